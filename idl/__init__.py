@@ -1,0 +1,1 @@
+"""The interface descriptions: one IDL file each, installed as package data."""

@@ -1,0 +1,1 @@
+"""An open, MSMQ-compatible queue manager."""

@@ -1,0 +1,123 @@
+"""Injected time: a clock in milliseconds and one heap of timers."""
+
+import heapq
+import itertools
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Where time comes from; nothing else in the package asks the system for it."""
+
+    def now(self) -> int:
+        """Milliseconds since 1970-01-01 UTC."""
+        ...
+
+    def monotonic(self) -> int:
+        """Milliseconds from an arbitrary point, never going backwards."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
+
+class SimulatedClock:
+    """A clock that stands still until a test moves it; `timers` follow."""
+
+    def __init__(self, now: int = 1_750_000_000_000) -> None:
+        self._now = now
+        self._monotonic = 0
+        self.timers = Timers(self)
+
+    def now(self) -> int:
+        return self._now
+
+    def monotonic(self) -> int:
+        return self._monotonic
+
+    def advance(self, milliseconds: int) -> None:
+        """Let time pass, stopping at every timer that falls due on the way."""
+        target = self._monotonic + milliseconds
+        while (due := self.timers.next_due()) is not None and due <= target:
+            self._move_to(max(due, self._monotonic))
+            self.timers.run_due()
+        self._move_to(target)
+
+    def _move_to(self, monotonic: int) -> None:
+        self._now += monotonic - self._monotonic
+        self._monotonic = monotonic
+
+
+class Timer:
+    """One pending call; `cancel` makes it never happen."""
+
+    __slots__ = ("_timers", "callback", "due")
+
+    def __init__(self, timers: "Timers", due: int, callback: Callable[[], None]) -> None:
+        self._timers = timers
+        self.due = due
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        if self.callback is not None:
+            self.callback = None
+            self._timers.note_cancelled()
+
+
+class Timers:
+    """A heap of timers over one clock.
+
+    `on_earlier` is called with the due time (monotonic ms) whenever the earliest timer moves
+    forward, so that the edge can arm the event loop.
+    """
+
+    def __init__(self, clock: Clock, on_earlier: Callable[[int], None] | None = None) -> None:
+        self._clock = clock
+        self.on_earlier = on_earlier
+        self._heap: list[tuple[int, int, Timer]] = []
+        self._serial = itertools.count()
+        self._cancelled = 0
+
+    def __len__(self) -> int:
+        return len(self._heap) - self._cancelled
+
+    def call_later(self, delay: int, callback: Callable[[], None]) -> Timer:
+        """Call `callback` after `delay` milliseconds; never before this method has returned."""
+        timer = Timer(self, self._clock.monotonic() + delay, callback)
+        earlier = not self._heap or timer.due < self._heap[0][0]
+        heapq.heappush(self._heap, (timer.due, next(self._serial), timer))
+        if earlier and self.on_earlier is not None:
+            self.on_earlier(timer.due)
+        return timer
+
+    def next_due(self) -> int | None:
+        """When the earliest timer falls due (monotonic ms), or None."""
+        while self._heap and self._heap[0][2].callback is None:
+            heapq.heappop(self._heap)
+            self._cancelled -= 1
+        return self._heap[0][0] if self._heap else None
+
+    def run_due(self) -> None:
+        """Run every timer that is due now, in order of time, then of creation."""
+        now = self._clock.monotonic()
+        while (due := self.next_due()) is not None and due <= now:
+            timer = heapq.heappop(self._heap)[2]
+            callback, timer.callback = timer.callback, None
+            if callback is not None:
+                callback()
+
+    def note_cancelled(self) -> None:
+        """Keep the heap small when most of what it holds was cancelled."""
+        self._cancelled += 1
+        if self._cancelled > 64 and self._cancelled * 2 > len(self._heap):
+            self._heap = [entry for entry in self._heap if entry[2].callback is not None]
+            heapq.heapify(self._heap)
+            self._cancelled = 0

@@ -1,0 +1,107 @@
+"""Outcomes that arrive later, without an event loop.
+
+The queue manager answers through completions: they are resolved synchronously, in the order in
+which the store's commits become durable, so a test can drive everything with a simulated clock.
+"""
+
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+_PENDING: Any = object()
+
+
+class Completion(Generic[T]):
+    """An outcome that arrives once, as a value or as an error.
+
+    Callbacks run synchronously, in the order in which they were added; a callback added after
+    the outcome runs at once.
+    """
+
+    __slots__ = ("_callbacks", "_error", "_value")
+
+    def __init__(self) -> None:
+        self._value: T = _PENDING
+        self._error: BaseException | None = None
+        self._callbacks: list[Callable[[Completion[T]], None]] = []
+
+    @property
+    def done(self) -> bool:
+        return self._value is not _PENDING or self._error is not None
+
+    def succeed(self, value: T) -> None:
+        """Resolve with `value`; a second outcome is a programming error."""
+        self._require_pending()
+        self._value = value
+        self._run_callbacks()
+
+    def fail(self, error: BaseException) -> None:
+        """Resolve with an error, raised by `result` and by `await`."""
+        self._require_pending()
+        self._error = error
+        self._run_callbacks()
+
+    def result(self) -> T:
+        """The value; raises the error of a failed completion, RuntimeError when still pending."""
+        if self._error is not None:
+            raise self._error
+        if self._value is _PENDING:
+            raise RuntimeError("the completion is still pending")
+        return self._value
+
+    @property
+    def error(self) -> BaseException | None:
+        return self._error
+
+    def add_done_callback(self, callback: Callable[["Completion[T]"], None]) -> None:
+        if self.done:
+            callback(self)
+        else:
+            self._callbacks.append(callback)
+
+    def __await__(self) -> Generator["Completion[Any]", None, T]:
+        if not self.done:
+            yield self
+        return self.result()
+
+    def _require_pending(self) -> None:
+        if self.done:
+            raise RuntimeError("the completion is already resolved")
+
+    def _run_callbacks(self) -> None:
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
+
+
+def completed(value: T) -> Completion[T]:
+    """A completion that has its value already."""
+    completion: Completion[T] = Completion()
+    completion.succeed(value)
+    return completion
+
+
+def failed(error: BaseException) -> Completion[Any]:
+    """A completion that has failed already."""
+    completion: Completion[Any] = Completion()
+    completion.fail(error)
+    return completion
+
+
+def start(coroutine: Coroutine[Completion[Any], None, T]) -> Completion[T]:
+    """Run a coroutine that awaits completions only; its first step runs now."""
+    outcome: Completion[T] = Completion()
+    _step(coroutine, outcome)
+    return outcome
+
+
+def _step(coroutine: Coroutine[Completion[Any], None, T], outcome: Completion[T]) -> None:
+    try:
+        awaited = coroutine.send(None)
+    except StopIteration as stop:
+        outcome.succeed(stop.value)
+    except Exception as error:
+        outcome.fail(error)
+    else:
+        awaited.add_done_callback(lambda _: _step(coroutine, outcome))

@@ -1,0 +1,16 @@
+"""Counters of what the process has done, by name."""
+
+from collections import Counter
+
+
+class Metrics:
+    """Named counters; `snapshot` is what an operator sees."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def count(self, name: str, amount: int = 1) -> None:
+        self._counts[name] += amount
+
+    def snapshot(self) -> dict[str, int]:
+        return dict(self._counts)

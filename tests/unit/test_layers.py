@@ -1,0 +1,71 @@
+"""Imports go only as the table of the architecture says."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rpcqm
+
+PACKAGE = Path(rpcqm.__file__).parent
+
+ALLOWED: dict[str, set[str]] = {
+    "base": set(),
+    "codec": {"base"},
+    "rpc": {"base", "codec"},
+    "adm": {"base", "codec"},
+    "store": {"base", "codec", "adm"},
+    "qm": {"base", "codec", "adm", "store"},
+    "interfaces": {"base", "codec", "adm", "qm", "rpc"},
+    "client": {"base", "codec", "rpc"},
+    "testing": {"base", "client", "service", "config"},
+}
+ASSEMBLY = {"service", "config", "cli", "__main__"}
+
+# `interfaces` modules, and the like, must not know each other.
+SEPARATE_MODULES = {"interfaces"}
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports_of(path: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: imports are absolute"
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def forbidden(path: Path) -> Iterator[str]:
+    room = room_of(path)
+    for line, name in imports_of(path):
+        parts = name.split(".")
+        if parts[0] != "rpcqm" or len(parts) == 1 or room in ASSEMBLY:
+            continue
+        if parts[1] != room and parts[1] not in ALLOWED.get(room, set()):
+            yield f"{path.relative_to(PACKAGE)}:{line} imports {name}"
+
+
+SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_follow_the_layers(path: Path) -> None:
+    assert list(forbidden(path)) == []
+
+
+def test_every_room_is_known() -> None:
+    assert {room_of(path) for path in SOURCES} <= set(ALLOWED) | ASSEMBLY | {"idl"}
+
+
+def test_interfaces_do_not_know_each_other() -> None:
+    for path in SOURCES:
+        if room_of(path) in SEPARATE_MODULES and path.name != "__init__.py":
+            for line, name in imports_of(path):
+                parts = name.split(".")
+                if parts[:2] == ["rpcqm", "interfaces"]:
+                    assert parts[2].startswith("_"), f"{path}:{line} imports {name}"

@@ -1,0 +1,1 @@
+"""Durable keeping of messages and records: families, group commit, index, recovery."""

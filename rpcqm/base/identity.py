@@ -1,0 +1,43 @@
+"""Who a caller is: a name, a security identifier and the groups it belongs to."""
+
+from dataclasses import dataclass
+
+EVERYONE = "S-1-1-0"
+ANONYMOUS_LOGON = "S-1-5-7"
+AUTHENTICATED_USERS = "S-1-5-11"
+LOCAL_SYSTEM = "S-1-5-18"
+BUILTIN_ADMINISTRATORS = "S-1-5-32-544"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A caller as access checks see it ([MS-DTYP] 2.5.2).
+
+    `sid` and `groups` are in the S-1-… form; Everyone is always among the groups.
+    """
+
+    name: str
+    sid: str
+    groups: frozenset[str] = frozenset({EVERYONE})
+
+    @property
+    def is_administrator(self) -> bool:
+        return BUILTIN_ADMINISTRATORS in self.groups or LOCAL_SYSTEM in self.groups
+
+    @property
+    def is_anonymous(self) -> bool:
+        return self.sid == ANONYMOUS_LOGON
+
+    @property
+    def sids(self) -> frozenset[str]:
+        """The caller's own identifier and its groups: what a descriptor is checked against."""
+        return self.groups | {self.sid}
+
+
+def authenticated(name: str, sid: str, *groups: str) -> Identity:
+    """An identity that proved who it is: a member of Everyone and Authenticated Users."""
+    return Identity(name, sid, frozenset({EVERYONE, AUTHENTICATED_USERS, *groups}))
+
+
+ANONYMOUS = Identity("ANONYMOUS LOGON", ANONYMOUS_LOGON)
+"""A caller that proved nothing."""

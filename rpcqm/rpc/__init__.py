@@ -1,0 +1,1 @@
+"""The DCE/RPC runtime: PDUs, associations, security, dispatch; it knows nothing of queues."""

@@ -1,0 +1,23 @@
+"""What a quota counts."""
+
+
+class Account:
+    """Messages and bytes that were admitted and are not yet durably removed (G56).
+
+    What is staged or waiting for its commit counts; what is leaving counts until its removal is
+    on the disk.
+    """
+
+    __slots__ = ("bytes", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.bytes = 0
+
+    def charge(self, size: int) -> None:
+        self.count += 1
+        self.bytes += size
+
+    def release(self, size: int) -> None:
+        self.count -= 1
+        self.bytes -= size

@@ -1,0 +1,61 @@
+"""Identifiers that are never given twice, whatever is left after a restart."""
+
+from collections.abc import Callable
+
+from rpcqm.store.records import COUNTER, SEQUENTIAL_BITS
+
+KEY_PREFIX = b"counter:"
+
+
+class Counter:
+    """A counter whose limit is on the disk before any number below it is seen.
+
+    `reserve(key, value)` adds the new limit to what is written next, which is always before
+    anything that carries the number. A restart resumes at the limit.
+    """
+
+    __slots__ = ("_block", "_reserve", "key", "limit", "next")
+
+    def __init__(
+        self, name: str, block: int, first: int, reserve: Callable[[bytes, bytes], None]
+    ) -> None:
+        self.key = KEY_PREFIX + name.encode()
+        self.next = first
+        self.limit = first
+        self._block = block
+        self._reserve = reserve
+
+    def resume(self, limit: bytes | None) -> None:
+        """Continue at the limit that was found on the disk."""
+        if limit is not None:
+            self.next = self.limit = COUNTER.unpack(limit)[0]
+
+    def take(self) -> int:
+        """A number that was never given before."""
+        number = self.next
+        if number >= self.limit:
+            self.limit = number + self._block
+            self._reserve(self.key, COUNTER.pack(self.limit))
+        self.next = number + 1
+        return number
+
+
+class Counters:
+    """The counters of a queue manager.
+
+    `lookup_identifier` runs over 56 bits (QueueManager.SequentialID), `queue_id` leaves 1 to 15
+    to the system (G17), `message_ordinal` is the Uniquifier of message identifiers.
+    """
+
+    def __init__(self, reserve: Callable[[bytes, bytes], None]) -> None:
+        self.serial = Counter("serial", 1 << 16, 1, reserve)
+        self.lookup_identifier = Counter("lookup identifier", 1 << 16, 1, reserve)
+        self.message_ordinal = Counter("message ordinal", 1 << 12, 1, reserve)
+        self.queue_id = Counter("queue id", 16, 16, reserve)
+
+    def all(self) -> tuple[Counter, ...]:
+        return (self.serial, self.lookup_identifier, self.message_ordinal, self.queue_id)
+
+    def next_lookup_identifier(self, priority: int) -> int:
+        """The identifier of a message that goes to the end of its priority (G1)."""
+        return (7 - priority) << SEQUENTIAL_BITS | self.lookup_identifier.take()

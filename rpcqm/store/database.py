@@ -1,0 +1,157 @@
+"""The one RocksDB database, its settings, and nothing about messages."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from rocksdict import (
+    AccessType,
+    BlockBasedOptions,
+    Cache,
+    Checkpoint,
+    DBCompressionType,
+    DBRecoveryMode,
+    Options,
+    Rdict,
+    ReadOptions,
+    WriteBatch,
+    WriteOptions,
+)
+from rocksdict import ColumnFamily as FamilyHandle
+
+from rpcqm.store.errors import StoreError, StoreLockedError
+from rpcqm.store.records import Family
+from rpcqm.store.settings import KIB, MIB, StoreSettings
+
+DATABASE_NAME = "messages"
+CONFIG_NAME = "rocksdict-config.json"
+
+
+class Database:
+    """An open database; errors of RocksDB come out as they are, except when opening.
+
+    Reads and writes are in bytes. `handles` name the families in a batch.
+    """
+
+    def __init__(self, directory: Path, settings: StoreSettings, read_only: bool = False) -> None:
+        self.path = directory / DATABASE_NAME
+        self._settings = settings
+        self._drop_torn_config()
+        self._db = self._open(read_only)
+        self.handles: dict[Family, FamilyHandle] = {
+            family: self._db.get_column_family_handle(family.value) for family in Family
+        }
+        self.families: dict[Family, Rdict] = {
+            family: self._db.get_column_family(family.value) for family in Family
+        }
+        self._synced = WriteOptions()
+        self._synced.sync = True
+        self._unsynced = WriteOptions()
+
+    def _drop_torn_config(self) -> None:
+        """The binding's own note of its mode is not written atomically; it can be made anew."""
+        path = self.path / CONFIG_NAME
+        try:
+            json.loads(path.read_bytes())
+        except FileNotFoundError:
+            return
+        except ValueError:
+            path.unlink()
+
+    def _open(self, read_only: bool) -> Rdict:
+        cache = Cache(self._settings.block_cache)
+        families = {family.value: self._family_options(family, cache) for family in Family}
+        access = AccessType.read_only(False) if read_only else AccessType.read_write()
+        try:
+            return Rdict(str(self.path), self._options(cache), families, access)
+        except Exception as error:
+            raise _explained(error, self.path) from error
+
+    def _options(self, cache: Cache) -> Options:
+        options = self._family_options(Family.META, cache)
+        options.create_if_missing(True)
+        options.create_missing_column_families(True)
+        options.set_recycle_log_file_num(4)
+        options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
+        options.set_db_write_buffer_size(4 * self._settings.memtable)
+        options.set_max_total_wal_size(16 * self._settings.memtable)
+        options.set_max_background_jobs(2)
+        options.set_keep_log_file_num(4)
+        options.set_max_log_file_size(4 * MIB)
+        options.set_stats_dump_period_sec(0)
+        options.set_is_fd_close_on_exec(True)
+        options.set_avoid_unnecessary_blocking_io(True)
+        options.set_paranoid_checks(True)
+        return options
+
+    def _family_options(self, family: Family, cache: Cache) -> Options:
+        options = Options(raw_mode=True)
+        options.set_write_buffer_size(self._settings.memtable)
+        options.set_max_write_buffer_number(4)
+        options.set_compression_type(DBCompressionType.none())
+        options.set_target_file_size_base(32 * MIB)
+        options.add_compact_on_deletion_collector_factory(4096, 2048, 0.5)
+        table = BlockBasedOptions()
+        table.set_block_cache(cache)
+        table.set_block_size(16 * KIB)
+        table.set_cache_index_and_filter_blocks(True)
+        options.set_block_based_table_factory(table)
+        if family is Family.BODY:
+            options.set_enable_blob_files(True)
+            options.set_min_blob_size(self._settings.large_body)
+            options.set_enable_blob_gc(True)
+            options.set_blob_gc_age_cutoff(0.25)
+            options.set_blob_gc_force_threshold(0.5)
+        return options
+
+    def get(self, family: Family, key: bytes) -> bytes | None:
+        value: bytes | None = self.families[family].get(key)
+        return value
+
+    def items(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Every key that begins with `prefix` and its value, in order."""
+        for key, value in self.families[family].items(from_key=prefix, read_opt=self.scan()):
+            assert isinstance(key, bytes)
+            if not key.startswith(prefix):
+                return
+            yield key, value
+
+    def scan(self) -> ReadOptions:
+        """Options for reading a whole family once."""
+        options = ReadOptions()
+        options.set_readahead_size(self._settings.recovery_readahead)
+        return options
+
+    def write(self, batch: WriteBatch, sync: bool) -> None:
+        """Write a batch, atomically; durable on return when `sync`."""
+        self._db.write(batch, self._synced if sync else self._unsynced)
+
+    def flush(self) -> None:
+        """Bring what is in memory into files, so that the next start has no log to replay."""
+        for family in self.families.values():
+            family.flush()
+
+    def background_errors(self) -> int:
+        """How many errors RocksDB's own threads have met since the start."""
+        return self._db.property_int_value("rocksdb.background-errors") or 0
+
+    def checkpoint(self, path: Path) -> None:
+        """Make a consistent copy in `path`, which must not exist, while everything goes on."""
+        Checkpoint(self._db).create_checkpoint(str(path))
+
+    def close(self) -> None:
+        """Let go of the directory; it stays locked while anybody keeps a handle."""
+        self.handles.clear()
+        for family in self.families.values():
+            family.close()
+        self.families.clear()
+        self._db.close()
+
+
+def _explained(error: Exception, path: Path) -> StoreError:
+    text = str(error)
+    if "lock" in text.lower():
+        return StoreLockedError(
+            f"Another process has {path} open: stop it, or choose another data directory."
+        )
+    return StoreError(f"The database in {path} cannot be opened: {text}")

@@ -1,0 +1,21 @@
+"""What can go wrong with a data directory, in sentences that an operator can act on."""
+
+
+class StoreError(Exception):
+    """The store cannot be used; the text is one sentence for the operator."""
+
+
+class StoreLockedError(StoreError):
+    """Another process has the data directory open."""
+
+
+class StoreFormatError(StoreError):
+    """The data directory is of a format that this version cannot use."""
+
+
+class StoreStoppedError(StoreError):
+    """The store is closed, or a write failed and its outcome is unknown."""
+
+
+class PositionStateError(LookupError):
+    """A position is not in a state that allows what was asked: the caller did not check first."""

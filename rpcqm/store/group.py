@@ -1,0 +1,252 @@
+"""Group commit: what one turn of the loop has collected is one synced write."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from enum import Enum
+
+from rocksdict import WriteBatch
+
+from rpcqm.base.log import get_logger
+from rpcqm.base.metrics import Metrics
+from rpcqm.store.database import Database
+from rpcqm.store.records import Family
+from rpcqm.store.settings import StoreSettings
+from rpcqm.store.transaction import Transaction
+
+_log = get_logger("store")
+
+
+class Mode(Enum):
+    """Where writes are made."""
+
+    LOOP = "loop"
+    THREAD = "thread"
+
+
+class Group:
+    """Transactions that are written together."""
+
+    __slots__ = ("batch", "records", "size", "sync", "transactions")
+
+    def __init__(self) -> None:
+        self.batch = WriteBatch(raw_mode=True)
+        self.transactions: list[Transaction] = []
+        self.records = 0
+        self.size = 0
+        self.sync = False
+
+    def add(self, transaction: Transaction) -> None:
+        batch = self.batch
+        for key, value, handle in transaction.operations:
+            if value is None:
+                batch.delete(key, handle)
+            else:
+                batch.put(key, value, handle)
+        self.records += len(transaction.operations)
+        self.size += transaction.size
+        self.sync = self.sync or transaction.sync
+        self.transactions.append(transaction)
+
+
+class SyncTimes:
+    """The moving median of how long syncs take, in microseconds."""
+
+    def __init__(self, window: int) -> None:
+        self._times: deque[int] = deque(maxlen=window)
+        self.median = 0
+
+    def add(self, microseconds: int) -> None:
+        self._times.append(microseconds)
+        self.median = sorted(self._times)[len(self._times) // 2]
+
+
+class GroupCommit:
+    """Writes groups one at a time, in order; then publishes them.
+
+    `end_of_turn` runs a callback at the end of the current turn. `executor` runs a function in a
+    thread, `call_from_thread` brings a callback back from it; without them, every write is made
+    in the loop. A write that fails is never repeated: `fatal` is called, and nothing else
+    happens any more.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        settings: StoreSettings,
+        end_of_turn: Callable[[Callable[[], None]], object],
+        fatal: Callable[[BaseException], None],
+        executor: Callable[[Callable[[], None]], object] | None,
+        call_from_thread: Callable[[Callable[[], None]], object] | None,
+        metrics: Metrics,
+        stopwatch: Callable[[], int] = time.perf_counter_ns,
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._end_of_turn = end_of_turn
+        self._fatal = fatal
+        self._executor = executor
+        self._call_from_thread = call_from_thread
+        self._metrics = metrics
+        self._stopwatch = stopwatch
+        self._groups: deque[Group] = deque([Group()])
+        self._scheduled = False
+        self._writing: Group | None = None
+        self._written = threading.Event()
+        self._outcome: BaseException | None = None
+        self.times = SyncTimes(settings.sync_window)
+        self.mode = Mode.LOOP
+        self.failed: BaseException | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is collected and nothing is being written."""
+        group = self._groups[0]
+        return self._writing is None and not group.transactions and not group.records
+
+    def reserve(self, key: bytes, value: bytes) -> None:
+        """Write a counter's limit with or before all that is committed from now on."""
+        group = self._groups[-1]
+        group.batch.put(key, value, self._database.handles[Family.META])
+        group.records += 1
+        group.sync = True
+        self._schedule()
+
+    def add(self, transaction: Transaction) -> None:
+        """Commit a transaction with what else this turn collects."""
+        group = self._groups[-1]
+        if group.transactions and self._too_much(group, transaction):
+            group = Group()
+            self._groups.append(group)
+        group.add(transaction)
+        self._schedule()
+
+    def _too_much(self, group: Group, transaction: Transaction) -> bool:
+        return (
+            group.size + transaction.size > self._settings.group_bytes
+            or group.records + len(transaction.operations) > self._settings.group_records
+        )
+
+    def _schedule(self) -> None:
+        if not self._scheduled and self._writing is None:
+            self._scheduled = True
+            self._end_of_turn(self._flush)
+
+    def _flush(self) -> None:
+        self._scheduled = False
+        if self._writing is None and self.failed is None and not self.idle:
+            self._write_next()
+
+    def _write_next(self) -> None:
+        group = self._groups.popleft()
+        if not self._groups:
+            self._groups.append(Group())
+        if group.records and self.mode is Mode.THREAD and group.sync:
+            self._write_in_thread(group)
+        elif self._write(group):
+            self._publish(group)
+            if not self.idle:
+                self._schedule()
+
+    def _write(self, group: Group) -> bool:
+        """Write a group here; False when that failed."""
+        if group.records:
+            try:
+                began = self._stopwatch()
+                self._database.write(group.batch, group.sync)
+                self._account(group, self._stopwatch() - began)
+            except Exception as error:
+                self._fail(error)
+                return False
+        return True
+
+    def _account(self, group: Group, nanoseconds: int) -> None:
+        count = self._metrics.count
+        count("store_writes")
+        count("store_bytes", group.size)
+        if group.sync:
+            count("store_syncs")
+            self.times.add(nanoseconds // 1000)
+            self._choose_mode()
+
+    def _choose_mode(self) -> None:
+        if self._executor is None:
+            return
+        slow = self._settings.slow_sync
+        if self.mode is Mode.LOOP and self.times.median > slow:
+            self.mode = Mode.THREAD
+            _log.info("syncs are slow, writing in a thread", median_us=self.times.median)
+        elif self.mode is Mode.THREAD and self.times.median * 2 < slow:
+            self.mode = Mode.LOOP
+            _log.info("syncs are quick, writing in the loop", median_us=self.times.median)
+
+    def _write_in_thread(self, group: Group) -> None:
+        assert self._executor is not None
+        self._writing = group
+        self._written.clear()
+        self._executor(self._run_in_thread)
+
+    def _run_in_thread(self) -> None:
+        group = self._writing
+        assert group is not None
+        assert self._call_from_thread is not None
+        self._outcome = None
+        began = self._stopwatch()
+        try:
+            self._database.write(group.batch, group.sync)
+        except BaseException as error:
+            self._outcome = error
+        self._elapsed = self._stopwatch() - began
+        self._written.set()
+        self._call_from_thread(lambda: self._finish_thread(group))
+
+    def _finish_thread(self, group: Group) -> None:
+        """Back in the loop: start the next write, then publish what was written."""
+        if self._writing is not group or self.failed is not None:
+            return
+        self._writing = None
+        if self._outcome is not None:
+            self._fail(self._outcome)
+            return
+        self._account(group, self._elapsed)
+        if self.mode is Mode.THREAD and not self.idle and self._groups[0].sync:
+            self._write_next()
+        self._publish(group)
+        if not self.idle:
+            self._schedule()
+
+    def _publish(self, group: Group) -> None:
+        """Make the changes of a durable group visible, and tell who waits for them."""
+        self._metrics.count("store_commits", len(group.transactions))
+        for transaction in group.transactions:
+            self._metrics.count("store_messages", transaction.messages)
+            try:
+                for function, arguments in transaction.applications:
+                    function(*arguments)
+            except Exception as error:
+                self._fail(error)
+                return
+            self._run_callbacks(transaction)
+
+    def _run_callbacks(self, transaction: Transaction) -> None:
+        for callback in (*transaction.callbacks, transaction.finish):
+            try:
+                callback()
+            except Exception:
+                self._metrics.count("store_callback_failures")
+                _log.exception("callback after a commit failed", transaction=transaction.name)
+
+    def _fail(self, error: BaseException) -> None:
+        self.failed = error
+        _log.critical("write failed with unknown outcome, stopping", error=str(error))
+        self._fatal(error)
+
+    def drain(self) -> None:
+        """Write and publish everything that was collected; for a clean stop."""
+        while not self.idle and self.failed is None:
+            if self._writing is not None:
+                self._written.wait()
+                self._finish_thread(self._writing)
+            else:
+                self._write_next()

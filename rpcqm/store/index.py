@@ -1,0 +1,327 @@
+"""The queue in memory: where every message is, in which order and in which state."""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from rpcqm.adm.enums import PositionState
+from rpcqm.store.account import Account
+from rpcqm.store.chunk import DELETED, Chunk
+from rpcqm.store.errors import PositionStateError
+from rpcqm.store.expiry import ExpiryHeap
+from rpcqm.store.lane import Lane
+from rpcqm.store.records import MAX_IDENTIFIER, NO_MOVES, SEQUENTIAL_BITS, Moves, Position
+
+LANES = 8
+
+_AVAILABLE = int(PositionState.AVAILABLE)
+_LOCKED = int(PositionState.LOCKED)
+_PURGE_PENDING = int(PositionState.PURGE_PENDING)
+_LEAVING = int(PositionState.LEAVING)
+_STATES = tuple(PositionState)
+
+
+class QueueIndex:
+    """The messages of one queue that are visible, ordered by lookup identifier.
+
+    Keys are lookup identifiers (u64): 7 - priority in the high byte, so that their order is the
+    order of the queue (G1). What a transaction inserts is `pending` until its commit is durable.
+
+    `account` is what quotas count (G56); it is shared with the parent of a subqueue.
+    """
+
+    __slots__ = (
+        "_doomed",
+        "_lanes",
+        "_moves",
+        "_owners",
+        "account",
+        "available",
+        "bytes",
+        "count",
+        "pending",
+        "queue_id",
+        "total",
+    )
+
+    def __init__(self, queue_id: int, heap: ExpiryHeap, total: Account) -> None:
+        self.queue_id = queue_id
+        self._lanes = tuple(Lane(queue_id, heap) for _ in range(LANES))
+        self._owners: dict[int, object] = {}
+        self._moves: dict[int, Moves] = {}
+        self._doomed: set[int] = set()
+        self.pending: dict[int, Position] = {}
+        self.count = 0
+        self.available = 0
+        self.bytes = 0
+        self.account = Account()
+        self.total = total
+
+    # Looking
+
+    def first_available(self) -> int | None:
+        """The key of the first available message, None when there is none."""
+        if self.available:
+            for lane in self._lanes:
+                if (at := lane.open.find(1)) >= 0:
+                    chunk = lane.chunks[at]
+                    return chunk.keys[chunk.states.find(_AVAILABLE)]
+        return None
+
+    def first(self, available: bool = True) -> int | None:
+        """The first key, among the available messages or among all."""
+        return self._seek(0, available)
+
+    def last(self, available: bool = True) -> int | None:
+        """The last key, among the available messages or among all."""
+        return self._seek_back(MAX_IDENTIFIER, available)
+
+    def next(self, key: int, available: bool = True) -> int | None:
+        """The smallest key above `key`, which need not be there itself."""
+        return self._seek(key + 1, available)
+
+    def previous(self, key: int, available: bool = True) -> int | None:
+        """The largest key below `key`, which need not be there itself."""
+        return self._seek_back(key - 1, available) if key else None
+
+    def _seek(self, key: int, available: bool) -> int | None:
+        for lane in self._lanes[key >> SEQUENTIAL_BITS :]:
+            if lane.chunks and (found := lane.first_from(key, available)) is not None:
+                return found
+        return None
+
+    def _seek_back(self, key: int, available: bool) -> int | None:
+        for number in range(min(key >> SEQUENTIAL_BITS, LANES - 1), -1, -1):
+            lane = self._lanes[number]
+            if lane.chunks and (found := lane.last_until(key, available)) is not None:
+                return found
+        return None
+
+    def page(self, after: int | None, limit: int, available: bool = True) -> list[int]:
+        """Up to `limit` keys above `after` (None = from the first), in order."""
+        keys: list[int] = []
+        key = self.first(available) if after is None else self.next(after, available)
+        while key is not None and len(keys) < limit:
+            keys.append(key)
+            key = self.next(key, available)
+        return keys
+
+    def __contains__(self, key: int) -> bool:
+        return self._find(key) is not None
+
+    def state(self, key: int) -> PositionState:
+        """The state of a message; DELETED when it is not here."""
+        place = self._find(key)
+        return PositionState.DELETED if place is None else _STATES[place[2].states[place[3]]]
+
+    def position(self, key: int) -> Position | None:
+        """What is known of a message without its packet; None when it is not here."""
+        place = self._find(key)
+        if place is None:
+            return None
+        chunk, at = place[2], place[3]
+        return Position(
+            chunk.serials[at],
+            chunk.sizes[at],
+            chunk.arrivals[at],
+            chunk.expiries[at],
+            chunk.flags[at],
+        )
+
+    def expected(self, key: int) -> Position:
+        """The same; PositionStateError when the message is not here or is leaving."""
+        position = self.position(key)
+        if position is None or self.state(key) is PositionState.LEAVING:
+            raise PositionStateError(f"there is no message {key:#x}")
+        return position
+
+    def serial(self, key: int) -> int | None:
+        """The serial of a message's packet; None when the message is not here."""
+        place = self._find(key)
+        return None if place is None else place[2].serials[place[3]]
+
+    def moves(self, key: int) -> Moves:
+        """How often the message was given back or moved, and when last."""
+        return self._moves.get(key, NO_MOVES)
+
+    def owner(self, key: int) -> object | None:
+        """Who locked the message (also while it is purge pending or leaving), or None."""
+        return self._owners.get(key)
+
+    def _find(self, key: int) -> tuple[Lane, int, Chunk, int] | None:
+        number = key >> SEQUENTIAL_BITS
+        if number >= LANES:
+            return None
+        lane = self._lanes[number]
+        at = bisect_left(lane.largest, key)
+        if at == len(lane.chunks):
+            return None
+        chunk = lane.chunks[at]
+        slot = bisect_left(chunk.keys, key)
+        if slot == len(chunk.keys) or chunk.keys[slot] != key or chunk.states[slot] == DELETED:
+            return None
+        return lane, at, chunk, slot
+
+    # Locking: in memory only, because a restart gives back what nobody has removed
+
+    def lock(self, key: int, owner: object) -> bool:
+        """Lock an available message for `owner`; False when it is not available."""
+        place = self._find(key)
+        if place is None or place[2].states[place[3]] != _AVAILABLE:
+            return False
+        self._turn(place, _LOCKED)
+        self._owners[key] = owner
+        return True
+
+    def unlock(self, key: int) -> bool:
+        """Make a locked message available; False when it is not locked.
+
+        A message that is leaving stays so (G61), one that is purge pending is its owner's to
+        remove.
+        """
+        place = self._find(key)
+        if place is None or place[2].states[place[3]] != _LOCKED:
+            return False
+        del self._owners[key]
+        self._turn(place, _AVAILABLE)
+        return True
+
+    def _turn(self, place: tuple[Lane, int, Chunk, int], state: int) -> None:
+        """Change the state of an entry, and all that is counted by state."""
+        lane, at, chunk, slot = place
+        before = chunk.states[slot]
+        chunk.states[slot] = state
+        if before == _AVAILABLE:
+            chunk.available -= 1
+            self.available -= 1
+            if not chunk.available:
+                lane.open[at] = 0
+        elif state == _AVAILABLE:
+            chunk.available += 1
+            self.available += 1
+            lane.open[at] = 1
+            if chunk.expiries[slot] < chunk.earliest:
+                lane.heap.push(chunk, chunk.expiries[slot])
+
+    # For transactions of the store, which undo or complete what they begin
+
+    def expect(self, key: int, position: Position) -> None:
+        """Reserve a place for a message whose commit is on its way."""
+        if key >> SEQUENTIAL_BITS >= LANES or key in self.pending or key in self:
+            raise PositionStateError(f"the identifier {key:#x} cannot be used")
+        self.pending[key] = position
+        self.account.charge(position.size)
+        self.total.charge(position.size)
+
+    def withdraw(self, key: int) -> None:
+        """Undo `expect`."""
+        size = self.pending.pop(key).size
+        self.account.release(size)
+        self.total.release(size)
+
+    def publish(self, key: int) -> None:
+        """Make a pending message visible; leaving, when it is to be removed already."""
+        serial, size, arrival, expiry, flags = self.pending.pop(key)
+        state = _AVAILABLE
+        if self._doomed and key in self._doomed:
+            self._doomed.remove(key)
+            state = _LEAVING
+        self.insert(key, serial, size, arrival, expiry, flags, state)
+
+    def insert(
+        self, key: int, serial: int, size: int, arrival: int, expiry: int, flags: int, state: int
+    ) -> None:
+        """Insert an entry that is charged already."""
+        self._lanes[key >> SEQUENTIAL_BITS].insert(key, serial, size, arrival, expiry, flags, state)
+        self.count += 1
+        self.bytes += size
+        self.available += state == _AVAILABLE
+
+    def leave(self, key: int) -> tuple[Position, int]:
+        """Begin a removal; what is removed, and the state that `come_back` restores.
+
+        PositionStateError when the message is not here or leaving already.
+        """
+        place = self._find(key)
+        if place is None:
+            return self._doom(key), _LEAVING
+        chunk, slot = place[2], place[3]
+        state = chunk.states[slot]
+        if state == _LEAVING:
+            raise PositionStateError(f"the message {key:#x} is leaving already")
+        self._turn(place, _LEAVING)
+        position = Position(
+            chunk.serials[slot],
+            chunk.sizes[slot],
+            chunk.arrivals[slot],
+            chunk.expiries[slot],
+            chunk.flags[slot],
+        )
+        return position, state
+
+    def _doom(self, key: int) -> Position:
+        position = self.pending.get(key)
+        if position is None or key in self._doomed:
+            raise PositionStateError(f"there is no message {key:#x}")
+        self._doomed.add(key)
+        return position
+
+    def come_back(self, key: int, state: int) -> None:
+        """Undo `leave`."""
+        if state == _LEAVING:
+            self._doomed.remove(key)
+        elif (place := self._find(key)) is not None:
+            self._turn(place, state)
+
+    def discard(self, key: int) -> None:
+        """Drop a leaving message, whose removal is durable now."""
+        place = self._find(key)
+        if place is None:
+            raise PositionStateError(f"there is no message {key:#x}")
+        lane, at, chunk, slot = place
+        size = chunk.sizes[slot]
+        chunk.states[slot] = DELETED
+        chunk.live -= 1
+        self.count -= 1
+        self.bytes -= size
+        self.account.release(size)
+        self.total.release(size)
+        if self._owners:
+            self._owners.pop(key, None)
+        if self._moves:
+            self._moves.pop(key, None)
+        lane.shrink(at)
+
+    def purge(self, key: int) -> None:
+        """Mark a locked message for removal when its owner lets go of it."""
+        place = self._find(key)
+        if place is None or place[2].states[place[3]] != _LOCKED:
+            raise PositionStateError(f"the message {key:#x} is not locked")
+        self._turn(place, _PURGE_PENDING)
+
+    def restore_lock(self, key: int) -> None:
+        """Undo `purge`."""
+        if (place := self._find(key)) is not None:
+            self._turn(place, _LOCKED)
+
+    def amend(self, key: int, flags: int, moves: Moves) -> None:
+        """Set the flags and move counts of a message."""
+        if (place := self._find(key)) is not None:
+            place[2].flags[place[3]] = flags
+            if moves == NO_MOVES:
+                self._moves.pop(key, None)
+            else:
+                self._moves[key] = moves
+
+    def charge_to(self, account: Account) -> None:
+        """Let another queue's account carry what this queue holds: a subqueue's parent (G56)."""
+        account.count += self.account.count
+        account.bytes += self.account.bytes
+        self.account = account
+
+    def keys(self) -> Iterable[int]:
+        """Every key in order; the queue must not change meanwhile."""
+        for lane in self._lanes:
+            for chunk in lane.chunks:
+                for key, state in zip(chunk.keys, chunk.states, strict=True):
+                    if state != DELETED:
+                        yield key

@@ -1,0 +1,167 @@
+"""The messages of one queue and one priority, in the order of their identifiers."""
+
+from array import array
+from bisect import bisect_left
+
+from rpcqm.store.chunk import AVAILABLE, DELETED, LIVE, Chunk
+from rpcqm.store.errors import PositionStateError
+from rpcqm.store.expiry import ExpiryHeap
+
+FULL = 512
+"""The last chunk of a lane grows to this, and neighbours are merged up to it."""
+SPLIT = 1024
+SMALL = 64
+"""A chunk shorter than this is not worth compacting."""
+
+
+class Lane:
+    """A list of chunks, with each one's largest key and whether it has available entries."""
+
+    __slots__ = ("chunks", "heap", "largest", "open", "queue_id")
+
+    def __init__(self, queue_id: int, heap: ExpiryHeap) -> None:
+        self.queue_id = queue_id
+        self.heap = heap
+        self.chunks: list[Chunk] = []
+        self.largest = array("Q")
+        self.open = bytearray()
+
+    def insert(
+        self, key: int, serial: int, size: int, arrival: int, expiry: int, flags: int, state: int
+    ) -> None:
+        """Insert an entry; PositionStateError when the key is taken."""
+        chunks = self.chunks
+        if not chunks or key > self.largest[-1]:
+            at = len(chunks) - 1
+            if at < 0 or len(chunks[at].keys) >= FULL:
+                at = self._grow()
+            chunk = chunks[at]
+            chunk.append(key, serial, size, arrival, expiry, flags, state)
+            self.largest[at] = key
+        else:
+            at = bisect_left(self.largest, key)
+            chunk = chunks[at]
+            slot = bisect_left(chunk.keys, key)
+            if chunk.keys[slot] == key:
+                self._take_over(chunk, slot)
+            chunk.insert(slot, key, serial, size, arrival, expiry, flags, state)
+        chunk.live += 1
+        if state == AVAILABLE:
+            chunk.available += 1
+            self.open[at] = 1
+            if expiry < chunk.earliest:
+                self.heap.push(chunk, expiry)
+        if len(chunk.keys) >= SPLIT:
+            self._split(at)
+
+    def _grow(self) -> int:
+        """Add a chunk at the end; its place."""
+        if self.chunks and not self.chunks[-1].live:
+            self.chunks[-1].clear()
+        else:
+            self.chunks.append(Chunk(self.queue_id))
+            self.largest.append(0)
+            self.open.append(0)
+        return len(self.chunks) - 1
+
+    def _take_over(self, chunk: Chunk, slot: int) -> None:
+        """Drop the deleted entry that still has the key of a new one."""
+        if chunk.states[slot] != DELETED:
+            raise PositionStateError(f"the identifier {chunk.keys[slot]:#x} is in use")
+        chunk.remove(slot)
+
+    def _split(self, at: int) -> None:
+        lower = self.chunks[at]
+        upper = lower.split()
+        self.chunks.insert(at + 1, upper)
+        self.largest.insert(at, lower.keys[-1])
+        self.open[at] = lower.available > 0
+        self.open.insert(at + 1, upper.available > 0)
+        if (earliest := upper.earliest_available()) < upper.earliest:
+            self.heap.push(upper, earliest)
+
+    def shrink(self, at: int) -> None:
+        """After a removal: drop, compact or merge the chunk when little of it is left.
+
+        Only the last remaining chunk of a lane may stay without a live entry.
+        """
+        chunk = self.chunks[at]
+        length = len(chunk.keys)
+        if not chunk.live:
+            if len(self.chunks) > 1:
+                self._drop(at)
+            elif length >= SMALL:
+                chunk.clear()
+                self.largest[at] = 0
+        elif length >= SMALL and chunk.live * 2 < length:
+            chunk.compact()
+            self.largest[at] = chunk.keys[-1]
+            self._merge(at)
+
+    def _drop(self, at: int) -> None:
+        del self.chunks[at], self.largest[at], self.open[at]
+
+    def _merge(self, at: int) -> None:
+        """Merge the chunk with a neighbour, when both together are no more than one."""
+        for lower in (at, at - 1):
+            if 0 <= lower < len(self.chunks) - 1:
+                chunk, upper = self.chunks[lower], self.chunks[lower + 1]
+                if len(chunk.keys) + len(upper.keys) <= FULL:
+                    self._join(lower)
+                    return
+
+    def _join(self, at: int) -> None:
+        chunk, upper = self.chunks[at], self.chunks[at + 1]
+        earliest = min(chunk.earliest, upper.earliest)
+        chunk.absorb(upper)
+        self.largest[at] = self.largest[at + 1]
+        self.open[at] = chunk.available > 0
+        self._drop(at + 1)
+        if earliest < chunk.earliest:
+            self.heap.push(chunk, earliest)
+
+    def first_from(self, key: int, available: bool) -> int | None:
+        """The smallest key that is not below `key`, among the available or all live entries."""
+        at = bisect_left(self.largest, key)
+        if at < len(self.chunks):
+            slot = bisect_left(self.chunks[at].keys, key)
+            if (found := _find(self.chunks[at], slot, available)) is not None:
+                return found
+        while (at := at + 1) < len(self.chunks):
+            if available and (at := self.open.find(1, at)) < 0:
+                return None
+            if (found := _find(self.chunks[at], 0, available)) is not None:
+                return found
+        return None
+
+    def last_until(self, key: int, available: bool) -> int | None:
+        """The largest key that is not above `key`, among the available or all live entries."""
+        at = min(bisect_left(self.largest, key), len(self.chunks) - 1)
+        if at >= 0:
+            chunk = self.chunks[at]
+            slot = bisect_left(chunk.keys, key)
+            end = slot + (slot < len(chunk.keys) and chunk.keys[slot] == key)
+            if (found := _find_last(chunk, end, available)) is not None:
+                return found
+        while (at := at - 1) >= 0:
+            if available and (at := self.open.rfind(1, 0, at + 1)) < 0:
+                return None
+            if (found := _find_last(self.chunks[at], None, available)) is not None:
+                return found
+        return None
+
+
+def _find(chunk: Chunk, start: int, available: bool) -> int | None:
+    if available:
+        slot = chunk.states.find(AVAILABLE, start)
+    else:
+        slot = chunk.states.translate(LIVE).find(1, start)
+    return chunk.keys[slot] if slot >= 0 else None
+
+
+def _find_last(chunk: Chunk, end: int | None, available: bool) -> int | None:
+    if available:
+        slot = chunk.states.rfind(AVAILABLE, 0, end)
+    else:
+        slot = chunk.states.translate(LIVE).rfind(1, 0, end)
+    return chunk.keys[slot] if slot >= 0 else None

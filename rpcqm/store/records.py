@@ -1,0 +1,69 @@
+"""What lies on disk: column families, keys and values.
+
+Keys are big-endian, so that their order is the order of identifiers; values are little-endian
+64-bit words, so that recovery can take whole columns out of a run of them at once.
+"""
+
+import enum
+import struct
+from typing import NamedTuple
+
+NEVER = 0xFFFF_FFFF_FFFF_FFFF
+"""The expiry of a message that does not expire."""
+
+MAX_IDENTIFIER = 0xFFFF_FFFF_FFFF_FFFF
+SEQUENTIAL_BITS = 56
+"""A lookup identifier is 7 - priority in its high byte over a sequential identifier (G1)."""
+
+FLAGS_MASK = 0x3F
+"""Flags of a position that belong to the queue manager."""
+FLAG_PURGE_PENDING = 0x40
+"""On disk only: the queue was purged while the message was locked."""
+FLAG_EXPRESS = 0x80
+"""In memory only: the message is not durable."""
+
+
+class Family(enum.Enum):
+    """Column families of the database."""
+
+    META = "meta"
+    QUEUE = "queue"
+    BODY = "body"
+    POSITION = "position"
+    STAGED = "staged"
+    STREAM = "stream"
+    HISTORY = "history"
+
+
+class Position(NamedTuple):
+    """A message in a queue; times are milliseconds since 1970, `size` is bytes of its packet."""
+
+    serial: int
+    size: int
+    arrival: int
+    expiry: int
+    flags: int
+
+
+class Moves(NamedTuple):
+    """How often a message was given back or moved, and when last (milliseconds; 0 = never)."""
+
+    abort_count: int
+    move_count: int
+    last_move_time: int
+
+
+NO_MOVES = Moves(0, 0, 0)
+
+SERIAL = struct.Struct(">Q")
+QUEUE_ID = struct.Struct(">I")
+POSITION_KEY = struct.Struct(">IQ")
+POSITION = struct.Struct("<QQQIIIIQ")
+"""serial, arrival, expiry, size, flags, abort count, move count, last move time."""
+STAGED_KEY = struct.Struct(">16sI")
+STAGED = struct.Struct("<IIQQ")
+"""kind, queue id, serial, size; then the queue manager's own bytes."""
+COUNTER = struct.Struct("<Q")
+
+STAGED_OPERATION = 0
+STAGED_MESSAGE = 1

@@ -1,0 +1,70 @@
+"""Whether there is room for new messages."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from rpcqm.base.clock import Clock
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.log import get_logger
+from rpcqm.store.settings import MIB, StoreSettings
+
+_log = get_logger("store")
+
+
+def free_space(directory: Path) -> int:
+    """Bytes that an unprivileged process may still write there."""
+    status = os.statvfs(directory)
+    return status.f_bavail * status.f_frsize
+
+
+class SpaceGuard:
+    """Refuses new messages while the disk is nearly full; resumes by itself.
+
+    `free` gives the free bytes. It is asked again after some time or some bytes, and before
+    every answer while messages are refused.
+    """
+
+    def __init__(self, clock: Clock, settings: StoreSettings, free: Callable[[], int]) -> None:
+        self._clock = clock
+        self._reserve = settings.reserve
+        self._interval = settings.space_check_interval
+        self._step = settings.space_check_bytes
+        self._free = free
+        self._margin = 0
+        self._next_look = clock.monotonic()
+        self.refusing = False
+        self._look()
+
+    @property
+    def free(self) -> int:
+        """Free bytes, as of now."""
+        return self._free()
+
+    def admit(self, size: int) -> None:
+        """Let a new message of `size` bytes in, or raise MQ_ERROR_INSUFFICIENT_RESOURCES."""
+        self._margin -= size
+        if self._margin <= 0:
+            self._look(size)
+        if self.refusing:
+            raise MQError(
+                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+                f"less than {self._reserve // MIB} MiB are free on the disk of the store",
+            )
+
+    def tick(self) -> None:
+        """Look again when it is time; called once per write."""
+        if self._clock.monotonic() >= self._next_look:
+            self._look()
+
+    def _look(self, size: int = 0) -> None:
+        """Find out how much may be admitted before looking again."""
+        self._next_look = self._clock.monotonic() + self._interval
+        room = self._free() - self._reserve - size
+        self._margin = min(max(room, 0), self._step)
+        if self.refusing != (room < 0):
+            self.refusing = room < 0
+            if self.refusing:
+                _log.error("disk nearly full, refusing new messages", reserve=self._reserve)
+            else:
+                _log.info("disk has room again, accepting new messages")

@@ -1,0 +1,203 @@
+"""The face of the store: one durable place for messages and records."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rpcqm.base.clock import Clock, SystemClock
+from rpcqm.base.metrics import Metrics
+from rpcqm.store import recovery
+from rpcqm.store.account import Account
+from rpcqm.store.counters import Counters
+from rpcqm.store.database import Database
+from rpcqm.store.errors import StoreError, StoreStoppedError
+from rpcqm.store.expiry import ExpiryHeap
+from rpcqm.store.express import ExpressBodies
+from rpcqm.store.group import GroupCommit
+from rpcqm.store.index import QueueIndex
+from rpcqm.store.records import SERIAL, Family
+from rpcqm.store.settings import StoreSettings
+from rpcqm.store.space import SpaceGuard, free_space
+from rpcqm.store.staged import StagedOperation, StagedTransaction
+from rpcqm.store.transaction import Transaction
+
+EXIT_STATUS = 74
+"""What the process ends with when a write has an unknown outcome (EX_IOERR)."""
+
+
+def exit_unanswered(error: BaseException) -> None:
+    """End the process at once, so that nobody is told an outcome that is not known."""
+    os._exit(EXIT_STATUS)
+
+
+class Store:
+    """Messages and records of one queue manager, in one directory.
+
+    Everything is called from one thread. `Store.open` says what is injected.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        end_of_turn: Callable[[Callable[[], None]], object],
+        clock: Clock | None = None,
+        settings: StoreSettings | None = None,
+        fatal: Callable[[BaseException], None] = exit_unanswered,
+        executor: Callable[[Callable[[], None]], object] | None = None,
+        call_from_thread: Callable[[Callable[[], None]], object] | None = None,
+        metrics: Metrics | None = None,
+        free: Callable[[], int] | None = None,
+        stopwatch: Callable[[], int] = time.perf_counter_ns,
+    ) -> None:
+        settings = settings or StoreSettings()
+        directory.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
+        self.metrics = metrics or Metrics()
+        self._database = Database(directory, settings)
+        self._heap = ExpiryHeap()
+        self._indexes: dict[int, QueueIndex] = {}
+        self._open_transaction: Transaction | None = None
+        self._closed = False
+        self.total = Account()
+        self.staged: dict[bytes, StagedTransaction] = {}
+        self.handles = self._database.handles
+        self.body_handle = self.handles[Family.BODY]
+        self.position_handle = self.handles[Family.POSITION]
+        self._bodies = self._database.families[Family.BODY]
+        self.express = ExpressBodies(directory, settings.express_memory)
+        self.space = SpaceGuard(
+            clock or SystemClock(), settings, free or (lambda: free_space(directory))
+        )
+        self._writer = GroupCommit(
+            self._database,
+            settings,
+            end_of_turn,
+            fatal,
+            executor,
+            call_from_thread,
+            self.metrics,
+            stopwatch,
+        )
+        self.counters = Counters(self._writer.reserve)
+        recovery.recover(self, self._database)
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path | str,
+        *,
+        end_of_turn: Callable[[Callable[[], None]], object],
+        clock: Clock | None = None,
+        settings: StoreSettings | None = None,
+        fatal: Callable[[BaseException], None] = exit_unanswered,
+        executor: Callable[[Callable[[], None]], object] | None = None,
+        call_from_thread: Callable[[Callable[[], None]], object] | None = None,
+        metrics: Metrics | None = None,
+        free: Callable[[], int] | None = None,
+        stopwatch: Callable[[], int] = time.perf_counter_ns,
+    ) -> "Store":
+        return cls(
+            Path(directory),
+            end_of_turn=end_of_turn,
+            clock=clock,
+            settings=settings,
+            fatal=fatal,
+            executor=executor,
+            call_from_thread=call_from_thread,
+            metrics=metrics,
+            free=free,
+            stopwatch=stopwatch,
+        )
+
+    def transaction(self, name: str) -> Transaction:
+        """Begin a synchronous block of changes; blocks do not nest.
+
+        RuntimeError when one is open; StoreStoppedError after `close` or a failed write.
+        """
+        if self._open_transaction is not None:
+            raise RuntimeError(f"{name} began inside the transaction {self._open_transaction.name}")
+        if self._closed or self._writer.failed is not None:
+            raise StoreStoppedError("The store has stopped.")
+        self._open_transaction = transaction = Transaction(self, name)
+        return transaction
+
+    def commit(self, transaction: Transaction) -> None:
+        """The end of a block; called by the transaction."""
+        self._open_transaction = None
+        self._writer.add(transaction)
+
+    def abandon(self) -> None:
+        """The end of a block that failed; called by the transaction."""
+        self._open_transaction = None
+
+    def index(self, queue_id: int) -> QueueIndex:
+        """The messages of a queue; an empty index for one that has none yet."""
+        index = self._indexes.get(queue_id)
+        if index is None:
+            index = self._indexes[queue_id] = QueueIndex(queue_id, self._heap, self.total)
+        return index
+
+    def queue_ids(self) -> list[int]:
+        """Queues that have an index."""
+        return list(self._indexes)
+
+    def forget_index(self, queue_id: int) -> None:
+        """Drop the index of a deleted queue, which must be empty."""
+        index = self._indexes.get(queue_id)
+        if index is not None:
+            if index.count or index.pending:
+                raise StoreError(f"The deleted queue {queue_id} still holds messages.")
+            del self._indexes[queue_id]
+
+    def read_packet(self, serial: int) -> bytes:
+        """The UserMessage packet of a visible message; KeyError when there is none."""
+        packet: bytes | None = self._bodies.get(SERIAL.pack(serial))
+        return self.express.get(serial) if packet is None else packet
+
+    def get(self, family: Family, key: bytes) -> bytes | None:
+        """A record as it was last written; what is pending is not seen."""
+        return self._database.get(family, key)
+
+    def records(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Records whose key begins with `prefix`, in order; what is pending is not seen."""
+        return self._database.items(family, prefix)
+
+    def next_expiry(self) -> int | None:
+        """When to call `expire` (milliseconds since 1970; possibly early), None when never."""
+        return self._heap.next_expiry()
+
+    def expire(self, now: int, limit: int = 1_000) -> list[tuple[int, int]]:
+        """(queue id, lookup identifier) of available messages that have expired.
+
+        They stay as they are, for the caller to remove; locked ones are named once released
+        (G13). There may be more when `limit` is reached.
+        """
+        return self._heap.take_due(now, limit)
+
+    def charge_staged(self, operation: StagedOperation) -> None:
+        """Count a staged message in its queue's account."""
+        operation.charged = True
+        self.index(operation.queue_id).account.charge(operation.size)
+        self.total.charge(operation.size)
+
+    def release_staged(self, operation: StagedOperation) -> None:
+        """Undo `charge_staged`."""
+        if operation.charged:
+            operation.charged = False
+            self.index(operation.queue_id).account.release(operation.size)
+            self.total.release(operation.size)
+
+    def checkpoint(self, path: Path | str) -> None:
+        """Copy everything that is durable to `path`, which must not exist, while running."""
+        self._database.checkpoint(Path(path))
+
+    def close(self) -> None:
+        """Write what is pending, and release the directory."""
+        if not self._closed:
+            self._writer.drain()
+            self._closed = True
+            self.express.close()
+            del self.body_handle, self.position_handle
+            self._database.close()

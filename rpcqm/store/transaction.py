@@ -1,0 +1,407 @@
+"""What belongs to one event, and becomes durable as a whole or not at all."""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from rpcqm.base.completion import Completion
+from rpcqm.store.records import (
+    FLAG_EXPRESS,
+    FLAG_PURGE_PENDING,
+    FLAGS_MASK,
+    NEVER,
+    POSITION,
+    POSITION_KEY,
+    SERIAL,
+    STAGED,
+    STAGED_KEY,
+    STAGED_MESSAGE,
+    STAGED_OPERATION,
+    Family,
+    Moves,
+    Position,
+)
+from rpcqm.store.staged import PREPARED, StagedOperation, StagedTransaction
+
+if TYPE_CHECKING:
+    from rocksdict import ColumnFamily as FamilyHandle
+
+    from rpcqm.store.store import Store
+
+_position_key = POSITION_KEY.pack
+_position = POSITION.pack
+_serial = SERIAL.pack
+
+
+class Transaction:
+    """One synchronous block of changes: `with store.transaction("name") as txn:`.
+
+    Nothing of it is visible before it is as durable as promised, except that removed messages
+    are LEAVING at once. An exception that leaves the block undoes all of it; only numbers taken
+    from counters are not given again.
+
+    Queues are named by their queue id (u32), messages by queue id and lookup identifier (u64).
+    Methods raise PositionStateError when a message is not there or not in the right state.
+    """
+
+    __slots__ = (
+        "_committed",
+        "_finished",
+        "_store",
+        "_undo",
+        "applications",
+        "callbacks",
+        "messages",
+        "name",
+        "operations",
+        "size",
+        "sync",
+    )
+
+    def __init__(self, store: "Store", name: str) -> None:
+        self._store = store
+        self.name = name
+        self.operations: list[tuple[bytes, bytes | None, FamilyHandle]] = []
+        self.applications: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
+        self.callbacks: list[Callable[[], None]] = []
+        self._undo: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
+        self._committed: Completion[None] | None = None
+        self._finished = False
+        self.size = 0
+        self.messages = 0
+        self.sync = False
+
+    # Messages
+
+    def insert(
+        self,
+        queue_id: int,
+        lookup_identifier: int,
+        packet: bytes,
+        *,
+        arrival: int,
+        expiry: int = NEVER,
+        flags: int = 0,
+        durable: bool = True,
+        consequence: bool = False,
+    ) -> int:
+        """Store a message, visible after the commit; its serial.
+
+        Times are milliseconds since 1970; `flags` are the caller's own (0 to 0x3F). A message
+        that is not `durable` is express: it lives until the next restart. One that follows from
+        a removal (`consequence`: an acknowledgement) is accepted on a full disk as well; any
+        other raises MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) there.
+        """
+        store = self._store
+        size = len(packet)
+        if not consequence:
+            store.space.admit(size)
+        serial = store.counters.serial.take()
+        index = store.index(queue_id)
+        if durable:
+            key = _position_key(queue_id, lookup_identifier)
+            value = _position(serial, arrival, expiry, size, flags, 0, 0, 0)
+            self.operations.append((_serial(serial), packet, store.body_handle))
+            self.operations.append((key, value, store.position_handle))
+            self.size += size
+            self.sync = True
+        else:
+            flags |= FLAG_EXPRESS
+            store.express.put(serial, packet)
+            self._undo.append((store.express.discard, (serial,)))
+        index.expect(lookup_identifier, Position(serial, size, arrival, expiry, flags))
+        self._undo.append((index.withdraw, (lookup_identifier,)))
+        self.applications.append((index.publish, (lookup_identifier,)))
+        self.messages += 1
+        return serial
+
+    def remove(self, queue_id: int, lookup_identifier: int) -> None:
+        """Remove a message and its packet; it is LEAVING now and gone after the commit.
+
+        A message that is not visible yet, because its own commit is on its way, can be removed
+        too; it will never be seen as available.
+        """
+        position = self._take(queue_id, lookup_identifier)
+        if position.flags & FLAG_EXPRESS:
+            self.applications.append((self._store.express.discard, (position.serial,)))
+        else:
+            self.operations.append((_serial(position.serial), None, self._store.body_handle))
+        self.messages += 1
+
+    def _take(self, queue_id: int, lookup_identifier: int) -> Position:
+        """Begin the removal of a position, without its packet."""
+        index = self._store.index(queue_id)
+        position, state = index.leave(lookup_identifier)
+        self._undo.append((index.come_back, (lookup_identifier, state)))
+        self.applications.append((index.discard, (lookup_identifier,)))
+        if not position.flags & FLAG_EXPRESS:
+            key = _position_key(queue_id, lookup_identifier)
+            self.operations.append((key, None, self._store.position_handle))
+            self.sync = True
+        return position
+
+    def rehome(
+        self,
+        queue_id: int,
+        lookup_identifier: int,
+        target_queue_id: int,
+        target_lookup_identifier: int,
+        *,
+        arrival: int | None = None,
+        expiry: int | None = None,
+        flags: int | None = None,
+        moves: Moves | None = None,
+    ) -> None:
+        """Move a message to another queue, a journal or a dead-letter queue; no byte is copied.
+
+        What is not given stays as it was.
+        """
+        before = self._store.index(queue_id).moves(lookup_identifier)
+        old = self._take(queue_id, lookup_identifier)
+        new = Position(
+            old.serial,
+            old.size,
+            old.arrival if arrival is None else arrival,
+            old.expiry if expiry is None else expiry,
+            old.flags if flags is None else flags & FLAGS_MASK | old.flags & FLAG_EXPRESS,
+        )
+        moves = before if moves is None else moves
+        target = self._store.index(target_queue_id)
+        target.expect(target_lookup_identifier, new)
+        self._undo.append((target.withdraw, (target_lookup_identifier,)))
+        self.applications.append((target.publish, (target_lookup_identifier,)))
+        if any(moves):
+            change = (target_lookup_identifier, new.flags, moves)
+            self.applications.append((target.amend, change))
+        if not new.flags & FLAG_EXPRESS:
+            self._write_position(target_queue_id, target_lookup_identifier, new, moves)
+        self.messages += 1
+
+    def update_position(
+        self,
+        queue_id: int,
+        lookup_identifier: int,
+        *,
+        flags: int | None = None,
+        moves: Moves | None = None,
+    ) -> None:
+        """Change the flags or the counts of a message that the caller has locked."""
+        index = self._store.index(queue_id)
+        position = index.expected(lookup_identifier)
+        if flags is not None:
+            position = position._replace(flags=flags & FLAGS_MASK | position.flags & FLAG_EXPRESS)
+        if moves is None:
+            moves = index.moves(lookup_identifier)
+        self.applications.append((index.amend, (lookup_identifier, position.flags, moves)))
+        if not position.flags & FLAG_EXPRESS:
+            self._write_position(queue_id, lookup_identifier, position, moves)
+
+    def purge(self, queue_id: int, lookup_identifier: int) -> None:
+        """Mark a locked message PURGE_PENDING, now and, for a durable one, over a restart."""
+        index = self._store.index(queue_id)
+        position = index.expected(lookup_identifier)
+        index.purge(lookup_identifier)
+        self._undo.append((index.restore_lock, (lookup_identifier,)))
+        if not position.flags & FLAG_EXPRESS:
+            marked = position._replace(flags=position.flags | FLAG_PURGE_PENDING)
+            moves = index.moves(lookup_identifier)
+            self._write_position(queue_id, lookup_identifier, marked, moves)
+
+    def _write_position(self, queue_id: int, key: int, position: Position, moves: Moves) -> None:
+        serial, size, arrival, expiry, flags = position
+        value = _position(serial, arrival, expiry, size, flags, *moves)
+        self.operations.append((_position_key(queue_id, key), value, self._store.position_handle))
+        self.sync = True
+
+    def lock(self, queue_id: int, lookup_identifier: int, owner: object) -> bool:
+        """Lock an available message; given back when the block fails. False when it is not."""
+        index = self._store.index(queue_id)
+        if not index.lock(lookup_identifier, owner):
+            return False
+        self._undo.append((index.unlock, (lookup_identifier,)))
+        return True
+
+    def drop_index(self, queue_id: int) -> None:
+        """Forget a deleted queue, all of whose messages this or an earlier block removed."""
+        self.applications.append((self._store.forget_index, (queue_id,)))
+
+    # Small records
+
+    def put(self, family: Family, key: bytes, value: bytes) -> None:
+        """Write a record of QUEUE, META, STREAM or HISTORY."""
+        self.operations.append((key, value, self._store.handles[family]))
+        self.size += len(value)
+        self.sync = True
+
+    def delete(self, family: Family, key: bytes) -> None:
+        """Delete a record of QUEUE, META, STREAM or HISTORY."""
+        self.operations.append((key, None, self._store.handles[family]))
+        self.sync = True
+
+    # Operations of open transactions
+
+    def stage(self, transaction_id: bytes, data: bytes) -> int:
+        """Keep an operation of an open transaction; its number.
+
+        `data` is the queue manager's own. It is written but not synced: recovery drops it unless
+        the transaction was prepared.
+        """
+        return self._stage(transaction_id, STAGED_OPERATION, 0, 0, 0, data).number
+
+    def stage_message(
+        self, transaction_id: bytes, queue_id: int, packet: bytes, data: bytes
+    ) -> int:
+        """Keep a message that an open transaction sends to a queue; the operation's number.
+
+        It is charged to the queue now. MQError as for `insert`.
+        """
+        store = self._store
+        size = len(packet)
+        store.space.admit(size)
+        serial = store.counters.serial.take()
+        self.operations.append((_serial(serial), packet, store.body_handle))
+        self.size += size
+        operation = self._stage(transaction_id, STAGED_MESSAGE, queue_id, serial, size, data)
+        store.charge_staged(operation)
+        self._undo.append((store.release_staged, (operation,)))
+        return operation.number
+
+    def _stage(
+        self, transaction_id: bytes, kind: int, queue_id: int, serial: int, size: int, data: bytes
+    ) -> StagedOperation:
+        staged = self._store.staged.get(transaction_id)
+        if staged is None:
+            staged = self._store.staged[transaction_id] = StagedTransaction(transaction_id)
+            self._undo.append((self._store.staged.pop, (transaction_id,)))
+        number = staged.next_number
+        staged.next_number += 1
+        operation = StagedOperation(number, data, queue_id, serial or None, size)
+        staged.operations[number] = operation
+        self._undo.append((staged.operations.pop, (number,)))
+        value = STAGED.pack(kind, queue_id, serial, size) + data
+        self._put_staged(transaction_id, number, value)
+        return operation
+
+    def _put_staged(self, transaction_id: bytes, number: int, value: bytes | None) -> None:
+        key = STAGED_KEY.pack(transaction_id, number)
+        self.operations.append((key, value, self._store.handles[Family.STAGED]))
+
+    def insert_staged(
+        self,
+        transaction_id: bytes,
+        number: int,
+        lookup_identifier: int,
+        *,
+        arrival: int,
+        expiry: int = NEVER,
+        flags: int = 0,
+        packet: bytes | None = None,
+    ) -> int:
+        """Put a staged message into its queue, with another packet when one is given; its serial.
+
+        Call `unstage` for the transaction in the same block.
+        """
+        store = self._store
+        operation = store.staged[transaction_id].operations[number]
+        serial = operation.serial
+        if serial is None or not operation.charged:
+            raise ValueError("the staged operation has no message to insert")
+        if packet is not None:
+            self.operations.append((_serial(serial), packet, store.body_handle))
+            self.size += len(packet)
+        size = operation.size if packet is None else len(packet)
+        index = store.index(operation.queue_id)
+        position = Position(serial, size, arrival, expiry, flags)
+        index.expect(lookup_identifier, position)
+        self._undo.append((index.withdraw, (lookup_identifier,)))
+        store.release_staged(operation)
+        self._undo.append((store.charge_staged, (operation,)))
+        self._write_position(operation.queue_id, lookup_identifier, position, Moves(0, 0, 0))
+        self.applications.append((index.publish, (lookup_identifier,)))
+        self.messages += 1
+        return serial
+
+    def unstage(self, transaction_id: bytes) -> None:
+        """Forget what a transaction has staged, because it commits here or is aborted."""
+        staged = self._store.staged.pop(transaction_id, None)
+        if staged is None:
+            return
+        self._undo.append((self._store.staged.__setitem__, (transaction_id, staged)))
+        if staged.record is not None:
+            self._put_staged(transaction_id, PREPARED, None)
+            self.sync = True
+        for operation in staged.operations.values():
+            self._drop_staged(transaction_id, operation)
+
+    def unstage_operation(self, transaction_id: bytes, number: int) -> None:
+        """Forget one staged operation (G38)."""
+        operations = self._store.staged[transaction_id].operations
+        operation = operations.pop(number)
+        self._undo.append((operations.__setitem__, (number, operation)))
+        self._drop_staged(transaction_id, operation)
+
+    def _drop_staged(self, transaction_id: bytes, operation: StagedOperation) -> None:
+        self._put_staged(transaction_id, operation.number, None)
+        if operation.serial is not None and operation.charged:
+            self.operations.append((_serial(operation.serial), None, self._store.body_handle))
+            self.applications.append((self._store.release_staged, (operation,)))
+
+    def prepare(self, transaction_id: bytes, record: bytes) -> None:
+        """Make what a transaction has staged durable, with the queue manager's own record.
+
+        After a restart it is in `store.staged` again, until `unstage`.
+        """
+        staged = self._store.staged.get(transaction_id)
+        if staged is None:
+            staged = self._store.staged[transaction_id] = StagedTransaction(transaction_id)
+            self._undo.append((self._store.staged.pop, (transaction_id,)))
+        self._undo.append((setattr, (staged, "record", staged.record)))
+        staged.record = record
+        self._put_staged(transaction_id, PREPARED, record)
+        self.sync = True
+
+    # The end
+
+    def call_after(self, callback: Callable[[], None]) -> None:
+        """Call when the changes are as durable as promised and visible, in order of the calls.
+
+        What it raises is logged and stops nothing.
+        """
+        self.callbacks.append(callback)
+
+    @property
+    def committed(self) -> Completion[None]:
+        """Succeeds after the callbacks of the commit; stays pending when the block fails."""
+        if self._committed is None:
+            self._committed = Completion()
+            if self._finished:
+                self._committed.succeed(None)
+        return self._committed
+
+    def __enter__(self) -> "Transaction":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self._store.commit(self)
+        else:
+            self.undo()
+            self._store.abandon()
+
+    def undo(self) -> None:
+        """Take back every change in memory, the last one first."""
+        while self._undo:
+            function, arguments = self._undo.pop()
+            function(*arguments)
+
+    def finish(self) -> None:
+        """Say that the changes are visible and the callbacks have run."""
+        self._finished = True
+        self.operations.clear()
+        if self._committed is not None:
+            self._committed.succeed(None)

@@ -1,0 +1,191 @@
+"""The access check of [MS-DTYP] 2.5.3.2 on queue descriptors."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rpcqm.codec.access_check import (
+    ACCESS_SYSTEM_SECURITY,
+    GENERIC_ALL,
+    GENERIC_READ,
+    GENERIC_WRITE,
+    MAXIMUM_ALLOWED,
+    MQQMACCESSMASK,
+    MQQUEUEACCESSMASK,
+    QUEUE_MANAGER_MAPPING,
+    QUEUE_MAPPING,
+    READ_CONTROL,
+    WRITE_DAC,
+    WRITE_OWNER,
+    PreparedDescriptor,
+    Privilege,
+    access_check,
+)
+from rpcqm.codec.sddl import parse_sddl
+from rpcqm.codec.security_descriptor import Ace, Acl, SecurityDescriptor
+from rpcqm.codec.security_identifier import (
+    ANONYMOUS,
+    BUILTIN_ADMINISTRATORS,
+    EVERYONE,
+    OWNER_RIGHTS,
+    Sid,
+)
+
+ALICE = "S-1-5-21-1-2-3-1001"
+BOB = "S-1-5-21-1-2-3-1002"
+WORLD = "S-1-1-0"
+ADMINISTRATORS = "S-1-5-32-544"
+PEEK = int(MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE)
+RECEIVE = int(MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE)
+WRITE = int(MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE)
+EVERYTHING = int(MQQUEUEACCESSMASK.MQSEC_QUEUE_GENERIC_ALL)
+
+
+def test_allowed_right_is_granted_and_no_other() -> None:
+    descriptor = parse_sddl(f"D:(A;;0x3;;;{ALICE})")
+    assert access_check(descriptor, {ALICE, WORLD}, RECEIVE) == RECEIVE
+    assert access_check(descriptor, {ALICE, WORLD}, PEEK) == PEEK
+    assert access_check(descriptor, {ALICE, WORLD}, RECEIVE | WRITE) == 0
+    assert access_check(descriptor, {BOB, WORLD}, PEEK) == 0
+
+
+def test_rights_add_up_over_several_entries() -> None:
+    descriptor = parse_sddl(f"D:(A;;0x1;;;{ALICE})(A;;0x2;;;WD)")
+    assert access_check(descriptor, {ALICE, WORLD}, RECEIVE) == RECEIVE
+
+
+def test_denial_before_permission_wins() -> None:
+    descriptor = parse_sddl(f"D:(D;;0x1;;;{ALICE})(A;;0x3;;;WD)")
+    assert access_check(descriptor, {ALICE, WORLD}, RECEIVE) == 0
+    assert access_check(descriptor, {ALICE, WORLD}, PEEK) == PEEK
+    assert access_check(descriptor, {BOB, WORLD}, RECEIVE) == RECEIVE
+
+
+def test_permission_before_denial_wins() -> None:
+    descriptor = parse_sddl(f"D:(A;;0x3;;;WD)(D;;0x1;;;{ALICE})")
+    assert access_check(descriptor, {ALICE, WORLD}, RECEIVE) == RECEIVE
+
+
+def test_inherit_only_entry_concerns_nobody() -> None:
+    descriptor = parse_sddl("D:(A;IO;0x3;;;WD)(D;IO;0x4;;;WD)(A;;0x4;;;WD)")
+    assert access_check(descriptor, {WORLD}, PEEK) == 0
+    assert access_check(descriptor, {WORLD}, WRITE) == WRITE
+
+
+def test_absent_list_grants_everything_and_empty_list_nothing() -> None:
+    assert access_check(parse_sddl("O:BA"), {WORLD}, EVERYTHING) == EVERYTHING
+    assert access_check(parse_sddl("O:BAD:"), {WORLD}, PEEK) == 0
+
+
+def test_generic_rights_mean_queue_rights_in_request_and_entry() -> None:
+    descriptor = parse_sddl("D:(A;;GR;;;WD)")
+    assert access_check(descriptor, {WORLD}, GENERIC_READ) == (
+        MQQUEUEACCESSMASK.MQSEC_QUEUE_GENERIC_READ
+    )
+    assert access_check(descriptor, {WORLD}, RECEIVE) == RECEIVE
+    assert access_check(descriptor, {WORLD}, GENERIC_WRITE) == 0
+    assert access_check(parse_sddl("D:(A;;GA;;;WD)"), {WORLD}, GENERIC_ALL) == EVERYTHING
+
+
+def test_generic_rights_of_a_queue_manager() -> None:
+    descriptor = parse_sddl("D:(A;;GA;;;WD)")
+    wanted = int(MQQMACCESSMASK.MQSEC_MACHINE_GENERIC_ALL)
+    assert access_check(descriptor, {WORLD}, wanted, QUEUE_MANAGER_MAPPING) == wanted
+
+
+def test_owner_may_always_read_and_change_the_permissions() -> None:
+    descriptor = parse_sddl(f"O:{ALICE}D:(D;;0x60000;;;WD)")
+    both = READ_CONTROL | WRITE_DAC
+    assert access_check(descriptor, {ALICE, WORLD}, both) == both
+    assert access_check(descriptor, {BOB, WORLD}, READ_CONTROL) == 0
+
+
+def test_owner_rights_entry_takes_the_place_of_the_owners_rights() -> None:
+    descriptor = parse_sddl(f"O:{ALICE}D:(A;;RC;;;OW)")
+    assert access_check(descriptor, {ALICE, WORLD}, READ_CONTROL) == READ_CONTROL
+    assert access_check(descriptor, {ALICE, WORLD}, WRITE_DAC) == 0
+    assert access_check(descriptor, {BOB, WORLD}, READ_CONTROL) == 0
+
+
+def test_administrators_may_take_ownership_and_see_the_audit_list() -> None:
+    descriptor = parse_sddl(f"O:{ALICE}D:")
+    wanted = WRITE_OWNER | ACCESS_SYSTEM_SECURITY
+    assert access_check(descriptor, {BOB, ADMINISTRATORS}, wanted) == wanted
+    assert access_check(descriptor, {BOB, WORLD}, WRITE_OWNER) == 0
+    assert (
+        access_check(descriptor, {BOB}, WRITE_OWNER, privileges=Privilege.SeTakeOwnershipPrivilege)
+        == WRITE_OWNER
+    )
+
+
+def test_entry_cannot_give_away_the_audit_list() -> None:
+    descriptor = parse_sddl("D:(A;;0x01000001;;;WD)")
+    assert access_check(descriptor, {WORLD}, ACCESS_SYSTEM_SECURITY) == 0
+    assert access_check(SecurityDescriptor(), {WORLD}, ACCESS_SYSTEM_SECURITY) == 0
+
+
+def test_maximum_allowed_tells_all_that_is_allowed_and_not_denied() -> None:
+    descriptor = parse_sddl(f"O:{ALICE}D:(D;;0x1;;;{BOB})(A;;0x7;;;WD)")
+    assert access_check(descriptor, {BOB, WORLD}, MAXIMUM_ALLOWED) == 0x6
+    assert access_check(descriptor, {ALICE, WORLD}, MAXIMUM_ALLOWED) == (
+        0x7 | READ_CONTROL | WRITE_DAC
+    )
+    assert access_check(descriptor, {BOB, WORLD}, MAXIMUM_ALLOWED | RECEIVE) == 0
+    assert access_check(descriptor, {BOB, WORLD}, MAXIMUM_ALLOWED | PEEK) == 0x6
+    assert access_check(parse_sddl("D:"), {WORLD}, MAXIMUM_ALLOWED) == 0
+
+
+def test_conditional_entry_denies_but_never_allows() -> None:
+    allow = Ace(0x09, 0, RECEIVE, EVERYONE, data=b"artx")
+    deny = Ace(0x0A, 0, RECEIVE, EVERYONE, data=b"artx")
+    plain = Ace(0x00, 0, RECEIVE, EVERYONE)
+    assert access_check(SecurityDescriptor(dacl=Acl((allow,))), {WORLD}, PEEK) == 0
+    assert access_check(SecurityDescriptor(dacl=Acl((deny, plain))), {WORLD}, PEEK) == 0
+
+
+_people = (Sid.parse(ALICE), Sid.parse(BOB), EVERYONE, ANONYMOUS, BUILTIN_ADMINISTRATORS)
+_descriptors = st.builds(
+    SecurityDescriptor,
+    st.none() | st.sampled_from(_people),
+    st.none(),
+    st.none(),
+    st.none()
+    | st.builds(
+        Acl,
+        st.lists(
+            st.builds(
+                Ace,
+                st.sampled_from([0, 0, 1, 0x09, 0x0A, 5]),
+                st.sampled_from([0, 0, 0, 8]),
+                st.integers(0, 0xF) | st.sampled_from([0x60000, GENERIC_ALL, GENERIC_READ]),
+                st.sampled_from((*_people, OWNER_RIGHTS)),
+            ),
+            max_size=6,
+        ).map(tuple),
+    ),
+)
+_tokens = st.sets(st.sampled_from([str(sid) for sid in _people])).map(frozenset)
+
+
+@given(_descriptors, _tokens)
+def test_prepared_descriptor_agrees_with_the_check_on_every_right(
+    descriptor: SecurityDescriptor, sids: frozenset[str]
+) -> None:
+    granted = PreparedDescriptor(descriptor).granted(sids)
+    for bit in (1 << place for place in range(25)):
+        assert (access_check(descriptor, sids, bit) == bit) == bool(granted & bit)
+
+
+@given(_descriptors, _tokens, st.integers(0, 0xFFFFF) | st.sampled_from([GENERIC_ALL]))
+def test_prepared_descriptor_agrees_with_the_check_on_any_request(
+    descriptor: SecurityDescriptor, sids: frozenset[str], desired: int
+) -> None:
+    prepared = PreparedDescriptor(descriptor)
+    expected = QUEUE_MAPPING.map(desired)
+    assert prepared.allows(sids, desired) == (access_check(descriptor, sids, desired) == expected)
+
+
+def test_prepared_descriptor_remembers_only_so_many_principals() -> None:
+    prepared = PreparedDescriptor(parse_sddl("D:(A;;0x4;;;WD)"))
+    for number in range(3000):
+        assert prepared.granted(frozenset({f"S-1-5-21-{number}", WORLD})) == WRITE
+    assert len(prepared._answers) <= 1024

@@ -136,6 +136,9 @@ class NtlmProtection:
 
     __slots__ = ("_in_cipher", "_in_mac", "_out_cipher", "_out_mac", "_whole", "flags")
 
+    signature_length = SIGNATURE_LENGTH
+    dummy_signature = DUMMY_SIGNATURE
+
     def __init__(self, flags: int, session_key: bytes, own: Direction) -> None:
         self.flags = flags
         self._whole = bool(flags & _Flag.NTLMSSP_NEGOTIATE_EXTENDED_SESSIONSECURITY)

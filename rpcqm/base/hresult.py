@@ -174,12 +174,16 @@ class HResult(enum.IntEnum):
 
 
 class NtStatus(enum.IntEnum):
-    """NTSTATUS values that MSMQ's RPC methods return ([MS-ERREF] 2.3)."""
+    """NTSTATUS values that the methods of our RPC interfaces return ([MS-ERREF] 2.3)."""
 
     STATUS_INVALID_HANDLE = 0xC0000008
     STATUS_INVALID_PARAMETER = 0xC000000D
     STATUS_ACCESS_DENIED = 0xC0000022
     STATUS_SHARING_VIOLATION = 0xC0000043
+    STATUS_INVALID_ACCOUNT_NAME = 0xC0000062
+    STATUS_USER_EXISTS = 0xC0000063
+    STATUS_NO_SUCH_USER = 0xC0000064
+    STATUS_NO_SUCH_ALIAS = 0xC0000151
     STATUS_NOT_FOUND = 0xC0000225
     STATUS_RETRY = 0xC000022D
 
@@ -187,6 +191,11 @@ class NtStatus(enum.IntEnum):
     def meaning(self) -> str:
         """What happened, as one sentence."""
         return MEANINGS[self.name]
+
+    @property
+    def remedy(self) -> str:
+        """What a person can do about it, as one sentence; empty where nothing general helps."""
+        return REMEDIES.get(self.name, "")
 
 
 def status_name(value: int) -> str:

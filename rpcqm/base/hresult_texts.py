@@ -153,11 +153,18 @@ MEANINGS: dict[str, str] = {
     "STATUS_INVALID_PARAMETER": "An argument is outside what the call allows.",
     "STATUS_ACCESS_DENIED": "The handle was opened without the right that the call needs.",
     "STATUS_SHARING_VIOLATION": "Another opener of the queue does not share it this way.",
+    "STATUS_INVALID_ACCOUNT_NAME": "The account's name breaks the rules for names.",
+    "STATUS_USER_EXISTS": "An account of this name is there already.",
+    "STATUS_NO_SUCH_USER": "There is no account of this name.",
+    "STATUS_NO_SUCH_ALIAS": "There is no group of this name.",
     "STATUS_NOT_FOUND": "There is no such pending request.",
     "STATUS_RETRY": "The call has to be made again.",
 }
 
 REMEDIES: dict[str, str] = {
+    "STATUS_USER_EXISTS": "Choose another name, or give the account a new password.",
+    "STATUS_NO_SUCH_USER": "Check the name with `rpcqm user list`.",
+    "STATUS_NO_SUCH_ALIAS": "The groups are administrators, users and guests.",
     "MQ_INFORMATION_FORMATNAME_BUFFER_TOO_SMALL": "Ask for the queue's format name separately.",
     "MQ_INFORMATION_OWNER_IGNORED": "Set the owner in a separate call.",
     "MQ_ERROR_QUEUE_NOT_FOUND": "Check the name with `rpcqm queue list`.",

@@ -1,0 +1,197 @@
+"""What the benches share: figures, interleaved pairs, pinned processes, and the C peers.
+
+A bench is a module NAME.py beside this one with ``def run() -> list[Figure]``. It measures
+ratios within one run; an absolute number is given only where the target is one.
+"""
+
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+BUILD = HERE.parents[1] / "var" / "bench"
+
+_cpus = sorted(os.sched_getaffinity(0))
+client_cpu, server_cpu = _cpus[0], _cpus[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One result: a ratio (or a number of ``unit``) and the target it is held against."""
+
+    name: str
+    value: float
+    target: float | None = None
+    unit: str = "times"
+    at_most: bool = False
+    note: str = ""
+
+    @property
+    def met(self) -> bool:
+        """Whether the target is reached; a figure without one always is."""
+        if self.target is None:
+            return True
+        return self.value <= self.target if self.at_most else self.value >= self.target
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Medians of interleaved rounds: ``ratio`` is the median of ours / theirs."""
+
+    ratio: float
+    ours: float
+    theirs: float
+    ratios: tuple[float, ...]
+
+    @property
+    def spread(self) -> str:
+        """The rates and the range of the ratios, for a figure's note."""
+        low, high = min(self.ratios), max(self.ratios)
+        return f"{self.ours:,.0f}/s against {self.theirs:,.0f}/s; rounds {low:.3g} to {high:.3g}"
+
+
+def pairs(ours: Callable[[], float], theirs: Callable[[], float], rounds: int = 5) -> Pairs:
+    """Measure two rates alternately, so that a change of the machine's mood hits both."""
+    measured = [(ours(), theirs()) for _ in range(rounds)]
+    ratios = tuple(mine / other for mine, other in measured)
+    return Pairs(
+        statistics.median(ratios),
+        statistics.median(mine for mine, _ in measured),
+        statistics.median(other for _, other in measured),
+        ratios,
+    )
+
+
+def per_second(function: Callable[[], object], seconds: float = 0.2) -> float:
+    """Calls per second of ``function``, over at least ``seconds``."""
+    batch = 1
+    while True:
+        began = time.perf_counter()
+        for _ in range(batch):
+            function()
+        took = time.perf_counter() - began
+        if took >= seconds:
+            return batch / took
+        batch = max(batch * 2, min(batch * 100, int(batch * seconds * 1.2 / max(took, 1e-9))))
+
+
+def raw_syncs(directory: Path, size: int, seconds: float = 0.5) -> float:
+    """Appends of ``size`` bytes to a zero-filled file, each with its fdatasync, per second."""
+    room = 16 << 20
+    with tempfile.NamedTemporaryFile(dir=directory) as file:
+        file.write(bytes(room))
+        file.flush()
+        os.fsync(file.fileno())
+        data, at, syncs, began = os.urandom(size), 0, 0, time.perf_counter()
+        while time.perf_counter() - began < seconds:
+            os.pwrite(file.fileno(), data, at)
+            os.fdatasync(file.fileno())
+            at, syncs = (at + size) % (room - size), syncs + 1
+        return syncs / (time.perf_counter() - began)
+
+
+def pin(pid: int, cpu: int) -> None:
+    """Keep every thread of a process on one CPU."""
+    for task in os.listdir(f"/proc/{pid}/task"):
+        os.sched_setaffinity(int(task), {cpu})
+
+
+def pinned(argv: Sequence[object], cpu: int, **popen: Any) -> subprocess.Popen[bytes]:
+    """Start a process on one CPU; the keywords are those of Popen."""
+    taskset = ["taskset", "--cpu-list", str(cpu)]
+    return subprocess.Popen([*taskset, *map(str, argv)], **popen)
+
+
+def compile_c(name: str) -> Path:
+    """Compile NAME.c of this directory to an optimised program; quick when it is up to date."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        raise RuntimeError("the bench compiles its C peers: install a C compiler (gcc)")
+    source, program = HERE / f"{name}.c", BUILD / name
+    newest = max(path.stat().st_mtime for path in (source, *HERE.glob("*.h")))
+    if not program.exists() or program.stat().st_mtime < newest:
+        BUILD.mkdir(parents=True, exist_ok=True)
+        command = [compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-o", str(program), str(source)]
+        subprocess.run(command, check=True)
+    return program
+
+
+@contextmanager
+def limit_server(bind_ack: bytes, response: bytes, log: Path | None = None) -> Iterator[int]:
+    """The C server that only echoes fixed bytes (with ``log``: also keeps each call durably).
+
+    Yields its port on 127.0.0.1.
+    """
+    argv = [compile_c("limit"), bind_ack.hex(), response.hex(), *([log] if log else [])]
+    process = pinned(argv, server_cpu, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        yield int(process.stdout.readline())
+    finally:
+        process.kill()
+        process.wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Bytes of the answer to a once-PDU that go into a PDU of the loop (a context handle)."""
+
+    reply: int
+    start: int
+    length: int
+    loop: int
+    to: int
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What each connection of the load generator sends; answers in the loop end with ``tail``."""
+
+    once: Sequence[bytes]
+    loop: Sequence[bytes]
+    copy: Sequence[Copy] = field(default=())
+    tail: bytes = b""
+
+    @property
+    def text(self) -> str:
+        """The script in the load generator's own lines."""
+        lines = [f"once {pdu.hex()}" for pdu in self.once]
+        lines += [f"loop {pdu.hex()}" for pdu in self.loop]
+        lines += [f"copy {c.reply} {c.start} {c.length} {c.loop} {c.to}" for c in self.copy]
+        lines += [f"tail {self.tail.hex()}"] if self.tail else []
+        return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the load generator saw."""
+
+    calls_per_second: float
+    p50_us: float
+    p99_us: float
+
+
+def load(
+    port: int, connections: int, script: Script, seconds: float = 2.0, warm_up: float = 0.5
+) -> Load:
+    """Drive a server on 127.0.0.1 with one call outstanding on each connection.
+
+    Raises RuntimeError when an answer is a fault, or is not what the script says.
+    """
+    argv = [compile_c("load"), str(port), str(connections), str(warm_up), str(seconds)]
+    process = pinned(
+        argv, client_cpu, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    out, err = process.communicate(script.text.encode(), timeout=warm_up + seconds + 60)
+    if process.returncode:
+        raise RuntimeError(f"load generator: {err.decode().strip()}")
+    calls, took, p50, p99 = out.split()
+    return Load(int(calls) / float(took), int(p50) / 1000, int(p99) / 1000)

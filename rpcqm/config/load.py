@@ -1,0 +1,230 @@
+"""Reading a configuration: the command line wins over the environment, then comes the file."""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rpcqm.config.positions import KeyPath, key_lines
+from rpcqm.config.schema import PORTS, Configuration, Setting, settings, tables
+
+DEFAULT_FILE = Path("/etc/rpcqm.toml")
+FILE_VARIABLE = "RPCQM_CONFIG"
+
+_EXPECTED = {bool: "true or false", int: "a whole number", str: "a text", Path: "a path"}
+_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One thing that is wrong: where, and what about it."""
+
+    where: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.text}"
+
+
+class ConfigurationError(Exception):
+    """A configuration that cannot be used; `mistakes` are sentences, each with its place."""
+
+    def __init__(self, mistakes: list[Mistake]) -> None:
+        super().__init__("\n".join(map(str, mistakes)))
+        self.mistakes = mistakes
+
+
+class _Values:
+    """Settings gathered from one source after the other; the first one to set a value wins."""
+
+    def __init__(self) -> None:
+        self.mistakes: list[Mistake] = []
+        self._values: dict[KeyPath, Any] = {}
+        self._where: dict[KeyPath, str] = {}
+
+    def add(self, setting: Setting, value: Any, where: str) -> None:
+        try:
+            checked = _checked(setting, value)
+        except ValueError as error:
+            self.mistakes.append(Mistake(where, str(error)))
+        else:
+            if setting.path not in self._values:
+                self._values[setting.path] = checked
+                self._where[setting.path] = where
+
+    def configuration(self) -> Configuration:
+        """What was gathered, with defaults for the rest; raises ConfigurationError."""
+        self._check_ports()
+        if self.mistakes:
+            raise ConfigurationError(self.mistakes)
+        parts = {name: table(**self._of(name)) for name, table in tables().items()}
+        return Configuration(**self._of(), **parts)
+
+    def _check_ports(self) -> None:
+        doors: dict[int, str] = {}
+        for setting in settings():
+            port = self._values.get(setting.path)
+            if setting.about.between == PORTS and port is not None and port > 0:
+                taken = doors.setdefault(port, setting.key)
+                if taken != setting.key:
+                    text = f"`{setting.key}` is {port}, which `{taken}` has already."
+                    self.mistakes.append(Mistake(self._where[setting.path], text))
+
+    def _of(self, *above: str) -> dict[str, Any]:
+        return {path[-1]: value for path, value in self._values.items() if path[:-1] == above}
+
+
+def load(
+    options: Mapping[str, Any] | None = None,
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Configuration:
+    """The configuration in force.
+
+    `options` are values of the command line by setting name, None where not given. `file`, or
+    the one that RPCQM_CONFIG names, must exist; /etc/rpcqm.toml is read if it does. Raises
+    ConfigurationError with every mistake.
+    """
+    environment = os.environ if environment is None else environment
+    values = _Values()
+    _add_options(values, options or {})
+    _add_environment(values, environment)
+    path = file or _named_file(environment)
+    if path is not None:
+        _add_file(values, path)
+    return values.configuration()
+
+
+def check(file: Path) -> Configuration:
+    """What a file alone amounts to; raises ConfigurationError with every mistake."""
+    values = _Values()
+    _add_file(values, file)
+    return values.configuration()
+
+
+def _named_file(environment: Mapping[str, str]) -> Path | None:
+    named = environment.get(FILE_VARIABLE)
+    if named:
+        return Path(named)
+    return DEFAULT_FILE if DEFAULT_FILE.is_file() else None
+
+
+def _add_options(values: _Values, options: Mapping[str, Any]) -> None:
+    for setting in settings():
+        value = options.get(setting.key)
+        if value is not None:
+            values.add(setting, value, "--" + setting.key.replace("_", "-"))
+
+
+def _add_environment(values: _Values, environment: Mapping[str, str]) -> None:
+    for setting in settings():
+        text = environment.get(setting.variable)
+        if text:
+            values.add(setting, _from_text(setting, text), setting.variable)
+
+
+def _from_text(setting: Setting, text: str) -> Any:
+    """A value of the environment in the setting's type; as it is when it does not fit."""
+    if setting.kind is bool:
+        return _TRUTH.get(text.lower(), text)
+    if setting.kind is int:
+        try:
+            return int(text)
+        except ValueError:
+            return text
+    return text
+
+
+def _add_file(values: _Values, path: Path) -> None:
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        values.mistakes.append(Mistake(str(path), f"cannot be read: {error.strerror}."))
+        return
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        values.mistakes.append(Mistake(f"{path}:{line}", "is not UTF-8 text."))
+        return
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        values.mistakes.append(_syntax_mistake(path, text, error))
+        return
+    lines = key_lines(text)
+    known = {setting.path: setting for setting in settings()}
+    for key, value in _flat(document):
+        where = f"{path}:{lines[key]}"
+        if key in known:
+            values.add(known[key], value, where)
+        else:
+            values.mistakes.append(Mistake(where, _unknown(key, value)))
+
+
+def _syntax_mistake(path: Path, text: str, error: tomllib.TOMLDecodeError) -> Mistake:
+    """The parser's own words, with the place in front."""
+    reason, _, place = str(error).rpartition(" (at ")
+    if place == "end of document)":
+        line = len(text.splitlines())
+    else:
+        line = int(place.split()[1].rstrip(","))
+    return Mistake(f"{path}:{max(line, 1)}", f"{reason}.")
+
+
+def _flat(document: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
+    """Settings of a document by path; what is nested deeper than sections are stays a value."""
+    known = tables()
+    for key, value in document.items():
+        if key in known and isinstance(value, dict):
+            yield from (((key, inner), item) for inner, item in value.items())
+        else:
+            yield (key,), value
+
+
+def _unknown(key: KeyPath, value: Any) -> str:
+    name = ".".join(key)
+    if len(key) == 1 and key[0] in tables():
+        return f"`{name}` is a table; write [{name}]."
+    what = "table" if isinstance(value, dict) else "setting"
+    close = _close_name(key, list(tables()) if what == "table" else None)
+    hint = f"; did you mean `{close}`?" if close else "."
+    return f"there is no {what} `{name}`{hint}"
+
+
+def _close_name(key: KeyPath, table_names: list[str] | None) -> str:
+    """What was probably meant: a name of the same table, or the same name of another one."""
+    wanted = key[-1].replace("-", "_")
+    places = [setting.path for setting in settings()]
+    near = [path[-1] for path in places if path[:-1] == key[:-1]]
+    if close := difflib.get_close_matches(wanted, near if table_names is None else table_names, 1):
+        return ".".join((*key[:-1], close[0]))
+    return next((".".join(path) for path in places if path[-1] == wanted), "")
+
+
+def _checked(setting: Setting, value: Any) -> Any:
+    """The value in its final type; ValueError with a sentence when it is not allowed."""
+    if setting.kind is Path and isinstance(value, Path):
+        return value
+    kind: type[Any] = str if setting.kind is Path else setting.kind
+    if isinstance(value, bool) is not (kind is bool) or not isinstance(value, kind):
+        raise ValueError(f"`{setting.key}` is {_EXPECTED[setting.kind]}, not {_shown(value)}.")
+    if value == "":
+        raise ValueError(f"`{setting.key}` is empty.")
+    _check_bounds(setting, value)
+    return Path(value) if setting.kind is Path else value
+
+
+def _check_bounds(setting: Setting, value: Any) -> None:
+    between, choices = setting.about.between, setting.about.choices
+    if between and not between[0] <= value <= between[1]:
+        raise ValueError(f"`{setting.key}` is from {between[0]} to {between[1]}, not {value}.")
+    if choices and value not in choices:
+        raise ValueError(f"`{setting.key}` is one of {', '.join(choices)}, not {_shown(value)}.")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value) if isinstance(value, str | int | float) else f"a {type(value).__name__}"

@@ -1,0 +1,42 @@
+"""Where in a TOML document each key stands.
+
+The standard library's parser keeps no positions. It is asked instead, line by line, whether the
+document up to there is whole: what a longer beginning has and a shorter one lacks stands between.
+"""
+
+import tomllib
+from collections.abc import Iterator
+from typing import Any
+
+KeyPath = tuple[str, ...]
+
+
+def key_lines(text: str) -> dict[KeyPath, int]:
+    """The line (from 1) on which each key or table of a valid document first appears."""
+    lines = text.split("\n")
+    known: dict[KeyPath, int] = {}
+    begin = 0
+    for end in range(1, len(lines) + 1):
+        if _is_empty(lines[end - 1]) and begin == end - 1:
+            begin = end
+            continue
+        try:
+            document = tomllib.loads("\n".join(lines[:end]))
+        except tomllib.TOMLDecodeError:
+            continue  # in the middle of a value that spans lines
+        for path in _paths(document):
+            known.setdefault(path, begin + 1)
+        begin = end
+    return known
+
+
+def _is_empty(line: str) -> bool:
+    return not line.strip() or line.lstrip().startswith("#")
+
+
+def _paths(table: dict[str, Any], above: KeyPath = ()) -> Iterator[KeyPath]:
+    for key, value in table.items():
+        path = (*above, key)
+        yield path
+        if isinstance(value, dict):
+            yield from _paths(value, path)

@@ -1,0 +1,185 @@
+"""The names, types, defaults and bounds of everything that can be set.
+
+A setting has the same name in the configuration file, in the environment (RPCQM_ and the name
+in capitals) and, where `rpcqm serve` has an option for it, on the command line.
+"""
+
+import dataclasses
+import os
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_type_hints
+
+PORTS = (-1, 65535)
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What an operator is told about a setting, and what it may be."""
+
+    text: str
+    between: tuple[int, int] | None = None
+    choices: tuple[str, ...] = ()
+    default: str = ""
+    """How the default reads where its value does not say it."""
+
+
+def own_name() -> str:
+    """The computer's name as its peers know it: what stands before the first dot."""
+    return socket.gethostname().split(".")[0]
+
+
+def state_directory() -> Path:
+    """Where a service manager wants the data, else `var` in the current directory."""
+    return Path(os.environ.get("STATE_DIRECTORY", "").split(":")[0] or "var")
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """Who is let in; the switches are those of Windows, off by default as there."""
+
+    allow_nonauthenticated_rpc: Annotated[
+        bool, About("RemoteRead serves callers that do not authenticate ([MS-MQRR] <19>).")
+    ] = False
+    new_remote_read_server_deny_workgroup_client: Annotated[
+        bool, About("The switch above holds for callers outside a domain only.")
+    ] = False
+    new_remote_read_server_allow_none_security_client: Annotated[
+        bool, About("Callers without authentication may read queues that Anonymous may read.")
+    ] = False
+    debug_rpc: Annotated[
+        bool, About("RemoteRead takes signed calls (PKT_INTEGRITY) as well as encrypted ones.")
+    ] = False
+    supporting_server: Annotated[
+        bool, About("Dependent clients may use qmcomm and qmcomm2 over TCP.")
+    ] = False
+    send_insecure_nacks: Annotated[
+        bool, About("Negative acknowledgements go out even if they tell strangers something.")
+    ] = False
+    hardened_security: Annotated[
+        bool, About("Only HTTP and HTTPS carry messages to and from other computers.")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Bounds of the store."""
+
+    reserve: Annotated[
+        int, About("Free disk space below which new messages are refused (MiB).", (1, 1 << 30))
+    ] = 256
+    express_memory: Annotated[
+        int, About("Memory for bodies of express messages; more goes to disk (MiB).", (1, 1 << 20))
+    ] = 256
+    quota: Annotated[int, About("What all messages together may take (KiB).", (1, 0xFFFF_FFFF))] = (
+        1 << 20
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Logging:
+    """What is logged, and how; logs go to standard error."""
+
+    level: Annotated[
+        str,
+        About(
+            "The least severe event that is logged.", choices=("debug", "info", "warning", "error")
+        ),
+    ] = "info"
+    format: Annotated[
+        str,
+        About(
+            "Text for people, JSON for programs; auto is text on a terminal.",
+            choices=("auto", "text", "json"),
+        ),
+    ] = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Everything that can be set about one queue manager."""
+
+    data_dir: Annotated[
+        Path,
+        About("Directory of messages, queues and accounts.", default="`$STATE_DIRECTORY` or `var`"),
+    ] = field(default_factory=state_directory)
+    host: Annotated[str, About("Address to listen on; `0.0.0.0` is every IPv4 address.")] = (
+        "127.0.0.1"
+    )
+    name: Annotated[
+        str,
+        About("The computer's name, as it stands in path names.", default="the host's name"),
+    ] = field(default_factory=own_name)
+    epm_port: Annotated[int, About("The endpoint mapper; Windows clients ask at 135.", PORTS)] = (
+        1135
+    )
+    rpc_port: Annotated[
+        int | None,
+        About("The RPC interfaces.", PORTS, default="2103, else the next free of 2114, 2125 …"),
+    ] = None
+    qm2qm_port: Annotated[
+        int | None,
+        About(
+            "The RPC interfaces, for peers that look for qm2qm.",
+            PORTS,
+            default="2105, else the next free of 2116, 2127 …",
+        ),
+    ] = None
+    binary_port: Annotated[
+        int, About("The binary protocol; this version does not have it yet.", PORTS)
+    ] = -1
+    http_port: Annotated[
+        int, About("Messages over HTTP; this version does not have it yet.", PORTS)
+    ] = -1
+    ready_file: Annotated[
+        Path | None, About("File to write once every door listens.", default="none")
+    ] = None
+    security: Security = field(default_factory=Security)
+    storage: Storage = field(default_factory=Storage)
+    logging: Logging = field(default_factory=Logging)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: its place, its type, its default in words, and what is said about it."""
+
+    path: tuple[str, ...]
+    kind: type
+    default: str
+    about: About
+
+    @property
+    def key(self) -> str:
+        """Its name with that of its table, for example `security.debug_rpc`."""
+        return ".".join(self.path)
+
+    @property
+    def variable(self) -> str:
+        """Its name in the environment."""
+        return "RPCQM_" + "_".join(self.path).upper()
+
+
+def tables() -> dict[str, type[Any]]:
+    """Tables of the configuration file, by name."""
+    return {"security": Security, "storage": Storage, "logging": Logging}
+
+
+def settings() -> Iterator[Setting]:
+    """Every setting, in the order of the documentation."""
+    yield from _settings_of(Configuration)
+    for name, table in tables().items():
+        yield from _settings_of(table, name)
+
+
+def _settings_of(table: type[Any], *above: str) -> Iterator[Setting]:
+    hints = get_type_hints(table, include_extras=True)
+    for entry in dataclasses.fields(table):
+        if get_args(hints[entry.name]):
+            declared, about = get_args(hints[entry.name])
+            kind = next(iter(get_args(declared)), declared)  # X of X | None
+            default = about.default or str(entry.default)
+            if kind is bool:
+                default = default.lower()
+            yield Setting((*above, entry.name), kind, default, about)

@@ -1,0 +1,211 @@
+"""The configuration: precedence, types, and every mistake explained with its line."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rpcqm.config import Configuration, ConfigurationError, check, load
+from rpcqm.config.positions import key_lines
+from rpcqm.config.schema import Setting, settings, tables
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "rpcqm.toml"
+
+
+def mistakes(file: Path, text: str) -> list[str]:
+    file.write_text(text)
+    with pytest.raises(ConfigurationError) as caught:
+        check(file)
+    return [str(mistake).removeprefix(f"{file}:") for mistake in caught.value.mistakes]
+
+
+def test_without_a_source_everything_is_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("STATE_DIRECTORY", raising=False)
+    configuration = load(environment={})
+    assert configuration == Configuration()
+    assert configuration.data_dir == Path("var")
+    assert configuration.host == "127.0.0.1"
+    assert configuration.epm_port == 1135
+    assert not any(dataclasses.astuple(configuration.security))
+
+
+def test_the_command_line_wins_over_the_environment_and_that_over_the_file(file: Path) -> None:
+    file.write_text('host = "10.0.0.1"\nepm_port = 1\nrpc_port = 2\nqm2qm_port = 3\n')
+    environment = {"RPCQM_EPM_PORT": "11", "RPCQM_RPC_PORT": "12"}
+    configuration = load({"epm_port": 21}, file, environment)
+    assert configuration.epm_port == 21
+    assert configuration.rpc_port == 12
+    assert configuration.qm2qm_port == 3
+    assert configuration.host == "10.0.0.1"
+
+
+def test_the_environment_names_the_file(file: Path) -> None:
+    file.write_text('[logging]\nlevel = "debug"\n')
+    assert load(environment={"RPCQM_CONFIG": str(file)}).logging.level == "debug"
+
+
+def test_the_environment_sets_switches_of_tables() -> None:
+    environment = {"RPCQM_SECURITY_DEBUG_RPC": "yes", "RPCQM_LOGGING_FORMAT": "json"}
+    configuration = load(environment=environment)
+    assert configuration.security.debug_rpc is True
+    assert configuration.logging.format == "json"
+
+
+def test_a_wrong_value_of_the_environment_is_named_by_its_variable() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(environment={"RPCQM_EPM_PORT": "mapper", "RPCQM_SECURITY_DEBUG_RPC": "perhaps"})
+    assert str(caught.value).splitlines() == [
+        "RPCQM_EPM_PORT: `epm_port` is a whole number, not 'mapper'.",
+        "RPCQM_SECURITY_DEBUG_RPC: `security.debug_rpc` is true or false, not 'perhaps'.",
+    ]
+
+
+def test_a_wrong_option_is_named_by_its_option() -> None:
+    with pytest.raises(ConfigurationError, match="--epm-port: `epm_port` is from -1 to 65535"):
+        load({"epm_port": 65536}, environment={})
+
+
+def test_the_state_directory_of_a_service_manager_is_the_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", "/var/lib/rpcqm:/var/lib/other")
+    assert load(environment={}).data_dir == Path("/var/lib/rpcqm")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("epm_prt = 1", "1: there is no setting `epm_prt`; did you mean `epm_port`?"),
+        ("\n\ndata-dir = 'x'", "3: there is no setting `data-dir`; did you mean `data_dir`?"),
+        ("zzz = 1", "1: there is no setting `zzz`."),
+        ("[securty]\n", "1: there is no table `securty`; did you mean `security`?"),
+        (
+            "debug_rpc = true",
+            "1: there is no setting `debug_rpc`; did you mean `security.debug_rpc`?",
+        ),
+        (
+            "[security]\n# why\ndebug_rcp = true",
+            "3: there is no setting `security.debug_rcp`; did you mean `security.debug_rpc`?",
+        ),
+        ("security = true", "1: `security` is a table; write [security]."),
+        ("host = 5", "1: `host` is a text, not 5."),
+        ("host = ''", "1: `host` is empty."),
+        ("epm_port = true", "1: `epm_port` is a whole number, not true."),
+        ("epm_port = 1.5", "1: `epm_port` is a whole number, not 1.5."),
+        ("epm_port = [\n 1,\n]", "1: `epm_port` is a whole number, not a list."),
+        ("rpc_port = -2", "1: `rpc_port` is from -1 to 65535, not -2."),
+        ("[security]\ndebug_rpc = 1", "2: `security.debug_rpc` is true or false, not 1."),
+        ("data_dir = 1", "1: `data_dir` is a path, not 1."),
+        (
+            "[logging]\nlevel = 'loud'",
+            "2: `logging.level` is one of debug, info, warning, error, not 'loud'.",
+        ),
+        ("[storage]\nreserve = 0", "2: `storage.reserve` is from 1 to 1073741824, not 0."),
+        (
+            "epm_port = 135\n\nrpc_port = 135",
+            "3: `rpc_port` is 135, which `epm_port` has already.",
+        ),
+    ],
+)
+def test_a_mistake_is_one_sentence_with_its_line(file: Path, text: str, expected: str) -> None:
+    assert mistakes(file, text) == [expected]
+
+
+def test_every_mistake_is_told_not_only_the_first(file: Path) -> None:
+    text = "epm_port = 'x'\nnonsense = 1\n[security]\nnope = true\ndebug_rpc = 0\n"
+    assert [line.split(":")[0] for line in mistakes(file, text)] == ["1", "2", "4", "5"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("host = \n", "1"),
+        ("a = 1\nb = 2\nc = 'open\n", "3"),
+        ("epm_port = 1\nepm_port = 2\n", "2"),
+        ("x = '''\nnever closed", "2"),
+    ],
+)
+def test_broken_syntax_is_explained_with_its_line(file: Path, text: str, line: str) -> None:
+    (mistake,) = mistakes(file, text)
+    assert mistake.startswith(f"{line}: ")
+    assert mistake.endswith(".")
+
+
+def test_an_unreadable_file_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"nowhere: cannot be read: No such file"):
+        load(file=tmp_path / "nowhere", environment={})
+    with pytest.raises(ConfigurationError, match="cannot be read: Is a directory"):
+        check(tmp_path)
+
+
+def test_a_file_that_is_not_text_is_explained_with_its_line(file: Path) -> None:
+    file.write_bytes(b"host = 'a'\n# \xff\n")
+    with pytest.raises(ConfigurationError, match=":2: is not UTF-8 text"):
+        check(file)
+
+
+def test_ports_that_pick_a_free_one_do_not_collide(file: Path) -> None:
+    file.write_text("epm_port = 0\nrpc_port = 0\nbinary_port = -1\nhttp_port = -1\n")
+    assert check(file).rpc_port == 0
+
+
+def test_every_table_of_the_schema_is_known() -> None:
+    fields = {entry.name for entry in dataclasses.fields(Configuration)}
+    plain = {setting.path[0] for setting in settings() if len(setting.path) == 1}
+    assert fields == plain | set(tables())
+
+
+@pytest.mark.parametrize("setting", list(settings()), ids=lambda setting: setting.key)
+def test_every_setting_can_be_set_in_a_file(file: Path, setting: Setting) -> None:
+    examples: dict[type, tuple[str, object]] = {
+        bool: ("true", True),
+        int: ("7", 7),
+        str: ("'there'", "there"),
+        Path: ("'there'", Path("there")),
+    }
+    text, expected = examples[setting.kind]
+    if setting.about.choices:
+        text, expected = f"'{setting.about.choices[-1]}'", setting.about.choices[-1]
+    *table, name = setting.path
+    file.write_text((f"[{table[0]}]\n" if table else "") + f"{name} = {text}\n")
+    found: object = check(file)
+    for part in setting.path:
+        found = getattr(found, part)
+    assert found == expected
+
+
+keys = st.sampled_from(["a", "b", "c", '"quoted key"', "x.y", "x.z"])
+values = st.sampled_from(
+    ["1", "'text'", '"""\nlines\n# not a comment\n"""', "[\n1,\n# two\n2]", "{ p = 1 }", "true"]
+)
+filler = st.sampled_from(["", "# comment", "   ", "\t# [table]"])
+
+
+@given(st.lists(st.tuples(st.lists(filler, max_size=2), keys, values), unique_by=lambda e: e[1]))
+def test_each_key_is_found_on_the_line_where_it_begins(
+    entries: list[tuple[list[str], str, str]],
+) -> None:
+    lines: list[str] = []
+    expected = {}
+    for blank, key, value in entries:
+        lines += blank
+        path = tuple(part.strip('"') for part in key.split("."))
+        expected[path] = len(lines) + 1
+        lines += f"{key} = {value}".split("\n")
+    found = key_lines("\n".join(lines))
+    assert {path: found[path] for path in expected} == expected
+
+
+def test_tables_and_their_keys_have_their_own_lines() -> None:
+    assert key_lines("a = 1\n[t]\n\nb = 2\n[t.u]\nc = 3\n") == {
+        ("a",): 1,
+        ("t",): 2,
+        ("t", "b"): 4,
+        ("t", "u"): 5,
+        ("t", "u", "c"): 6,
+    }

@@ -1,0 +1,161 @@
+"""MessagePropertiesHeader: class, label, extension and body of a message; DebugHeader."""
+
+import enum
+import struct
+from dataclasses import dataclass
+from typing import Self
+from uuid import UUID
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.codec.layout import (
+    BitField,
+    Bits,
+    Buffer,
+    align4,
+    decode_text,
+    encode_text,
+    padded,
+    require,
+    take,
+)
+
+PROPERTIES_START = struct.Struct("<BBH20sIIIIIIII")
+PROPERTIES_HEADER_SIZE = PROPERTIES_START.size
+MAXIMUM_LABEL_LENGTH = 249
+_MAXIMUM_LABEL_ELEMENTS = MAXIMUM_LABEL_LENGTH + 1
+
+
+class AcknowledgementFlags(enum.IntFlag):
+    """MessagePropertiesHeader.Flags: which administration acknowledgements are wanted."""
+
+    PA = 0x01
+    PR = 0x02
+    NA = 0x04
+    NR = 0x08
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePropertiesHeader:
+    """[MS-MQMQ] 2.2.19.3 in wire order, the sizes of label, extension and body left out.
+
+    `allocation_body_size` is at least the body's size, which it is where None.
+    """
+
+    flags: int = 0
+    message_class: int = 0
+    correlation_id: bytes = bytes(20)
+    body_type: int = 0
+    application_tag: int = 0
+    allocation_body_size: int | None = None
+    privacy_level: int = 0
+    hash_algorithm: int = 0x0000800E
+    encryption_algorithm: int = 0x00006801
+    label: str = ""
+    extension_data: bytes = b""
+    message_body: bytes = b""
+
+    @classmethod
+    def decode(cls, buffer: Buffer, offset: int = 0) -> tuple[Self, int]:
+        """Read the header and tell where the next one starts; raises DecodeError."""
+        label, extension, body, end = locate_properties(buffer, offset)
+        fields = PROPERTIES_START.unpack_from(buffer, offset)
+        flags, _, message_class, correlation, body_type, tag, _, allocated = fields[:8]
+        text = decode_text(buffer[label:extension], "label", label) if extension > label else ""
+        header = cls(
+            flags,
+            message_class,
+            correlation,
+            body_type,
+            tag,
+            allocated,
+            fields[8],
+            fields[9],
+            fields[10],
+            text,
+            bytes(buffer[extension:body]),
+            bytes(buffer[body : body + fields[6]]),
+        )
+        return header, end
+
+    def encode(self) -> bytes:
+        """The header's bytes, padded; raises ValueError for values that do not fit."""
+        label = encode_text(self.label) if self.label else b""
+        if len(label) > 2 * _MAXIMUM_LABEL_ELEMENTS:
+            raise ValueError(f"label is longer than {MAXIMUM_LABEL_LENGTH} characters")
+        size = len(self.message_body)
+        allocated = size if self.allocation_body_size is None else self.allocation_body_size
+        try:
+            start = PROPERTIES_START.pack(
+                self.flags,
+                len(label) // 2,
+                self.message_class,
+                self.correlation_id,
+                self.body_type,
+                self.application_tag,
+                size,
+                allocated,
+                self.privacy_level,
+                self.hash_algorithm,
+                self.encryption_algorithm,
+                len(self.extension_data),
+            )
+        except struct.error as error:
+            raise ValueError(f"MessagePropertiesHeader: {error}") from error
+        return padded(b"".join((start, label, self.extension_data, self.message_body)))
+
+
+def locate_properties(buffer: Buffer, offset: int) -> tuple[int, int, int, int]:
+    """Where label, extension and body start and where the padded header ends.
+
+    Raises DecodeError when they do not lie within the buffer.
+    """
+    require(buffer, offset, PROPERTIES_HEADER_SIZE, "MessagePropertiesHeader")
+    label = offset + PROPERTIES_HEADER_SIZE
+    extension = label + 2 * buffer[offset + 1]
+    body = extension + int.from_bytes(buffer[offset + 52 : offset + 56], "little")
+    end = align4(body + int.from_bytes(buffer[offset + 32 : offset + 36], "little") - offset)
+    require(buffer, offset, end, "MessagePropertiesHeader")
+    return label, extension, body, offset + end
+
+
+def validate_properties(buffer: Buffer, offset: int) -> None:
+    """Refuse, with a DecodeError, what breaks the rules of [MS-MQMQ] 2.2.19.3."""
+    label, extension, _, _ = locate_properties(buffer, offset)
+    if extension - label > 2 * _MAXIMUM_LABEL_ELEMENTS:
+        raise DecodeError("label is too long", label)
+    if extension > label:
+        decode_text(buffer[label:extension], "label", label)
+    fields = PROPERTIES_START.unpack_from(buffer, offset)
+    if fields[7] < fields[6]:
+        raise DecodeError("AllocationBodySize is smaller than MessageSize", offset + 36)
+
+
+class DebugFlags(Bits):
+    """DebugHeader.Flags: QT tells whether there is a queue."""
+
+    QT = BitField(0, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class DebugHeader:
+    """The queue that trace messages go to ([MS-MQMQ] 2.2.20.8), there when QT is 1."""
+
+    queue_identifier: UUID | None = None
+
+    @classmethod
+    def decode(cls, buffer: Buffer, offset: int = 0) -> tuple[Self, int]:
+        """Read the header and tell where the next one starts; raises DecodeError."""
+        require(buffer, offset, 4, "DebugHeader")
+        kind = DebugFlags.from_bytes(buffer[offset : offset + 2], "little").QT
+        if kind > 1:
+            raise DecodeError(f"trace queue of type {kind}", offset)
+        if kind == 0:
+            return cls(), offset + 4
+        guid = UUID(bytes_le=take(buffer, offset + 4, 16, "DebugHeader"))
+        return cls(guid), offset + 20
+
+    def encode(self) -> bytes:
+        """The header's bytes."""
+        if self.queue_identifier is None:
+            return bytes(4)
+        return b"\1\0\0\0" + self.queue_identifier.bytes_le

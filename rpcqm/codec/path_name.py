@@ -1,0 +1,106 @@
+r"""Path names of queues, like Computer\private$\Queue;Subqueue ([MS-MQMQ] 2.1.1)."""
+
+import enum
+import re
+from dataclasses import dataclass
+from typing import Self
+
+from rpcqm.base.errors import HResult, MQError
+
+MAXIMUM_QUEUE_NAME = 124
+MAXIMUM_SUBQUEUE_NAME = 31  # the header that carries it holds 32 characters with the null (G41)
+MAXIMUM_COMPUTER_NAME = 256
+
+# Everything visible but \ ; + , "
+NAME_CHARACTERS = r"[\x21\x23-\x2a\x2d-\x3a\x3c-\x5b\x5d-\x7f]"
+QUEUE_NAME = f"{NAME_CHARACTERS}{{1,{MAXIMUM_QUEUE_NAME}}}"
+SUBQUEUE_NAME = f"{NAME_CHARACTERS}{{1,{MAXIMUM_SUBQUEUE_NAME}}}"
+COMPUTER_NAME = rf"[\x21-\x5b\x5d-\x7e]{{1,{MAXIMUM_COMPUTER_NAME}}}"
+
+# What follows the computer's name; format names use it too.
+QUEUE_PART = re.compile(
+    rf"system\$;(?P<system>{QUEUE_NAME})"
+    rf"|(?:(?P<private>private\$)\\)?(?P<queue>{QUEUE_NAME})(?:;(?P<suffix>{SUBQUEUE_NAME}))?",
+    re.IGNORECASE,
+)
+_PATH = re.compile(rf"(?P<computer>{COMPUTER_NAME})\\(?P<rest>.+)", re.DOTALL)
+
+JOURNAL = "JOURNAL"
+DEADLETTER = "DEADLETTER"
+DEADXACT = "DEADXACT"
+SYSTEM_QUEUES = frozenset({JOURNAL, DEADLETTER, DEADXACT})
+_RESERVED_SUFFIXES = frozenset({DEADLETTER, DEADXACT, "XACTONLY"})
+
+
+class QueueKind(enum.Enum):
+    """The three forms of a path name."""
+
+    PUBLIC = ""
+    PRIVATE = "private$\\"
+    SYSTEM = "system$;"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PathName:
+    r"""Where a queue is and how it is called; compared without regard to case.
+
+    `suffix` is what follows a semicolon behind the queue's name: JOURNAL for its journal, else
+    the name of a subqueue.
+    """
+
+    computer: str
+    queue: str
+    kind: QueueKind = QueueKind.PRIVATE
+    suffix: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a path name; raises MQError(MQ_ERROR_ILLEGAL_QUEUE_PATHNAME)."""
+        match = _PATH.fullmatch(text)
+        parts = split_queue_part(match["rest"]) if match else None
+        if not match or not parts:
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, f"{text!r} is no path name")
+        return cls(match["computer"], *parts)
+
+    @property
+    def is_journal(self) -> bool:
+        """Whether it names the journal of a queue."""
+        return self.suffix.upper() == JOURNAL
+
+    @property
+    def subqueue(self) -> str:
+        """Name of the subqueue; empty when it names none."""
+        return "" if self.is_journal else self.suffix
+
+    @property
+    def parent(self) -> "PathName":
+        """The queue that the subqueue or journal belongs to; itself for an ordinary queue."""
+        return PathName(self.computer, self.queue, self.kind) if self.suffix else self
+
+    def with_suffix(self, suffix: str) -> "PathName":
+        """The journal or subqueue of this queue; raises MQError for a wrong name."""
+        return PathName.parse(f"{self.parent};{suffix}")
+
+    def __str__(self) -> str:
+        suffix = f";{self.suffix}" if self.suffix else ""
+        return f"{self.computer}\\{self.kind.value}{self.queue}{suffix}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PathName) and str(self).upper() == str(other).upper()
+
+    def __hash__(self) -> int:
+        return hash(str(self).upper())
+
+
+def split_queue_part(text: str) -> tuple[str, QueueKind, str] | None:
+    """Queue name, kind and suffix of what follows the computer's name; None when it is wrong."""
+    match = QUEUE_PART.fullmatch(text)
+    if not match:
+        return None
+    if match["system"]:
+        return match["system"], QueueKind.SYSTEM, ""
+    suffix = match["suffix"] or ""
+    if suffix.upper() in _RESERVED_SUFFIXES:
+        return None
+    kind = QueueKind.PRIVATE if match["private"] else QueueKind.PUBLIC
+    return match["queue"], kind, suffix

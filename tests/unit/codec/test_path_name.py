@@ -1,0 +1,110 @@
+"""Path names: their grammar, their case, their suffixes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.path_name import PathName, QueueKind
+
+NAME_CHARACTERS = [chr(code) for code in range(0x21, 0x80) if chr(code) not in '\\;+,"']
+names = st.text(NAME_CHARACTERS, min_size=1, max_size=124).filter(
+    lambda name: name.upper() not in ("SYSTEM$", "PRIVATE$")
+)
+
+
+@pytest.mark.conformance("MQMQ-path-public")
+def test_public_path_is_computer_and_queue() -> None:
+    assert PathName.parse(r"host\orders") == PathName("host", "orders", QueueKind.PUBLIC)
+
+
+@pytest.mark.conformance("MQMQ-path-private")
+def test_private_path_has_the_private_segment_in_any_case() -> None:
+    path = PathName.parse(r".\PRIVATE$\Orders")
+    assert (path.computer, path.queue, path.kind) == (".", "Orders", QueueKind.PRIVATE)
+    assert str(path) == r".\private$\Orders"
+
+
+@pytest.mark.conformance("MQMQ-path-system")
+def test_system_path_has_a_semicolon_before_the_queue() -> None:
+    path = PathName.parse(r"host\System$;DEADXACT")
+    assert (path.computer, path.queue, path.kind) == ("host", "DEADXACT", QueueKind.SYSTEM)
+    assert str(path) == r"host\system$;DEADXACT"
+
+
+@pytest.mark.conformance("MQMQ-path-subqueue")
+def test_subqueue_follows_a_semicolon() -> None:
+    path = PathName.parse(r"host\private$\orders;failed")
+    assert path.subqueue == "failed"
+    assert not path.is_journal
+    assert path.parent == PathName.parse(r"host\private$\orders")
+    queue = PathName.parse(r"host\private$\orders")
+    assert queue.parent is queue
+    assert str(path) == r"host\private$\orders;failed"
+
+
+@pytest.mark.conformance("MQMQ-path-subqueue")
+def test_subqueue_name_has_31_characters_at_most() -> None:
+    queue = PathName.parse(r"host\private$\orders")
+    assert len(queue.with_suffix("s" * 31).subqueue) == 31
+    with pytest.raises(MQError):
+        queue.with_suffix("s" * 32)
+
+
+def test_journal_suffix_is_no_subqueue() -> None:
+    path = PathName.parse(r"host\private$\orders;Journal")
+    assert path.is_journal
+    assert path.subqueue == ""
+
+
+def test_paths_are_equal_without_regard_to_case() -> None:
+    one, other = PathName.parse(r"HOST\Private$\Q"), PathName.parse(r"host\private$\q")
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != PathName.parse(r"host\q")
+    assert one != r"host\private$\q"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "orders",
+        "\\orders",
+        "host\\",
+        "host\\private$\\",
+        "host\\private$\\a\\b",
+        "host\\private$\\a;",
+        "host\\private$\\a;b;c",
+        "host\\private$\\a b",
+        "host\\private$\\a+b",
+        "host\\private$\\a,b",
+        'host\\private$\\a"b',
+        "host\\private$\\a\n",
+        "host\\private$\\ä",
+        "host\\system$\\x",
+        "host\\system$;",
+        "host\\private$\\q;deadletter",
+        "host\\private$\\" + "q" * 125,
+        "h" * 257 + "\\q",
+        "ho st\\q",
+    ],
+)
+def test_text_that_is_no_path_name_is_refused(text: str) -> None:
+    with pytest.raises(MQError) as refusal:
+        PathName.parse(text)
+    assert refusal.value.status is HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME
+
+
+@given(st.sampled_from(QueueKind), names, st.text(NAME_CHARACTERS, max_size=31))
+def test_path_survives_its_text(kind: QueueKind, queue: str, suffix: str) -> None:
+    if suffix.upper() in ("DEADLETTER", "DEADXACT", "XACTONLY") or kind is QueueKind.SYSTEM:
+        suffix = ""
+    path = PathName("host", queue, kind, suffix)
+    parsed = PathName.parse(str(path))
+    assert (parsed.computer, parsed.queue, parsed.kind, parsed.suffix) == (
+        "host",
+        queue,
+        kind,
+        suffix,
+    )

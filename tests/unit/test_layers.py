@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "client": {"base", "codec", "rpc"},
     "testing": {"base", "client", "service", "config"},
 }
-ASSEMBLY = {"service", "config", "cli", "__main__"}
+ASSEMBLY = {"service", "config", "accounts", "cli", "__main__"}
 
 # `interfaces` modules, and the like, must not know each other.
 SEPARATE_MODULES = {"interfaces"}

@@ -1,0 +1,269 @@
+"""RPC interfaces as their IDL files declare them, and the codecs of their methods.
+
+    remote_read = load("remoteread")
+    move = remote_read.operation("R_MoveMessage")
+    stub = move.encode_request(TransferSyntax.NDR, move.request_class(...))
+
+Values: integers; bytes for arrays of octets; str for [string] and for arrays of wide
+characters; uuid.UUID for GUID; 20 octets for a context handle; lists for other arrays; an
+object of a class of the IDL's name for a structure; an object with `tag` and `value` for a
+union; None for a null pointer, and `NULL` for a pointer to one.
+"""
+
+import enum
+import functools
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rpcqm.codec.idl import load_idl
+from rpcqm.codec.idl_tree import (
+    Array,
+    ContextHandle,
+    Enumeration,
+    InterfaceDeclaration,
+    OperationDeclaration,
+    Structure,
+    Union,
+)
+from rpcqm.codec.ndr import Buffer, MessageCodec, Wire, compile_messages
+from rpcqm.codec.ndr_classes import class_of, enum_class, message
+from rpcqm.codec.ndr_values import NULL, NullPointer, Value
+
+__all__ = [
+    "NULL",
+    "ContextHandleParameter",
+    "Direction",
+    "Interface",
+    "NullPointer",
+    "Operation",
+    "TransferSyntax",
+    "Value",
+    "load",
+    "types_of",
+]
+
+
+class TransferSyntax(enum.Enum):
+    """A transfer syntax that a presentation context can have."""
+
+    NDR = uuid.UUID("8a885d04-1ceb-11c9-9fe8-08002b104860"), 2
+    NDR64 = uuid.UUID("71710533-beba-4937-8319-b5dbef9ccc36"), 1
+
+    @property
+    def uuid(self) -> uuid.UUID:
+        return self.value[0]
+
+    @property
+    def version(self) -> int:
+        return self.value[1]
+
+
+class Direction(enum.Flag):
+    IN = enum.auto()
+    OUT = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class ContextHandleParameter:
+    """A parameter that is a context handle, or (`array`) an array of them.
+
+    `type_name` is the handle's type.  `strict` and `type_strict` are the interface's;
+    `serialize` is None where the IDL does not say whether calls on it wait for each other.
+    """
+
+    name: str
+    direction: Direction
+    type_name: str
+    strict: bool
+    type_strict: bool
+    serialize: bool | None
+    array: bool = False
+
+
+class Operation:
+    """One method: its classes of requests and responses, and their codecs.
+
+    `encode_…` raise ValueError or TypeError for values that cannot be written; `decode_…`
+    raise DecodeError, and nothing else, for octets that are not such a stub.
+    """
+
+    __slots__ = (
+        "_big_endian",
+        "_codecs",
+        "_ndr",
+        "_ndr64",
+        "context_handles",
+        "declaration",
+        "name",
+        "opnum",
+        "request_class",
+        "response_class",
+    )
+
+    def __init__(
+        self,
+        declaration: OperationDeclaration,
+        context_handles: tuple[ContextHandleParameter, ...],
+        codecs: Callable[[Wire], dict[str, MessageCodec]],
+    ) -> None:
+        self.declaration = declaration
+        self.name = declaration.name
+        self.opnum = declaration.opnum
+        self.request_class = message(declaration, False).python_class
+        self.response_class = message(declaration, True).python_class
+        self.context_handles = context_handles
+        self._codecs = codecs
+        self._ndr: _Pair | None = None
+        self._ndr64: _Pair | None = None
+        self._big_endian: _Pair | None = None
+
+    def decode_request(self, syntax: TransferSyntax, stub: Buffer, big_endian: bool = False) -> Any:
+        """The request of a stub; octets behind its last parameter are ignored."""
+        return self._pair(syntax, big_endian).request.decode(stub)
+
+    def encode_request(
+        self, syntax: TransferSyntax, request: Value, big_endian: bool = False
+    ) -> bytes:
+        return self._pair(syntax, big_endian).request.encode(request)
+
+    def decode_response(
+        self, syntax: TransferSyntax, stub: Buffer, big_endian: bool = False
+    ) -> Any:
+        """The response of a stub; octets behind its last parameter are ignored."""
+        return self._pair(syntax, big_endian).response.decode(stub)
+
+    def encode_response(
+        self, syntax: TransferSyntax, response: Value, big_endian: bool = False
+    ) -> bytes:
+        return self._pair(syntax, big_endian).response.encode(response)
+
+    def _pair(self, syntax: TransferSyntax, big_endian: bool) -> "_Pair":
+        if syntax is TransferSyntax.NDR64:
+            self._ndr64 = self._ndr64 or self._made(Wire(ndr64=True))
+            return self._ndr64
+        if big_endian:
+            self._big_endian = self._big_endian or self._made(Wire(big_endian=True))
+            return self._big_endian
+        self._ndr = self._ndr or self._made(Wire())
+        return self._ndr
+
+    def _made(self, wire: Wire) -> "_Pair":
+        codecs = self._codecs(wire)
+        return _Pair(codecs[f"{self.name}Request"], codecs[f"{self.name}Response"])
+
+    def __repr__(self) -> str:
+        return f"<Operation {self.opnum} {self.name}>"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    request: MessageCodec
+    response: MessageCodec
+
+
+class Interface:
+    """An RPC interface; `operations` has None for each opnum not used on the wire.
+
+    `ms_union` compiles unions as MIDL does with its switch of that name (G29).
+    """
+
+    def __init__(self, declaration: InterfaceDeclaration, ms_union: bool = False) -> None:
+        self.declaration = declaration
+        self.name = declaration.name
+        self.uuid = declaration.uuid
+        self.version = declaration.version
+        self.ms_union = ms_union
+        self.syntaxes = tuple(s for s in TransferSyntax if s.name in declaration.syntaxes)
+        self.strict_context_handle = declaration.strict_context_handle
+        self.type_strict_context_handle = declaration.type_strict_context_handle
+        self.operations = tuple(
+            None if operation is None else self._operation(operation)
+            for operation in declaration.operations
+        )
+        self._codecs: dict[Wire, dict[str, MessageCodec]] = {}
+
+    def operation(self, name: str) -> Operation:
+        """The operation of that name; KeyError if there is none."""
+        for operation in self.operations:
+            if operation is not None and operation.name == name:
+                return operation
+        raise KeyError(name)
+
+    def codecs(self, wire: Wire) -> dict[str, MessageCodec]:
+        """The codecs of all messages by name, compiled on first use."""
+        wire = Wire(wire.ndr64, wire.big_endian, self.ms_union)
+        if wire not in self._codecs:
+            used = [o for o in self.declaration.operations if o is not None]
+            self._codecs[wire] = compile_messages(used, wire)
+        return self._codecs[wire]
+
+    def _operation(self, declaration: OperationDeclaration) -> Operation:
+        return Operation(declaration, tuple(self._handles(declaration)), self.codecs)
+
+    def _handles(self, declaration: OperationDeclaration) -> Iterator[ContextHandleParameter]:
+        for parameter in declaration.parameters:
+            array = isinstance(parameter.type, Array)
+            made = parameter.type.element if isinstance(parameter.type, Array) else parameter.type
+            if not isinstance(made, ContextHandle):
+                continue
+            direction = Direction.IN if parameter.in_ else Direction.OUT
+            yield ContextHandleParameter(
+                parameter.name,
+                Direction.IN | Direction.OUT if parameter.in_ and parameter.out else direction,
+                made.name,
+                self.strict_context_handle,
+                self.type_strict_context_handle,
+                made.serialize,
+                array,
+            )
+
+    def __repr__(self) -> str:
+        major, minor = self.version
+        return f"<Interface {self.name} {self.uuid} {major}.{minor}>"
+
+
+@functools.cache
+def load(name: str, ms_union: bool = False) -> Interface:
+    """The interface that idl/<name>.idl declares; the same object each time.
+
+    Raises IdlError for a file that is not there, not understood, or without an interface.
+    """
+    file = load_idl(name)
+    declared = list(file.interfaces.values())
+    if len(declared) != 1:
+        raise ValueError(f"{file.name} declares {len(declared)} interfaces, not one")
+    return Interface(declared[0], ms_union)
+
+
+def types_of(name: str) -> dict[str, Any]:
+    """The classes and constants of idl/<name>.idl: structures, unions, enumerations, and the
+    requests and responses of its interface, by their names."""
+    file = load_idl(name)
+    found: dict[str, Any] = dict(file.constants)
+    for made in file.types.values():
+        found.update(_classes(made))
+    for declaration in file.interfaces.values():
+        for operation in declaration.operations:
+            if operation is not None and operation.name not in _inherited(declaration):
+                for response in (False, True):
+                    made_message = message(operation, response)
+                    found[made_message.name] = made_message.python_class
+    return found
+
+
+def _inherited(declaration: InterfaceDeclaration) -> set[str]:
+    base = declaration.base
+    return {o.name for o in base.operations if o is not None} if base else set()
+
+
+def _classes(made: object) -> Iterator[tuple[str, Any]]:
+    if isinstance(made, Structure | Union):
+        for name in (made.name, *made.aliases):
+            yield name, class_of(made)
+        for nested in made.nested.values():
+            yield from _classes(nested)
+    elif isinstance(made, Enumeration):
+        for name in (made.name, *made.aliases):
+            yield name, enum_class(made)

@@ -1,0 +1,165 @@
+"""The NDR and NDR64 compilers: trees of IDL → Python functions that read and write stubs.
+
+The source is generated and compiled once for each interface and syntax.  Runs of fields of
+fixed size become one `struct.Struct`; what is known of alignment is settled when the code
+is generated.  `source_of` shows the code to a curious reader.
+"""
+
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.codec.idl_tree import OperationDeclaration, Type
+from rpcqm.codec.ndr_classes import Message, message
+from rpcqm.codec.ndr_decode import Decoder, Readers
+from rpcqm.codec.ndr_encode import Encoder, Writers
+from rpcqm.codec.ndr_layout import Position, Wire, full_pointers
+from rpcqm.codec.ndr_source import Frame, Module, Source
+from rpcqm.codec.ndr_values import (
+    NULL,
+    FullPointers,
+    Value,
+    guid,
+    guid_big_endian,
+    handle_big_endian,
+    handle_to_big_endian,
+    referents,
+)
+
+__all__ = ["MessageCodec", "Wire", "compile_messages", "source_of"]
+
+Buffer = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCodec:
+    """The compiled codec of one request or response."""
+
+    decode: Callable[[Buffer], Any]
+    encode: Callable[[Value], bytes]
+
+
+def _alias(seen: dict[int, tuple[Type, Any]], identifier: int, kind: Type, offset: int) -> Any:
+    """The value that a full pointer met before points to; it must be of the same type."""
+    found, value = seen[identifier]
+    if found is not kind:
+        raise DecodeError("a full pointer is an alias of a value of another type", offset)
+    return value
+
+
+def _handle(octets: bytes) -> bytes:
+    if len(octets) != 20:
+        raise ValueError(f"a context handle has 20 octets, not {len(octets)}")
+    return octets
+
+
+_NAMESPACE: dict[str, object] = {
+    "DecodeError": DecodeError,
+    "FullPointers": FullPointers,
+    "GAPS": tuple(bytes(size) for size in range(8)),
+    "NULL": NULL,
+    "alias": _alias,
+    "error": struct.error,
+    "guid": guid,
+    "guid_big_endian": guid_big_endian,
+    "handle": _handle,
+    "handle_big_endian": handle_big_endian,
+    "handle_to_big_endian": handle_to_big_endian,
+    "new": object.__new__,
+    "pack": struct.pack,
+    "referents": referents,
+    "unpack_from": struct.unpack_from,
+}
+
+
+def _decoder(module: Module, readers: Readers, made: Message, name: str) -> None:
+    source = Source()
+    with source.block(f"def {name}(buf):"):
+        source.line("end = len(buf)")
+        source.line("depth = 0")
+        source.line(f"seen = {'{}' if _aliases(made) else 'None'}")
+        value = module.known(made.python_class, "c")
+        with source.block("try:"):
+            source.line(f"v = new({value})")
+            _read_parameters(Decoder(readers, source, Position()), made)
+        with source.block("except (error, IndexError):"):
+            source.line(f'raise DecodeError("the stub data of {made.name} ends too early")')
+        source.line("return v")
+    module.add(source)
+
+
+def _read_parameters(decoder: Decoder, made: Message) -> None:
+    decoder.fixed = True
+    names = frozenset(p.name for p in made.parameters)
+    frame = Frame("v", names, read=set(), extras=frozenset(made.extras))
+    for parameter in made.parameters:
+        decoder.whole(parameter.type, f"v.{parameter.name}", frame, parameter.switch)
+        if frame.read is not None:
+            frame.read.add(parameter.name)
+        if frame.late:
+            decoder.late_checks(frame)
+    decoder.flush()
+
+
+def _encoder(module: Module, writers: Writers, made: Message, name: str) -> None:
+    source = Source()
+    with source.block(f"def {name}(v):"):
+        source.line("parts = []")
+        source.line("w = parts.append")
+        if any("ids" in line for line in _write_parameters(writers, made, Source(2)).lines):
+            source.line("ids = referents()")
+        source.line(f"full = {'FullPointers(ids)' if _aliases(made) else 'None'}")
+        with source.block("try:"):
+            source.lines += _write_parameters(writers, made, Source(2)).lines
+        with source.block("except error as problem:"):
+            source.line(f'raise ValueError(f"{made.name} does not fit: {{problem}}") from None')
+        with source.block("except AttributeError as problem:"):
+            source.line(f'raise TypeError(f"{made.name} does not fit: {{problem}}") from None')
+        source.line('return b"".join(parts)')
+    module.add(source)
+
+
+def _write_parameters(writers: Writers, made: Message, source: Source) -> Source:
+    encoder = Encoder(writers, source, Position())
+    encoder.fixed = True
+    names = frozenset(p.name for p in made.parameters)
+    frame = Frame("v", names, extras=frozenset(made.extras))
+    for parameter in made.parameters:
+        encoder.whole(parameter.type, f"v.{parameter.name}", frame, parameter.switch)
+    encoder.flush()
+    return source
+
+
+def _aliases(made: Message) -> bool:
+    return any(full_pointers(parameter.type) for parameter in made.parameters)
+
+
+def _module(messages: Iterable[Message], wire: Wire) -> Module:
+    module = Module(wire, _NAMESPACE)
+    readers, writers = Readers(module), Writers(module)
+    for made in messages:
+        _decoder(module, readers, made, f"decode_{made.name}")
+        _encoder(module, writers, made, f"encode_{made.name}")
+    return module
+
+
+def compile_messages(
+    operations: Iterable[OperationDeclaration], wire: Wire
+) -> dict[str, MessageCodec]:
+    """The codecs of all requests and responses of some operations, by message name."""
+    found = [message(o, response) for o in operations for response in (False, True)]
+    module = _module(found, wire)
+    namespace: dict[str, Any] = dict(module.namespace)
+    exec(compile(module.text, "<ndr>", "exec"), namespace)
+    return {
+        made.name: MessageCodec(namespace[f"decode_{made.name}"], namespace[f"encode_{made.name}"])
+        for made in found
+    }
+
+
+def source_of(operations: Iterable[OperationDeclaration], wire: Wire) -> str:
+    """The generated source, for reading."""
+    found = [message(o, response) for o in operations for response in (False, True)]
+    return _module(found, wire).text

@@ -1,0 +1,135 @@
+"""The classes of decoded values, and what generated codecs call at run time."""
+
+import enum
+import functools
+import itertools
+import struct
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+__all__ = [
+    "NULL",
+    "FullPointers",
+    "NullPointer",
+    "Value",
+    "guid",
+    "guid_big_endian",
+    "handle_big_endian",
+    "handle_to_big_endian",
+    "referents",
+    "union_class",
+    "value_class",
+]
+
+
+class NullPointer(enum.Enum):
+    """The value of a pointer that is there and points to a null pointer."""
+
+    NULL = 0
+
+    def __repr__(self) -> str:
+        return "NULL"
+
+
+NULL: Final = NullPointer.NULL
+
+
+class Value:
+    """A structure, a union, a request or a response: attributes named as in the IDL."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    def __repr__(self) -> str:
+        parts = (f"{name}={getattr(self, name, ...)!r}" for name in self.__slots__)
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+REQUIRED: Final = object()
+
+
+def value_class(name: str, fields: Iterable[tuple[str, object]]) -> type[Value]:
+    """A slotted class; its constructor takes each field by keyword.
+
+    `fields` are pairs of a name and a default, or REQUIRED.
+    """
+    known = dict(fields)
+    arguments = [n if d is REQUIRED else f"{n}={d!r}" for n, d in known.items()]
+    signature = ", ".join(["self", *(["*", *arguments] if arguments else [])])
+    body = "".join(f"\n    self.{n} = {n}" for n in known) or "\n    pass"
+    return _make(name, tuple(known), f"def __init__({signature}):{body}\n")
+
+
+def union_class(name: str) -> type[Value]:
+    """A class of unions: `tag` and the `value` of the arm that it selects."""
+    source = "def __init__(self, tag, value=None):\n    self.tag = tag\n    self.value = value\n"
+    return _make(name, ("tag", "value"), source)
+
+
+def _make(name: str, slots: tuple[str, ...], source: str) -> type[Value]:
+    members: dict[str, Any] = {"__slots__": slots}
+    exec(compile(source, f"<{name}>", "exec"), {}, members)
+    return type(name, (Value,), members)
+
+
+@functools.lru_cache(maxsize=4096)
+def guid(octets: bytes) -> uuid.UUID:
+    """The UUID of 16 octets with little-endian fields."""
+    return uuid.UUID(bytes_le=octets)
+
+
+@functools.lru_cache(maxsize=256)
+def guid_big_endian(octets: bytes) -> uuid.UUID:
+    """The UUID of 16 octets with big-endian fields."""
+    return uuid.UUID(bytes=octets)
+
+
+def _swapped(source: str, target: str) -> Callable[[bytes], bytes]:
+    unpack, pack = struct.Struct(source).unpack_from, struct.Struct(target).pack
+
+    def swap(octets: bytes) -> bytes:
+        return pack(*unpack(octets)) + octets[12:]
+
+    return swap
+
+
+# A context handle is attributes (4) and a UUID (4, 2, 2, 8): data with a byte order.  It is
+# handed on in the form in which it was given out.
+handle_big_endian = _swapped(">IIHH", "<IIHH")
+handle_to_big_endian = _swapped("<IIHH", ">IIHH")
+
+
+def referents() -> Callable[[], int]:
+    """A source of referent identifiers, distinct within one stub."""
+    return itertools.count(0x00020000, 4).__next__
+
+
+class FullPointers:
+    """Which values full pointers of one stub point to, so that aliases share an identifier."""
+
+    __slots__ = ("_identifiers", "_next", "_unwritten")
+
+    def __init__(self, following: Callable[[], int]) -> None:
+        self._identifiers: dict[int, int] = {}
+        self._unwritten: set[int] = set()
+        self._next = following
+
+    def refer(self, value: Value) -> int:
+        """The identifier of a value, the same each time."""
+        key = id(value)
+        if key not in self._identifiers:
+            self._identifiers[key] = self._next()
+            self._unwritten.add(key)
+        return self._identifiers[key]
+
+    def first(self, value: Value) -> bool:
+        """Whether the value has still to be written; true once."""
+        if id(value) not in self._unwritten:
+            return False
+        self._unwritten.discard(id(value))
+        return True

@@ -34,10 +34,10 @@ from rpcqm.codec.ndr_values import NULL, NullPointer, Value
 __all__ = [
     "NULL",
     "ContextHandleParameter",
-    "Direction",
     "Interface",
     "NullPointer",
     "Operation",
+    "OperationCodec",
     "TransferSyntax",
     "Value",
     "load",
@@ -60,26 +60,30 @@ class TransferSyntax(enum.Enum):
         return self.value[1]
 
 
-class Direction(enum.Flag):
-    IN = enum.auto()
-    OUT = enum.auto()
-
-
 @dataclass(frozen=True, slots=True)
 class ContextHandleParameter:
     """A parameter that is a context handle, or (`array`) an array of them.
 
-    `type_name` is the handle's type.  `strict` and `type_strict` are the interface's;
-    `serialize` is None where the IDL does not say whether calls on it wait for each other.
+    `direction` is "in", "in,out" or "out".  `type_name` is the handle's type, `strict` and
+    `type_strict` are the interface's.  Calls that use the handle wait for each other if
+    `serialize`, as they do unless the IDL says otherwise.
     """
 
     name: str
-    direction: Direction
+    direction: str
     type_name: str
     strict: bool
     type_strict: bool
-    serialize: bool | None
+    serialize: bool
     array: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OperationCodec:
+    """The codecs of one method in one transfer syntax."""
+
+    request: MessageCodec
+    response: MessageCodec
 
 
 class Operation:
@@ -115,31 +119,32 @@ class Operation:
         self.response_class = message(declaration, True).python_class
         self.context_handles = context_handles
         self._codecs = codecs
-        self._ndr: _Pair | None = None
-        self._ndr64: _Pair | None = None
-        self._big_endian: _Pair | None = None
+        self._ndr: OperationCodec | None = None
+        self._ndr64: OperationCodec | None = None
+        self._big_endian: OperationCodec | None = None
 
     def decode_request(self, syntax: TransferSyntax, stub: Buffer, big_endian: bool = False) -> Any:
         """The request of a stub; octets behind its last parameter are ignored."""
-        return self._pair(syntax, big_endian).request.decode(stub)
+        return self.codec(syntax, big_endian).request.decode(stub)
 
     def encode_request(
         self, syntax: TransferSyntax, request: Value, big_endian: bool = False
     ) -> bytes:
-        return self._pair(syntax, big_endian).request.encode(request)
+        return self.codec(syntax, big_endian).request.encode(request)
 
     def decode_response(
         self, syntax: TransferSyntax, stub: Buffer, big_endian: bool = False
     ) -> Any:
         """The response of a stub; octets behind its last parameter are ignored."""
-        return self._pair(syntax, big_endian).response.decode(stub)
+        return self.codec(syntax, big_endian).response.decode(stub)
 
     def encode_response(
         self, syntax: TransferSyntax, response: Value, big_endian: bool = False
     ) -> bytes:
-        return self._pair(syntax, big_endian).response.encode(response)
+        return self.codec(syntax, big_endian).response.encode(response)
 
-    def _pair(self, syntax: TransferSyntax, big_endian: bool) -> "_Pair":
+    def codec(self, syntax: TransferSyntax, big_endian: bool = False) -> "OperationCodec":
+        """The compiled functions themselves, for whoever calls them often."""
         if syntax is TransferSyntax.NDR64:
             self._ndr64 = self._ndr64 or self._made(Wire(ndr64=True))
             return self._ndr64
@@ -149,18 +154,12 @@ class Operation:
         self._ndr = self._ndr or self._made(Wire())
         return self._ndr
 
-    def _made(self, wire: Wire) -> "_Pair":
+    def _made(self, wire: Wire) -> "OperationCodec":
         codecs = self._codecs(wire)
-        return _Pair(codecs[f"{self.name}Request"], codecs[f"{self.name}Response"])
+        return OperationCodec(codecs[f"{self.name}Request"], codecs[f"{self.name}Response"])
 
     def __repr__(self) -> str:
         return f"<Operation {self.opnum} {self.name}>"
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    request: MessageCodec
-    response: MessageCodec
 
 
 class Interface:
@@ -208,14 +207,14 @@ class Interface:
             made = parameter.type.element if isinstance(parameter.type, Array) else parameter.type
             if not isinstance(made, ContextHandle):
                 continue
-            direction = Direction.IN if parameter.in_ else Direction.OUT
+            directions = ("in" if parameter.in_ else "", "out" if parameter.out else "")
             yield ContextHandleParameter(
                 parameter.name,
-                Direction.IN | Direction.OUT if parameter.in_ and parameter.out else direction,
+                ",".join(filter(None, directions)),
                 made.name,
                 self.strict_context_handle,
                 self.type_strict_context_handle,
-                made.serialize,
+                made.serialize is not False,
                 array,
             )
 

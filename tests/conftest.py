@@ -1,4 +1,4 @@
-"""Conformance claims: which points of conformance.csv which passing tests prove."""
+"""Rules of the whole session: conformance claims, and no skipped test in CI."""
 
 import csv
 import json
@@ -23,7 +23,7 @@ def points_of(item: pytest.Item) -> list[str]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--conformance-report", metavar="FILE", help="write {point: [tests that passed]} as JSON"
+        "--conformance-report", metavar="FILE", help="write the points that tests prove, as JSON"
     )
 
 
@@ -36,26 +36,73 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class ConformanceReport:
-    """Collects the claims of passing tests, also from worker processes."""
+    """Collects the claims of all tests, also from worker processes.
+
+    The file holds ``tests``, {point: [passing tests that claim it]}, and ``proved``, the points
+    of which no claiming test failed.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.passed: dict[str, list[str]] = {}
+        self.failed: set[str] = set()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when != "call" or not report.passed:
-            return
-        for name, points in report.user_properties:
-            if name == "conformance":
-                for point in points if isinstance(points, list) else []:
-                    self.passed.setdefault(point, []).append(report.nodeid)
+        points = [
+            str(point)
+            for name, points in report.user_properties
+            if name == "conformance" and isinstance(points, list)
+            for point in points
+        ]
+        if report.failed:
+            self.failed.update(points)
+        elif report.when == "call" and report.passed:
+            for point in points:
+                self.passed.setdefault(point, []).append(report.nodeid)
 
     def pytest_sessionfinish(self) -> None:
+        proved = sorted(set(self.passed) - self.failed)
+        report = {"proved": proved, "tests": self.passed}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(json.dumps(self.passed, indent=1, sort_keys=True) + "\n")
+        self.path.write_text(json.dumps(report, indent=1, sort_keys=True) + "\n", "utf-8")
+
+
+class NoSkips:
+    """Fails the session when any test was skipped or expected to fail: CI must run all of them."""
+
+    def __init__(self) -> None:
+        self.skipped: list[str] = []
+
+    def note(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        if report.skipped:
+            reason = (
+                report.longrepr[2] if isinstance(report.longrepr, tuple) else "expected to fail"
+            )
+            self.skipped.append(f"{report.nodeid}: {reason}")
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.note(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self.note(report)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self.skipped:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.skipped:
+            terminalreporter.section("skipped, which CI does not allow")
+            for line in self.skipped:
+                terminalreporter.write_line(line)
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
     path = config.getoption("--conformance-report")
-    if path and "PYTEST_XDIST_WORKER" not in os.environ:
+    if path:
         config.pluginmanager.register(ConformanceReport(Path(path)), "conformance-report")
+    if os.environ.get("RPCQM_CI") == "1":
+        config.pluginmanager.register(NoSkips(), "no-skips")

@@ -3,8 +3,6 @@
 import enum
 
 RPC_VERS = 5
-FRAGMENT_MINIMUM = 1432
-"""What every implementation must be able to receive (MustRecvFragSize, [C706] 12.6.3)."""
 
 
 class PduType(enum.IntEnum):

@@ -18,10 +18,14 @@ HEADER = struct.Struct("<BBBBIHHI")
 """rpc_vers, rpc_vers_minor, PTYPE, pfc_flags, packed_drep, frag_length, auth_length, call_id."""
 REQUEST_BODY = struct.Struct("<IHH")
 """alloc_hint, p_cont_id, opnum."""
+BIG_REQUEST_BODY = struct.Struct(">IHH")
+RESPONSE_BODY = struct.Struct("<IHBB")
+"""alloc_hint, p_cont_id, cancel_count, reserved."""
 RESPONSE_HEADER = struct.Struct("<BBBBIHHIIHBB")
 """The common header, then alloc_hint, p_cont_id, cancel_count, reserved."""
 TRAILER = struct.Struct("<BBBBI")
 """auth_type, auth_level, auth_pad_length, auth_reserved, auth_context_id."""
+BIG_TRAILER = struct.Struct(">BBBBI")
 
 HEADER_LENGTH = HEADER.size
 REQUEST_LENGTH = HEADER_LENGTH + REQUEST_BODY.size

@@ -1,0 +1,483 @@
+"""The server's side of one connection, without input or output.
+
+Bytes go into `receive_data`, which yields events; what is to be sent comes out of
+`data_to_send`. A whole request is the event `Call`, and its answer goes back through it.
+
+The states, what each of them accepts, and where that may lead are one table, TRANSITIONS:
+
+- UNBOUND: nothing but a bind is understood; the answer is a bind_ack or a bind_nak.
+- BOUND: requests, further contexts and legs of authentication, cancels.
+- STOPPING: what is in flight is answered, new requests are refused, the end follows.
+- CLOSED: nothing is accepted any more; what is queued is still to be sent.
+
+A PDU that the table lacks is a protocol error: a fault (for a second bind a bind_nak), then the
+end of the connection.
+
+[C706] calls this an association, [MS-RPCE] 3.3.1.1.2 a connection.
+"""
+
+import enum
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from rpcqm.base.errors import DecodeError, FaultStatus, RpcFault
+from rpcqm.rpc.association_group import AssociationGroup
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.constants import RPC_VERS, WHOLE, PduType, PfcFlags, RejectReason
+from rpcqm.rpc.events import (
+    AuthenticationFailed,
+    BindReceived,
+    BindRefused,
+    CallCancelled,
+    CallOrphaned,
+    CallRefused,
+    Event,
+    ProtocolError,
+)
+from rpcqm.rpc.fragment import fragments
+from rpcqm.rpc.negotiation import BindRejected, Endpoint, Negotiation
+from rpcqm.rpc.pdu import (
+    HEADER,
+    HEADER_LENGTH,
+    LITTLE_ENDIAN,
+    RESPONSE_BODY,
+    RESPONSE_HEADER,
+    RESPONSE_LENGTH,
+    AlterContext,
+    Auth3,
+    Bind,
+    BindNak,
+    Fault,
+    Header,
+    Shutdown,
+    unpack,
+    unpack_header,
+)
+from rpcqm.rpc.refusal import Broken, Refused
+from rpcqm.rpc.request_receiver import RequestReceiver
+from rpcqm.rpc.security import SecurityContext
+from rpcqm.rpc.security_table import SecurityRefusal
+
+_WHOLE = int(WHOLE)
+
+
+class State(enum.Enum):
+    """See the module's text."""
+
+    UNBOUND = enum.auto()
+    BOUND = enum.auto()
+    STOPPING = enum.auto()
+    CLOSED = enum.auto()
+
+
+def _nothing() -> None:
+    """Nobody waits for output."""
+
+
+class ServerAssociation:
+    """The protocol machine of one connection.
+
+    `peer` is text for logs, `client` the address that association groups are bound to, `base`
+    the security of calls on a connection without authentication. `output_ready` is called when
+    there is something to send where there was nothing.
+    """
+
+    __slots__ = (
+        "_accepted",
+        "_calls",
+        "_largest",
+        "_limits",
+        "_negotiation",
+        "_output",
+        "_partial",
+        "_requests",
+        "_wanted",
+        "deliveries",
+        "endpoint",
+        "output_ready",
+        "pdus_in",
+        "pdus_out",
+        "peer",
+        "state",
+    )
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        peer: str,
+        client: str,
+        base: SecurityContext,
+        output_ready: Callable[[], None] = _nothing,
+    ) -> None:
+        self.endpoint = endpoint
+        self.peer = peer
+        self.output_ready = output_ready
+        self.deliveries: list[Call] = []
+        self.pdus_in = self.pdus_out = 0
+        self._negotiation = Negotiation(endpoint, client, base)
+        self._limits = endpoint.limits
+        self._largest = endpoint.limits.fragment_size
+        self._calls: dict[int, Call] = {}
+        self._requests = RequestReceiver(self, self._negotiation, endpoint.limits)
+        self._output: list[bytes] = []
+        self._partial = bytearray()
+        self._wanted = HEADER_LENGTH
+        self._become(State.UNBOUND)
+
+    @property
+    def group(self) -> AssociationGroup:
+        """The association group; there is one once a bind was accepted."""
+        group = self._negotiation.group
+        if group is None:
+            raise RuntimeError("the connection has no association group")
+        return group
+
+    @property
+    def calls_in_flight(self) -> int:
+        return len(self._calls)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the peer owes something: a bind, a leg, the rest of a PDU or a request."""
+        return (
+            self.state is State.UNBOUND
+            or self._requests.incomplete
+            or bool(self._partial)
+            or self._negotiation.security.unfinished
+        )
+
+    @property
+    def idle(self) -> bool:
+        """Whether the connection has neither calls nor context handles."""
+        group = self._negotiation.group
+        return not self._calls and (group is None or not len(group.handles))
+
+    def data_to_send(self) -> bytes:
+        """Everything that is queued, in order; it is not queued any more."""
+        output = self._output
+        data = output[0] if len(output) == 1 else b"".join(output)
+        output.clear()
+        return data
+
+    def stop(self) -> None:
+        """Refuse new requests, and end when the last call in flight is answered."""
+        if self.state in (State.UNBOUND, State.BOUND):
+            self._become(State.STOPPING)
+            self._end_if_done()
+
+    def connection_lost(self) -> None:
+        """The transport is gone: calls are abandoned, then the group loses this connection."""
+        self._become(State.CLOSED)
+        self._output.clear()
+        self._requests.forget()
+        while self._calls:
+            self._calls.popitem()[1].notify_abandoned()
+        group, self._negotiation.group = self._negotiation.group, None
+        if group is not None:
+            self.endpoint.groups.leave(group)
+
+    def receive_data(self, data: bytes) -> Iterator[Event]:
+        """Take what the transport has read, in whatever pieces; the events in their order.
+
+        The PDUs are read as the iterator goes on, so that what an event leads to comes before
+        what follows it on the wire; it must be exhausted.
+        """
+        if self._partial:
+            self._partial += data
+            if len(self._partial) < self._wanted:
+                return
+            data = bytes(self._partial)
+            self._partial.clear()
+        offset, end = 0, len(data)
+        self._wanted = HEADER_LENGTH
+        while end - offset >= HEADER_LENGTH and self.state is not State.CLOSED:
+            vers, minor, ptype, flags, drep, length, auth_length, call_id = HEADER.unpack_from(
+                data, offset
+            )
+            big_endian = False
+            if drep != LITTLE_ENDIAN or vers != RPC_VERS or minor > 1:
+                header = self._read_unusual_header(data[offset : offset + HEADER_LENGTH])
+                if isinstance(header, ProtocolError):
+                    yield header
+                    return
+                length, auth_length = header.frag_length, header.auth_length
+                call_id, big_endian = header.call_id, header.big_endian
+            if not HEADER_LENGTH <= length <= self._largest:
+                error = Broken(f"a fragment of {length} octets")
+                yield self._break(error, ptype, call_id, data[offset : offset + HEADER_LENGTH])
+                return
+            if end - offset < length:
+                self._wanted = length
+                break
+            pdu = data[offset : offset + length]
+            offset += length
+            event = self._receive_pdu(pdu, ptype, flags, auth_length, call_id, big_endian)
+            if event is not None:
+                yield event
+        if offset < end and self.state is not State.CLOSED:
+            self._partial += data[offset:]
+
+    def _read_unusual_header(self, octets: bytes) -> Header | ProtocolError:
+        """A header in another byte order, or the end of the connection."""
+        vers, minor, ptype = octets[:3]
+        try:
+            header = unpack_header(octets)
+        except DecodeError as error:
+            return self._break(Broken(error.reason), ptype, 0, octets)
+        if vers != RPC_VERS or minor > 1:
+            reason = RejectReason.PROTOCOL_VERSION_NOT_SUPPORTED
+            broken = Broken(f"RPC version {vers}.{minor}", reject=reason)
+            return self._break(broken, ptype, header.call_id, octets)
+        return header
+
+    def _receive_pdu(
+        self, pdu: bytes, ptype: int, flags: int, auth_length: int, call_id: int, big_endian: bool
+    ) -> Event | None:
+        self.pdus_in += 1
+        receive = self._accepted.get(ptype)
+        try:
+            if receive is None:
+                raise Broken(f"PDU type {ptype} in state {self.state.name}")
+            return receive(self, pdu, flags, auth_length, call_id, big_endian)
+        except Refused as error:
+            self._queue(_fault(call_id, error.context_id, error.status, False))
+            return CallRefused(call_id, error.opnum, error.status, error.text)
+        except Broken as error:
+            return self._break(error, ptype, call_id, pdu)
+        except DecodeError as error:
+            reason = RejectReason.PROTOCOL_VERSION_NOT_SUPPORTED
+            return self._break(Broken(error.reason, reject=reason), ptype, call_id, pdu)
+
+    # Binding.
+
+    def _receive_bind(self, pdu: bytes, *_: object) -> Event:
+        bind = unpack(pdu)
+        assert isinstance(bind, Bind)
+        try:
+            ack = self._negotiation.bind(bind)
+        except BindRejected as error:
+            return self._reject_bind(bind.call_id, error)
+        self._become(State.BOUND)
+        self._queue(ack.pack())
+        return BindReceived(ack.p_result_list)
+
+    def _receive_second_bind(self, pdu: bytes, *_: object) -> Event:
+        raise Broken("a second bind")
+
+    def _receive_alter_context(self, pdu: bytes, *_: object) -> Event:
+        alter = unpack(pdu)
+        assert isinstance(alter, AlterContext)
+        try:
+            response = self._negotiation.alter(alter)
+        except BindRejected as error:
+            return self._reject_bind(alter.call_id, error)
+        except RpcFault as error:
+            raise Broken(error.detail, error.status, executed=False) from error
+        self._queue(response.pack())
+        return BindReceived(response.p_result_list)
+
+    def _receive_auth3(self, pdu: bytes, *_: object) -> Event | None:
+        auth3 = unpack(pdu)
+        assert isinstance(auth3, Auth3)
+        try:
+            self._negotiation.auth3(auth3)
+        except SecurityRefusal as error:
+            return AuthenticationFailed(str(error))
+        except RpcFault as error:
+            raise Broken(error.detail, error.status) from error
+        return None
+
+    def _reject_bind(self, call_id: int, error: BindRejected) -> BindRefused:
+        nak = BindNak(call_id=call_id, provider_reject_reason=error.reason)
+        self._queue(nak.pack())
+        self._become(State.CLOSED)
+        return BindRefused(error.reason, error.text)
+
+    # Requests.
+
+    def _receive_request(
+        self, pdu: bytes, flags: int, auth_length: int, call_id: int, big_endian: bool
+    ) -> Event | None:
+        call = self._requests.receive(pdu, flags, auth_length, call_id, big_endian)
+        if call is None:
+            return None
+        calls = self._calls
+        if call_id in calls:
+            raise Broken("the call identifier is in use", context_id=call.context.context_id)
+        if len(calls) >= self._limits.calls:
+            busy = FaultStatus.nca_s_server_too_busy
+            raise Refused(call.opnum, call.context.context_id, busy, "too many calls")
+        calls[call_id] = call
+        return call
+
+    def _refuse_request(
+        self, pdu: bytes, flags: int, auth_length: int, call_id: int, big_endian: bool
+    ) -> None:
+        """The server is stopping."""
+        if flags & PfcFlags.PFC_FIRST_FRAG:
+            raise Refused(0, 0, FaultStatus.nca_s_server_too_busy, "the server is stopping")
+
+    # Cancels, and the end.
+
+    def _receive_co_cancel(
+        self, pdu: bytes, flags: int, auth_length: int, call_id: int, big_endian: bool
+    ) -> Event | None:
+        self._verify_bare(pdu, auth_length, big_endian)
+        call = self._calls.get(call_id)
+        if call is None:
+            return None
+        call.notify_cancelled()
+        return CallCancelled(call)
+
+    def _receive_orphaned(
+        self, pdu: bytes, flags: int, auth_length: int, call_id: int, big_endian: bool
+    ) -> Event | None:
+        self._verify_bare(pdu, auth_length, big_endian)
+        call = self._calls.pop(call_id, None)
+        if call is None:
+            return None
+        call.notify_abandoned()
+        self._end_if_done()
+        return CallOrphaned(call)
+
+    def _verify_bare(self, pdu: bytes, auth_length: int, big_endian: bool) -> None:
+        """Check the signature of a PDU without a body, which also keeps the count of PDUs."""
+        if auth_length:
+            self._requests.unprotected(pdu, HEADER_LENGTH, auth_length, 0, big_endian)
+
+    def _break(self, error: Broken, ptype: int, call_id: int, octets: bytes) -> ProtocolError:
+        """Answer a broken PDU, and end the connection."""
+        if ptype == PduType.bind:
+            self._queue(BindNak(call_id=call_id, provider_reject_reason=error.reject).pack())
+        else:
+            if error.call_id is not None:
+                call_id = error.call_id
+            self._queue(_fault(call_id, error.context_id, error.status, error.executed))
+        self._become(State.CLOSED)
+        return ProtocolError(error.text, octets[:32])
+
+    def _end_if_done(self) -> None:
+        if self.state is State.STOPPING and not self._calls:
+            self._queue(Shutdown(call_id=0, rpc_vers_minor=self._negotiation.minor).pack())
+            self._become(State.CLOSED)
+
+    def _become(self, state: State) -> None:
+        self.state = state
+        self._accepted = _ACCEPTED[state]
+
+    # Answers.
+
+    def send_response(self, call: Call, stub: bytes) -> None:
+        """Queue the response of a call, in as many fragments as it takes."""
+        if not self._take(call):
+            return
+        security, length = call.security, len(stub)
+        context_id = call.context.context_id & 0xFF  # as Windows answers
+        if length <= self._negotiation.fragment - RESPONSE_LENGTH and not security.signature_length:
+            head = RESPONSE_HEADER.pack(
+                RPC_VERS,
+                self._negotiation.minor,
+                _RESPONSE,
+                _WHOLE,
+                LITTLE_ENDIAN,
+                RESPONSE_LENGTH + length,
+                0,
+                call.call_id,
+                length,
+                context_id,
+                0,
+                0,
+            )
+            self._queue(head + stub)
+        else:
+            negotiation = self._negotiation
+            for pdu in fragments(
+                security,
+                _RESPONSE,
+                call.call_id,
+                stub,
+                lambda rest: RESPONSE_BODY.pack(rest, context_id, 0, 0),
+                negotiation.fragment,
+                negotiation.minor,
+            ):
+                self._queue(pdu)
+        if self.state is State.STOPPING:
+            self._end_if_done()
+
+    def send_fault(self, call: Call, status: int, executed: bool = True) -> None:
+        """Queue a fault as the answer of a call."""
+        if self._take(call):
+            context_id = call.context.context_id
+            self._queue(_fault(call.call_id, context_id, status, executed))
+            if self.state is State.STOPPING:
+                self._end_if_done()
+
+    def _take(self, call: Call) -> bool:
+        """Whether the call may still be answered; it is no longer in flight then."""
+        if call.answered:
+            raise RuntimeError("the call is already answered")
+        call.answered = True
+        if self._calls.get(call.call_id) is not call:
+            call.notify_undelivered()
+            return False
+        del self._calls[call.call_id]
+        if call.awaits_delivery:
+            self.deliveries.append(call)
+        return True
+
+    def _queue(self, pdu: bytes) -> None:
+        self.pdus_out += 1
+        output = self._output
+        output.append(pdu)
+        if len(output) == 1:
+            self.output_ready()
+
+
+_RESPONSE = int(PduType.response)
+
+
+def _fault(call_id: int, context_id: int, status: int, executed: bool) -> bytes:
+    flags = WHOLE if executed else WHOLE | PfcFlags.PFC_DID_NOT_EXECUTE
+    return Fault(call_id=call_id, pfc_flags=flags, p_cont_id=context_id, status=status).pack()
+
+
+Receive = Callable[[ServerAssociation, bytes, int, int, int, bool], Event | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """How a PDU is received in a state, and the states that may follow."""
+
+    receive: Receive
+    then: frozenset[State]
+
+
+_Server = ServerAssociation
+_ENDS = frozenset({State.CLOSED})
+_STAYS_BOUND = frozenset({State.BOUND, State.CLOSED})
+_STAYS_STOPPING = frozenset({State.STOPPING, State.CLOSED})
+
+TRANSITIONS: Mapping[State, Mapping[PduType, Transition]] = {
+    State.UNBOUND: {
+        PduType.bind: Transition(_Server._receive_bind, _STAYS_BOUND),
+    },
+    State.BOUND: {
+        PduType.bind: Transition(_Server._receive_second_bind, _ENDS),
+        PduType.alter_context: Transition(_Server._receive_alter_context, _STAYS_BOUND),
+        PduType.auth3: Transition(_Server._receive_auth3, _STAYS_BOUND),
+        PduType.request: Transition(_Server._receive_request, _STAYS_BOUND),
+        PduType.co_cancel: Transition(_Server._receive_co_cancel, _STAYS_BOUND),
+        PduType.orphaned: Transition(_Server._receive_orphaned, _STAYS_BOUND),
+    },
+    State.STOPPING: {
+        PduType.request: Transition(_Server._refuse_request, _STAYS_STOPPING),
+        PduType.co_cancel: Transition(_Server._receive_co_cancel, _STAYS_STOPPING),
+        PduType.orphaned: Transition(_Server._receive_orphaned, _STAYS_STOPPING),
+    },
+    State.CLOSED: {},
+}
+
+_ACCEPTED: dict[State, dict[int, Receive]] = {
+    state: {int(ptype): transition.receive for ptype, transition in row.items()}
+    for state, row in TRANSITIONS.items()
+}

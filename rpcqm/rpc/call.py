@@ -1,0 +1,181 @@
+"""A call: a whole request as it arrived, and what a handler may ask and do about it."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from rpcqm.base.identity import Identity
+from rpcqm.base.log import get_logger
+from rpcqm.rpc.association_group import AssociationGroup
+from rpcqm.rpc.constants import AuthenticationLevel
+from rpcqm.rpc.context_handle import ContextHandle, Rundown
+from rpcqm.rpc.presentation import PresentationContext
+from rpcqm.rpc.security import NONE, SecurityContext
+
+if TYPE_CHECKING:
+    from rpcqm.rpc.association import ServerAssociation
+
+_log = get_logger("rpc")
+
+Hook = Callable[[], None]
+
+
+class _Hooks:
+    """What few calls need: callbacks, and the handles that the call has opened."""
+
+    __slots__ = ("abandoned", "cancelled", "opened", "undelivered")
+
+    def __init__(self) -> None:
+        self.abandoned: list[Hook] = []
+        self.cancelled: list[Hook] = []
+        self.undelivered: list[Hook] = []
+        self.opened: list[ContextHandle] = []
+
+
+class Call:
+    """One request with all of its stub data: the event by which an association reports it.
+
+    It is answered once, by `respond` or `fault`; an answer after the client has gone, or has
+    orphaned the call, is not sent, and the callbacks of `on_delivery_failed` run instead.
+    """
+
+    __slots__ = (
+        "_hooks",
+        "abandoned",
+        "answered",
+        "association",
+        "big_endian",
+        "call_id",
+        "cancelled",
+        "context",
+        "object_uuid",
+        "opnum",
+        "security",
+        "stub_data",
+    )
+
+    def __init__(
+        self,
+        association: "ServerAssociation",
+        call_id: int,
+        context: PresentationContext,
+        opnum: int,
+        security: SecurityContext,
+        stub_data: bytes,
+    ) -> None:
+        self.association = association
+        self.call_id = call_id
+        self.context = context
+        self.opnum = opnum
+        self.security = security
+        self.stub_data = stub_data
+        self.object_uuid: UUID | None = None
+        self.big_endian = False
+        self.answered = self.abandoned = self.cancelled = False
+        self._hooks: _Hooks | None = None
+
+    @property
+    def identity(self) -> Identity:
+        """Who calls; ANONYMOUS when nobody proved anything."""
+        return self.security.identity
+
+    @property
+    def authentication_level(self) -> AuthenticationLevel:
+        """How this call was protected; `ncalrpc` counts as PKT_PRIVACY."""
+        return self.security.level
+
+    @property
+    def transport(self) -> str:
+        """`ncacn_ip_tcp` or `ncalrpc`."""
+        return self.association.endpoint.transport
+
+    @property
+    def peer(self) -> str:
+        """The other end, as text for logs."""
+        return self.association.peer
+
+    @property
+    def association_group(self) -> AssociationGroup:
+        return self.association.group
+
+    def on_abandoned(self, callback: Hook) -> None:
+        """Run `callback` when the client vanishes or orphans the call before it is answered."""
+        if self.abandoned:
+            callback()
+        else:
+            self._need_hooks().abandoned.append(callback)
+
+    def on_cancelled(self, callback: Hook) -> None:
+        """Run `callback` when the client cancels the call; it is answered all the same."""
+        if self.cancelled:
+            callback()
+        else:
+            self._need_hooks().cancelled.append(callback)
+
+    def on_delivery_failed(self, callback: Hook) -> None:
+        """Run `callback` if the answer cannot be handed to the transport's other end (G52)."""
+        self._need_hooks().undelivered.append(callback)
+
+    def open_context_handle(
+        self,
+        type_name: str,
+        value: Any,
+        rundown: Rundown | None = None,
+        minimum_level: AuthenticationLevel = NONE,
+    ) -> ContextHandle:
+        """A new context handle of the caller's group, to be returned in the response.
+
+        It is run down at once when this call ends in a fault.
+        """
+        handle = self.association.group.handles.open(
+            type_name, value, rundown, self.context.interface, self.identity, minimum_level
+        )
+        self._need_hooks().opened.append(handle)
+        return handle
+
+    def close_context_handle(self, handle: ContextHandle) -> None:
+        """End a handle without its rundown: the handler has ended what it meant."""
+        self.association.group.handles.close(handle)
+
+    def respond(self, stub_data: bytes) -> None:
+        """Answer with a response."""
+        self.association.send_response(self, stub_data)
+
+    def fault(self, status: int, executed: bool = True) -> None:
+        """Answer with a fault; `executed` is False when no handler has seen the call."""
+        if self._hooks is not None:
+            for handle in self._hooks.opened:
+                self.association.group.handles.run_down(handle)
+        self.association.send_fault(self, status, executed)
+
+    @property
+    def awaits_delivery(self) -> bool:
+        return self._hooks is not None and bool(self._hooks.undelivered)
+
+    def notify_cancelled(self) -> None:
+        self.cancelled = True
+        if self._hooks is not None:
+            self._run(self._hooks.cancelled)
+
+    def notify_abandoned(self) -> None:
+        self.abandoned = True
+        if self._hooks is not None:
+            self._run(self._hooks.abandoned)
+
+    def notify_undelivered(self) -> None:
+        if self._hooks is not None:
+            self._run(self._hooks.undelivered)
+
+    def _need_hooks(self) -> _Hooks:
+        if self._hooks is None:
+            self._hooks = _Hooks()
+        return self._hooks
+
+    def _run(self, callbacks: list[Hook]) -> None:
+        pending = callbacks[:]
+        callbacks.clear()
+        for callback in pending:
+            try:
+                callback()
+            except Exception:
+                _log.exception("a callback of a call failed", peer=self.peer, opnum=self.opnum)

@@ -1,0 +1,188 @@
+"""Context handles: what a client gets, and how long it means something.
+
+A handle lives in the association group in which it was made ([MS-RPCE] 3.3.1.4.1). It knows the
+interface that made it, its type, its owner and the level that its user must have. It ends by
+being closed or by rundown, once.
+"""
+
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rpcqm.base.errors import FaultStatus, RpcFault
+from rpcqm.base.identity import Identity
+from rpcqm.base.log import get_logger
+from rpcqm.rpc.constants import AuthenticationLevel
+from rpcqm.rpc.security import NONE
+
+HANDLE_LENGTH = 20
+NULL_HANDLE = bytes(HANDLE_LENGTH)
+
+Rundown = Callable[["ContextHandle"], None]
+
+_log = get_logger("rpc")
+
+
+class ContextHandle:
+    """One open handle; `value` is the interface's own.
+
+    `wire` are the 20 octets a client holds. `minimum_level` is what every later call needs; an
+    interface may raise it. `closed` is set before the rundown or the close is told.
+    """
+
+    __slots__ = (
+        "_busy",
+        "_draining",
+        "_rundown",
+        "_waiting",
+        "closed",
+        "closing",
+        "interface",
+        "minimum_level",
+        "owner",
+        "type_name",
+        "value",
+        "wire",
+    )
+
+    def __init__(
+        self,
+        type_name: str,
+        value: Any,
+        rundown: Rundown | None,
+        interface: object,
+        owner: Identity,
+        minimum_level: AuthenticationLevel,
+    ) -> None:
+        self.wire = bytes(4) + secrets.token_bytes(16)
+        self.type_name = type_name
+        self.value = value
+        self.interface = interface
+        self.owner = owner
+        self.minimum_level = minimum_level
+        self.closed = False
+        self.closing = False
+        self._rundown = rundown
+        self._busy = False
+        self._draining = False
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    def acquire(self, start: Callable[[], None]) -> None:
+        """Run `start` when no other serialized call uses the handle: now, or in its turn."""
+        if self._busy or self._waiting:
+            self._waiting.append(start)
+        else:
+            self._busy = True
+            start()
+
+    def release(self) -> None:
+        """End the serialized call that runs, and start the next."""
+        self._busy = False
+        if self._draining:
+            return
+        self._draining = True
+        while self._waiting and not self._busy:
+            self._busy = True
+            self._waiting.popleft()()
+        self._draining = False
+
+    def run_down(self) -> None:
+        """Tell the interface that nobody can use the handle any more; only once."""
+        if self.closed:
+            return
+        self.closed = True
+        rundown, self._rundown = self._rundown, None
+        if rundown is not None:
+            try:
+                rundown(self)
+            except Exception:
+                _log.exception("rundown failed", type_name=self.type_name)
+
+    def forget(self) -> None:
+        """The interface has ended what the handle meant; no rundown follows."""
+        self.closed = True
+        self._rundown = None
+
+
+class ContextHandleTable:
+    """The context handles of one association group."""
+
+    __slots__ = ("_handles", "_limit")
+
+    def __init__(self, limit: int) -> None:
+        self._handles: dict[bytes, ContextHandle] = {}
+        self._limit = limit
+
+    def __len__(self) -> int:
+        return len(self._handles)
+
+    def __iter__(self) -> Iterator[ContextHandle]:
+        return iter(self._handles.values())
+
+    def open(
+        self,
+        type_name: str,
+        value: Any,
+        rundown: Rundown | None,
+        interface: object,
+        owner: Identity,
+        minimum_level: AuthenticationLevel = NONE,
+    ) -> ContextHandle:
+        """A new handle; raises RpcFault when the group has as many as it may."""
+        if len(self._handles) >= self._limit:
+            raise RpcFault(FaultStatus.nca_s_fault_remote_no_memory, "too many context handles")
+        handle = ContextHandle(type_name, value, rundown, interface, owner, minimum_level)
+        self._handles[handle.wire] = handle
+        return handle
+
+    def find(self, wire: bytes) -> ContextHandle:
+        """The open handle with these octets; raises RpcFault (G53) when there is none."""
+        handle = self._handles.get(wire)
+        if handle is None or handle.closing:
+            raise _mismatch("unknown or closed")
+        return handle
+
+    def close(self, handle: ContextHandle) -> None:
+        """Forget a handle whose meaning the interface has ended."""
+        self._handles.pop(handle.wire, None)
+        handle.forget()
+
+    def run_down(self, handle: ContextHandle) -> None:
+        """Forget a handle and have its meaning ended."""
+        self._handles.pop(handle.wire, None)
+        handle.run_down()
+
+    def run_down_all(self) -> None:
+        """What happens when the last connection of the group is gone."""
+        while self._handles:
+            self.run_down(next(iter(self._handles.values())))
+
+
+def check_use(
+    handle: ContextHandle,
+    identity: Identity,
+    level: AuthenticationLevel,
+    interface: object | None,
+    type_name: str | None,
+) -> None:
+    """Whether a caller may use the handle.
+
+    `interface` is the one called when handles are strict, `type_name` the parameter's type when
+    they are type-strict, else None. Raises RpcFault: nca_s_fault_context_mismatch for a foreign
+    handle (G53), RPC_S_ACCESS_DENIED for a level below the one recorded.
+    """
+    if interface is not None and handle.interface is not interface:
+        raise _mismatch("of another interface")
+    if type_name is not None and handle.type_name != type_name:
+        raise _mismatch("of another type")
+    if handle.owner.sid != identity.sid:
+        raise _mismatch("of another identity")
+    if level < handle.minimum_level:
+        raise RpcFault(
+            FaultStatus.RPC_S_ACCESS_DENIED, f"the handle needs {handle.minimum_level.name}"
+        )
+
+
+def _mismatch(reason: str) -> RpcFault:
+    return RpcFault(FaultStatus.nca_s_fault_context_mismatch, f"context handle {reason}")

@@ -1,0 +1,261 @@
+"""From a call to its handler, and from what the handler did to the answer.
+
+This is the one place where an outcome becomes a reply:
+
+- a value is encoded; a status alone becomes a response with that status;
+- MQError becomes the status that the method returns, or a fault where the method has none or
+  the interface says that it throws;
+- RpcFault becomes its fault; DecodeError of a request becomes RPC_X_BAD_STUB_DATA;
+- anything else is logged with its traceback and becomes nca_s_fault_unspec.
+
+The connection lives on in all of these cases.
+"""
+
+import inspect
+from functools import partial
+from typing import Any
+
+from rpcqm.base.completion import Completion, start
+from rpcqm.base.errors import DecodeError, FaultStatus, MQError, RpcFault
+from rpcqm.base.log import get_logger
+from rpcqm.base.metrics import Metrics
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle, check_use
+from rpcqm.rpc.interface_registry import Entry, HandleParameter
+
+_log = get_logger("rpc")
+
+_UNSENDABLE = frozenset(
+    {
+        0x00000000,
+        0x80000001,
+        0x80000002,
+        0x80000003,
+        0xC0000005,
+        0xC0000006,
+        0xC000001D,
+        0xC0000096,
+        0xC00000AA,
+        0xC00000FD,
+        0xC0000194,
+        0xC0000235,
+        0xC0000409,
+        0xC0000420,
+    }
+)
+"""What a server must not put into a fault ([MS-RPCE] 3.3.3.5.1)."""
+
+
+class _HandleUse:
+    """The context handles that a running call uses."""
+
+    __slots__ = ("closing", "serialized")
+
+    def __init__(self) -> None:
+        self.closing: list[ContextHandle] = []
+        self.serialized: list[ContextHandle] = []
+
+    def end(self) -> None:
+        for handle in self.closing:
+            handle.closing = False
+        for handle in self.serialized:
+            handle.release()
+
+
+class Dispatcher:
+    """Runs calls; `calls` is how many there were, `metrics` counts refusals and failures."""
+
+    def __init__(self, metrics: Metrics | None = None) -> None:
+        self.metrics = metrics if metrics is not None else Metrics()
+        self.calls = 0
+
+    def dispatch(self, call: Call) -> None:
+        """Run one call; it is answered now, or when its handler's completion is resolved."""
+        self.calls += 1
+        operations = call.context.operations
+        opnum = call.opnum
+        entry: Entry | None = operations[opnum] if opnum < len(operations) else None
+        if entry is None:
+            error = RpcFault(FaultStatus.nca_s_op_rng_error, f"opnum {opnum} is not served")
+            self._fault(None, call, error, executed=False)
+            return
+        try:
+            if call.security.level < entry.minimum_level:
+                level = entry.minimum_level.name
+                raise RpcFault(FaultStatus.RPC_S_ACCESS_DENIED, f"{level} is needed")
+            if entry.check is not None:
+                entry.check(call)
+            decode = entry.decode_big_endian if call.big_endian else entry.decode
+            request = decode(call.stub_data)
+            use = self._resolve(entry, call, request) if entry.handles_in else None
+        except RpcFault as error:
+            self._fault(entry, call, error, executed=False)
+        except DecodeError as error:
+            fault = RpcFault(FaultStatus.RPC_X_BAD_STUB_DATA, str(error))
+            self._fault(entry, call, fault, executed=False)
+        except Exception as error:
+            self._fail(entry, call, None, error)
+        else:
+            if use is None:
+                self._run(entry, call, request, None)
+            else:
+                self._run_in_turn(entry, call, request, use)
+
+    # Context handles.
+
+    def _resolve(self, entry: Entry, call: Call, request: Any) -> _HandleUse | None:
+        """Put the records in the place of the wire's octets; raises RpcFault (G53)."""
+        use = _HandleUse()
+        for parameter in entry.handles_in:
+            handle = self._find(entry, call, parameter, getattr(request, parameter.name))
+            setattr(request, parameter.name, handle)
+            if handle is None:
+                continue
+            if parameter.direction != "in":
+                use.closing.append(handle)
+            elif parameter.serialize:
+                use.serialized.append(handle)
+        return use if use.closing or use.serialized else None
+
+    @staticmethod
+    def _find(
+        entry: Entry, call: Call, parameter: HandleParameter, wire: bytes
+    ) -> ContextHandle | None:
+        if wire == NULL_HANDLE and parameter.direction != "in":
+            return None
+        handle = call.association_group.handles.find(wire)
+        check_use(
+            handle,
+            call.identity,
+            call.authentication_level,
+            call.context.interface if parameter.strict else None,
+            parameter.type_name if entry.type_strict else None,
+        )
+        return handle
+
+    def _run_in_turn(self, entry: Entry, call: Call, request: Any, use: _HandleUse) -> None:
+        """Run a call when the serialized handles it uses are free; a close never waits."""
+        for handle in use.closing:
+            handle.closing = True
+        use.serialized.sort(key=lambda handle: handle.wire)
+        self._acquire(list(use.serialized), partial(self._run_used, entry, call, request, use))
+
+    def _acquire(self, handles: list[ContextHandle], run: Any) -> None:
+        if handles:
+            handles[0].acquire(partial(self._acquire, handles[1:], run))
+        else:
+            run()
+
+    def _run_used(self, entry: Entry, call: Call, request: Any, use: _HandleUse) -> None:
+        """The turn has come; meanwhile the client or the handle may have gone."""
+        if call.abandoned or any(handle.closed for handle in use.serialized):
+            use.end()
+            fault = RpcFault(FaultStatus.nca_s_fault_context_mismatch, "the handle was closed")
+            self._fault(entry, call, fault, executed=False)
+        else:
+            self._run(entry, call, request, use)
+
+    # Outcomes.
+
+    def _run(self, entry: Entry, call: Call, request: Any, use: _HandleUse | None) -> None:
+        try:
+            outcome = entry.handler(call, request)
+            if outcome.__class__ is not entry.response_class:
+                if inspect.iscoroutine(outcome):
+                    outcome = start(outcome)
+                if isinstance(outcome, Completion):
+                    call.stub_data = b""
+                    finish = partial(self._finish, entry, call, request, use)
+                    outcome.add_done_callback(finish)
+                    return
+        except Exception as error:
+            self._conclude(entry, call, request, use, error)
+        else:
+            if use is not None:
+                use.end()
+            self._respond(entry, call, request, outcome)
+
+    def _finish(
+        self,
+        entry: Entry,
+        call: Call,
+        request: Any,
+        use: _HandleUse | None,
+        completion: Completion[Any],
+    ) -> None:
+        if completion.error is not None:
+            self._conclude(entry, call, request, use, completion.error)
+            return
+        if use is not None:
+            use.end()
+        self._respond(entry, call, request, completion.result())
+
+    def _conclude(
+        self,
+        entry: Entry,
+        call: Call,
+        request: Any,
+        use: _HandleUse | None,
+        error: BaseException,
+    ) -> None:
+        if use is not None:
+            use.end()
+        self._fail(entry, call, request, error)
+
+    def _respond(self, entry: Entry, call: Call, request: Any, outcome: Any) -> None:
+        """Encode a response, or make one of a status."""
+        try:
+            if outcome.__class__ is not entry.response_class:
+                outcome = entry.operation.failure_response(request, int(outcome or 0))
+            for name in entry.handles_out:
+                setattr(outcome, name, _wire(getattr(outcome, name)))
+            stub = entry.encode(outcome)
+        except Exception as error:
+            self._fail(entry, call, None, error)
+        else:
+            call.respond(stub)
+
+    def _fail(self, entry: Entry, call: Call, request: Any, error: BaseException) -> None:
+        """The answer to an error of the handler."""
+        if isinstance(error, MQError) and entry.returns_status and request is not None:
+            self._respond(entry, call, request, error.status)
+        elif isinstance(error, MQError):
+            self._fault(entry, call, RpcFault(error.status, error.detail))
+        elif isinstance(error, RpcFault):
+            self._fault(entry, call, error)
+        else:
+            self.metrics.count("rpc.failures")
+            _log.error(
+                "a call failed",
+                peer=call.peer,
+                call_id=call.call_id,
+                operation=entry.name,
+                exc_info=error,
+            )
+            call.fault(FaultStatus.nca_s_fault_unspec)
+
+    def _fault(
+        self, entry: Entry | None, call: Call, error: RpcFault, executed: bool = True
+    ) -> None:
+        self.metrics.count("rpc.refusals")
+        _log.info(
+            "a call was refused",
+            peer=call.peer,
+            call_id=call.call_id,
+            opnum=call.opnum,
+            operation=entry.name if entry is not None else None,
+            identity=call.identity.name,
+            status=error.status.name,
+            detail=error.detail,
+        )
+        status = int(error.status)
+        if status in _UNSENDABLE:
+            status = FaultStatus.nca_s_fault_unspec
+        call.fault(status, executed)
+
+
+def _wire(value: Any) -> bytes:
+    """The octets of a context handle in a response; NULL for one that is closed."""
+    if isinstance(value, ContextHandle):
+        return NULL_HANDLE if value.closed else value.wire
+    return value if value is not None else NULL_HANDLE

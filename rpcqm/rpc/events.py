@@ -1,0 +1,74 @@
+"""What an association reports besides what it answers by itself."""
+
+from dataclasses import dataclass
+
+from rpcqm.base.errors import FaultStatus
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.constants import RejectReason
+from rpcqm.rpc.pdu import ContextAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class BindReceived:
+    """A bind or an alter_context was answered; `answers` are its results."""
+
+    answers: tuple[ContextAnswer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BindRefused:
+    """A bind was answered with a bind_nak, and the connection ends."""
+
+    reason: RejectReason
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationFailed:
+    """A last leg failed; requests under it are refused."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallRefused:
+    """A request was answered with a fault before it became a call."""
+
+    call_id: int
+    opnum: int
+    status: FaultStatus
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallCancelled:
+    """The client asked for a call to be cancelled; its callbacks have run."""
+
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class CallOrphaned:
+    """The client wants no answer to a call any more; its callbacks have run."""
+
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolError:
+    """The peer broke the protocol, and the connection ends; `octets` began the PDU."""
+
+    text: str
+    octets: bytes
+
+
+Event = (
+    Call
+    | BindReceived
+    | BindRefused
+    | AuthenticationFailed
+    | CallRefused
+    | CallCancelled
+    | CallOrphaned
+    | ProtocolError
+)

@@ -1,0 +1,159 @@
+"""The interfaces of a server: their operations prepared for dispatch, and who may reach them."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+from uuid import UUID
+
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.constants import AuthenticationLevel
+from rpcqm.rpc.pdu import SyntaxId
+from rpcqm.rpc.presentation import NDR, NDR64, OfferedInterface
+from rpcqm.rpc.security import NONE
+
+NCACN_IP_TCP = "ncacn_ip_tcp"
+NCALRPC = "ncalrpc"
+
+TRANSFER_SYNTAXES = {"NDR": NDR, "NDR64": NDR64}
+
+
+class HandleParameter(Protocol):
+    """A context handle among an operation's parameters."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def type_name(self) -> str: ...
+
+    @property
+    def direction(self) -> str:
+        """`in`, `in,out` or `out`."""
+        ...
+
+    @property
+    def strict(self) -> bool: ...
+
+    @property
+    def serialize(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class InterfacePolicy:
+    """What a server asks of the callers of one interface.
+
+    minimum_level: of every call, below it the fault is RPC_S_ACCESS_DENIED.
+    transports: where the interface can be bound at all.
+    type_strict: a handle must have the parameter's type; strictness itself is the IDL's.
+    throws: methods whose refusals are faults although they return a status.
+    check: called before a request is decoded; raises RpcFault to refuse the call.
+    """
+
+    minimum_level: AuthenticationLevel = NONE
+    transports: frozenset[str] = frozenset({NCACN_IP_TCP, NCALRPC})
+    type_strict: bool = False
+    throws: frozenset[str] = frozenset()
+    check: Callable[[Call], None] | None = None
+
+
+class Entry:
+    """One operation in one transfer syntax, with its handler."""
+
+    __slots__ = (
+        "check",
+        "decode",
+        "decode_big_endian",
+        "encode",
+        "handler",
+        "handles_in",
+        "handles_out",
+        "minimum_level",
+        "name",
+        "operation",
+        "response_class",
+        "returns_status",
+        "type_strict",
+    )
+
+    def __init__(self, operation: Any, syntax: Any, handler: Any, policy: InterfacePolicy) -> None:
+        self.name: str = operation.name
+        self.operation = operation
+        self.handler: Callable[[Call, Any], Any] = handler
+        self.decode: Callable[[bytes], Any] = partial(operation.decode_request, syntax)
+        self.decode_big_endian: Callable[[bytes], Any] = partial(
+            operation.decode_request, syntax, big_endian=True
+        )
+        self.encode: Callable[[Any], bytes] = partial(operation.encode_response, syntax)
+        self.response_class: Any = operation.response_class
+        handles: tuple[HandleParameter, ...] = tuple(operation.context_handles)
+        self.handles_in = tuple(each for each in handles if each.direction != "out")
+        self.handles_out = tuple(each.name for each in handles if each.direction != "in")
+        self.minimum_level = policy.minimum_level
+        self.check = policy.check
+        self.type_strict = policy.type_strict
+        self.returns_status = (
+            operation.name not in policy.throws and "result" in self.response_class.__slots__
+        )
+
+
+class RegisteredInterface:
+    """An interface with its handlers, as an endpoint offers it."""
+
+    __slots__ = ("name", "policy", "syntax", "tables")
+
+    def __init__(
+        self,
+        name: str,
+        syntax: SyntaxId,
+        tables: Mapping[SyntaxId, tuple[Entry | None, ...]],
+        policy: InterfacePolicy,
+    ) -> None:
+        self.name = name
+        self.syntax = syntax
+        self.tables = tables
+        self.policy = policy
+
+
+def register(interface: Any, handlers: object, policy: InterfacePolicy) -> RegisteredInterface:
+    """An interface from its IDL and an object with one method per operation.
+
+    An operation without a method is answered as an opnum out of range.
+    """
+    tables = {
+        TRANSFER_SYNTAXES[syntax.name]: tuple(
+            _entry(operation, syntax, handlers, policy) for operation in interface.operations
+        )
+        for syntax in interface.syntaxes
+    }
+    identifier = SyntaxId(interface.uuid, *interface.version)
+    return RegisteredInterface(interface.name, identifier, tables, policy)
+
+
+def _entry(operation: Any, syntax: Any, handlers: object, policy: InterfacePolicy) -> Entry | None:
+    handler = None if operation is None else getattr(handlers, operation.name, None)
+    return None if handler is None else Entry(operation, syntax, handler, policy)
+
+
+class InterfaceSet:
+    """The interfaces that can be bound at one endpoint."""
+
+    def __init__(self, interfaces: Iterable[RegisteredInterface] = ()) -> None:
+        self._by_uuid: dict[UUID, list[RegisteredInterface]] = {}
+        for interface in interfaces:
+            self.add(interface)
+
+    def __iter__(self) -> Iterator[RegisteredInterface]:
+        for versions in self._by_uuid.values():
+            yield from versions
+
+    def add(self, interface: RegisteredInterface) -> None:
+        self._by_uuid.setdefault(interface.syntax.uuid, []).append(interface)
+
+    def find(self, abstract_syntax: SyntaxId) -> OfferedInterface | None:
+        """The interface with this major version, and at least this minor one."""
+        for interface in self._by_uuid.get(abstract_syntax.uuid, ()):
+            offered = interface.syntax
+            if offered.major == abstract_syntax.major and offered.minor >= abstract_syntax.minor:
+                return interface
+        return None

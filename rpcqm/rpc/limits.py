@@ -1,0 +1,40 @@
+"""How much of everything a peer may use."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one server; sizes in octets, times in milliseconds (0 = none).
+
+    fragment_size: largest PDU sent or accepted; negotiated sizes are multiples of 8 from 2048.
+    call_bytes: stub data of one request ([MS-RPCE] 3.3.3.5.4); call_fragments: its pieces.
+    calls: requests in flight per connection. contexts, security_contexts: per connection.
+    handles: context handles per association group. connections: of the whole server.
+    output_bytes: unsent replies after which a connection is no longer read.
+    unfinished_milliseconds: for the first bind, a handshake, a PDU or a fragmented request.
+    idle_milliseconds: for a connection without calls and without context handles.
+    stop_milliseconds: for calls in flight when the server stops.
+    """
+
+    fragment_size: int = 5840
+    call_bytes: int = 0x400000
+    call_fragments: int = 8192
+    calls: int = 1024
+    contexts: int = 1024
+    security_contexts: int = 64
+    handles: int = 4096
+    connections: int = 16384
+    output_bytes: int = 1 << 20
+    unfinished_milliseconds: int = 30_000
+    idle_milliseconds: int = 0
+    stop_milliseconds: int = 5_000
+
+
+FRAGMENT_MINIMUM = 2048
+
+
+def negotiated_fragment(proposed_xmit: int, proposed_recv: int, own: int) -> int:
+    """The one fragment size of both directions: at least 2048, a multiple of 8."""
+    size = min(proposed_xmit, proposed_recv, own)
+    return max(size, FRAGMENT_MINIMUM) & ~7

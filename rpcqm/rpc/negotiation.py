@@ -1,0 +1,167 @@
+"""What bind, alter_context and rpc_auth_3 agree on: the server's side.
+
+The result is what the rest of a connection uses: presentation contexts, security contexts, the
+association group and the fragment size.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rpcqm.base.errors import FaultStatus, RpcFault
+from rpcqm.rpc.association_group import AssociationGroup, AssociationGroups
+from rpcqm.rpc.constants import WHOLE, PfcFlags, RejectReason
+from rpcqm.rpc.limits import Limits, negotiated_fragment
+from rpcqm.rpc.pdu import (
+    AlterContext,
+    AlterContextResp,
+    Auth3,
+    Bind,
+    BindAck,
+    ContextAnswer,
+    SecurityTrailer,
+)
+from rpcqm.rpc.presentation import InterfaceTable, PresentationError, PresentationTable
+from rpcqm.rpc.security import SecurityContext, SecurityProvider
+from rpcqm.rpc.security_table import SecurityRefusal, SecurityTable
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """What all connections of one listening address share.
+
+    `providers` is by authentication type; `secondary_address` is what a bind_ack names.
+    """
+
+    transport: str
+    secondary_address: bytes
+    interfaces: InterfaceTable
+    groups: AssociationGroups
+    providers: Mapping[int, SecurityProvider] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+
+
+class BindRejected(Exception):
+    """A bind (or an alter_context over a limit) that a bind_nak answers."""
+
+    def __init__(self, reason: RejectReason, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+        self.text = text
+
+
+class Negotiation:
+    """The agreements of one connection."""
+
+    __slots__ = (
+        "_client",
+        "_endpoint",
+        "fragment",
+        "group",
+        "minor",
+        "multiplexed",
+        "presentation",
+        "security",
+    )
+
+    def __init__(self, endpoint: Endpoint, client: str, base: SecurityContext) -> None:
+        limits = endpoint.limits
+        self._endpoint = endpoint
+        self._client = client
+        self.fragment = limits.fragment_size
+        self.group: AssociationGroup | None = None
+        self.minor = 0
+        self.multiplexed = False
+        self.presentation = PresentationTable(endpoint.interfaces, limits.contexts)
+        self.security = SecurityTable(base, endpoint.providers, limits.security_contexts)
+
+    def bind(self, bind: Bind) -> BindAck:
+        """The bind_ack; raises BindRejected."""
+        answers = self._present_in_bind(bind)
+        token = self._authenticate_in_bind(bind.auth)
+        group = self._endpoint.groups.join(
+            bind.assoc_group_id, self._endpoint.transport, self._client
+        )
+        if group is None:
+            raise BindRejected(RejectReason.REASON_NOT_SPECIFIED, "unknown association group")
+        self.group = group
+        self.minor = bind.rpc_vers_minor
+        self.multiplexed = bool(bind.pfc_flags & PfcFlags.PFC_CONC_MPX)
+        own = self._endpoint.limits.fragment_size
+        self.fragment = negotiated_fragment(bind.max_xmit_frag, bind.max_recv_frag, own)
+        return BindAck(
+            call_id=bind.call_id,
+            pfc_flags=_flags(bind.pfc_flags, self.multiplexed),
+            rpc_vers_minor=self.minor,
+            max_xmit_frag=self.fragment,
+            max_recv_frag=self.fragment,
+            assoc_group_id=group.group_id,
+            sec_addr=self._endpoint.secondary_address,
+            p_result_list=answers,
+            auth=_answer_trailer(bind.auth, token),
+        )
+
+    def _present_in_bind(self, bind: Bind) -> tuple[ContextAnswer, ...]:
+        try:
+            return self.presentation.answer(bind.p_context_elem)
+        except PresentationError as error:
+            raise _rejection(error) from error
+
+    def _authenticate_in_bind(self, trailer: SecurityTrailer | None) -> bytes:
+        if trailer is None:
+            return b""
+        try:
+            return self.security.bind(trailer)
+        except SecurityRefusal as error:
+            raise BindRejected(error.reason, str(error)) from error
+
+    def alter(self, alter: AlterContext) -> AlterContextResp:
+        """The alter_context_resp; raises RpcFault, and BindRejected over a limit."""
+        try:
+            answers = self.presentation.answer(alter.p_context_elem)
+        except PresentationError as error:
+            if error.limit:
+                raise _rejection(error) from error
+            raise RpcFault(FaultStatus.nca_s_proto_error, error.reason) from error
+        token = self._authenticate(alter.auth) if alter.auth is not None else b""
+        assert self.group is not None
+        return AlterContextResp(
+            call_id=alter.call_id,
+            pfc_flags=_flags(alter.pfc_flags, False),
+            rpc_vers_minor=self.minor,
+            max_xmit_frag=self.fragment,
+            max_recv_frag=self.fragment,
+            assoc_group_id=self.group.group_id,
+            p_result_list=answers,
+            auth=_answer_trailer(alter.auth, token),
+        )
+
+    def _authenticate(self, trailer: SecurityTrailer) -> bytes:
+        try:
+            return self.security.alter(trailer)
+        except SecurityRefusal as error:
+            raise RpcFault(error.status, str(error)) from error
+
+    def auth3(self, auth3: Auth3) -> None:
+        """The last leg; raises RpcFault when none is expected, SecurityRefusal when it fails."""
+        if auth3.auth is None:
+            raise RpcFault(FaultStatus.nca_s_proto_error, "rpc_auth_3 without a token")
+        self.security.finish(auth3.auth)
+
+
+def _rejection(error: PresentationError) -> BindRejected:
+    reason = RejectReason.REASON_NOT_SPECIFIED
+    if error.limit:
+        reason = RejectReason.LOCAL_LIMIT_EXCEEDED
+    return BindRejected(reason, error.reason)
+
+
+def _flags(asked: int, multiplexed: bool) -> int:
+    """Header signing is always supported: NTLM covers the header whether asked or not."""
+    flags = WHOLE | (asked & PfcFlags.PFC_SUPPORT_HEADER_SIGN)
+    return flags | PfcFlags.PFC_CONC_MPX if multiplexed else flags
+
+
+def _answer_trailer(asked: SecurityTrailer | None, token: bytes) -> SecurityTrailer | None:
+    if asked is None or not token:
+        return None
+    return SecurityTrailer(asked.auth_type, asked.auth_level, asked.auth_context_id, token)

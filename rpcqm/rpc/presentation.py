@@ -1,0 +1,151 @@
+"""Presentation contexts: which interface a p_cont_id means, in which transfer syntax.
+
+The rules are those of [MS-RPCE] 3.3.1.5.3 (bind-time features) and 3.3.1.5.6 (negotiation), with
+the answers that Windows gives where the text leaves a choice.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+from uuid import UUID
+
+from rpcqm.rpc.constants import BindTimeFeatures, ContextResult, ProviderReason
+from rpcqm.rpc.pdu import ContextAnswer, ContextElement, SyntaxId
+
+NDR = SyntaxId(UUID("8a885d04-1ceb-11c9-9fe8-08002b104860"), 2)
+NDR64 = SyntaxId(UUID("71710533-beba-4937-8319-b5dbef9ccc36"), 1)
+
+FEATURE_PREFIX = UUID("6cb71c2c-9812-4540-0000-000000000000").bytes_le[:8]
+SUPPORTED_FEATURES = (
+    BindTimeFeatures.SecurityContextMultiplexingSupported
+    | BindTimeFeatures.KeepConnectionOnOrphanSupported
+)
+
+OperationTable = Sequence[Any]
+"""What dispatch keeps per opnum; presentation only hands it on."""
+
+
+class OfferedInterface(Protocol):
+    """An interface as a server offers it."""
+
+    @property
+    def syntax(self) -> SyntaxId: ...
+
+    @property
+    def tables(self) -> Mapping[SyntaxId, OperationTable]:
+        """The operations by transfer syntax, the preferred one first."""
+        ...
+
+
+class InterfaceTable(Protocol):
+    """The interfaces that a connection may bind to."""
+
+    def find(self, abstract_syntax: SyntaxId) -> OfferedInterface | None: ...
+
+
+class PresentationError(Exception):
+    """A proposal that no answer fits: bind_nak, or a fault after the bind."""
+
+    def __init__(self, reason: str, limit: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.limit = limit
+
+
+class PresentationContext:
+    """One accepted context of one connection."""
+
+    __slots__ = ("context_id", "interface", "operations", "transfer_syntax")
+
+    def __init__(
+        self, context_id: int, interface: OfferedInterface, transfer_syntax: SyntaxId
+    ) -> None:
+        self.context_id = context_id
+        self.interface = interface
+        self.transfer_syntax = transfer_syntax
+        self.operations = interface.tables[transfer_syntax]
+
+
+def feature_syntax(features: BindTimeFeatures) -> SyntaxId:
+    """The transfer syntax by which a client proposes bind-time features."""
+    return SyntaxId(UUID(bytes_le=FEATURE_PREFIX + bytes([features]) + bytes(7)), 1)
+
+
+def proposed_features(element: ContextElement) -> BindTimeFeatures | None:
+    """The features that an element proposes, or None for an ordinary element."""
+    if not element.transfer_syntaxes:
+        return None
+    octets = element.transfer_syntaxes[0].uuid.bytes_le
+    if octets[:8] != FEATURE_PREFIX:
+        return None
+    return BindTimeFeatures(octets[8] & SUPPORTED_FEATURES)
+
+
+class PresentationTable:
+    """The presentation contexts of one connection."""
+
+    def __init__(self, interfaces: InterfaceTable, limit: int) -> None:
+        self._interfaces = interfaces
+        self._limit = limit
+        self.contexts: dict[int, PresentationContext] = {}
+        self.features = BindTimeFeatures(0)
+
+    def answer(self, elements: Iterable[ContextElement]) -> tuple[ContextAnswer, ...]:
+        """Accept or refuse each element; raises PresentationError when the whole PDU is wrong."""
+        elements = tuple(elements)
+        self._check(elements)
+        taken: set[SyntaxId] = set()
+        return tuple(self._answer_one(element, taken) for element in elements)
+
+    def _check(self, elements: tuple[ContextElement, ...]) -> None:
+        if not elements:
+            raise PresentationError("no presentation context is proposed")
+        if any(not element.transfer_syntaxes for element in elements):
+            raise PresentationError("a presentation context without a transfer syntax")
+        if sum(proposed_features(element) is not None for element in elements) > 1:
+            raise PresentationError("bind-time features are proposed twice")
+        new = {element.p_cont_id for element in elements} - self.contexts.keys()
+        if len(self.contexts) + len(new) > self._limit:
+            raise PresentationError("too many presentation contexts", limit=True)
+
+    def _answer_one(self, element: ContextElement, taken: set[SyntaxId]) -> ContextAnswer:
+        features = proposed_features(element)
+        if features is not None:
+            self.features |= features
+            return ContextAnswer(ContextResult.negotiate_ack, features)
+        interface = self._interfaces.find(element.abstract_syntax)
+        if interface is None:
+            return _rejection(ProviderReason.abstract_syntax_not_supported)
+        existing = self.contexts.get(element.p_cont_id)
+        if existing is not None and existing.interface is not interface:
+            raise PresentationError("a presentation context is proposed for another interface")
+        chosen = _choose(interface, element.transfer_syntaxes, existing)
+        if chosen is None or element.abstract_syntax in taken:
+            return _rejection(ProviderReason.proposed_transfer_syntaxes_not_supported)
+        if existing is None:
+            self.contexts[element.p_cont_id] = PresentationContext(
+                element.p_cont_id, interface, chosen
+            )
+        taken.add(element.abstract_syntax)
+        return ContextAnswer(ContextResult.acceptance, 0, chosen)
+
+
+def _rejection(reason: ProviderReason) -> ContextAnswer:
+    return ContextAnswer(ContextResult.provider_rejection, reason)
+
+
+_KNOWN = (NDR, NDR64)
+
+
+def _choose(
+    interface: OfferedInterface,
+    proposed: tuple[SyntaxId, ...],
+    existing: PresentationContext | None,
+) -> SyntaxId | None:
+    """The transfer syntax to use; an existing context never changes its own."""
+    if existing is not None:
+        if existing.transfer_syntax in proposed:
+            return existing.transfer_syntax
+        if any(syntax in _KNOWN for syntax in proposed):
+            raise PresentationError("a presentation context is proposed in another syntax")
+        return None
+    return next((syntax for syntax in interface.tables if syntax in proposed), None)

@@ -1,0 +1,41 @@
+"""How receiving a PDU may fail: with the connection, or without."""
+
+from rpcqm.base.errors import FaultStatus, HResult, NtStatus
+from rpcqm.rpc.constants import RejectReason
+
+
+class Broken(Exception):
+    """The PDU at hand ends the connection, after a fault (for a bind, after a bind_nak).
+
+    `call_id` and `context_id` are what the fault names, the PDU's own call by default;
+    `executed` is False when the fault says that nothing was done.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        status: FaultStatus | HResult | NtStatus = FaultStatus.nca_s_proto_error,
+        *,
+        call_id: int | None = None,
+        context_id: int = 0,
+        executed: bool = True,
+        reject: RejectReason = RejectReason.REASON_NOT_SPECIFIED,
+    ) -> None:
+        super().__init__(text)
+        self.text = text
+        self.status = status
+        self.call_id = call_id
+        self.context_id = context_id
+        self.executed = executed
+        self.reject = reject
+
+
+class Refused(Exception):
+    """A request that is answered with a fault; the connection lives on."""
+
+    def __init__(self, opnum: int, context_id: int, status: FaultStatus, text: str) -> None:
+        super().__init__(text)
+        self.opnum = opnum
+        self.context_id = context_id
+        self.status = status
+        self.text = text

@@ -1,0 +1,203 @@
+"""From request PDUs to whole calls: fragments, protection, and what may follow what."""
+
+from typing import TYPE_CHECKING
+
+from rpcqm.base.errors import FaultStatus, RpcFault
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.constants import WHOLE, PfcFlags
+from rpcqm.rpc.limits import Limits
+from rpcqm.rpc.negotiation import Negotiation
+from rpcqm.rpc.pdu import (
+    BIG_REQUEST_BODY,
+    HEADER_LENGTH,
+    OBJECT_LENGTH,
+    REQUEST_BODY,
+    REQUEST_LENGTH,
+    TRAILER_LENGTH,
+    unpack_uuid,
+)
+from rpcqm.rpc.refusal import Broken, Refused
+from rpcqm.rpc.security import SecurityContext
+from rpcqm.rpc.security_table import HandshakeUnfinished
+
+if TYPE_CHECKING:
+    from rpcqm.rpc.association import ServerAssociation
+
+_FIRST = int(PfcFlags.PFC_FIRST_FRAG)
+_LAST = int(PfcFlags.PFC_LAST_FRAG)
+_CANCEL = int(PfcFlags.PFC_PENDING_CANCEL)
+_OBJECT = int(PfcFlags.PFC_OBJECT_UUID)
+_WHOLE = int(WHOLE)
+
+OLD_CALLS = 150
+"""How far behind a stray fragment may be to be ignored ([MS-RPCE] 3.3.3.5.6)."""
+
+
+class _Assembly:
+    """A request whose last fragment has not come."""
+
+    __slots__ = ("call", "parts", "signed", "size")
+
+    def __init__(self, call: Call, signed: bool) -> None:
+        self.call = call
+        self.parts = [call.stub_data]
+        self.size = len(call.stub_data)
+        self.signed = signed
+
+
+class RequestReceiver:
+    """Makes calls of the request PDUs of one connection."""
+
+    __slots__ = (
+        "_assembly",
+        "_association",
+        "_contexts",
+        "_highest_call",
+        "_limits",
+        "_negotiation",
+        "_security",
+    )
+
+    def __init__(
+        self, association: "ServerAssociation", negotiation: Negotiation, limits: Limits
+    ) -> None:
+        self._association = association
+        self._negotiation = negotiation
+        self._contexts = negotiation.presentation.contexts
+        self._security = negotiation.security
+        self._limits = limits
+        self._assembly: _Assembly | None = None
+        self._highest_call = -1
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether a request has begun and not ended."""
+        return self._assembly is not None
+
+    def forget(self) -> None:
+        self._assembly = None
+
+    def receive(
+        self, pdu: bytes, flags: int, auth_length: int, call_id: int, big_endian: bool
+    ) -> Call | None:
+        """The call that a request PDU completes; raises Broken and Refused."""
+        if len(pdu) < REQUEST_LENGTH:
+            raise Broken("a request without its header")
+        layout = BIG_REQUEST_BODY if big_endian else REQUEST_BODY
+        alloc_hint, context_id, opnum = layout.unpack_from(pdu, HEADER_LENGTH)
+        if self._assembly is not None:
+            return self._receive_further(self._assembly, pdu, flags, auth_length, call_id)
+        if flags & _WHOLE != _WHOLE or flags & _CANCEL:
+            if not flags & _FIRST:
+                self._receive_stray(pdu, auth_length, call_id, context_id, big_endian)
+                return None
+            self._check_first(flags, alloc_hint, context_id)
+        context = self._contexts.get(context_id)
+        if context is None:
+            raise Refused(opnum, 0, FaultStatus.nca_s_unk_if, f"presentation context {context_id}")
+        start = REQUEST_LENGTH + OBJECT_LENGTH if flags & _OBJECT else REQUEST_LENGTH
+        if auth_length or not self._security.plain:
+            security, stub = self.unprotected(pdu, start, auth_length, context_id, big_endian)
+        else:
+            security, stub = self._security.base, pdu[start:]
+        if call_id > self._highest_call:
+            self._highest_call = call_id
+        call = Call(self._association, call_id, context, opnum, security, stub)
+        call.big_endian = big_endian
+        if flags & _OBJECT:
+            _read_object(call, pdu, big_endian)
+        if flags & _LAST:
+            return call
+        self._assembly = _Assembly(call, auth_length != 0)
+        self._check_size(self._assembly)
+        return None
+
+    def unprotected(
+        self, pdu: bytes, start: int, auth_length: int, context_id: int, big_endian: bool
+    ) -> tuple[SecurityContext, bytes]:
+        """The security of a PDU, and what follows `start` without protection."""
+        try:
+            security = self._security.of_request(pdu, auth_length, big_endian)
+            if auth_length == 0:
+                return security, pdu[start:]
+            return security, security.unprotect(pdu, start, auth_length)
+        except HandshakeUnfinished as error:
+            raise Broken(error.detail, error.status, executed=False) from error
+        except RpcFault as error:
+            raise Broken(error.detail, error.status, context_id=context_id) from error
+
+    def _check_first(self, flags: int, alloc_hint: int, context_id: int) -> None:
+        """What the first fragment of several must be."""
+        if flags & _CANCEL:
+            status = FaultStatus.RPC_S_NO_CALL_ACTIVE
+            raise Broken("a cancel without a call", status, executed=False)
+        if alloc_hint > self._limits.call_bytes:
+            raise Broken(
+                f"a request of {alloc_hint} octets",
+                FaultStatus.RPC_S_ACCESS_DENIED,
+                context_id=context_id,
+            )
+
+    def _receive_stray(
+        self, pdu: bytes, auth_length: int, call_id: int, context_id: int, big_endian: bool
+    ) -> None:
+        """A fragment of no call: ignored when it belongs to a recent one."""
+        if 0 < self._highest_call - call_id < OLD_CALLS:
+            return
+        if not self._negotiation.multiplexed:
+            raise Broken("a fragment without its first")
+        if context_id not in self._contexts:
+            raise Refused(0, 0, FaultStatus.nca_s_unk_if, f"presentation context {context_id}")
+        self.unprotected(pdu, REQUEST_LENGTH, auth_length, context_id, big_endian)
+        raise Broken("a fragment without its first", context_id=context_id)
+
+    def _receive_further(
+        self, assembly: _Assembly, pdu: bytes, flags: int, auth_length: int, call_id: int
+    ) -> Call | None:
+        """A further fragment; all but its call_id and its stub data is ignored."""
+        call = assembly.call
+        if call_id != call.call_id and self._negotiation.multiplexed:
+            raise Broken("the request before is not complete")
+        if call_id != call.call_id or flags & _FIRST:
+            raise _broken(call, "the request before is not complete")
+        stub = _stub_of_fragment(assembly, pdu, flags, auth_length)
+        assembly.parts.append(stub)
+        assembly.size += len(stub)
+        self._check_size(assembly)
+        if not flags & _LAST:
+            return None
+        self._assembly = None
+        call.stub_data = b"".join(assembly.parts)
+        return call
+
+    def _check_size(self, assembly: _Assembly) -> None:
+        limits = self._limits
+        if assembly.size > limits.call_bytes or len(assembly.parts) > limits.call_fragments:
+            status = FaultStatus.RPC_S_ACCESS_DENIED
+            raise _broken(assembly.call, "a request over its limits", status)
+
+
+def _broken(call: Call, text: str, status: FaultStatus = FaultStatus.nca_s_proto_error) -> Broken:
+    return Broken(text, status, call_id=call.call_id, context_id=call.context.context_id)
+
+
+def _stub_of_fragment(assembly: _Assembly, pdu: bytes, flags: int, auth_length: int) -> bytes:
+    call = assembly.call
+    if (auth_length != 0) != assembly.signed:
+        raise _broken(call, "only some fragments are signed")
+    start = REQUEST_LENGTH + OBJECT_LENGTH if flags & _OBJECT else REQUEST_LENGTH
+    if auth_length == 0:
+        return pdu[start:]
+    if len(pdu) - auth_length - TRAILER_LENGTH < start:
+        raise _broken(call, "a token longer than its PDU")
+    try:
+        return call.security.unprotect(pdu, start, auth_length)
+    except RpcFault as error:
+        raise Broken(error.detail, error.status, context_id=call.context.context_id) from error
+
+
+def _read_object(call: Call, pdu: bytes, big_endian: bool) -> None:
+    octets = pdu[REQUEST_LENGTH : REQUEST_LENGTH + OBJECT_LENGTH]
+    if len(octets) < OBJECT_LENGTH:
+        raise _broken(call, "a request without its object")
+    call.object_uuid = unpack_uuid(octets, big_endian)

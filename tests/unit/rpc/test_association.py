@@ -1,0 +1,727 @@
+"""The server's protocol machine, PDU by PDU."""
+
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rpcqm.base.errors import FaultStatus
+from rpcqm.rpc import pdu
+from rpcqm.rpc.association import TRANSITIONS, State
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.constants import (
+    WHOLE,
+    BindTimeFeatures,
+    ContextResult,
+    PfcFlags,
+    ProviderReason,
+    RejectReason,
+)
+from rpcqm.rpc.events import BindRefused, CallCancelled, CallOrphaned, CallRefused, ProtocolError
+from rpcqm.rpc.limits import Limits
+from rpcqm.rpc.presentation import NDR, NDR64, feature_syntax
+from tests.support.probe import (
+    OTHER,
+    PROBE,
+    ProbeResponse,
+    Rig,
+    Wire,
+    alter,
+    bind,
+    element,
+    request,
+    split,
+)
+
+FIRST, LAST = PfcFlags.PFC_FIRST_FRAG, PfcFlags.PFC_LAST_FRAG
+NOT_EXECUTED = WHOLE | PfcFlags.PFC_DID_NOT_EXECUTE
+UNKNOWN = pdu.SyntaxId(UUID(int=99), 1)
+
+
+@pytest.fixture
+def rig() -> Rig:
+    return Rig()
+
+
+@pytest.fixture
+def bound(rig: Rig) -> Wire:
+    wire = rig.connect()
+    wire.bind()
+    return wire
+
+
+def is_fault(answer: pdu.Pdu, status: FaultStatus, flags: int = WHOLE) -> bool:
+    return isinstance(answer, pdu.Fault) and (answer.status, answer.pfc_flags) == (status, flags)
+
+
+def ended(wire: Wire) -> bool:
+    return wire.association.state is State.CLOSED
+
+
+# Binding.
+
+
+def test_a_bind_is_acknowledged(rig: Rig) -> None:
+    ack = rig.connect().bind(call_id=7)
+    assert isinstance(ack, pdu.BindAck)
+    assert ack.call_id == 7
+    assert ack.p_result_list == (pdu.ContextAnswer(ContextResult.acceptance, 0, NDR),)
+    assert ack.sec_addr == b"2103"
+    assert ack.assoc_group_id != 0
+    assert ack.pfc_flags == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered"),
+    [
+        pytest.param(0, WHOLE, id="no flags"),
+        pytest.param(PfcFlags.PFC_CONC_MPX, WHOLE | PfcFlags.PFC_CONC_MPX, id="multiplexing"),
+        pytest.param(
+            PfcFlags.PFC_SUPPORT_HEADER_SIGN,
+            WHOLE | PfcFlags.PFC_SUPPORT_HEADER_SIGN,
+            id="header signing",
+        ),
+        pytest.param(0xE8, WHOLE, id="flags without a meaning here"),
+    ],
+)
+def test_the_flags_of_a_bind_are_answered(rig: Rig, asked: int, answered: int) -> None:
+    assert rig.connect().bind(pfc_flags=asked).pfc_flags == answered
+
+
+@pytest.mark.parametrize(
+    ("xmit", "recv", "agreed"),
+    [
+        (0xFFFF, 0xFFFF, 5840),
+        (0, 0xFFFF, 2048),
+        (0xFFFF, 0, 2048),
+        (3199, 0xFFFF, 3192),
+        (0xFFFF, 3199, 3192),
+        (4280, 4280, 4280),
+    ],
+)
+def test_the_fragment_size_is_clamped(rig: Rig, xmit: int, recv: int, agreed: int) -> None:
+    ack = rig.connect().bind(max_xmit_frag=xmit, max_recv_frag=recv)
+    assert isinstance(ack, pdu.BindAck)
+    assert (ack.max_xmit_frag, ack.max_recv_frag) == (agreed, agreed)
+
+
+def results(answer: pdu.Pdu) -> list[tuple[int, int]]:
+    assert isinstance(answer, pdu.BindAck | pdu.AlterContextResp)
+    return [(each.result, each.reason) for each in answer.p_result_list]
+
+
+ACCEPTED = (ContextResult.acceptance, 0)
+NO_INTERFACE = (
+    ContextResult.provider_rejection,
+    ProviderReason.abstract_syntax_not_supported,
+)
+NO_SYNTAX = (
+    ContextResult.provider_rejection,
+    ProviderReason.proposed_transfer_syntaxes_not_supported,
+)
+
+
+@pytest.mark.parametrize(
+    ("elements", "expected"),
+    [
+        pytest.param([element(1, UNKNOWN)], [NO_INTERFACE], id="unknown interface"),
+        pytest.param([element(1, replace(PROBE, major=2))], [NO_INTERFACE], id="other major"),
+        pytest.param([element(1, replace(PROBE, minor=0))], [ACCEPTED], id="older minor"),
+        pytest.param([element(1, replace(PROBE, minor=3))], [NO_INTERFACE], id="newer minor"),
+        pytest.param([element(1, transfers=[NDR64])], [NO_SYNTAX], id="other syntax"),
+        pytest.param([element(1, transfers=[UNKNOWN, NDR])], [ACCEPTED], id="one of two"),
+        pytest.param(
+            [element(1), element(2, OTHER), element(3, UNKNOWN)],
+            [ACCEPTED, ACCEPTED, NO_INTERFACE],
+            id="several interfaces",
+        ),
+        pytest.param(
+            [element(1), element(2)], [ACCEPTED, NO_SYNTAX], id="one interface is accepted once"
+        ),
+    ],
+)
+def test_presentation_contexts_are_answered_one_by_one(
+    rig: Rig, elements: list[pdu.ContextElement], expected: list[tuple[int, int]]
+) -> None:
+    assert results(rig.connect().bind(p_context_elem=tuple(elements))) == expected
+
+
+@pytest.mark.parametrize("asked", [0, 1, 2, 3])
+def test_bind_time_features_are_acknowledged(rig: Rig, asked: int) -> None:
+    features = element(1, transfers=[feature_syntax(BindTimeFeatures(asked))])
+    answers = results(rig.connect().bind(p_context_elem=(element(0), features)))
+    assert answers == [ACCEPTED, (ContextResult.negotiate_ack, asked)]
+
+
+def test_unknown_bind_time_features_are_cleared(rig: Rig) -> None:
+    syntax = replace(feature_syntax(BindTimeFeatures(3)))
+    octets = bytearray(syntax.uuid.bytes_le)
+    octets[8] = 0xFF
+    features = element(1, transfers=[pdu.SyntaxId(UUID(bytes_le=bytes(octets)), 1)])
+    assert results(rig.connect().bind(p_context_elem=(features,))) == [(3, 3)]
+
+
+@pytest.mark.parametrize(
+    "elements",
+    [
+        pytest.param((), id="no context"),
+        pytest.param((element(1, transfers=[]),), id="no transfer syntax"),
+        pytest.param(
+            (
+                element(1, transfers=[feature_syntax(BindTimeFeatures(1))]),
+                element(2, transfers=[feature_syntax(BindTimeFeatures(2))]),
+            ),
+            id="features twice",
+        ),
+    ],
+)
+def test_a_senseless_bind_gets_a_bind_nak(
+    rig: Rig, elements: tuple[pdu.ContextElement, ...]
+) -> None:
+    wire = rig.connect()
+    nak = wire.bind(p_context_elem=elements)
+    assert isinstance(nak, pdu.BindNak)
+    assert nak.provider_reject_reason == RejectReason.REASON_NOT_SPECIFIED
+    assert nak.versions == ((5, 0),)
+    assert ended(wire)
+    assert isinstance(wire.events[-1], BindRefused)
+
+
+def test_too_many_contexts_are_over_the_local_limit() -> None:
+    wire = Rig(limits=Limits(contexts=3)).connect()
+    nak = wire.bind(p_context_elem=tuple(element(index) for index in range(4)))
+    assert isinstance(nak, pdu.BindNak)
+    assert nak.provider_reject_reason == RejectReason.LOCAL_LIMIT_EXCEEDED
+
+
+def test_contexts_of_several_alter_contexts_are_counted_together() -> None:
+    wire = Rig(limits=Limits(contexts=3)).connect()
+    wire.bind()
+    for index in (1, 2, 1, 2):
+        (answer,) = wire.send(alter(p_context_elem=(element(index),)))
+        assert isinstance(answer, pdu.AlterContextResp)
+    (nak,) = wire.send(alter(p_context_elem=(element(3),)))
+    assert isinstance(nak, pdu.BindNak)
+    assert ended(wire)
+
+
+def test_a_second_bind_gets_a_bind_nak(bound: Wire) -> None:
+    nak = bound.bind()
+    assert isinstance(nak, pdu.BindNak)
+    assert ended(bound)
+
+
+def test_a_bind_of_another_version_gets_a_bind_nak(rig: Rig) -> None:
+    wrong = bytearray(bind())
+    wrong[0] = 4
+    wire = rig.connect()
+    (nak,) = wire.send(bytes(wrong))
+    assert isinstance(nak, pdu.BindNak)
+    assert nak.provider_reject_reason == RejectReason.PROTOCOL_VERSION_NOT_SUPPORTED
+    assert ended(wire)
+
+
+def test_a_cut_bind_gets_a_bind_nak(rig: Rig) -> None:
+    wrong = bytearray(bind()[:-4])
+    wrong[8:10] = len(wrong).to_bytes(2, "little")
+    (nak,) = rig.connect().send(bytes(wrong))
+    assert isinstance(nak, pdu.BindNak)
+
+
+def test_minor_version_1_is_answered_in_kind(rig: Rig) -> None:
+    wire = rig.connect()
+    assert wire.bind(rpc_vers_minor=1).rpc_vers_minor == 1
+    assert wire.call(0, rpc_vers_minor=1).rpc_vers_minor == 1
+
+
+# alter_context.
+
+
+def test_an_alter_context_adds_a_context(bound: Wire) -> None:
+    (answer,) = bound.send(alter(call_id=3, p_context_elem=(element(5, OTHER),)))
+    assert results(answer) == [ACCEPTED]
+    assert isinstance(answer, pdu.AlterContextResp)
+    assert answer.sec_addr == b""
+    assert isinstance(bound.call(1, b"x", p_cont_id=5), pdu.Response)
+
+
+def test_an_alter_context_echoes_group_and_sizes(rig: Rig) -> None:
+    wire = rig.connect()
+    ack = wire.bind(max_xmit_frag=3000, max_recv_frag=3000)
+    (answer,) = wire.send(alter(assoc_group_id=12345, max_xmit_frag=5000, max_recv_frag=5000))
+    assert isinstance(ack, pdu.BindAck)
+    assert isinstance(answer, pdu.AlterContextResp)
+    assert answer.assoc_group_id == ack.assoc_group_id
+    assert answer.max_xmit_frag == 3000
+
+
+def test_an_existing_context_may_be_proposed_again(bound: Wire) -> None:
+    (answer,) = bound.send(alter())
+    assert results(answer) == [ACCEPTED]
+
+
+def test_a_refused_proposal_leaves_the_existing_context(bound: Wire) -> None:
+    (answer,) = bound.send(alter(p_context_elem=(element(0, transfers=[UNKNOWN]),)))
+    assert results(answer) == [NO_SYNTAX]
+    assert isinstance(bound.call(0), pdu.Response)
+
+
+@pytest.mark.parametrize(
+    "elements",
+    [
+        pytest.param((), id="no context"),
+        pytest.param((element(0, transfers=[]),), id="no transfer syntax"),
+        pytest.param((element(0, transfers=[NDR64]),), id="another transfer syntax"),
+        pytest.param((element(0, OTHER),), id="another interface"),
+    ],
+)
+def test_a_senseless_alter_context_ends_the_connection(
+    bound: Wire, elements: tuple[pdu.ContextElement, ...]
+) -> None:
+    (answer,) = bound.send(alter(p_context_elem=elements))
+    assert is_fault(answer, FaultStatus.nca_s_proto_error, NOT_EXECUTED)
+    assert ended(bound)
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [alter(), request(0), pdu.Auth3(call_id=0).pack(), pdu.CoCancel(call_id=0).pack()],
+    ids=["alter_context", "request", "auth3", "co_cancel"],
+)
+def test_nothing_comes_before_a_bind(rig: Rig, octets: bytes) -> None:
+    wire = rig.connect()
+    (answer,) = wire.send(octets)
+    assert is_fault(answer, FaultStatus.nca_s_proto_error)
+    assert ended(wire)
+
+
+@pytest.mark.parametrize("answer", [pdu.Response(call_id=1, p_cont_id=0), pdu.Shutdown(call_id=1)])
+def test_pdus_of_a_server_are_refused(bound: Wire, answer: pdu.Pdu) -> None:
+    (fault,) = bound.send(answer.pack())
+    assert is_fault(fault, FaultStatus.nca_s_proto_error)
+    assert isinstance(bound.events[-1], ProtocolError)
+
+
+def test_auth3_without_a_handshake_is_refused(bound: Wire) -> None:
+    trailer = pdu.SecurityTrailer(10, 6, 0, b"token")
+    (fault,) = bound.send(pdu.Auth3(call_id=0, auth=trailer).pack())
+    assert is_fault(fault, FaultStatus.nca_s_proto_error)
+
+
+# Association groups.
+
+
+def test_a_connection_joins_a_known_group(rig: Rig) -> None:
+    first, second = rig.connect(), rig.connect()
+    ack = first.bind()
+    assert isinstance(ack, pdu.BindAck)
+    joined = second.bind(assoc_group_id=ack.assoc_group_id)
+    assert isinstance(joined, pdu.BindAck)
+    assert joined.assoc_group_id == ack.assoc_group_id
+
+
+def test_every_connection_has_a_group_of_its_own(rig: Rig) -> None:
+    acks = [rig.connect().bind() for _ in range(3)]
+    assert len({ack.assoc_group_id for ack in acks if isinstance(ack, pdu.BindAck)}) == 3
+
+
+def test_an_unknown_group_is_refused(rig: Rig) -> None:
+    assert isinstance(rig.connect().bind(assoc_group_id=1), pdu.BindNak)
+
+
+def test_a_group_of_another_machine_is_refused(rig: Rig) -> None:
+    ack = rig.connect("192.0.2.1").bind()
+    assert isinstance(ack, pdu.BindAck)
+    stranger = rig.connect("192.0.2.2")
+    assert isinstance(stranger.bind(assoc_group_id=ack.assoc_group_id), pdu.BindNak)
+
+
+def test_a_group_ends_with_its_last_connection(rig: Rig) -> None:
+    first, second = rig.connect(), rig.connect()
+    ack = first.bind()
+    assert isinstance(ack, pdu.BindAck)
+    second.bind(assoc_group_id=ack.assoc_group_id)
+    first.association.connection_lost()
+    assert isinstance(rig.connect().bind(assoc_group_id=ack.assoc_group_id), pdu.BindAck)
+    assert len(rig.groups) == 1
+
+
+def test_a_dead_group_is_unknown(rig: Rig) -> None:
+    wire = rig.connect()
+    ack = wire.bind()
+    assert isinstance(ack, pdu.BindAck)
+    wire.association.connection_lost()
+    assert len(rig.groups) == 0
+    assert isinstance(rig.connect().bind(assoc_group_id=ack.assoc_group_id), pdu.BindNak)
+
+
+# Requests.
+
+
+def test_a_request_is_answered(bound: Wire) -> None:
+    answer = bound.call(1, b"octets", call_id=9)
+    assert answer == pdu.Response(
+        call_id=9, p_cont_id=0, alloc_hint=10, stub_data=b"octets\0\0\0\0"
+    )
+
+
+def test_the_object_of_a_request_reaches_the_handler(rig: Rig, bound: Wire) -> None:
+    flags = WHOLE | PfcFlags.PFC_OBJECT_UUID
+    bound.call(1, b"octets", object_uuid=NDR.uuid, pfc_flags=flags)
+    assert rig.handlers.calls[-1].object_uuid == NDR.uuid
+    assert bound.association.calls_in_flight == 0
+
+
+def test_a_big_endian_client_is_understood(rig: Rig) -> None:
+    wire = rig.connect()
+    ack = wire.bind(big_endian=True, p_context_elem=(element(3),))
+    assert isinstance(ack, pdu.BindAck)
+    assert not ack.big_endian
+    answer = wire.call(1, b"octets", 77, big_endian=True, p_cont_id=3)
+    assert (answer.call_id, type(answer)) == (77, pdu.Response)
+    assert rig.handlers.calls[-1].big_endian
+
+
+@pytest.mark.parametrize(
+    "drep", [b"\x11\0\0\0", b"\x10\x01\0\0", b"\x20\0\0\0"], ids=["EBCDIC", "VAX", "order"]
+)
+def test_other_data_representations_are_refused(bound: Wire, drep: bytes) -> None:
+    wrong = bytearray(request(0))
+    wrong[4:8] = drep
+    (answer,) = bound.send(bytes(wrong))
+    assert is_fault(answer, FaultStatus.nca_s_proto_error)
+    assert ended(bound)
+
+
+def test_an_unknown_context_is_refused_and_the_connection_lives(bound: Wire) -> None:
+    answer = bound.call(0, p_cont_id=4)
+    assert is_fault(answer, FaultStatus.nca_s_unk_if, NOT_EXECUTED)
+    assert isinstance(answer, pdu.Fault)
+    assert answer.p_cont_id == 0
+    assert isinstance(bound.events[-1], CallRefused)
+    assert isinstance(bound.call(0), pdu.Response)
+
+
+def test_a_call_identifier_in_use_ends_the_connection(bound: Wire) -> None:
+    assert bound.send(request(2, b"a", 5)) == []
+    (answer,) = bound.send(request(2, b"b", 5))
+    assert is_fault(answer, FaultStatus.nca_s_proto_error)
+    assert ended(bound)
+
+
+def test_a_call_identifier_may_be_used_again(bound: Wire) -> None:
+    for _ in range(3):
+        assert isinstance(bound.call(0, call_id=1), pdu.Response)
+
+
+def test_more_calls_than_allowed_are_refused_as_busy() -> None:
+    rig = Rig(limits=Limits(calls=2))
+    wire = rig.connect()
+    wire.bind()
+    wire.send(request(2, b"a", 1) + request(2, b"b", 2))
+    assert is_fault(wire.call(2, b"c", 3), FaultStatus.nca_s_server_too_busy, NOT_EXECUTED)
+    rig.handlers.waiting[0].succeed(ProbeResponse())
+    wire.received()
+    assert wire.send(request(2, b"d", 4)) == []
+
+
+def test_pipelined_calls_answer_as_they_finish(rig: Rig, bound: Wire) -> None:
+    assert bound.send(request(2, b"a", 1) + request(2, b"b", 2) + request(2, b"c", 3)) == []
+    for index in (2, 0, 1):
+        rig.handlers.waiting[index].succeed(ProbeResponse())
+    assert [answer.call_id for answer in bound.received()] == [3, 1, 2]
+
+
+@pytest.mark.parametrize("length", [0, 1, 15])
+def test_a_frag_length_below_the_header_ends_the_connection(bound: Wire, length: int) -> None:
+    wrong = bytearray(request(0))
+    wrong[8:10] = length.to_bytes(2, "little")
+    (answer,) = bound.send(bytes(wrong))
+    assert is_fault(answer, FaultStatus.nca_s_proto_error)
+
+
+def test_a_request_without_its_header_ends_the_connection(bound: Wire) -> None:
+    wrong = bytearray(request(0)[:20])
+    wrong[8:10] = (20).to_bytes(2, "little")
+    assert is_fault(bound.send(bytes(wrong))[0], FaultStatus.nca_s_proto_error)
+
+
+def test_a_fragment_over_the_limit_is_refused_before_it_is_read(bound: Wire) -> None:
+    wrong = bytearray(request(0)[:16])
+    wrong[8:10] = (5841).to_bytes(2, "little")
+    (answer,) = bound.send(bytes(wrong))
+    assert is_fault(answer, FaultStatus.nca_s_proto_error)
+    assert ended(bound)
+
+
+def test_a_fragment_may_be_larger_than_negotiated(rig: Rig) -> None:
+    wire = rig.connect()
+    wire.bind(max_xmit_frag=2048, max_recv_frag=2048)
+    answers = wire.send(request(1, bytes(5840 - 24)))
+    assert sum(len(each.stub_data) for each in answers if isinstance(each, pdu.Response)) == 5820
+
+
+# Fragments.
+
+
+def fragmented(stub: bytes, size: int, opnum: int = 1, **fields: Any) -> list[bytes]:
+    pieces = [stub[start : start + size] for start in range(0, len(stub), size)]
+    marks = [0] * len(pieces)
+    marks[0] |= FIRST
+    marks[-1] |= LAST
+    return [
+        request(opnum, piece, pfc_flags=mark, **fields)
+        for piece, mark in zip(pieces, marks, strict=True)
+    ]
+
+
+def test_a_fragmented_request_is_put_together(bound: Wire) -> None:
+    stub = bytes(range(256)) * 40
+    answers = bound.send(b"".join(fragmented(stub, 1000)))
+    assert b"".join(each.stub_data for each in answers if isinstance(each, pdu.Response)) == (
+        stub + bytes(4)
+    )
+
+
+def test_a_long_response_is_cut_to_the_negotiated_size(rig: Rig) -> None:
+    wire = rig.connect()
+    wire.bind(max_xmit_frag=2048, max_recv_frag=2048)
+    answers = wire.send(request(1, bytes(5000)))
+    assert [each.pfc_flags for each in answers] == [FIRST, 0, LAST]
+    assert [len(each.pack()) for each in answers] == [2048, 2048, 24 + 5004 - 2 * 2024]
+    hints = [each.alloc_hint for each in answers if isinstance(each, pdu.Response)]
+    assert hints == [5004, 5004 - 2024, 5004 - 2 * 2024]
+
+
+def test_what_later_fragments_claim_is_ignored(rig: Rig, bound: Wire) -> None:
+    bound.send(request(1, b"one ", pfc_flags=FIRST))
+    (answer,) = bound.send(request(99, b"two", pfc_flags=LAST, p_cont_id=55))
+    assert isinstance(answer, pdu.Response)
+    assert answer.stub_data == b"one two\0\0\0\0"
+
+
+@pytest.mark.parametrize("flags", [0, LAST], ids=["middle", "last"])
+def test_a_fragment_without_its_first_ends_the_connection(bound: Wire, flags: int) -> None:
+    (answer,) = bound.send(request(1, b"x", call_id=1, pfc_flags=flags))
+    assert is_fault(answer, FaultStatus.nca_s_proto_error)
+    assert ended(bound)
+
+
+def test_a_stray_fragment_of_a_recent_call_is_ignored(bound: Wire) -> None:
+    bound.call(0, call_id=200)
+    assert bound.send(request(1, b"x", call_id=60, pfc_flags=LAST)) == []
+    assert isinstance(bound.call(0, call_id=201), pdu.Response)
+    (answer,) = bound.send(request(1, b"x", call_id=51, pfc_flags=LAST))
+    assert is_fault(answer, FaultStatus.nca_s_proto_error)
+
+
+@pytest.mark.parametrize("call_id", [1, 2], ids=["same call", "another call"])
+def test_a_request_may_not_begin_inside_another(bound: Wire, call_id: int) -> None:
+    bound.send(request(1, b"x", call_id=1, pfc_flags=FIRST))
+    (answer,) = bound.send(request(1, b"x", call_id=call_id, pfc_flags=FIRST))
+    assert is_fault(answer, FaultStatus.nca_s_proto_error)
+    assert answer.call_id == 1
+    assert ended(bound)
+
+
+def test_with_multiplexing_the_fault_is_the_intruders(rig: Rig) -> None:
+    wire = rig.connect()
+    wire.bind(pfc_flags=WHOLE | PfcFlags.PFC_CONC_MPX)
+    wire.send(request(1, b"x", call_id=1, pfc_flags=FIRST))
+    (answer,) = wire.send(request(1, b"x", call_id=2, pfc_flags=FIRST))
+    assert (answer.call_id, is_fault(answer, FaultStatus.nca_s_proto_error)) == (2, True)
+
+
+def test_a_cancelled_first_fragment_has_no_call(bound: Wire) -> None:
+    flags = FIRST | PfcFlags.PFC_PENDING_CANCEL
+    (answer,) = bound.send(request(1, b"x", pfc_flags=flags))
+    assert is_fault(answer, FaultStatus.RPC_S_NO_CALL_ACTIVE, NOT_EXECUTED)
+    assert ended(bound)
+
+
+def test_a_later_fragment_may_announce_a_cancel(bound: Wire) -> None:
+    bound.send(request(1, b"a", pfc_flags=FIRST))
+    assert bound.send(request(1, b"b", pfc_flags=PfcFlags.PFC_PENDING_CANCEL)) == []
+    (answer,) = bound.send(request(1, b"c", pfc_flags=LAST))
+    assert isinstance(answer, pdu.Response)
+
+
+def test_a_request_over_the_limit_is_refused_in_time() -> None:
+    wire = Rig(limits=Limits(call_bytes=3000)).connect()
+    wire.bind()
+    first, second, third, *_ = fragmented(bytes(5000), 1000)
+    assert wire.send(first + second + third) == []
+    (answer,) = wire.send(request(1, b"x", pfc_flags=0))
+    assert is_fault(answer, FaultStatus.RPC_S_ACCESS_DENIED)
+    assert ended(wire)
+
+
+def test_an_alloc_hint_over_the_limit_is_refused_at_once(bound: Wire) -> None:
+    (answer,) = bound.send(request(1, b"x", pfc_flags=FIRST, alloc_hint=0x400001))
+    assert is_fault(answer, FaultStatus.RPC_S_ACCESS_DENIED)
+
+
+def test_the_alloc_hint_of_a_whole_request_is_ignored(bound: Wire) -> None:
+    assert isinstance(bound.call(1, b"x", alloc_hint=0xFFFFFFFF), pdu.Response)
+
+
+def test_tiny_fragments_are_counted() -> None:
+    wire = Rig(limits=Limits(call_fragments=10)).connect()
+    wire.bind()
+    wire.send(request(1, b"", pfc_flags=FIRST))
+    for _ in range(9):
+        assert wire.send(request(1, b"", pfc_flags=0)) == []
+    (answer,) = wire.send(request(1, b"", pfc_flags=0))
+    assert is_fault(answer, FaultStatus.RPC_S_ACCESS_DENIED)
+
+
+# Cancels, orphans, and the end.
+
+
+def test_cancel_wakes_exactly_the_call_asked_for(rig: Rig, bound: Wire) -> None:
+    bound.send(request(2, b"a", 1) + request(2, b"b", 2))
+    assert bound.send(pdu.CoCancel(call_id=2).pack()) == []
+    assert rig.handlers.seen == ["cancelled b"]
+    assert isinstance(bound.events[-1], CallCancelled)
+    rig.handlers.waiting[1].succeed(ProbeResponse(result=8))
+    (answer,) = bound.received()
+    assert answer.call_id == 2
+    assert bound.association.calls_in_flight == 1
+
+
+@pytest.mark.parametrize("kind", [pdu.CoCancel, pdu.Orphaned])
+def test_a_cancel_of_no_call_is_ignored(bound: Wire, kind: type[pdu.Pdu]) -> None:
+    assert bound.send(kind(call_id=9).pack()) == []
+    assert isinstance(bound.call(0), pdu.Response)
+
+
+@pytest.mark.parametrize("kind", [pdu.CoCancel, pdu.Orphaned])
+def test_a_cancel_inside_a_request_changes_nothing(bound: Wire, kind: type[pdu.Pdu]) -> None:
+    bound.send(request(1, b"a", pfc_flags=FIRST))
+    assert bound.send(kind(call_id=1).pack()) == []
+    (answer,) = bound.send(request(1, b"b", pfc_flags=LAST))
+    assert isinstance(answer, pdu.Response)
+
+
+def test_an_orphaned_call_is_not_answered(rig: Rig, bound: Wire) -> None:
+    bound.send(request(2, b"a", 1))
+    bound.send(pdu.Orphaned(call_id=1).pack())
+    assert isinstance(bound.events[-1], CallOrphaned)
+    rig.handlers.waiting[0].succeed(ProbeResponse())
+    assert bound.received() == []
+    assert rig.handlers.seen == ["abandoned a", "undelivered a"]
+    assert isinstance(bound.call(0, call_id=1), pdu.Response)
+
+
+def test_a_vanished_client_abandons_its_calls_once(rig: Rig, bound: Wire) -> None:
+    bound.send(request(2, b"a", 1) + request(2, b"b", 2))
+    bound.association.connection_lost()
+    bound.association.connection_lost()
+    assert sorted(rig.handlers.seen) == ["abandoned a", "abandoned b"]
+    rig.handlers.waiting[0].succeed(ProbeResponse())
+    assert rig.handlers.seen[-1] == "undelivered a"
+    assert bound.received() == []
+
+
+def test_a_stopping_server_answers_what_is_in_flight(rig: Rig, bound: Wire) -> None:
+    bound.send(request(2, b"a", 1))
+    bound.association.stop()
+    assert is_fault(bound.call(0, call_id=2), FaultStatus.nca_s_server_too_busy, NOT_EXECUTED)
+    rig.handlers.waiting[0].succeed(ProbeResponse(result=8))
+    answer, shutdown = bound.received()
+    assert isinstance(answer, pdu.Response)
+    assert isinstance(shutdown, pdu.Shutdown)
+    assert ended(bound)
+
+
+def test_a_stopping_server_ends_idle_connections(rig: Rig, bound: Wire) -> None:
+    bound.association.stop()
+    assert isinstance(bound.received()[0], pdu.Shutdown)
+    assert ended(bound)
+
+
+def test_nothing_is_accepted_after_the_end(bound: Wire) -> None:
+    bound.send(pdu.Shutdown(call_id=0).pack())
+    assert bound.send(request(0)) == []
+
+
+def test_output_is_announced_once_per_flush(rig: Rig, bound: Wire) -> None:
+    announced: list[int] = []
+    bound.association.output_ready = lambda: announced.append(1)
+    for event in bound.association.receive_data(request(2, b"a", 1) + request(2, b"b", 2)):
+        assert isinstance(event, Call)
+        rig.dispatcher.dispatch(event)
+    for completion in rig.handlers.waiting:
+        completion.succeed(ProbeResponse())
+    assert announced == [1]
+
+
+# Feeding.
+
+CONVERSATION = (
+    bind()
+    + request(1, b"first", 1)
+    + b"".join(fragmented(bytes(range(200)), 64, call_id=2))
+    + alter(p_context_elem=(element(9, OTHER),))
+    + request(0, b"", 3, p_cont_id=9)
+    + request(4, b"name", 4)
+    + request(8, b"", 5)
+    + pdu.CoCancel(call_id=77).pack()
+    + request(0, b"", 6, p_cont_id=33)
+)
+
+
+def answers_in_pieces(sizes: list[int]) -> list[str]:
+    """The answers to the conversation fed in pieces, without what is random in them."""
+    wire, octets, answers = Rig().connect(), CONVERSATION, []
+    for size in [*sizes, len(octets)]:
+        answers += wire.send(octets[:size])
+        octets = octets[size:]
+    assert not wire.association.unfinished
+    plain = [
+        replace(each, assoc_group_id=0)
+        if isinstance(each, pdu.BindAck | pdu.AlterContextResp)
+        else replace(each, stub_data=each.stub_data[20:])
+        if isinstance(each, pdu.Response) and each.call_id == 4
+        else each
+        for each in answers
+    ]
+    return [repr(each) for each in plain]
+
+
+def test_feeding_byte_by_byte_is_feeding_whole() -> None:
+    whole = answers_in_pieces([])
+    assert len(whole) == 8
+    assert answers_in_pieces([1] * len(CONVERSATION)) == whole
+
+
+@given(sizes=st.lists(st.integers(0, 120), max_size=30))
+def test_feeding_in_any_pieces_is_feeding_whole(sizes: list[int]) -> None:
+    assert answers_in_pieces(sizes) == answers_in_pieces([])
+
+
+def test_what_is_unfinished_is_known(rig: Rig) -> None:
+    wire = rig.connect()
+    assert wire.association.unfinished
+    wire.bind()
+    assert not wire.association.unfinished
+    wire.send(request(0)[:5])
+    assert wire.association.unfinished
+    wire.send(request(0)[5:])
+    assert not wire.association.unfinished
+    wire.send(request(1, b"x", pfc_flags=FIRST))
+    assert wire.association.unfinished
+
+
+def test_every_state_is_in_the_table() -> None:
+    assert set(TRANSITIONS) == set(State)
+    assert all(row.then for rows in TRANSITIONS.values() for row in rows.values())
+
+
+def test_split_reads_what_data_to_send_joins(bound: Wire) -> None:
+    octets = request(0, b"", 1) + request(0, b"", 2)
+    assert len(split(octets)) == 2
+    assert len(bound.send(octets)) == 2

@@ -72,7 +72,17 @@ class Marks:
 
     TYPES = _POINTERS | {
         *("context_handle", "context_handle_serialize", "context_handle_noserialize"),
-        *("guid", "ms_union", "public", "range", "string", "switch_type", "unsigned", "v1_enum"),
+        *(
+            "guid",
+            "ms_union",
+            "name",
+            "public",
+            "range",
+            "string",
+            "switch_type",
+            "unsigned",
+            "v1_enum",
+        ),
     }
     MEMBERS = _POINTERS | {
         *("case", "default", "iid_is", "length_is", "max_is", "ms_union", "range", "size_is"),

@@ -98,8 +98,11 @@ class Scope:
     def declare(self, node: TypedefNode) -> None:
         """Note a typedef, or the declaration of a tag, for later."""
         plain = next((d.name for d in node.declarators if not (d.pointers or d.bounds)), None)
-        self._note_tag(node.spec, plain)
         marks = Marks(self.file.name, node.attributes, Marks.TYPES)
+        named = marks.expression("name")
+        if isinstance(named, Name):
+            plain = named.text
+        self._note_tag(node.spec, plain)
         for declarator in node.declarators:
             declaration = Declaration(marks, node.spec, declarator, node.line)
             if self._find(self.file, declarator.name, set()) or declarator.name in self._pending:

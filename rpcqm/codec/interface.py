@@ -236,28 +236,27 @@ def load(name: str, ms_union: bool = False) -> Interface:
     return Interface(declared[0], ms_union)
 
 
-def types_of(name: str) -> dict[str, Any]:
+def types_of(name: str, module: str) -> dict[str, Any]:
     """The classes and constants of idl/<name>.idl: structures, unions, enumerations, and the
-    requests and responses of its interface, by their names."""
+    requests and responses of its interface, by their names.  `module` is where they belong.
+    """
     file = load_idl(name)
-    found: dict[str, Any] = dict(file.constants)
+    classes: dict[str, type] = {}
     for made in file.types.values():
-        found.update(_classes(made))
+        classes.update(_classes(made))
     for declaration in file.interfaces.values():
+        inherited = declaration.base.operations if declaration.base else ()
         for operation in declaration.operations:
-            if operation is not None and operation.name not in _inherited(declaration):
+            if operation is not None and operation not in inherited:
                 for response in (False, True):
                     made_message = message(operation, response)
-                    found[made_message.name] = made_message.python_class
-    return found
+                    classes[made_message.name] = made_message.python_class
+    for each in classes.values():
+        each.__module__ = module
+    return {**file.constants, **classes}
 
 
-def _inherited(declaration: InterfaceDeclaration) -> set[str]:
-    base = declaration.base
-    return {o.name for o in base.operations if o is not None} if base else set()
-
-
-def _classes(made: object) -> Iterator[tuple[str, Any]]:
+def _classes(made: object) -> Iterator[tuple[str, type]]:
     if isinstance(made, Structure | Union):
         for name in (made.name, *made.aliases):
             yield name, class_of(made)

@@ -24,7 +24,7 @@ from rpcqm.codec.idl_tree import (
 )
 from rpcqm.codec.ndr_values import REQUIRED, Value, union_class, value_class
 
-__all__ = ["Message", "class_of", "enum_class", "message", "nullable"]
+__all__ = ["Message", "class_of", "enum_class", "has_default", "message", "nullable"]
 
 
 def nullable(made: Type) -> bool:
@@ -34,11 +34,15 @@ def nullable(made: Type) -> bool:
     return isinstance(made, InterfacePointer)
 
 
+def has_default(made: Type) -> bool:
+    """Whether a structure's constructor can do without a field of that type."""
+    return nullable(made) or isinstance(made, Integer | Enumeration)
+
+
 def _default(made: Type) -> object:
-    """What a structure's constructor takes for a field that is not given."""
     if nullable(made):
         return None
-    return 0 if isinstance(made, Integer | Enumeration) else REQUIRED
+    return 0 if has_default(made) else REQUIRED
 
 
 @functools.cache

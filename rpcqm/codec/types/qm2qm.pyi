@@ -1,0 +1,168 @@
+"""Types of idl/qm2qm.idl: written by scripts/generate."""
+
+from enum import IntEnum
+from typing import Any, Final
+from uuid import UUID
+
+from rpcqm.codec.interface import Value
+
+RR_UNKNOWN: Final = 0
+
+RR_NACK: Final = 1
+
+RR_ACK: Final = 2
+
+class REMOTEREADACK(IntEnum):
+    RR_UNKNOWN = 0
+    RR_NACK = 1
+    RR_ACK = 2
+
+class REMOTEREADDESC(Value):
+    hRemoteQueue: int
+    hCursor: int
+    ulAction: int
+    ulTimeout: int
+    dwSize: int
+    dwQueue: int
+    dwRequestID: int
+    Reserved: int
+    dwArriveTime: int
+    eAckNack: int
+    lpBuffer: bytes | None
+    def __init__(
+        self,
+        *,
+        hRemoteQueue: int = ...,
+        hCursor: int = ...,
+        ulAction: int = ...,
+        ulTimeout: int = ...,
+        dwSize: int = ...,
+        dwQueue: int = ...,
+        dwRequestID: int = ...,
+        Reserved: int = ...,
+        dwArriveTime: int = ...,
+        eAckNack: int = ...,
+        lpBuffer: bytes | None = ...,
+    ) -> None: ...
+
+class REMOTEREADDESC2(Value):
+    pRemoteReadDesc: REMOTEREADDESC | None
+    SequentialId: int
+    def __init__(
+        self, *, pRemoteReadDesc: REMOTEREADDESC | None = ..., SequentialId: int = ...
+    ) -> None: ...
+
+class RemoteQMStartReceiveRequest(Value):
+    lpRemoteReadDesc: REMOTEREADDESC
+    def __init__(self, *, lpRemoteReadDesc: REMOTEREADDESC) -> None: ...
+
+class RemoteQMStartReceiveResponse(Value):
+    pphContext: bytes
+    lpRemoteReadDesc: REMOTEREADDESC
+    result: int
+    def __init__(
+        self, *, pphContext: bytes, lpRemoteReadDesc: REMOTEREADDESC, result: int
+    ) -> None: ...
+
+class RemoteQMEndReceiveRequest(Value):
+    pphContext: Any
+    dwAck: int
+    def __init__(self, *, pphContext: Any, dwAck: int) -> None: ...
+
+class RemoteQMEndReceiveResponse(Value):
+    pphContext: bytes
+    result: int
+    def __init__(self, *, pphContext: bytes, result: int) -> None: ...
+
+class RemoteQMOpenQueueRequest(Value):
+    pLicGuid: UUID
+    dwMQS: int
+    hQueue: int
+    pQueue: int
+    dwpContext: int
+    def __init__(
+        self, *, pLicGuid: UUID, dwMQS: int, hQueue: int, pQueue: int, dwpContext: int
+    ) -> None: ...
+
+class RemoteQMOpenQueueResponse(Value):
+    phContext: bytes
+    result: int
+    def __init__(self, *, phContext: bytes, result: int) -> None: ...
+
+class RemoteQMCloseQueueRequest(Value):
+    pphContext: Any
+    def __init__(self, *, pphContext: Any) -> None: ...
+
+class RemoteQMCloseQueueResponse(Value):
+    pphContext: bytes
+    result: int
+    def __init__(self, *, pphContext: bytes, result: int) -> None: ...
+
+class RemoteQMCloseCursorRequest(Value):
+    hQueue: int
+    hCursor: int
+    def __init__(self, *, hQueue: int, hCursor: int) -> None: ...
+
+class RemoteQMCloseCursorResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...
+
+class RemoteQMCancelReceiveRequest(Value):
+    hQueue: int
+    pQueue: int
+    dwRequestID: int
+    def __init__(self, *, hQueue: int, pQueue: int, dwRequestID: int) -> None: ...
+
+class RemoteQMCancelReceiveResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...
+
+class RemoteQMPurgeQueueRequest(Value):
+    hQueue: int
+    def __init__(self, *, hQueue: int) -> None: ...
+
+class RemoteQMPurgeQueueResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...
+
+class RemoteQMGetQMQMServerPortRequest(Value):
+    dwPortType: int
+    def __init__(self, *, dwPortType: int) -> None: ...
+
+class RemoteQMGetQMQMServerPortResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...
+
+class RemoteQmGetVersionRequest(Value):
+    def __init__(self) -> None: ...
+
+class RemoteQmGetVersionResponse(Value):
+    pMajor: int
+    pMinor: int
+    pBuildNumber: int
+    def __init__(self, *, pMajor: int, pMinor: int, pBuildNumber: int) -> None: ...
+
+class RemoteQMStartReceive2Request(Value):
+    lpRemoteReadDesc2: REMOTEREADDESC2
+    def __init__(self, *, lpRemoteReadDesc2: REMOTEREADDESC2) -> None: ...
+
+class RemoteQMStartReceive2Response(Value):
+    pphContext: bytes
+    lpRemoteReadDesc2: REMOTEREADDESC2
+    result: int
+    def __init__(
+        self, *, pphContext: bytes, lpRemoteReadDesc2: REMOTEREADDESC2, result: int
+    ) -> None: ...
+
+class RemoteQMStartReceiveByLookupIdRequest(Value):
+    LookupId: int
+    lpRemoteReadDesc2: REMOTEREADDESC2
+    def __init__(self, *, LookupId: int, lpRemoteReadDesc2: REMOTEREADDESC2) -> None: ...
+
+class RemoteQMStartReceiveByLookupIdResponse(Value):
+    pphContext: bytes
+    lpRemoteReadDesc2: REMOTEREADDESC2
+    result: int
+    def __init__(
+        self, *, pphContext: bytes, lpRemoteReadDesc2: REMOTEREADDESC2, result: int
+    ) -> None: ...

@@ -1,0 +1,286 @@
+"""Types of idl/remoteread.idl: written by scripts/generate."""
+
+from enum import IntEnum
+from typing import Any, Final
+from uuid import UUID
+
+from rpcqm.codec.interface import Value
+from rpcqm.codec.types.mqmq import QUEUE_FORMAT, XACTUOW
+
+stFullPacket: Final = 0
+
+stBinaryFirstSection: Final = 1
+
+stBinarySecondSection: Final = 2
+
+stSrmpFirstSection: Final = 3
+
+stSrmpSecondSection: Final = 4
+
+class SectionType(IntEnum):
+    stFullPacket = 0
+    stBinaryFirstSection = 1
+    stBinarySecondSection = 2
+    stSrmpFirstSection = 3
+    stSrmpSecondSection = 4
+
+class SectionBuffer(Value):
+    SectionBufferType: int
+    SectionSizeAlloc: int
+    SectionSize: int
+    pSectionBuffer: bytes | None
+    def __init__(
+        self,
+        *,
+        SectionBufferType: int = ...,
+        SectionSizeAlloc: int = ...,
+        SectionSize: int = ...,
+        pSectionBuffer: bytes | None = ...,
+    ) -> None: ...
+
+class R_GetServerPortRequest(Value):
+    def __init__(self) -> None: ...
+
+class R_GetServerPortResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...
+
+class R_OpenQueueRequest(Value):
+    pQueueFormat: QUEUE_FORMAT
+    dwAccess: int
+    dwShareMode: int
+    pClientId: UUID
+    fNonRoutingServer: int
+    Major: int
+    Minor: int
+    BuildNumber: int
+    fWorkgroup: int
+    def __init__(
+        self,
+        *,
+        pQueueFormat: QUEUE_FORMAT,
+        dwAccess: int,
+        dwShareMode: int,
+        pClientId: UUID,
+        fNonRoutingServer: int,
+        Major: int,
+        Minor: int,
+        BuildNumber: int,
+        fWorkgroup: int,
+    ) -> None: ...
+
+class R_OpenQueueResponse(Value):
+    pphContext: bytes
+    def __init__(self, *, pphContext: bytes) -> None: ...
+
+class R_CloseQueueRequest(Value):
+    pphContext: Any
+    def __init__(self, *, pphContext: Any) -> None: ...
+
+class R_CloseQueueResponse(Value):
+    pphContext: bytes
+    result: int
+    def __init__(self, *, pphContext: bytes, result: int) -> None: ...
+
+class R_CreateCursorRequest(Value):
+    phContext: Any
+    def __init__(self, *, phContext: Any) -> None: ...
+
+class R_CreateCursorResponse(Value):
+    phCursor: int
+    result: int
+    def __init__(self, *, phCursor: int, result: int) -> None: ...
+
+class R_CloseCursorRequest(Value):
+    phContext: Any
+    hCursor: int
+    def __init__(self, *, phContext: Any, hCursor: int) -> None: ...
+
+class R_CloseCursorResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...
+
+class R_PurgeQueueRequest(Value):
+    phContext: Any
+    def __init__(self, *, phContext: Any) -> None: ...
+
+class R_PurgeQueueResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...
+
+class R_StartReceiveRequest(Value):
+    phContext: Any
+    LookupId: int
+    hCursor: int
+    ulAction: int
+    ulTimeout: int
+    dwRequestId: int
+    dwMaxBodySize: int
+    dwMaxCompoundMessageSize: int
+    def __init__(
+        self,
+        *,
+        phContext: Any,
+        LookupId: int,
+        hCursor: int,
+        ulAction: int,
+        ulTimeout: int,
+        dwRequestId: int,
+        dwMaxBodySize: int,
+        dwMaxCompoundMessageSize: int,
+    ) -> None: ...
+
+class R_StartReceiveResponse(Value):
+    pdwArriveTime: int
+    pSequenceId: int
+    pdwNumberOfSections: int
+    ppPacketSections: list[SectionBuffer] | None
+    result: int
+    def __init__(
+        self,
+        *,
+        pdwArriveTime: int,
+        pSequenceId: int,
+        pdwNumberOfSections: int,
+        ppPacketSections: list[SectionBuffer] | None = ...,
+        result: int,
+    ) -> None: ...
+
+class R_CancelReceiveRequest(Value):
+    phContext: Any
+    dwRequestId: int
+    def __init__(self, *, phContext: Any, dwRequestId: int) -> None: ...
+
+class R_CancelReceiveResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...
+
+class R_EndReceiveRequest(Value):
+    phContext: Any
+    dwAck: int
+    dwRequestId: int
+    def __init__(self, *, phContext: Any, dwAck: int, dwRequestId: int) -> None: ...
+
+class R_EndReceiveResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...
+
+class R_MoveMessageRequest(Value):
+    phContextFrom: Any
+    ullContextTo: int
+    LookupId: int
+    pTransactionId: XACTUOW
+    def __init__(
+        self, *, phContextFrom: Any, ullContextTo: int, LookupId: int, pTransactionId: XACTUOW
+    ) -> None: ...
+
+class R_MoveMessageResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...
+
+class R_OpenQueueForMoveRequest(Value):
+    pQueueFormat: QUEUE_FORMAT
+    dwAccess: int
+    dwShareMode: int
+    pClientId: UUID
+    fNonRoutingServer: int
+    Major: int
+    Minor: int
+    BuildNumber: int
+    fWorkgroup: int
+    def __init__(
+        self,
+        *,
+        pQueueFormat: QUEUE_FORMAT,
+        dwAccess: int,
+        dwShareMode: int,
+        pClientId: UUID,
+        fNonRoutingServer: int,
+        Major: int,
+        Minor: int,
+        BuildNumber: int,
+        fWorkgroup: int,
+    ) -> None: ...
+
+class R_OpenQueueForMoveResponse(Value):
+    pMoveContext: int
+    pphContext: bytes
+    def __init__(self, *, pMoveContext: int, pphContext: bytes) -> None: ...
+
+class R_QMEnlistRemoteTransactionRequest(Value):
+    pTransactionId: XACTUOW
+    cbPropagationToken: int
+    pbPropagationToken: bytes
+    pQueueFormat: QUEUE_FORMAT
+    def __init__(
+        self,
+        *,
+        pTransactionId: XACTUOW,
+        cbPropagationToken: int,
+        pbPropagationToken: bytes,
+        pQueueFormat: QUEUE_FORMAT,
+    ) -> None: ...
+
+class R_QMEnlistRemoteTransactionResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...
+
+class R_StartTransactionalReceiveRequest(Value):
+    phContext: Any
+    LookupId: int
+    hCursor: int
+    ulAction: int
+    ulTimeout: int
+    dwRequestId: int
+    dwMaxBodySize: int
+    dwMaxCompoundMessageSize: int
+    pTransactionId: XACTUOW
+    def __init__(
+        self,
+        *,
+        phContext: Any,
+        LookupId: int,
+        hCursor: int,
+        ulAction: int,
+        ulTimeout: int,
+        dwRequestId: int,
+        dwMaxBodySize: int,
+        dwMaxCompoundMessageSize: int,
+        pTransactionId: XACTUOW,
+    ) -> None: ...
+
+class R_StartTransactionalReceiveResponse(Value):
+    pdwArriveTime: int
+    pSequenceId: int
+    pdwNumberOfSections: int
+    ppPacketSections: list[SectionBuffer] | None
+    result: int
+    def __init__(
+        self,
+        *,
+        pdwArriveTime: int,
+        pSequenceId: int,
+        pdwNumberOfSections: int,
+        ppPacketSections: list[SectionBuffer] | None = ...,
+        result: int,
+    ) -> None: ...
+
+class R_SetUserAcknowledgementClassRequest(Value):
+    phContext: Any
+    LookupId: int
+    usClass: int
+    def __init__(self, *, phContext: Any, LookupId: int, usClass: int) -> None: ...
+
+class R_SetUserAcknowledgementClassResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...
+
+class R_EndTransactionalReceiveRequest(Value):
+    phContext: Any
+    dwAck: int
+    dwRequestId: int
+    def __init__(self, *, phContext: Any, dwAck: int, dwRequestId: int) -> None: ...
+
+class R_EndTransactionalReceiveResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...

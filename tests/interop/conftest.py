@@ -1,0 +1,55 @@
+"""Independent clients: what they need, and where they run."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.namespace import Namespace, NamespaceError
+
+HERE = Path(__file__).parent
+
+PACKAGES = {
+    "capinfos": "wireshark-common",
+    "dumpcap": "wireshark-common",
+    "ndrdump": "samba-testsuite",
+    "ntlm_auth": "winbind",
+    "rpcclient": "smbclient",
+    "smbtorture": "samba-testsuite",
+    "tshark": "tshark",
+    "wine": "wine",
+    "wineserver": "wine",
+    "x86_64-w64-mingw32-gcc": "gcc-mingw-w64-x86-64",
+    "x86_64-w64-mingw32-widl": "mingw-w64-tools",
+}
+"""The Debian package of each program that a test may require."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Peers are slow to start and share little: one worker runs them all."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("peers"))
+
+
+@pytest.fixture(scope="session")
+def require() -> Callable[..., None]:
+    """Skips the test, naming the program and its package, when a program is missing."""
+
+    def require(*programs: str) -> None:
+        for program in programs:
+            if shutil.which(program) is None:
+                pytest.skip(f"{program} is not installed (Debian package {PACKAGES[program]})")
+
+    return require
+
+
+@pytest.fixture(scope="module")
+def namespace() -> Iterator[Namespace]:
+    """A network namespace of the module's own, where port 135 is free."""
+    try:
+        with Namespace() as made:
+            yield made
+    except NamespaceError as error:
+        pytest.skip(f"no private network namespace can be made here: {error}")

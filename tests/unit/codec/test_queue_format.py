@@ -40,7 +40,7 @@ def test_a_name_comes_back_as_it_went(text: str, syntax: TransferSyntax) -> None
         dwMQS=0,
     )
     read = operation.decode_request(syntax, operation.encode_request(syntax, request))
-    assert str(format_name_of(read.pQueueFormat)).casefold() == text.casefold()
+    assert format_name_of(read.pQueueFormat) == FormatName.parse(text)
 
 
 def test_no_name_is_the_unknown_name() -> None:

@@ -2,6 +2,9 @@
 
 import enum
 
+INFINITE = 0xFFFF_FFFF
+"""A timeout, in milliseconds, that never ends (G15); also a quota without limit."""
+
 
 class PositionState(enum.IntEnum):
     """State of a MessagePosition ([MS-MQDMPR] 3.1.1.11).
@@ -15,3 +18,172 @@ class PositionState(enum.IntEnum):
     PURGE_PENDING = 2
     LEAVING = 3
     DELETED = 4
+
+
+class DirectoryOperationResult(enum.Enum):
+    """Outcome of a directory operation ([MS-MQDMPR] 3.1.1.17)."""
+
+    SUCCESS = "Success"
+    GENERIC_ERROR = "GenericError"
+    DIRECTORY_NOT_CONNECTED = "DirectoryNotConnected"
+    OBJECT_NOT_FOUND = "ObjectNotFound"
+    ATTRIBUTE_NOT_FOUND = "AttributeNotFound"
+    END_OF_DATA = "EndOfData"
+    OBJECT_ALREADY_EXISTS = "ObjectAlreadyExists"
+
+
+class MessageSeekAction(enum.Enum):
+    """Which message a lookup returns, relative to an identifier ([MS-MQDMPR] 3.1.1.17)."""
+
+    SEEK_FIRST = "SeekFirst"
+    SEEK_PREVIOUS = "SeekPrevious"
+    SEEK_CURRENT = "SeekCurrent"
+    SEEK_NEXT = "SeekNext"
+    SEEK_LAST = "SeekLast"
+
+
+class QueueAccessType(enum.IntEnum):
+    """What a queue is opened for ([MS-MQDMPR] 3.1.1.17); the values are MSMQ's own."""
+
+    RECEIVE_ACCESS = 0x01
+    SEND_ACCESS = 0x02
+    MOVE_ACCESS = 0x04
+    PEEK_ACCESS = 0x20
+    RECEIVE_ADMIN_ACCESS = 0x81
+    PEEK_ADMIN_ACCESS = 0xA0
+
+
+class QueueShareMode(enum.IntEnum):
+    """Whether others may receive meanwhile ([MS-MQDMPR] 3.1.1.17); the values are MSMQ's own."""
+
+    DENY_NONE = 0
+    DENY_RECEIVE = 1
+
+
+class QueueType(enum.Enum):
+    """Queue.QueueType ([MS-MQDMPR] 3.1.1.2)."""
+
+    PRIVATE = "Private"
+    PUBLIC = "Public"
+    SYSTEM = "System"
+    CONNECTOR = "Connector"
+
+
+class QueuePrivacyLevel(enum.IntEnum):
+    """Queue.PrivacyLevel ([MS-MQDMPR] 3.1.1.2); values of PROPID_Q_PRIV_LEVEL."""
+
+    NONE = 0
+    OPTIONAL = 1
+    BODY = 2
+
+
+class QueueScope(enum.Enum):
+    """Queue.Scope ([MS-MQDMPR] 3.1.1.2)."""
+
+    SITE = "Site"
+    ENTERPRISE = "Enterprise"
+
+
+class OutgoingQueueState(enum.Enum):
+    """OutgoingQueue.State ([MS-MQDMPR] 3.1.1.3)."""
+
+    CONNECTED = "Connected"
+    DISCONNECTED = "Disconnected"
+    DISCONNECTING = "Disconnecting"
+    INACTIVE = "Inactive"
+    LOCKED = "Locked"
+    NEED_VALIDATION = "NeedValidation"
+    WAITING = "Waiting"
+    ON_HOLD = "OnHold"
+
+
+class ConnectionStatus(enum.Enum):
+    """OutgoingQueue.ConnectionHistory Status ([MS-MQDMPR] 3.1.1.3)."""
+
+    IN_PROCESS = "InProcess"
+    ESTABLISH_PACKET_RECEIVED = "EstablishPacketReceived"
+    ESTABLISHED = "Established"
+    UNKNOWN_FAILURE = "UnknownFailure"
+    PING_FAILURE = "PingFailure"
+    SOCKET_CREATE_FAILURE = "SocketCreateFailure"
+    SOCKET_BIND_FAILURE = "SocketBindFailure"
+    SOCKET_CONNECT_FAILURE = "SocketConnectFailure"
+    TCP_NOT_ENABLED = "TcpNotEnabled"
+    SOCKET_SEND_FAILURE = "SocketSendFailure"
+    CONNECTION_NOT_READY = "ConnectionNotReady"
+    DNS_FAILURE = "DnsFailure"
+    CERTIFICATE_VALIDATION_FAILURE = "CertificateValidationFailure"
+    CONNECTION_LIMIT_REACHED = "ConnectionLimitReached"
+    CONNECTION_REFUSED = "ConnectionRefused"
+    ROUTING_DATA_NOT_AVAILABLE = "RoutingDataNotAvailable"
+    LOW_RESOURCE = "LowResource"
+
+
+class OperatingSystemType(enum.Enum):
+    """QueueManager.OperatingSystemType ([MS-MQDMPR] 3.1.1.1)."""
+
+    FOREIGN = "Foreign"
+    WIN95 = "Win95"
+    WIN_CLIENT = "WinClient"
+    WIN_SERVER = "WinServer"
+    WIN_ENT = "WinEnt"
+    OTHER = "Other"
+
+
+class DirectoryServerType(enum.Enum):
+    """QueueManager.DirectoryServerType ([MS-MQDMPR] 3.1.1.1)."""
+
+    STANDALONE = "Standalone"
+    BACKUP_SITE_CONTROLLER = "BackupSiteController"
+    PRIMARY_SITE_CONTROLLER = "PrimarySiteController"
+    PRIMARY_ENTERPRISE_CONTROLLER = "PrimaryEnterpriseController"
+
+
+class QueueManagerState(enum.Enum):
+    """QueueManager.QueueManagerState ([MS-MQDMPR] 3.1.1.1)."""
+
+    STOPPED = "Stopped"
+    INITIALIZING = "Initializing"
+    READY = "Ready"
+    STOPPING = "Stopping"
+
+
+class OperationType(enum.Enum):
+    """TransactionalOperation.OperationType ([MS-MQDMPR] 3.1.1.13)."""
+
+    ENQUEUE = "Enqueue"
+    DEQUEUE = "Dequeue"
+    MOVE = "Move"
+
+
+class RemoteReadState(enum.Enum):
+    """OpenQueueDescriptor.RemoteReadState ([MS-MQDMPR] 3.1.1.16)."""
+
+    NONE = "None"
+    OPENED = "Opened"
+    READY_FOR_READ = "ReadyForRead"
+
+
+class CursorState(enum.Enum):
+    """Cursor.CursorState ([MS-MQDMPR] 3.2.1.2)."""
+
+    UNREAD = "Unread"
+    READ = "Read"
+    WAIT_PEEK = "WaitPeek"
+    WAIT_RECEIVE = "WaitReceive"
+
+
+class EnqueueStatus(enum.IntEnum):
+    """Result of the Enqueue Message event ([MS-MQDMPR] 3.1.7.1.9)."""
+
+    NO_ERROR = 0
+    QUEUE_QUOTA_EXCEEDED = 1
+    QUEUE_MANAGER_QUOTA_EXCEEDED = 2
+    TIMED_OUT_IN_TRANSIT = 3
+
+
+class SeekDirection(enum.Enum):
+    """iSeekDirection of Seek Available Message Position ([MS-MQDMPR] 3.1.7.3.2)."""
+
+    FORWARD = "Forward"
+    BACKWARD = "Backward"

@@ -1,0 +1,119 @@
+"""Open queues, cursors and waiting readers ([MS-MQDMPR] 3.1.1.10, 3.1.1.16, 3.2.1.2)."""
+
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING
+
+from rpcqm.adm.enums import CursorState, QueueAccessType, QueueShareMode, RemoteReadState
+from rpcqm.base.clock import Timer
+from rpcqm.base.completion import Completion
+from rpcqm.codec.format_name import FormatName
+
+if TYPE_CHECKING:
+    from rpcqm.adm.message import Message
+    from rpcqm.adm.queue import Queue
+
+
+class OpenQueueDescriptor:
+    """A queue that was opened ([MS-MQDMPR] 3.1.1.16).
+
+    `handle` and `context_value` are random 32-bit numbers, unique among descriptors.
+    `queue_reference` is None for a multiple-element format name (whose parts are in
+    `format_names`), and once the queue is deleted or closed.
+    """
+
+    __slots__ = (
+        "access_type",
+        "context_value",
+        "cursor_collection",
+        "format_name",
+        "format_names",
+        "handle",
+        "multiple",
+        "open_queue_descriptor_collection",
+        "queue_reference",
+        "remote_read_state",
+        "share_mode",
+        "two_phase_reads",
+        "waiting_message_read_operation_collection",
+    )
+
+    def __init__(
+        self,
+        handle: int,
+        context_value: int,
+        access_type: QueueAccessType,
+        share_mode: QueueShareMode,
+        format_name: "FormatName",
+        queue_reference: "Queue | None",
+    ) -> None:
+        self.handle = handle
+        self.context_value = context_value
+        self.access_type = access_type
+        self.share_mode = share_mode
+        self.format_name = format_name
+        self.queue_reference = queue_reference
+        self.multiple = False
+        self.format_names: tuple[FormatName, ...] = (format_name,)
+        self.open_queue_descriptor_collection: list[OpenQueueDescriptor] = []
+        self.remote_read_state = RemoteReadState.NONE
+        self.cursor_collection: dict[int, Cursor] = {}
+        self.waiting_message_read_operation_collection: dict[WaitingMessageReadOperation, None] = {}
+        self.two_phase_reads: set[int] = set()
+        """Lookup identifiers of messages that this descriptor has locked (ours)."""
+
+
+class Cursor:
+    """An iterator over the messages of a queue ([MS-MQDMPR] 3.2.1.2).
+
+    `key` is the lookup identifier of the MessagePositionReference, None for Start. End is kept
+    as the last key that was passed, so that only later arrivals match (G7).
+    """
+
+    __slots__ = (
+        "cursor_state",
+        "handle",
+        "key",
+        "open_queue_descriptor_reference",
+        "state_before_wait",
+    )
+
+    def __init__(self, handle: int, descriptor: OpenQueueDescriptor) -> None:
+        self.handle = handle
+        self.open_queue_descriptor_reference = descriptor
+        self.key: int | None = None
+        self.cursor_state = CursorState.UNREAD
+        self.state_before_wait = CursorState.UNREAD
+
+
+class WaitingMessageReadOperation:
+    """A reader that waits for a message ([MS-MQDMPR] 3.1.1.10).
+
+    `tag` is unique among the readers of a queue (G12). `outcome` is what the caller waits for;
+    `take` does with the message that has arrived what the reader came for.
+    """
+
+    __slots__ = (
+        "cursor_reference",
+        "descriptor",
+        "destructive_read",
+        "outcome",
+        "tag",
+        "take",
+        "timer",
+    )
+
+    def __init__(
+        self,
+        descriptor: OpenQueueDescriptor,
+        destructive_read: bool,
+        tag: Hashable | None,
+        cursor: Cursor | None,
+        take: Callable[[int], "Completion[Message]"],
+    ) -> None:
+        self.descriptor = descriptor
+        self.destructive_read = destructive_read
+        self.tag = tag
+        self.cursor_reference = cursor
+        self.take = take
+        self.timer: Timer | None = None
+        self.outcome: Completion[Message] = Completion()

@@ -1,0 +1,175 @@
+"""Messages and their places ([MS-MQDMPR] 3.1.1.11, 3.1.1.12)."""
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from rpcqm.adm.enums import PositionState
+from rpcqm.base.errors import DecodeError
+from rpcqm.codec.message import PacketMessage
+
+if TYPE_CHECKING:
+    from rpcqm.adm.queue import Queue
+
+NEVER = 0xFFFF_FFFF
+"""A time-to-reach-queue or time-to-be-received that never ends, in seconds."""
+
+_ENVELOPE = struct.Struct("<2xH4xII16s16xIIII")
+
+_PRIORITY = 0x0007
+_DELIVERY_MODE = 0x0000_0060
+_NEGATIVE_JOURNALING = 0x0000_0100
+_POSITIVE_JOURNALING = 0x0000_0200
+_ADMINISTRATION_QUEUE = 0x0000_E000
+_TRANSACTION_HEADER = 0x0010_0000
+
+FLAG_TRANSACTIONAL = 0x01
+FLAG_NEGATIVE_JOURNALING = 0x02
+FLAG_POSITIVE_JOURNALING = 0x04
+FLAG_ADMINISTRATION_QUEUE = 0x08
+FLAG_ALLOW_PEEK_WHEN_LOCKED = 0x10
+"""What a position keeps of its message, so that removing it needs no look at the packet."""
+
+ON_ARRIVAL = FLAG_POSITIVE_JOURNALING | FLAG_ADMINISTRATION_QUEUE
+CONSEQUENCES = FLAG_NEGATIVE_JOURNALING | FLAG_POSITIVE_JOURNALING | FLAG_ADMINISTRATION_QUEUE
+
+
+class Envelope(NamedTuple):
+    """The fixed fields of a packet's BaseHeader and UserHeader; times are seconds."""
+
+    base_flags: int
+    packet_size: int
+    time_to_reach_queue: int
+    source_machine: bytes
+    time_to_be_received: int
+    sent_time: int
+    message_id: int
+    user_flags: int
+
+    @property
+    def priority(self) -> int:
+        """The effective priority: a transactional message has none (G1)."""
+        return 0 if self.user_flags & _TRANSACTION_HEADER else self.base_flags & _PRIORITY
+
+    @property
+    def recoverable(self) -> bool:
+        return bool(self.user_flags & (_DELIVERY_MODE | _TRANSACTION_HEADER))
+
+    @property
+    def transactional(self) -> bool:
+        return bool(self.user_flags & _TRANSACTION_HEADER)
+
+    @property
+    def flags(self) -> int:
+        """The FLAG_… bits of a position."""
+        user_flags = self.user_flags
+        return (
+            (user_flags & _TRANSACTION_HEADER) >> 20
+            | (user_flags & (_NEGATIVE_JOURNALING | _POSITIVE_JOURNALING)) >> 7
+            | (FLAG_ADMINISTRATION_QUEUE if user_flags & _ADMINISTRATION_QUEUE else 0)
+        )
+
+
+class Message:
+    """A message is its UserMessage packet; the attributes are decoded when they are asked for.
+
+    What is not in the packet is kept beside it: `lookup_identifier` (0 before it has one),
+    `arrival_time` and `last_move_time` in milliseconds since 1970, counts, and the queue where it
+    was read.
+    """
+
+    __slots__ = (
+        "_attributes",
+        "abort_count",
+        "allow_peek_when_locked",
+        "arrival_time",
+        "last_move_time",
+        "lookup_identifier",
+        "move_count",
+        "packet",
+        "queue",
+        "target_subqueue_name",
+    )
+
+    def __init__(self, packet: bytes, *, allow_peek_when_locked: bool = False) -> None:
+        self.packet = packet
+        self._attributes: PacketMessage | None = None
+        self.allow_peek_when_locked = allow_peek_when_locked
+        self.lookup_identifier = 0
+        self.arrival_time = 0
+        self.abort_count = 0
+        self.move_count = 0
+        self.last_move_time = 0
+        self.queue: Queue | None = None
+        self.target_subqueue_name = ""
+
+    @property
+    def attributes(self) -> PacketMessage:
+        """The ADM attributes that are in the packet, each decoded when it is asked for."""
+        attributes = self._attributes
+        if attributes is None or attributes.buffer is not self.packet:
+            attributes = self._attributes = PacketMessage(self.packet)
+        return attributes
+
+    @property
+    def subqueue_name(self) -> str:
+        return "" if self.queue is None else self.queue.subqueue_name
+
+    @property
+    def message_position_reference(self) -> "MessagePosition | None":
+        if self.queue is None:
+            return None
+        return MessagePosition(self.queue, self.lookup_identifier)
+
+    def position_flags(self, envelope: Envelope) -> int:
+        """What the message's position keeps of it: the FLAG_... bits."""
+        flags = envelope.flags
+        return flags | FLAG_ALLOW_PEEK_WHEN_LOCKED if self.allow_peek_when_locked else flags
+
+    @property
+    def envelope(self) -> Envelope:
+        """The fixed fields; DecodeError when the packet is too short to have them."""
+        try:
+            return Envelope(*_ENVELOPE.unpack_from(self.packet))
+        except struct.error:
+            raise DecodeError("packet shorter than its headers", len(self.packet)) from None
+
+
+class MessagePosition:
+    """A place in a queue: the queue and the lookup identifier of the message there.
+
+    `state` is what the queue says now; DELETED when the message is not there any more.
+    """
+
+    __slots__ = ("lookup_identifier", "queue_reference")
+
+    def __init__(self, queue: "Queue", lookup_identifier: int) -> None:
+        self.queue_reference = queue
+        self.lookup_identifier = lookup_identifier
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, MessagePosition)
+            and self.lookup_identifier == other.lookup_identifier
+            and self.queue_reference is other.queue_reference
+        )
+
+    def __hash__(self) -> int:
+        return hash((id(self.queue_reference), self.lookup_identifier))
+
+    @property
+    def state(self) -> PositionState:
+        return self.queue_reference.message_position_list.state(self.lookup_identifier)
+
+    @property
+    def next(self) -> "MessagePosition | None":
+        """The next position whatever its state, None for End."""
+        queue = self.queue_reference
+        key = queue.message_position_list.next(self.lookup_identifier, False)
+        return None if key is None else MessagePosition(queue, key)
+
+    @property
+    def previous(self) -> "MessagePosition | None":
+        """The previous position whatever its state, None before Head."""
+        queue = self.queue_reference
+        key = queue.message_position_list.previous(self.lookup_identifier, False)
+        return None if key is None else MessagePosition(queue, key)

@@ -1,0 +1,89 @@
+"""The QueueManager element ([MS-MQDMPR] 3.1.1.1)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from rpcqm.adm.directory_object import (
+    ConnectedNetwork,
+    DirectoryObject,
+    Enterprise,
+    InternalCertificate,
+    Site,
+)
+from rpcqm.adm.enums import (
+    INFINITE,
+    DirectoryServerType,
+    OperatingSystemType,
+    QueueManagerState,
+)
+from rpcqm.adm.queue import DispatchEntry, Queue
+from rpcqm.adm.transaction import Transaction
+
+
+@dataclass(slots=True, eq=False)
+class QueueManager(DirectoryObject):
+    """The queue manager itself; there is one, LocalQueueManager.
+
+    Quotas are KB (G3), times are seconds since 1970, security is a self-relative descriptor.
+    """
+
+    # Directory attributes
+    computer_name: str = ""
+    queue_manager_version: str = ""
+    operating_system_version: str = ""
+    operating_system_type: OperatingSystemType = OperatingSystemType.FOREIGN
+    qualified_computer_name: str = ""
+    create_time: int = 0
+    modify_time: int = 0
+    queue_manager_quota: int = 0x0010_0000
+    journal_quota: int = INFINITE
+    foreign_system: bool = False
+    full_path: str = ""
+    site_identifier_list: list[UUID] = field(default_factory=list)
+    connected_network_identifier_list: list[UUID] = field(default_factory=list)
+    out_routing_server_identifier_list: list[UUID] = field(default_factory=list)
+    in_routing_server_identifier_list: list[UUID] = field(default_factory=list)
+    directory_server: bool = False
+    remote_access_server: bool = False
+    routing_server: bool = False
+    supporting_server: bool = False
+    directory_server_type: DirectoryServerType | None = None
+    public_encryption_key_list: bytes = b""
+    public_signing_key_list: bytes = b""
+    security: bytes = b""
+    clustered: bool = False
+
+    # Local attributes; those marked persistent are in `records`
+    machine_domain_id: UUID | None = None
+    last_domain: UUID | None = None
+    directory_server_list: list[str] = field(default_factory=list)
+    directory_integrated: bool = False
+    srmp_http_support: bool = False
+    srmp_pgm_support: bool = False
+    directory_offline: bool = False
+    throttled: bool = False
+    connection_active: bool = False
+    hardened_security: bool = False
+    queue_manager_state: QueueManagerState = QueueManagerState.STOPPED
+    system_deadletter_queue: Queue | None = None
+    system_transactional_deadletter_queue: Queue | None = None
+    system_journal_queue: Queue | None = None
+    queue_collection: dict[int, Queue] = field(default_factory=dict)
+    site_collection: list[Site] = field(default_factory=list)
+    connected_network_collection: list[ConnectedNetwork] = field(default_factory=list)
+    transaction_collection: dict[UUID, Transaction] = field(default_factory=dict)
+    out_routing_server_collection: list["QueueManager"] = field(default_factory=list)
+    in_routing_server_collection: list["QueueManager"] = field(default_factory=list)
+    enterprise_reference: Enterprise | None = None
+    initialization_retry_timer_duration: int = 120
+    dispatch_collection: list[DispatchEntry] = field(default_factory=list)
+    internal_certificate_collection: list[InternalCertificate] = field(default_factory=list)
+
+    # Ours: the store counts
+    last_sequential_id: Callable[[], int] = int
+
+    @property
+    def sequential_id(self) -> int:
+        """The number that the last message got (56 bits); persistent."""
+        return self.last_sequential_id()

@@ -1,0 +1,41 @@
+"""Units of work ([MS-MQDMPR] 3.1.1.13, 3.1.1.14)."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from rpcqm.adm.enums import OperationType
+
+if TYPE_CHECKING:
+    from rpcqm.adm.message import Message
+    from rpcqm.adm.queue import Queue
+
+
+@dataclass(slots=True, eq=False)
+class TransactionalOperation:
+    """One send, receive or move of a transaction ([MS-MQDMPR] 3.1.1.13).
+
+    The position is `queue` and `lookup_identifier`; a send has none before the commit (G54) and
+    is known by `staged_number` and `message` instead. `dequeue_reason` is a message class.
+    """
+
+    operation_type: OperationType
+    queue: "Queue"
+    lookup_identifier: int = 0
+    target_queue_reference: "Queue | None" = None
+    dequeue_reason: int = 0
+    staged_number: int = 0
+    message: "Message | None" = None
+
+
+@dataclass(slots=True, eq=False)
+class Transaction:
+    """What is done together or not at all ([MS-MQDMPR] 3.1.1.14)."""
+
+    identifier: UUID
+    transactional_operation_collection: list[TransactionalOperation] = field(default_factory=list)
+    single_phase: bool = True
+
+    # Ours: whether its end is on the way to the disk, and nothing can join it any more
+    prepared: bool = False
+    ended: bool = False

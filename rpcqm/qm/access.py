@@ -1,0 +1,216 @@
+"""Who may do what: access checks against the descriptors of queues and of the queue manager.
+
+The queue manager itself (identity None) may do everything.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rpcqm.adm.enums import QueueAccessType
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import DecodeError, HResult, MQError
+from rpcqm.base.identity import Identity
+from rpcqm.codec.access_check import (
+    MQQMACCESSMASK,
+    MQQUEUEACCESSMASK,
+    QUEUE_MANAGER_MAPPING,
+    QUEUE_MAPPING,
+    GenericMapping,
+    PreparedDescriptor,
+)
+from rpcqm.codec.security_descriptor import (
+    Ace,
+    AceType,
+    Acl,
+    SecurityDescriptor,
+    SecurityInformation,
+)
+from rpcqm.codec.security_identifier import (
+    ANONYMOUS,
+    AUTHENTICATED_USERS,
+    BUILTIN_ADMINISTRATORS,
+    EVERYONE,
+    LOCAL_SYSTEM,
+    Sid,
+)
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+_CACHE_AT_MOST = 4096
+
+_OPEN_RIGHTS = {
+    QueueAccessType.RECEIVE_ACCESS: MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE,
+    QueueAccessType.RECEIVE_ADMIN_ACCESS: MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE,
+    QueueAccessType.PEEK_ACCESS: MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE,
+    QueueAccessType.PEEK_ADMIN_ACCESS: MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE,
+    QueueAccessType.SEND_ACCESS: MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE,
+    QueueAccessType.MOVE_ACCESS: MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE,
+}
+_DESTRUCTIVE = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS})
+
+
+class AccessControl:
+    """Checks of identities, and the default descriptors."""
+
+    def __init__(self, engine: "QueueManagerEngine") -> None:
+        self._engine = engine
+        self._prepared: dict[tuple[bytes, int], PreparedDescriptor] = {}
+
+    # Checks
+
+    def check_queue(self, queue: Queue, identity: Identity | None, rights: int) -> None:
+        """Raise MQError(MQ_ERROR_ACCESS_DENIED) unless the queue's descriptor grants `rights`."""
+        self._check(queue.main.security, QUEUE_MAPPING, identity, rights)
+
+    def check_queue_manager(self, identity: Identity | None, rights: int) -> None:
+        """Raise MQError(MQ_ERROR_ACCESS_DENIED) unless the machine's descriptor grants them."""
+        security = self._engine.queue_manager.security
+        self._check(security, QUEUE_MANAGER_MAPPING, identity, rights)
+
+    def allows(self, queue: Queue, identity: Identity, rights: int) -> bool:
+        """Whether the queue's descriptor grants all of `rights`."""
+        return self._prepare(queue.main.security, QUEUE_MAPPING).allows(identity.sids, rights)
+
+    def _check(
+        self, security: bytes, mapping: GenericMapping, identity: Identity | None, rights: int
+    ) -> None:
+        if identity is None:
+            return
+        if not self._prepare(security, mapping).allows(identity.sids, int(rights)):
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, identity.name)
+
+    def _prepare(self, security: bytes, mapping: GenericMapping) -> PreparedDescriptor:
+        key = (security, id(mapping))
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            if len(self._prepared) >= _CACHE_AT_MOST:
+                self._prepared.clear()
+            descriptor = SecurityDescriptor.decode(security)
+            prepared = self._prepared[key] = PreparedDescriptor(descriptor, mapping)
+        return prepared
+
+    def check_open(self, queue: Queue, identity: Identity | None, access: QueueAccessType) -> None:
+        """What opening needs (G9): receive 0x3, peek 0x2, journal 0xA, send 0x4.
+
+        System journals and dead-letter queues have their bits in the machine's descriptor; the
+        order and notification queues are nobody's ([MS-MQDMPR] 3.1.3). An outgoing queue is its
+        administrators'.
+        """
+        if identity is None:
+            return
+        if isinstance(queue, OutgoingQueue):
+            self._check_open_outgoing(identity, access)
+        elif queue is self._engine.queue_manager.system_journal_queue:
+            self.check_queue_manager(identity, self._machine_rights(access, journal=True))
+        elif self._engine.initialization.is_deadletter(queue):
+            self.check_queue_manager(identity, self._machine_rights(access, journal=False))
+        elif self._engine.initialization.is_internal(queue):
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, queue.pathname)
+        elif queue.is_journal:
+            self.check_queue(queue, identity, _journal_rights(access))
+        else:
+            self.check_queue(queue, identity, _OPEN_RIGHTS[access])
+
+    def _check_open_outgoing(self, identity: Identity, access: QueueAccessType) -> None:
+        if access != QueueAccessType.SEND_ACCESS and not identity.is_administrator:
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, identity.name)
+
+    def _machine_rights(self, access: QueueAccessType, journal: bool) -> MQQMACCESSMASK:
+        """Nobody sends to a system queue or moves into it."""
+        if access in (QueueAccessType.SEND_ACCESS, QueueAccessType.MOVE_ACCESS):
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "a system queue")
+        if journal:
+            if access in _DESTRUCTIVE:
+                return MQQMACCESSMASK.MQSEC_RECEIVE_JOURNAL_QUEUE_MESSAGE
+            return MQQMACCESSMASK.MQSEC_PEEK_JOURNAL_QUEUE_MESSAGE
+        if access in _DESTRUCTIVE:
+            return MQQMACCESSMASK.MQSEC_RECEIVE_DEADLETTER_MESSAGE
+        return MQQMACCESSMASK.MQSEC_PEEK_DEADLETTER_MESSAGE
+
+    # Descriptors
+
+    def get_queue_security(self, queue: Queue, parts: int, identity: Identity | None) -> bytes:
+        """The `parts` (SecurityInformation) of a queue's descriptor, self-relative."""
+        self.check_queue(queue, identity, MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PERMISSIONS)
+        return SecurityDescriptor.decode(queue.main.security).selected(parts).encode()
+
+    def changed_queue_security(
+        self, queue: Queue, parts: int, change: bytes, identity: Identity | None
+    ) -> bytes:
+        """The queue's descriptor with `parts` from `change`, after the checks.
+
+        MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR for bytes that are none.
+        """
+        rights = MQQUEUEACCESSMASK(0)
+        if parts & ~SecurityInformation.OWNER_SECURITY_INFORMATION:
+            rights |= MQQUEUEACCESSMASK.MQSEC_CHANGE_QUEUE_PERMISSIONS
+        if parts & SecurityInformation.OWNER_SECURITY_INFORMATION:
+            rights |= MQQUEUEACCESSMASK.MQSEC_TAKE_QUEUE_OWNERSHIP
+        self.check_queue(queue, identity, rights)
+        return _replaced(queue.main.security, parts, change)
+
+    def get_queue_manager_security(self, parts: int, identity: Identity | None) -> bytes:
+        """The `parts` of the machine's descriptor, self-relative."""
+        self.check_queue_manager(identity, MQQMACCESSMASK.MQSEC_GET_MACHINE_PERMISSIONS)
+        security = self._engine.queue_manager.security
+        return SecurityDescriptor.decode(security).selected(parts).encode()
+
+    def set_queue_manager_security(
+        self, parts: int, change: bytes, identity: Identity | None
+    ) -> Completion[None]:
+        """Replace `parts` of the machine's descriptor; done when durable."""
+        self.check_queue_manager(identity, MQQMACCESSMASK.MQSEC_CHANGE_MACHINE_PERMISSIONS)
+        queue_manager = self._engine.queue_manager
+        queue_manager.security = _replaced(queue_manager.security, parts, change)
+        return self._engine.initialization.save_queue_manager()
+
+    def default_queue_security(self, identity: Identity | None, supplied: bytes = b"") -> bytes:
+        """Create Default Queue Security Descriptor ([MS-MQDMPR] 3.1.7.1.3.1).
+
+        A supplied access list is kept, with the supplied owner or else the caller. Without one,
+        Everyone gets everything and the owner is S-1-5-7, because without a domain no owner is a
+        domain user.
+        """
+        given = _decoded(supplied) if supplied else SecurityDescriptor()
+        if given.dacl is not None:
+            owner = given.owner or (Sid.parse(identity.sid) if identity else LOCAL_SYSTEM)
+            return replace(given, owner=owner).encode()
+        aces = [_allow(EVERYONE, MQQUEUEACCESSMASK.MQSEC_QUEUE_GENERIC_ALL)]
+        if self._engine.queue_manager.srmp_http_support:
+            aces.append(_allow(ANONYMOUS, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE))
+        return replace(given, owner=ANONYMOUS, dacl=Acl(tuple(aces))).encode()
+
+    def default_queue_manager_security(self) -> bytes:
+        """Administrators may do everything, users create queues, everybody look."""
+        aces = (
+            _allow(BUILTIN_ADMINISTRATORS, MQQMACCESSMASK.MQSEC_MACHINE_GENERIC_ALL),
+            _allow(AUTHENTICATED_USERS, MQQMACCESSMASK.MQSEC_MACHINE_GENERIC_WRITE),
+            _allow(EVERYONE, MQQMACCESSMASK.MQSEC_MACHINE_WORLD_RIGHTS),
+        )
+        return SecurityDescriptor(owner=BUILTIN_ADMINISTRATORS, dacl=Acl(aces)).encode()
+
+
+def _journal_rights(access: QueueAccessType) -> MQQUEUEACCESSMASK:
+    if access == QueueAccessType.SEND_ACCESS:
+        raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "a journal")
+    if access in _DESTRUCTIVE:
+        return MQQUEUEACCESSMASK.MQSEC_RECEIVE_JOURNAL_MESSAGE
+    return _OPEN_RIGHTS[access]
+
+
+def _allow(sid: Sid, rights: int) -> Ace:
+    return Ace(AceType.ACCESS_ALLOWED_ACE_TYPE, mask=int(rights), sid=sid)
+
+
+def _decoded(security: bytes) -> SecurityDescriptor:
+    try:
+        return SecurityDescriptor.decode(security)
+    except DecodeError as error:
+        raise MQError(HResult.MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR, error.reason) from error
+
+
+def _replaced(security: bytes, parts: int, change: bytes) -> bytes:
+    current = SecurityDescriptor.decode(security)
+    return current.replaced(_decoded(change), parts).encode()

@@ -1,0 +1,245 @@
+"""What follows from arriving and leaving: journals, dead letters, acknowledgements.
+
+[MS-MQQB] 3.1.5.8.10, 3.1.7.2.1, 3.1.7.15 for administration acknowledgements, [MC-MQAC] 2.2.2.4
+and 3.1.6.1.1 for journals and dead letters. All of it belongs to the commit that causes it.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rpcqm.adm.message import (
+    FLAG_ADMINISTRATION_QUEUE,
+    FLAG_NEGATIVE_JOURNALING,
+    FLAG_POSITIVE_JOURNALING,
+    FLAG_TRANSACTIONAL,
+    Message,
+)
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import DecodeError, MQError
+from rpcqm.base.log import get_logger
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.message_enums import AcknowledgementsRequested, MessageClass
+from rpcqm.qm.composing import is_source
+from rpcqm.store.records import NEVER
+from rpcqm.store.transaction import Transaction as StoreTransaction
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+_log = get_logger("qm")
+
+_RECEIVED = MessageClass.MQMSG_CLASS_ACK_RECEIVE
+
+_DEAD_AT_DESTINATION = frozenset(
+    {
+        MessageClass.MQMSG_CLASS_NACK_Q_PURGED,
+        MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT,
+        MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA,
+    }
+)
+"""Why a destination keeps a message that is not transactional as a dead letter."""
+
+_INSECURE = frozenset(
+    {
+        MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q,
+        MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION,
+        MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE,
+        MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED,
+        MessageClass.MQMSG_CLASS_NACK_UNSUPPORTED_CRYPTO_PROVIDER,
+    }
+)
+"""What a stranger is not told unless SendInsecureNacks is set."""
+
+
+class Acknowledgements:
+    """Consequences of arrivals and removals, inside the commit that causes them."""
+
+    def __init__(self, engine: "QueueManagerEngine") -> None:
+        self._engine = engine
+
+    # Arrivals
+
+    def message_arrived(
+        self, transaction: StoreTransaction, queue: Queue, message: Message, flags: int
+    ) -> None:
+        """A message has been stored: acknowledge it, and journal it when it was sent here.
+
+        What is in an outgoing queue has not arrived yet.
+        """
+        if isinstance(queue, OutgoingQueue):
+            return
+        if flags & FLAG_ADMINISTRATION_QUEUE:
+            reached = MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
+            self.administration_acknowledgement(transaction, message, reached)
+        if flags & FLAG_POSITIVE_JOURNALING and not flags & FLAG_TRANSACTIONAL:
+            self._journal_copy(transaction, message)
+
+    def _journal_copy(self, transaction: StoreTransaction, message: Message) -> None:
+        """Positive source journaling of a message that is delivered here."""
+        journal = self._engine.queue_manager.system_journal_queue
+        if journal is not None and is_source(self._engine, message):
+            self._insert_copy(transaction, message, journal)
+
+    def _insert_copy(self, transaction: StoreTransaction, message: Message, target: Queue) -> None:
+        """Put a copy into a journal or dead-letter queue, if there is room."""
+        size = len(message.packet)
+        quotas = self._engine.quotas
+        if not quotas.has_room(target, quotas.keeping_quota(target), size):
+            return
+        envelope = message.envelope
+        self._insert(
+            transaction,
+            target,
+            message,
+            flags=envelope.flags & FLAG_TRANSACTIONAL,
+            durable=envelope.recoverable,
+        )
+
+    def _insert(
+        self,
+        transaction: StoreTransaction,
+        target: Queue,
+        message: Message,
+        *,
+        flags: int,
+        durable: bool,
+    ) -> None:
+        counters = self._engine.store.counters
+        key = counters.next_lookup_identifier(message.envelope.priority)
+        transaction.insert(
+            target.queue_id,
+            key,
+            message.packet,
+            arrival=self._engine.clock.now(),
+            flags=flags,
+            durable=durable,
+            consequence=True,
+        )
+        transaction.call_after(partial(self._engine.positions.published, target, key, NEVER))
+
+    # Removals
+
+    def message_removed(
+        self,
+        transaction: StoreTransaction,
+        queue: Queue,
+        key: int,
+        reason: MessageClass,
+        flags: int,
+    ) -> None:
+        """Acknowledge a removal, when the message asks for it ([MS-MQQB] 3.1.7.2.1)."""
+        if flags & FLAG_ADMINISTRATION_QUEUE:
+            message = self._engine.positions.message_at(queue, key)
+            self.administration_acknowledgement(transaction, message, reason)
+
+    def keeping_queue(
+        self, queue: Queue, key: int, reason: MessageClass, flags: int, size: int
+    ) -> Queue | None:
+        """Where a removed message is kept, None when nowhere or when there is no room (G58)."""
+        if queue.is_journal:
+            return None
+        if reason == _RECEIVED:
+            target = self._journal(queue, key, flags)
+        elif flags & FLAG_NEGATIVE_JOURNALING:
+            target = self._deadletter(queue, key, reason, flags)
+        else:
+            return None
+        quotas = self._engine.quotas
+        if target is None or not quotas.has_room(target, quotas.keeping_quota(target), size):
+            return None
+        return target
+
+    def _journal(self, queue: Queue, key: int, flags: int) -> Queue | None:
+        """The target journal (G14); or, for a transactional message sent here, the source's."""
+        main = queue.main
+        if main.journaling:
+            return main.journal_queue_reference
+        if flags & FLAG_POSITIVE_JOURNALING and flags & FLAG_TRANSACTIONAL:
+            message = self._engine.positions.message_at(queue, key)
+            if is_source(self._engine, message):
+                return self._engine.queue_manager.system_journal_queue
+        return None
+
+    def _deadletter(self, queue: Queue, key: int, reason: MessageClass, flags: int) -> Queue | None:
+        """The dead-letter queue for a message that asks for it.
+
+        A transactional one is kept by its source only. Another one is kept where it could not
+        leave, or where it expired or was purged ([MC-MQAC] 3.1.6.1.1, [MC-MQSRM] 3.1.7.3.2).
+        """
+        queue_manager = self._engine.queue_manager
+        if flags & FLAG_TRANSACTIONAL:
+            message = self._engine.positions.message_at(queue, key)
+            if is_source(self._engine, message):
+                return queue_manager.system_transactional_deadletter_queue
+            return None
+        if isinstance(queue, OutgoingQueue) or reason in _DEAD_AT_DESTINATION:
+            return queue_manager.system_deadletter_queue
+        return None
+
+    def message_lost(
+        self, transaction: StoreTransaction, message: Message, reason: MessageClass
+    ) -> None:
+        """A message that never got into its queue: acknowledge it, and keep a dead letter."""
+        envelope = message.envelope
+        flags = envelope.flags
+        if flags & FLAG_ADMINISTRATION_QUEUE:
+            self.administration_acknowledgement(transaction, message, reason)
+        if not flags & FLAG_NEGATIVE_JOURNALING:
+            return
+        queue_manager = self._engine.queue_manager
+        target: Queue | None = None
+        if not envelope.transactional and reason in _DEAD_AT_DESTINATION:
+            target = queue_manager.system_deadletter_queue
+        elif envelope.transactional and is_source(self._engine, message):
+            target = queue_manager.system_transactional_deadletter_queue
+        if target is not None:
+            self._insert_copy(transaction, message, target)
+
+    def message_refused(self, message: Message, reason: MessageClass) -> Completion[None]:
+        """A message from elsewhere was not taken: the same, as a commit of its own."""
+        with self._engine.store.transaction("refuse") as transaction:
+            self.message_lost(transaction, message, reason)
+            return transaction.committed
+
+    # Administration acknowledgements
+
+    def administration_acknowledgement(
+        self, transaction: StoreTransaction, message: Message, reason: MessageClass
+    ) -> None:
+        """Send Administration Acknowledgment ([MS-MQQB] 3.1.7.15).
+
+        Nothing is sent when the message did not ask for this class, when its packet cannot be
+        read, or when the acknowledgement cannot be put into its queue. One for a queue elsewhere
+        goes into an outgoing queue.
+        """
+        if reason in _INSECURE and not self._engine.settings.send_insecure_nacks:
+            return
+        try:
+            wanted = message.attributes.acknowledgements_requested
+            destination = message.attributes.administration_queue_format_name
+            if destination is None or not wanted & _request_for(reason):
+                return
+            acknowledgement = self._engine.composer.acknowledgement(message, reason, destination)
+            self._send(transaction, acknowledgement, destination)
+        except (DecodeError, MQError) as error:
+            _log.warning("acknowledgement not sent", reason=reason.name, error=str(error))
+
+    def _send(
+        self, transaction: StoreTransaction, message: Message, destination: FormatName
+    ) -> None:
+        target = self._engine.queues.opening.resolve_for_sending(destination, transaction)
+        if target is None or (target.transactional and not isinstance(target, OutgoingQueue)):
+            return
+        self._engine.quotas.admit(target, len(message.packet))
+        self._insert(transaction, target, message, flags=0, durable=message.envelope.recoverable)
+
+
+def _request_for(reason: MessageClass) -> AcknowledgementsRequested:
+    if reason == MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE:
+        return AcknowledgementsRequested.ACK_POS_ARRIVAL
+    if reason == _RECEIVED:
+        return AcknowledgementsRequested.ACK_POS_RECEIVE
+    if reason >= MessageClass.MQMSG_CLASS_NACK_Q_DELETED:
+        return AcknowledgementsRequested.ACK_NEG_RECEIVE
+    return AcknowledgementsRequested.ACK_NEG_ARRIVAL

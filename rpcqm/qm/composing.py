@@ -1,0 +1,115 @@
+"""What the sending queue manager puts into a message."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rpcqm.adm.descriptor import OpenQueueDescriptor
+from rpcqm.adm.message import Message
+from rpcqm.adm.transaction import Transaction
+from rpcqm.base.identity import Identity
+from rpcqm.codec.format_name import FormatName, FormatNameType
+from rpcqm.codec.message import MessageAttributes, build_user_message, read_attributes
+from rpcqm.codec.message_enums import DeliveryGuarantee, SenderIdentifierType
+from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.security_identifier import sid_bytes
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+_ORDINAL_MASK = 0xFFFF_FFFF
+_TRANSACTION_MASK = 0xF_FFFF
+_FIRST, _LAST = 0x04, 0x08
+
+
+class Composer:
+    """Makes packets of what applications want to send."""
+
+    def __init__(self, engine: "QueueManagerEngine") -> None:
+        self._engine = engine
+
+    def new_identifier(self) -> MessageIdentifier:
+        """An identifier that no other message has."""
+        ordinal = self._engine.store.counters.message_ordinal.take() & _ORDINAL_MASK
+        return MessageIdentifier(self._engine.queue_manager.identifier, ordinal)
+
+    def compose(
+        self,
+        descriptor: OpenQueueDescriptor,
+        attributes: MessageAttributes,
+        identity: Identity | None,
+        transaction: Transaction | None = None,
+    ) -> Message:
+        """A message to an open queue, with what the queue manager assigns.
+
+        That is identifier, sending time, source, destination, sender and transaction. A
+        transactional message is recoverable. `attributes` are not changed. MQError as
+        `build_user_message` raises.
+        """
+        name = descriptor.format_name
+        message = replace(
+            attributes,
+            identifier=self.new_identifier(),
+            sent_time=self._engine.clock.now() // 1000,
+            destination_queue_format_name=name,
+        )
+        self._set_destination_queue_manager(message, name)
+        if descriptor.multiple:
+            message.destination_multi_queue_format_name = descriptor.format_names
+        if transaction is not None:
+            message.transaction_identifier = transaction.identifier.int & _TRANSACTION_MASK
+            message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
+        if identity is not None and message.sender_identifier_type == SenderIdentifierType.SID:
+            message.sender_identifier = sid_bytes(identity.sid)
+        allow_peek = message.allow_peek_when_locked
+        return Message(build_user_message(message), allow_peek_when_locked=allow_peek)
+
+    def _set_destination_queue_manager(self, message: MessageAttributes, name: FormatName) -> None:
+        if name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:
+            identifier = self._engine.queue_manager.identifier
+            message.destination_queue_manager_identifier = identifier
+
+    def readdressed(
+        self, message: Message, single: OpenQueueDescriptor, several: OpenQueueDescriptor
+    ) -> Message:
+        """A copy of a message for one of several destinations ([MS-MQDMPR] 3.1.7.1.27)."""
+        attributes = read_attributes(message.packet)
+        attributes.destination_queue_format_name = single.format_name
+        attributes.destination_multi_queue_format_name = several.format_names
+        self._set_destination_queue_manager(attributes, single.format_name)
+        allow_peek = message.allow_peek_when_locked
+        return Message(build_user_message(attributes), allow_peek_when_locked=allow_peek)
+
+    def mark_in_transaction(self, message: Message, first: bool, last: bool) -> None:
+        """Set FirstInTransaction and LastInTransaction in a transactional packet."""
+        offset = message.attributes.layout.transaction
+        bits = (_FIRST if first else 0) | (_LAST if last else 0)
+        packet = bytearray(message.packet)
+        packet[offset] = packet[offset] & ~(_FIRST | _LAST) | bits
+        message.packet = bytes(packet)
+
+    def acknowledgement(
+        self, message: Message, message_class: int, destination: FormatName
+    ) -> Message:
+        """The administration acknowledgement of a message ([MS-MQQB] 3.1.7.15)."""
+        original = message.attributes
+        attributes = MessageAttributes(
+            destination_queue_format_name=destination,
+            identifier=self.new_identifier(),
+            message_class=message_class,
+            delivery_guarantee=original.delivery_guarantee,
+            sent_time=self._engine.clock.now() // 1000,
+            time_to_reach_queue=0xFFFF_FFFF,
+            correlation_identifier=original.identifier,
+            response_queue_format_name=original.destination_queue_format_name,
+            sender_identifier_type=SenderIdentifierType.NONE,
+        )
+        if message_class >= 0x8000 and not original.privacy_level:
+            attributes.body = original.body
+            attributes.body_type = original.body_type
+        self._set_destination_queue_manager(attributes, destination)
+        return Message(build_user_message(attributes))
+
+
+def is_source(engine: "QueueManagerEngine", message: Message) -> bool:
+    """Whether a message was sent here first."""
+    return message.envelope.source_machine == engine.queue_manager.identifier.bytes_le

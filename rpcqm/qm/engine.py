@@ -1,0 +1,89 @@
+"""The queue manager: one object per subject, over one store and one clock."""
+
+from collections.abc import Callable
+
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.clock import Clock, Timers
+from rpcqm.qm.access import AccessControl
+from rpcqm.qm.acknowledgements import Acknowledgements
+from rpcqm.qm.composing import Composer
+from rpcqm.qm.directory import Directory
+from rpcqm.qm.initialization import Initialization
+from rpcqm.qm.messages import Messages
+from rpcqm.qm.names import LocalNames
+from rpcqm.qm.outgoing import Outgoing
+from rpcqm.qm.positions import Positions
+from rpcqm.qm.queues import Queues
+from rpcqm.qm.quotas import Quotas
+from rpcqm.qm.readers import Readers
+from rpcqm.qm.settings import QueueManagerSettings
+from rpcqm.qm.timers import TimeToBeReceivedTimer
+from rpcqm.qm.transactions import Transactions
+from rpcqm.store.store import Store
+
+
+class QueueManagerEngine:
+    """The events of [MS-MQDMPR], by subject.
+
+    Everything is called from one thread, and nothing of it waits: what takes time is a
+    Completion. `timers` must run on `clock`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        timers: Timers,
+        settings: QueueManagerSettings | None = None,
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.timers = timers
+        self.settings = settings or QueueManagerSettings()
+        self.queue_manager = QueueManager()
+        self.queue_manager.last_sequential_id = self._last_sequential_id
+        self.names = LocalNames(self.settings)
+        self.stopped_hooks: list[Callable[[], None]] = []
+        self.initialization = Initialization(self)
+        self.access = AccessControl(self)
+        self.directory = Directory(self)
+        self.quotas = Quotas(self)
+        self.readers = Readers(self)
+        self.expiry = TimeToBeReceivedTimer(self)
+        self.positions = Positions(self)
+        self.outgoing = Outgoing(self)
+        self.acknowledgements = Acknowledgements(self)
+        self.composer = Composer(self)
+        self.queues = Queues(self)
+        self.messages = Messages(self)
+        self.transactions = Transactions(self)
+
+    def _last_sequential_id(self) -> int:
+        return self.store.counters.lookup_identifier.next - 1
+
+    def queue_manager_started(self) -> None:
+        """Initialize ([MS-MQDMPR] 3.1.4.1); the queue manager is Ready when this returns."""
+        self.initialization.start()
+
+    def queue_manager_stopped(self) -> None:
+        """Stop ([MS-MQDMPR] 3.1.4.2): readers are answered, `stopped_hooks` are called.
+
+        The store stays open, so that what is pending can be written.
+        """
+        self.initialization.stop()
+
+    def take_offline(self) -> None:
+        """Use the network no more ([MS-MQDMPR] 3.1.4.12)."""
+        self.queue_manager.connection_active = False
+
+    def bring_online(self) -> None:
+        """Use the network again ([MS-MQDMPR] 3.1.4.13)."""
+        self.queue_manager.connection_active = True
+
+    def begin_flow_control(self) -> None:
+        """Take no new messages ([MS-MQDMPR] 3.1.7.2.5)."""
+        self.queue_manager.throttled = True
+
+    def end_flow_control(self) -> None:
+        """Take new messages again ([MS-MQDMPR] 3.1.7.2.6)."""
+        self.queue_manager.throttled = False

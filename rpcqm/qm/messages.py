@@ -1,0 +1,470 @@
+"""Sending, reading and moving messages ([MS-MQDMPR] 3.1.7.1.9 to .16, .27)."""
+
+from collections.abc import Hashable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
+from rpcqm.adm.enums import (
+    INFINITE,
+    EnqueueStatus,
+    MessageSeekAction,
+    OperationType,
+    PositionState,
+    QueueAccessType,
+    QueueType,
+)
+from rpcqm.adm.message import (
+    NEVER,
+    ON_ARRIVAL,
+    Envelope,
+    Message,
+    MessagePosition,
+)
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.adm.transaction import Transaction, TransactionalOperation
+from rpcqm.base.completion import Completion, completed
+from rpcqm.base.errors import HResult, MQError, NtStatus
+from rpcqm.codec.message_enums import MessageClass
+from rpcqm.qm import cursors
+from rpcqm.qm.cursors import CursorStatus
+from rpcqm.qm.positions import purge_reason
+from rpcqm.qm.quotas import EnqueueRefusedError
+from rpcqm.qm.seeking import (
+    locked_status,
+    seek_available_message_position,
+    seek_available_message_position_with_id,
+)
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+_RECEIVING = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS})
+_READING = _RECEIVING | {QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS}
+
+_CURSOR_STATUS = {
+    CursorStatus.ALREADY_RECEIVED: HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED,
+    CursorStatus.NOT_FOUND: HResult.MQ_ERROR_MESSAGE_NOT_FOUND,
+    CursorStatus.ILLEGAL_CURSOR_ACTION: HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION,
+}
+
+
+class Messages:
+    """The events that put messages into queues and get them out again.
+
+    Timeouts are milliseconds (G15). A completion succeeds when what it says is as durable as the
+    message was promised to be.
+    """
+
+    def __init__(self, engine: "QueueManagerEngine") -> None:
+        self._engine = engine
+        self._store = engine.store
+        self._clock = engine.clock
+        self._positions = engine.positions
+        self._readers = engine.readers
+        self._quotas = engine.quotas
+        self._expiry = engine.expiry
+
+    # Sending
+
+    def enqueue_message(
+        self, queue: Queue, message: Message, transaction: Transaction | None = None
+    ) -> Completion[None]:
+        """Store a message in a queue ([MS-MQDMPR] 3.1.7.1.9).
+
+        Without a transaction the completion succeeds when the message is as durable as it asks
+        for, and can be read by then. EnqueueRefusedError tells the statuses 1 to 3;
+        MQ_ERROR_QUEUE_DELETED when the queue is gone.
+        """
+        if queue.queue_manager is None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
+        self._quotas.admit(queue, len(message.packet))
+        envelope = message.envelope
+        self._refuse_late(queue, envelope)
+        if transaction is not None:
+            self._engine.transactions.stage_enqueue(transaction, queue, message, envelope)
+            return completed(None)
+        return self._store_message(queue, message, envelope)
+
+    def _refuse_late(self, queue: Queue, envelope: Envelope) -> None:
+        """A message that did not reach its queue in time is not taken any more."""
+        time_to_reach = envelope.time_to_reach_queue
+        if time_to_reach == NEVER or isinstance(queue, OutgoingQueue):
+            return
+        if self._clock.now() // 1000 - envelope.sent_time > time_to_reach:
+            raise EnqueueRefusedError(EnqueueStatus.TIMED_OUT_IN_TRANSIT)
+
+    def _store_message(
+        self, queue: Queue, message: Message, envelope: Envelope
+    ) -> Completion[None]:
+        store = self._store
+        flags = message.position_flags(envelope)
+        expiry = self._expiry.expiry_of(envelope, queue)
+        key = store.counters.next_lookup_identifier(envelope.priority)
+        outcome: Completion[None] = Completion()
+        message.queue = queue
+        message.lookup_identifier = key
+        message.arrival_time = arrival = self._clock.now()
+        with store.transaction("enqueue") as transaction:
+            transaction.insert(
+                queue.queue_id,
+                key,
+                message.packet,
+                arrival=arrival,
+                expiry=expiry,
+                flags=flags,
+                durable=envelope.recoverable,
+            )
+            if flags & ON_ARRIVAL:
+                self._engine.acknowledgements.message_arrived(transaction, queue, message, flags)
+            transaction.call_after(partial(self._positions.published, queue, key, expiry, outcome))
+        return outcome
+
+    def enqueue_message_to_an_open_queue(
+        self,
+        descriptor: OpenQueueDescriptor,
+        message: Message,
+        transaction: Transaction | None = None,
+    ) -> Completion[None]:
+        """Send to what was opened, be it one queue or several ([MS-MQDMPR] 3.1.7.1.27).
+
+        MQ_ERROR_ACCESS_DENIED unless opened for sending; MQ_ERROR_TRANSACTION_USAGE when a local
+        queue is transactional and the sending is not, or the other way round. With several
+        queues the first refusal ends it, and what was sent before stays sent.
+        """
+        if descriptor.access_type != QueueAccessType.SEND_ACCESS:
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "not opened for sending")
+        if descriptor.multiple:
+            return self._enqueue_to_several(descriptor, message, transaction)
+        queue = descriptor.queue_reference
+        if queue is None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+        if not isinstance(queue, OutgoingQueue) and queue.transactional != bool(transaction):
+            raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
+        return self.enqueue_message(queue, message, transaction)
+
+    def _enqueue_to_several(
+        self, descriptor: OpenQueueDescriptor, message: Message, transaction: Transaction | None
+    ) -> Completion[None]:
+        last = completed(None)
+        for single in descriptor.open_queue_descriptor_collection:
+            copy = self._engine.composer.readdressed(message, single, descriptor)
+            last = self.enqueue_message_to_an_open_queue(single, copy, transaction)
+        return last
+
+    # Receiving
+
+    def dequeue_message(
+        self,
+        descriptor: OpenQueueDescriptor,
+        timeout: int = INFINITE,
+        cursor: Cursor | None = None,
+        transaction: Transaction | None = None,
+        tag: Hashable | None = None,
+        two_phase_read: bool = False,
+    ) -> Completion[Message]:
+        """Receive the first message, or the one at a cursor ([MS-MQDMPR] 3.1.7.1.10).
+
+        With a transaction, or as a two-phase read, the message is locked; else it is removed, and
+        the completion succeeds once that is durable. `tag` names the wait, for cancelling it.
+        Errors: IO_TIMEOUT, MESSAGE_NOT_FOUND and MESSAGE_ALREADY_RECEIVED of a cursor,
+        QUEUE_NOT_AVAILABLE, OPERATION_CANCELLED, QUEUE_DELETED, ACCESS_DENIED,
+        TRANSACTION_USAGE, TRANSACTION_SEQUENCE.
+        """
+        queue = self._open(descriptor, _RECEIVING)
+        if transaction is not None:
+            _check_join(queue, transaction)
+        if cursor is None:
+            key = queue.message_position_list.first_available()
+        else:
+            _check_cursor(cursor, descriptor)
+            found = cursors.get_next_message_for_dequeue(cursor, queue, timeout <= 0)
+            key = _key_or_wait(found)
+        if key is None:
+            take = partial(self._take, descriptor, queue, transaction, two_phase_read)
+            return self._readers.wait_for_new_message(descriptor, timeout, True, tag, cursor, take)
+        return self._take(descriptor, queue, transaction, two_phase_read, key)
+
+    def dequeue_message_begin(
+        self,
+        descriptor: OpenQueueDescriptor,
+        timeout: int = INFINITE,
+        cursor: Cursor | None = None,
+        tag: Hashable | None = None,
+        transaction: Transaction | None = None,
+    ) -> Completion[Message]:
+        """Lock a message until Dequeue Message End ([MS-MQDMPR] 3.1.7.1.11)."""
+        return self.dequeue_message(descriptor, timeout, cursor, transaction, tag, True)
+
+    def _take(
+        self,
+        descriptor: OpenQueueDescriptor,
+        queue: Queue,
+        transaction: Transaction | None,
+        two_phase_read: bool,
+        key: int,
+    ) -> Completion[Message]:
+        """Do with an available message what the reader came for."""
+        message = self._positions.message_at(queue, key)
+        if transaction is not None:
+            _check_join(queue, transaction)
+            self._positions.lock(queue, key, transaction)
+            transaction.transactional_operation_collection.append(
+                TransactionalOperation(
+                    OperationType.DEQUEUE,
+                    queue,
+                    key,
+                    dequeue_reason=MessageClass.MQMSG_CLASS_ACK_RECEIVE,
+                )
+            )
+            return completed(message)
+        if two_phase_read:
+            self._positions.lock(queue, key, descriptor)
+            descriptor.two_phase_reads.add(key)
+            return completed(message)
+        return self._delete(queue, key, MessageClass.MQMSG_CLASS_ACK_RECEIVE, message)
+
+    def _delete(
+        self, queue: Queue, key: int, reason: MessageClass, message: Message
+    ) -> Completion[Message]:
+        if isinstance(queue, OutgoingQueue):
+            reason = purge_reason(queue)
+        outcome: Completion[Message] = Completion()
+        with self._store.transaction("dequeue") as transaction:
+            self._positions.message_position_deleted(transaction, queue, key, reason)
+            transaction.call_after(partial(outcome.succeed, message))
+        return outcome
+
+    def dequeue_message_end(
+        self,
+        descriptor: OpenQueueDescriptor,
+        position: MessagePosition,
+        delete_message: bool,
+        transactional: bool = False,
+    ) -> Completion[None]:
+        """Remove a message that Dequeue Message Begin locked, or give it back.
+
+        A transactional read that is kept stays in its transaction; one that is given back leaves
+        it (G38). MQ_ERROR_TRANSACTION_SEQUENCE when the descriptor does not hold the message,
+        MQ_ERROR_MESSAGE_NOT_FOUND when it is gone. Source: [MS-MQDMPR] 3.1.7.1.12.
+        """
+        queue = descriptor.queue_reference
+        if queue is None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+        key = position.lookup_identifier
+        positions = queue.message_position_list
+        state = positions.state(key)
+        if state is PositionState.DELETED:
+            raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
+        owner = positions.owner(key)
+        if transactional:
+            self._end_transactional(queue, key, owner, delete_message)
+            return completed(None)
+        if owner is not descriptor or state is PositionState.LEAVING:
+            raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        return self._end_two_phase(descriptor, queue, key, delete_message)
+
+    def _end_two_phase(
+        self, descriptor: OpenQueueDescriptor, queue: Queue, key: int, delete_message: bool
+    ) -> Completion[None]:
+        descriptor.two_phase_reads.discard(key)
+        purged = queue.message_position_list.state(key) is PositionState.PURGE_PENDING
+        if not delete_message and not purged:
+            self._positions.release(queue, key)
+            return completed(None)
+        reason = MessageClass.MQMSG_CLASS_ACK_RECEIVE
+        if purged or isinstance(queue, OutgoingQueue):
+            reason = purge_reason(queue)
+        outcome: Completion[None] = Completion()
+        with self._store.transaction("dequeue end") as transaction:
+            self._positions.message_position_deleted(transaction, queue, key, reason)
+            transaction.call_after(partial(outcome.succeed, None))
+        return outcome
+
+    def _end_transactional(
+        self, queue: Queue, key: int, owner: object, delete_message: bool
+    ) -> None:
+        if not isinstance(owner, Transaction) or owner.ended:
+            raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        if not delete_message:
+            self._engine.transactions.leave(owner, queue, key)
+
+    def read_message_by_lookup_identifier(
+        self,
+        descriptor: OpenQueueDescriptor,
+        lookup_identifier: int,
+        peek_operation: bool,
+        lookup_operation: MessageSeekAction,
+        transaction: Transaction | None = None,
+        two_phase_read: bool = False,
+    ) -> Completion[Message]:
+        """Peek or receive by lookup identifier, never waiting ([MS-MQDMPR] 3.1.7.1.13).
+
+        The identifier needs not be there, except for SEEK_CURRENT; SEEK_FIRST and SEEK_LAST
+        ignore it (G34).
+        """
+        queue = self._open(descriptor, _READING if peek_operation else _RECEIVING)
+        if transaction is not None:
+            if peek_operation:
+                raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
+            _check_join(queue, transaction)
+        key = seek_available_message_position_with_id(
+            queue, lookup_identifier, peek_operation, lookup_operation
+        )
+        if peek_operation:
+            return completed(self._positions.message_at(queue, key))
+        return self._take(descriptor, queue, transaction, two_phase_read, key)
+
+    # Peeking
+
+    def peek_message(
+        self,
+        descriptor: OpenQueueDescriptor,
+        timeout: int = INFINITE,
+        cursor: Cursor | None = None,
+        tag: Hashable | None = None,
+    ) -> Completion[Message]:
+        """Look at the first message, or at the one at a cursor ([MS-MQDMPR] 3.1.7.1.15).
+
+        Peeks wait under a tag too (G52).
+        """
+        queue = self._open(descriptor, _READING)
+        if cursor is None:
+            key = seek_available_message_position(queue, None, peek_operation=True)
+        else:
+            _check_cursor(cursor, descriptor)
+            key = _key_or_wait(cursors.get_message_for_peek(cursor, queue))
+        return self._peek(descriptor, queue, timeout, cursor, tag, key)
+
+    def peek_next_message(
+        self,
+        descriptor: OpenQueueDescriptor,
+        cursor: Cursor,
+        timeout: int = INFINITE,
+        tag: Hashable | None = None,
+    ) -> Completion[Message]:
+        """Step on and look; MQ_ERROR_ILLEGAL_CURSOR_ACTION before anything was read.
+
+        Source: [MS-MQDMPR] 3.1.7.1.14.
+        """
+        queue = self._open(descriptor, _READING)
+        _check_cursor(cursor, descriptor)
+        key = _key_or_wait(cursors.get_next_message_for_peek(cursor, queue))
+        return self._peek(descriptor, queue, timeout, cursor, tag, key)
+
+    def _peek(
+        self,
+        descriptor: OpenQueueDescriptor,
+        queue: Queue,
+        timeout: int,
+        cursor: Cursor | None,
+        tag: Hashable | None,
+        key: int | None,
+    ) -> Completion[Message]:
+        if key is None:
+            take = partial(self._look, queue)
+            return self._readers.wait_for_new_message(descriptor, timeout, False, tag, cursor, take)
+        return self._look(queue, key)
+
+    def _look(self, queue: Queue, key: int) -> Completion[Message]:
+        return completed(self._positions.message_at(queue, key))
+
+    # Moving
+
+    def check_move(
+        self, position: MessagePosition, target_queue: Queue, transactional: bool
+    ) -> None:
+        """What a move needs, in the order of [MS-MQRR] 3.1.4.10 with G36 and G60.
+
+        STATUS_INVALID_PARAMETER unless the queues are related, or the target is the system's;
+        MQ_ERROR_TRANSACTION_USAGE, MQ_ERROR_MESSAGE_NOT_FOUND,
+        MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION.
+        """
+        queue = position.queue_reference
+        if queue.queue_manager is None or target_queue.queue_manager is None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
+        system = target_queue.queue_type is QueueType.SYSTEM
+        if not system and not self._engine.queues.are_related(queue, target_queue):
+            raise MQError(NtStatus.STATUS_INVALID_PARAMETER, "the queues are not related")
+        if transactional and (system or not target_queue.transactional):
+            raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
+        if position.state is not PositionState.AVAILABLE:
+            raise MQError(locked_status(queue, position.lookup_identifier))
+
+    def move_message(
+        self,
+        position: MessagePosition,
+        target_queue: Queue,
+        transaction: Transaction | None = None,
+    ) -> Completion[None]:
+        """Move a message to another queue, at once or with a transaction.
+
+        The message keeps its lookup identifier (G57), except in a queue of the system. It has
+        been moved once more, and its aborts count from zero again.
+        Source: [MS-MQDMPR] 3.1.7.1.16.
+        """
+        self.check_move(position, target_queue, transaction is not None)
+        queue, key = position.queue_reference, position.lookup_identifier
+        if transaction is not None:
+            _check_join(queue, transaction)
+            self._positions.lock(queue, key, transaction)
+            target_queue.pending_moves += 1
+            transaction.transactional_operation_collection.append(
+                TransactionalOperation(
+                    OperationType.MOVE, queue, key, target_queue_reference=target_queue
+                )
+            )
+            return completed(None)
+        outcome: Completion[None] = Completion()
+        with self._store.transaction("move") as change:
+            if target_queue.queue_type is QueueType.SYSTEM:
+                self._positions.rehome(change, queue, key, target_queue)
+            else:
+                self._positions.move(change, queue, key, target_queue)
+            change.call_after(partial(self._moved, target_queue, outcome))
+        target_queue.pending_moves += 1
+        return outcome
+
+    def _moved(self, target: Queue, outcome: Completion[None]) -> None:
+        """The move is durable: it does not keep the target any more (G58)."""
+        target.pending_moves -= 1
+        outcome.succeed(None)
+        self._engine.queues.drop_if_unused(target)
+
+    def position(self, queue: Queue, lookup_identifier: int) -> MessagePosition | None:
+        """The position of a message that is in the queue, whatever its state."""
+        if lookup_identifier in queue.message_position_list:
+            return MessagePosition(queue, lookup_identifier)
+        return None
+
+    def _open(self, descriptor: OpenQueueDescriptor, accesses: frozenset[QueueAccessType]) -> Queue:
+        """The queue of a descriptor that was opened for one of `accesses`."""
+        queue = descriptor.queue_reference
+        if queue is None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
+        if descriptor.access_type not in accesses:
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "opened for something else")
+        return queue
+
+
+def _check_join(queue: Queue, transaction: Transaction) -> None:
+    """What joining a transaction needs: that it is open, and a transactional queue."""
+    if transaction.ended or transaction.prepared:
+        raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+    if not queue.main.transactional:
+        raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
+
+
+def _check_cursor(cursor: Cursor, descriptor: OpenQueueDescriptor) -> None:
+    if cursor.handle not in descriptor.cursor_collection:
+        raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "a cursor of another handle, or closed")
+
+
+def _key_or_wait(found: tuple[CursorStatus, int]) -> int | None:
+    """The key that a cursor has found, None to wait; MQError for what it refuses."""
+    status, key = found
+    if status is CursorStatus.SUCCEEDED:
+        return key
+    if status is CursorStatus.WAITING:
+        return None
+    raise MQError(_CURSOR_STATUS[status])

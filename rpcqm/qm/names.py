@@ -1,0 +1,41 @@
+r"""Which names mean a queue of this queue manager.
+
+In memory a queue is known by the part of its path name behind the computer, in lower case:
+`private$\orders`, `orders`, `system$;deadletter`.
+"""
+
+import ipaddress
+
+from rpcqm.codec.path_name import PathName, QueueKind
+from rpcqm.qm.settings import QueueManagerSettings
+
+
+class LocalNames:
+    """The names of this machine (G10): NetBIOS, qualified, `localhost`, `.` and its addresses."""
+
+    def __init__(self, settings: QueueManagerSettings) -> None:
+        self.computer_name = settings.computer_name
+        self.qualified_computer_name = settings.qualified_computer_name or settings.computer_name
+        names = {".", "localhost", self.computer_name, self.qualified_computer_name}
+        self._names = frozenset(name.lower() for name in names)
+        self._addresses = frozenset(ipaddress.ip_address(address) for address in settings.addresses)
+
+    def is_local(self, host: str) -> bool:
+        """Whether a computer name or an address means this machine."""
+        host = host.lower()
+        if host in self._names:
+            return True
+        try:
+            address = ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
+        except ValueError:
+            return False
+        return address in self._addresses or address.is_loopback
+
+    def path(self, kind: QueueKind, queue: str, suffix: str = "") -> PathName:
+        """The path name of a queue here."""
+        return PathName(self.computer_name, queue, kind, suffix)
+
+
+def local_key(kind: QueueKind, queue: str) -> str:
+    """What a queue is known by."""
+    return f"{kind.value}{queue}".lower()

@@ -1,0 +1,242 @@
+"""Opening and closing queues ([MS-MQDMPR] 3.1.7.1.5, .6)."""
+
+from typing import TYPE_CHECKING
+
+from rpcqm.adm.descriptor import OpenQueueDescriptor
+from rpcqm.adm.enums import QueueAccessType, QueueShareMode
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.identity import Identity
+from rpcqm.codec.format_name import (
+    DirectName,
+    FormatName,
+    FormatNameType,
+    PrivateQueueFormatName,
+)
+from rpcqm.qm.handles import new_handle
+from rpcqm.store.transaction import Transaction as StoreTransaction
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+_SEND = QueueAccessType.SEND_ACCESS
+_RECEIVE = QueueAccessType.RECEIVE_ACCESS
+_PEEKS = frozenset({QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS})
+_ADMIN = frozenset({QueueAccessType.RECEIVE_ADMIN_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS})
+_HTTP = frozenset({"HTTP", "HTTPS"})
+_SENT_ONLY = frozenset(
+    {
+        FormatNameType.QUEUE_FORMAT_TYPE_MULTICAST,
+        FormatNameType.QUEUE_FORMAT_TYPE_CONNECTOR,
+    }
+)
+
+_UNRESOLVED = frozenset(
+    {
+        FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC,
+        FormatNameType.QUEUE_FORMAT_TYPE_MACHINE,
+        FormatNameType.QUEUE_FORMAT_TYPE_DL,
+    }
+)
+
+
+class Opening:
+    """Open queues by their handles."""
+
+    def __init__(self, engine: "QueueManagerEngine") -> None:
+        self._engine = engine
+        self.descriptors: dict[int, OpenQueueDescriptor] = {}
+        self._context_values: set[int] = set()
+
+    def open_queue(
+        self,
+        format_name: FormatName | tuple[FormatName, ...],
+        required_access: QueueAccessType,
+        share_mode: QueueShareMode,
+        identity: Identity | None,
+    ) -> OpenQueueDescriptor:
+        """Open a queue by format name, or several for sending ([MS-MQDMPR] 3.1.7.1.5).
+
+        The identity's rights are checked here (G9). A subqueue of an existing queue is made when
+        it is opened for reading or moving (G14), an outgoing queue when somebody sends.
+        MQError: QUEUE_NOT_FOUND, SHARING_VIOLATION, UNSUPPORTED_FORMATNAME_OPERATION,
+        UNSUPPORTED_ACCESS_MODE, ACCESS_DENIED.
+        """
+        names = self._engine.directory.expand_format_name(format_name)
+        if len(names) > 1:
+            return self._open_several(names, required_access, share_mode, identity)
+        name = names[0]
+        _check_kind(name, required_access)
+        queue = self._find(name, required_access, identity)
+        _check_sharing(queue, required_access, share_mode)
+        return self._describe(name, required_access, share_mode, queue)
+
+    def _open_several(
+        self,
+        names: tuple[FormatName, ...],
+        required_access: QueueAccessType,
+        share_mode: QueueShareMode,
+        identity: Identity | None,
+    ) -> OpenQueueDescriptor:
+        """A descriptor over one descriptor per element; none is left open when one fails."""
+        if required_access != _SEND:
+            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION)
+        if share_mode != QueueShareMode.DENY_NONE:
+            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_ACCESS_MODE)
+        descriptor = self._describe(names[0], _SEND, share_mode, None)
+        descriptor.multiple = True
+        descriptor.format_names = names
+        try:
+            for name in names:
+                single = self.open_queue(name, _SEND, QueueShareMode.DENY_NONE, identity)
+                descriptor.open_queue_descriptor_collection.append(single)
+        except MQError:
+            self.close_queue(descriptor)
+            raise
+        return descriptor
+
+    def _describe(
+        self,
+        name: FormatName,
+        access: QueueAccessType,
+        share_mode: QueueShareMode,
+        queue: Queue | None,
+    ) -> OpenQueueDescriptor:
+        handle = new_handle(self.descriptors)
+        context_value = new_handle(self._context_values)
+        descriptor = OpenQueueDescriptor(handle, context_value, access, share_mode, name, queue)
+        self.descriptors[handle] = descriptor
+        self._context_values.add(context_value)
+        if queue is not None:
+            queue.open_queue_descriptor_collection[handle] = descriptor
+        return descriptor
+
+    # Finding what is to be opened
+
+    def _find(self, name: FormatName, access: QueueAccessType, identity: Identity | None) -> Queue:
+        queue = self._engine.queues.find_by_format_name(name)
+        if queue is None and name.type is FormatNameType.QUEUE_FORMAT_TYPE_SUBQUEUE:
+            queue = self._new_subqueue(name, access, identity)
+        if queue is None:
+            return self._find_outgoing(name, access, identity)
+        _check_local(queue, access)
+        self._engine.access.check_open(queue, identity, access)
+        return queue
+
+    def _new_subqueue(
+        self, name: FormatName, access: QueueAccessType, identity: Identity | None
+    ) -> Queue | None:
+        """The subqueue of a queue here, which comes to be by being opened."""
+        direct = name.direct_name
+        if not self._engine.queues.is_local_direct(direct):
+            return None
+        parent = self._engine.queues.find_path(name.path_name.parent)
+        if parent is None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+        if access == _SEND:
+            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION)
+        self._engine.access.check_open(parent, identity, access)
+        return self._engine.queues.create_subqueue(parent, direct.suffix)
+
+    def _find_outgoing(
+        self, name: FormatName, access: QueueAccessType, identity: Identity | None
+    ) -> Queue:
+        """A queue that is not here: messages for it wait in an outgoing queue."""
+        queue: OutgoingQueue | None = self._engine.outgoing.find(name)
+        if access != _SEND and (queue is None or access not in _ADMIN):
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+        if self._is_here(name):
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+        if name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:
+            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, "no directory")
+        queue = queue or self._engine.outgoing.create(name)
+        self._engine.access.check_open(queue, identity, access)
+        return queue
+
+    def resolve_for_sending(self, name: FormatName, change: StoreTransaction) -> Queue | None:
+        """The queue that the queue manager's own messages to a name go into, None for nowhere.
+
+        An outgoing queue that has to be made belongs to `change`.
+        """
+        queue = self._engine.queues.find_by_format_name(name)
+        if queue is not None:
+            return None if queue.is_journal or queue.subqueue_name else queue
+        if self._is_here(name) or name.type in _UNRESOLVED:
+            return None
+        return self._engine.outgoing.find(name) or self._engine.outgoing.create(name, change)
+
+    def _is_here(self, name: FormatName) -> bool:
+        """Whether the queue would be on this machine, if it existed (G10)."""
+        value = name.value
+        if isinstance(value, str):
+            return self._engine.queues.is_local_direct(name.direct_name)
+        if isinstance(value, PrivateQueueFormatName):
+            return value.source_queue_manager == self._engine.queue_manager.identifier
+        return False
+
+    # Closing
+
+    def close_queue(self, descriptor: OpenQueueDescriptor) -> None:
+        """End everything that goes on under a descriptor, and forget it.
+
+        Waiting readers get MQ_ERROR_OPERATION_CANCELLED, messages under a two-phase read are
+        given back (G37) unless their removal is under way (G61), cursors are closed. Closing
+        again does nothing. Source: [MS-MQDMPR] 3.1.7.1.6, G11.
+        """
+        if self.descriptors.pop(descriptor.handle, None) is None:
+            return
+        self._context_values.discard(descriptor.context_value)
+        for single in descriptor.open_queue_descriptor_collection:
+            self.close_queue(single)
+        readers = self._engine.readers
+        readers.end_waits_of(descriptor, HResult.MQ_ERROR_OPERATION_CANCELLED)
+        for cursor in list(descriptor.cursor_collection.values()):
+            readers.close_cursor(cursor)
+        queue = descriptor.queue_reference
+        if queue is None:
+            return
+        queue.open_queue_descriptor_collection.pop(descriptor.handle, None)
+        reads = sorted(descriptor.two_phase_reads)
+        descriptor.two_phase_reads.clear()
+        descriptor.queue_reference = None
+        for key in reads:
+            self._engine.positions.release(queue, key)
+        self._engine.queues.drop_if_unused(queue)
+
+
+def _direct(name: FormatName) -> DirectName | None:
+    return name.direct_name if isinstance(name.value, str) else None
+
+
+def _check_kind(name: FormatName, access: QueueAccessType) -> None:
+    """Which kinds of names can be opened for what."""
+    direct = _direct(name)
+    sent_only = name.type in _SENT_ONLY or (direct is not None and direct.protocol in _HTTP)
+    read_only = name.type is FormatNameType.QUEUE_FORMAT_TYPE_MACHINE or name.is_read_only
+    if (sent_only and access != _SEND) or (read_only and access == _SEND):
+        raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, str(name))
+    if read_only and access == QueueAccessType.MOVE_ACCESS:
+        raise MQError(HResult.MQ_ERROR_UNSUPPORTED_ACCESS_MODE, str(name))
+
+
+def _check_local(queue: Queue, access: QueueAccessType) -> None:
+    """Nobody sends to a subqueue; only outgoing queues are opened as an administrator does."""
+    if access == _SEND and queue.subqueue_name:
+        raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, queue.pathname)
+    if access in _ADMIN:
+        raise MQError(HResult.MQ_ERROR_UNSUPPORTED_ACCESS_MODE, queue.pathname)
+
+
+def _check_sharing(queue: Queue, access: QueueAccessType, share_mode: QueueShareMode) -> None:
+    """The rules of [MS-MQDMPR] 3.1.7.1.5 between this opening and those that exist."""
+    existing = queue.open_queue_descriptor_collection.values()
+    deny = QueueShareMode.DENY_RECEIVE
+    if any(other.share_mode == deny and other.access_type == _RECEIVE for other in existing):
+        refused = share_mode == deny or access == _RECEIVE
+    elif any(other.share_mode == deny and other.access_type in _PEEKS for other in existing):
+        refused = access == _RECEIVE
+    else:
+        receiving = any(other.access_type == _RECEIVE for other in existing)
+        refused = receiving and share_mode == deny
+    if refused:
+        raise MQError(HResult.MQ_ERROR_SHARING_VIOLATION, queue.pathname)

@@ -1,0 +1,156 @@
+"""Messages for queues elsewhere, and in which order they are sent.
+
+[MS-MQDMPR] 3.1.4.14, .15, 3.1.7.1.28, .29, .34, 3.1.7.2.3, .4, 3.1.7.3.9. The protocols that
+send register themselves as `send_by_binary` and `send_by_srmp`.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from rpcqm.adm.enums import OutgoingQueueState, PositionState
+from rpcqm.adm.message import MessagePosition
+from rpcqm.adm.queue import DispatchEntry, OutgoingQueue
+from rpcqm.adm.records import encode_queue
+from rpcqm.codec.format_name import FormatName, FormatNameType
+from rpcqm.store.records import QUEUE_ID, Family
+from rpcqm.store.transaction import Transaction as StoreTransaction
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+SendUserMessageWrapper = Callable[[object | None, MessagePosition], None]
+
+_PRIORITIES = 8
+
+
+class Outgoing:
+    """Outgoing queues and the dispatcher."""
+
+    def __init__(self, engine: "QueueManagerEngine") -> None:
+        self._engine = engine
+        self._store = engine.store
+        self._collection = engine.queue_manager.dispatch_collection
+        self.by_destination: dict[FormatName, OutgoingQueue] = {}
+        self.send_by_binary: SendUserMessageWrapper | None = None
+        self.send_by_srmp: SendUserMessageWrapper | None = None
+
+    # Queues
+
+    def list(self) -> list[OutgoingQueue]:
+        """All outgoing queues, in the order in which they were made."""
+        queues = self._engine.queues.by_id.values()
+        return [queue for queue in queues if isinstance(queue, OutgoingQueue)]
+
+    def find(self, name: FormatName) -> OutgoingQueue | None:
+        """The outgoing queue to a destination."""
+        return self.by_destination.get(name)
+
+    def create(self, name: FormatName, change: StoreTransaction | None = None) -> OutgoingQueue:
+        """Make the outgoing queue to a destination ([MS-MQDMPR] 3.1.7.1.5).
+
+        It is durable with `change`, or else before any message in it.
+        """
+        queue = OutgoingQueue(
+            identifier=uuid4(),
+            label=str(name),
+            destination_format_name=str(name),
+            multicast=name.type is FormatNameType.QUEUE_FORMAT_TYPE_MULTICAST,
+            queue_id=self._store.counters.queue_id.take(),
+        )
+        if self._engine.queue_manager.hardened_security and not is_http(name):
+            queue.state = OutgoingQueueState.LOCKED
+        if change is not None:
+            self._put(change, queue)
+        else:
+            with self._store.transaction("create outgoing queue") as change:
+                self._put(change, queue)
+        return queue
+
+    def _put(self, change: StoreTransaction, queue: OutgoingQueue) -> None:
+        change.put(Family.QUEUE, QUEUE_ID.pack(queue.queue_id), encode_queue(queue))
+        self._engine.queues.register(queue)
+        change.call_when_undone(partial(self._engine.queues.unregister, queue))
+
+    def apply_hardened_security(self) -> None:
+        """Lock or unlock every outgoing queue at the start ([MS-MQDMPR] 3.1.3)."""
+        hardened = self._engine.queue_manager.hardened_security
+        for queue in self.list():
+            if hardened and not is_http(FormatName.parse(queue.destination_format_name)):
+                queue.state = OutgoingQueueState.LOCKED
+            elif queue.state is OutgoingQueueState.LOCKED and not hardened:
+                queue.state = OutgoingQueueState.WAITING
+
+    def admin_pause_queue(self, queue: OutgoingQueue) -> None:
+        """An administrator stops the transfer out of a queue ([MS-MQDMPR] 3.1.4.14)."""
+        self.pause_queue(queue)
+
+    def admin_resume_queue(self, queue: OutgoingQueue) -> None:
+        """An administrator lets the transfer go on ([MS-MQDMPR] 3.1.4.15)."""
+        self.resume_queue(queue)
+
+    def pause_queue(self, queue: OutgoingQueue) -> None:
+        """The queue is on hold ([MS-MQDMPR] 3.1.7.2.3)."""
+        queue.state = OutgoingQueueState.ON_HOLD
+
+    def resume_queue(self, queue: OutgoingQueue) -> None:
+        """The queue is inactive, which means that it may connect ([MS-MQDMPR] 3.1.7.2.4)."""
+        queue.state = OutgoingQueueState.INACTIVE
+
+    # Dispatching
+
+    def add_message_to_dispatch_collection(
+        self, data: object | None, position: MessagePosition
+    ) -> None:
+        """Let a message be sent when it is its turn ([MS-MQDMPR] 3.1.7.1.28).
+
+        `data` belongs to the protocol: None means SRMP, anything else the binary protocol.
+        """
+        queue = position.queue_reference
+        priority = _PRIORITIES - 1 - (position.lookup_identifier >> 56)
+        entry = DispatchEntry(position, data, queue.base_priority + priority)
+        self._collection.append(entry)
+        self.dispatch_send_message()
+
+    def remove_message_from_dispatch_collection(self, position: MessagePosition) -> None:
+        """A message has been sent or is gone: the next one, please ([MS-MQDMPR] 3.1.7.1.29)."""
+        for entry in self._collection:
+            if entry.message_position_reference == position:
+                self._collection.remove(entry)
+                break
+        self.dispatch_send_message()
+
+    def remove_messages_from_dispatch_collection_by_queue(self, queue: OutgoingQueue) -> None:
+        """Nothing of this queue is to be sent ([MS-MQDMPR] 3.1.7.1.34)."""
+        self._collection[:] = [
+            entry
+            for entry in self._collection
+            if entry.message_position_reference.queue_reference is not queue
+        ]
+
+    def dispatch_send_message(self) -> None:
+        """Send the message of the highest priority, unless one is being sent.
+
+        Of equals the first that was added. Source: [MS-MQDMPR] 3.1.7.3.9.
+        """
+        if any(entry.send_in_progress for entry in self._collection):
+            return
+        ready = (entry for entry in self._collection if _can_be_sent(entry))
+        entry = max(ready, key=lambda entry: entry.priority, default=None)
+        if entry is None:
+            return
+        send = self.send_by_srmp if entry.protocol_data is None else self.send_by_binary
+        if send is not None:
+            entry.send_in_progress = True
+            send(entry.protocol_data, entry.message_position_reference)
+
+
+def _can_be_sent(entry: DispatchEntry) -> bool:
+    position = entry.message_position_reference
+    return position.queue_reference.active and position.state is not PositionState.DELETED
+
+
+def is_http(name: FormatName) -> bool:
+    """Whether messages for that name travel by HTTP or HTTPS."""
+    return isinstance(name.value, str) and name.direct_name.protocol in ("HTTP", "HTTPS")

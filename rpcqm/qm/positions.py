@@ -1,0 +1,177 @@
+"""Messages that become available or are removed, and what follows from it.
+
+Message Position Deleted and Message Position Available ([MS-MQDMPR] 3.1.7.2.1, 3.1.7.2.2) are
+raised from everywhere. Other rooms listen through `deleted_hooks` and `available_hooks`.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rpcqm.adm.enums import PositionState
+from rpcqm.adm.message import (
+    CONSEQUENCES,
+    FLAG_ALLOW_PEEK_WHEN_LOCKED,
+    FLAG_TRANSACTIONAL,
+    Message,
+)
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.message_enums import MessageClass
+from rpcqm.store.records import NEVER, Moves
+from rpcqm.store.transaction import Transaction as StoreTransaction
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+DeletedHook = Callable[[StoreTransaction, Queue, int, MessageClass], None]
+AvailableHook = Callable[[Queue, int], None]
+
+SEQUENTIAL_BITS = 56
+
+
+class Positions:
+    """The two central events, and giving back what was locked."""
+
+    def __init__(self, engine: "QueueManagerEngine") -> None:
+        self._engine = engine
+        self._store = engine.store
+        self._readers = engine.readers
+        self.deleted_hooks: list[DeletedHook] = []
+        self.available_hooks: list[AvailableHook] = []
+
+    def message_at(self, queue: Queue, key: int) -> Message:
+        """The message at a position, with its packet; MQ_ERROR_MESSAGE_NOT_FOUND if none."""
+        index = self._store.index(queue.queue_id)
+        position = index.position(key)
+        if position is None:
+            raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
+        message = Message(self._store.read_packet(position.serial))
+        message.queue = queue
+        message.lookup_identifier = key
+        message.arrival_time = position.arrival
+        message.abort_count, message.move_count, message.last_move_time = index.moves(key)
+        return message
+
+    def message_position_deleted(
+        self, transaction: StoreTransaction, queue: Queue, key: int, reason: MessageClass
+    ) -> None:
+        """Remove a message, or move it to where the reason sends it ([MS-MQDMPR] 3.1.7.2.1).
+
+        Its journal copy, dead-letter copy and acknowledgement belong to the same commit. The
+        position is LEAVING at once and gone after it.
+        """
+        position = self._store.index(queue.queue_id).expected(key)
+        flags = position.flags
+        main = queue.parent or queue
+        if flags & CONSEQUENCES or main.journaling:
+            self._delete_with_consequences(transaction, queue, key, reason, flags, position.size)
+        else:
+            transaction.remove(queue.queue_id, key)
+        if queue.peekable_when_locked:
+            queue.peekable_when_locked.discard(key)
+        if queue.parent is not None:
+            transaction.call_after(partial(self._engine.queues.drop_if_unused, queue))
+        for hook in self.deleted_hooks:
+            hook(transaction, queue, key, reason)
+
+    def _delete_with_consequences(
+        self,
+        transaction: StoreTransaction,
+        queue: Queue,
+        key: int,
+        reason: MessageClass,
+        flags: int,
+        size: int,
+    ) -> None:
+        acknowledgements = self._engine.acknowledgements
+        acknowledgements.message_removed(transaction, queue, key, reason, flags)
+        target = acknowledgements.keeping_queue(queue, key, reason, flags, size)
+        if target is None:
+            transaction.remove(queue.queue_id, key)
+        else:
+            self.rehome(transaction, queue, key, target)
+
+    def rehome(self, transaction: StoreTransaction, queue: Queue, key: int, target: Queue) -> None:
+        """Move a message to a journal or a dead-letter queue, at the end of its priority.
+
+        It does not expire there and has no further consequences; no byte is copied.
+        """
+        counters = self._store.counters
+        new_key = counters.next_lookup_identifier(7 - (key >> SEQUENTIAL_BITS))
+        flags = self._store.index(queue.queue_id).expected(key).flags
+        transaction.rehome(
+            queue.queue_id,
+            key,
+            target.queue_id,
+            new_key,
+            arrival=self._engine.clock.now(),
+            expiry=NEVER,
+            flags=flags & FLAG_TRANSACTIONAL,
+        )
+        transaction.call_after(partial(self.message_position_available, target, new_key))
+
+    def move(self, transaction: StoreTransaction, queue: Queue, key: int, target: Queue) -> None:
+        """Move a message to a related queue, where it has the same identifier (G57).
+
+        The caller sees to it that the target is not dropped meanwhile (G58).
+        """
+        index = self._store.index(queue.queue_id)
+        expiry = index.expected(key).expiry
+        moves = Moves(0, index.moves(key).move_count + 1, self._engine.clock.now())
+        transaction.rehome(queue.queue_id, key, target.queue_id, key, moves=moves)
+        queue.peekable_when_locked.discard(key)
+        transaction.call_after(partial(self.published, target, key, expiry))
+        if queue.parent is not None:
+            transaction.call_after(partial(self._engine.queues.drop_if_unused, queue))
+
+    def published(
+        self, queue: Queue, key: int, expiry: int, outcome: Completion[None] | None = None
+    ) -> None:
+        """A message has become visible: offer it, or remove it when its time is over already."""
+        if expiry != NEVER and self._engine.expiry.is_due(expiry):
+            self._engine.expiry.time_to_be_received_timer_expired(queue, [key])
+        else:
+            if expiry != NEVER:
+                self._engine.expiry.arm(expiry)
+            self.message_position_available(queue, key)
+        if outcome is not None:
+            outcome.succeed(None)
+
+    def message_position_available(self, queue: Queue, key: int) -> None:
+        """A message can be read: wake whom it concerns ([MS-MQDMPR] 3.1.7.2.2)."""
+        if queue.waiting_peeks or queue.waiting_receives:
+            self._readers.offer(queue, key)
+        for hook in self.available_hooks:
+            hook(queue, key)
+
+    def lock(self, queue: Queue, key: int, owner: object) -> None:
+        """Lock an available message; MQ_ERROR_MESSAGE_NOT_FOUND when it is not available."""
+        positions = queue.message_position_list
+        if not positions.lock(key, owner):
+            raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
+        position = positions.position(key)
+        if position is not None and position.flags & FLAG_ALLOW_PEEK_WHEN_LOCKED:
+            queue.peekable_when_locked.add(key)
+
+    def release(self, queue: Queue, key: int) -> None:
+        """Give back a locked message: it is available again, or removed when it has expired or
+        was purged meanwhile (G13). A message that is leaving is left alone (G61).
+        """
+        positions = queue.message_position_list
+        if positions.unlock(key):
+            queue.peekable_when_locked.discard(key)
+            position = positions.position(key)
+            if position is not None:
+                self.published(queue, key, position.expiry)
+        elif positions.state(key) is PositionState.PURGE_PENDING:
+            with self._store.transaction("purged while locked") as transaction:
+                self.message_position_deleted(transaction, queue, key, purge_reason(queue))
+
+
+def purge_reason(queue: Queue) -> MessageClass:
+    """Why a purge removes messages: in an outgoing queue they have not arrived yet."""
+    if isinstance(queue, OutgoingQueue):
+        return MessageClass.MQMSG_CLASS_NACK_DELETED
+    return MessageClass.MQMSG_CLASS_NACK_Q_PURGED

@@ -1,0 +1,79 @@
+"""Which values the attributes of a queue can have ([MS-MQMQ] 2.3.1)."""
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from rpcqm.adm.enums import QueuePrivacyLevel
+from rpcqm.base.errors import HResult, MQError
+
+MAXIMUM_LABEL = 124
+"""Characters of a queue's label."""
+
+CHANGEABLE = frozenset(
+    {
+        "label",
+        "type",
+        "journaling",
+        "quota",
+        "journal_quota",
+        "authentication",
+        "privacy_level",
+        "multicast_address",
+        "base_priority",
+    }
+)
+
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "label": str,
+    "type": UUID,
+    "pathname": str,
+    "journaling": bool,
+    "quota": int,
+    "journal_quota": int,
+    "authentication": bool,
+    "privacy_level": QueuePrivacyLevel,
+    "transactional": bool,
+    "multicast_address": (str, type(None)),
+    "security": bytes,
+    "base_priority": int,
+}
+
+
+def check_properties(values: Mapping[str, Any], changing: bool = False) -> None:
+    """Raise MQError for a value that its attribute cannot have.
+
+    MQ_ERROR_PROPERTY_NOTALLOWED for what cannot be set (when `changing`: any more),
+    MQ_ERROR_LABEL_TOO_LONG, MQ_ERROR_ILLEGAL_PROPERTY_VALUE, MQ_ERROR_PROPERTIES_CONFLICT.
+    """
+    for name, value in values.items():
+        if name not in _TYPES or (changing and name not in CHANGEABLE):
+            raise MQError(HResult.MQ_ERROR_PROPERTY_NOTALLOWED, name)
+        if not isinstance(value, _TYPES[name]):
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, name)
+        if name == "label" and len(str(value)) > MAXIMUM_LABEL:
+            raise MQError(HResult.MQ_ERROR_LABEL_TOO_LONG)
+        if not _in_range(name, value):
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, name)
+    if values.get("multicast_address") and values.get("transactional"):
+        raise MQError(HResult.MQ_ERROR_PROPERTIES_CONFLICT, "a transactional multicast queue")
+
+
+def _in_range(name: str, value: Any) -> bool:
+    if name in ("quota", "journal_quota"):
+        return bool(0 <= value <= 0xFFFF_FFFF)
+    if name == "base_priority":
+        return bool(-0x8000 <= value <= 0x7FFF)
+    if name == "multicast_address" and value is not None:
+        return _is_multicast(value)
+    return True
+
+
+def _is_multicast(text: str) -> bool:
+    """Whether it is a.b.c.d:port of an IPv4 group."""
+    address, _, port = text.rpartition(":")
+    try:
+        return ipaddress.IPv4Address(address).is_multicast and 0 <= int(port) <= 0xFFFF
+    except ValueError:
+        return False

@@ -1,0 +1,68 @@
+"""How much may be stored ([MS-MQDMPR] 3.1.7.1.9; G3, G5, G56).
+
+Quotas are kilobytes. What counts is in the store's accounts: every message from its admission
+until its removal is on the disk; subqueues charge their parent.
+"""
+
+from typing import TYPE_CHECKING
+
+from rpcqm.adm.enums import INFINITE, EnqueueStatus
+from rpcqm.adm.queue import Queue
+from rpcqm.base.errors import HResult, MQError
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+KILOBYTE = 1024
+
+
+class EnqueueRefusedError(MQError):
+    """Enqueue Message returned another status than zero; `reason` is that status."""
+
+    def __init__(self, reason: EnqueueStatus) -> None:
+        super().__init__(_STATUS[reason], reason.name)
+        self.reason = reason
+
+
+_STATUS = {
+    EnqueueStatus.QUEUE_QUOTA_EXCEEDED: HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+    EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED: HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+    EnqueueStatus.TIMED_OUT_IN_TRANSIT: HResult.MQ_ERROR_IO_TIMEOUT,
+}
+
+
+class Quotas:
+    """Admission of messages."""
+
+    def __init__(self, engine: "QueueManagerEngine") -> None:
+        self._engine = engine
+        self._store = engine.store
+
+    def admit(self, queue: Queue, size: int) -> None:
+        """Raise EnqueueRefusedError when a message of `size` bytes has no room.
+
+        The queue manager comes first: it is throttled, or its own quota would be exceeded.
+        """
+        queue_manager = self._engine.queue_manager
+        if (
+            queue_manager.throttled
+            or self._store.total.bytes + size > queue_manager.queue_manager_quota * KILOBYTE
+        ):
+            raise EnqueueRefusedError(EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED)
+        quota = (queue.parent or queue).quota
+        if quota != INFINITE and not self.has_room(queue, quota, size):
+            raise EnqueueRefusedError(EnqueueStatus.QUEUE_QUOTA_EXCEEDED)
+
+    def has_room(self, queue: Queue, quota: int, size: int) -> bool:
+        """Whether `size` more bytes fit into a quota of KB."""
+        if quota == INFINITE:
+            return True
+        return self._store.index(queue.queue_id).account.bytes + size <= quota * KILOBYTE
+
+    def keeping_quota(self, queue: Queue) -> int:
+        """The quota, in KB, of a journal or dead-letter queue."""
+        if queue.is_journal and queue.parent is not None:
+            return queue.parent.journal_quota
+        if queue is self._engine.queue_manager.system_journal_queue:
+            return self._engine.queue_manager.journal_quota
+        return queue.quota

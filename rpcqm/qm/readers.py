@@ -1,0 +1,208 @@
+"""Readers that wait, and cursors ([MS-MQDMPR] 3.1.7.1.1, .2, .17, 3.1.7.3.1, .4 to .7)."""
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor, WaitingMessageReadOperation
+from rpcqm.adm.enums import INFINITE, PositionState
+from rpcqm.adm.message import Message
+from rpcqm.adm.queue import Queue
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import HResult, MQError, NtStatus
+from rpcqm.qm import cursors
+from rpcqm.qm.handles import new_handle
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+
+class Readers:
+    """Who waits for messages, in the order in which they came (G6)."""
+
+    def __init__(self, engine: "QueueManagerEngine") -> None:
+        self._engine = engine
+        self._timers = engine.timers
+        self.cursors: dict[int, Cursor] = {}
+
+    # Cursors
+
+    def open_cursor(self, descriptor: OpenQueueDescriptor) -> Cursor | None:
+        """A cursor before the first message; None without a queue ([MS-MQDMPR] 3.1.7.1.1)."""
+        if descriptor.queue_reference is None:
+            return None
+        cursor = Cursor(new_handle(self.cursors), descriptor)
+        self.cursors[cursor.handle] = cursor
+        descriptor.cursor_collection[cursor.handle] = cursor
+        cursors.initialize(cursor)
+        return cursor
+
+    def close_cursor(self, cursor: Cursor) -> None:
+        """Remove a cursor ([MS-MQDMPR] 3.1.7.1.2).
+
+        Whoever waits with it is told MQ_ERROR_OPERATION_CANCELLED.
+        """
+        descriptor = cursor.open_queue_descriptor_reference
+        descriptor.cursor_collection.pop(cursor.handle, None)
+        self.cursors.pop(cursor.handle, None)
+        for operation in list(descriptor.waiting_message_read_operation_collection):
+            if operation.cursor_reference is cursor:
+                self.waiting_message_read_timer_stop(
+                    operation, HResult.MQ_ERROR_OPERATION_CANCELLED
+                )
+
+    # Waiting
+
+    def wait_for_new_message(
+        self,
+        descriptor: OpenQueueDescriptor,
+        timeout: int,
+        destructive_read: bool,
+        tag: Hashable | None,
+        cursor: Cursor | None,
+        take: Callable[[int], Completion[Message]],
+    ) -> Completion[Message]:
+        """Wait until a message arrives that matches ([MS-MQDMPR] 3.1.7.3.1).
+
+        MQ_ERROR_IO_TIMEOUT when the time (ms) is over, at once when it is zero (G4);
+        MQ_ERROR_INVALID_PARAMETER for a tag that somebody already waits under.
+        """
+        queue = descriptor.queue_reference
+        if queue is None or timeout <= 0:
+            _stop_cursor(cursor)
+            raise MQError(HResult.MQ_ERROR_IO_TIMEOUT)
+        if tag is not None and tag in queue.waiting_by_tag:
+            _stop_cursor(cursor)
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "the request is waiting already")
+        operation = WaitingMessageReadOperation(descriptor, destructive_read, tag, cursor, take)
+        descriptor.waiting_message_read_operation_collection[operation] = None
+        (queue.waiting_receives if destructive_read else queue.waiting_peeks)[operation] = None
+        if tag is not None:
+            queue.waiting_by_tag[tag] = operation
+        self.waiting_message_read_timer_start(operation, timeout)
+        return operation.outcome
+
+    def waiting_message_read_timer_start(
+        self, operation: WaitingMessageReadOperation, timeout: int
+    ) -> None:
+        """Bound the wait to `timeout` ms; INFINITE does not ([MS-MQDMPR] 3.1.7.3.4)."""
+        if timeout != INFINITE:
+            expired = partial(self.waiting_message_read_timer_expired, operation)
+            operation.timer = self._timers.call_later(timeout, expired)
+
+    def waiting_message_read_timer_expired(self, operation: WaitingMessageReadOperation) -> None:
+        """The time is over ([MS-MQDMPR] 3.1.6.3)."""
+        self.waiting_message_read_timer_stop(operation, HResult.MQ_ERROR_IO_TIMEOUT)
+
+    def waiting_message_read_timer_stop(
+        self, operation: WaitingMessageReadOperation, status: HResult | NtStatus
+    ) -> None:
+        """End a wait without a message ([MS-MQDMPR] 3.1.7.3.5).
+
+        Does nothing when the wait has been given one: the first event wins (G61).
+        """
+        if self._remove(operation):
+            _stop_cursor(operation.cursor_reference)
+            operation.outcome.fail(MQError(status))
+
+    def cancel_waiting_message_read_request(
+        self,
+        queue: Queue,
+        tag: Hashable,
+        status: HResult | NtStatus = HResult.MQ_ERROR_OPERATION_CANCELLED,
+    ) -> None:
+        """End the wait under `tag` with `status` ([MS-MQDMPR] 3.1.7.1.17).
+
+        The tag is unique in the queue: (descriptor handle, request id) for RPC (G12).
+        STATUS_NOT_FOUND when nobody waits under it, or has been given a message already.
+        """
+        operation = queue.waiting_by_tag.get(tag)
+        if operation is None:
+            raise MQError(NtStatus.STATUS_NOT_FOUND)
+        self.waiting_message_read_timer_stop(operation, status)
+
+    def end_all_waits(self, queue: Queue, status: HResult) -> None:
+        """End every wait on a queue that goes away (G14)."""
+        for operation in [*queue.waiting_peeks, *queue.waiting_receives]:
+            self.waiting_message_read_timer_stop(operation, status)
+
+    def end_waits_of(self, descriptor: OpenQueueDescriptor, status: HResult) -> None:
+        """End every wait of a descriptor that is closed."""
+        for operation in list(descriptor.waiting_message_read_operation_collection):
+            self.waiting_message_read_timer_stop(operation, status)
+
+    def _remove(self, operation: WaitingMessageReadOperation) -> bool:
+        """Take an operation out of all collections; False when it is out already."""
+        descriptor = operation.descriptor
+        waiting = descriptor.waiting_message_read_operation_collection
+        if operation not in waiting:
+            return False
+        del waiting[operation]
+        queue = descriptor.queue_reference
+        if queue is not None:
+            (queue.waiting_receives if operation.destructive_read else queue.waiting_peeks).pop(
+                operation, None
+            )
+            if operation.tag is not None:
+                queue.waiting_by_tag.pop(operation.tag, None)
+        if operation.timer is not None:
+            operation.timer.cancel()
+        return True
+
+    # Waking
+
+    def offer(self, queue: Queue, key: int) -> None:
+        """Give an available message to all who peek, then to the first who receives.
+
+        Cursors are woken by messages behind them (G6, G62). What a receiver could not take is
+        offered to the next one.
+        """
+        self._release_peekers(queue, key)
+        while queue.waiting_receives:
+            if queue.message_position_list.state(key) is not PositionState.AVAILABLE:
+                return
+            reader = next((op for op in queue.waiting_receives if _matches(op, key)), None)
+            if reader is None or self.waiting_message_read_satisfied(reader, key):
+                return
+
+    def _release_peekers(self, queue: Queue, key: int) -> None:
+        """Release Next Reader for every peeker at once ([MS-MQDMPR] 3.1.7.3.7, G6)."""
+        if queue.waiting_peeks:
+            for operation in [op for op in queue.waiting_peeks if _matches(op, key)]:
+                self.waiting_message_read_satisfied(operation, key)
+
+    def waiting_message_read_satisfied(
+        self, operation: WaitingMessageReadOperation, key: int
+    ) -> bool:
+        """Hand a message to who waits for it ([MS-MQDMPR] 3.1.7.3.6).
+
+        False when it could not be taken: the reader has been told why.
+        """
+        if not self._remove(operation):
+            return False
+        if operation.cursor_reference is not None:
+            cursors.message_available(operation.cursor_reference, key)
+        try:
+            taken = operation.take(key)
+        except Exception as error:
+            operation.outcome.fail(error)
+            return False
+        taken.add_done_callback(partial(_pass_on, operation.outcome))
+        return True
+
+
+def _pass_on(outcome: Completion[Message], taken: Completion[Message]) -> None:
+    if taken.error is not None:
+        outcome.fail(taken.error)
+    else:
+        outcome.succeed(taken.result())
+
+
+def _matches(operation: WaitingMessageReadOperation, key: int) -> bool:
+    cursor = operation.cursor_reference
+    return cursor is None or cursor.key is None or key > cursor.key
+
+
+def _stop_cursor(cursor: Cursor | None) -> None:
+    if cursor is not None:
+        cursors.wait_time_expired(cursor)

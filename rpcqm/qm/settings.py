@@ -1,0 +1,26 @@
+"""What an operator decides about a queue manager."""
+
+from dataclasses import dataclass
+
+from rpcqm.adm.enums import INFINITE
+
+
+@dataclass(frozen=True, slots=True)
+class QueueManagerSettings:
+    """Names, limits and switches; quotas are KB.
+
+    `addresses` are the machine's own IP addresses, by which direct names may call it (G10).
+    """
+
+    computer_name: str = "localhost"
+    qualified_computer_name: str = ""
+    addresses: tuple[str, ...] = ("127.0.0.1",)
+    queue_manager_quota: int = 0x0010_0000
+    journal_quota: int = INFINITE
+    supporting_server: bool = False
+    routing_server: bool = False
+    hardened_security: bool = False
+    srmp_http_support: bool = False
+    send_insecure_nacks: bool = False
+    queue_manager_version: str = ""
+    operating_system_version: str = ""

@@ -1,0 +1,95 @@
+"""What a prepared transaction needs to survive a restart."""
+
+import struct
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from rpcqm.adm.enums import OperationType, PositionState
+from rpcqm.adm.message import Message
+from rpcqm.adm.queue import Queue
+from rpcqm.adm.transaction import Transaction, TransactionalOperation
+from rpcqm.codec.message_enums import MessageClass
+from rpcqm.store.staged import StagedOperation, StagedTransaction
+from rpcqm.store.transaction import Transaction as StoreTransaction
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+RECORD = b"\x01"
+"""Version of the records here."""
+
+_OPERATION = struct.Struct("<BIQI")
+_DEQUEUE, _MOVE = 1, 2
+
+
+def prepare(change: StoreTransaction, transaction: Transaction) -> None:
+    """Stage receives and moves, which are in memory only until now, and the decision itself."""
+    identifier = transaction.identifier.bytes_le
+    for operation in transaction.transactional_operation_collection:
+        if operation.operation_type is not OperationType.ENQUEUE:
+            target = operation.target_queue_reference
+            data = _OPERATION.pack(
+                _DEQUEUE if target is None else _MOVE,
+                operation.queue.queue_id,
+                operation.lookup_identifier,
+                0 if target is None else target.queue_id,
+            )
+            change.stage(identifier, data)
+    change.prepare(identifier, RECORD)
+
+
+def recover(engine: "QueueManagerEngine") -> None:
+    """Bring back the transactions that were prepared, with their messages locked again."""
+    for staged in engine.store.staged.values():
+        identifier = UUID(bytes_le=staged.transaction_id)
+        transaction = Transaction(identifier, single_phase=False, prepared=True)
+        engine.queue_manager.transaction_collection[identifier] = transaction
+        _recover_operations(engine, staged, transaction)
+
+
+def _recover_operations(
+    engine: "QueueManagerEngine", staged: StagedTransaction, transaction: Transaction
+) -> None:
+    for operation in staged.operations.values():
+        recovered = _recover(engine, operation, transaction)
+        if recovered is not None:
+            transaction.transactional_operation_collection.append(recovered)
+
+
+def _recover(
+    engine: "QueueManagerEngine", operation: StagedOperation, transaction: Transaction
+) -> TransactionalOperation | None:
+    if operation.serial is not None:
+        return _enqueue(engine, operation, operation.serial)
+    return _dequeue_or_move(engine, operation, transaction)
+
+
+def _enqueue(
+    engine: "QueueManagerEngine", operation: StagedOperation, serial: int
+) -> TransactionalOperation:
+    queue = engine.queues.by_id.get(operation.queue_id) or Queue(queue_id=operation.queue_id)
+    message = Message(engine.store.read_packet(serial))
+    return TransactionalOperation(
+        OperationType.ENQUEUE, queue, staged_number=operation.number, message=message
+    )
+
+
+def _dequeue_or_move(
+    engine: "QueueManagerEngine", operation: StagedOperation, transaction: Transaction
+) -> TransactionalOperation | None:
+    kind, queue_id, key, target_id = _OPERATION.unpack(operation.data)
+    queue = engine.queues.by_id.get(queue_id)
+    if queue is None:
+        return None
+    positions = queue.message_position_list
+    if positions.state(key) is PositionState.AVAILABLE:
+        positions.lock(key, transaction)
+    if kind == _DEQUEUE:
+        return TransactionalOperation(
+            OperationType.DEQUEUE, queue, key, dequeue_reason=MessageClass.MQMSG_CLASS_ACK_RECEIVE
+        )
+    target = engine.queues.by_id.get(target_id)
+    if target is None:
+        return None
+    target.pending_moves += 1
+    return TransactionalOperation(OperationType.MOVE, queue, key, target_queue_reference=target)

@@ -1,0 +1,103 @@
+"""The Time To Be Received Timer ([MS-MQDMPR] 3.1.2.4), one for all messages.
+
+The store knows which messages expire when; the timer here looks at the earliest. The Waiting
+Message Read Timer (3.1.2.3) is one timer per reader, in `readers`.
+"""
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from rpcqm.adm.message import NEVER as NEVER_SECONDS
+from rpcqm.adm.message import Envelope
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.clock import Timer
+from rpcqm.codec.message_enums import MessageClass
+from rpcqm.store.records import NEVER
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+LOOK_AT_LEAST = 60_000
+"""The wall clock can be set: the timer never sleeps longer than this, in milliseconds."""
+
+BATCH = 1_000
+
+
+class TimeToBeReceivedTimer:
+    """Removes messages whose time is over."""
+
+    def __init__(self, engine: "QueueManagerEngine") -> None:
+        self._engine = engine
+        self._clock = engine.clock
+        self._store = engine.store
+        self._timer: Timer | None = None
+        self._armed_for = NEVER
+
+    def expiry_of(self, envelope: Envelope, queue: Queue) -> int:
+        """When a message expires in a queue, milliseconds since 1970 or NEVER.
+
+        Both times are counted from the sending. In an outgoing queue the message must leave
+        before its time-to-reach-queue is over as well.
+        """
+        seconds = envelope.time_to_be_received
+        if isinstance(queue, OutgoingQueue):
+            seconds = min(seconds, envelope.time_to_reach_queue)
+        return NEVER if seconds == NEVER_SECONDS else (envelope.sent_time + seconds) * 1000
+
+    def is_due(self, expiry: int) -> bool:
+        """Whether a message with that expiry has expired."""
+        return expiry != NEVER and expiry <= self._clock.now()
+
+    def arm(self, expiry: int) -> None:
+        """Look at the messages no later than at `expiry`."""
+        if expiry < self._armed_for:
+            self._start(expiry)
+
+    def _start(self, expiry: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._armed_for = expiry
+        delay = min(max(expiry - self._clock.now(), 0), LOOK_AT_LEAST)
+        self._timer = self._engine.timers.call_later(delay, self.look)
+
+    def look(self) -> None:
+        """Raise Time To Be Received Timer Expired for all that is due, and arm the timer again."""
+        self._timer = None
+        self._armed_for = NEVER
+        due = self._store.expire(self._clock.now(), BATCH)
+        for queue_id, group in groupby(sorted(due), key=lambda entry: entry[0]):
+            queue = self._engine.queues.by_id.get(queue_id)
+            if queue is not None:
+                self.time_to_be_received_timer_expired(queue, [key for _, key in group])
+        following = self._store.next_expiry()
+        if following is not None:
+            self.arm(following)
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._armed_for = NEVER
+
+    def time_to_be_received_timer_expired(self, queue: Queue, keys: Iterable[int]) -> None:
+        """Remove expired messages that nobody holds ([MS-MQDMPR] 3.1.7.2.7, G13).
+
+        A locked message waits for its release, one that is leaving is left alone (G61).
+        """
+        positions = queue.message_position_list
+        deleted = self._engine.positions.message_position_deleted
+        with self._store.transaction("time to be received") as transaction:
+            for key in keys:
+                if positions.state(key) == 0:
+                    deleted(transaction, queue, key, self._reason(queue, key))
+
+    def _reason(self, queue: Queue, key: int) -> MessageClass:
+        """In an outgoing queue: which of the two times is over ([MS-MQQB] 3.1.7.1.2)."""
+        if not isinstance(queue, OutgoingQueue):
+            return MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
+        envelope = self._engine.positions.message_at(queue, key).envelope
+        if envelope.time_to_reach_queue <= envelope.time_to_be_received:
+            return MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
+        return MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT_AT_SENDER

@@ -1,0 +1,256 @@
+"""Units of work ([MS-MQDMPR] 3.1.4.3 to .5, 3.1.7.1.8)."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from rpcqm.adm.enums import OperationType, PositionState
+from rpcqm.adm.message import ON_ARRIVAL, Envelope, Message
+from rpcqm.adm.queue import Queue
+from rpcqm.adm.transaction import Transaction, TransactionalOperation
+from rpcqm.base.completion import Completion, completed
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.message_enums import MessageClass
+from rpcqm.qm import staged
+from rpcqm.store.records import Moves
+from rpcqm.store.transaction import Transaction as StoreTransaction
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+
+class Transactions:
+    """Transactions that are open, and their ends.
+
+    Everything that a transaction does reaches the disk, and becomes visible, as one.
+    """
+
+    def __init__(self, engine: "QueueManagerEngine") -> None:
+        self._engine = engine
+        self._store = engine.store
+        self._positions = engine.positions
+        self._collection = engine.queue_manager.transaction_collection
+
+    def create_transaction(self, identifier: UUID) -> Transaction:
+        """Begin a unit of work ([MS-MQDMPR] 3.1.7.1.8).
+
+        MQ_ERROR_TRANSACTION_SEQUENCE when there is one of that identifier already.
+        """
+        if identifier in self._collection:
+            raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE, "the transaction exists already")
+        transaction = self._collection[identifier] = Transaction(identifier)
+        return transaction
+
+    def find(self, identifier: UUID) -> Transaction:
+        """An open transaction; MQ_ERROR_TRANSACTION_SEQUENCE when it is unknown (G39)."""
+        transaction = self._collection.get(identifier)
+        if transaction is None:
+            raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE, "unknown transaction")
+        return transaction
+
+    # Joining and leaving
+
+    def stage_enqueue(
+        self, transaction: Transaction, queue: Queue, message: Message, envelope: Envelope
+    ) -> None:
+        """Keep a message until the commit; its quota is reserved now (G56).
+
+        It has no lookup identifier before the commit (G54). MQ_ERROR_TRANSACTION_SEQUENCE when
+        the transaction has ended, MQ_ERROR_TRANSACTION_USAGE for a message that is not
+        transactional itself.
+        """
+        if transaction.ended or transaction.prepared:
+            raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        if not envelope.transactional:
+            raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE, "the message has no transaction")
+        key = transaction.identifier.bytes_le
+        with self._store.transaction("stage") as change:
+            number = change.stage_message(key, queue.queue_id, message.packet, b"")
+        transaction.transactional_operation_collection.append(
+            TransactionalOperation(
+                OperationType.ENQUEUE, queue, staged_number=number, message=message
+            )
+        )
+
+    def leave(self, transaction: Transaction, queue: Queue, key: int) -> None:
+        """Take a received message out of its transaction, and give it back (G38)."""
+        operations = transaction.transactional_operation_collection
+        for operation in operations:
+            if (
+                operation.operation_type is OperationType.DEQUEUE
+                and operation.queue is queue
+                and operation.lookup_identifier == key
+            ):
+                operations.remove(operation)
+                self._positions.release(queue, key)
+                return
+        raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+
+    # Ends
+
+    def transaction_prepare(self, identifier: UUID, single_phase: bool = True) -> Completion[None]:
+        """Mark the first and the last message for each destination ([MS-MQDMPR] 3.1.4.3, G8).
+
+        A transaction that is not `single_phase` is durable when the completion succeeds: it
+        survives a restart, its messages locked, until its commit or abort.
+        """
+        transaction = self.find(identifier)
+        transaction.single_phase = single_phase
+        self._mark_batches(transaction)
+        transaction.prepared = True
+        if single_phase:
+            return completed(None)
+        with self._store.transaction("prepare") as change:
+            staged.prepare(change, transaction)
+        return change.committed
+
+    def _mark_batches(self, transaction: Transaction) -> None:
+        """First and last are counted over what goes to one queue, not over all operations."""
+        batches: dict[int, list[Message]] = {}
+        for operation in transaction.transactional_operation_collection:
+            if operation.message is not None:
+                batches.setdefault(operation.queue.queue_id, []).append(operation.message)
+        for batch in batches.values():
+            for message in batch:
+                first, last = message is batch[0], message is batch[-1]
+                self._engine.composer.mark_in_transaction(message, first, last)
+
+    def transaction_commit(self, identifier: UUID) -> Completion[None]:
+        """Make everything that a transaction did happen ([MS-MQDMPR] 3.1.4.4).
+
+        The completion succeeds when it is durable and visible.
+        """
+        transaction = self.find(identifier)
+        if not transaction.prepared:
+            self._mark_batches(transaction)
+        with self._store.transaction("commit") as change:
+            for operation in transaction.transactional_operation_collection:
+                self._commit(change, transaction, operation)
+            change.unstage(identifier.bytes_le)
+            change.call_after(partial(self._ended, transaction))
+        self._close(transaction)
+        return change.committed
+
+    def _commit(
+        self,
+        change: StoreTransaction,
+        transaction: Transaction,
+        operation: TransactionalOperation,
+    ) -> None:
+        if operation.operation_type is OperationType.ENQUEUE:
+            self._commit_enqueue(change, transaction, operation)
+            return
+        queue, key = operation.queue, operation.lookup_identifier
+        if not _is_held(queue, key, transaction):
+            return
+        target = operation.target_queue_reference
+        if target is None:
+            reason = MessageClass(operation.dequeue_reason)
+            self._positions.message_position_deleted(change, queue, key, reason)
+        elif target.queue_manager is not None:
+            self._positions.move(change, queue, key, target)
+
+    def _commit_enqueue(
+        self,
+        change: StoreTransaction,
+        transaction: Transaction,
+        operation: TransactionalOperation,
+    ) -> None:
+        """Give the message its identifier and its place (G54).
+
+        One whose queue has been deleted meanwhile is treated as those that were in it.
+        """
+        queue, message = operation.queue, operation.message
+        assert message is not None
+        acknowledgements = self._engine.acknowledgements
+        if queue.queue_manager is None:
+            acknowledgements.message_lost(change, message, MessageClass.MQMSG_CLASS_NACK_Q_DELETED)
+            return
+        envelope = message.envelope
+        flags = message.position_flags(envelope)
+        expiry = self._engine.expiry.expiry_of(envelope, queue)
+        key = self._store.counters.next_lookup_identifier(envelope.priority)
+        message.queue, message.lookup_identifier = queue, key
+        message.arrival_time = self._engine.clock.now()
+        change.insert_staged(
+            transaction.identifier.bytes_le,
+            operation.staged_number,
+            key,
+            arrival=message.arrival_time,
+            expiry=expiry,
+            flags=flags,
+            packet=message.packet,
+        )
+        if flags & ON_ARRIVAL:
+            acknowledgements.message_arrived(change, queue, message, flags)
+        change.call_after(partial(self._positions.published, queue, key, expiry))
+
+    def transaction_abort(self, identifier: UUID) -> Completion[None]:
+        """Undo everything that a transaction did ([MS-MQDMPR] 3.1.4.5).
+
+        What it received or moved is available again, with one abort more, when the completion
+        succeeds; or removed, when its queue was purged meanwhile.
+        """
+        transaction = self.find(identifier)
+        with self._store.transaction("abort") as change:
+            for operation in transaction.transactional_operation_collection:
+                if operation.operation_type is not OperationType.ENQUEUE:
+                    self._undo(change, transaction, operation)
+            change.unstage(identifier.bytes_le)
+            change.call_after(partial(self._ended, transaction))
+        self._close(transaction)
+        return change.committed
+
+    def _undo(
+        self,
+        change: StoreTransaction,
+        transaction: Transaction,
+        operation: TransactionalOperation,
+    ) -> None:
+        queue, key = operation.queue, operation.lookup_identifier
+        if not _is_held(queue, key, transaction):
+            return
+        if queue.message_position_list.state(key) is PositionState.PURGE_PENDING:
+            reason = MessageClass(
+                operation.dequeue_reason or MessageClass.MQMSG_CLASS_NACK_Q_PURGED
+            )
+            self._positions.message_position_deleted(change, queue, key, reason)
+            return
+        before = self._store.index(queue.queue_id).moves(key)
+        moves = Moves(before.abort_count + 1, before.move_count, before.last_move_time)
+        change.update_position(queue.queue_id, key, moves=moves)
+        change.call_after(partial(self._positions.release, queue, key))
+
+    def _close(self, transaction: Transaction) -> None:
+        """Nothing joins it any more; its identifier is unknown from now on."""
+        transaction.ended = True
+        del self._collection[transaction.identifier]
+
+    def _ended(self, transaction: Transaction) -> None:
+        """Its end is durable: subqueues that only its moves kept may go (G58)."""
+        for operation in transaction.transactional_operation_collection:
+            target = operation.target_queue_reference
+            if target is not None:
+                target.pending_moves -= 1
+                self._engine.queues.drop_if_unused(target)
+
+    def abort_internal_transactions(self) -> None:
+        """Abort what a restart has left of transactions without a coordinator.
+
+        [MS-MQDMPR] 3.1.3. The store has dropped what they had staged.
+        """
+        for transaction in list(self._collection.values()):
+            if transaction.single_phase:
+                self.transaction_abort(transaction.identifier)
+
+
+def _is_held(queue: Queue, key: int, transaction: Transaction) -> bool:
+    """Whether the transaction still holds the message: its queue may have been deleted.
+
+    After a restart nobody owns what was purged while a prepared transaction held it.
+    """
+    positions = queue.message_position_list
+    state, owner = positions.state(key), positions.owner(key)
+    if state is PositionState.PURGE_PENDING:
+        return owner is transaction or owner is None
+    return state is PositionState.LOCKED and owner is transaction

@@ -248,14 +248,20 @@ def to_destination(name: FormatName) -> tuple[QueueFormatType, WireQueueName, UU
 
 
 def to_other_queue(
-    name: FormatName | None, source: UUID, destination: UUID
+    name: FormatName | None,
+    source: UUID,
+    destination: UUID,
+    administration: FormatName | None = None,
 ) -> tuple[QueueFormatType, WireQueueName]:
     """How an administration or response queue is written: Flags.AQ or RQ, and the name.
 
-    Raises MQError(MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION) as `to_destination` does.
+    `administration` is given for a response queue only. Raises
+    MQError(MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION) as `to_destination` does.
     """
     if name is None:
         return QueueFormatType.NONE, None
+    if administration is not None and name == administration:
+        return QueueFormatType.SAME_AS_ADMIN, None
     kind, wire, owner = to_destination(name)
     if owner is None:
         return kind, wire
@@ -263,6 +269,8 @@ def to_other_queue(
         return QueueFormatType.PRIVATE_ON_SOURCE, wire
     if owner == destination:
         return QueueFormatType.PRIVATE_ON_DESTINATION, wire
+    if administration is not None and owner == _host_of(administration):
+        return QueueFormatType.PRIVATE_ON_ADMIN_HOST, wire
     return QueueFormatType.PRIVATE_ON_OTHER, PrivateQueueFormatName(owner, _number(wire))
 
 

@@ -149,9 +149,9 @@ class Dispatcher:
     def _run_used(self, entry: Entry, call: Call, request: Any, use: _HandleUse) -> None:
         """The turn has come; meanwhile the client or the handle may have gone."""
         if call.abandoned or any(handle.closed for handle in use.serialized):
-            use.end()
             fault = RpcFault(FaultStatus.nca_s_fault_context_mismatch, "the handle was closed")
             self._fault(entry, call, fault, executed=False)
+            use.end()
         else:
             self._run(entry, call, request, use)
 
@@ -169,11 +169,11 @@ class Dispatcher:
                     outcome.add_done_callback(finish)
                     return
         except Exception as error:
-            self._conclude(entry, call, request, use, error)
+            self._fail(entry, call, request, error)
         else:
-            if use is not None:
-                use.end()
             self._respond(entry, call, request, outcome)
+        if use is not None:
+            use.end()
 
     def _finish(
         self,
@@ -183,24 +183,12 @@ class Dispatcher:
         use: _HandleUse | None,
         completion: Completion[Any],
     ) -> None:
-        if completion.error is not None:
-            self._conclude(entry, call, request, use, completion.error)
-            return
+        if completion.error is None:
+            self._respond(entry, call, request, completion.result())
+        else:
+            self._fail(entry, call, request, completion.error)
         if use is not None:
             use.end()
-        self._respond(entry, call, request, completion.result())
-
-    def _conclude(
-        self,
-        entry: Entry,
-        call: Call,
-        request: Any,
-        use: _HandleUse | None,
-        error: BaseException,
-    ) -> None:
-        if use is not None:
-            use.end()
-        self._fail(entry, call, request, error)
 
     def _respond(self, entry: Entry, call: Call, request: Any, outcome: Any) -> None:
         """Encode a response, or make one of a status."""

@@ -20,7 +20,6 @@ from rpcqm.rpc.interface_registry import (
     NCACN_IP_TCP,
     InterfacePolicy,
     InterfaceSet,
-    RegisteredInterface,
     register,
 )
 from rpcqm.rpc.limits import Limits
@@ -179,15 +178,12 @@ class ProbeHandlers:
         raise self.failure()
 
 
-def probe(handlers: ProbeHandlers, policy: InterfacePolicy | None = None) -> RegisteredInterface:
-    return register(ProbeInterface(), handlers, policy or InterfacePolicy())
-
-
 @dataclass
 class Rig:
-    """A server without a network: interfaces, handlers, and connections to them."""
+    """A server without a network: `served` are its handlers, `handlers` unless told otherwise."""
 
     handlers: ProbeHandlers = field(default_factory=ProbeHandlers)
+    served: object | None = None
     policy: InterfacePolicy = field(default_factory=InterfacePolicy)
     limits: Limits = field(default_factory=Limits)
     providers: dict[int, SecurityProvider] = field(default_factory=dict)
@@ -197,11 +193,15 @@ class Rig:
     def __post_init__(self) -> None:
         self.groups = AssociationGroups(self.limits.handles)
         self.dispatcher = Dispatcher()
-        other = register(ProbeInterface(OTHER), self.handlers, self.policy)
+        served = self.served or self.handlers
+        interfaces = [
+            register(ProbeInterface(identifier), served, self.policy)
+            for identifier in (PROBE, OTHER)
+        ]
         self.endpoint = Endpoint(
             NCACN_IP_TCP,
             b"2103",
-            InterfaceSet([probe(self.handlers, self.policy), other]),
+            InterfaceSet(interfaces),
             self.groups,
             self.providers,
             self.limits,

@@ -107,7 +107,7 @@ class Dispatcher:
         """Put the records in the place of the wire's octets; raises RpcFault (G53)."""
         use = _HandleUse()
         for parameter in entry.handles_in:
-            handle = self._find(entry, call, parameter, getattr(request, parameter.name))
+            handle = self._find(call, parameter, getattr(request, parameter.name))
             setattr(request, parameter.name, handle)
             if handle is None:
                 continue
@@ -118,9 +118,7 @@ class Dispatcher:
         return use if use.closing or use.serialized else None
 
     @staticmethod
-    def _find(
-        entry: Entry, call: Call, parameter: HandleParameter, wire: bytes
-    ) -> ContextHandle | None:
+    def _find(call: Call, parameter: HandleParameter, wire: bytes) -> ContextHandle | None:
         if wire == NULL_HANDLE and parameter.direction != "in":
             return None
         handle = call.association_group.handles.find(wire)
@@ -129,7 +127,7 @@ class Dispatcher:
             call.identity,
             call.authentication_level,
             call.context.interface if parameter.strict else None,
-            parameter.type_name if entry.type_strict else None,
+            parameter.type_name if parameter.type_strict else None,
         )
         return handle
 

@@ -1,6 +1,6 @@
 """The interfaces of a server: their operations prepared for dispatch, and who may reach them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -9,17 +9,15 @@ from uuid import UUID
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.pdu import SyntaxId
-from rpcqm.rpc.presentation import NDR, NDR64, OfferedInterface
+from rpcqm.rpc.presentation import OfferedInterface
 from rpcqm.rpc.security import NONE
 
 NCACN_IP_TCP = "ncacn_ip_tcp"
 NCALRPC = "ncalrpc"
 
-TRANSFER_SYNTAXES = {"NDR": NDR, "NDR64": NDR64}
-
 
 class HandleParameter(Protocol):
-    """A context handle among an operation's parameters."""
+    """A context handle among an operation's parameters; `direction` is in, in,out or out."""
 
     @property
     def name(self) -> str: ...
@@ -28,15 +26,62 @@ class HandleParameter(Protocol):
     def type_name(self) -> str: ...
 
     @property
-    def direction(self) -> str:
-        """`in`, `in,out` or `out`."""
-        ...
+    def direction(self) -> str: ...
 
     @property
     def strict(self) -> bool: ...
 
     @property
+    def type_strict(self) -> bool: ...
+
+    @property
     def serialize(self) -> bool: ...
+
+
+class Syntax(Protocol):
+    """A transfer syntax of the codec."""
+
+    @property
+    def uuid(self) -> UUID: ...
+
+    @property
+    def version(self) -> int: ...
+
+
+class Operation(Protocol):
+    """What dispatch needs of an operation; codec.interface has them."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def context_handles(self) -> Sequence[HandleParameter]: ...
+
+    @property
+    def response_class(self) -> Any: ...
+
+    def codec(self, syntax: Any, big_endian: bool = False) -> Any: ...
+
+    def failure_response(self, request: Any, result: int) -> Any: ...
+
+
+class Interface(Protocol):
+    """What a server needs of an interface; codec.interface has them."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def uuid(self) -> UUID: ...
+
+    @property
+    def version(self) -> tuple[int, int]: ...
+
+    @property
+    def syntaxes(self) -> Sequence[Syntax]: ...
+
+    @property
+    def operations(self) -> Sequence[Operation | None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +90,12 @@ class InterfacePolicy:
 
     minimum_level: of every call, below it the fault is RPC_S_ACCESS_DENIED.
     transports: where the interface can be bound at all.
-    type_strict: a handle must have the parameter's type; strictness itself is the IDL's.
     throws: methods whose refusals are faults although they return a status.
     check: called before a request is decoded; raises RpcFault to refuse the call.
     """
 
     minimum_level: AuthenticationLevel = NONE
     transports: frozenset[str] = frozenset({NCACN_IP_TCP, NCALRPC})
-    type_strict: bool = False
     throws: frozenset[str] = frozenset()
     check: Callable[[Call], None] | None = None
 
@@ -61,9 +104,9 @@ class Entry:
     """One operation in one transfer syntax, with its handler."""
 
     __slots__ = (
+        "_codec",
         "check",
         "decode",
-        "decode_big_endian",
         "encode",
         "handler",
         "handles_in",
@@ -73,28 +116,31 @@ class Entry:
         "operation",
         "response_class",
         "returns_status",
-        "type_strict",
     )
 
-    def __init__(self, operation: Any, syntax: Any, handler: Any, policy: InterfacePolicy) -> None:
-        self.name: str = operation.name
+    def __init__(
+        self, operation: Operation, syntax: Syntax, handler: Any, policy: InterfacePolicy
+    ) -> None:
+        codec = operation.codec(syntax)
+        handles = tuple(operation.context_handles)
+        self.name = operation.name
         self.operation = operation
         self.handler: Callable[[Call, Any], Any] = handler
-        self.decode: Callable[[bytes], Any] = partial(operation.decode_request, syntax)
-        self.decode_big_endian: Callable[[bytes], Any] = partial(
-            operation.decode_request, syntax, big_endian=True
-        )
-        self.encode: Callable[[Any], bytes] = partial(operation.encode_response, syntax)
-        self.response_class: Any = operation.response_class
-        handles: tuple[HandleParameter, ...] = tuple(operation.context_handles)
+        self.decode: Callable[[bytes], Any] = codec.request.decode
+        self.encode: Callable[[Any], bytes] = codec.response.encode
+        self.response_class = operation.response_class
         self.handles_in = tuple(each for each in handles if each.direction != "out")
         self.handles_out = tuple(each.name for each in handles if each.direction != "in")
         self.minimum_level = policy.minimum_level
         self.check = policy.check
-        self.type_strict = policy.type_strict
         self.returns_status = (
             operation.name not in policy.throws and "result" in self.response_class.__slots__
         )
+        self._codec = partial(operation.codec, syntax, big_endian=True)
+
+    def decode_big_endian(self, stub: bytes) -> Any:
+        """The request of a big-endian client; its codec is compiled when the first one comes."""
+        return self._codec().request.decode(stub)
 
 
 class RegisteredInterface:
@@ -115,13 +161,15 @@ class RegisteredInterface:
         self.policy = policy
 
 
-def register(interface: Any, handlers: object, policy: InterfacePolicy) -> RegisteredInterface:
+def register(
+    interface: Interface, handlers: object, policy: InterfacePolicy
+) -> RegisteredInterface:
     """An interface from its IDL and an object with one method per operation.
 
     An operation without a method is answered as an opnum out of range.
     """
     tables = {
-        TRANSFER_SYNTAXES[syntax.name]: tuple(
+        SyntaxId(syntax.uuid, syntax.version): tuple(
             _entry(operation, syntax, handlers, policy) for operation in interface.operations
         )
         for syntax in interface.syntaxes
@@ -130,8 +178,12 @@ def register(interface: Any, handlers: object, policy: InterfacePolicy) -> Regis
     return RegisteredInterface(interface.name, identifier, tables, policy)
 
 
-def _entry(operation: Any, syntax: Any, handlers: object, policy: InterfacePolicy) -> Entry | None:
-    handler = None if operation is None else getattr(handlers, operation.name, None)
+def _entry(
+    operation: Operation | None, syntax: Syntax, handlers: object, policy: InterfacePolicy
+) -> Entry | None:
+    if operation is None:
+        return None
+    handler = getattr(handlers, operation.name, None)
     return None if handler is None else Entry(operation, syntax, handler, policy)
 
 

@@ -18,9 +18,9 @@ from spnego._ntlm_raw.messages import NTClientChallengeV2, TargetInfo
 from spnego.exceptions import SpnegoError
 
 from rpcqm.base.identity import ANONYMOUS, Identity
-from rpcqm.rpc.constants import AuthenticationLevel
+from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
 from rpcqm.rpc.ntlm_protection import Direction, NegotiateFlags, NtlmProtection
-from rpcqm.rpc.security import PKT, PKT_INTEGRITY, PKT_PRIVACY, AuthenticationError
+from rpcqm.rpc.security import PKT, PKT_INTEGRITY, PKT_PRIVACY, Authentication, AuthenticationError
 
 
 class AccountDirectory(Protocol):
@@ -177,6 +177,14 @@ class NtlmInitiator(_NtlmHandshake):
 
     def peer(self) -> Identity:
         return ANONYMOUS  # NTLM does not prove who the server is
+
+
+def ntlm(credentials: NtlmCredentials, level: AuthenticationLevel) -> Authentication:
+    """How a client authenticates by NTLM; CALL is raised to PKT ([MS-RPCE] 2.2.1.1.8)."""
+    level = normalized_level(level) or CONNECT
+    return Authentication(
+        AuthenticationType.RPC_C_AUTHN_WINNT, level, lambda: NtlmInitiator(credentials, level)
+    )
 
 
 def _requirements(level: AuthenticationLevel) -> ContextReq:

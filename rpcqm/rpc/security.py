@@ -5,7 +5,8 @@ A provider makes handshakes (`Handshake`), a finished handshake yields an identi
 and clients alike. Nothing here does input or output.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from rpcqm.base.errors import DecodeError, FaultStatus, RpcFault
@@ -90,6 +91,19 @@ class SecurityProvider(Protocol):
     def principal_name(self) -> str:
         """What rpc_mgmt_inq_princ_name answers for this provider."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Authentication:
+    """How a client authenticates: a provider's number, a level, and a handshake to make.
+
+    `odd_legs` says that the last leg is an rpc_auth_3 ([MS-RPCE] 2.2.1.1.7).
+    """
+
+    auth_type: int
+    level: AuthenticationLevel
+    begin: Callable[[], Handshake]
+    odd_legs: bool = True
 
 
 SecurityProviders = Mapping[int, SecurityProvider]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -31,12 +32,14 @@ PROBE = pdu.SyntaxId(UUID("5f1d3b1e-8d0e-4c7b-9d9f-6a1c6b5d9a01"), 1, 2)
 OTHER = pdu.SyntaxId(UUID("5f1d3b1e-8d0e-4c7b-9d9f-6a1c6b5d9a02"), 1)
 
 
-@dataclass
 class ProbeRequest:
     """A handle (where the operation has one) and octets."""
 
-    handle: Any = None
-    octets: bytes = b""
+    __slots__ = ("handle", "octets")
+
+    def __init__(self, *, handle: Any = None, octets: bytes = b"") -> None:
+        self.handle = handle
+        self.octets = octets
 
 
 class ProbeResponse:
@@ -56,6 +59,7 @@ class ProbeHandle:
     name: str = "handle"
     type_name: str = "PROBE_HANDLE"
     strict: bool = True
+    type_strict: bool = False
     serialize: bool = False
 
 
@@ -73,18 +77,32 @@ class ProbeOperation:
     def _has(self, *directions: str) -> bool:
         return any(each.direction in directions for each in self.context_handles)
 
-    def decode_request(self, syntax: Any, stub: bytes, big_endian: bool = False) -> ProbeRequest:
+    def codec(self, syntax: object, big_endian: bool = False) -> SimpleNamespace:
+        return SimpleNamespace(
+            request=SimpleNamespace(decode=self._decode, encode=self._encode_request),
+            response=SimpleNamespace(decode=self._decode_response, encode=self._encode),
+        )
+
+    def _decode(self, stub: bytes) -> ProbeRequest:
         if stub.startswith(b"bad"):
             raise DecodeError("not a probe", 0)
         if not self._has("in", "in,out"):
             return ProbeRequest(octets=stub)
         if len(stub) < 20:
             raise DecodeError("no handle", len(stub))
-        return ProbeRequest(stub[:20], stub[20:])
+        return ProbeRequest(handle=stub[:20], octets=stub[20:])
 
-    def encode_response(self, syntax: Any, response: ProbeResponse) -> bytes:
+    def _encode(self, response: ProbeResponse) -> bytes:
         handle = response.handle if self._has("out", "in,out") else b""
         return bytes(handle) + response.octets + response.result.to_bytes(4, "little")
+
+    def _encode_request(self, request: ProbeRequest) -> bytes:
+        return (request.handle or b"") + request.octets
+
+    def _decode_response(self, stub: bytes) -> ProbeResponse:
+        size = 20 if self._has("out", "in,out") else 0
+        result = int.from_bytes(stub[-4:], "little")
+        return ProbeResponse(handle=stub[:size], octets=stub[size:-4], result=result)
 
     def failure_response(self, request: ProbeRequest, result: int) -> ProbeResponse:
         handle = request.handle if self._has("in,out") else NULL_HANDLE
@@ -93,13 +111,15 @@ class ProbeOperation:
 
 @dataclass(frozen=True)
 class _Syntax:
-    name: str = "NDR"
+    uuid: UUID = NDR.uuid
+    version: int = NDR.major
 
 
 class ProbeInterface:
     """What `register` needs of an interface."""
 
-    def __init__(self, identifier: pdu.SyntaxId = PROBE) -> None:
+    def __init__(self, identifier: pdu.SyntaxId = PROBE, type_strict: bool = False) -> None:
+        lax = ProbeHandle("in", type_name="ANOTHER", strict=False, type_strict=type_strict)
         self.name = "probe"
         self.uuid = identifier.uuid
         self.version = (identifier.major, identifier.minor)
@@ -114,7 +134,7 @@ class ProbeInterface:
             ProbeOperation(6, "close", ProbeHandle("in,out")),
             ProbeOperation(7, "use_in_turn", ProbeHandle("in", serialize=True)),
             ProbeOperation(8, "fail"),
-            ProbeOperation(9, "use_lax", ProbeHandle("in", strict=False, type_name="ANOTHER")),
+            ProbeOperation(9, "use_lax", lax),
             ProbeOperation(10, "wait_with", ProbeHandle("in", serialize=True)),
             ProbeOperation(11, "missing"),
         )
@@ -185,6 +205,7 @@ class Rig:
     handlers: ProbeHandlers = field(default_factory=ProbeHandlers)
     served: object | None = None
     policy: InterfacePolicy = field(default_factory=InterfacePolicy)
+    type_strict: bool = False
     limits: Limits = field(default_factory=Limits)
     providers: dict[int, SecurityProvider] = field(default_factory=dict)
     identity: Identity = ANONYMOUS
@@ -195,7 +216,7 @@ class Rig:
         self.dispatcher = Dispatcher()
         served = self.served or self.handlers
         interfaces = [
-            register(ProbeInterface(identifier), served, self.policy)
+            register(ProbeInterface(identifier, self.type_strict), served, self.policy)
             for identifier in (PROBE, OTHER)
         ]
         self.endpoint = Endpoint(
@@ -220,13 +241,17 @@ class Wire:
         self.association = association
         self.events: list[Event] = []
 
-    def send(self, octets: bytes, dispatch: bool = True) -> list[pdu.Pdu]:
+    def send(self, octets: bytes) -> list[pdu.Pdu]:
         """Feed bytes; the PDUs that the server answers with."""
+        self.send_quietly(octets)
+        return self.received()
+
+    def send_quietly(self, octets: bytes) -> None:
+        """Feed bytes, and leave the answers in the association."""
         for event in self.association.receive_data(octets):
             self.events.append(event)
-            if isinstance(event, Call) and dispatch:
+            if isinstance(event, Call):
                 self.rig.dispatcher.dispatch(event)
-        return self.received()
 
     def received(self) -> list[pdu.Pdu]:
         return split(self.association.data_to_send())

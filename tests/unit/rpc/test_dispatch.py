@@ -249,7 +249,7 @@ def test_a_handle_of_another_interface_is_a_context_mismatch_when_strict(wire: W
 def test_the_type_counts_only_when_type_strict() -> None:
     lax = connected(Rig())
     assert status_of(lax.call(9, opened(lax))) == 0
-    strict = connected(Rig(policy=InterfacePolicy(type_strict=True)))
+    strict = connected(Rig(type_strict=True))
     handle = opened(strict)
     assert fault_of(strict.call(9, handle)) == FaultStatus.nca_s_fault_context_mismatch
     assert status_of(strict.call(5, handle)) == 0

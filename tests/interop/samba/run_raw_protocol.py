@@ -1,0 +1,42 @@
+"""Runs Samba's raw DCE/RPC protocol suite against the server on port 135 of this host.
+
+It needs the system's Python with python3-samba, and SERVER, DOMAIN, REALM, USERNAME, PASSWORD and
+SMB_CONF_PATH in its environment. Without arguments it runs the whole suite, else the tests named.
+One line of JSON is printed for each test: its name, its outcome, and why it did not pass.
+"""
+
+import json
+import sys
+import traceback
+import unittest
+from typing import Any
+
+from samba.tests.dcerpc.raw_protocol import TestDCERPC_BIND as Suite
+
+
+class Lines(unittest.TestResult):
+    """Prints each outcome as a line of JSON."""
+
+    def tell(self, test: unittest.TestCase, outcome: str, reason: str = "") -> None:
+        name = test.id().rpartition(".")[2]
+        print(json.dumps({"test": name, "outcome": outcome, "reason": reason}), flush=True)
+
+    def addSuccess(self, test: unittest.TestCase) -> None:
+        self.tell(test, "passed")
+
+    def addSkip(self, test: unittest.TestCase, reason: str) -> None:
+        self.tell(test, "skipped", reason)
+
+    def addFailure(self, test: unittest.TestCase, err: Any) -> None:
+        self.tell(test, "failed", "".join(traceback.format_exception(*err)))
+
+    addError = addFailure
+
+
+def main(names: list[str]) -> None:
+    chosen = names or unittest.TestLoader().getTestCaseNames(Suite)
+    unittest.TestSuite(Suite(name) for name in chosen).run(Lines())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

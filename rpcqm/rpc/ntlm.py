@@ -20,7 +20,15 @@ from spnego.exceptions import SpnegoError
 from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
 from rpcqm.rpc.ntlm_protection import Direction, NegotiateFlags, NtlmProtection
-from rpcqm.rpc.security import PKT, PKT_INTEGRITY, PKT_PRIVACY, Authentication, AuthenticationError
+from rpcqm.rpc.security import (
+    CONNECT,
+    PKT,
+    PKT_INTEGRITY,
+    PKT_PRIVACY,
+    Authentication,
+    AuthenticationError,
+    normalized_level,
+)
 
 
 class AccountDirectory(Protocol):

@@ -4,6 +4,7 @@ from array import array
 from itertools import compress
 
 from rpcqm.adm.enums import PositionState
+from rpcqm.store.columns import Columns
 from rpcqm.store.records import NEVER
 
 AVAILABLE = int(PositionState.AVAILABLE)
@@ -77,10 +78,16 @@ class Chunk:
         self.flags.insert(at, flags)
         self.states.insert(at, state)
 
-    def remove(self, at: int) -> None:
-        """Drop one entry from the columns, whatever its state."""
-        del self.keys[at], self.serials[at], self.sizes[at], self.arrivals[at]
-        del self.expiries[at], self.flags[at], self.states[at]
+    def extend(self, columns: Columns, start: int, end: int) -> None:
+        """Append a run of position records, whose keys are all larger."""
+        self.keys += columns.keys[start:end]
+        self.serials += columns.serials[start:end]
+        self.sizes += columns.sizes[start:end]
+        self.arrivals += columns.arrivals[start:end]
+        self.expiries += columns.expiries[start:end]
+        self.flags += columns.flags[start:end]
+        self.states += columns.states[start:end]
+        self._count()
 
     def clear(self) -> None:
         """Drop every entry from the columns."""

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from rocksdict import (
     AccessType,
@@ -71,10 +72,11 @@ class Database:
         options = self._family_options(Family.META, cache)
         options.create_if_missing(True)
         options.create_missing_column_families(True)
-        options.set_recycle_log_file_num(4)
+        options.set_recycle_log_file_num(2)
+        options.set_atomic_flush(True)  # an old log is free for reuse as soon as one family fills
         options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
-        options.set_db_write_buffer_size(4 * self._settings.memtable)
-        options.set_max_total_wal_size(16 * self._settings.memtable)
+        options.set_db_write_buffer_size(3 * self._settings.memtable)
+        options.set_max_total_wal_size(8 * self._settings.memtable)
         options.set_max_background_jobs(2)
         options.set_keep_log_file_num(4)
         options.set_max_log_file_size(4 * MIB)
@@ -120,6 +122,8 @@ class Database:
         """Options for reading a whole family once."""
         options = ReadOptions()
         options.set_readahead_size(self._settings.recovery_readahead)
+        fill_cache: Any = options.fill_cache  # its stub lacks the argument
+        fill_cache(False)
         return options
 
     def write(self, batch: WriteBatch, sync: bool) -> None:

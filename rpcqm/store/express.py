@@ -33,9 +33,13 @@ class ExpressBodies:
         """How many bodies are in the file."""
         return len(self._spilled)
 
+    def fits(self, size: int) -> bool:
+        """Whether a body of `size` bytes stays in memory."""
+        return self.memory + size <= self._budget
+
     def put(self, serial: int, packet: bytes) -> None:
         """Keep a body; OSError when it has to go to the file and the file cannot grow."""
-        if self.memory + len(packet) <= self._budget:
+        if self.fits(len(packet)):
             self._bodies[serial] = packet
             self.memory += len(packet)
         else:

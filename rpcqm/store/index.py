@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from rpcqm.adm.enums import PositionState
 from rpcqm.store.account import Account
 from rpcqm.store.chunk import DELETED, Chunk
-from rpcqm.store.errors import PositionStateError
+from rpcqm.store.columns import Columns
+from rpcqm.store.errors import PositionStateError, StoreError
 from rpcqm.store.expiry import ExpiryHeap
 from rpcqm.store.lane import Lane
 from rpcqm.store.records import MAX_IDENTIFIER, NO_MOVES, SEQUENTIAL_BITS, Moves, Position
@@ -26,7 +27,8 @@ class QueueIndex:
     Keys are lookup identifiers (u64): 7 - priority in the high byte, so that their order is the
     order of the queue (G1). What a transaction inserts is `pending` until its commit is durable.
 
-    `account` is what quotas count (G56); it is shared with the parent of a subqueue.
+    `count` and `bytes` are of all that is visible, of which `available` and `leaving` tell how
+    many are so. `account` is what quotas count (G56); a subqueue shares it with its parent.
     """
 
     __slots__ = (
@@ -38,6 +40,8 @@ class QueueIndex:
         "available",
         "bytes",
         "count",
+        "dropped",
+        "leaving",
         "pending",
         "queue_id",
         "total",
@@ -52,7 +56,9 @@ class QueueIndex:
         self.pending: dict[int, Position] = {}
         self.count = 0
         self.available = 0
+        self.leaving = 0
         self.bytes = 0
+        self.dropped = False
         self.account = Account()
         self.total = total
 
@@ -195,6 +201,10 @@ class QueueIndex:
             self.available -= 1
             if not chunk.available:
                 lane.open[at] = 0
+        elif before == _LEAVING:
+            self.leaving -= 1
+        if state == _LEAVING:
+            self.leaving += 1
         elif state == _AVAILABLE:
             chunk.available += 1
             self.available += 1
@@ -206,7 +216,8 @@ class QueueIndex:
 
     def expect(self, key: int, position: Position) -> None:
         """Reserve a place for a message whose commit is on its way."""
-        if key >> SEQUENTIAL_BITS >= LANES or key in self.pending or key in self:
+        taken = key in self.pending or key in self
+        if taken or key >> SEQUENTIAL_BITS >= LANES or self.dropped:
             raise PositionStateError(f"the identifier {key:#x} cannot be used")
         self.pending[key] = position
         self.account.charge(position.size)
@@ -235,6 +246,7 @@ class QueueIndex:
         self.count += 1
         self.bytes += size
         self.available += state == _AVAILABLE
+        self.leaving += state == _LEAVING
 
     def leave(self, key: int) -> tuple[Position, int]:
         """Begin a removal; what is removed, and the state that `come_back` restores.
@@ -282,6 +294,7 @@ class QueueIndex:
         chunk.states[slot] = DELETED
         chunk.live -= 1
         self.count -= 1
+        self.leaving -= 1
         self.bytes -= size
         self.account.release(size)
         self.total.release(size)
@@ -304,13 +317,46 @@ class QueueIndex:
             self._turn(place, _LOCKED)
 
     def amend(self, key: int, flags: int, moves: Moves) -> None:
-        """Set the flags and move counts of a message."""
+        """Set the flags and the counts of a message."""
         if (place := self._find(key)) is not None:
             place[2].flags[place[3]] = flags
-            if moves == NO_MOVES:
-                self._moves.pop(key, None)
-            else:
-                self._moves[key] = moves
+        self.count_moves(key, moves)
+
+    def count_moves(self, key: int, moves: Moves) -> None:
+        """Set the counts of a message, which may be pending."""
+        if any(moves):
+            self._moves[key] = moves
+        else:
+            self._moves.pop(key, None)
+
+    def drop(self) -> None:
+        """Take nothing in any more; PositionStateError unless all that is here is leaving."""
+        if self.leaving < self.count or len(self._doomed) < len(self.pending):
+            raise PositionStateError(f"the queue {self.queue_id} still holds messages")
+        self.dropped = True
+
+    def undrop(self) -> None:
+        """Undo `drop`."""
+        self.dropped = False
+
+    def load(self, columns: Columns, start: int, end: int) -> None:
+        """Append and charge a run of position records of this queue, when starting."""
+        if columns.keys[end - 1] >> SEQUENTIAL_BITS >= LANES:
+            raise StoreError(f"The queue {self.queue_id} holds an impossible identifier.")
+        size = sum(columns.sizes[start:end])
+        available = columns.states.count(_AVAILABLE, start, end)
+        while start < end:
+            number = columns.keys[start] >> SEQUENTIAL_BITS
+            stop = bisect_left(columns.keys, (number + 1) << SEQUENTIAL_BITS, start, end)
+            self._lanes[number].load(columns, start, stop)
+            self.count += stop - start
+            self.account.count += stop - start
+            self.total.count += stop - start
+            start = stop
+        self.available += available
+        self.bytes += size
+        self.account.bytes += size
+        self.total.bytes += size
 
     def charge_to(self, account: Account) -> None:
         """Let another queue's account carry what this queue holds: a subqueue's parent (G56)."""

@@ -3,8 +3,8 @@
 from array import array
 from bisect import bisect_left
 
-from rpcqm.store.chunk import AVAILABLE, DELETED, LIVE, Chunk
-from rpcqm.store.errors import PositionStateError
+from rpcqm.store.chunk import AVAILABLE, LIVE, Chunk
+from rpcqm.store.columns import Columns
 from rpcqm.store.expiry import ExpiryHeap
 
 FULL = 512
@@ -29,7 +29,10 @@ class Lane:
     def insert(
         self, key: int, serial: int, size: int, arrival: int, expiry: int, flags: int, state: int
     ) -> None:
-        """Insert an entry; PositionStateError when the key is taken."""
+        """Insert an entry, whose key is not taken.
+
+        A deleted entry may still have the key; the new one comes before it and is found first.
+        """
         chunks = self.chunks
         if not chunks or key > self.largest[-1]:
             at = len(chunks) - 1
@@ -42,8 +45,6 @@ class Lane:
             at = bisect_left(self.largest, key)
             chunk = chunks[at]
             slot = bisect_left(chunk.keys, key)
-            if chunk.keys[slot] == key:
-                self._take_over(chunk, slot)
             chunk.insert(slot, key, serial, size, arrival, expiry, flags, state)
         chunk.live += 1
         if state == AVAILABLE:
@@ -54,6 +55,21 @@ class Lane:
         if len(chunk.keys) >= SPLIT:
             self._split(at)
 
+    def load(self, columns: Columns, start: int, end: int) -> None:
+        """Append a run of position records, whose keys are all larger."""
+        while start < end:
+            at = len(self.chunks) - 1
+            if at < 0 or len(self.chunks[at].keys) >= FULL:
+                at = self._grow()
+            chunk = self.chunks[at]
+            stop = min(end, start + FULL - len(chunk.keys))
+            chunk.extend(columns, start, stop)
+            self.largest[at] = chunk.keys[-1]
+            self.open[at] = chunk.available > 0
+            if (earliest := chunk.earliest_available()) < chunk.earliest:
+                self.heap.push(chunk, earliest)
+            start = stop
+
     def _grow(self) -> int:
         """Add a chunk at the end; its place."""
         if self.chunks and not self.chunks[-1].live:
@@ -63,12 +79,6 @@ class Lane:
             self.largest.append(0)
             self.open.append(0)
         return len(self.chunks) - 1
-
-    def _take_over(self, chunk: Chunk, slot: int) -> None:
-        """Drop the deleted entry that still has the key of a new one."""
-        if chunk.states[slot] != DELETED:
-            raise PositionStateError(f"the identifier {chunk.keys[slot]:#x} is in use")
-        chunk.remove(slot)
 
     def _split(self, at: int) -> None:
         lower = self.chunks[at]

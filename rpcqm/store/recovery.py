@@ -1,25 +1,21 @@
 """From what lies on disk back to what is kept in memory."""
 
+from bisect import bisect_right
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from rocksdict import WriteBatch
 
-from rpcqm.adm.enums import PositionState
+from rpcqm.store.columns import Columns
 from rpcqm.store.database import Database
-from rpcqm.store.records import (
-    FLAG_PURGE_PENDING,
-    POSITION,
-    POSITION_KEY,
-    SERIAL,
-    STAGED,
-    STAGED_KEY,
-    Family,
-    Moves,
-)
+from rpcqm.store.records import SERIAL, STAGED, STAGED_KEY, Family
 from rpcqm.store.staged import PREPARED, StagedOperation, StagedTransaction
 
 if TYPE_CHECKING:
     from rpcqm.store.store import Store
+
+RUN = 4096
+"""How many positions are taken apart at once."""
 
 
 def recover(store: "Store", database: Database) -> None:
@@ -31,18 +27,17 @@ def recover(store: "Store", database: Database) -> None:
 
 
 def _load_positions(store: "Store", database: Database) -> None:
-    for key, value in database.items(Family.POSITION):
-        queue_id, lookup_identifier = POSITION_KEY.unpack(key)
-        serial, arrival, expiry, size, flags, *moves = POSITION.unpack(value)
-        index = store.index(queue_id)
-        purged = flags & FLAG_PURGE_PENDING
-        state = PositionState.PURGE_PENDING if purged else PositionState.AVAILABLE
-        index.account.charge(size)
-        index.total.charge(size)
-        flags &= ~FLAG_PURGE_PENDING
-        index.insert(lookup_identifier, serial, size, arrival, expiry, flags, state)
-        if any(moves):
-            index.amend(lookup_identifier, flags, Moves(*moves))
+    records = database.items(Family.POSITION)
+    while run := list(islice(records, RUN)):
+        columns = Columns(run)
+        start = 0
+        while start < len(columns):
+            queue_id = columns.queue_ids[start]
+            end = bisect_right(columns.queue_ids, queue_id, start)
+            store.index(queue_id).load(columns, start, end)
+            start = end
+        for at, moves in columns.moved():
+            store.index(columns.queue_ids[at]).count_moves(columns.keys[at], moves)
 
 
 def _load_staged(store: "Store", database: Database) -> None:
@@ -59,14 +54,18 @@ def _load_staged(store: "Store", database: Database) -> None:
             del store.staged[staged.transaction_id]
             _drop(staged, database)
         else:
-            for operation in staged.operations.values():
-                if operation.serial is not None:
-                    store.charge_staged(operation)
+            _charge(staged, store)
 
 
 def _staged_operation(number: int, value: bytes) -> StagedOperation:
     _, queue_id, serial, size = STAGED.unpack_from(value)
     return StagedOperation(number, value[STAGED.size :], queue_id, serial or None, size)
+
+
+def _charge(staged: StagedTransaction, store: "Store") -> None:
+    for operation in staged.operations.values():
+        if operation.serial is not None:
+            store.charge_staged(operation)
 
 
 def _drop(staged: StagedTransaction, database: Database) -> None:

@@ -33,11 +33,11 @@ class StoreSettings:
     express_memory: int = 256 * MIB
     """Bodies of express messages beyond this spill to an unsynced file."""
 
-    memtable: int = 16 * MIB
+    memtable: int = 32 * MIB
     """RocksDB's write buffer of one column family."""
 
     block_cache: int = 16 * MIB
     large_body: int = 4 * KIB
     """Bodies from this size on go to blob files, which compaction does not rewrite."""
 
-    recovery_readahead: int = 4 * MIB
+    recovery_readahead: int = 1 * MIB

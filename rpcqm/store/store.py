@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rpcqm.base.clock import Clock, SystemClock
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.metrics import Metrics
 from rpcqm.store import recovery
 from rpcqm.store.account import Account
 from rpcqm.store.counters import Counters
 from rpcqm.store.database import Database
-from rpcqm.store.errors import StoreError, StoreStoppedError
+from rpcqm.store.errors import StoreStoppedError
 from rpcqm.store.expiry import ExpiryHeap
 from rpcqm.store.express import ExpressBodies
 from rpcqm.store.group import GroupCommit
@@ -112,16 +113,21 @@ class Store:
         )
 
     def transaction(self, name: str) -> Transaction:
-        """Begin a synchronous block of changes; blocks do not nest.
+        """A synchronous block of changes, `with store.transaction("name") as txn:`.
 
-        RuntimeError when one is open; StoreStoppedError after `close` or a failed write.
+        Entering it raises RuntimeError inside another block, and StoreStoppedError after `close`
+        or a failed write.
         """
+        return Transaction(self, name)
+
+    def begin(self, transaction: Transaction) -> None:
+        """The begin of a block; called by the transaction."""
         if self._open_transaction is not None:
-            raise RuntimeError(f"{name} began inside the transaction {self._open_transaction.name}")
+            inner, outer = transaction.name, self._open_transaction.name
+            raise RuntimeError(f"the transaction {inner} began inside {outer}")
         if self._closed or self._writer.failed is not None:
             raise StoreStoppedError("The store has stopped.")
-        self._open_transaction = transaction = Transaction(self, name)
-        return transaction
+        self._open_transaction = transaction
 
     def commit(self, transaction: Transaction) -> None:
         """The end of a block; called by the transaction."""
@@ -144,12 +150,20 @@ class Store:
         return list(self._indexes)
 
     def forget_index(self, queue_id: int) -> None:
-        """Drop the index of a deleted queue, which must be empty."""
-        index = self._indexes.get(queue_id)
-        if index is not None:
-            if index.count or index.pending:
-                raise StoreError(f"The deleted queue {queue_id} still holds messages.")
-            del self._indexes[queue_id]
+        """Drop the index of a deleted queue, which is empty; called by the transaction."""
+        del self._indexes[queue_id]
+
+    def keep_express(self, serial: int, packet: bytes) -> None:
+        """Keep the packet of an express message; called by the transaction.
+
+        MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) when it would have to go to a full disk.
+        """
+        if not self.express.fits(len(packet)):
+            self.space.admit(len(packet))
+        try:
+            self.express.put(serial, packet)
+        except OSError as error:
+            raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, str(error)) from error
 
     def read_packet(self, serial: int) -> bytes:
         """The UserMessage packet of a visible message; KeyError when there is none."""

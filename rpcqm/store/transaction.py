@@ -10,6 +10,7 @@ from rpcqm.store.records import (
     FLAG_PURGE_PENDING,
     FLAGS_MASK,
     NEVER,
+    NO_MOVES,
     POSITION,
     POSITION_KEY,
     SERIAL,
@@ -94,11 +95,11 @@ class Transaction:
         """
         store = self._store
         size = len(packet)
-        if not consequence:
-            store.space.admit(size)
         serial = store.counters.serial.take()
         index = store.index(queue_id)
         if durable:
+            if not consequence:
+                store.space.admit(size)
             key = _position_key(queue_id, lookup_identifier)
             value = _position(serial, arrival, expiry, size, flags, 0, 0, 0)
             self.operations.append((_serial(serial), packet, store.body_handle))
@@ -107,7 +108,7 @@ class Transaction:
             self.sync = True
         else:
             flags |= FLAG_EXPRESS
-            store.express.put(serial, packet)
+            store.keep_express(serial, packet)
             self._undo.append((store.express.discard, (serial,)))
         index.expect(lookup_identifier, Position(serial, size, arrival, expiry, flags))
         self._undo.append((index.withdraw, (lookup_identifier,)))
@@ -169,10 +170,10 @@ class Transaction:
         target = self._store.index(target_queue_id)
         target.expect(target_lookup_identifier, new)
         self._undo.append((target.withdraw, (target_lookup_identifier,)))
-        self.applications.append((target.publish, (target_lookup_identifier,)))
         if any(moves):
-            change = (target_lookup_identifier, new.flags, moves)
-            self.applications.append((target.amend, change))
+            target.count_moves(target_lookup_identifier, moves)
+            self._undo.append((target.count_moves, (target_lookup_identifier, NO_MOVES)))
+        self.applications.append((target.publish, (target_lookup_identifier,)))
         if not new.flags & FLAG_EXPRESS:
             self._write_position(target_queue_id, target_lookup_identifier, new, moves)
         self.messages += 1
@@ -185,14 +186,19 @@ class Transaction:
         flags: int | None = None,
         moves: Moves | None = None,
     ) -> None:
-        """Change the flags or the counts of a message that the caller has locked."""
+        """Change the flags or the counts of a message, which the caller should have locked.
+
+        Unlike other changes they are seen in the index at once.
+        """
         index = self._store.index(queue_id)
         position = index.expected(lookup_identifier)
+        before = (lookup_identifier, position.flags, index.moves(lookup_identifier))
         if flags is not None:
             position = position._replace(flags=flags & FLAGS_MASK | position.flags & FLAG_EXPRESS)
         if moves is None:
-            moves = index.moves(lookup_identifier)
-        self.applications.append((index.amend, (lookup_identifier, position.flags, moves)))
+            moves = before[2]
+        index.amend(lookup_identifier, position.flags, moves)
+        self._undo.append((index.amend, before))
         if not position.flags & FLAG_EXPRESS:
             self._write_position(queue_id, lookup_identifier, position, moves)
 
@@ -223,6 +229,9 @@ class Transaction:
 
     def drop_index(self, queue_id: int) -> None:
         """Forget a deleted queue, all of whose messages this or an earlier block removed."""
+        index = self._store.index(queue_id)
+        index.drop()
+        self._undo.append((index.undrop, ()))
         self.applications.append((self._store.forget_index, (queue_id,)))
 
     # Small records
@@ -316,7 +325,7 @@ class Transaction:
         self._undo.append((index.withdraw, (lookup_identifier,)))
         store.release_staged(operation)
         self._undo.append((store.charge_staged, (operation,)))
-        self._write_position(operation.queue_id, lookup_identifier, position, Moves(0, 0, 0))
+        self._write_position(operation.queue_id, lookup_identifier, position, NO_MOVES)
         self.applications.append((index.publish, (lookup_identifier,)))
         self.messages += 1
         return serial
@@ -369,6 +378,10 @@ class Transaction:
         """
         self.callbacks.append(callback)
 
+    def call_when_undone(self, callback: Callable[[], object]) -> None:
+        """Call when the block fails, to take back what the caller changed with it."""
+        self._undo.append((callback, ()))
+
     @property
     def committed(self) -> Completion[None]:
         """Succeeds after the callbacks of the commit; stays pending when the block fails."""
@@ -379,6 +392,7 @@ class Transaction:
         return self._committed
 
     def __enter__(self) -> "Transaction":
+        self._store.begin(self)
         return self
 
     def __exit__(

@@ -1,0 +1,65 @@
+"""Position records of the disk, taken apart into columns."""
+
+from array import array
+from collections.abc import Iterator
+
+from rpcqm.adm.enums import PositionState
+from rpcqm.store.errors import StoreError
+from rpcqm.store.records import FLAG_PURGE_PENDING, POSITION, POSITION_KEY, Moves
+
+_STATES = bytes(
+    PositionState.PURGE_PENDING if flags & FLAG_PURGE_PENDING else PositionState.AVAILABLE
+    for flags in range(256)
+)
+_FLAGS = bytes(flags & ~FLAG_PURGE_PENDING for flags in range(256))
+
+
+class Columns:
+    """The columns of a run of (key, value) position records, in the order of their keys.
+
+    Whole runs are sliced, because a million records leave no time for each. Values are
+    little-endian words, keys big-endian, the machine little-endian. StoreError when a record
+    has not the length it should have.
+    """
+
+    def __init__(self, records: list[tuple[bytes, bytes]]) -> None:
+        count = len(records)
+        packed = b"".join([key for key, _ in records])
+        values = b"".join([value for _, value in records])
+        if len(packed) != POSITION_KEY.size * count or len(values) != POSITION.size * count:
+            raise StoreError("A position record has a wrong length: run rpcqm fsck.")
+        self._take_keys(packed, count)
+        self._take_values(values)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def _take_keys(self, packed: bytes, count: int) -> None:
+        thirds = array("I", packed)
+        thirds.byteswap()
+        self.queue_ids = thirds[0::3]
+        halves = array("I", bytes(8 * count))
+        halves[1::2] = thirds[1::3]
+        halves[0::2] = thirds[2::3]
+        self.keys = array("Q", halves.tobytes())
+
+    def _take_values(self, values: bytes) -> None:
+        words, halves = array("Q", values), array("I", values)
+        self.serials = words[0::6]
+        self.arrivals = words[1::6]
+        self.expiries = words[2::6]
+        self.sizes = halves[6::12]
+        flags = bytearray(halves[7::12])
+        self.flags = flags.translate(_FLAGS)
+        self.states = flags.translate(_STATES)
+        self._abort_counts = halves[8::12]
+        self._move_counts = halves[9::12]
+        self._last_move_times = words[5::6]
+
+    def moved(self) -> Iterator[tuple[int, Moves]]:
+        """Places in the run of messages that were given back or moved, with their counts."""
+        if any(self._abort_counts) or any(self._move_counts):
+            counts = zip(self._abort_counts, self._move_counts, self._last_move_times, strict=True)
+            for at, moves in enumerate(counts):
+                if any(moves):
+                    yield at, Moves(*moves)

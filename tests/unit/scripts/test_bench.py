@@ -1,0 +1,124 @@
+"""scripts/bench: how figures are told, and that its C peers do what they say."""
+
+import json
+import shutil
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+BIND, BIND_ACK, REQUEST, RESPONSE, FAULT = 11, 12, 0, 2, 3
+
+
+@pytest.fixture
+def harness(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(ROOT / "scripts" / "bench.d")
+    return import_module("harness")
+
+
+@pytest.fixture
+def driver(harness: ModuleType) -> Any:
+    return import_module("driver")
+
+
+@pytest.fixture
+def compiler() -> None:
+    if not (shutil.which("cc") or shutil.which("gcc")):
+        pytest.skip("no C compiler is installed (Debian package gcc)")
+
+
+def pdu(ptype: int, body: bytes = b"") -> bytes:
+    length = (16 + len(body)).to_bytes(2, "little")
+    return bytes([5, 0, ptype, 3, 16, 0, 0, 0]) + length + bytes(2) + bytes(4) + body
+
+
+@pytest.mark.parametrize(
+    ("value", "target", "at_most", "met"),
+    [
+        (0.5, 0.45, False, True),
+        (0.44, 0.45, False, False),
+        (3.9, 4, True, True),
+        (4.1, 4, True, False),
+        (1, None, False, True),
+    ],
+)
+def test_a_figure_is_held_against_its_target(
+    harness: Any, value: float, target: float | None, at_most: bool, met: bool
+) -> None:
+    assert harness.Figure("calls", value, target, at_most=at_most).met is met
+
+
+def test_a_missed_target_is_said_plainly(harness: Any, driver: Any) -> None:
+    figure = harness.Figure("null calls, level NONE", 0.4, 0.45, note="10/s against 25/s")
+    told = driver.line(figure)
+    assert "null calls, level NONE: 0.4 times   (target at least 0.45: MISSED)" in told
+    assert "10/s against 25/s" in told
+    assert driver.report({"rpc": [figure], "ndr": None}) == "1 figures, 1 missed; failed: ndr"
+
+
+def test_figures_are_written_as_json(harness: Any, driver: Any, tmp_path: Path) -> None:
+    driver.write_json(tmp_path / "figures.json", {"rpc": [harness.Figure("calls", 2, 1)]})
+    written = json.loads((tmp_path / "figures.json").read_text())
+    assert written["benches"]["rpc"][0]["name"] == "calls"
+    assert written["benches"]["rpc"][0]["met"] is True
+
+
+def test_pairs_are_interleaved_and_told_by_their_median(harness: Any) -> None:
+    rates = iter([10, 5, 30, 10, 40, 10])
+    measured = harness.pairs(lambda: next(rates), lambda: next(rates), rounds=3)
+    assert measured.ratios == (2, 3, 4)
+    assert (measured.ratio, measured.ours, measured.theirs) == (3, 30, 10)
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("connections", [1, 5])
+def test_the_load_generator_calls_the_limit_server(harness: Any, connections: int) -> None:
+    script = harness.Script(once=[pdu(BIND)], loop=[pdu(REQUEST, b"stub")], tail=b"done")
+    with harness.limit_server(pdu(BIND_ACK), pdu(RESPONSE, b"well done")) as port:
+        seen = harness.load(port, connections, script, seconds=0.05, warm_up=0)
+    assert seen.calls_per_second > 0
+    assert 0 < seen.p50_us <= seen.p99_us
+
+
+@pytest.mark.usefixtures("compiler")
+def test_the_limit_server_logs_each_call(harness: Any, tmp_path: Path) -> None:
+    request, log = pdu(REQUEST, b"durable"), tmp_path / "log"
+    script = harness.Script(once=[pdu(BIND)], loop=[request])
+    with harness.limit_server(pdu(BIND_ACK), pdu(RESPONSE), log) as port:
+        harness.load(port, 2, script, seconds=0.05, warm_up=0)
+    kept = log.read_bytes()
+    assert kept.startswith(request * 2)
+    assert kept.rstrip(b"\0").count(b"durable") * len(request) == len(kept.rstrip(b"\0"))
+
+
+@pytest.mark.usefixtures("compiler")
+def test_bytes_of_an_answer_go_into_the_loop(harness: Any, tmp_path: Path) -> None:
+    script = harness.Script(
+        once=[pdu(BIND), pdu(REQUEST, b"open")],
+        loop=[pdu(REQUEST, b"....")],
+        copy=[harness.Copy(reply=1, start=16, length=4, loop=0, to=16)],
+    )
+    with harness.limit_server(pdu(BIND_ACK), pdu(RESPONSE, b"HAND"), tmp_path / "log") as port:
+        harness.load(port, 1, script, seconds=0.05, warm_up=0)
+    assert (tmp_path / "log").read_bytes().startswith(pdu(REQUEST, b"open") + pdu(REQUEST, b"HAND"))
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (pdu(FAULT), "not a response"),
+        (pdu(RESPONSE, b"wrong"), "does not end as it must"),
+    ],
+)
+def test_a_wrong_answer_stops_the_load(harness: Any, answer: bytes, reason: str) -> None:
+    script = harness.Script(once=[pdu(BIND)], loop=[pdu(REQUEST)], tail=b"right")
+    with (
+        harness.limit_server(pdu(BIND_ACK), answer) as port,
+        pytest.raises(RuntimeError, match=reason),
+    ):
+        harness.load(port, 1, script, seconds=0.05, warm_up=0)

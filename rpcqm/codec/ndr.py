@@ -44,7 +44,7 @@ class MessageCodec:
 def _alias(seen: dict[int, tuple[Type, Any]], identifier: int, kind: Type, offset: int) -> Any:
     """The value that a full pointer met before points to; it must be of the same type."""
     found, value = seen[identifier]
-    if found is not kind:
+    if found != kind:
         raise DecodeError("a full pointer is an alias of a value of another type", offset)
     return value
 

@@ -341,6 +341,7 @@ class Decoder(Emitter):
         with self.branch(f"{first} {name}:", ends):
             self.pointee(made, target, frame)
             if made.kind is PointerKind.FULL:
+                self.flush()
                 self.line(f"seen[{name}] = {kind}, {target}")
         with self.branch("else:", ends):
             self._null(made, target, frame, null)

@@ -6,7 +6,7 @@ import itertools
 import struct
 import uuid
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 __all__ = [
     "NULL",
@@ -39,6 +39,10 @@ class Value:
     """A structure, a union, a request or a response: attributes named as in the IDL."""
 
     __slots__: tuple[str, ...] = ()
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *tag_and_value: Any, **fields: Any) -> None: ...
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

@@ -35,7 +35,7 @@ Members = list[Field] | list[Parameter]
 _MOST = 5
 _DEEPEST = 3
 
-_WIDE = st.characters(exclude_characters="\0")
+_WIDE = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 _UNITS = st.characters(max_codepoint=0xD7FF)
 _LATIN = st.characters(min_codepoint=1, max_codepoint=0xFF)
 
@@ -111,7 +111,7 @@ class _Members:
         return (made and made.limits) or (0, 0x7FFF)
 
     def _number(self, expression: Expression) -> int:
-        return evaluate(_without_stars(expression), self.chosen)
+        return evaluate(without_stars(expression), self.chosen)
 
     def _arms(self, made: Union) -> list[Any]:
         """All arms, or those that do not go deeper."""
@@ -218,7 +218,7 @@ def _array_in(made: Type) -> Array | String | None:
     return made if isinstance(made, Array | String) else None
 
 
-def _without_stars(expression: Expression) -> Expression:
+def without_stars(expression: Expression) -> Expression:
     while getattr(expression, "operator", None) == "*" and hasattr(expression, "operand"):
         expression = expression.operand
     return expression

@@ -1,5 +1,7 @@
 """Sending messages ([MS-MQDMPR] 3.1.7.1.9, .27)."""
 
+from uuid import uuid4
+
 import pytest
 
 from rpcqm.adm.enums import EnqueueStatus, PositionState, QueueAccessType
@@ -63,8 +65,6 @@ def test_a_message_of_a_transaction_has_no_identifier_before_the_commit(
     qm: RunningQueueManager,
 ) -> None:
     """What is sent later but committed earlier must not appear behind (G54)."""
-    from uuid import uuid4
-
     queue = qm.create(transactional=True)
     early = qm.engine.transactions.create_transaction(uuid4())
     late = qm.engine.transactions.create_transaction(uuid4())
@@ -89,8 +89,6 @@ def test_sending_to_an_open_queue_needs_send_access(qm: RunningQueueManager) -> 
 def test_queue_and_sending_must_both_be_transactional_or_both_not(
     qm: RunningQueueManager, transactional: bool
 ) -> None:
-    from uuid import uuid4
-
     queue = qm.create(transactional=transactional)
     transaction = None if transactional else qm.engine.transactions.create_transaction(uuid4())
     descriptor = qm.open(queue, SEND)

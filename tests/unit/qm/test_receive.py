@@ -12,6 +12,10 @@ from tests.support.queue_manager import RunningQueueManager, refusal
 PEEK = QueueAccessType.PEEK_ACCESS
 
 
+def state(position: MessagePosition) -> PositionState:
+    return position.state
+
+
 @pytest.mark.conformance(
     "MQDMPR-event-dequeue_message", "MQDMPR-event-seek_available_message_position"
 )
@@ -106,7 +110,7 @@ def test_the_first_phase_locks_the_message(qm: RunningQueueManager) -> None:
     assert outcome.result().attributes.body == b"a"
     position = outcome.result().message_position_reference
     assert position is not None
-    assert position.state is PositionState.LOCKED
+    assert state(position) is PositionState.LOCKED
     assert refusal(qm.engine.messages.dequeue_message, other, 0) == "MQ_ERROR_IO_TIMEOUT"
     assert refusal(qm.engine.messages.peek_message, other, 0) == "MQ_ERROR_IO_TIMEOUT"
 
@@ -123,7 +127,7 @@ def test_the_second_phase_removes_the_message_or_gives_it_back(
     outcome = qm.engine.messages.dequeue_message_end(descriptor, position, delete)
     assert outcome.done is not delete
     qm.done(outcome)
-    assert position.state is (PositionState.DELETED if delete else PositionState.AVAILABLE)
+    assert state(position) is (PositionState.DELETED if delete else PositionState.AVAILABLE)
     assert descriptor.two_phase_reads == set()
 
 
@@ -148,7 +152,7 @@ def test_an_acknowledged_removal_on_its_way_cannot_be_taken_back(qm: RunningQueu
     descriptor = qm.open(queue)
     position = qm.lock(descriptor)
     acknowledged = qm.engine.messages.dequeue_message_end(descriptor, position, True)
-    assert position.state is PositionState.LEAVING
+    assert state(position) is PositionState.LEAVING
     end = qm.engine.messages.dequeue_message_end
     assert refusal(end, descriptor, position, False) == "MQ_ERROR_TRANSACTION_SEQUENCE"
     purged = qm.engine.queues.purge_queue(queue)
@@ -168,13 +172,13 @@ def test_a_message_purged_between_the_phases_is_removed_in_any_case(
     descriptor = qm.open(queue)
     position = qm.lock(descriptor)
     assert qm.done(qm.engine.queues.purge_queue(queue)) == 0
-    assert position.state is PositionState.PURGE_PENDING
+    assert state(position) is PositionState.PURGE_PENDING
     reasons: list[MessageClass] = []
     qm.engine.positions.deleted_hooks.append(
         lambda transaction, queue, key, reason: reasons.append(reason)
     )
     qm.done(qm.engine.messages.dequeue_message_end(descriptor, position, delete))
-    assert position.state is PositionState.DELETED
+    assert state(position) is PositionState.DELETED
     assert reasons == [MessageClass.MQMSG_CLASS_NACK_Q_PURGED]
 
 
@@ -218,7 +222,7 @@ def test_a_transactional_read_that_is_kept_stays_in_its_transaction(
     position = message.message_position_reference
     assert position is not None
     qm.done(qm.engine.messages.dequeue_message_end(descriptor, position, True, True))
-    assert position.state is PositionState.LOCKED
+    assert state(position) is PositionState.LOCKED
     assert len(transaction.transactional_operation_collection) == 1
 
 
@@ -238,7 +242,7 @@ def test_a_transactional_read_that_is_refused_leaves_its_transaction(
     position = message.message_position_reference
     assert position is not None
     qm.done(qm.engine.messages.dequeue_message_end(descriptor, position, False, True))
-    assert position.state is PositionState.AVAILABLE
+    assert state(position) is PositionState.AVAILABLE
     assert transaction.transactional_operation_collection == []
     qm.done(qm.engine.transactions.transaction_commit(transaction.identifier))
     assert qm.bodies(queue) == [b"a"]

@@ -1,5 +1,7 @@
 """Readers that wait ([MS-MQDMPR] 3.1.7.1.17, 3.1.7.3.1, .4 to .7, 3.1.6.3)."""
 
+from uuid import uuid4
+
 import pytest
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
@@ -191,8 +193,6 @@ def test_a_reader_that_cannot_take_its_message_does_not_keep_the_others_waiting(
     qm: RunningQueueManager,
 ) -> None:
     """A transaction that ended while its reader waited (G62)."""
-    from uuid import uuid4
-
     queue = qm.create(transactional=True)
     transaction = qm.engine.transactions.create_transaction(uuid4())
     dead = qm.engine.messages.dequeue_message(qm.open(queue), transaction=transaction)

@@ -1,0 +1,291 @@
+"""Opening and closing ([MS-MQDMPR] 3.1.7.1.5, .6)."""
+
+from uuid import uuid4
+
+import pytest
+
+from rpcqm.adm.enums import (
+    OutgoingQueueState,
+    PositionState,
+    QueueAccessType,
+    QueueShareMode,
+    RemoteReadState,
+)
+from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.qm.settings import QueueManagerSettings
+from tests.support.queue_manager import SETTINGS, RunningQueueManager, refusal
+
+RECEIVE, SEND, PEEK, MOVE, RECEIVE_ADMIN, PEEK_ADMIN = (
+    QueueAccessType.RECEIVE_ACCESS,
+    QueueAccessType.SEND_ACCESS,
+    QueueAccessType.PEEK_ACCESS,
+    QueueAccessType.MOVE_ACCESS,
+    QueueAccessType.RECEIVE_ADMIN_ACCESS,
+    QueueAccessType.PEEK_ADMIN_ACCESS,
+)
+NONE, DENY = QueueShareMode.DENY_NONE, QueueShareMode.DENY_RECEIVE
+
+
+@pytest.mark.conformance("MQDMPR-event-open_queue", "MQDMPR-element-OpenQueueDescriptor")
+def test_an_open_queue_has_a_descriptor(qm: RunningQueueManager) -> None:
+    queue = qm.create()
+    first, second = qm.open(queue, RECEIVE, DENY), qm.open(queue, PEEK)
+    assert first.queue_reference is queue
+    assert first.access_type is RECEIVE
+    assert first.share_mode is DENY
+    assert str(first.format_name) == rf"DIRECT=OS:{queue.pathname}"
+    assert first.multiple is False
+    assert first.open_queue_descriptor_collection == []
+    assert first.remote_read_state is RemoteReadState.NONE
+    assert first.cursor_collection == {}
+    assert first.waiting_message_read_operation_collection == {}
+    numbers = {first.handle, first.context_value, second.handle, second.context_value}
+    assert len(numbers) == 4
+    assert 0 not in numbers
+    assert queue.open_queue_descriptor_collection == {
+        first.handle: first,
+        second.handle: second,
+    }
+    assert qm.engine.queues.descriptors[first.handle] is first
+    assert queue.active
+
+
+@pytest.mark.conformance("MQDMPR-event-open_queue")
+@pytest.mark.parametrize(
+    "host", ["WORKSTATION", "workstation.EXAMPLE.org", "localhost", ".", "127.0.0.1"]
+)
+def test_every_name_of_this_machine_opens_its_queues(qm: RunningQueueManager, host: str) -> None:
+    """NetBIOS, qualified, localhost, the dot and its addresses (G10)."""
+    queue = qm.create()
+    assert qm.open(rf"DIRECT=OS:{host}\PRIVATE$\ORDERS").queue_reference is queue
+    assert qm.open(r"DIRECT=TCP:192.0.2.7\private$\orders").queue_reference is queue
+    assert qm.open(r"DIRECT=OS:other\private$\orders", SEND).queue_reference is not queue
+
+
+@pytest.mark.conformance("MQDMPR-event-open_queue")
+def test_private_and_machine_format_names_open_queues_here(qm: RunningQueueManager) -> None:
+    queue = qm.create()
+    own = qm.engine.queue_manager.identifier
+    name = rf"PRIVATE={own}\{queue.private_queue_number:x}"
+    assert qm.open(name).queue_reference is queue
+    assert qm.open(f"{name};JOURNAL").queue_reference is queue.journal_queue_reference
+    manager = qm.engine.queue_manager
+    for suffix, system in (
+        ("JOURNAL", manager.system_journal_queue),
+        ("DEADLETTER", manager.system_deadletter_queue),
+        ("DEADXACT", manager.system_transactional_deadletter_queue),
+    ):
+        assert qm.open(f"MACHINE={own};{suffix}").queue_reference is system
+        direct = qm.open(rf"DIRECT=OS:.\SYSTEM$;{suffix}")
+        assert direct.queue_reference is system
+
+
+@pytest.mark.conformance("MQDMPR-event-open_queue")
+@pytest.mark.parametrize("access", [RECEIVE, SEND, PEEK, MOVE])
+def test_a_queue_that_should_be_here_and_is_not_is_not_found(
+    qm: RunningQueueManager, access: QueueAccessType
+) -> None:
+    own = qm.engine.queue_manager.identifier
+    for name in (r"DIRECT=OS:.\private$\none", rf"PRIVATE={own}\4711"):
+        assert refusal(qm.open, name, access) == "MQ_ERROR_QUEUE_NOT_FOUND"
+    assert qm.engine.outgoing.list() == []
+
+
+@pytest.mark.conformance("MQDMPR-event-open_queue")
+@pytest.mark.parametrize(
+    ("name", "access", "share", "status"),
+    [
+        (r"DIRECT=OS:other\q", RECEIVE, NONE, "MQ_ERROR_QUEUE_NOT_FOUND"),
+        (r"DIRECT=OS:other\q", PEEK_ADMIN, NONE, "MQ_ERROR_QUEUE_NOT_FOUND"),
+        (
+            r"DIRECT=HTTP://other/msmq/q",
+            RECEIVE,
+            NONE,
+            "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION",
+        ),
+        (r"MULTICAST=224.0.0.1:80", PEEK, NONE, "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"),
+        (
+            f"MACHINE={uuid4()};DEADLETTER",
+            SEND,
+            NONE,
+            "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION",
+        ),
+        (f"PUBLIC={uuid4()}", SEND, NONE, "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"),
+        (f"DL={uuid4()}", SEND, NONE, "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"),
+        (
+            r"DIRECT=OS:a\q,DIRECT=OS:b\q",
+            RECEIVE,
+            NONE,
+            "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION",
+        ),
+        (r"DIRECT=OS:a\q,DIRECT=OS:b\q", SEND, DENY, "MQ_ERROR_UNSUPPORTED_ACCESS_MODE"),
+        (
+            r"DIRECT=OS:.\private$\orders;journal",
+            SEND,
+            NONE,
+            "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION",
+        ),
+        (r"DIRECT=OS:.\private$\orders;journal", MOVE, NONE, "MQ_ERROR_UNSUPPORTED_ACCESS_MODE"),
+        (r"DIRECT=OS:.\private$\orders", RECEIVE_ADMIN, NONE, "MQ_ERROR_UNSUPPORTED_ACCESS_MODE"),
+    ],
+)
+def test_what_cannot_be_opened(
+    qm: RunningQueueManager,
+    name: str,
+    access: QueueAccessType,
+    share: QueueShareMode,
+    status: str,
+) -> None:
+    qm.create()
+    assert refusal(qm.open, name, access, share) == status
+    assert qm.engine.queues.descriptors == {}
+
+
+SHARING = [
+    # existing, its share mode, asked for, share mode, refused
+    (RECEIVE, DENY, RECEIVE, DENY, True),
+    (RECEIVE, DENY, PEEK, DENY, True),
+    (RECEIVE, DENY, RECEIVE, NONE, True),
+    (RECEIVE, DENY, PEEK, NONE, False),
+    (RECEIVE, DENY, SEND, NONE, False),
+    (PEEK, DENY, RECEIVE, NONE, True),
+    (PEEK, DENY, RECEIVE, DENY, True),
+    (PEEK, DENY, PEEK, DENY, False),
+    (PEEK, DENY, SEND, NONE, False),
+    (RECEIVE, NONE, RECEIVE, DENY, True),
+    (RECEIVE, NONE, PEEK, DENY, True),
+    (RECEIVE, NONE, RECEIVE, NONE, False),
+    (PEEK, NONE, RECEIVE, DENY, False),
+    (SEND, NONE, RECEIVE, DENY, False),
+]
+
+
+@pytest.mark.conformance("MQDMPR-event-open_queue", "MQDMPR-element-QueueShareMode")
+@pytest.mark.parametrize(("existing", "held", "access", "share", "refused"), SHARING)
+def test_sharing(
+    qm: RunningQueueManager,
+    existing: QueueAccessType,
+    held: QueueShareMode,
+    access: QueueAccessType,
+    share: QueueShareMode,
+    refused: bool,
+) -> None:
+    queue = qm.create()
+    holder = qm.open(queue, existing, held)
+    if refused:
+        assert refusal(qm.open, queue, access, share) == "MQ_ERROR_SHARING_VIOLATION"
+    else:
+        qm.open(queue, access, share)
+    qm.engine.queues.close_queue(holder)
+    if refused:
+        qm.open(queue, access, share)
+
+
+@pytest.mark.conformance("MQDMPR-event-open_queue", "MQDMPR-element-OutgoingQueue")
+def test_sending_elsewhere_makes_an_outgoing_queue(qm: RunningQueueManager) -> None:
+    descriptor = qm.open(r"DIRECT=OS:other\private$\q", SEND)
+    queue = descriptor.queue_reference
+    assert isinstance(queue, OutgoingQueue)
+    assert queue.destination_format_name == r"DIRECT=OS:other\private$\q"
+    assert queue.label == queue.destination_format_name
+    assert queue.state is OutgoingQueueState.INACTIVE
+    assert queue.next_hops == []
+    assert queue.multicast is False
+    assert queue.connection_history == []
+    again = qm.open(r"DIRECT=OS:OTHER\private$\Q", SEND)
+    assert again.queue_reference is queue
+    other = qm.open(f"PRIVATE={uuid4()}\\17", SEND)
+    assert other.queue_reference is not queue
+
+
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [
+        (r"DIRECT=OS:other\q", OutgoingQueueState.LOCKED),
+        (r"DIRECT=HTTP://other/msmq/q", OutgoingQueueState.INACTIVE),
+    ],
+)
+def test_hardened_security_locks_outgoing_queues_that_are_not_http(
+    qm: RunningQueueManager, name: str, state: OutgoingQueueState
+) -> None:
+    qm.restart(QueueManagerSettings(computer_name=SETTINGS.computer_name, hardened_security=True))
+    queue = qm.open(name, SEND).queue_reference
+    assert isinstance(queue, OutgoingQueue)
+    assert queue.state is state
+
+
+def test_an_outgoing_queue_with_messages_is_opened_by_administrators(
+    qm: RunningQueueManager,
+) -> None:
+    descriptor = qm.open(r"DIRECT=OS:other\q", SEND)
+    queue = descriptor.queue_reference
+    assert queue is not None
+    qm.send(queue, b"out")
+    reader = qm.open(r"DIRECT=OS:other\q", PEEK_ADMIN)
+    assert qm.done(qm.engine.messages.peek_message(reader, 0)).attributes.body == b"out"
+
+
+@pytest.mark.conformance("MQDMPR-event-open_queue", "MQDMPR-event-close_queue")
+def test_several_queues_are_opened_and_closed_together(qm: RunningQueueManager) -> None:
+    """Multiple is looked at before the missing queue when closing (G11)."""
+    first = qm.create(r"private$\first")
+    names = r"DIRECT=OS:.\private$\first,DIRECT=OS:other\q"
+    descriptor = qm.open(names, SEND)
+    assert descriptor.multiple
+    assert descriptor.queue_reference is None
+    assert len(descriptor.open_queue_descriptor_collection) == 2
+    assert first.active
+    qm.engine.queues.close_queue(descriptor)
+    assert not first.active
+    assert qm.engine.queues.descriptors == {}
+
+
+def test_when_one_of_several_cannot_be_opened_none_stays_open(qm: RunningQueueManager) -> None:
+    first = qm.create(r"private$\first")
+    names = r"DIRECT=OS:.\private$\first,DIRECT=OS:.\private$\none"
+    assert refusal(qm.open, names, SEND) == "MQ_ERROR_QUEUE_NOT_FOUND"
+    assert not first.active
+    assert qm.engine.queues.descriptors == {}
+
+
+@pytest.mark.conformance("MQDMPR-event-close_queue")
+def test_closing_gives_back_what_was_locked_in_two_phases(qm: RunningQueueManager) -> None:
+    """Always released, before anything else is forgotten (G37)."""
+    queue = qm.create()
+    for body in (b"a", b"b"):
+        qm.send(queue, body)
+    descriptor, other = qm.open(queue), qm.open(queue)
+    positions = [qm.lock(descriptor), qm.lock(descriptor)]
+    kept = qm.engine.messages.dequeue_message(other)
+    qm.engine.queues.close_queue(descriptor)
+    qm.settle()
+    assert kept.result().attributes.body == b"a"
+    assert [position.state for position in positions] == [
+        PositionState.DELETED,
+        PositionState.AVAILABLE,
+    ]
+    assert descriptor.queue_reference is None
+    assert not queue.open_queue_descriptor_collection.keys() - {other.handle}
+
+
+@pytest.mark.conformance("MQDMPR-event-close_queue")
+def test_closing_closes_the_cursors_and_closing_again_does_nothing(
+    qm: RunningQueueManager,
+) -> None:
+    queue = qm.create()
+    descriptor = qm.open(queue)
+    cursor = qm.engine.readers.open_cursor(descriptor)
+    assert cursor is not None
+    qm.engine.queues.close_queue(descriptor)
+    qm.engine.queues.close_queue(descriptor)
+    assert qm.engine.queues.cursors == {}
+    assert not queue.active
+
+
+def test_an_outgoing_queue_that_is_empty_and_closed_is_forgotten(qm: RunningQueueManager) -> None:
+    descriptor = qm.open(r"DIRECT=OS:other\q", SEND)
+    qm.engine.queues.close_queue(descriptor)
+    qm.settle()
+    assert qm.engine.outgoing.list() == []
+    qm.restart()
+    assert qm.engine.outgoing.list() == []

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from rpcqm.codec.failure import failure_response
 from rpcqm.codec.idl import load_idl
 from rpcqm.codec.idl_tree import (
     Array,
@@ -142,6 +143,10 @@ class Operation:
         self, syntax: TransferSyntax, response: Value, big_endian: bool = False
     ) -> bytes:
         return self.codec(syntax, big_endian).response.encode(response)
+
+    def failure_response(self, request: Value, result: int) -> Any:
+        """The response that reports `result` and nothing else; [in,out] as they came."""
+        return failure_response(self.declaration, request, result)
 
     def codec(self, syntax: TransferSyntax, big_endian: bool = False) -> "OperationCodec":
         """The compiled functions themselves, for whoever calls them often."""

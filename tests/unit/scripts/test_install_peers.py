@@ -1,0 +1,73 @@
+"""scripts/install-peers, with stand-ins for the package manager."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[3] / "scripts" / "install-peers"
+NEEDED = ("bash", "grep", "dirname")
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs the script on a system where some packages are missing."""
+
+    def command(name: str, body: str) -> None:
+        (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+
+    def run(
+        *missing: str, user: int = 0, debian: bool = True, works: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        for name in NEEDED:
+            (tmp_path / name).symlink_to(f"/usr/bin/{name}")
+        command("id", f"echo {user}")
+        if debian:
+            absent = "|".join(missing) or "-"
+            command("dpkg-query", f'[[ "${{@: -1}}" =~ ^({absent})$ ]] && exit 1; echo "ii "')
+            command("apt-get", f'echo "$@" >> {tmp_path}/apt; exit {0 if works else 100}')
+        return subprocess.run(
+            ["/bin/bash", SCRIPT],
+            env={"PATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+def test_nothing_is_said_when_all_is_there(run: Run, tmp_path: Path) -> None:
+    result = run()
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    assert not (tmp_path / "apt").exists()
+
+
+def test_root_installs_what_is_missing(run: Run, tmp_path: Path) -> None:
+    assert run("tshark", "wine").returncode == 0
+    update, install = (tmp_path / "apt").read_text().splitlines()
+    assert update.split()[0] == "update"
+    assert install.split()[0] == "install"
+    assert install.split()[-2:] == ["tshark", "wine"]
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "notice"),
+    [
+        ({"user": 1000}, "only root can install: tshark"),
+        ({"debian": False}, "this is not a Debian system"),
+        ({"works": False}, "apt-get could not install tshark"),
+    ],
+    ids=["not root", "not Debian", "no network"],
+)
+def test_one_line_says_why_a_peer_is_not_installed(
+    run: Run, circumstance: dict[str, int], notice: str
+) -> None:
+    result = run("tshark", **circumstance)
+    assert result.returncode == 0
+    assert notice in result.stderr
+    assert len(result.stderr.splitlines()) == 1

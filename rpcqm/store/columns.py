@@ -49,7 +49,7 @@ class Columns:
         self.arrivals = words[1::6]
         self.expiries = words[2::6]
         self.sizes = halves[6::12]
-        flags = bytearray(halves[7::12])
+        flags = bytearray(halves[7::12].tobytes()[0::4])
         self.flags = flags.translate(_FLAGS)
         self.states = flags.translate(_STATES)
         self._abort_counts = halves[8::12]

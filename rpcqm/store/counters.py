@@ -14,11 +14,12 @@ class Counter:
     anything that carries the number. A restart resumes at the limit.
     """
 
-    __slots__ = ("_block", "_reserve", "key", "limit", "next")
+    __slots__ = ("_block", "_reserve", "key", "limit", "name", "next")
 
     def __init__(
         self, name: str, block: int, first: int, reserve: Callable[[bytes, bytes], None]
     ) -> None:
+        self.name = name
         self.key = KEY_PREFIX + name.encode()
         self.next = first
         self.limit = first

@@ -27,6 +27,16 @@ from rpcqm.store.settings import KIB, MIB, StoreSettings
 DATABASE_NAME = "messages"
 CONFIG_NAME = "rocksdict-config.json"
 
+_open_here: set[Path] = set()
+
+
+def is_open_here(directory: Path) -> bool:
+    """Whether this very process has the database of a directory open for writing.
+
+    File locks do not tell: they are the process's own, and go when it closes the file anywhere.
+    """
+    return (directory / DATABASE_NAME).resolve() in _open_here
+
 
 class Database:
     """An open database; errors of RocksDB come out as they are, except when opening.
@@ -39,6 +49,8 @@ class Database:
         self._settings = settings
         self._drop_torn_config()
         self._db = self._open(read_only)
+        if not read_only:
+            _open_here.add(self.path.resolve())
         self.handles: dict[Family, FamilyHandle] = {
             family: self._db.get_column_family_handle(family.value) for family in Family
         }
@@ -150,6 +162,7 @@ class Database:
             family.close()
         self.families.clear()
         self._db.close()
+        _open_here.discard(self.path.resolve())
 
 
 def _explained(error: Exception, path: Path) -> StoreError:

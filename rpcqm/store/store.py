@@ -17,6 +17,7 @@ from rpcqm.store.expiry import ExpiryHeap
 from rpcqm.store.express import ExpressBodies
 from rpcqm.store.group import GroupCommit
 from rpcqm.store.index import QueueIndex
+from rpcqm.store.migration import bring_to_format
 from rpcqm.store.records import SERIAL, Family
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.space import SpaceGuard, free_space
@@ -57,6 +58,7 @@ class Store:
         self.directory = directory
         self.metrics = metrics or Metrics()
         self._database = Database(directory, settings)
+        bring_to_format(self._database)
         self._heap = ExpiryHeap()
         self._indexes: dict[int, QueueIndex] = {}
         self._open_transaction: Transaction | None = None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from rpcqm.store.records import NEVER, Moves
-from tests.unit.store.store_queue_model import (
+from tests.unit.store.queue_model import (
     AVAILABLE,
     LEAVING,
     LOCKED,

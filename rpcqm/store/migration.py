@@ -1,0 +1,78 @@
+"""The version of what lies on disk, and the way from an older one."""
+
+import struct
+from collections.abc import Callable, Mapping
+
+from rocksdict import WriteBatch
+
+from rpcqm.base.log import get_logger
+from rpcqm.store.database import Database
+from rpcqm.store.errors import StoreFormatError
+from rpcqm.store.records import Family
+
+FORMAT = 1
+"""The version that this code reads and writes."""
+FORMAT_KEY = b"format"
+
+Migration = Callable[[Database, WriteBatch], None]
+"""Adds to the batch what turns one version into the next; reads the database as it is."""
+
+MIGRATIONS: dict[int, Migration] = {}
+"""By the version that they start from."""
+
+_VERSION = struct.Struct("<I")
+_log = get_logger("store")
+
+
+def read_format(database: Database) -> int | None:
+    """The version of a database, None for one that is new.
+
+    StoreFormatError when it has data but no version.
+    """
+    value = database.get(Family.META, FORMAT_KEY)
+    if value is not None and len(value) == _VERSION.size:
+        version: int = _VERSION.unpack(value)[0]
+        return version
+    if value is not None or any(any(database.items(family)) for family in Family):
+        raise StoreFormatError(f"The database in {database.path} is not one of rpcqm.")
+    return None
+
+
+def bring_to_format(
+    database: Database,
+    target: int = FORMAT,
+    migrations: Mapping[int, Migration] = MIGRATIONS,
+) -> None:
+    """Make a new database, or bring one up to `target`, one atomic and durable step a version.
+
+    StoreFormatError for a database that a newer version wrote, or too old a one.
+    """
+    version = read_format(database)
+    if version is None:
+        _step(database, WriteBatch(raw_mode=True), target)
+        return
+    check_format(database, version, target)
+    for old in range(version, target):
+        if old not in migrations:
+            raise StoreFormatError(
+                f"The database in {database.path} has format {old}, which is too old for this "
+                "version of rpcqm: start an older version on it first."
+            )
+        batch = WriteBatch(raw_mode=True)
+        migrations[old](database, batch)
+        _step(database, batch, old + 1)
+        _log.info("database migrated", from_format=old, to_format=old + 1)
+
+
+def check_format(database: Database, version: int, target: int = FORMAT) -> None:
+    """StoreFormatError when a newer version of rpcqm wrote the database."""
+    if version > target:
+        raise StoreFormatError(
+            f"The database in {database.path} has format {version}, but this version of rpcqm "
+            f"reads formats up to {target}: use a newer rpcqm, or another data directory."
+        )
+
+
+def _step(database: Database, batch: WriteBatch, version: int) -> None:
+    batch.put(FORMAT_KEY, _VERSION.pack(version), database.handles[Family.META])
+    database.write(batch, sync=True)

@@ -1,0 +1,98 @@
+"""Reads of one open queue that have begun and not ended ([MS-MQRR] 3.1.1.2, 3.1.1.3).
+
+The specification has one table for all handles; here every handle has its own, by request id.
+"""
+
+from collections.abc import Iterator
+
+from rpcqm.adm.transaction import Transaction
+from rpcqm.base.clock import Timer
+from rpcqm.base.errors import HResult, MQError
+
+MAXIMUM_ENTRIES = 65_536
+"""How many reads of one handle can be pending."""
+
+
+class PendingRequestEntry:
+    """A receive that has begun ([MS-MQRR] 3.1.1.2).
+
+    `lookup_identifier` is 0 until a message is locked; `timer` is the Pending Request Cleanup
+    Timer, which runs from then on (G52).
+    """
+
+    __slots__ = ("lookup_identifier", "request_id", "timer", "transaction")
+
+    def __init__(self, request_id: int, transaction: Transaction | None) -> None:
+        self.request_id = request_id
+        self.transaction = transaction
+        self.lookup_identifier = 0
+        self.timer: Timer | None = None
+
+    def stop_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+
+class PendingRequestTable:
+    """The pending requests of one handle ([MS-MQRR] 3.1.1.3).
+
+    A peek has no entry; while it waits its request id is taken all the same (G52).
+    """
+
+    __slots__ = ("_entries", "_peeks")
+
+    def __init__(self) -> None:
+        self._entries: dict[int, PendingRequestEntry] = {}
+        self._peeks: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[PendingRequestEntry]:
+        return iter(list(self._entries.values()))
+
+    def require_free(self, request_id: int) -> None:
+        """Raise MQError: INVALID_PARAMETER for a request id in use, INSUFFICIENT_RESOURCES when
+        nothing more can be pending.
+        """
+        if request_id in self._entries or request_id in self._peeks:
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"request {request_id} is pending")
+        if len(self._entries) + len(self._peeks) >= MAXIMUM_ENTRIES:
+            raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many pending requests")
+
+    def begin_receive(
+        self, request_id: int, transaction: Transaction | None
+    ) -> PendingRequestEntry:
+        """The entry of a receive that begins; MQError as `require_free` raises it."""
+        self.require_free(request_id)
+        entry = self._entries[request_id] = PendingRequestEntry(request_id, transaction)
+        return entry
+
+    def begin_peek(self, request_id: int) -> None:
+        """Keep the request id of a peek that waits."""
+        self._peeks.add(request_id)
+
+    def end_peek(self, request_id: int) -> None:
+        self._peeks.discard(request_id)
+
+    def find(self, request_id: int) -> PendingRequestEntry:
+        """The entry of a receive.
+
+        Raises MQError as [MS-MQRR] 3.1.4.9 has it: INVALID_HANDLE when the handle has no entry
+        at all, else INVALID_PARAMETER.
+        """
+        entry = self._entries.get(request_id)
+        if entry is not None:
+            return entry
+        if not self._entries:
+            raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "nothing is pending on this handle")
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"request {request_id} is not pending")
+
+    def remove(self, entry: PendingRequestEntry) -> bool:
+        """Forget an entry and stop its timer; False when it has gone already."""
+        entry.stop_timer()
+        if self._entries.get(entry.request_id) is not entry:
+            return False
+        del self._entries[entry.request_id]
+        return True

@@ -1,0 +1,57 @@
+"""Which message a read of RemoteRead means ([MS-MQRR] 3.1.4.7, ulAction)."""
+
+import enum
+
+from rpcqm.adm.enums import MessageSeekAction
+from rpcqm.base.errors import HResult, MQError
+
+
+class ReceiveAction(enum.IntEnum):
+    """ulAction of R_StartReceive."""
+
+    MQ_ACTION_RECEIVE = 0x00000000
+    MQ_ACTION_PEEK_CURRENT = 0x80000000
+    MQ_ACTION_PEEK_NEXT = 0x80000001
+    MQ_LOOKUP_PEEK_CURRENT = 0x40000010
+    MQ_LOOKUP_PEEK_NEXT = 0x40000011
+    MQ_LOOKUP_PEEK_PREV = 0x40000012
+    MQ_LOOKUP_RECEIVE_CURRENT = 0x40000020
+    MQ_LOOKUP_RECEIVE_NEXT = 0x40000021
+    MQ_LOOKUP_RECEIVE_PREV = 0x40000022
+
+
+PEEK_NEXT = ReceiveAction.MQ_ACTION_PEEK_NEXT
+
+PEEKS: frozenset[int] = frozenset(action for action in ReceiveAction if "PEEK" in action.name)
+"""The actions that leave the message where it is."""
+
+SEEKS: dict[int, MessageSeekAction] = {
+    ReceiveAction.MQ_LOOKUP_PEEK_CURRENT: MessageSeekAction.SEEK_CURRENT,
+    ReceiveAction.MQ_LOOKUP_PEEK_NEXT: MessageSeekAction.SEEK_NEXT,
+    ReceiveAction.MQ_LOOKUP_PEEK_PREV: MessageSeekAction.SEEK_PREVIOUS,
+    ReceiveAction.MQ_LOOKUP_RECEIVE_CURRENT: MessageSeekAction.SEEK_CURRENT,
+    ReceiveAction.MQ_LOOKUP_RECEIVE_NEXT: MessageSeekAction.SEEK_NEXT,
+    ReceiveAction.MQ_LOOKUP_RECEIVE_PREV: MessageSeekAction.SEEK_PREVIOUS,
+}
+"""The actions that find a message by its lookup identifier, and how."""
+
+_FROM_THE_START = (ReceiveAction.MQ_LOOKUP_PEEK_NEXT, ReceiveAction.MQ_LOOKUP_RECEIVE_NEXT)
+
+
+def check_parameters(action: int, lookup_identifier: int, cursor: int, timeout: int) -> None:
+    """Refuse values that do not go together; MQError(MQ_ERROR_INVALID_PARAMETER).
+
+    NEXT behind 0 is the first message, and PREV before all ones the last one (G32).
+    """
+    if action in SEEKS:
+        valid = cursor == 0 and timeout == 0
+        valid = valid and (lookup_identifier != 0 or action in _FROM_THE_START)
+    elif action == PEEK_NEXT:
+        valid = lookup_identifier == 0 and cursor != 0
+    else:
+        valid = lookup_identifier == 0 and (
+            action == ReceiveAction.MQ_ACTION_RECEIVE
+            or action == ReceiveAction.MQ_ACTION_PEEK_CURRENT
+        )
+    if not valid:
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"action {action:#x}")

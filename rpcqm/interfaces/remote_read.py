@@ -1,0 +1,582 @@
+"""RemoteRead: reading, purging and moving messages over RPC ([MS-MQRR] 3.1)."""
+
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from uuid import UUID
+
+from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
+from rpcqm.adm.enums import OperationType, QueueAccessType, QueueShareMode
+from rpcqm.adm.message import Message, MessagePosition
+from rpcqm.adm.queue import Queue
+from rpcqm.adm.transaction import Transaction, TransactionalOperation
+from rpcqm.base.completion import Completion, start
+from rpcqm.base.errors import HResult, MQError, NtStatus
+from rpcqm.base.identity import ANONYMOUS
+from rpcqm.codec.access_check import MQQUEUEACCESSMASK
+from rpcqm.codec.format_name import FormatName, FormatNameType
+from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.queue_format import format_name_of
+from rpcqm.codec.types.mqmq import QUEUE_FORMAT, XACTUOW
+from rpcqm.codec.types.remoteread import (
+    R_CancelReceiveRequest,
+    R_CloseCursorRequest,
+    R_CloseQueueRequest,
+    R_CloseQueueResponse,
+    R_CreateCursorRequest,
+    R_CreateCursorResponse,
+    R_EndReceiveRequest,
+    R_EndTransactionalReceiveRequest,
+    R_GetServerPortRequest,
+    R_GetServerPortResponse,
+    R_MoveMessageRequest,
+    R_OpenQueueForMoveRequest,
+    R_OpenQueueForMoveResponse,
+    R_OpenQueueRequest,
+    R_OpenQueueResponse,
+    R_PurgeQueueRequest,
+    R_QMEnlistRemoteTransactionRequest,
+    R_SetUserAcknowledgementClassRequest,
+    R_StartReceiveRequest,
+    R_StartReceiveResponse,
+    R_StartTransactionalReceiveRequest,
+    R_StartTransactionalReceiveResponse,
+)
+from rpcqm.interfaces._authentication import RemoteReadSecurity, require_level
+from rpcqm.interfaces._message_packet import MessagePackets, own_address
+from rpcqm.interfaces._pending import PendingRequestEntry, PendingRequestTable
+from rpcqm.interfaces._receive_actions import PEEK_NEXT, PEEKS, SEEKS, check_parameters
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.rpc.association_group import AssociationGroup
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.constants import AuthenticationLevel
+from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
+from rpcqm.rpc.interface_registry import InterfacePolicy
+
+__all__ = ["POLICY", "RemoteRead", "RemoteReadSecurity"]
+
+POLICY = InterfacePolicy()
+"""Handles are strict as the IDL says; levels are those of each queue (`RemoteReadSecurity`)."""
+
+PENDING_REQUEST_CLEANUP = 5 * 60 * 1000
+"""Milliseconds after which an abandoned read is given back ([MS-MQRR] 3.1.2.2, <11>)."""
+
+MAXIMUM_CURSORS = 4096
+"""How many cursors one handle can have."""
+
+RR_NACK, RR_ACK = 1, 2
+"""dwAck of R_EndReceive."""
+
+_SEQUENCE_MASK = (1 << 56) - 1
+_HANDLE_TYPE = "QUEUE_CONTEXT_HANDLE_SERIALIZE"
+
+
+_FORMAT_TYPES = frozenset(
+    {
+        FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC,
+        FormatNameType.QUEUE_FORMAT_TYPE_PRIVATE,
+        FormatNameType.QUEUE_FORMAT_TYPE_DIRECT,
+        FormatNameType.QUEUE_FORMAT_TYPE_MACHINE,
+        FormatNameType.QUEUE_FORMAT_TYPE_SUBQUEUE,
+    }
+)
+_DIRECT_PROTOCOLS = frozenset({"TCP", "OS"})
+
+_StartRequest = R_StartReceiveRequest | R_StartTransactionalReceiveRequest
+_StartResponse = R_StartReceiveResponse | R_StartTransactionalReceiveResponse
+_StartOutcome = _StartResponse | Completion[_StartResponse]
+_EndRequest = R_EndReceiveRequest | R_EndTransactionalReceiveRequest
+_OpenRequest = R_OpenQueueRequest | R_OpenQueueForMoveRequest
+
+
+class OpenedQueue:
+    """What a queue context handle stands for ([MS-MQRR] 2.2.4)."""
+
+    __slots__ = ("association_group", "descriptor", "move_context", "owner", "pending")
+
+    def __init__(self, call: Call, descriptor: OpenQueueDescriptor) -> None:
+        self.descriptor = descriptor
+        self.association_group: AssociationGroup = call.association_group
+        self.owner = call.identity.sid
+        self.pending = PendingRequestTable()
+        self.move_context = 0
+
+
+class RemoteRead:
+    """The handlers of the interface.
+
+    `server_port` tells the TCP port of the interface, 0 when there is none;
+    `pending_request_cleanup` is in milliseconds.
+    """
+
+    def __init__(
+        self,
+        engine: QueueManagerEngine,
+        security: RemoteReadSecurity | None = None,
+        server_port: Callable[[], int] = int,
+        pending_request_cleanup: int = PENDING_REQUEST_CLEANUP,
+    ) -> None:
+        self._engine = engine
+        self._queues = engine.queues
+        self._messages = engine.messages
+        self._timers = engine.timers
+        self._security = security or RemoteReadSecurity()
+        self._server_port = server_port
+        self._pending_request_cleanup = pending_request_cleanup
+        self._packets = MessagePackets(own_address(engine.settings.addresses))
+        self._move_targets: dict[int, OpenedQueue] = {}
+
+    def R_GetServerPort(
+        self, call: Call, request: R_GetServerPortRequest
+    ) -> R_GetServerPortResponse:
+        """The TCP port of the interface; [MS-MQRR] 3.1.4.1 R_GetServerPort (Opnum 0)."""
+        return R_GetServerPortResponse(result=self._server_port())
+
+    # Opening and closing
+
+    def R_OpenQueue(self, call: Call, request: R_OpenQueueRequest) -> R_OpenQueueResponse:
+        """Open a queue for reading; failures are thrown (G40).
+
+        Source: [MS-MQRR] 3.1.4.2 R_OpenQueue (Opnum 2).
+        """
+        if request.dwAccess not in (QueueAccessType.RECEIVE_ACCESS, QueueAccessType.PEEK_ACCESS):
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"access {request.dwAccess:#x}")
+        opened = self._open(call, request, QueueAccessType(request.dwAccess))
+        return R_OpenQueueResponse(pphContext=self._handle(call, request, opened))
+
+    def R_OpenQueueForMove(
+        self, call: Call, request: R_OpenQueueForMoveRequest
+    ) -> R_OpenQueueForMoveResponse:
+        """Open the target of moves; failures are thrown (G40).
+
+        Source: [MS-MQRR] 3.1.4.11 R_OpenQueueForMove (Opnum 11).
+        """
+        if request.dwAccess != QueueAccessType.MOVE_ACCESS:
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"access {request.dwAccess:#x}")
+        opened = self._open(call, request, QueueAccessType.MOVE_ACCESS)
+        handle = self._handle(call, request, opened)
+        while opened.move_context == 0 or opened.move_context in self._move_targets:
+            opened.move_context = secrets.randbits(64)
+        self._move_targets[opened.move_context] = opened
+        return R_OpenQueueForMoveResponse(pMoveContext=opened.move_context, pphContext=handle)
+
+    def _open(self, call: Call, request: _OpenRequest, access: QueueAccessType) -> OpenedQueue:
+        """Refuse who is not protected enough before anything of the queue is told."""
+        if request.dwShareMode not in (QueueShareMode.DENY_NONE, QueueShareMode.DENY_RECEIVE):
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"sharing {request.dwShareMode:#x}")
+        name = _format_name(request.pQueueFormat)
+        require_level(call, self._minimum_level(request, name))
+        descriptor = self._queues.open_queue(
+            name, access, QueueShareMode(request.dwShareMode), identity=call.identity
+        )
+        return OpenedQueue(call, descriptor)
+
+    def _handle(self, call: Call, request: _OpenRequest, opened: OpenedQueue) -> bytes:
+        """A context handle that records the level which its later calls need."""
+        minimum = self._minimum_level(request, opened.descriptor.format_name)
+        try:
+            handle = call.open_context_handle(_HANDLE_TYPE, opened, self._run_down, minimum)
+        except BaseException:
+            self._queues.close_queue(opened.descriptor)
+            raise
+        return handle.wire
+
+    def _minimum_level(self, request: _OpenRequest, name: FormatName) -> AuthenticationLevel:
+        workgroup = bool(request.fWorkgroup)
+        return self._security.minimum_level(workgroup, partial(self._anonymous_may_read, name))
+
+    def _anonymous_may_read(self, name: FormatName) -> bool:
+        """Whether the queue, or the one a subqueue is to be made in, lets Anonymous peek."""
+        queue = self._queues.find_by_format_name(name)
+        if queue is None and name.type is FormatNameType.QUEUE_FORMAT_TYPE_SUBQUEUE:
+            queue = self._queues.find_by_path(str(name.path_name.parent))
+        if queue is None:
+            return False
+        return self._engine.access.allows(queue, ANONYMOUS, MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE)
+
+    def R_CloseQueue(self, call: Call, request: R_CloseQueueRequest) -> R_CloseQueueResponse:
+        """Close a queue; pending reads end first (G37, G53).
+
+        Source: [MS-MQRR] 3.1.4.3 R_CloseQueue (Opnum 3).
+        """
+        handle: ContextHandle | None = request.pphContext
+        if handle is None:
+            raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "NULL")
+        self._close(handle.value)
+        call.close_context_handle(handle)
+        return R_CloseQueueResponse(pphContext=NULL_HANDLE, result=0)
+
+    def _run_down(self, handle: ContextHandle) -> None:
+        """Nobody can use the handle any more ([MS-MQRR] 3.1.6.1, 3.1.6.2)."""
+        self._close(handle.value)
+
+    def _close(self, opened: OpenedQueue) -> None:
+        """Give back what is locked, end who waits, close the cursors and the queue."""
+        self._move_targets.pop(opened.move_context, None)
+        for entry in opened.pending:
+            if entry.lookup_identifier:
+                self._give_back(opened, entry)
+        self._queues.close_queue(opened.descriptor)
+
+    # Cursors and purging
+
+    def R_CreateCursor(self, call: Call, request: R_CreateCursorRequest) -> R_CreateCursorResponse:
+        """[MS-MQRR] 3.1.4.4 R_CreateCursor (Opnum 4)."""
+        descriptor = _descriptor(request.phContext)
+        if len(descriptor.cursor_collection) >= MAXIMUM_CURSORS:
+            raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many cursors")
+        cursor = self._engine.readers.open_cursor(descriptor)
+        if cursor is None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
+        return R_CreateCursorResponse(phCursor=cursor.handle, result=0)
+
+    def R_CloseCursor(self, call: Call, request: R_CloseCursorRequest) -> HResult:
+        """[MS-MQRR] 3.1.4.5 R_CloseCursor (Opnum 5)."""
+        cursor = _descriptor(request.phContext).cursor_collection.get(request.hCursor)
+        if cursor is None:
+            raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, f"cursor {request.hCursor:#x}")
+        self._engine.readers.close_cursor(cursor)
+        return HResult.MQ_OK
+
+    async def R_PurgeQueue(self, call: Call, request: R_PurgeQueueRequest) -> HResult:
+        """[MS-MQRR] 3.1.4.6 R_PurgeQueue (Opnum 6)."""
+        descriptor = _descriptor(request.phContext)
+        queue = _queue(descriptor)
+        _require_receive_access(descriptor)
+        await self._queues.purge_queue(queue)
+        return HResult.MQ_OK
+
+    # Beginning to read
+
+    def R_StartReceive(self, call: Call, request: R_StartReceiveRequest) -> _StartOutcome:
+        """Peek at a message, or lock one until R_EndReceive.
+
+        Source: [MS-MQRR] 3.1.4.7 R_StartReceive (Opnum 7), with G32, G33, G52.
+        """
+        check_parameters(request.ulAction, request.LookupId, request.hCursor, request.ulTimeout)
+        opened: OpenedQueue = request.phContext.value
+        cursor = self._find_cursor(opened, request.hCursor) if request.hCursor else None
+        if request.ulAction in PEEKS:
+            return self._peek(call, request, opened, cursor)
+        return self._receive(call, request, opened, cursor, None)
+
+    def R_StartTransactionalReceive(
+        self, call: Call, request: R_StartTransactionalReceiveRequest
+    ) -> _StartOutcome:
+        """Receive in an enlisted transaction; without one it is R_StartReceive (G39).
+
+        Source: [MS-MQRR] 3.1.4.13 R_StartTransactionalReceive (Opnum 13).
+        """
+        check_parameters(request.ulAction, request.LookupId, request.hCursor, request.ulTimeout)
+        opened: OpenedQueue = request.phContext.value
+        cursor = self._find_cursor(opened, request.hCursor) if request.hCursor else None
+        peek = request.ulAction in PEEKS
+        transaction = None
+        if any(request.pTransactionId.rgb):
+            if peek or not _queue(opened.descriptor).main.transactional:
+                raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
+            transaction = self._find_transaction(request.pTransactionId)
+        if peek:
+            return self._peek(call, request, opened, cursor)
+        return self._receive(call, request, opened, cursor, transaction)
+
+    def _find_cursor(self, opened: OpenedQueue, handle: int) -> Cursor:
+        cursor = opened.descriptor.cursor_collection.get(handle)
+        if cursor is None:
+            raise MQError(NtStatus.STATUS_INVALID_HANDLE, f"cursor {handle:#x}")
+        return cursor
+
+    def _find_transaction(self, identifier: XACTUOW) -> Transaction:
+        return self._engine.transactions.find(UUID(bytes_le=identifier.rgb))
+
+    def _receive(
+        self,
+        call: Call,
+        request: _StartRequest,
+        opened: OpenedQueue,
+        cursor: Cursor | None,
+        transaction: Transaction | None,
+    ) -> _StartOutcome:
+        entry = opened.pending.begin_receive(request.dwRequestId, transaction)
+        try:
+            completion = self._begin(request, opened.descriptor, cursor, transaction)
+            message = completion.result() if completion.done else None
+        except BaseException:
+            opened.pending.remove(entry)
+            raise
+        if message is None:
+            return start(self._wait_to_receive(call, request, opened, entry, completion))
+        return self._received(call, request, opened, entry, message)
+
+    def _begin(
+        self,
+        request: _StartRequest,
+        descriptor: OpenQueueDescriptor,
+        cursor: Cursor | None,
+        transaction: Transaction | None,
+    ) -> Completion[Message]:
+        seek = SEEKS.get(request.ulAction)
+        if seek is None:
+            tag = (descriptor.handle, request.dwRequestId)
+            return self._messages.dequeue_message_begin(
+                descriptor, request.ulTimeout, cursor, tag, transaction
+            )
+        return self._messages.read_message_by_lookup_identifier(
+            descriptor, request.LookupId, False, seek, transaction, True
+        )
+
+    async def _wait_to_receive(
+        self,
+        call: Call,
+        request: _StartRequest,
+        opened: OpenedQueue,
+        entry: PendingRequestEntry,
+        completion: Completion[Message],
+    ) -> _StartResponse:
+        call.on_abandoned(partial(self._cancel_wait, opened, entry.request_id))
+        try:
+            message = await completion
+        except BaseException:
+            opened.pending.remove(entry)
+            raise
+        return self._received(call, request, opened, entry, message)
+
+    def _received(
+        self,
+        call: Call,
+        request: _StartRequest,
+        opened: OpenedQueue,
+        entry: PendingRequestEntry,
+        message: Message,
+    ) -> _StartResponse:
+        """A message is locked: it is given back when nobody gets it or ends the read (G52)."""
+        entry.lookup_identifier = message.lookup_identifier
+        give_back = partial(self._give_back, opened, entry)
+        entry.timer = self._timers.call_later(self._pending_request_cleanup, give_back)
+        call.on_delivery_failed(give_back)
+        try:
+            return self._response(request, message)
+        except BaseException:
+            give_back()
+            raise
+
+    def _peek(
+        self, call: Call, request: _StartRequest, opened: OpenedQueue, cursor: Cursor | None
+    ) -> _StartOutcome:
+        opened.pending.require_free(request.dwRequestId)
+        completion = self._begin_peek(request, opened.descriptor, cursor)
+        if completion.done:
+            return self._response(request, completion.result())
+        return start(self._wait_to_peek(call, request, opened, completion))
+
+    def _begin_peek(
+        self, request: _StartRequest, descriptor: OpenQueueDescriptor, cursor: Cursor | None
+    ) -> Completion[Message]:
+        seek = SEEKS.get(request.ulAction)
+        if seek is not None:
+            return self._messages.read_message_by_lookup_identifier(
+                descriptor, request.LookupId, True, seek
+            )
+        tag = (descriptor.handle, request.dwRequestId)
+        if cursor is not None and request.ulAction == PEEK_NEXT:
+            return self._messages.peek_next_message(descriptor, cursor, request.ulTimeout, tag)
+        return self._messages.peek_message(descriptor, request.ulTimeout, cursor, tag)
+
+    async def _wait_to_peek(
+        self,
+        call: Call,
+        request: _StartRequest,
+        opened: OpenedQueue,
+        completion: Completion[Message],
+    ) -> _StartResponse:
+        request_id = request.dwRequestId
+        opened.pending.begin_peek(request_id)
+        call.on_abandoned(partial(self._cancel_wait, opened, request_id))
+        try:
+            message = await completion
+        finally:
+            opened.pending.end_peek(request_id)
+        return self._response(request, message)
+
+    def _response(self, request: _StartRequest, message: Message) -> _StartResponse:
+        """The message as [MS-MQRR] 3.1.4.7 wants it, with both out-parameters set (G33)."""
+        sections = self._packets.sections(
+            message, request.dwMaxBodySize, request.dwMaxCompoundMessageSize
+        )
+        response = (
+            R_StartReceiveResponse
+            if request.__class__ is R_StartReceiveRequest
+            else R_StartTransactionalReceiveResponse
+        )
+        return response(
+            pdwArriveTime=message.arrival_time // 1000,
+            pSequenceId=message.lookup_identifier & _SEQUENCE_MASK,
+            pdwNumberOfSections=len(sections),
+            ppPacketSections=sections,
+            result=0,
+        )
+
+    # Ending to read
+
+    def R_CancelReceive(self, call: Call, request: R_CancelReceiveRequest) -> HResult:
+        """End a read that waits; it is told MQ_ERROR_OPERATION_CANCELLED.
+
+        Source: [MS-MQRR] 3.1.4.8 R_CancelReceive (Opnum 8).
+        """
+        descriptor = _descriptor(request.phContext)
+        tag = (descriptor.handle, request.dwRequestId)
+        queue = _queue(descriptor)
+        self._engine.readers.cancel_waiting_message_read_request(queue, tag)
+        return HResult.MQ_OK
+
+    def _cancel_wait(self, opened: OpenedQueue, request_id: int) -> None:
+        """The client has gone while its read waited: the next message is for somebody else."""
+        queue = opened.descriptor.queue_reference
+        if queue is not None:
+            tag = (opened.descriptor.handle, request_id)
+            with suppress(MQError):
+                self._engine.readers.cancel_waiting_message_read_request(queue, tag)
+
+    def R_EndReceive(self, call: Call, request: R_EndReceiveRequest) -> Completion[None]:
+        """Remove a message that was received, or give it back.
+
+        Source: [MS-MQRR] 3.1.4.9 R_EndReceive (Opnum 9).
+        """
+        return self._end(request, False)
+
+    def R_EndTransactionalReceive(
+        self, call: Call, request: R_EndTransactionalReceiveRequest
+    ) -> Completion[None]:
+        """Leave a message to its transaction, or take it out and give it back (G38).
+
+        Source: [MS-MQRR] 3.1.4.15 R_EndTransactionalReceive (Opnum 15).
+        """
+        return self._end(request, True)
+
+    def _end(self, request: _EndRequest, transactional: bool) -> Completion[None]:
+        """A read that still waits keeps its entry, and has no message yet (G52)."""
+        opened: OpenedQueue = request.phContext.value
+        entry = opened.pending.find(request.dwRequestId)
+        if (entry.transaction is not None) is not transactional:
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "begun by the other method")
+        if not entry.lookup_identifier:
+            raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND, "the read is still waiting")
+        opened.pending.remove(entry)
+        position = MessagePosition(_queue(opened.descriptor), entry.lookup_identifier)
+        return self._messages.dequeue_message_end(
+            opened.descriptor, position, request.dwAck == RR_ACK, transactional
+        )
+
+    def _give_back(self, opened: OpenedQueue, entry: PendingRequestEntry) -> None:
+        """Pending Request Cleanup Timer Event ([MS-MQRR] 3.1.5.1), and every other early end."""
+        queue = opened.descriptor.queue_reference
+        if opened.pending.remove(entry) and queue is not None:
+            position = MessagePosition(queue, entry.lookup_identifier)
+            transactional = entry.transaction is not None
+            with suppress(MQError):
+                self._messages.dequeue_message_end(
+                    opened.descriptor, position, False, transactional
+                )
+
+    # Moving
+
+    def R_MoveMessage(self, call: Call, request: R_MoveMessageRequest) -> Completion[None]:
+        """Move a message to a related queue (G36, G60).
+
+        Source: [MS-MQRR] 3.1.4.10 R_MoveMessage (Opnum 10).
+        """
+        source = _descriptor(request.phContextFrom)
+        queue = _queue(source)
+        _require_receive_access(source)
+        target = self._find_move_target(call, request.ullContextTo)
+        position = MessagePosition(queue, request.LookupId)
+        transactional = any(request.pTransactionId.rgb)
+        self._messages.check_move(position, target, transactional)
+        transaction = self._find_transaction(request.pTransactionId) if transactional else None
+        return self._messages.move_message(position, target, transaction)
+
+    def _find_move_target(self, call: Call, context: int) -> Queue:
+        """The queue of a move context, which is its group's and its opener's only (G53)."""
+        opened = self._move_targets.get(context)
+        if (
+            opened is None
+            or opened.association_group is not call.association_group
+            or opened.owner != call.identity.sid
+            or opened.descriptor.queue_reference is None
+        ):
+            raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "unknown move context")
+        return opened.descriptor.queue_reference
+
+    # Transactions
+
+    def R_QMEnlistRemoteTransaction(
+        self, call: Call, request: R_QMEnlistRemoteTransactionRequest
+    ) -> HResult:
+        """Refused: there is no transaction coordinator here that could enlist.
+
+        Source: [MS-MQRR] 3.1.4.12 R_QMEnlistRemoteTransaction (Opnum 12).
+        """
+        require_level(call, self._security.minimum_level(False, bool))
+        raise MQError(HResult.MQ_ERROR_TRANSACTION_ENLIST, "no distributed transactions")
+
+    def R_SetUserAcknowledgementClass(
+        self, call: Call, request: R_SetUserAcknowledgementClassRequest
+    ) -> HResult:
+        """Mark a message that a transaction has received as rejected.
+
+        Source: [MS-MQRR] 3.1.4.14 R_SetUserAcknowledgementClass (Opnum 14).
+        """
+        descriptor = _descriptor(request.phContext)
+        queue = _queue(descriptor)
+        _require_receive_access(descriptor)
+        if request.usClass not in (0, MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED):
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"class {request.usClass:#x}")
+        if self._messages.position(queue, request.LookupId) is None:
+            raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
+        operation = self._find_operation(queue, request.LookupId)
+        if request.usClass:
+            operation.dequeue_reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED
+        return HResult.MQ_OK
+
+    def _find_operation(self, queue: Queue, lookup_identifier: int) -> TransactionalOperation:
+        for transaction in self._engine.queue_manager.transaction_collection.values():
+            for operation in transaction.transactional_operation_collection:
+                if (
+                    operation.operation_type is OperationType.DEQUEUE
+                    and operation.queue is queue
+                    and operation.lookup_identifier == lookup_identifier
+                ):
+                    return operation
+        raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE, "in no transaction")
+
+
+def _descriptor(handle: ContextHandle) -> OpenQueueDescriptor:
+    opened: OpenedQueue = handle.value
+    return opened.descriptor
+
+
+def _queue(descriptor: OpenQueueDescriptor) -> Queue:
+    """The open queue; MQ_ERROR_QUEUE_DELETED when it is gone."""
+    queue = descriptor.queue_reference
+    if queue is None:
+        raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
+    return queue
+
+
+def _require_receive_access(descriptor: OpenQueueDescriptor) -> None:
+    if descriptor.access_type != QueueAccessType.RECEIVE_ACCESS:
+        raise MQError(NtStatus.STATUS_ACCESS_DENIED, "not opened for receiving")
+
+
+def _format_name(structure: QUEUE_FORMAT) -> FormatName:
+    """The name of a queue to open; only kinds of [MS-MQRR] 2.2.3 are taken."""
+    try:
+        name = format_name_of(structure)
+        if name.type not in _FORMAT_TYPES:
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_FORMATNAME, name.type.name)
+        if isinstance(name.value, str) and name.direct_name.protocol not in _DIRECT_PROTOCOLS:
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_FORMATNAME, name.direct_name.protocol)
+    except MQError as error:
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, error.detail) from error
+    return name

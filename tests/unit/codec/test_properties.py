@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec import properties
+from rpcqm.codec import properties, property_values
 from rpcqm.codec.interface import TransferSyntax, load
 from rpcqm.codec.properties import (
     NULL_VARIANT,
@@ -68,6 +68,38 @@ def test_property_has_its_number_and_type(family: str, name: str, value: int, va
 def test_no_property_is_missing_and_none_is_invented(family: str) -> None:
     kind: type[PropertyIdentifier] = getattr(properties, family)
     assert {member.name for member in kind} == {r["name"] for r in ROWS if r["family"] == family}
+
+
+VALUES = list(
+    csv.DictReader(TABLE.with_name("property_values.csv").read_text("ascii").splitlines())
+)
+
+
+@pytest.mark.parametrize(
+    ("enumeration", "name", "value"),
+    [
+        pytest.param(
+            row["enumeration"],
+            row["name"],
+            row["value"],
+            id=f"{row['property']}-{row['value']}",
+            marks=pytest.mark.conformance(f"MQMQ-prop-{row['property']}"),
+        )
+        for row in VALUES
+    ],
+)
+def test_value_of_a_closed_set_has_its_name(enumeration: str, name: str, value: str) -> None:
+    member = getattr(property_values, enumeration)[name]
+    assert str(member.value) == value
+
+
+@pytest.mark.conformance("MQMQ-prop-PROPID_MGMT_QUEUE_STATE")
+def test_no_value_is_invented_but_the_state_locked() -> None:
+    for enumeration in {row["enumeration"] for row in VALUES}:
+        names = {row["name"] for row in VALUES if row["enumeration"] == enumeration}
+        more = {"MGMT_QUEUE_STATE_LOCKED"} if enumeration == "ManagementQueueState" else set()
+        assert set(getattr(property_values, enumeration).__members__) == names | more
+    assert property_values.ManagementQueueState("LOCKED").name == "MGMT_QUEUE_STATE_LOCKED"
 
 
 def test_property_of_another_kind_of_object_is_illegal() -> None:

@@ -1,0 +1,86 @@
+"""Values that properties with a closed set of them can have, under their names."""
+
+import enum
+
+
+class Journal(enum.IntEnum):
+    """PROPID_Q_JOURNAL ([MS-MQMQ] 2.3.1.4)."""
+
+    MQ_JOURNAL_NONE = 0
+    MQ_JOURNAL = 1
+
+
+class Authenticate(enum.IntEnum):
+    """PROPID_Q_AUTHENTICATE ([MS-MQMQ] 2.3.1.11)."""
+
+    MQ_AUTHENTICATE_NONE = 0
+    MQ_AUTHENTICATE = 1
+
+
+class PrivLevel(enum.IntEnum):
+    """PROPID_Q_PRIV_LEVEL ([MS-MQMQ] 2.3.1.12)."""
+
+    MQ_PRIV_LEVEL_NONE = 0
+    MQ_PRIV_LEVEL_OPTIONAL = 1
+    MQ_PRIV_LEVEL_BODY = 2
+
+
+class Transaction(enum.IntEnum):
+    """PROPID_Q_TRANSACTION ([MS-MQMQ] 2.3.1.13)."""
+
+    MQ_TRANSACTIONAL_NONE = 0
+    MQ_TRANSACTIONAL = 1
+
+
+class MsmqConnected(enum.StrEnum):
+    """PROPID_MGMT_MSMQ_CONNECTED ([MS-MQMQ] 2.3.11.4)."""
+
+    MSMQ_CONNECTED = "CONNECTED"
+    MSMQ_DISCONNECTED = "DISCONNECTED"
+
+
+class ManagementQueueType(enum.StrEnum):
+    """PROPID_MGMT_QUEUE_TYPE ([MS-MQMQ] 2.3.12.3)."""
+
+    MGMT_QUEUE_TYPE_PUBLIC = "PUBLIC"
+    MGMT_QUEUE_TYPE_PRIVATE = "PRIVATE"
+    MGMT_QUEUE_TYPE_MACHINE = "MACHINE"
+    MGMT_QUEUE_TYPE_CONNECTOR = "CONNECTOR"
+    MGMT_QUEUE_TYPE_MULTICAST = "MULTICAST"
+
+
+class ManagementQueueLocation(enum.StrEnum):
+    """PROPID_MGMT_QUEUE_LOCATION ([MS-MQMQ] 2.3.12.4)."""
+
+    MGMT_QUEUE_LOCAL_LOCATION = "LOCAL"
+    MGMT_QUEUE_REMOTE_LOCATION = "REMOTE"
+
+
+class ManagementQueueXact(enum.StrEnum):
+    """PROPID_MGMT_QUEUE_XACT ([MS-MQMQ] 2.3.12.5)."""
+
+    MGMT_QUEUE_UNKNOWN_TYPE = "UNKNOWN"
+    MGMT_QUEUE_TRANSACTIONAL_TYPE = "YES"
+    MGMT_QUEUE_NOT_TRANSACTIONAL_TYPE = "NO"
+
+
+class ManagementQueueForeign(enum.StrEnum):
+    """PROPID_MGMT_QUEUE_FOREIGN ([MS-MQMQ] 2.3.12.6)."""
+
+    MGMT_QUEUE_UNKNOWN_TYPE = "UNKNOWN"
+    MGMT_QUEUE_FOREIGN_TYPE = "YES"
+    MGMT_QUEUE_NOT_FOREIGN_TYPE = "NO"
+
+
+class ManagementQueueState(enum.StrEnum):
+    """PROPID_MGMT_QUEUE_STATE ([MS-MQMQ] 2.3.12.11); LOCKED is not in that list (G31)."""
+
+    MGMT_QUEUE_STATE_LOCAL = "LOCAL CONNECTION"
+    MGMT_QUEUE_STATE_NONACTIVE = "INACTIVE"
+    MGMT_QUEUE_STATE_WAITING = "WAITING"
+    MGMT_QUEUE_STATE_NEED_VALIDATE = "NEED VALIDATION"
+    MGMT_QUEUE_STATE_ONHOLD = "ONHOLD"
+    MGMT_QUEUE_STATE_CONNECTED = "CONNECTED"
+    MGMT_QUEUE_STATE_DISCONNECTING = "DISCONNECTING"
+    MGMT_QUEUE_STATE_DISCONNECTED = "DISCONNECTED"
+    MGMT_QUEUE_STATE_LOCKED = "LOCKED"

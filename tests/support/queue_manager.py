@@ -50,7 +50,7 @@ class RunningQueueManager:
             self.directory,
             end_of_turn=self._turn.append,
             clock=self.clock,
-            settings=StoreSettings(reserve=1),
+            settings=StoreSettings(reserve=1, space_check_bytes=4096),
             free=lambda: self.free,
         )
         self.engine = QueueManagerEngine(self.store, self.clock, self.clock.timers, self.settings)

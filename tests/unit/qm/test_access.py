@@ -1,0 +1,242 @@
+"""Access checks (G9) and default descriptors ([MS-MQDMPR] 3.1.7.1.3.1)."""
+
+import pytest
+
+from rpcqm.adm.enums import QueueAccessType
+from rpcqm.adm.queue import Queue
+from rpcqm.base.identity import ANONYMOUS, Identity, authenticated
+from rpcqm.codec.access_check import MQQMACCESSMASK, MQQUEUEACCESSMASK
+from rpcqm.codec.security_descriptor import (
+    Ace,
+    Acl,
+    SecurityDescriptor,
+    SecurityInformation,
+)
+from rpcqm.codec.security_identifier import Sid
+from rpcqm.qm.settings import QueueManagerSettings
+from tests.support.queue_manager import SETTINGS, RunningQueueManager, refusal
+
+ADMINISTRATOR = authenticated("root", "S-1-5-21-1-2-3-500", "S-1-5-32-544")
+ANN = authenticated("ann", "S-1-5-21-1-2-3-1000")
+BOB = authenticated("bob", "S-1-5-21-1-2-3-1001")
+DACL = SecurityInformation.DACL_SECURITY_INFORMATION
+OWNER = SecurityInformation.OWNER_SECURITY_INFORMATION
+
+RECEIVE, SEND, PEEK, MOVE = (
+    QueueAccessType.RECEIVE_ACCESS,
+    QueueAccessType.SEND_ACCESS,
+    QueueAccessType.PEEK_ACCESS,
+    QueueAccessType.MOVE_ACCESS,
+)
+
+
+def descriptor(*aces: tuple[str, int]) -> bytes:
+    entries = tuple(Ace(0, mask=int(mask), sid=Sid.parse(sid)) for sid, mask in aces)
+    return SecurityDescriptor(dacl=Acl(entries)).encode()
+
+
+def protect(qm: RunningQueueManager, queue: Queue, *aces: tuple[str, int]) -> None:
+    qm.done(qm.engine.queues.set_security(queue, DACL, descriptor(*aces)))
+
+
+NEEDED = [(RECEIVE, 0x3), (PEEK, 0x2), (SEND, 0x4), (MOVE, 0x3)]
+
+
+@pytest.mark.conformance("MQDMPR-event-open_queue", "MQDMPR-element-QueueAccessType")
+@pytest.mark.parametrize(("access", "rights"), NEEDED)
+def test_opening_needs_the_rights_of_its_access(
+    qm: RunningQueueManager, access: QueueAccessType, rights: int
+) -> None:
+    """receive 0x3, peek 0x2, send 0x4, move as receive; else 0xC00E0025 (G9)."""
+    queue = qm.create()
+    protect(qm, queue, (ANN.sid, rights), (BOB.sid, 0xF003F & ~rights))
+    qm.open(queue, access, identity=ANN)
+    for identity in (BOB, ANONYMOUS):
+        assert refusal(qm.open, queue, access, identity=identity) == "MQ_ERROR_ACCESS_DENIED"
+
+
+def test_a_part_of_the_rights_is_not_enough(qm: RunningQueueManager) -> None:
+    queue = qm.create()
+    protect(qm, queue, (ANN.sid, MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE))
+    qm.open(queue, PEEK, identity=ANN)
+    assert refusal(qm.open, queue, RECEIVE, identity=ANN) == "MQ_ERROR_ACCESS_DENIED"
+
+
+def test_the_queue_manager_itself_is_not_checked(qm: RunningQueueManager) -> None:
+    queue = qm.create()
+    protect(qm, queue)
+    qm.open(queue, RECEIVE)
+    assert refusal(qm.open, queue, RECEIVE, identity=ADMINISTRATOR) == "MQ_ERROR_ACCESS_DENIED"
+
+
+@pytest.mark.parametrize(("access", "rights"), [(RECEIVE, 0xA), (PEEK, 0x2)])
+def test_a_journal_has_rights_of_its_own(
+    qm: RunningQueueManager, access: QueueAccessType, rights: int
+) -> None:
+    """Receiving from a journal is 0xA (G9)."""
+    queue = qm.create()
+    journal = f"DIRECT=OS:{queue.pathname};JOURNAL"
+    protect(qm, queue, (ANN.sid, rights), (BOB.sid, 0xF003F & ~rights))
+    qm.open(journal, access, identity=ANN)
+    assert refusal(qm.open, journal, access, identity=BOB) == "MQ_ERROR_ACCESS_DENIED"
+
+
+def test_a_subqueue_has_the_descriptor_of_its_parent(qm: RunningQueueManager) -> None:
+    queue = qm.create()
+    protect(qm, queue, (ANN.sid, 0x3))
+    name = f"DIRECT=OS:{queue.pathname};sub"
+    assert refusal(qm.open, name, RECEIVE, identity=BOB) == "MQ_ERROR_ACCESS_DENIED"
+    assert queue.subqueue_collection == {}
+    qm.open(name, RECEIVE, identity=ANN)
+    assert refusal(qm.open, name, RECEIVE, identity=BOB) == "MQ_ERROR_ACCESS_DENIED"
+
+
+SYSTEM = [
+    ("DEADLETTER", RECEIVE, MQQMACCESSMASK.MQSEC_RECEIVE_DEADLETTER_MESSAGE),
+    ("DEADXACT", PEEK, MQQMACCESSMASK.MQSEC_PEEK_DEADLETTER_MESSAGE),
+    ("JOURNAL", RECEIVE, MQQMACCESSMASK.MQSEC_RECEIVE_JOURNAL_QUEUE_MESSAGE),
+    ("JOURNAL", PEEK, MQQMACCESSMASK.MQSEC_PEEK_JOURNAL_QUEUE_MESSAGE),
+]
+
+
+@pytest.mark.parametrize(("name", "access", "rights"), SYSTEM)
+def test_queues_of_the_system_have_their_rights_in_the_machines_descriptor(
+    qm: RunningQueueManager, name: str, access: QueueAccessType, rights: int
+) -> None:
+    """G9."""
+    change = descriptor((ANN.sid, rights), (BOB.sid, 0xF00F7 & ~rights))
+    qm.done(qm.engine.access.set_queue_manager_security(DACL, change, None))
+    qm.restart()
+    system = rf"DIRECT=OS:.\SYSTEM$;{name}"
+    qm.open(system, access, identity=ANN)
+    assert refusal(qm.open, system, access, identity=BOB) == "MQ_ERROR_ACCESS_DENIED"
+
+
+@pytest.mark.parametrize("name", ["order_queue$", "notify_queue$"])
+def test_applications_do_not_touch_the_internal_queues(qm: RunningQueueManager, name: str) -> None:
+    queue = rf"DIRECT=OS:.\private$\{name}"
+    for access in (RECEIVE, SEND, PEEK):
+        refused = refusal(qm.open, queue, access, identity=ADMINISTRATOR)
+        assert refused == "MQ_ERROR_ACCESS_DENIED"
+
+
+def test_an_outgoing_queue_is_read_by_administrators_only(qm: RunningQueueManager) -> None:
+    qm.open(r"DIRECT=OS:other\q", SEND, identity=ANN)
+    access = QueueAccessType.PEEK_ADMIN_ACCESS
+    refused = refusal(qm.open, r"DIRECT=OS:other\q", access, identity=ANN)
+    assert refused == "MQ_ERROR_ACCESS_DENIED"
+    qm.open(r"DIRECT=OS:other\q", access, identity=ADMINISTRATOR)
+
+
+# Default descriptors
+
+
+def rights_of(security: bytes, identity: Identity) -> int:
+    from rpcqm.codec.access_check import PreparedDescriptor
+
+    prepared = PreparedDescriptor(SecurityDescriptor.decode(security))
+    return prepared.granted(identity.sids) & 0xFFFFF
+
+
+@pytest.mark.conformance("MQDMPR-rule-3.1.7.1.3.1")
+def test_without_a_domain_a_new_queue_is_open_to_everyone(qm: RunningQueueManager) -> None:
+    security = qm.create().security
+    everything = int(MQQUEUEACCESSMASK.MQSEC_QUEUE_GENERIC_ALL)
+    for identity in (ANN, ANONYMOUS):
+        assert rights_of(security, identity) & everything == everything
+    assert SecurityDescriptor.decode(security).owner == Sid.parse("S-1-5-7")
+
+
+@pytest.mark.conformance("MQDMPR-rule-3.1.7.1.3.1")
+def test_with_srmp_everyone_and_anonymous_may_send(qm: RunningQueueManager) -> None:
+    qm.restart(QueueManagerSettings(SETTINGS.computer_name, srmp_http_support=True))
+    dacl = SecurityDescriptor.decode(qm.create().security).dacl
+    assert dacl is not None
+    masks = {str(ace.sid): ace.mask for ace in dacl.aces}
+    assert masks["S-1-5-7"] == MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
+    assert masks["S-1-1-0"] & MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
+
+
+@pytest.mark.conformance("MQDMPR-rule-3.1.7.1.3.1")
+def test_a_supplied_access_list_is_kept(qm: RunningQueueManager) -> None:
+    queue = qm.engine.queues.new_queue(r".\private$\mine", ANN)
+    queue.security = descriptor((ANN.sid, 0x3))
+    created = qm.done(qm.engine.queues.create_queue(queue, identity=ANN))
+    final = SecurityDescriptor.decode(created.security)
+    supplied = SecurityDescriptor.decode(descriptor((ANN.sid, 0x3)))
+    assert final.dacl == supplied.dacl
+    assert str(final.owner) == ANN.sid
+
+
+def test_bytes_that_are_no_descriptor_are_refused(qm: RunningQueueManager) -> None:
+    queue = qm.engine.queues.new_queue(r".\private$\mine")
+    queue.security = b"nonsense"
+    refused = refusal(qm.engine.queues.create_queue, queue)
+    assert refused == "MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR"
+    existing = qm.create()
+    refused = refusal(qm.engine.queues.set_security, existing, DACL, b"nonsense")
+    assert refused == "MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR"
+
+
+def test_the_descriptor_of_a_queue_is_read_and_changed_in_parts(qm: RunningQueueManager) -> None:
+    queue = qm.create()
+    before = queue.modify_time
+    qm.advance(3_000)
+    owner = SecurityDescriptor(owner=Sid.parse(ANN.sid)).encode()
+    qm.done(qm.engine.queues.set_security(queue, OWNER, owner))
+    part = SecurityDescriptor.decode(qm.engine.queues.get_security(queue, OWNER))
+    assert str(part.owner) == ANN.sid
+    assert part.dacl is None
+    assert SecurityDescriptor.decode(queue.security).dacl is not None
+    qm.restart()
+    assert qm.find().security == queue.security
+    assert qm.find().modify_time == before + 3
+
+
+def test_each_part_of_a_descriptor_needs_its_own_right(qm: RunningQueueManager) -> None:
+    queue = qm.create()
+    mask = MQQUEUEACCESSMASK
+    protect(
+        qm,
+        queue,
+        (ANN.sid, mask.MQSEC_CHANGE_QUEUE_PERMISSIONS | mask.MQSEC_GET_QUEUE_PERMISSIONS),
+        (BOB.sid, mask.MQSEC_TAKE_QUEUE_OWNERSHIP | mask.MQSEC_SET_QUEUE_PROPERTIES),
+    )
+    queues = qm.engine.queues
+    owner = SecurityDescriptor(owner=Sid.parse(BOB.sid)).encode()
+    denied = "MQ_ERROR_ACCESS_DENIED"
+    assert refusal(queues.set_security, queue, OWNER, owner, identity=ANN) == denied
+    assert refusal(queues.set_security, queue, DACL, descriptor(), identity=BOB) == denied
+    assert refusal(queues.get_security, queue, DACL, identity=BOB) == denied
+    assert refusal(queues.set_properties, queue, {"label": "x"}, identity=ANN) == denied
+    queues.get_security(queue, DACL, identity=ANN)
+    qm.done(queues.set_properties(queue, {"label": "x"}, identity=BOB))
+    qm.done(queues.set_security(queue, OWNER, owner, identity=BOB))
+    qm.done(queues.set_security(queue, DACL, descriptor(), identity=ANN))
+
+
+def test_the_machines_descriptor_lets_users_create_and_administrators_do_all(
+    qm: RunningQueueManager,
+) -> None:
+    access = qm.engine.access
+    mask = MQQMACCESSMASK
+    access.check_queue_manager(ADMINISTRATOR, mask.MQSEC_MACHINE_GENERIC_ALL)
+    access.check_queue_manager(ANN, mask.MQSEC_CREATE_QUEUE)
+    access.check_queue_manager(ANONYMOUS, mask.MQSEC_MACHINE_WORLD_RIGHTS)
+    for identity, rights in (
+        (ANN, mask.MQSEC_SET_MACHINE_PROPERTIES),
+        (ANONYMOUS, mask.MQSEC_CREATE_QUEUE),
+    ):
+        refused = refusal(access.check_queue_manager, identity, rights)
+        assert refused == "MQ_ERROR_ACCESS_DENIED"
+    change = access.set_queue_manager_security
+    assert refusal(change, DACL, descriptor(), ANN) == "MQ_ERROR_ACCESS_DENIED"
+    part = access.get_queue_manager_security(OWNER, ANN)
+    assert str(SecurityDescriptor.decode(part).owner) == "S-1-5-32-544"
+
+
+def test_what_is_allowed_can_be_asked_without_refusal(qm: RunningQueueManager) -> None:
+    queue = qm.create()
+    protect(qm, queue, (ANN.sid, 0x3))
+    assert qm.engine.access.allows(queue, ANN, 0x3)
+    assert not qm.engine.access.allows(queue, BOB, 0x2)

@@ -137,14 +137,16 @@ class ServerAssociation:
         return len(self._calls)
 
     @property
-    def unfinished(self) -> bool:
-        """Whether the peer owes something: a bind, a leg, the rest of a PDU or a request."""
-        return (
-            self.state is State.UNBOUND
-            or self._requests.incomplete
-            or bool(self._partial)
-            or self._negotiation.security.unfinished
-        )
+    def unfinished(self) -> object | None:
+        """What the peer owes: a bind, a leg, the rest of a request or PDU, its going away.
+
+        None is nothing; it is equal to what it was before as long as the same thing is owed.
+        """
+        if self.state in (State.UNBOUND, State.CLOSED):
+            return self.state
+        if self._requests.incomplete is not None:
+            return self._requests.incomplete
+        return self._negotiation.security.unfinished or (self.pdus_in if self._partial else None)
 
     @property
     def idle(self) -> bool:

@@ -91,12 +91,14 @@ class InterfacePolicy:
     minimum_level: of every call, below it the fault is RPC_S_ACCESS_DENIED.
     transports: where the interface can be bound at all.
     throws: methods whose refusals are faults although they return a status.
+    annotation: what the endpoint mapper says of the interface, at most 63 characters.
     check: called before a request is decoded; raises RpcFault to refuse the call.
     """
 
     minimum_level: AuthenticationLevel = NONE
     transports: frozenset[str] = frozenset({NCACN_IP_TCP, NCALRPC})
     throws: frozenset[str] = frozenset()
+    annotation: str = ""
     check: Callable[[Call], None] | None = None
 
 

@@ -11,7 +11,8 @@ class Limits:
     call_bytes: stub data of one request ([MS-RPCE] 3.3.3.5.4); call_fragments: its pieces.
     calls: requests in flight per connection. contexts, security_contexts: per connection.
     handles: context handles per association group. connections: of the whole server.
-    output_bytes: unsent replies after which a connection is no longer read.
+    output_bytes: unsent replies after which a connection is not read from.
+    unsent_bytes: unsent replies after which a connection is given up.
     unfinished_milliseconds: for the first bind, a handshake, a PDU or a fragmented request.
     idle_milliseconds: for a connection without calls and without context handles.
     stop_milliseconds: for calls in flight when the server stops.
@@ -26,6 +27,7 @@ class Limits:
     handles: int = 4096
     connections: int = 16384
     output_bytes: int = 1 << 20
+    unsent_bytes: int = 64 << 20
     unfinished_milliseconds: int = 30_000
     idle_milliseconds: int = 0
     stop_milliseconds: int = 5_000

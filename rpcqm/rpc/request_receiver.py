@@ -70,9 +70,9 @@ class RequestReceiver:
         self._highest_call = -1
 
     @property
-    def incomplete(self) -> bool:
-        """Whether a request has begun and not ended."""
-        return self._assembly is not None
+    def incomplete(self) -> object | None:
+        """The request that has begun and not ended."""
+        return self._assembly
 
     def forget(self) -> None:
         self._assembly = None

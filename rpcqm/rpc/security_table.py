@@ -60,9 +60,10 @@ class SecurityTable:
         return self._default is self.base
 
     @property
-    def unfinished(self) -> bool:
-        """Whether the first handshake is still going on."""
-        return not (self._default.established or self._default.refused)
+    def unfinished(self) -> SecurityContext | None:
+        """The first handshake while it is going on."""
+        context = self._default
+        return None if context.established or context.refused else context
 
     def bind(self, trailer: SecurityTrailer) -> bytes:
         """The first leg in a bind: its context is the connection's default."""

@@ -1,0 +1,174 @@
+"""One connection of a server: between an asyncio transport and a ServerAssociation."""
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from rpcqm.base.log import get_logger
+from rpcqm.rpc.association import ServerAssociation, State
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.events import (
+    AuthenticationFailed,
+    BindRefused,
+    CallRefused,
+    Event,
+    ProtocolError,
+)
+from rpcqm.rpc.negotiation import Endpoint
+from rpcqm.rpc.security import SecurityContext
+
+if TYPE_CHECKING:
+    from rpcqm.rpc.server import RpcServer
+
+_log = get_logger("rpc")
+
+
+class Connection(asyncio.Protocol):
+    """Feeds what is read to the association, writes what it has to send, once per turn.
+
+    It is not read from while too much is unsent, and given up when that grows further.
+    """
+
+    __slots__ = (
+        "_busy",
+        "_delivering",
+        "_dispatch",
+        "_endpoint",
+        "_server",
+        "_transport",
+        "_unsettled",
+        "active",
+        "association",
+        "owed",
+        "owed_since",
+        "silent_since",
+    )
+
+    association: ServerAssociation
+
+    def __init__(self, server: "RpcServer", endpoint: Endpoint) -> None:
+        self._server = server
+        self._endpoint = endpoint
+        self._dispatch = server.dispatcher.dispatch
+        self._transport: asyncio.Transport | None = None
+        self._busy = False
+        self._unsettled: list[Call] = []
+        self.active = True
+        self.owed: object | None = None
+        self.owed_since = self.silent_since = server.clock.monotonic()
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        peer, client, security = self._server.identify(self._endpoint, self._transport)
+        self._start(peer, client, security)
+        if not self._server.admit(self):
+            self._transport.abort()
+            return
+        self._transport.set_write_buffer_limits(high=self._endpoint.limits.output_bytes)
+
+    def _start(self, peer: str, client: str, security: SecurityContext) -> None:
+        self.association = ServerAssociation(
+            self._endpoint, peer, client, security, self._output_ready
+        )
+
+    def data_received(self, data: bytes) -> None:
+        self.active = True
+        self._busy = True
+        try:
+            for event in self.association.receive_data(data):
+                if event.__class__ is Call:
+                    self._dispatch(event)
+                else:
+                    self._note(event)
+        except Exception:
+            _log.exception("a connection failed", peer=self.association.peer)
+            self.abort()
+        self._busy = False
+        self.flush()
+
+    def eof_received(self) -> bool:
+        """A client that has closed its side is gone; nobody would read what is left."""
+        return False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._server.forget(self)
+        unsettled, self._unsettled = self._unsettled, []
+        self.association.connection_lost()
+        for call in unsettled + self.association.deliveries:
+            call.notify_undelivered()
+
+    def pause_writing(self) -> None:
+        if self._transport is not None:
+            self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+            self.settle()
+
+    # What the server calls.
+
+    def flush(self) -> None:
+        """Write everything that is to be sent; close when that is the end."""
+        transport, association = self._transport, self.association
+        if transport is None:
+            return
+        data = association.data_to_send()
+        if data and not transport.is_closing():
+            transport.write(data)
+            if transport.get_write_buffer_size() > self._endpoint.limits.unsent_bytes:
+                _log.warning("a client does not read its replies", peer=association.peer)
+                self.abort()
+        if association.deliveries:
+            self._unsettled += association.deliveries
+            association.deliveries = []
+            self._server.settle_later(self)
+        if association.state is State.CLOSED:
+            transport.close()
+
+    def settle(self) -> None:
+        """Note that replies were delivered when nothing is left to be written."""
+        transport = self._transport
+        if transport is not None and transport.get_write_buffer_size() == 0:
+            self._unsettled.clear()
+
+    def stop(self) -> None:
+        """End when the calls in flight are answered."""
+        self.association.stop()
+        self.flush()
+
+    def abort(self) -> None:
+        """End at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _output_ready(self) -> None:
+        if not self._busy:
+            self._server.flush_later(self)
+
+    def _note(self, event: Event) -> None:
+        """Log and count what is not a call."""
+        peer, metrics = self.association.peer, self._server.metrics
+        if isinstance(event, ProtocolError):
+            metrics.count("rpc.protocol_errors")
+            _log.info(
+                "the protocol was broken", peer=peer, reason=event.text, octets=event.octets.hex()
+            )
+        elif isinstance(event, BindRefused):
+            metrics.count("rpc.binds_refused")
+            _log.info("a bind was refused", peer=peer, reason=event.text, code=event.reason.name)
+        elif isinstance(event, AuthenticationFailed):
+            metrics.count("rpc.authentications_failed")
+            _log.info("an authentication failed", peer=peer, reason=event.text)
+        elif isinstance(event, CallRefused):
+            metrics.count("rpc.refusals")
+            _log.info(
+                "a call was refused",
+                peer=peer,
+                call_id=event.call_id,
+                opnum=event.opnum,
+                status=event.status.name,
+                detail=event.text,
+            )

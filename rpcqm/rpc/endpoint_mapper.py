@@ -1,0 +1,255 @@
+"""The endpoint mapper: which interface is served at which port ([C706] O, [MS-RPCE] 2.2.1.2).
+
+It maps what the server of the same process serves; nothing is registered or deleted from the
+network.
+"""
+
+import enum
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+from uuid import UUID, uuid4
+
+from rpcqm.base.errors import DecodeError, FaultStatus
+from rpcqm.codec.interface import load
+from rpcqm.codec.types.epm import (
+    RPC_IF_ID,
+    ept_deleteRequest,
+    ept_deleteResponse,
+    ept_entry_t,
+    ept_inq_objectRequest,
+    ept_inq_objectResponse,
+    ept_insertRequest,
+    ept_insertResponse,
+    ept_lookup_handle_freeRequest,
+    ept_lookup_handle_freeResponse,
+    ept_lookupRequest,
+    ept_lookupResponse,
+    ept_mapRequest,
+    ept_mapResponse,
+    ept_mgmt_deleteRequest,
+    ept_mgmt_deleteResponse,
+    twr_t,
+)
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
+from rpcqm.rpc.endpoints import ServerFace
+from rpcqm.rpc.interface_registry import NCACN_IP_TCP, RegisteredInterface
+from rpcqm.rpc.management import MGMT
+from rpcqm.rpc.pdu import SyntaxId
+from rpcqm.rpc.presentation import NDR
+from rpcqm.rpc.tower import Tower, tcp_tower
+
+EPM = load("epm")
+
+NOT_REGISTERED = 0x16C9A0D6
+"""There is no (further) element that satisfies the inquiry."""
+MAP_HANDLE = "ept_lookup_handle_t"
+NIL = UUID(int=0)
+
+T = TypeVar("T")
+
+
+class InquiryType(enum.IntEnum):
+    """What ept_lookup selects by ([MS-RPCE] 2.2.1.2.4)."""
+
+    RPC_C_EP_ALL_ELTS = 0
+    RPC_C_EP_MATCH_BY_IF = 1
+    RPC_C_EP_MATCH_BY_OBJ = 2
+    RPC_C_EP_MATCH_BY_BOTH = 3
+
+
+class VersionOption(enum.IntEnum):
+    """Which versions of an interface ept_lookup selects ([MS-RPCE] 2.2.1.2.4)."""
+
+    RPC_C_VERS_ALL = 1
+    RPC_C_VERS_COMPATIBLE = 2
+    RPC_C_VERS_EXACT = 3
+    RPC_C_VERS_MAJOR_ONLY = 4
+    RPC_C_VERS_UPTO = 5
+
+
+_Versions = tuple[int, int]
+
+_MATCHES: dict[VersionOption, Callable[[_Versions, _Versions], bool]] = {
+    VersionOption.RPC_C_VERS_ALL: lambda served, asked: True,
+    VersionOption.RPC_C_VERS_COMPATIBLE: lambda served, asked: (
+        served[0] == asked[0] and served[1] >= asked[1]
+    ),
+    VersionOption.RPC_C_VERS_EXACT: lambda served, asked: served == asked,
+    VersionOption.RPC_C_VERS_MAJOR_ONLY: lambda served, asked: served[0] == asked[0],
+    VersionOption.RPC_C_VERS_UPTO: lambda served, asked: served <= asked,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element of the map; all of ours have the nil object."""
+
+    interface: RegisteredInterface
+    host: str
+    port: int
+
+    def tower(self, transfer_syntax: SyntaxId = NDR) -> Tower:
+        return tcp_tower(self.interface.syntax, transfer_syntax, self.host, self.port)
+
+    def entry(self) -> ept_entry_t:
+        return ept_entry_t(
+            object=NIL, tower=_counted(self.tower()), annotation=self.interface.policy.annotation
+        )
+
+    def is_asked_for(self, asked: RPC_IF_ID, option: VersionOption) -> bool:
+        served = self.interface.syntax
+        return served.uuid == asked.Uuid and _MATCHES[option](
+            (served.major, served.minor), (asked.VersMajor, asked.VersMinor)
+        )
+
+
+def _counted(tower: Tower) -> twr_t:
+    octets = tower.pack()
+    return twr_t(tower_length=len(octets), tower_octet_string=octets)
+
+
+class EndpointMapper:
+    """The handlers of the endpoint mapper over what `server` listens for.
+
+    `object_uuid` is the mapper's own object.
+    """
+
+    def __init__(self, server: ServerFace, object_uuid: UUID | None = None) -> None:
+        self._server = server
+        self._object = object_uuid or uuid4()
+
+    def elements(self) -> Iterator[Element]:
+        """The whole map, as it is now; the management interface is everywhere and not in it."""
+        for endpoint in self._server.endpoints:
+            if endpoint.transport == NCACN_IP_TCP and endpoint.advertised:
+                for interface in endpoint.interfaces:
+                    if interface.syntax.uuid != MGMT.uuid:
+                        yield Element(interface, endpoint.address, endpoint.port)
+
+    def ept_insert(self, call: Call, request: ept_insertRequest) -> ept_insertResponse:
+        """Refused: endpoints are registered by this process only."""
+        return ept_insertResponse(status=FaultStatus.EPT_S_CANT_PERFORM_OP)
+
+    def ept_delete(self, call: Call, request: ept_deleteRequest) -> ept_deleteResponse:
+        """Refused, see ept_insert."""
+        return ept_deleteResponse(status=FaultStatus.EPT_S_CANT_PERFORM_OP)
+
+    def ept_mgmt_delete(
+        self, call: Call, request: ept_mgmt_deleteRequest
+    ) -> ept_mgmt_deleteResponse:
+        """Refused, see ept_insert."""
+        return ept_mgmt_deleteResponse(status=FaultStatus.EPT_S_CANT_PERFORM_OP)
+
+    def ept_inq_object(self, call: Call, request: ept_inq_objectRequest) -> ept_inq_objectResponse:
+        return ept_inq_objectResponse(ept_object=self._object, status=0)
+
+    def ept_lookup(self, call: Call, request: ept_lookupRequest) -> ept_lookupResponse:
+        """[C706] O, [MS-RPCE] 2.2.1.2.4 ept_lookup (Opnum 2).
+
+        The handle stays until a call finds nothing more: clients that stop at a null handle and
+        clients that go on until NOT_REGISTERED both see every element once.
+        """
+        handle: ContextHandle | None = request.entry_handle
+        try:
+            rest = self._selected(request) if handle is None else handle.value
+        except ValueError:
+            return self._looked_up(request, [], NULL_HANDLE, FaultStatus.EPT_S_CANT_PERFORM_OP)
+        found = [element.entry() for element in _take(rest, request.max_ents)]
+        if not found:
+            _close(call, handle)
+            return self._looked_up(request, [], NULL_HANDLE, NOT_REGISTERED)
+        if handle is None:
+            handle = call.open_context_handle(MAP_HANDLE, rest)
+        return self._looked_up(request, found, handle.wire, 0)
+
+    @staticmethod
+    def _looked_up(
+        request: ept_lookupRequest, found: list[ept_entry_t], handle: bytes, status: int
+    ) -> ept_lookupResponse:
+        return ept_lookupResponse(
+            entry_handle=handle,
+            num_ents=len(found),
+            entries=found,
+            status=status,
+            max_ents=request.max_ents,
+        )
+
+    def _selected(self, request: ept_lookupRequest) -> list[Element]:
+        """The elements of an inquiry; raises ValueError for one that makes no sense."""
+        inquiry = InquiryType(request.inquiry_type)
+        elements = list(self.elements())
+        if inquiry in (InquiryType.RPC_C_EP_MATCH_BY_IF, InquiryType.RPC_C_EP_MATCH_BY_BOTH):
+            asked, option = request.Ifid, VersionOption(request.vers_option)
+            if asked is None:
+                raise ValueError("an inquiry by interface without one")
+            elements = [element for element in elements if element.is_asked_for(asked, option)]
+        if inquiry in (InquiryType.RPC_C_EP_MATCH_BY_OBJ, InquiryType.RPC_C_EP_MATCH_BY_BOTH):
+            elements = elements if request.object in (None, NIL) else []
+        return elements
+
+    def ept_map(self, call: Call, request: ept_mapRequest) -> ept_mapResponse:
+        """[C706] O, [MS-RPCE] 2.2.1.2.5 ept_map (Opnum 3).
+
+        Elements with the nil object match every object. A handle is left only when there is
+        more than fits.
+        """
+        handle: ContextHandle | None = request.entry_handle
+        try:
+            rest = list(self._mapped(request)) if handle is None else handle.value
+        except DecodeError:
+            return self._answered(request, [], NULL_HANDLE, FaultStatus.EPT_S_CANT_PERFORM_OP)
+        found = [_counted(tower) for tower in _take(rest, request.max_towers)]
+        if rest and found and handle is None:
+            handle = call.open_context_handle(MAP_HANDLE, rest)
+        if not rest or not found:
+            _close(call, handle)
+            handle = None
+        wire = NULL_HANDLE if handle is None else handle.wire
+        return self._answered(request, found, wire, 0 if found else NOT_REGISTERED)
+
+    @staticmethod
+    def _answered(
+        request: ept_mapRequest, found: list[twr_t], handle: bytes, status: int
+    ) -> ept_mapResponse:
+        return ept_mapResponse(
+            entry_handle=handle,
+            num_towers=len(found),
+            ITowers=list(found),
+            status=status,
+            max_towers=request.max_towers,
+        )
+
+    def _mapped(self, request: ept_mapRequest) -> Iterator[Tower]:
+        """The towers like the one asked for, with the addresses filled in."""
+        if request.map_tower is None:
+            raise DecodeError("no tower")
+        asked = Tower.unpack(request.map_tower.tower_octet_string)
+        for element in self.elements():
+            offered = element.interface
+            tower = element.tower(asked.transfer_syntax)
+            if (
+                offered.syntax.uuid == asked.interface.uuid
+                and offered.syntax.major == asked.interface.major
+                and offered.syntax.minor >= asked.interface.minor
+                and asked.transfer_syntax in offered.tables
+                and asked.protocols == tower.protocols
+            ):
+                yield tower
+
+    def ept_lookup_handle_free(
+        self, call: Call, request: ept_lookup_handle_freeRequest
+    ) -> ept_lookup_handle_freeResponse:
+        _close(call, request.entry_handle)
+        return ept_lookup_handle_freeResponse(entry_handle=NULL_HANDLE, status=0)
+
+
+def _take(rest: list[T], count: int) -> list[T]:
+    taken, rest[:] = rest[:count], rest[count:]
+    return taken
+
+
+def _close(call: Call, handle: ContextHandle | None) -> None:
+    if handle is not None:
+        call.close_context_handle(handle)

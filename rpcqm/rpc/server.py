@@ -1,0 +1,270 @@
+"""The asyncio edge of the runtime: listening addresses, connections, and their ends."""
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from rpcqm.base.clock import Clock, SystemClock
+from rpcqm.base.identity import ANONYMOUS, Identity
+from rpcqm.base.log import get_logger
+from rpcqm.base.metrics import Metrics
+from rpcqm.rpc.association_group import AssociationGroups
+from rpcqm.rpc.connection import Connection
+from rpcqm.rpc.dispatch import Dispatcher
+from rpcqm.rpc.endpoints import BoundEndpoint, Statistics
+from rpcqm.rpc.interface_registry import (
+    NCACN_IP_TCP,
+    NCALRPC,
+    Interface,
+    InterfacePolicy,
+    InterfaceSet,
+    RegisteredInterface,
+    register,
+)
+from rpcqm.rpc.limits import Limits
+from rpcqm.rpc.local_peer import identity_of_uid, peer_uid
+from rpcqm.rpc.management import MGMT, Management
+from rpcqm.rpc.negotiation import Endpoint
+from rpcqm.rpc.security import NONE, PKT_PRIVACY, SecurityContext, SecurityProvider, unauthenticated
+
+SWEEP_SECONDS = 1.0
+
+_log = get_logger("rpc")
+
+
+class RpcServer:
+    """A server of RPC interfaces over TCP and Unix sockets.
+
+    `providers` are the security providers by authentication type. `local_identity` says who a
+    Unix user is. Interfaces are registered before the server listens.
+    """
+
+    def __init__(
+        self,
+        *,
+        providers: Mapping[int, SecurityProvider] | None = None,
+        limits: Limits | None = None,
+        clock: Clock | None = None,
+        metrics: Metrics | None = None,
+        local_identity: Callable[[int], Identity] = identity_of_uid,
+    ) -> None:
+        self.providers: Mapping[int, SecurityProvider] = providers or {}
+        self.limits = limits or Limits()
+        self.clock: Clock = clock or SystemClock()
+        self.metrics = metrics if metrics is not None else Metrics()
+        self.dispatcher = Dispatcher(self.metrics)
+        self.groups = AssociationGroups(self.limits.handles)
+        self.endpoints: list[BoundEndpoint] = []
+        self.interfaces: list[RegisteredInterface] = []
+        self._management = register(MGMT, Management(self), InterfacePolicy())
+        self._local_identity = local_identity
+        self._listeners: list[asyncio.AbstractServer] = []
+        self._connections: set[Connection] = set()
+        self._to_flush: list[Connection] = []
+        self._to_settle: list[Connection] = []
+        self._packets_in = self._packets_out = 0
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._stopping = False
+        self._empty = asyncio.Event()
+
+    def register(
+        self, interface: Interface, handlers: object, policy: InterfacePolicy | None = None
+    ) -> RegisteredInterface:
+        """Serve an interface: `handlers` has a method for each operation, named as in the IDL."""
+        registered = register(interface, handlers, policy or InterfacePolicy())
+        self.interfaces.append(registered)
+        return registered
+
+    async def listen_tcp(
+        self,
+        host: str,
+        port: int,
+        interfaces: Iterable[RegisteredInterface] | None = None,
+        *,
+        advertised: bool = True,
+    ) -> BoundEndpoint:
+        """Listen on a TCP port, a free one for 0; serves all registered interfaces by default,
+        and always the management interface.
+
+        The endpoint mapper names it if `advertised`. Raises OSError.
+        """
+        listening = socket.create_server((host, port), backlog=1024, reuse_port=False)
+        bound = listening.getsockname()[1]
+        endpoint = self._endpoint(NCACN_IP_TCP, str(bound).encode(), interfaces)
+        loop = asyncio.get_running_loop()
+        listener = await loop.create_server(
+            lambda: Connection(self, endpoint), sock=listening, backlog=1024
+        )
+        return self._listens(listener, endpoint, host, bound, advertised)
+
+    async def listen_unix(
+        self, path: Path, interfaces: Iterable[RegisteredInterface] | None = None
+    ) -> BoundEndpoint:
+        """Listen on a Unix socket that everybody may connect to. Raises OSError."""
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+        endpoint = self._endpoint(NCALRPC, os.fsencode(path), interfaces)
+        loop = asyncio.get_running_loop()
+        listener = await loop.create_unix_server(
+            lambda: Connection(self, endpoint), str(path), backlog=1024
+        )
+        path.chmod(0o666)
+        return self._listens(listener, endpoint, str(path), 0, True)
+
+    async def stop(self) -> None:
+        """Stop listening, let the calls in flight be answered, and end every connection.
+
+        What is not answered after `stop_milliseconds` is cut off.
+        """
+        self._stopping = True
+        for listener in self._listeners:
+            listener.close()
+        for connection in list(self._connections):
+            connection.stop()
+        if self._connections:
+            self._empty.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._empty.wait(), self.limits.stop_milliseconds / 1000)
+        for connection in list(self._connections):
+            connection.abort()
+        await asyncio.sleep(0)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for endpoint in self.endpoints:
+            if endpoint.transport == NCALRPC:
+                Path(endpoint.address).unlink(missing_ok=True)
+        self.endpoints.clear()
+
+    def statistics(self) -> Statistics:
+        """Calls and PDUs since the server was made."""
+        associations = [connection.association for connection in self._connections]
+        return Statistics(
+            self.dispatcher.calls,
+            0,
+            self._packets_in + sum(each.pdus_in for each in associations),
+            self._packets_out + sum(each.pdus_out for each in associations),
+        )
+
+    @property
+    def connections(self) -> int:
+        return len(self._connections)
+
+    # What connections call.
+
+    def identify(
+        self, endpoint: Endpoint, transport: asyncio.Transport
+    ) -> tuple[str, str, SecurityContext]:
+        """A peer's text for logs, its machine or user, and the security of its plain calls."""
+        if endpoint.transport == NCALRPC:
+            uid = peer_uid(transport.get_extra_info("socket"))
+            identity = self._local_identity(uid)
+            return f"local {identity.name}", f"uid {uid}", unauthenticated(identity, PKT_PRIVACY)
+        host, port = transport.get_extra_info("peername")[:2]
+        return f"{host}:{port}", str(host), unauthenticated(ANONYMOUS, NONE)
+
+    def admit(self, connection: Connection) -> bool:
+        """Keep a new connection, unless there are too many."""
+        if self._stopping or len(self._connections) >= self.limits.connections:
+            self.metrics.count("rpc.connections_refused")
+            _log.warning("a connection was refused", peer=connection.association.peer)
+            return False
+        self._connections.add(connection)
+        self.metrics.count("rpc.connections")
+        return True
+
+    def forget(self, connection: Connection) -> None:
+        association = connection.association
+        if connection in self._connections:
+            self._connections.discard(connection)
+            self._packets_in += association.pdus_in
+            self._packets_out += association.pdus_out
+        if not self._connections:
+            self._empty.set()
+
+    def flush_later(self, connection: Connection) -> None:
+        """Write what a connection has to send at the end of this turn of the loop."""
+        if not self._to_flush:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._to_flush.append(connection)
+
+    def settle_later(self, connection: Connection) -> None:
+        """Look in the next turn whether a connection's replies have gone out."""
+        if not self._to_settle:
+            asyncio.get_running_loop().call_soon(self._settle)
+        self._to_settle.append(connection)
+
+    def _flush(self) -> None:
+        connections, self._to_flush = self._to_flush, []
+        for connection in connections:
+            connection.flush()
+
+    def _settle(self) -> None:
+        connections, self._to_settle = self._to_settle, []
+        for connection in connections:
+            connection.settle()
+
+    def _endpoint(
+        self, transport: str, address: bytes, interfaces: Iterable[RegisteredInterface] | None
+    ) -> Endpoint:
+        offered = [*(self.interfaces if interfaces is None else interfaces), self._management]
+        return Endpoint(
+            transport,
+            address,
+            InterfaceSet(each for each in offered if transport in each.policy.transports),
+            self.groups,
+            self.providers,
+            self.limits,
+        )
+
+    def _listens(
+        self,
+        listener: asyncio.AbstractServer,
+        endpoint: Endpoint,
+        address: str,
+        port: int,
+        advertised: bool,
+    ) -> BoundEndpoint:
+        self._listeners.append(listener)
+        assert isinstance(endpoint.interfaces, InterfaceSet)
+        bound = BoundEndpoint(endpoint.transport, address, port, endpoint.interfaces, advertised)
+        self.endpoints.append(bound)
+        if self._sweeper is None:
+            self._sweep_later()
+        return bound
+
+    # Deadlines.
+
+    def _sweep_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep_and_go_on)
+
+    def _sweep_and_go_on(self) -> None:
+        self.sweep()
+        self._sweep_later()
+
+    def sweep(self) -> None:
+        """End connections that owe something for too long, or have been idle for too long."""
+        now = self.clock.monotonic()
+        for connection in list(self._connections):
+            connection.settle()
+            reason = self._overdue(connection, now)
+            if reason:
+                self.metrics.count("rpc.connections_timed_out")
+                _log.info("a connection timed out", peer=connection.association.peer, reason=reason)
+                connection.abort()
+
+    def _overdue(self, connection: Connection, now: int) -> str:
+        association, limits = connection.association, self.limits
+        owed = association.unfinished
+        if owed is None or owed != connection.owed:
+            connection.owed, connection.owed_since = owed, now
+        elif 0 < limits.unfinished_milliseconds <= now - connection.owed_since:
+            return "unfinished"
+        if connection.active or not association.idle:
+            connection.active, connection.silent_since = False, now
+        elif 0 < limits.idle_milliseconds <= now - connection.silent_since:
+            return "idle"
+        return ""

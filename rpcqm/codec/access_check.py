@@ -181,6 +181,8 @@ def access_check(
         allowed = mapping.everything | wanted & ~ACCESS_SYSTEM_SECURITY | implicit
         return _answer(desired, wanted, allowed)
     if desired & MAXIMUM_ALLOWED:
+        # The published algorithm collects the implicit rights and then overwrites them here;
+        # taken at its word, an owner could never learn that it may read its own descriptor.
         return _answer(desired, wanted, _maximum(descriptor, sids, mapping) | implicit)
     return wanted if _all_granted(descriptor, sids, wanted & ~implicit, mapping) else 0
 

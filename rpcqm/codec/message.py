@@ -8,7 +8,7 @@ from dataclasses import fields
 from uuid import UUID
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.format_name import FormatName, from_user_header
+from rpcqm.codec.format_name import FormatName, direct_from_wire, from_user_header
 from rpcqm.codec.layout import Buffer
 from rpcqm.codec.message_attributes import ATTRIBUTES, Attribute, MessageAttributes
 from rpcqm.codec.message_builder import build_user_message
@@ -142,6 +142,8 @@ class PacketMessage(UserMessage):
         if kind == QueueFormatType.NONE:
             return None
         wire, _ = decode_queue_name(self.buffer, offset, kind)
+        if isinstance(wire, str):  # without the two GUIDs, which cost most of the time
+            return direct_from_wire(wire)
         source, destination = self._guid(16), self._guid(32)
         return from_user_header(kind, wire, source, destination, administration)
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from rpcqm.adm.enums import CursorState, QueueAccessType, QueueShareMode, RemoteReadState
+from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.base.clock import Timer
 from rpcqm.base.completion import Completion
 from rpcqm.codec.format_name import FormatName
 
 if TYPE_CHECKING:
-    from rpcqm.adm.message import Message
     from rpcqm.adm.queue import Queue
 
 
@@ -84,6 +84,12 @@ class Cursor:
         self.cursor_state = CursorState.UNREAD
         self.state_before_wait = CursorState.UNREAD
 
+    @property
+    def message_position_reference(self) -> MessagePosition | None:
+        """Where the cursor is; None for Start, and once the queue is gone."""
+        queue = self.open_queue_descriptor_reference.queue_reference
+        return None if queue is None or self.key is None else MessagePosition(queue, self.key)
+
 
 class WaitingMessageReadOperation:
     """A reader that waits for a message ([MS-MQDMPR] 3.1.1.10).
@@ -108,7 +114,7 @@ class WaitingMessageReadOperation:
         destructive_read: bool,
         tag: Hashable | None,
         cursor: Cursor | None,
-        take: Callable[[int], "Completion[Message]"],
+        take: Callable[[int], Completion[Message]],
     ) -> None:
         self.descriptor = descriptor
         self.destructive_read = destructive_read

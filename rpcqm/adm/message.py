@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rpcqm.adm.enums import PositionState
 from rpcqm.base.errors import DecodeError
+from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.message import PacketMessage
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class Message:
         "_attributes",
         "abort_count",
         "allow_peek_when_locked",
+        "application_deadletter_queue",
         "arrival_time",
         "last_move_time",
         "lookup_identifier",
@@ -88,12 +90,15 @@ class Message:
         "packet",
         "queue",
         "target_subqueue_name",
+        "transaction_status_queue_format_name",
     )
 
     def __init__(self, packet: bytes, *, allow_peek_when_locked: bool = False) -> None:
         self.packet = packet
         self._attributes: PacketMessage | None = None
         self.allow_peek_when_locked = allow_peek_when_locked
+        self.application_deadletter_queue = ""
+        self.transaction_status_queue_format_name: FormatName | None = None
         self.lookup_identifier = 0
         self.arrival_time = 0
         self.abort_count = 0
@@ -159,6 +164,14 @@ class MessagePosition:
     @property
     def state(self) -> PositionState:
         return self.queue_reference.message_position_list.state(self.lookup_identifier)
+
+    @property
+    def message_reference(self) -> Message | None:
+        """The message, with its packet; None when it is not there any more."""
+        reader = self.queue_reference.message_reader
+        if reader is None or self.state is PositionState.DELETED:
+            return None
+        return reader(self.queue_reference, self.lookup_identifier)
 
     @property
     def next(self) -> "MessagePosition | None":

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rpcqm.adm.enums import OperationType
+from rpcqm.adm.message import Message, MessagePosition
 
 if TYPE_CHECKING:
-    from rpcqm.adm.message import Message
     from rpcqm.adm.queue import Queue
 
 
@@ -25,7 +25,14 @@ class TransactionalOperation:
     target_queue_reference: "Queue | None" = None
     dequeue_reason: int = 0
     staged_number: int = 0
-    message: "Message | None" = None
+    message: Message | None = None
+
+    @property
+    def message_position_reference(self) -> MessagePosition | None:
+        """The position; None for a send before its commit."""
+        if not self.lookup_identifier:
+            return None
+        return MessagePosition(self.queue, self.lookup_identifier)
 
 
 @dataclass(slots=True, eq=False)

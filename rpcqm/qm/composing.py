@@ -61,7 +61,9 @@ class Composer:
         if identity is not None and message.sender_identifier_type == SenderIdentifierType.SID:
             message.sender_identifier = sid_bytes(identity.sid)
         allow_peek = message.allow_peek_when_locked
-        return Message(build_user_message(message), allow_peek_when_locked=allow_peek)
+        composed = Message(build_user_message(message), allow_peek_when_locked=allow_peek)
+        composed.application_deadletter_queue = message.application_deadletter_queue
+        return composed
 
     def _set_destination_queue_manager(self, message: MessageAttributes, name: FormatName) -> None:
         if name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:

@@ -1,13 +1,79 @@
 """The `rpcqm` command: what a person types."""
 
-import argparse
+import os
+import sys
+import traceback
 from importlib.metadata import version
+
+from rpcqm.cli import config, fsck, move, purge, queue, receive, send, serve, user
+from rpcqm.cli.errors import CommandError, ExitStatus
+from rpcqm.cli.parser import Parser, add_commands
+
+DEBUG_VARIABLE = "RPCQM_DEBUG"
+DESCRIPTION = "An MSMQ-compatible queue manager, and the commands to use it."
+EPILOG = """\
+examples:
+  rpcqm serve                        # run a queue manager, with its data in ./var
+  rpcqm queue create orders
+  rpcqm send orders --body hello
+  rpcqm receive orders
+exit status: 0 done, 1 the queue manager refused, 2 wrong usage, 3 no queue manager to talk to"""
+
+COMMANDS = (serve, queue, user, send, receive, move, purge, fsck, config)
+
+
+def build_parser() -> Parser:
+    """Every command with its options."""
+    parser = Parser(prog="rpcqm", description=DESCRIPTION, epilog=EPILOG)
+    parser.add_argument("--version", action="version", version=f"rpcqm {version('rpcqm')}")
+    commands = add_commands(parser)
+    for command in COMMANDS:
+        command.add(commands)
+    return parser
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; the return value is the exit status."""
-    parser = argparse.ArgumentParser(prog="rpcqm", description="An MSMQ-compatible queue manager.")
-    parser.add_argument("--version", action="version", version=f"rpcqm {version('rpcqm')}")
-    parser.parse_args(arguments)
-    parser.print_help()
-    return 2
+    """Run one command; the return value is the exit status.
+
+    Every mistake is one sentence on standard error; a reader of the output that goes away, as
+    `head` does, ends the command quietly.
+    """
+    try:
+        status = _run(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+    except CommandError as error:
+        return _fail(error)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitStatus.OK
+    except KeyboardInterrupt:
+        return ExitStatus.INTERRUPTED
+    except Exception as error:
+        return _fail_unexpectedly(error)
+    return status
+
+
+def _run(words: list[str]) -> int:
+    parser = build_parser()
+    if not words:
+        parser.print_help()
+        return ExitStatus.WRONG_USAGE
+    arguments = parser.parse_args(words)
+    run = arguments.run
+    status: int = run(arguments)
+    return status
+
+
+def _fail(error: CommandError) -> int:
+    print(f"rpcqm: {error}", file=sys.stderr)
+    return error.status
+
+
+def _fail_unexpectedly(error: Exception) -> int:
+    """A mistake of ours; whoever wants to report it can have the traceback."""
+    if DEBUG_VARIABLE in os.environ:
+        traceback.print_exc()
+    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    hint = f"set {DEBUG_VARIABLE}=1 to see where"
+    print(f"rpcqm: An error that should not happen ({reason}); {hint}.", file=sys.stderr)
+    return ExitStatus.REFUSED

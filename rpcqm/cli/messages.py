@@ -1,0 +1,250 @@
+"""Messages as people and programs see them."""
+
+import base64
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.cli.output import (
+    cut,
+    display_width,
+    iso_time,
+    json_line,
+    printable,
+    size_text,
+    time_text,
+)
+from rpcqm.client.message import ReceivedMessage
+from rpcqm.codec.message_enums import (
+    AcknowledgementsRequested,
+    DeliveryGuarantee,
+    MessageClass,
+    SenderIdentifierType,
+)
+from rpcqm.codec.packet_base import INFINITE
+from rpcqm.codec.packet_types import NULL_IDENTIFIER
+from rpcqm.codec.security_identifier import Sid
+
+FORMATS = ("table", "json", "body", "hex")
+EXTENSIONS = {"table": "txt", "json": "json", "body": "body", "hex": "hex"}
+
+_PREFIX = "MQMSG_CLASS_"
+_ACKNOWLEDGEMENTS = {
+    "arrival": AcknowledgementsRequested.ACK_POS_ARRIVAL,
+    "receive": AcknowledgementsRequested.ACK_POS_RECEIVE,
+    "no-arrival": AcknowledgementsRequested.ACK_NEG_ARRIVAL,
+    "no-receive": AcknowledgementsRequested.ACK_NEG_RECEIVE,
+}
+
+
+class MessageWriter(Protocol):
+    """Where messages go; `write` returns once the message cannot be lost any more."""
+
+    def write(self, message: ReceivedMessage) -> None: ...
+
+
+class TableWriter:
+    """One line for each message on standard output, aligned as they come.
+
+    With `whole` nothing of a line is cut, because the message will be gone.
+    """
+
+    COLUMNS = (("LOOKUP ID", 18), ("ARRIVED", 19), ("PRI", 3), ("SIZE", 10), ("LABEL", 20))
+
+    def __init__(self, whole: bool) -> None:
+        self._whole = whole
+        self._headed = False
+
+    def write(self, message: ReceivedMessage) -> None:
+        if not self._headed:
+            self._headed = True
+            self._print([name for name, _ in self.COLUMNS], "BODY")
+        cells = [
+            str(message.lookup_identifier),
+            time_text(message.arrival_time),
+            str(message.priority),
+            size_text(message.body_size),
+            printable(message.label),
+        ]
+        self._print(cells, body_text(message))
+
+    def _print(self, cells: list[str], last: str) -> None:
+        padded = [
+            text + " " * (width - display_width(text))
+            for text, (_, width) in zip(cells, self.COLUMNS, strict=True)
+        ]
+        line = "  ".join([*padded, last]).rstrip()
+        if not self._whole and sys.stdout.isatty():
+            line = cut(line, shutil.get_terminal_size().columns)
+        print(line, flush=True)
+
+
+class JsonWriter:
+    """One JSON object on a line for each message."""
+
+    def write(self, message: ReceivedMessage) -> None:
+        print(json_line(as_json(message)), flush=True)
+
+
+class BodyWriter:
+    """The body of each message on standard output, byte for byte."""
+
+    def write(self, message: ReceivedMessage) -> None:
+        sys.stdout.buffer.write(message.available_body)
+        if sys.stdout.isatty() and not message.available_body.endswith(b"\n"):
+            sys.stdout.buffer.write(b"\n")
+        sys.stdout.buffer.flush()
+
+
+class HexWriter:
+    """The body of each message in hexadecimal, an empty line between two."""
+
+    def __init__(self) -> None:
+        self._first = True
+
+    def write(self, message: ReceivedMessage) -> None:
+        if not self._first:
+            print()
+        self._first = False
+        for line in hex_lines(message.available_body):
+            print(line)
+        sys.stdout.flush()
+
+
+class DirectoryWriter:
+    """A file for each message, named by its lookup identifier; prints the paths.
+
+    The file is on the disk before `write` returns.
+    """
+
+    def __init__(self, directory: Path, file_format: str) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._directory = directory
+        self._extension = EXTENSIONS[file_format]
+        self._content = _CONTENTS[file_format]
+
+    def write(self, message: ReceivedMessage) -> None:
+        path = self._directory / f"{message.lookup_identifier}.{self._extension}"
+        with path.open("wb") as file:
+            file.write(self._content(message))
+            file.flush()
+            os.fsync(file.fileno())
+        print(path, flush=True)
+
+
+def writer_for(file_format: str | None, output: Path | None, whole: bool) -> MessageWriter:
+    """The writer that the options ask for."""
+    if output is not None:
+        return DirectoryWriter(output, file_format or "body")
+    if file_format == "json":
+        return JsonWriter()
+    if file_format == "body":
+        return BodyWriter()
+    return HexWriter() if file_format == "hex" else TableWriter(whole)
+
+
+def body_text(message: ReceivedMessage) -> str:
+    """A body on one line: text, or what is binary in hexadecimal."""
+    text = message.text
+    if text is None or "\0" in text:
+        shown = message.available_body.hex(" ")
+    else:
+        shown = printable(text.rstrip("\n").replace("\n", "↵"))
+    return shown + "…" if message.withheld else shown
+
+
+def hex_lines(data: bytes) -> Iterator[str]:
+    """Offset, sixteen bytes, and the same as text."""
+    for offset in range(0, len(data), 16):
+        row = data[offset : offset + 16]
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        yield f"{offset:08x}  {row[:8].hex(' '):<23}  {row[8:].hex(' '):<23}  |{text}|"
+
+
+def as_json(message: ReceivedMessage) -> dict[str, Any]:
+    """A message for programs; identifiers of 64 bits are texts, times ISO 8601 in UTC."""
+    described: dict[str, Any] = {
+        "lookup_id": str(message.lookup_identifier),
+        "id": str(message.identifier),
+        "label": message.label,
+        "class": _class_name(message.message_class),
+        "priority": message.priority,
+        "delivery": DeliveryGuarantee(message.delivery_guarantee).name.lower(),
+        "transactional": message.is_transactional,
+        "sent": iso_time(message.sent_time),
+        "arrived": iso_time(message.arrival_time),
+        "ttbr": _seconds(message.time_to_be_received),
+        "correlation_id": _identifier(message),
+        "acknowledgements": _acknowledgements(message),
+        "destination": _name(message.destination_queue_format_name),
+        "admin_queue": _name(message.administration_queue_format_name),
+        "response_queue": _name(message.response_queue_format_name),
+        "source_machine": str(message.source_machine_identifier),
+        "sender": _sender(message),
+        "application_tag": message.application_tag,
+        "move_count": message.move_count,
+        "abort_count": message.abort_count,
+        "body_type": message.body_type,
+        "body_size": message.body_size,
+    }
+    return described | _body(message)
+
+
+def _body(message: ReceivedMessage) -> dict[str, str]:
+    """The body as text or, where it is none, in Base64."""
+    text = message.text
+    if text is not None:
+        return {"body": text}
+    return {"body_base64": base64.b64encode(message.available_body).decode()}
+
+
+def _class_name(number: int) -> str:
+    if isinstance(number, MessageClass):
+        return number.name.removeprefix(_PREFIX)
+    return f"0x{number:04X}"
+
+
+def _seconds(value: int) -> int | None:
+    return None if value == INFINITE else value
+
+
+def _identifier(message: ReceivedMessage) -> str | None:
+    identifier = message.correlation_identifier
+    return None if identifier == NULL_IDENTIFIER else str(identifier)
+
+
+def _acknowledgements(message: ReceivedMessage) -> list[str]:
+    wanted = message.acknowledgements_requested
+    return [name for name, flag in _ACKNOWLEDGEMENTS.items() if wanted & flag]
+
+
+def _name(name: object | None) -> str | None:
+    return None if name is None else str(name)
+
+
+def _sender(message: ReceivedMessage) -> str | None:
+    if message.sender_identifier_type != SenderIdentifierType.SID or not message.sender_identifier:
+        return None
+    try:
+        return str(Sid.decode(message.sender_identifier))
+    except DecodeError:
+        return message.sender_identifier.hex()
+
+
+def _described(message: ReceivedMessage) -> bytes:
+    """Everything about a message, for people."""
+    return "".join(f"{name}: {value}\n" for name, value in as_json(message).items()).encode()
+
+
+_CONTENTS: dict[str, Callable[[ReceivedMessage], bytes]] = {
+    "table": _described,
+    "json": lambda message: (json_line(as_json(message)) + "\n").encode(),
+    "body": lambda message: message.available_body,
+    "hex": lambda message: "".join(
+        f"{line}\n" for line in hex_lines(message.available_body)
+    ).encode(),
+}

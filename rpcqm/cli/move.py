@@ -1,0 +1,114 @@
+"""`rpcqm move`: move messages between a queue and its subqueues."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from rpcqm.base.errors import HResult, MQError, NtStatus
+from rpcqm.cli.errors import CommandError
+from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
+from rpcqm.cli.output import Progress, counted
+from rpcqm.cli.parser import Parser, add_command, whole_number
+from rpcqm.cli.session import with_server
+
+if TYPE_CHECKING:
+    from rpcqm.client.queue_manager import QueueManagerClient
+    from rpcqm.client.remote_read import MoveTarget, QueueReader
+
+MAXIMUM_IDENTIFIER = (1 << 64) - 1
+NOT_MOVABLE = frozenset(
+    {
+        HResult.MQ_ERROR_MESSAGE_NOT_FOUND,
+        HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION,
+    }
+)
+DETAILS = """\
+Messages move between a queue and its subqueues, and between subqueues of one queue. A subqueue
+comes into being by moving a message to it. Without --lookup-id and --all the first message is
+moved."""
+
+
+def add(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add the command to the parser."""
+    parser = add_command(
+        commands,
+        "move",
+        "Move messages between a queue and its subqueues.",
+        [
+            ("rpcqm move orders 'orders;late'", "the first message"),
+            ("rpcqm move 'orders;late' orders --all", "all of them back"),
+            (
+                "rpcqm move orders 'orders;bad' --lookup-id 288230376151711745",
+                "one, by what `rpcqm peek` shows",
+            ),
+        ],
+        run,
+        DETAILS,
+    )
+    parser.add_argument("source", metavar="FROM", help=QUEUE_HELP)
+    parser.add_argument("destination", metavar="TO", help="the queue or subqueue to move to")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--lookup-id",
+        metavar="N",
+        type=whole_number(1, MAXIMUM_IDENTIFIER, "a lookup identifier"),
+        help="only the message with this lookup identifier",
+    )
+    which.add_argument("--all", action="store_true", help="all that are there now")
+    add_server_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Move the messages, and say how many."""
+    source = queue_name(arguments, arguments.source)
+    destination = queue_name(arguments, arguments.destination)
+
+    async def work(client: "QueueManagerClient") -> None:
+        async with (
+            client.open_reader(source) as reader,
+            client.open_move_target(destination) as target,
+        ):
+            print(f"Moved {counted(await _move(reader, target, arguments), 'message')}.")
+
+    purpose = f"move from `{arguments.source}` to `{arguments.destination}`"
+    try:
+        return with_server(arguments, purpose, work)
+    except CommandError as error:
+        raise _with_the_rule(error, purpose) from error
+
+
+def _with_the_rule(error: CommandError, purpose: str) -> CommandError:
+    """The refusal of unrelated queues, in words that fit."""
+    cause = error.__cause__
+    if isinstance(cause, MQError) and cause.status is NtStatus.STATUS_INVALID_PARAMETER:
+        return CommandError(
+            f"Cannot {purpose}: messages move only between a queue and its subqueues, or between "
+            "subqueues of one queue (STATUS_INVALID_PARAMETER)."
+        )
+    return error
+
+
+async def _move(reader: "QueueReader", target: "MoveTarget", arguments: argparse.Namespace) -> int:
+    if arguments.lookup_id is not None:
+        await reader.move(arguments.lookup_id, target)
+        return 1
+    if not arguments.all:
+        first = await reader.peek(timeout=0, body=0)
+        await reader.move(first.lookup_identifier, target)
+        return 1
+    return await _move_all(reader, target)
+
+
+async def _move_all(reader: "QueueReader", target: "MoveTarget") -> int:
+    """Move what is there; what others take meanwhile is left to them."""
+    moved = 0
+    with Progress("Moved") as progress:
+        async for message in reader.browse(body=0):
+            try:
+                await reader.move(message.lookup_identifier, target)
+            except MQError as error:
+                if error.status not in NOT_MOVABLE:
+                    raise
+            else:
+                moved += 1
+                progress.advance()
+    return moved

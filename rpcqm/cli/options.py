@@ -1,0 +1,161 @@
+"""Options that many commands share, and the queue manager that they lead to."""
+
+import argparse
+import getpass
+import ipaddress
+import os
+import sys
+from pathlib import Path
+
+from rpcqm.base.errors import MQError
+from rpcqm.cli.errors import CommandError, NoServer, UsageMistake
+from rpcqm.cli.parser import Parser
+from rpcqm.client.names import HERE, format_name
+from rpcqm.client.target import ENDPOINT_MAPPER_PORT, LocalServer, RemoteServer, Target
+from rpcqm.codec.format_name import FormatName
+from rpcqm.config import Configuration, ConfigurationError, load
+from rpcqm.config.ready import ENDPOINT_FILE, ReadyFile
+from rpcqm.rpc.ntlm import NtlmCredentials
+
+PASSWORD_VARIABLE = "RPCQM_PASSWORD"
+QUEUE_HELP = (
+    r"path name (`orders` for short, .\private$\orders, orders;late) or format name (DIRECT=…)"
+)
+
+
+def add_local_options(parser: Parser) -> None:
+    """Which queue manager of this machine is meant."""
+    group = parser.add_argument_group("queue manager")
+    group.add_argument(
+        "--data-dir",
+        metavar="D",
+        type=Path,
+        help="data directory of a queue manager on this machine (or RPCQM_DATA_DIR; default var)",
+    )
+    group.add_argument(
+        "--config", metavar="F", type=Path, help="its configuration file (or RPCQM_CONFIG)"
+    )
+    parser.set_defaults(server=None, user=None, password_stdin=False)
+
+
+def add_server_options(parser: Parser) -> None:
+    """Which queue manager is meant, on this machine or another one."""
+    add_local_options(parser)
+    group = parser.add_argument_group("over the network")
+    group.add_argument(
+        "--server",
+        metavar="HOST[:PORT]",
+        type=host_and_port,
+        help=f"a queue manager by its endpoint mapper (port {ENDPOINT_MAPPER_PORT})",
+    )
+    group.add_argument(
+        "--user",
+        metavar="NAME",
+        help=rf"account there, NAME or DOMAIN\NAME; asks for the password (or {PASSWORD_VARIABLE})",
+    )
+    group.add_argument(
+        "--password-stdin", action="store_true", help="read the password from standard input"
+    )
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """`HOST`, `HOST:PORT`, `[V6]:PORT` or a plain IPv6 address."""
+    host, port = text, str(ENDPOINT_MAPPER_PORT)
+    if text.startswith("["):
+        host, _, rest = text[1:].partition("]")
+        port = rest.removeprefix(":") or port
+    elif text.count(":") == 1:
+        host, _, port = text.partition(":")
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise argparse.ArgumentTypeError(f"`{text}` is not HOST or HOST:PORT")
+    if ":" in host:
+        try:
+            ipaddress.IPv6Address(host)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"`{text}` is not HOST or HOST:PORT") from None
+    return host, int(port)
+
+
+def queue_name(arguments: argparse.Namespace, text: str) -> FormatName:
+    """The queue that an argument names; UsageMistake when it is no name."""
+    try:
+        return format_name(text, arguments.server[0] if arguments.server else HERE)
+    except MQError as error:
+        reason = error.status.meaning.rstrip(".").replace("The ", "the ", 1)
+        raise UsageMistake(
+            f"`{text}` does not name a queue: {reason} ({error.status.name}); write `orders`, "
+            r"`.\private$\orders` or `DIRECT=OS:host\private$\orders`."
+        ) from None
+
+
+def configuration(arguments: argparse.Namespace) -> Configuration:
+    """The configuration in force for a command; UsageMistake with every mistake."""
+    try:
+        return load({"data_dir": arguments.data_dir}, arguments.config)
+    except ConfigurationError as error:
+        raise UsageMistake(f"The configuration cannot be used.\n{error}") from None
+
+
+def target(arguments: argparse.Namespace) -> Target:
+    """The queue manager that the options lead to.
+
+    UsageMistake when they contradict each other, NoServer when none runs on this machine.
+    """
+    if arguments.server is not None:
+        if arguments.data_dir is not None:
+            raise UsageMistake("--server and --data-dir do not go together.")
+        host, port = arguments.server
+        return RemoteServer(host, port, _credentials(arguments))
+    if arguments.user is not None or arguments.password_stdin:
+        raise UsageMistake("--user needs --server: on this machine no password is asked for.")
+    return _local_server(configuration(arguments).data_dir)
+
+
+def _local_server(data_dir: Path) -> LocalServer:
+    path = data_dir / ENDPOINT_FILE
+    try:
+        return LocalServer(ReadyFile.read(path).socket)
+    except FileNotFoundError:
+        raise NoServer(
+            f"No queue manager runs on {data_dir}; start one with "
+            f"`rpcqm serve --data-dir {data_dir}`, or name another with --data-dir or --server."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise NoServer(f"{path} cannot be read: {error}.") from None
+
+
+def _credentials(arguments: argparse.Namespace) -> NtlmCredentials | None:
+    if arguments.user is None:
+        if arguments.password_stdin:
+            raise UsageMistake("--password-stdin needs --user.")
+        return None
+    domain, _, name = arguments.user.rpartition("\\")
+    if not name:
+        raise UsageMistake("--user is empty.")
+    return NtlmCredentials(name, _password(arguments), domain)
+
+
+def _password(arguments: argparse.Namespace) -> str:
+    if arguments.password_stdin:
+        return read_password_line()
+    if PASSWORD_VARIABLE in os.environ:
+        return os.environ[PASSWORD_VARIABLE]
+    return ask_password(f"Password of {arguments.user}: ")
+
+
+def read_password_line() -> str:
+    """The first line of standard input."""
+    line = sys.stdin.readline()
+    if not line:
+        raise UsageMistake("Standard input holds no password.")
+    return line.rstrip("\r\n")
+
+
+def ask_password(prompt: str) -> str:
+    """A password typed at the terminal, unseen; UsageMistake when there is no terminal."""
+    if not sys.stdin.isatty():
+        raise UsageMistake("There is no terminal to ask for the password; use --password-stdin.")
+    try:
+        return getpass.getpass(prompt)
+    except EOFError:
+        raise CommandError("No password was given.") from None

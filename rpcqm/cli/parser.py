@@ -1,0 +1,147 @@
+"""Options and arguments by argparse, with one clear sentence for every mistake."""
+
+import argparse
+import difflib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
+
+from rpcqm.cli.errors import UsageMistake
+
+Run = Callable[[argparse.Namespace], int]
+
+_MISSING = re.compile(r"the following arguments are required: (.*)")
+_ONE_MISSING = re.compile(r"one of the arguments (.*) is required")
+_UNKNOWN = re.compile(r"unrecognized arguments: (.*)", re.DOTALL)
+_CHOICE = re.compile(r"argument (.*?): invalid choice: '?(.*?)'? \(choose from (.*)\)", re.DOTALL)
+_EXPECTED = re.compile(r"argument (.*?): expected (one|at least one) argument")
+_TOGETHER = re.compile(r"argument (.*?): not allowed with argument (.*)")
+_ARGUMENT = re.compile(r"argument (.*?): (.*)", re.DOTALL)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose mistakes are UsageMistake, and whose epilog is shown as it is written."""
+
+    def __init__(self, **settings: Any) -> None:
+        settings.setdefault("formatter_class", _HelpFormatter)
+        super().__init__(**settings, allow_abbrev=False)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageMistake(f"{self._sentence(message)} See `{self.prog} --help`.")
+
+    def _sentence(self, message: str) -> str:
+        """argparse's words as a sentence."""
+        if match := _MISSING.fullmatch(message):
+            names = match[1].split(", ")
+            return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} missing."
+        if match := _ONE_MISSING.fullmatch(message):
+            return f"One of {match[1].replace(' ', ', ')} is needed."
+        if match := _UNKNOWN.fullmatch(message):
+            return self._unknown(match[1].split()[0])
+        if match := _CHOICE.fullmatch(message):
+            return self._wrong_choice(match[1], match[2], re.sub(r"'", "", match[3]))
+        if match := _EXPECTED.fullmatch(message):
+            return f"{_option(match[1])} needs a value."
+        if match := _TOGETHER.fullmatch(message):
+            return f"{_option(match[1])} and {_option(match[2])} do not go together."
+        if match := _ARGUMENT.fullmatch(message):
+            return f"{_option(match[1])}: {match[2].rstrip('.')}."
+        return message[:1].upper() + message[1:].rstrip(".") + "."
+
+    def _unknown(self, word: str) -> str:
+        if not word.startswith("-"):
+            return f"`{word}` is one argument too many."
+        close = difflib.get_close_matches(word.split("=")[0], self._option_string_actions, 1)
+        hint = f"; did you mean {close[0]}?" if close else "."
+        return f"There is no option {word.split('=')[0]}{hint}"
+
+    def _wrong_choice(self, name: str, word: str, choices: str) -> str:
+        close = difflib.get_close_matches(word, choices.split(", "), 1)
+        hint = f"; did you mean `{close[0]}`?" if close else f"; there are {choices}."
+        if name == "COMMAND":
+            return f"There is no command `{word}`{hint}"
+        return f"{_option(name)} cannot be `{word}`{hint}"
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Help of at most 96 columns, with room for long option names."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=32)
+        self._width = min(self._width, 96)
+
+
+def _option(name: str) -> str:
+    """The long form of `-s/--server`."""
+    return name.split("/")[-1]
+
+
+def add_commands(parser: argparse.ArgumentParser) -> "argparse._SubParsersAction[Parser]":
+    """The place for sub-commands; one must be given."""
+    return parser.add_subparsers(
+        title="commands",
+        metavar="COMMAND",
+        dest=f"command_of_{parser.prog}",
+        required=True,
+        parser_class=Parser,
+    )
+
+
+def add_command(
+    commands: "argparse._SubParsersAction[Parser]",
+    name: str,
+    summary: str,
+    examples: Iterable[tuple[str, str]],
+    run: Run,
+    details: str = "",
+) -> Parser:
+    """A command with its examples, each a command line and what it does."""
+    parser = commands.add_parser(
+        name,
+        help=summary[:1].lower() + summary[1:].rstrip("."),
+        description=f"{summary}\n\n{details}" if details else summary,
+        epilog=_examples(list(examples)),
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _examples(examples: Sequence[tuple[str, str]]) -> str:
+    lines = ["examples:"]
+    for command, meaning in examples:
+        lines += [f"  # {meaning}", f"  {command}"]
+    return "\n".join(lines)
+
+
+def whole_number(low: int, high: int, what: str) -> Callable[[str], int]:
+    """A type of argument: an integer from `low` to `high`, decimal or 0x…."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text, 0)
+        except ValueError:
+            value = low - 1
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"`{text}` is not {what} from {low} to {high}")
+        return value
+
+    return parse
+
+
+def one_of(values: dict[str, Any], what: str) -> Callable[[str], Any]:
+    """A type of argument: a word that stands for a value."""
+
+    def parse(text: str) -> Any:
+        if text.lower() not in values:
+            close = difflib.get_close_matches(text.lower(), values, 1)
+            hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(values)}"
+            raise argparse.ArgumentTypeError(f"`{text}` is no {what}; {hint}")
+        return values[text.lower()]
+
+    return parse

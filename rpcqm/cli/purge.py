@@ -1,0 +1,38 @@
+"""`rpcqm purge`: delete all messages of a queue."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
+from rpcqm.cli.parser import Parser, add_command
+from rpcqm.cli.session import with_server
+
+if TYPE_CHECKING:
+    from rpcqm.client.queue_manager import QueueManagerClient
+
+
+def add(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add the command to the parser."""
+    parser = add_command(
+        commands,
+        "purge",
+        "Delete all messages of a queue.",
+        [
+            ("rpcqm purge orders", "there is no way back"),
+            ("rpcqm purge 'orders;JOURNAL'", "only the copies in its journal"),
+        ],
+        run,
+    )
+    parser.add_argument("queue", metavar="QUEUE", help=QUEUE_HELP)
+    add_server_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Purge the queue."""
+    name = queue_name(arguments, arguments.queue)
+
+    async def work(client: "QueueManagerClient") -> None:
+        async with client.open_reader(name) as reader:
+            await reader.purge()
+
+    return with_server(arguments, f"purge `{arguments.queue}`", work)

@@ -1,0 +1,401 @@
+"""`rpcqm queue`: create, list, show, set and delete queues."""
+
+import argparse
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from rpcqm.base.errors import HResult, MQError, RpcFault
+from rpcqm.cli.errors import UsageMistake
+from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
+from rpcqm.cli.output import Table, iso_time, print_fields, print_json, size_text, time_text
+from rpcqm.cli.parser import Parser, add_command, add_commands, one_of, whole_number
+from rpcqm.cli.session import with_server
+from rpcqm.client.names import HERE, is_format_name, path_name
+from rpcqm.client.queue_settings import QueueInformation, QueueProperties, QueueSettings
+from rpcqm.client.target import LocalServer
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.sddl import format_sddl, parse_sddl
+from rpcqm.codec.security_descriptor import SecurityDescriptor
+
+if TYPE_CHECKING:
+    from rpcqm.client.queue_manager import QueueManagerClient
+
+UNLIMITED = 0xFFFF_FFFF
+PRIVACY = {"none": 0, "optional": 1, "body": 2}
+MAXIMUM_LABEL = 124
+
+
+def add(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add the commands to the parser."""
+    parser = commands.add_parser(
+        "queue",
+        help="create, list, show, set and delete queues",
+        description="Create, list, show, set and delete queues.",
+    )
+    queues = add_commands(parser)
+    _add_create(queues)
+    _add_list(queues)
+    _add_show(queues)
+    _add_set(queues)
+    _add_delete(queues)
+
+
+def _add_create(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        commands,
+        "create",
+        "Create a private queue and print its path name.",
+        [
+            ("rpcqm queue create orders", "an ordinary queue"),
+            (
+                "rpcqm queue create bills --transactional --journal --label 'Bills'",
+                "for exactly-once messages; received ones are kept in its journal",
+            ),
+            ("rpcqm queue create logs --sddl 'D:(A;;0x4;;;WD)'", "everybody may only send"),
+        ],
+        run_create,
+    )
+    parser.add_argument("name", metavar="NAME", help=r"`orders`, or in full .\private$\orders")
+    parser.add_argument(
+        "--transactional", action="store_true", help="take messages of transactions only"
+    )
+    parser.add_argument(
+        "--journal", action="store_true", default=None, help="keep a copy of received messages"
+    )
+    parser.add_argument(
+        "--authenticate", action="store_true", default=None, help="take signed messages only"
+    )
+    _add_settings(parser)
+
+
+def _add_settings(parser: Parser) -> None:
+    """What both `create` and `set` can say about a queue."""
+    parser.add_argument(
+        "--quota", metavar="KB", type=_quota, help="what its messages may take, or `unlimited`"
+    )
+    parser.add_argument(
+        "--journal-quota", metavar="KB", type=_quota, help="what its journal may take"
+    )
+    parser.add_argument("--label", metavar="T", type=_label, help="what it is for")
+    parser.add_argument(
+        "--privacy",
+        metavar="none|optional|body",
+        type=one_of(PRIVACY, "privacy level"),
+        help="whether message bodies must not, may or must be encrypted",
+    )
+    parser.add_argument(
+        "--sddl", metavar="S", type=_descriptor, help="who may do what, in Windows' notation"
+    )
+    add_server_options(parser)
+
+
+def _quota(text: str) -> int:
+    if text.lower() == "unlimited":
+        return UNLIMITED
+    return whole_number(0, UNLIMITED, "a number of KB")(text)
+
+
+def _label(text: str) -> str:
+    if len(text.encode("utf-16-le")) // 2 > MAXIMUM_LABEL:
+        raise argparse.ArgumentTypeError(f"a label has at most {MAXIMUM_LABEL} characters")
+    return text
+
+
+def _descriptor(text: str) -> SecurityDescriptor:
+    try:
+        return parse_sddl(text)
+    except MQError as error:
+        raise argparse.ArgumentTypeError(error.detail or error.status.meaning) from None
+
+
+def _settings(arguments: argparse.Namespace) -> QueueSettings:
+    return QueueSettings(
+        transactional=getattr(arguments, "transactional", None),
+        journal=arguments.journal,
+        authenticate=arguments.authenticate,
+        quota=arguments.quota,
+        journal_quota=arguments.journal_quota,
+        label=arguments.label,
+        privacy=arguments.privacy,
+    )
+
+
+def run_create(arguments: argparse.Namespace) -> int:
+    """Create the queue."""
+    if is_format_name(arguments.name):
+        raise UsageMistake(
+            r"A queue is created by its path name, like `orders` or `.\private$\orders`, "
+            f"not by `{arguments.name}`."
+        )
+    queue_name(arguments, arguments.name)
+    path = path_name(arguments.name, HERE)
+
+    async def work(client: "QueueManagerClient") -> None:
+        await client.queues.create(path, _settings(arguments), arguments.sddl)
+        print(path)
+
+    return with_server(arguments, f"create {path}", work)
+
+
+def _add_list(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        commands,
+        "list",
+        "List the private queues, with what is in them.",
+        [
+            ("rpcqm queue list", "all private queues"),
+            (
+                "rpcqm queue list --json | jq -r '.[] | select(.messages > 0).path_name'",
+                "those that are not empty",
+            ),
+            ("rpcqm queue list --server mail.example.com --user alice", "of another computer"),
+        ],
+        run_list,
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON array")
+    add_server_options(parser)
+
+
+def run_list(arguments: argparse.Namespace) -> int:
+    """List the queues."""
+
+    async def work(client: "QueueManagerClient") -> None:
+        queues = await _all_queues(client, arguments)
+        if arguments.json:
+            print_json([_information(queue) for queue in queues])
+        else:
+            _print_table(queues)
+
+    return with_server(arguments, "list the queues", work)
+
+
+async def _all_queues(
+    client: "QueueManagerClient", arguments: argparse.Namespace
+) -> list[QueueInformation]:
+    """What there is; a queue that somebody deletes meanwhile is left out."""
+    found = []
+    for path in await client.management.private_queues():
+        try:
+            found.append(await client.management.queue_information(queue_name(arguments, path)))
+        except MQError as error:
+            if error.status is not HResult.MQ_ERROR_QUEUE_NOT_FOUND:
+                raise
+    return found
+
+
+def _print_table(queues: list[QueueInformation]) -> None:
+    table = Table(["QUEUE", ">MESSAGES", ">SIZE", ">JOURNAL", "TRANSACTIONAL"])
+    for queue in queues:
+        table.add(
+            queue.path_name,
+            queue.message_count,
+            size_text(queue.bytes_in_queue),
+            queue.journal_message_count,
+            _yes(queue.transactional),
+        )
+    table.print()
+
+
+def _information(queue: QueueInformation) -> dict[str, Any]:
+    return {
+        "path_name": queue.path_name,
+        "format_name": queue.format_name,
+        "type": queue.type,
+        "location": queue.location,
+        "state": queue.state,
+        "transactional": queue.transactional,
+        "messages": queue.message_count,
+        "bytes": queue.bytes_in_queue,
+        "journal_messages": queue.journal_message_count,
+        "journal_bytes": queue.bytes_in_journal,
+        "subqueues": list(queue.subqueues),
+    }
+
+
+def _add_show(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        commands,
+        "show",
+        "Show everything about a queue.",
+        [
+            ("rpcqm queue show orders", "its content, its properties, who may do what"),
+            ("rpcqm queue show DeadLetter$ --json", "a system queue, for a program"),
+        ],
+        run_show,
+        "Over --server, properties and permissions are shown where that server tells them.",
+    )
+    parser.add_argument("queue", metavar="QUEUE", help=QUEUE_HELP)
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    add_server_options(parser)
+
+
+def run_show(arguments: argparse.Namespace) -> int:
+    """Show the queue."""
+    name = queue_name(arguments, arguments.queue)
+
+    async def work(client: "QueueManagerClient") -> None:
+        information = await client.management.queue_information(name)
+        properties = await _properties_where_told(client, name)
+        descriptor = await _security_where_told(client, name)
+        sddl = None if descriptor is None else format_sddl(descriptor)
+        if arguments.json:
+            print_json(_shown_to_programs(information, properties, sddl))
+        else:
+            print_fields(_shown_to_people(information, properties, sddl))
+
+    return with_server(arguments, f"show `{arguments.queue}`", work)
+
+
+async def _properties_where_told(
+    client: "QueueManagerClient", name: FormatName
+) -> QueueProperties | None:
+    """Properties, from this machine; across the network only dependent clients are told."""
+    if isinstance(client.target, LocalServer):
+        return await client.queues.properties(name)
+    with contextlib.suppress(MQError, RpcFault):
+        return await client.queues.properties(name)
+    return None
+
+
+async def _security_where_told(
+    client: "QueueManagerClient", name: FormatName
+) -> SecurityDescriptor | None:
+    """Permissions, where the caller may see them."""
+    with contextlib.suppress(MQError, RpcFault):
+        return await client.queues.security(name)
+    return None
+
+
+def _shown_to_programs(
+    information: QueueInformation, properties: QueueProperties | None, sddl: str | None
+) -> dict[str, Any]:
+    shown = _information(information)
+    if properties is not None:
+        shown |= {
+            "label": properties.label,
+            "journal": properties.journal,
+            "quota": None if properties.quota == UNLIMITED else properties.quota,
+            "journal_quota": None
+            if properties.journal_quota == UNLIMITED
+            else properties.journal_quota,
+            "base_priority": properties.base_priority,
+            "authenticate": properties.authenticate,
+            "privacy": _privacy_name(properties.privacy),
+            "created": iso_time(properties.create_time),
+            "modified": iso_time(properties.modify_time),
+        }
+    if sddl is not None:
+        shown["sddl"] = sddl
+    return shown
+
+
+def _shown_to_people(
+    information: QueueInformation, properties: QueueProperties | None, sddl: str | None
+) -> dict[str, object]:
+    shown: dict[str, object] = {
+        "Path name": information.path_name,
+        "Format name": information.format_name,
+        "Kind": f"{information.type.lower()}, {information.location.lower()}",
+        "Transactional": _yes(information.transactional),
+        "Messages": _content(information.message_count, information.bytes_in_queue),
+        "In its journal": _content(information.journal_message_count, information.bytes_in_journal),
+        "Subqueues": ", ".join(information.subqueues) or "none",
+    }
+    if properties is not None:
+        shown |= _properties_for_people(properties)
+    if sddl is not None:
+        shown["Permissions"] = sddl
+    return shown
+
+
+def _properties_for_people(properties: QueueProperties) -> dict[str, object]:
+    return {
+        "Label": properties.label or "none",
+        "Journal": _yes(properties.journal),
+        "Quota": _quota_text(properties.quota),
+        "Journal quota": _quota_text(properties.journal_quota),
+        "Base priority": properties.base_priority,
+        "Authenticate": _yes(properties.authenticate),
+        "Privacy": _privacy_name(properties.privacy),
+        "Created": time_text(properties.create_time),
+        "Modified": time_text(properties.modify_time),
+    }
+
+
+def _content(count: int, size: int) -> str:
+    return f"{count:,} ({size_text(size)})"
+
+
+def _quota_text(quota: int) -> str:
+    return "unlimited" if quota == UNLIMITED else f"{quota:,} KB"
+
+
+def _privacy_name(level: int) -> str:
+    return next((name for name, value in PRIVACY.items() if value == level), str(level))
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _add_set(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        commands,
+        "set",
+        "Change properties or permissions of a queue.",
+        [
+            ("rpcqm queue set orders --quota 102400 --label 'Orders of today'", "both at once"),
+            ("rpcqm queue set orders --no-journal", "keep no more copies"),
+        ],
+        run_set,
+    )
+    parser.add_argument("queue", metavar="QUEUE", help=QUEUE_HELP)
+    parser.add_argument(
+        "--journal",
+        action=argparse.BooleanOptionalAction,
+        help="keep a copy of received messages, or no longer",
+    )
+    parser.add_argument(
+        "--authenticate",
+        action=argparse.BooleanOptionalAction,
+        help="take signed messages only, or any",
+    )
+    _add_settings(parser)
+
+
+def run_set(arguments: argparse.Namespace) -> int:
+    """Change the queue."""
+    name = queue_name(arguments, arguments.queue)
+    settings = _settings(arguments)
+    if not dict(settings.given()) and arguments.sddl is None:
+        raise UsageMistake("Nothing to set was given. See `rpcqm queue set --help`.")
+
+    async def work(client: "QueueManagerClient") -> None:
+        if dict(settings.given()):
+            await client.queues.set_properties(name, settings)
+        if arguments.sddl is not None:
+            await client.queues.set_security(name, arguments.sddl)
+
+    return with_server(arguments, f"change `{arguments.queue}`", work)
+
+
+def _add_delete(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        commands,
+        "delete",
+        "Delete a queue, with every message in it, its journal and its subqueues.",
+        [("rpcqm queue delete orders", "there is no way back")],
+        run_delete,
+    )
+    parser.add_argument("queue", metavar="QUEUE", help=QUEUE_HELP)
+    add_server_options(parser)
+
+
+def run_delete(arguments: argparse.Namespace) -> int:
+    """Delete the queue."""
+    name = queue_name(arguments, arguments.queue)
+
+    async def work(client: "QueueManagerClient") -> None:
+        await client.queues.delete(name)
+
+    return with_server(arguments, f"delete `{arguments.queue}`", work)

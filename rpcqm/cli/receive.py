@@ -1,0 +1,208 @@
+"""`rpcqm receive` and `rpcqm peek`: take messages out of a queue, or look at them."""
+
+import argparse
+import itertools
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.cli.errors import CommandError, UsageMistake
+from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
+from rpcqm.cli.output import Progress, counted
+from rpcqm.cli.parser import Parser, add_command, one_of, whole_number
+from rpcqm.cli.session import with_server
+
+if TYPE_CHECKING:
+    from rpcqm.cli.messages import MessageWriter
+    from rpcqm.client.message import ReceivedMessage
+    from rpcqm.client.queue_manager import QueueManagerClient
+    from rpcqm.client.remote_read import PendingReceive, QueueReader
+
+    Read = Callable[[QueueReader, argparse.Namespace, MessageWriter], Awaitable[None]]
+
+INFINITE = 0xFFFF_FFFF
+WHOLE_BODY = 0x400000
+MAXIMUM_IDENTIFIER = (1 << 64) - 1
+MAXIMUM_COUNT = 1_000_000_000
+PREVIEW = 512
+"""Bytes of a body that one line of a table can show."""
+
+FORMATS = {name: name for name in ("table", "json", "body", "hex")}
+DETAILS = """\
+Without --count, --all and --lookup-id it is the first message. With --output each message goes
+to a file, D/LOOKUP-ID.FORMAT, and its path is printed; the format is then body unless another
+one is given. With --format json each message is one line."""
+RECEIVE_DETAILS = """\
+
+A message leaves the queue once it has been written; if the command is interrupted before, or
+what reads its output goes away, it stays."""
+
+
+def add(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add both commands to the parser."""
+    receiving = add_command(
+        commands,
+        "receive",
+        "Take messages out of a queue.",
+        [
+            ("rpcqm receive orders", "the first message, if there is one"),
+            ("rpcqm receive orders --timeout infinite --format body", "wait for one"),
+            ("rpcqm receive orders --all --output inbox --format json", "every one into a file"),
+            ("rpcqm receive orders --server mail.example.com --user alice", "from elsewhere"),
+        ],
+        run_receive,
+        DETAILS + RECEIVE_DETAILS,
+    )
+    _add_options(receiving)
+    peeking = add_command(
+        commands,
+        "peek",
+        "Look at messages and leave them in their queue.",
+        [
+            ("rpcqm peek orders --all", "a table of what is there"),
+            ("rpcqm peek orders --lookup-id 288230376151711745 --format hex", "one of them"),
+        ],
+        run_peek,
+        DETAILS,
+    )
+    _add_options(peeking)
+
+
+def _add_options(parser: Parser) -> None:
+    parser.add_argument("queue", metavar="QUEUE", help=QUEUE_HELP)
+    parser.add_argument(
+        "--timeout",
+        metavar="MS",
+        type=_timeout,
+        help="milliseconds to wait for a message, or `infinite` (default 0)",
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--count",
+        metavar="N",
+        type=whole_number(1, MAXIMUM_COUNT, "a number"),
+        help="so many messages",
+    )
+    which.add_argument(
+        "--all", action="store_true", help="all messages, until none comes within the timeout"
+    )
+    which.add_argument(
+        "--lookup-id",
+        metavar="N",
+        type=whole_number(1, MAXIMUM_IDENTIFIER, "a lookup identifier"),
+        help="only the message with this lookup identifier",
+    )
+    parser.add_argument(
+        "--format",
+        metavar="table|json|body|hex",
+        type=one_of(FORMATS, "format"),
+        help="how to print it (default table)",
+    )
+    parser.add_argument("--output", metavar="D", type=Path, help="write files into a directory")
+    add_server_options(parser)
+
+
+def _timeout(text: str) -> int:
+    if text.lower() == "infinite":
+        return INFINITE
+    return whole_number(0, INFINITE, "a number of milliseconds")(text)
+
+
+def run_receive(arguments: argparse.Namespace) -> int:
+    """Receive; each message is acknowledged once it has been written."""
+    return _run(arguments, "receive from", _receive, peek_only=False)
+
+
+def run_peek(arguments: argparse.Namespace) -> int:
+    """Peek."""
+    return _run(arguments, "peek at", _peek, peek_only=True)
+
+
+def _run(arguments: argparse.Namespace, verb: str, read: "Read", peek_only: bool) -> int:
+    name = queue_name(arguments, arguments.queue)
+    if arguments.lookup_id is not None and arguments.timeout:
+        raise UsageMistake("--timeout and --lookup-id do not go together.")
+
+    async def work(client: "QueueManagerClient") -> None:
+        # Only now, because it takes time to load what decodes messages.
+        from rpcqm.cli.messages import writer_for
+
+        writer = writer_for(arguments.format, arguments.output, whole=not peek_only)
+        async with client.open_reader(name, peek_only=peek_only) as reader:
+            await read(reader, arguments, writer)
+
+    return with_server(arguments, f"{verb} `{arguments.queue}`", work)
+
+
+async def _receive(
+    reader: "QueueReader", arguments: argparse.Namespace, writer: "MessageWriter"
+) -> None:
+    if arguments.lookup_id is not None:
+        await _take(await reader.receive_by_lookup_identifier(arguments.lookup_id), writer)
+        return
+    wanted = None if arguments.all else arguments.count or 1
+    with Progress("Received", wanted, sys.stderr) as progress:
+        for taken in itertools.count():
+            if taken == wanted:
+                return
+            try:
+                pending = await reader.receive(arguments.timeout or 0)
+            except MQError as error:
+                if _is_end(error, arguments, taken):
+                    return
+                raise
+            await _take(pending, writer)
+            progress.advance()
+
+
+def _is_end(error: MQError, arguments: argparse.Namespace, taken: int) -> bool:
+    """Whether nothing more was wanted; CommandError when only a part of it has come."""
+    if error.status is not HResult.MQ_ERROR_IO_TIMEOUT:
+        return False
+    if arguments.all:
+        return True
+    if taken:
+        came = counted(taken, "message")
+        raise CommandError(
+            f"Only {came} of {arguments.count} came within the timeout (MQ_ERROR_IO_TIMEOUT)."
+        )
+    return False
+
+
+async def _take(pending: "PendingReceive", writer: "MessageWriter") -> None:
+    """Write a message, then let it leave its queue; it stays when it cannot be written."""
+    async with pending as message:
+        _write(message, writer, "; the message stays in the queue")
+
+
+def _write(message: "ReceivedMessage", writer: "MessageWriter", consequence: str = "") -> None:
+    try:
+        writer.write(message)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        where = f"{error.filename} " if error.filename else "the output "
+        raise CommandError(
+            f"Cannot write: {where}cannot be written, {error.strerror}{consequence}."
+        ) from error
+
+
+async def _peek(
+    reader: "QueueReader", arguments: argparse.Namespace, writer: "MessageWriter"
+) -> None:
+    preview = arguments.format in (None, "table") and arguments.output is None
+    body = PREVIEW if preview else WHOLE_BODY
+    if arguments.lookup_id is not None:
+        _write(await reader.peek_by_lookup_identifier(arguments.lookup_id, body=body), writer)
+        return
+    wanted = None if arguments.all else arguments.count or 1
+    seen = 0
+    async for message in reader.browse(arguments.timeout or 0, body=body):
+        _write(message, writer)
+        seen += 1
+        if seen == wanted:
+            return
+    if not seen and not arguments.all:
+        raise MQError(HResult.MQ_ERROR_IO_TIMEOUT)

@@ -1,0 +1,257 @@
+"""`rpcqm send`: send messages to a queue."""
+
+import argparse
+import asyncio
+import sys
+from collections import deque
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rpcqm.cli.errors import CommandError, UsageMistake
+from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
+from rpcqm.cli.output import Progress
+from rpcqm.cli.parser import Parser, add_command, whole_number
+from rpcqm.cli.session import with_server
+from rpcqm.client.outgoing import OutgoingMessage
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.message_enums import AcknowledgementsRequested
+from rpcqm.codec.packet_base import INFINITE
+from rpcqm.codec.packet_types import NULL_IDENTIFIER, MessageIdentifier
+
+if TYPE_CHECKING:
+    from rpcqm.client.queue_manager import QueueManagerClient
+    from rpcqm.client.sending import QueueSender
+
+Send = Callable[[OutgoingMessage], Coroutine[Any, Any, MessageIdentifier]]
+
+STANDARD_INPUT = "-"
+MAXIMUM_SECONDS = 0xFFFF_FFFE
+MAXIMUM_COUNT = 1_000_000_000
+IN_FLIGHT = 32
+"""Messages that are on their way at the same time."""
+
+ACKNOWLEDGEMENTS = {
+    "arrival": AcknowledgementsRequested.ACK_POS_ARRIVAL,
+    "receive": AcknowledgementsRequested.ACK_POS_RECEIVE,
+    "no-arrival": AcknowledgementsRequested.ACK_NEG_ARRIVAL,
+    "no-receive": AcknowledgementsRequested.ACK_NEG_RECEIVE,
+    "full-reach-queue": AcknowledgementsRequested.ACK_FULL_REACH_QUEUE,
+    "full-receive": AcknowledgementsRequested.ACK_FULL_RECEIVE,
+    "nack-reach-queue": AcknowledgementsRequested.ACK_NACK_REACH_QUEUE,
+    "nack-receive": AcknowledgementsRequested.ACK_NACK_RECEIVE,
+}
+DETAILS = """\
+Prints the identifier of each message. A message is recoverable (on the disk before its
+identifier is printed) unless --express is given. With --transactional all of a command's
+messages belong to one transaction: all of them arrive or none does."""
+
+
+def add(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add the command to the parser."""
+    parser = add_command(
+        commands,
+        "send",
+        "Send messages to a queue.",
+        [
+            ("rpcqm send orders --body 'two apples' --label fruit", "a short text"),
+            ("tar c etc | rpcqm send backups -", "what comes on standard input"),
+            ("rpcqm send bills --file bill.xml --transactional", "exactly once"),
+            ("rpcqm send orders --body x --count 100000", "many, with progress on a terminal"),
+            (
+                "rpcqm send orders --body x --ack full-receive --admin-queue acks",
+                "acknowledged in `acks`",
+            ),
+        ],
+        run,
+        DETAILS,
+    )
+    parser.add_argument("queue", metavar="QUEUE", help=QUEUE_HELP)
+    _add_body(parser)
+    _add_properties(parser)
+    _add_acknowledgements(parser)
+    add_server_options(parser)
+
+
+def _add_body(parser: Parser) -> None:
+    body = parser.add_mutually_exclusive_group()
+    body.add_argument("--body", metavar="T", help="the body, as UTF-8")
+    body.add_argument("--file", metavar="F", type=Path, help="a file that holds the body")
+    body.add_argument(
+        "standard_input",
+        metavar=STANDARD_INPUT,
+        nargs="?",
+        choices=[STANDARD_INPUT],
+        help="the body is on standard input",
+    )
+
+
+def _add_properties(parser: Parser) -> None:
+    seconds = whole_number(0, MAXIMUM_SECONDS, "a number of seconds")
+    parser.add_argument("--label", metavar="T", default="", help="what the message is about")
+    parser.add_argument(
+        "--priority",
+        metavar="0-7",
+        type=whole_number(0, 7, "a priority"),
+        default=3,
+        help="higher ones are received first (default 3)",
+    )
+    parser.add_argument(
+        "--express", action="store_true", help="keep it in memory only: faster, lost on a restart"
+    )
+    parser.add_argument(
+        "--transactional", action="store_true", help="send in a transaction of its own"
+    )
+    parser.add_argument(
+        "--ttbr", metavar="S", type=seconds, help="seconds in which it has to be received"
+    )
+    parser.add_argument(
+        "--ttrq", metavar="S", type=seconds, help="seconds in which it has to reach the queue"
+    )
+    parser.add_argument(
+        "--correlation-id",
+        metavar="X",
+        type=_correlation_identifier,
+        default=NULL_IDENTIFIER,
+        help="identifier of the message that this one answers, or 40 hexadecimal digits",
+    )
+    parser.add_argument(
+        "--response-queue", metavar="Q", help="queue in which the sender expects an answer"
+    )
+    parser.add_argument(
+        "--count",
+        metavar="N",
+        type=whole_number(1, MAXIMUM_COUNT, "a number"),
+        default=1,
+        help="send it so many times",
+    )
+
+
+def _add_acknowledgements(parser: Parser) -> None:
+    parser.add_argument(
+        "--ack",
+        metavar="KIND",
+        action="append",
+        type=_acknowledgement,
+        default=[],
+        help=f"acknowledgements to ask for, any of {', '.join(ACKNOWLEDGEMENTS)}",
+    )
+    parser.add_argument(
+        "--admin-queue", metavar="Q", help="queue that acknowledgements go to; --ack needs it"
+    )
+
+
+def _acknowledgement(text: str) -> AcknowledgementsRequested:
+    """One kind or several with commas."""
+    wanted = AcknowledgementsRequested.NONE
+    for word in text.lower().split(","):
+        if word not in ACKNOWLEDGEMENTS:
+            kinds = ", ".join(ACKNOWLEDGEMENTS)
+            raise argparse.ArgumentTypeError(f"`{word}` is no acknowledgement; there are {kinds}")
+        wanted |= ACKNOWLEDGEMENTS[word]
+    return wanted
+
+
+def _correlation_identifier(text: str) -> MessageIdentifier:
+    try:
+        if len(text) == 2 * MessageIdentifier.size():
+            return MessageIdentifier.decode(bytes.fromhex(text))
+        return MessageIdentifier.parse(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            rf"`{text}` is neither a message identifier like {{GUID}}\1 nor 40 hexadecimal digits"
+        ) from None
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Send, and print the identifiers."""
+    name = queue_name(arguments, arguments.queue)
+    if arguments.express and arguments.transactional:
+        raise UsageMistake(
+            "--express and --transactional do not go together: messages of a transaction are "
+            "recoverable."
+        )
+    if arguments.ack and not arguments.admin_queue:
+        raise UsageMistake("--ack needs --admin-queue, where the acknowledgements go.")
+    message = _message(arguments)
+
+    async def work(client: "QueueManagerClient") -> None:
+        async with client.open_sender(name) as sender:
+            if arguments.transactional:
+                identifiers = await _in_transaction(client, sender, message, arguments.count)
+                print("\n".join(map(str, identifiers)))
+            else:
+                await _send_many(sender.send, message, arguments.count, print)
+
+    return with_server(arguments, f"send to `{arguments.queue}`", work)
+
+
+async def _in_transaction(
+    client: "QueueManagerClient", sender: "QueueSender", message: OutgoingMessage, count: int
+) -> list[MessageIdentifier]:
+    """Send in one transaction; the identifiers count once it is committed."""
+    identifiers: list[MessageIdentifier] = []
+    async with client.begin_transaction() as transaction:
+        await _send_many(
+            lambda one: sender.send(one, transaction), message, count, identifiers.append
+        )
+    return identifiers
+
+
+async def _send_many(
+    send: Send, message: OutgoingMessage, count: int, tell: Callable[[MessageIdentifier], object]
+) -> None:
+    """Keep several on their way, and tell the identifiers in the order of sending."""
+    on_the_way: deque[asyncio.Task[MessageIdentifier]] = deque()
+    try:
+        with Progress("Sent", count) as progress:
+            for _ in range(count):
+                on_the_way.append(asyncio.ensure_future(send(message)))
+                if len(on_the_way) >= IN_FLIGHT:
+                    tell(await on_the_way.popleft())
+                    progress.advance()
+            while on_the_way:
+                tell(await on_the_way.popleft())
+                progress.advance()
+    finally:
+        for task in on_the_way:
+            task.cancel()
+        await asyncio.gather(*on_the_way, return_exceptions=True)
+
+
+def _message(arguments: argparse.Namespace) -> OutgoingMessage:
+    acknowledgements = AcknowledgementsRequested.NONE
+    for wanted in arguments.ack:
+        acknowledgements |= wanted
+    return OutgoingMessage(
+        body=_body(arguments),
+        label=arguments.label,
+        priority=arguments.priority,
+        recoverable=not arguments.express,
+        time_to_be_received=INFINITE if arguments.ttbr is None else arguments.ttbr,
+        time_to_reach_queue=INFINITE if arguments.ttrq is None else arguments.ttrq,
+        acknowledgements=acknowledgements,
+        administration_queue=_other_queue(arguments, arguments.admin_queue),
+        response_queue=_other_queue(arguments, arguments.response_queue),
+        correlation_identifier=arguments.correlation_id,
+    )
+
+
+def _other_queue(arguments: argparse.Namespace, text: str | None) -> FormatName | None:
+    return None if text is None else queue_name(arguments, text)
+
+
+def _body(arguments: argparse.Namespace) -> bytes:
+    if arguments.standard_input is not None:
+        if arguments.password_stdin:
+            raise UsageMistake(
+                "Standard input cannot hold the password and the body; give --file instead of -."
+            )
+        return sys.stdin.buffer.read()
+    if arguments.file is None:
+        return (arguments.body or "").encode("utf-8", "surrogateescape")
+    path: Path = arguments.file
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror}.") from error

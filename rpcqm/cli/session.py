@@ -1,0 +1,40 @@
+"""Running a command against a queue manager, and telling how it went wrong."""
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from rpcqm.base.errors import DecodeError, MQError, RpcFault
+from rpcqm.cli.errors import CommandError, ExitStatus, NoServer, explain
+from rpcqm.cli.options import target
+from rpcqm.client.target import ServerUnreachableError
+
+if TYPE_CHECKING:
+    from rpcqm.client.queue_manager import QueueManagerClient
+
+    Work = Callable[[QueueManagerClient], Awaitable[None]]
+
+
+def with_server(arguments: argparse.Namespace, purpose: str, work: "Work") -> int:
+    """Connect, do the work, and end with 0.
+
+    `purpose` completes the sentence "Cannot …". Raises CommandError for a refusal, NoServer
+    when nobody answers.
+    """
+
+    server = target(arguments)
+    # Only now, because the interfaces take time to load: mistakes and --help need none of it.
+    from rpcqm.client.queue_manager import QueueManagerClient
+
+    async def session() -> None:
+        async with QueueManagerClient(server) as client:
+            await work(client)
+
+    try:
+        asyncio.run(session())
+    except ServerUnreachableError as error:
+        raise NoServer(str(error)) from error
+    except (MQError, RpcFault, DecodeError) as error:
+        raise CommandError(explain(error, f"Cannot {purpose}")) from error
+    return ExitStatus.OK

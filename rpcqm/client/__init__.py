@@ -1,0 +1,1 @@
+"""A client of queue managers, for programs and for the command line."""

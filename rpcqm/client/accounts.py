@@ -1,0 +1,62 @@
+"""Accounts of a queue manager, through its administration interface."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rpcqm.client.connection import Connections
+from rpcqm.codec.types import rpcqm_admin
+from rpcqm.codec.types.mqmq import CALPWSTR
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What an administrator sees of an account."""
+
+    name: str
+    sid: str
+    groups: tuple[str, ...]
+
+
+class Accounts:
+    """The accounts that callers log on with; for administrators on the same machine.
+
+    An NT hash is what NTLM proves knowledge of: `rpcqm.client.passwords.nt_hash`.
+    """
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    async def add(self, name: str, nt_hash: bytes, groups: Sequence[str] = ()) -> str:
+        """Create an account; returns its SID."""
+        request = rpcqm_admin.R_AddAccountRequest(
+            pwszName=name,
+            NtHash=nt_hash,
+            pGroups=CALPWSTR(cElems=len(groups), pElems=list(groups)),
+        )
+        response = await self._call("R_AddAccount", request)
+        return response.ppwszSid or ""
+
+    async def set_password(self, name: str, nt_hash: bytes) -> None:
+        """Give an account another password."""
+        request = rpcqm_admin.R_SetAccountPasswordRequest(pwszName=name, NtHash=nt_hash)
+        await self._call("R_SetAccountPassword", request)
+
+    async def remove(self, name: str) -> None:
+        """Delete an account."""
+        await self._call("R_RemoveAccount", rpcqm_admin.R_RemoveAccountRequest(pwszName=name))
+
+    async def list(self) -> tuple[Account, ...]:
+        """All accounts, by name."""
+        response = await self._call("R_ListAccounts", rpcqm_admin.R_ListAccountsRequest())
+        return tuple(
+            Account(
+                account.pwszName or "",
+                account.pwszSid or "",
+                tuple(group or "" for group in account.Groups.pElems or ()),
+            )
+            for account in response.ppAccounts or ()
+        )
+
+    async def _call(self, operation: str, request: object) -> Any:
+        return await self._connections.call("rpcqm_admin", operation, request)

@@ -1,0 +1,87 @@
+"""What a queue manager tells about its queues, through qmmgmt ([MS-MQMR] 3.2)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rpcqm.client.connection import Connections
+from rpcqm.client.queue_settings import QueueInformation
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.properties import (
+    NULL_VARIANT,
+    ManagementMachineProperty,
+    ManagementQueueProperty,
+)
+from rpcqm.codec.propvariant import propvariant_of, variant_of
+from rpcqm.codec.queue_format import queue_format_of
+from rpcqm.codec.types import qmmgmt
+
+_QUEUE_PROPERTIES = {
+    "path_name": ManagementQueueProperty.PROPID_MGMT_QUEUE_PATHNAME,
+    "format_name": ManagementQueueProperty.PROPID_MGMT_QUEUE_FORMATNAME,
+    "type": ManagementQueueProperty.PROPID_MGMT_QUEUE_TYPE,
+    "location": ManagementQueueProperty.PROPID_MGMT_QUEUE_LOCATION,
+    "state": ManagementQueueProperty.PROPID_MGMT_QUEUE_STATE,
+    "transactional": ManagementQueueProperty.PROPID_MGMT_QUEUE_XACT,
+    "message_count": ManagementQueueProperty.PROPID_MGMT_QUEUE_MESSAGE_COUNT,
+    "bytes_in_queue": ManagementQueueProperty.PROPID_MGMT_QUEUE_BYTES_IN_QUEUE,
+    "journal_message_count": ManagementQueueProperty.PROPID_MGMT_QUEUE_JOURNAL_MESSAGE_COUNT,
+    "bytes_in_journal": ManagementQueueProperty.PROPID_MGMT_QUEUE_BYTES_IN_JOURNAL,
+    "subqueues": ManagementQueueProperty.PROPID_MGMT_QUEUE_SUBQUEUE_NAMES,
+}
+_ABSENT: dict[str, Any] = {
+    "path_name": "",
+    "format_name": "",
+    "type": "",
+    "location": "",
+    "state": "",
+    "transactional": "NO",
+    "message_count": 0,
+    "bytes_in_queue": 0,
+    "journal_message_count": 0,
+    "bytes_in_journal": 0,
+    "subqueues": (),
+}
+"""What a property counts as that the server has no value for."""
+
+
+class Management:
+    """The administrator's view of a queue manager."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    async def private_queues(self) -> tuple[str, ...]:
+        """Path names of the private queues."""
+        machine = qmmgmt.MGMT_OBJECT(
+            type=qmmgmt.MGMT_MACHINE, u=qmmgmt.MGMT_OBJECT_u(qmmgmt.MGMT_MACHINE, 0)
+        )
+        wanted = [ManagementMachineProperty.PROPID_MGMT_MSMQ_PRIVATEQ]
+        (names,) = await self._information(machine, wanted)
+        return tuple(names or ())
+
+    async def queue_information(self, name: FormatName) -> QueueInformation:
+        """What is in a queue, and what kind of queue it is."""
+        queue = qmmgmt.MGMT_OBJECT(
+            type=qmmgmt.MGMT_QUEUE,
+            u=qmmgmt.MGMT_OBJECT_u(qmmgmt.MGMT_QUEUE, queue_format_of(name)),
+        )
+        values = await self._information(queue, list(_QUEUE_PROPERTIES.values()))
+        found = {
+            key: _ABSENT[key] if value is None else value
+            for key, value in zip(_QUEUE_PROPERTIES, values, strict=True)
+        }
+        found["transactional"] = found["transactional"] == "YES"
+        found["subqueues"] = tuple(found["subqueues"])
+        return QueueInformation(**found)
+
+    async def _information(
+        self, subject: qmmgmt.MGMT_OBJECT, properties: Sequence[int]
+    ) -> list[Any]:
+        request = qmmgmt.R_QMMgmtGetInfoRequest(
+            pObjectFormat=subject,
+            cp=len(properties),
+            aProp=list(properties),
+            apVar=[propvariant_of(NULL_VARIANT) for _ in properties],
+        )
+        response = await self._connections.call("qmmgmt", "R_QMMgmtGetInfo", request)
+        return [variant_of(structure).value for structure in response.apVar]

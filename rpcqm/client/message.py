@@ -1,0 +1,91 @@
+"""Messages as a queue manager hands them out."""
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.codec.message import PacketMessage
+from rpcqm.codec.message_enums import BodyType
+from rpcqm.codec.packet_remote_read import MessagePacketExtension, SectionType
+from rpcqm.codec.types.remoteread import SectionBuffer
+
+_SEQUENTIAL_BITS = 56
+_FIRST_SECTIONS = (SectionType.stBinaryFirstSection, SectionType.stSrmpFirstSection)
+_UTF_16 = frozenset({BodyType.VT_BSTR, BodyType.VT_LPWSTR})
+
+
+class ReceivedMessage(PacketMessage):
+    """A message as a queue manager hands it out: its packet, and what it knows about it.
+
+    `arrival_time` is in seconds since 1970. `withheld` bytes of the body were not asked for;
+    zeros stand in their place.
+    """
+
+    __slots__ = ("arrival_time", "extensions", "lookup_identifier", "withheld")
+
+    def __init__(
+        self,
+        packet: bytes,
+        extensions: MessagePacketExtension,
+        sequential_identifier: int,
+        arrival_time: int,
+        withheld: int = 0,
+    ) -> None:
+        super().__init__(packet)
+        self.extensions = extensions
+        self.arrival_time = arrival_time
+        self.withheld = withheld
+        self.lookup_identifier = (7 - self.priority) << _SEQUENTIAL_BITS | sequential_identifier
+
+    @property
+    def available_body(self) -> bytes:
+        """The body, as far as it was asked for."""
+        return self.body[: self.body_size - self.withheld]
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.transaction_identifier is not None
+
+    @property
+    def subqueue(self) -> str:
+        """The subqueue that it is in; empty for none."""
+        return self.extensions.subqueue.subqueue_name if self.extensions.subqueue else ""
+
+    @property
+    def move_count(self) -> int:
+        return self.extensions.subqueue.move_counter if self.extensions.subqueue else 0
+
+    @property
+    def abort_count(self) -> int:
+        return self.extensions.subqueue.abort_counter if self.extensions.subqueue else 0
+
+    @property
+    def text(self) -> str | None:
+        """The body as text: UTF-16 where its type says so, else UTF-8; None when it is neither."""
+        encoding = "utf-16-le" if self.body_type in _UTF_16 else "utf-8"
+        try:
+            return self.available_body.decode(encoding).rstrip("\0")
+        except UnicodeDecodeError:
+            return None
+
+
+def from_sections(
+    sections: list[SectionBuffer], sequential_identifier: int, arrival_time: int
+) -> ReceivedMessage:
+    """Put the sections of a message packet together ([MS-MQRR] 3.1.4.7, ppPacketSections).
+
+    Raises DecodeError where they do not make a message.
+    """
+    if not sections:
+        raise DecodeError("no section of the message came")
+    first = sections[0]
+    withheld = first.SectionSizeAlloc - first.SectionSize
+    if withheld and (first.SectionBufferType not in _FIRST_SECTIONS or withheld < 0):
+        raise DecodeError(f"a section lacks {withheld} bytes")
+    parts = [section.pSectionBuffer or b"" for section in sections]
+    parts.insert(1, bytes(withheld))
+    packet = b"".join(parts)
+    message = PacketMessage(packet)
+    if message.size > len(packet):
+        raise DecodeError(f"a packet of {message.size} bytes in {len(packet)}")
+    extensions = MessagePacketExtension.decode(packet, message.size)
+    return ReceivedMessage(
+        packet[: message.size], extensions, sequential_identifier, arrival_time, withheld
+    )

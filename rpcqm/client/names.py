@@ -1,0 +1,72 @@
+r"""The ways in which a person may name a queue.
+
+`orders` is the private queue of that name at the queue manager that is asked, `orders;late` its
+subqueue, `.\private$\orders` and `HOST\private$\orders` are path names, and whatever begins like
+`DIRECT=` is a format name. `Journal$`, `DeadLetter$` and `XactDeadLetter$` stand for system queues
+as they do on Windows.
+"""
+
+import ipaddress
+import re
+
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.path_name import COMPUTER_NAME, PathName
+
+_FORMAT_NAME = re.compile(r"\w+=")
+_WITHOUT_COMPUTER = re.compile(r"(?:private\$\\|system\$;).+", re.IGNORECASE)
+_QUEUE_JOURNAL = re.compile(r"(.+)\\journal\$", re.IGNORECASE)
+_COMPUTER = re.compile(COMPUTER_NAME)
+_SYSTEM_QUEUES = {
+    "journal$": "system$;JOURNAL",
+    "deadletter$": "system$;DEADLETTER",
+    "xactdeadletter$": "system$;DEADXACT",
+}
+HERE = "."
+
+
+def path_name(text: str, host: str = HERE) -> PathName:
+    """The path name that is meant; `.` and no computer at all mean `host`.
+
+    Raises MQError with MQ_ERROR_ILLEGAL_QUEUE_PATHNAME.
+    """
+    path = PathName.parse(_with_computer(text, host))
+    if path.computer == HERE:
+        return PathName(host, path.queue, path.kind, path.suffix)
+    return path
+
+
+def _with_computer(text: str, host: str) -> str:
+    computer, backslash, rest = text.rpartition("\\")
+    if rest.casefold() in _SYSTEM_QUEUES and (not backslash or _COMPUTER.fullmatch(computer)):
+        return f"{computer or host}\\{_SYSTEM_QUEUES[rest.casefold()]}"
+    if journal := _QUEUE_JOURNAL.fullmatch(text):
+        return _with_computer(journal[1], host) + ";JOURNAL"
+    if _WITHOUT_COMPUTER.fullmatch(text):
+        return f"{host}\\{text}"
+    return text if backslash else f"{host}\\private$\\{text}"
+
+
+def is_format_name(text: str) -> bool:
+    """Whether a text begins as format names do."""
+    return _FORMAT_NAME.match(text) is not None
+
+
+def format_name(text: str, host: str = HERE) -> FormatName:
+    """The format name that is meant.
+
+    A queue of `host` is named by its IP address where that is what `host` is. Raises MQError
+    with MQ_ERROR_ILLEGAL_FORMATNAME or MQ_ERROR_ILLEGAL_QUEUE_PATHNAME.
+    """
+    if is_format_name(text):
+        return FormatName.parse(text)
+    path = path_name(text, host)
+    protocol = "TCP" if _is_address(path.computer) else "OS"
+    return FormatName.direct(f"{protocol}:{path}")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,29 @@
+"""Messages as a client sends them."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.message_enums import AcknowledgementsRequested, BodyType
+from rpcqm.codec.packet_base import DEFAULT_PRIORITY, INFINITE
+from rpcqm.codec.packet_types import NULL_IDENTIFIER, MessageIdentifier
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingMessage:
+    """A message to send; times are seconds, INFINITE for ever."""
+
+    body: bytes = b""
+    label: str = ""
+    priority: int = DEFAULT_PRIORITY
+    recoverable: bool = True
+    body_type: int = BodyType.VT_EMPTY
+    time_to_be_received: int = INFINITE
+    time_to_reach_queue: int = INFINITE
+    acknowledgements: AcknowledgementsRequested = AcknowledgementsRequested.NONE
+    administration_queue: FormatName | None = None
+    response_queue: FormatName | None = None
+    correlation_identifier: MessageIdentifier = NULL_IDENTIFIER
+    application_tag: int = 0
+    extension: bytes = b""
+    connector_type: UUID | None = None

@@ -1,0 +1,62 @@
+"""One queue manager, near or far, as a program uses it."""
+
+from typing import Self
+
+from rpcqm.client.accounts import Accounts
+from rpcqm.client.connection import Connections
+from rpcqm.client.management import Management
+from rpcqm.client.queues import Queues
+from rpcqm.client.remote_read import MoveTarget, QueueReader
+from rpcqm.client.sending import InternalTransaction, QueueSender
+from rpcqm.client.target import Target
+from rpcqm.codec.format_name import FormatName
+
+
+class QueueManagerClient:
+    """A client of one queue manager, rpcqm or Windows.
+
+    Connections are made when they are first needed. Every call may raise MQError or RpcFault
+    for a refusal, DecodeError for an answer that cannot be read, and ServerUnreachableError.
+
+        async with QueueManagerClient(LocalServer(socket)) as client:
+            async with client.open_sender(name) as sender:
+                await sender.send(OutgoingMessage(b"hello"))
+            async with client.open_reader(name) as reader:
+                async with await reader.receive() as message:
+                    print(message.body)
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._connections = Connections(target)
+        self.queues = Queues(self._connections)
+        self.management = Management(self._connections)
+        self.accounts = Accounts(self._connections)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections, and with them everything that is still open."""
+        await self._connections.close()
+
+    def open_reader(
+        self, name: FormatName, *, peek_only: bool = False, exclusive: bool = False
+    ) -> QueueReader:
+        """A queue to read from, move from and purge; open it with `async with`."""
+        return QueueReader(self._connections, name, peek_only=peek_only, exclusive=exclusive)
+
+    def open_move_target(self, name: FormatName) -> MoveTarget:
+        """A queue to move to; open it with `async with`."""
+        return MoveTarget(self._connections, name)
+
+    def open_sender(self, name: FormatName) -> QueueSender:
+        """A queue to send to; open it with `async with`."""
+        return QueueSender(self._connections, name)
+
+    def begin_transaction(self) -> InternalTransaction:
+        """A unit of work; begin it with `async with`."""
+        return InternalTransaction(self._connections)

@@ -1,0 +1,194 @@
+"""Creating, changing and deleting private queues through qmcomm ([MS-MQMP] 3.2.4.1 to .6)."""
+
+from typing import Any
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.client.connection import Connections
+from rpcqm.client.queue_settings import QueueProperties, QueueSettings
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.path_name import PathName
+from rpcqm.codec.properties import NULL_VARIANT, QueueProperty
+from rpcqm.codec.propvariant import propvariant_of, variant_of
+from rpcqm.codec.queue_format import format_name_of, queue_format_of
+from rpcqm.codec.security_descriptor import SecurityDescriptor, SecurityInformation
+from rpcqm.codec.types import qmcomm
+from rpcqm.codec.types.mqmq import PROPVARIANT
+
+QUEUE_OBJECT = 1
+OWNER_GROUP_AND_DACL = (
+    SecurityInformation.OWNER_SECURITY_INFORMATION
+    | SecurityInformation.GROUP_SECURITY_INFORMATION
+    | SecurityInformation.DACL_SECURITY_INFORMATION
+)
+_DESCRIPTOR_SIZE = 4096
+
+_SETTING_PROPERTIES = {
+    "transactional": QueueProperty.PROPID_Q_TRANSACTION,
+    "journal": QueueProperty.PROPID_Q_JOURNAL,
+    "authenticate": QueueProperty.PROPID_Q_AUTHENTICATE,
+    "quota": QueueProperty.PROPID_Q_QUOTA,
+    "journal_quota": QueueProperty.PROPID_Q_JOURNAL_QUOTA,
+    "label": QueueProperty.PROPID_Q_LABEL,
+    "privacy": QueueProperty.PROPID_Q_PRIV_LEVEL,
+    "base_priority": QueueProperty.PROPID_Q_BASEPRIORITY,
+}
+_SHOWN_PROPERTIES = {
+    "label": QueueProperty.PROPID_Q_LABEL,
+    "journal": QueueProperty.PROPID_Q_JOURNAL,
+    "quota": QueueProperty.PROPID_Q_QUOTA,
+    "journal_quota": QueueProperty.PROPID_Q_JOURNAL_QUOTA,
+    "base_priority": QueueProperty.PROPID_Q_BASEPRIORITY,
+    "authenticate": QueueProperty.PROPID_Q_AUTHENTICATE,
+    "privacy": QueueProperty.PROPID_Q_PRIV_LEVEL,
+    "create_time": QueueProperty.PROPID_Q_CREATE_TIME,
+    "modify_time": QueueProperty.PROPID_Q_MODIFY_TIME,
+}
+
+
+class Queues:
+    """The private queues of a queue manager."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    async def create(
+        self,
+        path: PathName,
+        settings: QueueSettings,
+        descriptor: SecurityDescriptor | None,
+    ) -> None:
+        """Create a private queue; MQError(MQ_ERROR_QUEUE_EXISTS) when it is there."""
+        identifiers, values = _properties(settings)
+        identifiers.insert(0, QueueProperty.PROPID_Q_PATHNAME)
+        values.insert(0, propvariant_of(QueueProperty.PROPID_Q_PATHNAME.variant(str(path))))
+        raw = None if descriptor is None else descriptor.encode()
+        await self._call(
+            "R_QMCreateObjectInternal",
+            qmcomm.R_QMCreateObjectInternalRequest(
+                dwObjectType=QUEUE_OBJECT,
+                lpwcsPathName=str(path),
+                SDSize=len(raw or b""),
+                pSecurityDescriptor=raw,
+                cp=len(identifiers),
+                aProp=identifiers,
+                apVar=values,
+            ),
+        )
+
+    async def delete(self, name: FormatName) -> None:
+        """Delete a queue with everything in it."""
+        await self._call(
+            "R_QMDeleteObject", qmcomm.R_QMDeleteObjectRequest(pObjectFormat=_object(name))
+        )
+
+    async def properties(self, name: FormatName) -> QueueProperties:
+        """What the queue is like."""
+        wanted: list[int] = list(_SHOWN_PROPERTIES.values())
+        response = await self._call(
+            "R_QMGetObjectProperties",
+            qmcomm.R_QMGetObjectPropertiesRequest(
+                pObjectFormat=_object(name),
+                cp=len(wanted),
+                aProp=wanted,
+                apVar=[propvariant_of(NULL_VARIANT) for _ in wanted],
+            ),
+        )
+        values = [variant_of(structure).value for structure in response.apVar]
+        found: dict[str, Any] = dict(zip(_SHOWN_PROPERTIES, values, strict=True))
+        found["journal"] = bool(found["journal"])
+        found["authenticate"] = bool(found["authenticate"])
+        return QueueProperties(**found)
+
+    async def set_properties(self, name: FormatName, settings: QueueSettings) -> None:
+        """Change what is given; at least one setting has to be."""
+        identifiers, values = _properties(settings)
+        await self._call(
+            "R_QMSetObjectProperties",
+            qmcomm.R_QMSetObjectPropertiesRequest(
+                pObjectFormat=_object(name), cp=len(identifiers), aProp=identifiers, apVar=values
+            ),
+        )
+
+    async def security(
+        self, name: FormatName, parts: int = OWNER_GROUP_AND_DACL
+    ) -> SecurityDescriptor:
+        """Who may do what; `parts` are of SecurityInformation."""
+        size = _DESCRIPTOR_SIZE
+        while True:
+            request = qmcomm.R_QMGetObjectSecurityInternalRequest(
+                pObjectFormat=_object(name), RequestedInformation=int(parts), nLength=size
+            )
+            try:
+                response = await self._call("R_QMGetObjectSecurityInternal", request)
+            except MQError as error:
+                too_small = HResult.MQ_ERROR_SECURITY_DESCRIPTOR_TOO_SMALL
+                if error.status is not too_small or size >= _LARGEST_DESCRIPTOR:
+                    raise
+                size = _LARGEST_DESCRIPTOR
+            else:
+                return SecurityDescriptor.decode(
+                    response.pSecurityDescriptor[: response.lpnLengthNeeded]
+                )
+
+    async def set_security(self, name: FormatName, descriptor: SecurityDescriptor) -> None:
+        """Replace those parts of the descriptor that are given."""
+        raw = descriptor.encode()
+        await self._call(
+            "R_QMSetObjectSecurityInternal",
+            qmcomm.R_QMSetObjectSecurityInternalRequest(
+                pObjectFormat=_object(name),
+                SecurityInformation=int(_parts(descriptor)),
+                SDSize=len(raw),
+                pSecurityDescriptor=raw,
+            ),
+        )
+
+    async def format_name(self, path: PathName) -> FormatName:
+        """The format name of a queue, which has to exist."""
+        unknown = qmcomm.OBJECT_FORMAT(
+            ObjType=QUEUE_OBJECT, u=qmcomm.OBJECT_FORMAT_u(QUEUE_OBJECT, queue_format_of(None))
+        )
+        response = await self._call(
+            "R_QMObjectPathToObjectFormat",
+            qmcomm.R_QMObjectPathToObjectFormatRequest(
+                lpwcsPathName=str(path), pObjectFormat=unknown
+            ),
+        )
+        return format_name_of(response.pObjectFormat.u.value)
+
+    async def _call(self, operation: str, request: object) -> Any:
+        return await self._connections.call("qmcomm", operation, request)
+
+
+_LARGEST_DESCRIPTOR = 524288
+
+
+def _object(name: FormatName) -> qmcomm.OBJECT_FORMAT:
+    return qmcomm.OBJECT_FORMAT(
+        ObjType=QUEUE_OBJECT, u=qmcomm.OBJECT_FORMAT_u(QUEUE_OBJECT, queue_format_of(name))
+    )
+
+
+def _properties(settings: QueueSettings) -> tuple[list[int], list[PROPVARIANT]]:
+    identifiers: list[int] = []
+    values: list[PROPVARIANT] = []
+    for setting, value in settings.given():
+        identifier = _SETTING_PROPERTIES[setting]
+        plain = int(value) if isinstance(value, bool) else value
+        identifiers.append(identifier)
+        values.append(propvariant_of(identifier.variant(plain)))
+    return identifiers, values
+
+
+def _parts(descriptor: SecurityDescriptor) -> SecurityInformation:
+    present = {
+        SecurityInformation.OWNER_SECURITY_INFORMATION: descriptor.owner,
+        SecurityInformation.GROUP_SECURITY_INFORMATION: descriptor.group,
+        SecurityInformation.DACL_SECURITY_INFORMATION: descriptor.dacl,
+        SecurityInformation.SACL_SECURITY_INFORMATION: descriptor.sacl,
+    }
+    parts = SecurityInformation(0)
+    for part, value in present.items():
+        if value is not None:
+            parts |= part
+    return parts

@@ -1,0 +1,313 @@
+"""Reading, moving and purging messages through RemoteRead ([MS-MQRR] 3.2)."""
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Any, Self
+from uuid import UUID
+
+from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
+from rpcqm.client.connection import Connections
+from rpcqm.client.message import ReceivedMessage, from_sections
+from rpcqm.client.target import ServerUnreachableError
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.packet_base import INFINITE
+from rpcqm.codec.queue_format import queue_format_of
+from rpcqm.codec.types import remoteread
+from rpcqm.codec.types.mqmq import XACTUOW
+
+RECEIVE_ACCESS = 0x00000001
+MOVE_ACCESS = 0x00000004
+PEEK_ACCESS = 0x00000020
+DENY_NONE = 0
+DENY_SHARE = 1
+
+ACTION_RECEIVE = 0x00000000
+ACTION_PEEK_CURRENT = 0x80000000
+ACTION_PEEK_NEXT = 0x80000001
+LOOKUP_PEEK_CURRENT = 0x40000010
+LOOKUP_PEEK_NEXT = 0x40000011
+LOOKUP_PEEK_PREV = 0x40000012
+LOOKUP_RECEIVE_CURRENT = 0x40000020
+LOOKUP_RECEIVE_NEXT = 0x40000021
+LOOKUP_RECEIVE_PREV = 0x40000022
+RECEIVE_ACTIONS = frozenset(
+    {ACTION_RECEIVE, LOOKUP_RECEIVE_CURRENT, LOOKUP_RECEIVE_NEXT, LOOKUP_RECEIVE_PREV}
+)
+
+RR_NACK = 1
+RR_ACK = 2
+
+WHOLE_BODY = 0x400000
+"""More than the body of any message."""
+VERSION = (6, 1, 7601)
+"""What clients of Windows 7 say; servers ignore it ([MS-MQRR] <16> to <18>)."""
+NO_TRANSACTION = XACTUOW(rgb=bytes(16))
+END_OF_QUEUE = frozenset({HResult.MQ_ERROR_IO_TIMEOUT, HResult.MQ_ERROR_MESSAGE_NOT_FOUND})
+
+
+class _Handle:
+    """An open queue; a context handle of the server."""
+
+    def __init__(self, connections: Connections, name: FormatName) -> None:
+        self._connections = connections
+        self._name = name
+        self._handle = b""
+
+    async def _call(self, operation: str, request: object) -> Any:
+        return await self._connections.call("remoteread", operation, request)
+
+    def _opening(self, access: int, exclusive: bool) -> dict[str, Any]:
+        major, minor, build = VERSION
+        return {
+            "pQueueFormat": queue_format_of(self._name),
+            "dwAccess": access,
+            "dwShareMode": DENY_SHARE if exclusive else DENY_NONE,
+            "pClientId": UUID(int=0),
+            "fNonRoutingServer": 1,
+            "Major": major,
+            "Minor": minor,
+            "BuildNumber": build,
+            "fWorkgroup": 1,
+        }
+
+    async def close(self) -> None:
+        """Close the handle; a server that is gone has closed it already."""
+        if self._handle:
+            handle, self._handle = self._handle, b""
+            with contextlib.suppress(ServerUnreachableError):
+                await self._call("R_CloseQueue", remoteread.R_CloseQueueRequest(pphContext=handle))
+
+
+class MoveTarget(_Handle):
+    """A queue or subqueue that messages are moved to."""
+
+    context = 0
+
+    async def __aenter__(self) -> Self:
+        response = await self._call(
+            "R_OpenQueueForMove",
+            remoteread.R_OpenQueueForMoveRequest(**self._opening(MOVE_ACCESS, False)),
+        )
+        self.context = response.pMoveContext
+        self._handle = response.pphContext
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class QueueReader(_Handle):
+    """A queue that is open for peeking and, unless `peek_only`, for receiving and purging."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        name: FormatName,
+        *,
+        peek_only: bool = False,
+        exclusive: bool = False,
+    ) -> None:
+        super().__init__(connections, name)
+        self._access = PEEK_ACCESS if peek_only else RECEIVE_ACCESS
+        self._exclusive = exclusive
+        self._request_ids = itertools.count(1)
+
+    async def __aenter__(self) -> Self:
+        request = remoteread.R_OpenQueueRequest(**self._opening(self._access, self._exclusive))
+        self._handle = (await self._call("R_OpenQueue", request)).pphContext
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def peek(
+        self, timeout: int = INFINITE, *, cursor: int = 0, body: int = WHOLE_BODY
+    ) -> ReceivedMessage:
+        """The first message, or the one under `cursor`, waiting `timeout` milliseconds.
+
+        `body` is how much of the body is wanted, in bytes.
+        """
+        return await self._start(ACTION_PEEK_CURRENT, self._next_id(), timeout, cursor, body=body)
+
+    async def peek_next(
+        self, cursor: int, timeout: int = INFINITE, *, body: int = WHOLE_BODY
+    ) -> ReceivedMessage:
+        """Move the cursor on and read the message there."""
+        return await self._start(ACTION_PEEK_NEXT, self._next_id(), timeout, cursor, body=body)
+
+    async def peek_by_lookup_identifier(
+        self, identifier: int, action: int = LOOKUP_PEEK_CURRENT, *, body: int = WHOLE_BODY
+    ) -> ReceivedMessage:
+        """The message with the identifier, or by `action` its neighbour."""
+        return await self._start(action, self._next_id(), 0, 0, identifier, body)
+
+    async def browse(
+        self, timeout: int = 0, *, body: int = WHOLE_BODY
+    ) -> AsyncIterator[ReceivedMessage]:
+        """Every message in order, whatever others do meanwhile.
+
+        Only the first one is waited for.
+        """
+        try:
+            message = await self.peek(timeout, body=body)
+            while True:
+                yield message
+                message = await self.peek_by_lookup_identifier(
+                    message.lookup_identifier, LOOKUP_PEEK_NEXT, body=body
+                )
+        except MQError as error:
+            if error.status not in END_OF_QUEUE:
+                raise
+
+    async def receive(self, timeout: int = INFINITE, *, cursor: int = 0) -> "PendingReceive":
+        """The first message, or the one under `cursor`; it stays until it is acknowledged."""
+        return await self._receive(ACTION_RECEIVE, timeout, cursor, 0)
+
+    async def receive_by_lookup_identifier(
+        self, identifier: int, action: int = LOOKUP_RECEIVE_CURRENT
+    ) -> "PendingReceive":
+        """The message with the identifier, or by `action` its neighbour."""
+        return await self._receive(action, 0, 0, identifier)
+
+    async def _receive(
+        self, action: int, timeout: int, cursor: int, identifier: int
+    ) -> "PendingReceive":
+        request_id = self._next_id()
+        try:
+            message = await self._start(action, request_id, timeout, cursor, identifier)
+        except DecodeError:
+            await self.end(request_id, RR_NACK)  # [MS-MQRR] 3.2.4.4.1: it cannot be put together
+            raise
+        return PendingReceive(self, request_id, message)
+
+    async def _start(
+        self,
+        action: int,
+        request_id: int,
+        timeout: int,
+        cursor: int,
+        identifier: int = 0,
+        body: int = WHOLE_BODY,
+    ) -> ReceivedMessage:
+        """R_StartReceive; a cancelled wait is cancelled at the server as well."""
+        request = remoteread.R_StartReceiveRequest(
+            phContext=self._handle,
+            LookupId=identifier,
+            hCursor=cursor,
+            ulAction=action,
+            ulTimeout=timeout,
+            dwRequestId=request_id,
+            dwMaxBodySize=body,
+            dwMaxCompoundMessageSize=WHOLE_BODY,
+        )
+        started = asyncio.ensure_future(self._call("R_StartReceive", request))
+        try:
+            response = await asyncio.shield(started)
+        except asyncio.CancelledError:
+            await self._withdraw(started, request_id, action)
+            raise
+        return from_sections(
+            response.ppPacketSections or [], response.pSequenceId, response.pdwArriveTime
+        )
+
+    async def _withdraw(self, started: "asyncio.Future[Any]", request_id: int, action: int) -> None:
+        """End a wait that nobody wants any more; a message that came meanwhile is given back."""
+        with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
+            await self.cancel(request_id)
+        try:
+            await started
+        except (MQError, RpcFault, DecodeError, ServerUnreachableError):
+            return
+        if action in RECEIVE_ACTIONS:
+            with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
+                await self.end(request_id, RR_NACK)
+
+    async def cancel(self, request_id: int) -> None:
+        """R_CancelReceive; MQError(STATUS_NOT_FOUND) when nothing waits under that number."""
+        await self._call(
+            "R_CancelReceive",
+            remoteread.R_CancelReceiveRequest(phContext=self._handle, dwRequestId=request_id),
+        )
+
+    async def end(self, request_id: int, acknowledgement: int) -> None:
+        """R_EndReceive."""
+        await self._call(
+            "R_EndReceive",
+            remoteread.R_EndReceiveRequest(
+                phContext=self._handle, dwAck=acknowledgement, dwRequestId=request_id
+            ),
+        )
+
+    async def create_cursor(self) -> int:
+        """A cursor before the first message."""
+        response = await self._call(
+            "R_CreateCursor", remoteread.R_CreateCursorRequest(phContext=self._handle)
+        )
+        cursor: int = response.phCursor
+        return cursor
+
+    async def close_cursor(self, cursor: int) -> None:
+        await self._call(
+            "R_CloseCursor",
+            remoteread.R_CloseCursorRequest(phContext=self._handle, hCursor=cursor),
+        )
+
+    async def move(self, identifier: int, target: MoveTarget) -> None:
+        """Move a message to a related queue.
+
+        Raises MQError with STATUS_INVALID_PARAMETER where the two are not related.
+        """
+        await self._call(
+            "R_MoveMessage",
+            remoteread.R_MoveMessageRequest(
+                phContextFrom=self._handle,
+                ullContextTo=target.context,
+                LookupId=identifier,
+                pTransactionId=NO_TRANSACTION,
+            ),
+        )
+
+    async def purge(self) -> None:
+        """Delete every message."""
+        await self._call("R_PurgeQueue", remoteread.R_PurgeQueueRequest(phContext=self._handle))
+
+    def _next_id(self) -> int:
+        return next(self._request_ids) & 0xFFFFFFFF
+
+
+class PendingReceive:
+    """A message that was handed out and stays in its queue until it is acknowledged.
+
+    As a context manager it is acknowledged when the block ends well, else given back.
+    """
+
+    def __init__(self, reader: QueueReader, request_id: int, message: ReceivedMessage) -> None:
+        self._reader = reader
+        self._request_id = request_id
+        self.message = message
+
+    async def acknowledge(self) -> None:
+        """The message has arrived; it leaves its queue."""
+        await self._reader.end(self._request_id, RR_ACK)
+
+    async def release(self) -> None:
+        """The message is for somebody else."""
+        await self._reader.end(self._request_id, RR_NACK)
+
+    async def __aenter__(self) -> ReceivedMessage:
+        return self.message
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            await self.acknowledge()
+            return
+        with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
+            await self.release()

@@ -1,0 +1,41 @@
+"""Which queue manager a client talks to."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from rpcqm.rpc.ntlm import NtlmCredentials
+
+ENDPOINT_MAPPER_PORT = 135
+
+
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A queue manager of this machine, by its socket; who calls is known from the process."""
+
+    socket: Path
+
+    def __str__(self) -> str:
+        return str(self.socket)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteServer:
+    """A queue manager across the network, by its endpoint mapper.
+
+    Without credentials calls are not authenticated; with them they are encrypted.
+    """
+
+    host: str
+    endpoint_mapper_port: int = ENDPOINT_MAPPER_PORT
+    credentials: NtlmCredentials | None = None
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.endpoint_mapper_port}"
+
+
+Target = LocalServer | RemoteServer
+
+
+class ServerUnreachableError(Exception):
+    """Nobody answers there; the text is one sentence."""

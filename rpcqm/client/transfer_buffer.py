@@ -1,0 +1,65 @@
+"""Messages to send as CACTransferBufferV2 structures ([MS-MQMP] 2.2.3.3, 3.1.5.2)."""
+
+from uuid import UUID
+
+from rpcqm.client.outgoing import OutgoingMessage
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.packet_base import INFINITE
+from rpcqm.codec.packet_types import NULL_IDENTIFIER
+from rpcqm.codec.queue_format import queue_format_of
+from rpcqm.codec.types.mqmq import QUEUE_FORMAT, XACTUOW
+from rpcqm.codec.types.qmcomm import (
+    CACTB_SEND,
+    CACTransferBufferV1,
+    CACTransferBufferV1_Send,
+    CACTransferBufferV1_u,
+    CACTransferBufferV2,
+)
+
+
+def transfer_buffer_of(
+    message: OutgoingMessage, now: int, transaction: UUID | None = None
+) -> CACTransferBufferV2:
+    """What rpc_ACSendMessageEx takes; `now` is in seconds since 1970."""
+    send = CACTransferBufferV1_Send(
+        pAdminQueueFormat=_queue_format(message.administration_queue),
+        pResponseQueueFormat=_queue_format(message.response_queue),
+    )
+    old = CACTransferBufferV1(
+        uTransferType=CACTB_SEND,
+        u=CACTransferBufferV1_u(CACTB_SEND, send),
+        pPriority=message.priority,
+        pDelivery=int(message.recoverable),
+        pAcknowledge=int(message.acknowledgements),
+        pApplicationTag=message.application_tag,
+        ulAbsoluteTimeToQueue=_absolute(message.time_to_reach_queue, now),
+        ulRelativeTimeToLive=message.time_to_be_received,
+        pulBodyType=message.body_type,
+        ppConnectorType=message.connector_type,
+        pUow=None if transaction is None else XACTUOW(rgb=transaction.bytes_le),
+    )
+    _add_texts(old, message)
+    return CACTransferBufferV2(old=old)
+
+
+def _add_texts(old: CACTransferBufferV1, message: OutgoingMessage) -> None:
+    """What has a length of its own; nothing is sent for what is empty."""
+    if message.body:
+        old.ppBody = message.body
+        old.ulBodyBufferSizeInBytes = old.ulAllocBodyBufferInBytes = len(message.body)
+    if message.label:
+        old.ppTitle = message.label
+        old.ulTitleBufferSizeInWCHARs = len(message.label.encode("utf-16-le")) // 2
+    if message.extension:
+        old.ppMsgExtension = message.extension
+        old.ulMsgExtensionBufferInBytes = len(message.extension)
+    if message.correlation_identifier != NULL_IDENTIFIER:
+        old.ppCorrelationID = message.correlation_identifier.encode()
+
+
+def _queue_format(name: FormatName | None) -> QUEUE_FORMAT | None:
+    return None if name is None else queue_format_of(name)
+
+
+def _absolute(seconds: int, now: int) -> int:
+    return min(now + seconds, INFINITE - 1) if seconds != INFINITE else INFINITE

@@ -1,0 +1,224 @@
+"""A queue manager with its store, its accounts and its doors."""
+
+import asyncio
+import os
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
+from importlib.metadata import version
+from pathlib import Path
+
+from rpcqm.accounts import Accounts
+from rpcqm.base.clock import Clock, SystemClock
+from rpcqm.base.log import get_logger
+from rpcqm.base.metrics import Metrics
+from rpcqm.codec.interface import load
+from rpcqm.config import Configuration
+from rpcqm.config.ready import ENDPOINT_FILE, ReadyFile
+from rpcqm.interfaces import admin, qmcomm, qmcomm2, qmmgmt, remote_read
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.settings import QueueManagerSettings
+from rpcqm.rpc.constants import AuthenticationType
+from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
+from rpcqm.rpc.ntlm import NtlmProvider
+from rpcqm.rpc.server import RpcServer
+from rpcqm.service.addresses import own_addresses
+from rpcqm.service.doors import Listen, open_door
+from rpcqm.service.local_socket import LocalSocket
+from rpcqm.service.loop_timers import timers_on_loop
+from rpcqm.service.start_error import StartError
+from rpcqm.store.errors import StoreError
+from rpcqm.store.settings import MIB, StoreSettings
+from rpcqm.store.store import EXIT_STATUS, Store
+
+REMOTE_READ_PORT = 2103
+QM2QM_PORT = 2105
+
+_log = get_logger("service")
+
+
+class QueueManagerService:
+    """Everything that one process serves; `start` and `stop` are called once each.
+
+    `ready` tells where it can be reached, once it has started.
+    """
+
+    ready: ReadyFile
+
+    def __init__(self, configuration: Configuration, clock: Clock | None = None) -> None:
+        self._configuration = configuration
+        self._clock = clock or SystemClock()
+        self._ports: dict[str, int] = {}
+        self._undo = AsyncExitStack()
+
+    async def start(self) -> None:
+        """Open every door, then say so; StartError, with everything closed again, on failure."""
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Answer whoever waits, close every door and the store, and withdraw the ready file."""
+        await self._undo.aclose()
+
+    async def _start(self) -> None:
+        _prepare_directory(self._configuration.data_dir)
+        metrics = Metrics()
+        store = self._open_store(metrics)
+        accounts = Accounts(store, self._configuration.data_dir, clock=self._clock)
+        engine = self._start_engine(store)
+        server = RpcServer(
+            providers={AuthenticationType.RPC_C_AUTHN_WINNT: NtlmProvider(accounts)},
+            clock=self._clock,
+            metrics=metrics,
+            local_identity=accounts.local_identity,
+        )
+        self._undo.push_async_callback(server.stop)
+        self._undo.callback(engine.queue_manager_stopped)
+        self._register(server, engine, accounts)
+        local = LocalSocket(self._configuration.data_dir)
+        self._undo.callback(local.remove)
+        await self._open_doors(server, local)
+        self.ready = ReadyFile(
+            os.getpid(),
+            engine.queue_manager.computer_name,
+            engine.queue_manager.identifier,
+            local.path,
+            {door: (self._configuration.host, port) for door, port in self._ports.items()},
+        )
+        self._publish()
+
+    def _open_store(self, metrics: Metrics) -> Store:
+        loop = asyncio.get_running_loop()
+        executor = ThreadPoolExecutor(1, thread_name_prefix="store")
+        self._undo.callback(executor.shutdown)
+        storage = self._configuration.storage
+        try:
+            store = Store.open(
+                self._configuration.data_dir,
+                end_of_turn=loop.call_soon,
+                clock=self._clock,
+                settings=StoreSettings(
+                    reserve=storage.reserve * MIB, express_memory=storage.express_memory * MIB
+                ),
+                fatal=_end_unanswered,
+                executor=executor.submit,
+                call_from_thread=loop.call_soon_threadsafe,
+                metrics=metrics,
+            )
+        except (StoreError, OSError) as error:
+            raise StartError(str(error)) from error
+        self._undo.callback(store.close)
+        return store
+
+    def _start_engine(self, store: Store) -> QueueManagerEngine:
+        configuration = self._configuration
+        settings = QueueManagerSettings(
+            computer_name=configuration.name,
+            qualified_computer_name=socket.getfqdn(configuration.name),
+            addresses=own_addresses(),
+            queue_manager_quota=configuration.storage.quota,
+            supporting_server=configuration.security.supporting_server,
+            hardened_security=configuration.security.hardened_security,
+            send_insecure_nacks=configuration.security.send_insecure_nacks,
+            queue_manager_version=version("rpcqm"),
+            operating_system_version=" ".join(os.uname()[:3:2]),
+        )
+        timers = timers_on_loop(self._clock, asyncio.get_running_loop())
+        engine = QueueManagerEngine(store, self._clock, timers, settings)
+        engine.queue_manager_started()
+        return engine
+
+    def _register(self, server: RpcServer, engine: QueueManagerEngine, accounts: Accounts) -> None:
+        """Serve every interface; the doors that methods tell of are open when they are called."""
+        security = self._configuration.security
+        reading = remote_read.RemoteRead(
+            engine,
+            security=remote_read.RemoteReadSecurity(
+                allow_nonauthenticated_rpc=security.allow_nonauthenticated_rpc,
+                new_remote_read_server_deny_workgroup_client=(
+                    security.new_remote_read_server_deny_workgroup_client
+                ),
+                new_remote_read_server_allow_none_security_client=(
+                    security.new_remote_read_server_allow_none_security_client
+                ),
+                debug_rpc=security.debug_rpc,
+            ),
+            server_port=lambda: self._ports.get("rpc", 0),
+        )
+        comm = qmcomm.QmComm(
+            engine, lambda: self._ports.get("rpc", 0), lambda: self._ports.get("qm2qm", 0)
+        )
+        server.register(load("remoteread"), reading, remote_read.POLICY)
+        server.register(load("qmcomm"), comm, qmcomm.POLICY)
+        server.register(load("qmcomm2"), qmcomm2.QmComm2(engine, comm.handles), qmcomm2.POLICY)
+        server.register(load("qmmgmt"), qmmgmt.QmMgmt(engine), qmmgmt.POLICY)
+        server.register(load("rpcqm_admin"), admin.Admin(accounts), admin.POLICY)
+
+    async def _open_doors(self, server: RpcServer, local: LocalSocket) -> None:
+        """Listen; the endpoint mapper, which tells of the others, comes last."""
+        configuration = self._configuration
+        offered = list(server.interfaces)
+        mapper = [server.register(EPM, EndpointMapper(server))]
+        self._warn_of_missing_doors()
+        try:
+            await server.listen_unix(local.path, offered)
+        except OSError as error:
+            raise StartError(f"Cannot listen on {local.path}: {error.strerror}.") from error
+
+        async def rpc(host: str, port: int) -> int:
+            return (await server.listen_tcp(host, port, offered)).port
+
+        async def qm2qm(host: str, port: int) -> int:
+            return (await server.listen_tcp(host, port, offered, advertised=False)).port
+
+        async def epm(host: str, port: int) -> int:
+            return (await server.listen_tcp(host, port, mapper, advertised=False)).port
+
+        await self._open("rpc", rpc, configuration.rpc_port, REMOTE_READ_PORT)
+        await self._open("qm2qm", qm2qm, configuration.qm2qm_port, QM2QM_PORT)
+        await self._open("epm", epm, configuration.epm_port, configuration.epm_port)
+
+    async def _open(self, door: str, listen: Listen, port: int | None, first: int) -> None:
+        host = self._configuration.host
+        bound = await open_door(listen, f"--{door}-port", host, port, first)
+        if bound is not None:
+            self._ports[door] = bound
+
+    def _warn_of_missing_doors(self) -> None:
+        for door in ("binary", "http"):
+            if getattr(self._configuration, f"{door}_port") >= 0:
+                _log.warning("this version does not have the door yet", door=door)
+
+    def _publish(self) -> None:
+        """Write where we are: in the data directory for the commands, and where it was asked."""
+        paths = [self._configuration.data_dir / ENDPOINT_FILE]
+        if self._configuration.ready_file is not None:
+            paths.append(self._configuration.ready_file)
+        for path in paths:
+            try:
+                self.ready.write(path)
+            except OSError as error:
+                raise StartError(f"Cannot write {path}: {error.strerror}.") from error
+            self._undo.callback(path.unlink, missing_ok=True)
+
+
+def _prepare_directory(path: Path) -> None:
+    """Make the data directory; others may pass through it to the socket, and no more."""
+    try:
+        if not path.exists():
+            path.mkdir(parents=True)
+            path.chmod(0o711)
+    except OSError as error:
+        raise StartError(
+            f"The data directory {path} cannot be made: {error.strerror}; choose another one "
+            "with --data-dir."
+        ) from error
+
+
+def _end_unanswered(error: BaseException) -> None:
+    """End at once after a write of unknown outcome, so that nobody is told a wrong one."""
+    _log.critical("a write failed; the process ends without answers", error=str(error))
+    os._exit(EXIT_STATUS)

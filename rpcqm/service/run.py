@@ -1,0 +1,70 @@
+"""The process of a queue manager: its loop, its signals, its logs."""
+
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+from rpcqm.base import log
+from rpcqm.config import Configuration
+from rpcqm.service.notify import READY, STOPPING, notify
+from rpcqm.service.queue_manager_service import QueueManagerService
+
+PRIVATE = 0o077
+COLLECTION_THRESHOLDS = (50_000, 20, 50)
+"""What is kept for long is in arrays; a collection now and then is enough."""
+
+_log = log.get_logger("service")
+
+
+def serve(configuration: Configuration) -> None:
+    """Run a queue manager until SIGTERM or SIGINT; StartError when it cannot be started."""
+    as_json = configuration.logging.format == "json" or (
+        configuration.logging.format == "auto" and not sys.stderr.isatty()
+    )
+    log.configure(configuration.logging.level, as_json)
+    os.umask(PRIVATE)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(configuration))
+
+
+async def _serve(configuration: Configuration) -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    service = QueueManagerService(configuration)
+    await service.start()
+    try:
+        _settle_memory()
+        notify(READY)
+        _log.info(
+            "ready",
+            name=service.ready.name,
+            data=str(configuration.data_dir),
+            **{door: f"{host}:{port}" for door, (host, port) in service.ready.endpoints.items()},
+        )
+        await stopping.wait()
+    finally:
+        notify(STOPPING)
+        await service.stop()
+        _log.info("stopped")
+
+
+def _settle_memory() -> None:
+    """Leave what has been loaded out of every later collection."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECTION_THRESHOLDS)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where it is installed."""
+    with contextlib.suppress(ImportError):
+        import uvloop
+
+        return uvloop.new_event_loop
+    return None

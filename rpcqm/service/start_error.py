@@ -1,0 +1,5 @@
+"""Why a queue manager could not be started."""
+
+
+class StartError(Exception):
+    """The text is one sentence for the operator."""

@@ -1,0 +1,184 @@
+"""A queue manager of its own for a test: a process on free ports of loopback.
+
+with private_queue_manager() as queue_manager:
+    queue_manager.run("queue", "create", "orders")
+    host, port = queue_manager.endpoint("rpc")
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from rpcqm.config.ready import ReadyFile
+
+START_SECONDS = 60.0
+STOP_SECONDS = 30.0
+_POLL_SECONDS = 0.01
+_COMMAND = (sys.executable, "-m", "rpcqm")
+
+
+class StartFailedError(Exception):
+    """The queue manager did not start; the text is what it said."""
+
+
+class PrivateQueueManager:
+    """One queue manager with a data directory that outlives its processes.
+
+    `options` are further ones of `rpcqm serve`; `configuration` is the text of its TOML file.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        options: Sequence[str] = (),
+        configuration: str = "",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.data_dir = data_dir
+        self._options = options
+        self._configuration = configuration
+        self._environment = _clean_environment() | dict(environment or {})
+        self._files = data_dir.with_name(data_dir.name + ".files")
+        self._files.mkdir(parents=True, exist_ok=True)
+        self.ready_path = self._files / "ready.json"
+        self.log_path = self._files / "log"
+        self.process: subprocess.Popen[bytes] | None = None
+        self._ready: ReadyFile | None = None
+
+    @property
+    def ready(self) -> ReadyFile:
+        """Where it can be reached."""
+        if self._ready is None:
+            raise StartFailedError("it does not run")
+        return self._ready
+
+    @property
+    def socket(self) -> Path:
+        """Where local callers connect."""
+        return self.ready.socket
+
+    def endpoint(self, door: str) -> tuple[str, int]:
+        """Address and port of a door: epm, rpc or qm2qm."""
+        return self.ready.endpoints[door]
+
+    @property
+    def log(self) -> str:
+        """What it has logged."""
+        return self.log_path.read_text("utf-8") if self.log_path.exists() else ""
+
+    def start(self) -> Self:
+        """Start the process and wait until every door listens; StartFailedError."""
+        self.ready_path.unlink(missing_ok=True)
+        configuration = self._files / "rpcqm.toml"
+        configuration.write_text(self._configuration, "utf-8")
+        ports = ("--epm-port", "0", "--rpc-port", "0", "--qm2qm-port", "0")
+        with self.log_path.open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    *(*_COMMAND, "serve", "--config", str(configuration)),
+                    *("--data-dir", str(self.data_dir), "--ready-file", str(self.ready_path)),
+                    *ports,
+                    *self._options,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self._environment,
+            )
+        self._await_ready()
+        return self
+
+    def _await_ready(self) -> None:
+        assert self.process is not None
+        give_up = time.monotonic() + START_SECONDS
+        while not self.ready_path.exists():
+            if self.process.poll() is not None:
+                raise StartFailedError(f"exit status {self.process.returncode}: {self.log}")
+            if time.monotonic() > give_up:
+                self.kill()
+                raise StartFailedError(f"not ready after {START_SECONDS:.0f} s: {self.log}")
+            time.sleep(_POLL_SECONDS)
+        self._ready = ReadyFile.read(self.ready_path)
+
+    def stop(self) -> int:
+        """Stop it cleanly; returns the exit status, and kills what does not stop."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> int:
+        """End it at once, as a power failure would."""
+        return self._end(signal.SIGKILL)
+
+    def restart(self) -> Self:
+        """Stop it cleanly and start it again on the same data."""
+        self.stop()
+        return self.start()
+
+    def _end(self, number: signal.Signals) -> int:
+        process, self.process, self._ready = self.process, None, None
+        if process is None:
+            return 0
+        process.send_signal(number)
+        try:
+            return process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+
+    def run(
+        self, *words: str, check: bool = True, **settings: Any
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run a command of `rpcqm` against it; CalledProcessError when it fails and `check`."""
+        return subprocess.run(
+            [*_COMMAND, *words],
+            check=check,
+            text=True,
+            **{
+                "capture_output": True,
+                "timeout": START_SECONDS,
+                "env": self._environment | {"RPCQM_DATA_DIR": str(self.data_dir)},
+                **settings,
+            },
+        )
+
+
+@contextlib.contextmanager
+def private_queue_manager(
+    options: Sequence[str] = (),
+    configuration: str = "",
+    environment: Mapping[str, str] | None = None,
+    data_dir: Path | None = None,
+) -> Iterator[PrivateQueueManager]:
+    """A queue manager that runs as long as the block, on data of its own unless it is told where.
+
+    What it has logged is in the note of an error that leaves the block.
+    """
+    directory = Path(tempfile.mkdtemp(prefix="rpcqm-test-"))
+    queue_manager = PrivateQueueManager(
+        data_dir or directory / "data", options, configuration, environment
+    )
+    try:
+        yield queue_manager.start()
+    except BaseException as error:
+        error.add_note(f"The queue manager said:\n{queue_manager.log[-4000:]}")
+        raise
+    finally:
+        queue_manager.stop()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _clean_environment() -> dict[str, str]:
+    """The environment without what would configure another queue manager."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("RPCQM_") and name not in ("NOTIFY_SOCKET", "RUNTIME_DIRECTORY")
+    }

@@ -6,6 +6,7 @@ import ipaddress
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import MQError
 from rpcqm.cli.errors import CommandError, NoServer, UsageMistake
@@ -15,7 +16,9 @@ from rpcqm.client.target import ENDPOINT_MAPPER_PORT, LocalServer, RemoteServer,
 from rpcqm.codec.format_name import FormatName
 from rpcqm.config import Configuration, ConfigurationError, load
 from rpcqm.config.ready import ENDPOINT_FILE, ReadyFile
-from rpcqm.rpc.ntlm import NtlmCredentials
+
+if TYPE_CHECKING:
+    from rpcqm.rpc.ntlm import NtlmCredentials
 
 PASSWORD_VARIABLE = "RPCQM_PASSWORD"
 QUEUE_HELP = (
@@ -124,7 +127,7 @@ def _local_server(data_dir: Path) -> LocalServer:
         raise NoServer(f"{path} cannot be read: {error}.") from None
 
 
-def _credentials(arguments: argparse.Namespace) -> NtlmCredentials | None:
+def _credentials(arguments: argparse.Namespace) -> "NtlmCredentials | None":
     if arguments.user is None:
         if arguments.password_stdin:
             raise UsageMistake("--password-stdin needs --user.")
@@ -132,6 +135,9 @@ def _credentials(arguments: argparse.Namespace) -> NtlmCredentials | None:
     domain, _, name = arguments.user.rpartition("\\")
     if not name:
         raise UsageMistake("--user is empty.")
+    # Only now, because few commands need it and it takes time to load.
+    from rpcqm.rpc.ntlm import NtlmCredentials
+
     return NtlmCredentials(name, _password(arguments), domain)
 
 

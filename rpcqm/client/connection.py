@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from rpcqm.base.errors import FaultStatus, HResult, MQError, NtStatus, RpcFault
-from rpcqm.client.endpoint_resolution import resolve
-from rpcqm.client.target import LocalServer, ServerUnreachableError, Target
+from rpcqm.client.target import LocalServer, RemoteServer, ServerUnreachableError, Target
 from rpcqm.codec.interface import Interface, load
 from rpcqm.rpc.client import Binding, RpcClient
 from rpcqm.rpc.security import NONE, PKT_PRIVACY, AuthenticationError
@@ -70,12 +69,18 @@ class Connections:
         if isinstance(target, LocalServer):
             port = 0
         else:
-            port = await self._reached(
-                lambda: resolve(target.host, target.endpoint_mapper_port, interface)
-            )
+            port = await self._port_of(target, interface)
         if port not in self._clients:
             self._clients[port] = await self._reached(lambda: _connect(target, port))
         return self._clients[port]
+
+    async def _port_of(self, target: RemoteServer, interface: Interface) -> int:
+        # Only now, because the endpoint mapper's interface takes time to load.
+        from rpcqm.client.endpoint_resolution import resolve
+
+        return await self._reached(
+            lambda: resolve(target.host, target.endpoint_mapper_port, interface)
+        )
 
     async def _reached(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """The outcome of an attempt; ServerUnreachableError where nobody is."""

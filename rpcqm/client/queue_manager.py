@@ -1,15 +1,22 @@
-"""One queue manager, near or far, as a program uses it."""
+"""One queue manager, near or far, as a program uses it.
 
-from typing import Self
+What speaks an interface is imported when it is first needed, because each takes time to load and
+most programs need one or two.
+"""
 
-from rpcqm.client.accounts import Accounts
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
+
 from rpcqm.client.connection import Connections
-from rpcqm.client.management import Management
-from rpcqm.client.queues import Queues
-from rpcqm.client.remote_read import MoveTarget, QueueReader
-from rpcqm.client.sending import InternalTransaction, QueueSender
 from rpcqm.client.target import Target
 from rpcqm.codec.format_name import FormatName
+
+if TYPE_CHECKING:
+    from rpcqm.client.accounts import Accounts
+    from rpcqm.client.management import Management
+    from rpcqm.client.queues import Queues
+    from rpcqm.client.remote_read import MoveTarget, QueueReader
+    from rpcqm.client.sending import InternalTransaction, QueueSender
 
 
 class QueueManagerClient:
@@ -29,9 +36,6 @@ class QueueManagerClient:
     def __init__(self, target: Target) -> None:
         self.target = target
         self._connections = Connections(target)
-        self.queues = Queues(self._connections)
-        self.management = Management(self._connections)
-        self.accounts = Accounts(self._connections)
 
     async def __aenter__(self) -> Self:
         return self
@@ -43,20 +47,49 @@ class QueueManagerClient:
         """Close the connections, and with them everything that is still open."""
         await self._connections.close()
 
+    @cached_property
+    def queues(self) -> "Queues":
+        """The private queues, to create, change and delete."""
+        from rpcqm.client.queues import Queues
+
+        return Queues(self._connections)
+
+    @cached_property
+    def management(self) -> "Management":
+        """What the queue manager tells administrators."""
+        from rpcqm.client.management import Management
+
+        return Management(self._connections)
+
+    @cached_property
+    def accounts(self) -> "Accounts":
+        """The accounts that callers log on with."""
+        from rpcqm.client.accounts import Accounts
+
+        return Accounts(self._connections)
+
     def open_reader(
         self, name: FormatName, *, peek_only: bool = False, exclusive: bool = False
-    ) -> QueueReader:
+    ) -> "QueueReader":
         """A queue to read from, move from and purge; open it with `async with`."""
+        from rpcqm.client.remote_read import QueueReader
+
         return QueueReader(self._connections, name, peek_only=peek_only, exclusive=exclusive)
 
-    def open_move_target(self, name: FormatName) -> MoveTarget:
+    def open_move_target(self, name: FormatName) -> "MoveTarget":
         """A queue to move to; open it with `async with`."""
+        from rpcqm.client.remote_read import MoveTarget
+
         return MoveTarget(self._connections, name)
 
-    def open_sender(self, name: FormatName) -> QueueSender:
+    def open_sender(self, name: FormatName) -> "QueueSender":
         """A queue to send to; open it with `async with`."""
+        from rpcqm.client.sending import QueueSender
+
         return QueueSender(self._connections, name)
 
-    def begin_transaction(self) -> InternalTransaction:
+    def begin_transaction(self) -> "InternalTransaction":
         """A unit of work; begin it with `async with`."""
+        from rpcqm.client.sending import InternalTransaction
+
         return InternalTransaction(self._connections)

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rpcqm.rpc.ntlm import NtlmCredentials
+if TYPE_CHECKING:
+    from rpcqm.rpc.ntlm import NtlmCredentials
 
 ENDPOINT_MAPPER_PORT = 135
 
@@ -27,7 +29,7 @@ class RemoteServer:
 
     host: str
     endpoint_mapper_port: int = ENDPOINT_MAPPER_PORT
-    credentials: NtlmCredentials | None = None
+    credentials: "NtlmCredentials | None" = None
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host

@@ -74,8 +74,8 @@ class Message:
     """A message is its UserMessage packet; the attributes are decoded when they are asked for.
 
     What is not in the packet is kept beside it: `lookup_identifier` (0 before it has one),
-    `arrival_time` and `last_move_time` in milliseconds since 1970, counts, and the queue where it
-    was read.
+    `arrival_time` and `last_move_time` in milliseconds since 1970, counts, the queue where it was
+    read, and the FLAG_... bits of its position.
     """
 
     __slots__ = (
@@ -84,6 +84,7 @@ class Message:
         "allow_peek_when_locked",
         "application_deadletter_queue",
         "arrival_time",
+        "kept_flags",
         "last_move_time",
         "lookup_identifier",
         "move_count",
@@ -99,6 +100,7 @@ class Message:
         self.allow_peek_when_locked = allow_peek_when_locked
         self.application_deadletter_queue = ""
         self.transaction_status_queue_format_name: FormatName | None = None
+        self.kept_flags = 0
         self.lookup_identifier = 0
         self.arrival_time = 0
         self.abort_count = 0

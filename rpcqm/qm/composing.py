@@ -1,6 +1,5 @@
 """What the sending queue manager puts into a message."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
@@ -41,17 +40,15 @@ class Composer:
     ) -> Message:
         """A message to an open queue, with what the queue manager assigns.
 
-        That is identifier, sending time, source, destination, sender and transaction. A
-        transactional message is recoverable. `attributes` are not changed. MQError as
+        That is identifier, sending time, source, destination, sender and transaction, which are
+        filled into `attributes`. A transactional message is recoverable. MQError as
         `build_user_message` raises.
         """
         name = descriptor.format_name
-        message = replace(
-            attributes,
-            identifier=self.new_identifier(),
-            sent_time=self._engine.clock.now() // 1000,
-            destination_queue_format_name=name,
-        )
+        message = attributes
+        message.identifier = self.new_identifier()
+        message.sent_time = self._engine.clock.now() // 1000
+        message.destination_queue_format_name = name
         self._set_destination_queue_manager(message, name)
         if descriptor.multiple:
             message.destination_multi_queue_format_name = descriptor.format_names

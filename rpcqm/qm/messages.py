@@ -208,7 +208,7 @@ class Messages:
         message = self._positions.message_at(queue, key)
         if transaction is not None:
             _check_join(queue, transaction)
-            self._positions.lock(queue, key, transaction)
+            self._positions.lock(queue, message, transaction)
             transaction.transactional_operation_collection.append(
                 TransactionalOperation(
                     OperationType.DEQUEUE,
@@ -219,7 +219,7 @@ class Messages:
             )
             return completed(message)
         if two_phase_read:
-            self._positions.lock(queue, key, descriptor)
+            self._positions.lock(queue, message, descriptor)
             descriptor.two_phase_reads.add(key)
             return completed(message)
         return self._delete(queue, key, MessageClass.MQMSG_CLASS_ACK_RECEIVE, message)
@@ -262,13 +262,18 @@ class Messages:
             return completed(None)
         if owner is not descriptor or state is PositionState.LEAVING:
             raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
-        return self._end_two_phase(descriptor, queue, key, delete_message)
+        purged = state is PositionState.PURGE_PENDING
+        return self._end_two_phase(descriptor, queue, key, delete_message, purged)
 
     def _end_two_phase(
-        self, descriptor: OpenQueueDescriptor, queue: Queue, key: int, delete_message: bool
+        self,
+        descriptor: OpenQueueDescriptor,
+        queue: Queue,
+        key: int,
+        delete_message: bool,
+        purged: bool,
     ) -> Completion[None]:
         descriptor.two_phase_reads.discard(key)
-        purged = queue.message_position_list.state(key) is PositionState.PURGE_PENDING
         if not delete_message and not purged:
             self._positions.release(queue, key)
             return completed(None)
@@ -407,7 +412,7 @@ class Messages:
         queue, key = position.queue_reference, position.lookup_identifier
         if transaction is not None:
             _check_join(queue, transaction)
-            self._positions.lock(queue, key, transaction)
+            self._positions.lock(queue, self._positions.message_at(queue, key), transaction)
             target_queue.pending_moves += 1
             transaction.transactional_operation_collection.append(
                 TransactionalOperation(

@@ -19,6 +19,7 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.message_enums import MessageClass
+from rpcqm.store.errors import PositionStateError
 from rpcqm.store.records import NEVER, Moves
 from rpcqm.store.transaction import Transaction as StoreTransaction
 
@@ -51,6 +52,7 @@ class Positions:
         message.queue = queue
         message.lookup_identifier = key
         message.arrival_time = position.arrival
+        message.kept_flags = position.flags
         message.abort_count, message.move_count, message.last_move_time = index.moves(key)
         return message
 
@@ -62,7 +64,9 @@ class Positions:
         Its journal copy, dead-letter copy and acknowledgement belong to the same commit. The
         position is LEAVING at once and gone after it.
         """
-        position = self._store.index(queue.queue_id).expected(key)
+        position = self._store.index(queue.queue_id).position(key)
+        if position is None:
+            raise PositionStateError(f"there is no message {key:#x}")
         flags = position.flags
         main = queue.parent or queue
         if flags & CONSEQUENCES or main.journaling:
@@ -146,13 +150,12 @@ class Positions:
         for hook in self.available_hooks:
             hook(queue, key)
 
-    def lock(self, queue: Queue, key: int, owner: object) -> None:
-        """Lock an available message; MQ_ERROR_MESSAGE_NOT_FOUND when it is not available."""
-        positions = queue.message_position_list
-        if not positions.lock(key, owner):
+    def lock(self, queue: Queue, message: Message, owner: object) -> None:
+        """Lock a message that was read; MQ_ERROR_MESSAGE_NOT_FOUND when it is not available."""
+        key = message.lookup_identifier
+        if not queue.message_position_list.lock(key, owner):
             raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
-        position = positions.position(key)
-        if position is not None and position.flags & FLAG_ALLOW_PEEK_WHEN_LOCKED:
+        if message.kept_flags & FLAG_ALLOW_PEEK_WHEN_LOCKED:
             queue.peekable_when_locked.add(key)
 
     def release(self, queue: Queue, key: int) -> None:

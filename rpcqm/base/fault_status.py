@@ -60,6 +60,7 @@ class FaultStatus(enum.IntEnum):
     RPC_S_CALL_FAILED = 0x000006BE
     RPC_S_CALL_FAILED_DNE = 0x000006BF
     RPC_S_PROTOCOL_ERROR = 0x000006C0
+    RPC_S_UNSUPPORTED_TRANS_SYN = 0x000006C2
     RPC_S_UNSUPPORTED_TYPE = 0x000006C4
     RPC_S_PROCNUM_OUT_OF_RANGE = 0x000006D1
     RPC_S_UNKNOWN_AUTHN_SERVICE = 0x000006D3
@@ -68,3 +69,13 @@ class FaultStatus(enum.IntEnum):
     RPC_X_BAD_STUB_DATA = 0x000006F7
     RPC_S_CALL_CANCELLED = 0x0000071A
     RPC_S_SEC_PKG_ERROR = 0x00000721
+
+    @classmethod
+    def _missing_(cls, value: object) -> "FaultStatus | None":
+        """A status without a name, as any peer may send it: its name is its number."""
+        if not isinstance(value, int) or not 0 <= value <= 0xFFFFFFFF:
+            return None
+        nameless = int.__new__(cls, value)
+        nameless._name_ = f"0x{value:08X}"
+        nameless._value_ = value
+        return nameless

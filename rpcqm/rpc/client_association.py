@@ -83,7 +83,7 @@ class Responded:
 
 @dataclass(frozen=True, slots=True)
 class Faulted:
-    """A call (or an alter_context) was answered with a fault."""
+    """A call was answered with a fault."""
 
     call_id: int
     status: int
@@ -144,7 +144,7 @@ class ClientAssociation:
         self._context_ids = itertools.count(0)
         self._proposed: tuple[ContextElement, ...] = ()
         self._replies: dict[int, _Reply] = {}
-        self._bind_call_id = 0
+        self._proposal_call_id = 0
         self._output: list[bytes] = []
         self._partial = b""
         self.fragment = self._limits.fragment_size
@@ -186,16 +186,12 @@ class ClientAssociation:
             trailer = self._trailer(self._security.step(b""))
         self.state = ClientState.BINDING
         flags = WHOLE | PfcFlags.PFC_CONC_MPX
-        octets = self._proposal(Bind, interfaces, trailer, flags, group_id)
-        self._bind_call_id = unpack_header(octets).call_id
-        self._output.append(octets)
+        self._propose(Bind, interfaces, trailer, flags, group_id)
 
-    def alter(self, interfaces: Iterable[tuple[SyntaxId, Iterable[SyntaxId]]]) -> int:
-        """Propose more interfaces on a bound connection; the call_id of the proposal."""
+    def alter(self, interfaces: Iterable[tuple[SyntaxId, Iterable[SyntaxId]]]) -> None:
+        """Propose more interfaces on a bound connection."""
         self._require(ClientState.BOUND)
-        octets = self._proposal(AlterContext, interfaces, None, WHOLE, self.group_id)
-        self._output.append(octets)
-        return unpack_header(octets).call_id
+        self._propose(AlterContext, interfaces, None, WHOLE, self.group_id)
 
     def request(
         self, context_id: int, opnum: int, stub_data: bytes, object_uuid: UUID | None = None
@@ -313,10 +309,10 @@ class ClientAssociation:
             return
         assert self._authentication is not None
         if self._authentication.odd_legs and self._security.established:
-            leg: Pdu = Auth3(call_id=self._bind_call_id, auth=self._trailer(token))
+            leg: Pdu = Auth3(call_id=self._proposal_call_id, auth=self._trailer(token))
         else:
             leg = AlterContext(
-                call_id=self._bind_call_id,
+                call_id=self._proposal_call_id,
                 max_xmit_frag=self.fragment,
                 max_recv_frag=self.fragment,
                 assoc_group_id=self.group_id,
@@ -362,14 +358,17 @@ class ClientAssociation:
     def _receive_fault(self, octets: bytes, events: list[ClientEvent]) -> None:
         fault = unpack(octets)
         assert isinstance(fault, Fault)
-        self._replies.pop(fault.call_id, None)
-        executed = not fault.pfc_flags & PfcFlags.PFC_DID_NOT_EXECUTE
-        events.append(Faulted(fault.call_id, fault.status, executed))
+        if self._replies.pop(fault.call_id, None) is not None:
+            executed = not fault.pfc_flags & PfcFlags.PFC_DID_NOT_EXECUTE
+            events.append(Faulted(fault.call_id, fault.status, executed))
+        elif fault.call_id == self._proposal_call_id:
+            self._receive_early_fault(octets, events)
 
     def _receive_early_fault(self, octets: bytes, events: list[ClientEvent]) -> None:
         fault = unpack(octets)
         assert isinstance(fault, Fault)
-        events.append(BindFailed(f"the bind was answered with fault 0x{fault.status:08X}"))
+        text = f"the proposal was answered with fault 0x{fault.status:08X}"
+        events.append(BindFailed(text))
         self.close()
 
     def _receive_shutdown(self, octets: bytes, events: list[ClientEvent]) -> None:
@@ -378,29 +377,31 @@ class ClientAssociation:
 
     # Sending.
 
-    def _proposal(
+    def _propose(
         self,
         kind: type[Bind] | type[AlterContext],
         interfaces: Iterable[tuple[SyntaxId, Iterable[SyntaxId]]],
         trailer: SecurityTrailer | None,
         flags: int,
         group_id: int,
-    ) -> bytes:
+    ) -> None:
         """Each transfer syntax is an element of its own ([MS-RPCE] 3.3.1.5.6)."""
         self._proposed = tuple(
             ContextElement(next(self._context_ids), abstract, (transfer,))
             for abstract, transfers in interfaces
             for transfer in transfers
         )
-        return kind(
-            call_id=next(self._call_ids),
+        self._proposal_call_id = next(self._call_ids)
+        proposal = kind(
+            call_id=self._proposal_call_id,
             pfc_flags=flags,
             max_xmit_frag=self.fragment,
             max_recv_frag=self.fragment,
             assoc_group_id=group_id,
             p_context_elem=self._proposed,
             auth=trailer,
-        ).pack()
+        )
+        self._output.append(proposal.pack())
 
     def _trailer(self, token: bytes) -> SecurityTrailer:
         security = self._security

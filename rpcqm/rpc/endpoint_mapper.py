@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID, uuid4
 
-from rpcqm.base.errors import DecodeError, FaultStatus
-from rpcqm.codec.interface import load
+from rpcqm.base.errors import DecodeError, FaultStatus, RpcFault
+from rpcqm.codec.interface import Interface, TransferSyntax, load
 from rpcqm.codec.types.epm import (
     RPC_IF_ID,
     ept_deleteRequest,
@@ -32,6 +32,7 @@ from rpcqm.codec.types.epm import (
     twr_t,
 )
 from rpcqm.rpc.call import Call
+from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
 from rpcqm.rpc.endpoints import ServerFace
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP, RegisteredInterface
@@ -148,8 +149,8 @@ class EndpointMapper:
     def ept_lookup(self, call: Call, request: ept_lookupRequest) -> ept_lookupResponse:
         """[C706] O, [MS-RPCE] 2.2.1.2.4 ept_lookup (Opnum 2).
 
-        The handle stays until a call finds nothing more: clients that stop at a null handle and
-        clients that go on until NOT_REGISTERED both see every element once.
+        A page that is not full is the last and leaves no handle (impacket stops there); a full
+        one leaves its handle even when nothing follows (rpcclient goes on to NOT_REGISTERED).
         """
         handle: ContextHandle | None = request.entry_handle
         try:
@@ -157,9 +158,10 @@ class EndpointMapper:
         except ValueError:
             return self._looked_up(request, [], NULL_HANDLE, FaultStatus.EPT_S_CANT_PERFORM_OP)
         found = [element.entry() for element in _take(rest, request.max_ents)]
-        if not found:
+        if len(found) < request.max_ents or not found:
             _close(call, handle)
-            return self._looked_up(request, [], NULL_HANDLE, NOT_REGISTERED)
+            status = 0 if found else NOT_REGISTERED
+            return self._looked_up(request, found, NULL_HANDLE, status)
         if handle is None:
             handle = call.open_context_handle(MAP_HANDLE, rest)
         return self._looked_up(request, found, handle.wire, 0)
@@ -253,3 +255,25 @@ def _take(rest: list[T], count: int) -> list[T]:
 def _close(call: Call, handle: ContextHandle | None) -> None:
     if handle is not None:
         call.close_context_handle(handle)
+
+
+async def resolve(host: str, epm_port: int, interface: Interface) -> int:
+    """Ask the endpoint mapper of a host for the TCP port of an interface.
+
+    Raises OSError when nobody listens, RpcFault (EPT_S_NOT_REGISTERED) when it is not served.
+    """
+    asked = SyntaxId(interface.uuid, *interface.version)
+    tower = tcp_tower(asked, NDR, "0.0.0.0", 0)
+    async with await RpcClient.connect_tcp(host, epm_port) as client:
+        mapper = await client.bind(EPM, TransferSyntax.NDR)
+        response = await mapper.call(
+            "ept_map",
+            ept_mapRequest(
+                obj=NIL, map_tower=_counted(tower), entry_handle=NULL_HANDLE, max_towers=4
+            ),
+        )
+    for found in response.ITowers:
+        port = found and Tower.unpack(found.tower_octet_string).tcp_port
+        if port:
+            return int(port)
+    raise RpcFault(FaultStatus.EPT_S_NOT_REGISTERED, f"{interface.name} is not served at {host}")

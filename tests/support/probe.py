@@ -139,6 +139,9 @@ class ProbeInterface:
             ProbeOperation(11, "missing"),
         )
 
+    def operation(self, name: str) -> ProbeOperation:
+        return next(each for each in self.operations if each is not None and each.name == name)
+
 
 class ProbeHandlers:
     """Handlers that note what they saw."""
@@ -147,6 +150,7 @@ class ProbeHandlers:
         self.seen: list[str] = []
         self.calls: list[Call] = []
         self.waiting: list[Completion[ProbeResponse]] = []
+        self.names: list[str] = []
         self.run_down: list[str] = []
         self.minimum_level = NONE
         self.failure: Callable[[], BaseException] = RuntimeError
@@ -164,6 +168,7 @@ class ProbeHandlers:
         completion: Completion[ProbeResponse] = Completion()
         self.waiting.append(completion)
         name = request.octets.decode("latin-1")
+        self.names.append(name)
         call.on_cancelled(lambda: self.seen.append(f"cancelled {name}"))
         call.on_abandoned(lambda: self.seen.append(f"abandoned {name}"))
         call.on_delivery_failed(lambda: self.seen.append(f"undelivered {name}"))

@@ -1,0 +1,103 @@
+"""A server on loopback inside the test's process, on an event loop in a thread of its own."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import uvloop
+
+from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
+from rpcqm.rpc.interface_registry import Interface, InterfacePolicy
+from rpcqm.rpc.limits import Limits
+from rpcqm.rpc.ntlm import AccountDirectory, NtlmProvider
+from rpcqm.rpc.server import RpcServer
+
+T = TypeVar("T")
+
+Served = tuple[Interface, object] | tuple[Interface, object, InterfacePolicy]
+
+
+class RunningServer:
+    """What a test needs of a server that runs in another thread."""
+
+    def __init__(self, server: RpcServer, loop: asyncio.AbstractEventLoop) -> None:
+        self.server = server
+        self.loop = loop
+        self.port = 0
+        self.epm_port = 0
+        self.path = Path()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the server's loop; its result."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(30)
+
+    def do(self, function: Callable[[], T]) -> T:
+        """Run a function on the server's loop; its result."""
+
+        async def call() -> T:
+            return function()
+
+        return self.run(call())
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until the server's loop sees a condition become true."""
+
+        async def wait() -> None:
+            async with asyncio.timeout(20):
+                while not condition():
+                    await asyncio.sleep(0.002)
+
+        self.run(wait())
+
+
+@contextmanager
+def serving(
+    *interfaces: Served,
+    accounts: AccountDirectory | None = None,
+    limits: Limits | None = None,
+    directory: Path | None = None,
+    port: int = 0,
+    epm_port: int | None = 0,
+    make: Callable[..., RpcServer] = RpcServer,
+    on_uvloop: bool = True,
+) -> Iterator[RunningServer]:
+    """Serve interfaces over TCP, with an endpoint mapper beside them unless `epm_port` is None.
+
+    With `accounts` callers may authenticate by NTLM; with a `directory` there is a Unix socket
+    in it as well.
+    """
+    loop = uvloop.new_event_loop() if on_uvloop else asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    providers = {10: NtlmProvider(accounts, "rpcqm/test")} if accounts is not None else {}
+    running = RunningServer(make(providers=providers, limits=limits), loop)
+    try:
+        running.run(_listen(running, interfaces, directory, port, epm_port))
+        yield running
+    finally:
+        running.run(running.server.stop())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _listen(
+    running: RunningServer,
+    interfaces: Sequence[Served],
+    directory: Path | None,
+    port: int,
+    epm_port: int | None,
+) -> None:
+    server = running.server
+    mapper = server.register(EPM, EndpointMapper(server))
+    served = [server.register(*each) for each in interfaces]
+    running.port = (await server.listen_tcp("127.0.0.1", port, served)).port
+    if epm_port is not None:
+        bound = await server.listen_tcp("127.0.0.1", epm_port, [mapper], advertised=False)
+        running.epm_port = bound.port
+    if directory is not None:
+        running.path = directory / "rpc.sock"
+        await server.listen_unix(running.path, [*served, mapper])

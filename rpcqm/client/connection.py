@@ -76,7 +76,7 @@ class Connections:
 
     async def _port_of(self, target: RemoteServer, interface: Interface) -> int:
         # Only now, because the endpoint mapper's interface takes time to load.
-        from rpcqm.client.endpoint_resolution import resolve
+        from rpcqm.rpc.endpoint_mapper import resolve
 
         return await self._reached(
             lambda: resolve(target.host, target.endpoint_mapper_port, interface)

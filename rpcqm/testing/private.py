@@ -22,6 +22,7 @@ from rpcqm.config.ready import ReadyFile
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 _POLL_SECONDS = 0.01
+FREE_PORTS = ("--epm-port", "0", "--rpc-port", "0", "--qm2qm-port", "0")
 _COMMAND = (sys.executable, "-m", "rpcqm")
 
 
@@ -32,7 +33,8 @@ class StartFailedError(Exception):
 class PrivateQueueManager:
     """One queue manager with a data directory that outlives its processes.
 
-    `options` are further ones of `rpcqm serve`; `configuration` is the text of its TOML file.
+    `options` are further ones of `rpcqm serve`, `ports` those for its doors; `configuration` is
+    the text of its TOML file.
     """
 
     def __init__(
@@ -41,8 +43,10 @@ class PrivateQueueManager:
         options: Sequence[str] = (),
         configuration: str = "",
         environment: Mapping[str, str] | None = None,
+        ports: Sequence[str] = FREE_PORTS,
     ) -> None:
         self.data_dir = data_dir
+        self._ports = ports
         self._options = options
         self._configuration = configuration
         self._environment = _clean_environment() | dict(environment or {})
@@ -79,13 +83,12 @@ class PrivateQueueManager:
         self.ready_path.unlink(missing_ok=True)
         configuration = self._files / "rpcqm.toml"
         configuration.write_text(self._configuration, "utf-8")
-        ports = ("--epm-port", "0", "--rpc-port", "0", "--qm2qm-port", "0")
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
                 [
                     *(*_COMMAND, "serve", "--config", str(configuration)),
                     *("--data-dir", str(self.data_dir), "--ready-file", str(self.ready_path)),
-                    *ports,
+                    *self._ports,
                     *self._options,
                 ],
                 stdin=subprocess.DEVNULL,

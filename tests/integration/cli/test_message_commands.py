@@ -1,0 +1,319 @@
+"""`rpcqm send`, `receive`, `peek` and `move` against a real server."""
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rpcqm.testing import PrivateQueueManager
+from tests.support.readers import await_reader
+
+Command = Callable[..., Any]
+IDENTIFIER = re.compile(r"\{[0-9a-f-]{36}\}\\[0-9]+")
+BINARY = bytes(range(256)) * 3
+
+
+def messages(outcome: Any) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in outcome.lines]
+
+
+def count(run: Command, queue: str) -> int:
+    found = json.loads(run("queue", "show", queue, "--json").output)["messages"]
+    assert isinstance(found, int)
+    return found
+
+
+def test_a_message_is_sent_looked_at_and_received(run: Command, queue: str) -> None:
+    sent = run("send", queue, "--body", "two apples", "--label", "fruit").text.strip()
+    assert IDENTIFIER.fullmatch(sent)
+    (peeked,) = messages(run("peek", queue, "--format", "json"))
+    assert peeked["id"] == sent
+    assert (peeked["body"], peeked["label"]) == ("two apples", "fruit")
+    heading, row = run("peek", queue).lines
+    assert heading.split() == ["LOOKUP", "ID", "ARRIVED", "PRI", "SIZE", "LABEL", "BODY"]
+    assert row.startswith(peeked["lookup_id"])
+    assert row.endswith("two apples")
+    assert run("receive", queue, "--format", "body").output == b"two apples"
+    assert count(run, queue) == 0
+
+
+def test_every_property_of_a_message_arrives(run: Command, queue: str, name: str) -> None:
+    correlation = "{00112233-4455-6677-8899-aabbccddeeff}\\42"
+    run(
+        *("send", queue, "--body", "bill", "--label", "März", "--priority", "6"),
+        *("--ttbr", "1000", "--ttrq", "500", "--correlation-id", correlation),
+        *("--response-queue", "answers", "--admin-queue", "acks"),
+        *("--ack", "no-receive,receive", "--ack", "arrival"),
+    )
+    (message,) = messages(run("receive", queue, "--format", "json"))
+    assert message["label"] == "März"
+    assert message["priority"] == 6
+    assert message["ttbr"] == 1000
+    assert message["correlation_id"] == correlation
+    assert message["response_queue"].casefold().endswith(r"\private$\answers")
+    assert message["admin_queue"].casefold().endswith(r"\private$\acks")
+    assert message["acknowledgements"] == ["arrival", "receive", "no-receive"]
+    assert message["class"] == "NORMAL"
+    assert message["delivery"] == "recoverable"
+    assert message["transactional"] is False
+    assert message["sent"] <= message["arrived"]
+
+
+def test_express_messages_say_so(run: Command, queue: str) -> None:
+    run("send", queue, "--body", "x", "--express")
+    (message,) = messages(run("receive", queue, "--format", "json"))
+    assert message["delivery"] == "express"
+
+
+def test_a_binary_body_arrives_as_it_was(
+    run: Command, queue: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "body").write_bytes(BINARY)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(BINARY)))
+    run("send", queue, "--file", str(tmp_path / "body"))
+    run("send", queue, "-")
+    assert run("receive", queue, "--format", "body").output == BINARY
+    (message,) = messages(run("peek", queue, "--format", "json"))
+    assert "body" not in message
+    assert run("receive", queue, "--format", "body").output == BINARY
+
+
+def test_a_large_body_arrives_as_it_was(run: Command, queue: str, tmp_path: Path) -> None:
+    body = os.urandom(3_900_000)
+    (tmp_path / "body").write_bytes(body)
+    run("send", queue, "--file", str(tmp_path / "body"))
+    assert run("peek", queue).lines[1].endswith("…")
+    assert run("receive", queue, "--format", "body").output == body
+
+
+def test_a_body_that_is_too_large_is_refused(refused: Command, queue: str, tmp_path: Path) -> None:
+    (tmp_path / "body").write_bytes(bytes(5_000_000))
+    refused("send", queue, "--file", str(tmp_path / "body"))
+
+
+def test_an_empty_message_is_a_message(run: Command, queue: str) -> None:
+    run("send", queue)
+    (message,) = messages(run("receive", queue, "--format", "json"))
+    assert (message["body"], message["body_size"], message["label"]) == ("", 0, "")
+
+
+def test_higher_priorities_are_received_first(run: Command, queue: str) -> None:
+    for priority in ("0", "7", "3", "5"):
+        run("send", queue, "--body", priority, "--priority", priority)
+    received = messages(run("receive", queue, "--all", "--format", "json"))
+    assert [message["body"] for message in received] == ["7", "5", "3", "0"]
+
+
+def test_many_messages_each_have_an_identifier(run: Command, queue: str) -> None:
+    sent = run("send", queue, "--body", "x", "--count", "150").lines
+    assert len(set(sent)) == 150
+    first = messages(run("receive", queue, "--count", "100", "--format", "json"))
+    rest = messages(run("receive", queue, "--all", "--format", "json"))
+    assert [message["id"] for message in first + rest] == sent
+
+
+def test_an_empty_queue_is_a_refusal_unless_all_is_asked_for(
+    run: Command, refused: Command, queue: str
+) -> None:
+    for command in ("receive", "peek"):
+        assert "(MQ_ERROR_IO_TIMEOUT)" in refused(command, queue).errors
+        assert run(command, queue, "--all").text == ""
+
+
+def test_fewer_messages_than_asked_for_are_received_and_told(
+    run: Command, refused: Command, queue: str
+) -> None:
+    run("send", queue, "--body", "x", "--count", "2")
+    outcome = refused("receive", queue, "--count", "3", "--format", "json")
+    assert len(outcome.lines) == 2
+    assert "Only 2 messages of 3 came within the timeout (MQ_ERROR_IO_TIMEOUT)." in outcome.errors
+
+
+def test_a_message_is_taken_by_its_lookup_identifier(
+    run: Command, refused: Command, queue: str
+) -> None:
+    run("send", queue, "--body", "first")
+    run("send", queue, "--body", "second")
+    _, second = messages(run("peek", queue, "--all", "--format", "json"))
+    lookup = ("--lookup-id", second["lookup_id"], "--format", "body")
+    assert run("peek", queue, *lookup).output == b"second"
+    assert run("receive", queue, *lookup).output == b"second"
+    assert "(MQ_ERROR_MESSAGE_NOT_FOUND)" in refused("receive", queue, *lookup).errors
+    assert run("receive", queue, "--format", "body").output == b"first"
+
+
+def test_peek_shows_as_many_as_asked_for(run: Command, queue: str) -> None:
+    run("send", queue, "--body", "x", "--count", "5")
+    assert len(messages(run("peek", queue, "--count", "3", "--format", "json"))) == 3
+    assert len(messages(run("peek", queue, "--count", "9", "--format", "json"))) == 5
+    assert count(run, queue) == 5
+
+
+def test_files_hold_what_the_format_says(run: Command, queue: str, tmp_path: Path) -> None:
+    run("send", queue, "--body", "hello", "--count", "4")
+    (lookup,) = {m["lookup_id"] for m in messages(run("peek", queue, "--format", "json"))}
+    for file_format, extension in (("json", "json"), ("hex", "hex"), ("table", "txt")):
+        (path,) = run(
+            "receive", queue, "--output", str(tmp_path / "in"), "--format", file_format
+        ).lines
+        assert path.endswith(f".{extension}")
+        assert "hello" in Path(path).read_text() or file_format == "hex"
+    (body,) = run("receive", queue, "--output", str(tmp_path / "in")).lines
+    assert Path(body).read_bytes() == b"hello"
+    assert (tmp_path / "in" / f"{lookup}.json").exists()
+    assert len(list((tmp_path / "in").iterdir())) == 4
+
+
+def test_hexadecimal_shows_offsets_bytes_and_text(run: Command, queue: str) -> None:
+    run("send", queue, "--body", "0123456789abcdefXYZ\n")
+    assert run("receive", queue, "--format", "hex").text == (
+        "00000000  30 31 32 33 34 35 36 37  38 39 61 62 63 64 65 66  |0123456789abcdef|\n"
+        "00000010  58 59 5a 0a                                       |XYZ.|\n"
+    )
+
+
+def test_a_message_that_cannot_be_written_stays(
+    run: Command, refused: Command, queue: str, tmp_path: Path
+) -> None:
+    run("send", queue, "--body", "precious")
+    (lookup,) = [m["lookup_id"] for m in messages(run("peek", queue, "--format", "json"))]
+    (tmp_path / f"{lookup}.body").mkdir()
+    outcome = refused("receive", queue, "--output", str(tmp_path))
+    assert "Is a directory; the message stays in the queue." in outcome.errors
+    assert run("receive", queue, "--format", "body").output == b"precious"
+
+
+def test_a_message_stays_when_its_reader_goes_away(
+    run: Command, queue: str, queue_manager: PrivateQueueManager
+) -> None:
+    run("send", queue, "--body", "precious")
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        outcome = queue_manager.run(
+            *("receive", queue),
+            check=False,
+            capture_output=False,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+        )
+    finally:
+        os.close(writing)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert run("receive", queue, "--format", "body").output == b"precious"
+
+
+def test_a_list_ends_quietly_when_its_reader_goes_away(
+    queue_manager: PrivateQueueManager,
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        outcome = queue_manager.run(
+            *("queue", "list"),
+            check=False,
+            capture_output=False,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+        )
+    finally:
+        os.close(writing)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+
+
+def waiting_receiver(queue_manager: PrivateQueueManager, queue: str) -> "subprocess.Popen[bytes]":
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "rpcqm", "receive", queue, "--format", "body"),
+            *("--timeout", "infinite", "--data-dir", str(queue_manager.data_dir)),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    await_reader(queue_manager, queue)
+    return process
+
+
+def test_a_waiting_receiver_gets_the_next_message(
+    run: Command, queue: str, queue_manager: PrivateQueueManager
+) -> None:
+    process = waiting_receiver(queue_manager, queue)
+    run("send", queue, "--body", "at last")
+    output, errors = process.communicate(timeout=30)
+    assert (process.returncode, output, errors) == (0, b"at last", b"")
+    assert count(run, queue) == 0
+
+
+def test_an_interrupted_receiver_takes_nothing(
+    run: Command, queue: str, queue_manager: PrivateQueueManager
+) -> None:
+    process = waiting_receiver(queue_manager, queue)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=30)
+    assert (process.returncode, output, errors) == (130, b"", b"")
+    run("send", queue, "--body", "for somebody else")
+    assert run("receive", queue, "--format", "body").output == b"for somebody else"
+
+
+def test_messages_of_a_transaction_arrive_together(run: Command, name: str) -> None:
+    run("queue", "create", name, "--transactional")
+    sent = run("send", name, "--body", "x", "--transactional", "--count", "20").lines
+    received = messages(run("receive", name, "--all", "--format", "json"))
+    assert [message["id"] for message in received] == sent
+    assert all(message["transactional"] for message in received)
+    assert {message["delivery"] for message in received} == {"recoverable"}
+
+
+def test_a_queue_takes_messages_of_its_own_kind_only(
+    run: Command, refused: Command, queue: str
+) -> None:
+    transactional = f"{queue}-x"
+    run("queue", "create", transactional, "--transactional")
+    assert "(MQ_ERROR_TRANSACTION_USAGE)" in refused("send", transactional).errors
+    assert "(MQ_ERROR_TRANSACTION_USAGE)" in refused("send", queue, "--transactional").errors
+    assert count(run, queue) == count(run, transactional) == 0
+
+
+def test_messages_move_to_a_subqueue_and_back(run: Command, queue: str) -> None:
+    run("send", queue, "--body", "x", "--count", "5")
+    assert run("move", queue, f"{queue};late").text == "Moved 1 message.\n"
+    assert count(run, queue) == 4
+    lookups = [m["lookup_id"] for m in messages(run("peek", queue, "--all", "--format", "json"))]
+    run("move", queue, f"{queue};late", "--lookup-id", lookups[2])
+    assert run("move", f"{queue};late", f"{queue};later", "--all").text == "Moved 2 messages.\n"
+    (moved, _) = messages(run("peek", f"{queue};later", "--all", "--format", "json"))
+    assert moved["move_count"] == 2
+    assert run("move", f"{queue};later", queue, "--all").text == "Moved 2 messages.\n"
+    assert count(run, queue) == 5
+    assert run("move", f"{queue};later", queue, "--all").text == "Moved 0 messages.\n"
+
+
+def test_unrelated_queues_are_told_apart(run: Command, refused: Command, queue: str) -> None:
+    run("queue", "create", f"{queue}-other")
+    run("send", queue, "--body", "x")
+    outcome = refused("move", queue, f"{queue}-other")
+    assert "messages move only between a queue and its subqueues" in outcome.errors
+    assert "(STATUS_INVALID_PARAMETER)" in outcome.errors
+    assert count(run, queue) == 1
+
+
+def test_moving_nothing_is_a_refusal(refused: Command, queue: str) -> None:
+    assert "(MQ_ERROR_IO_TIMEOUT)" in refused("move", queue, f"{queue};late").errors
+    outcome = refused("move", queue, f"{queue};late", "--lookup-id", "7")
+    assert "(MQ_ERROR_MESSAGE_NOT_FOUND)" in outcome.errors
+
+
+@pytest.mark.parametrize("words", [["send"], ["receive"], ["peek"], ["purge"]], ids=str)
+def test_a_queue_that_is_not_there_is_refused(
+    refused: Command, name: str, words: list[str]
+) -> None:
+    assert "(MQ_ERROR_QUEUE_NOT_FOUND)" in refused(*words, name).errors

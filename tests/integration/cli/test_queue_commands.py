@@ -1,0 +1,146 @@
+"""`rpcqm queue` and `rpcqm purge` against a real server."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+
+
+def shown(run: Command, name: str) -> dict[str, Any]:
+    found = json.loads(run("queue", "show", name, "--json").output)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_queue_is_created_listed_shown_and_deleted(
+    run: Command, refused: Command, name: str
+) -> None:
+    assert run("queue", "create", name).text == f".\\private$\\{name}\n"
+    table = run("queue", "list").lines
+    assert table[0].split() == ["QUEUE", "MESSAGES", "SIZE", "JOURNAL", "TRANSACTIONAL"]
+    (row,) = [line for line in table if line.split()[0].endswith(f"\\{name}")]
+    assert row.split()[1:] == ["0", "0", "B", "0", "no"]
+    assert run("queue", "show", name).lines[0].startswith("Path name")
+    run("queue", "delete", name)
+    assert "(MQ_ERROR_QUEUE_NOT_FOUND)" in refused("queue", "show", name).errors
+
+
+def test_a_queue_exists_once(refused: Command, queue: str) -> None:
+    outcome = refused("queue", "create", queue.upper())
+    assert outcome.errors == (
+        f"rpcqm: Cannot create .\\private$\\{queue.upper()}: a queue with this path name is "
+        "there already (MQ_ERROR_QUEUE_EXISTS); choose another name, or delete the existing "
+        "queue first.\n"
+    )
+
+
+def test_every_property_can_be_given_and_shown(run: Command, name: str) -> None:
+    run(
+        *("queue", "create", name, "--transactional", "--journal", "--authenticate"),
+        *("--quota", "2048", "--journal-quota", "1024", "--label", "Bücher", "--privacy", "none"),
+        *("--sddl", "O:SYG:SYD:(A;;0x4;;;WD)(A;;GA;;;BA)"),
+    )
+    found = shown(run, name)
+    assert {
+        key: found[key]
+        for key in ("transactional", "journal", "authenticate", "quota", "journal_quota", "label")
+    } == {
+        "transactional": True,
+        "journal": True,
+        "authenticate": True,
+        "quota": 2048,
+        "journal_quota": 1024,
+        "label": "Bücher",
+    }
+    assert found["privacy"] == "none"
+    assert found["created"].endswith("Z")
+    assert "(A;;0x4;;;WD)" in found["sddl"].replace("0x00000004", "0x4")
+
+
+def test_defaults_are_shown_as_such(run: Command, queue: str) -> None:
+    found = shown(run, queue)
+    assert found["quota"] is None
+    assert found["journal"] is False
+    assert found["privacy"] == "optional"
+    assert found["messages"] == found["bytes"] == 0
+    assert ["Quota", "unlimited"] in [line.split() for line in run("queue", "show", queue).lines]
+
+
+def test_properties_are_changed_one_by_one(run: Command, queue: str) -> None:
+    run("queue", "set", queue, "--label", "first", "--quota", "77")
+    run("queue", "set", queue, "--journal")
+    found = shown(run, queue)
+    assert (found["label"], found["quota"], found["journal"]) == ("first", 77, True)
+    run("queue", "set", queue, "--no-journal", "--quota", "unlimited")
+    found = shown(run, queue)
+    assert (found["label"], found["quota"], found["journal"]) == ("first", None, False)
+
+
+def test_permissions_are_changed(run: Command, queue: str) -> None:
+    run("queue", "set", queue, "--sddl", "D:(A;;GA;;;BA)")
+    sddl = shown(run, queue)["sddl"]
+    assert ";;;BA)" in sddl
+    assert ";;;WD)" not in sddl
+
+
+@pytest.mark.parametrize("word", ["delete", "show"])
+def test_a_queue_that_is_not_there_is_refused(refused: Command, word: str, name: str) -> None:
+    assert "MQ_ERROR_QUEUE_NOT_FOUND" in refused("queue", word, name).errors
+    assert "MQ_ERROR_QUEUE_NOT_FOUND" in refused("queue", "set", name, "--label", "x").errors
+
+
+def test_the_list_for_programs_is_one_array(run: Command, queue: str) -> None:
+    run("send", queue, "--body", "12345")
+    (found,) = [
+        entry
+        for entry in json.loads(run("queue", "list", "--json").output)
+        if entry["path_name"].endswith(f"\\{queue}")
+    ]
+    assert found["messages"] == 1
+    assert found["bytes"] > 5
+    assert found["type"] == "PRIVATE"
+    assert found["location"] == "LOCAL"
+    assert found["format_name"].upper().startswith("DIRECT=")
+
+
+def test_a_queue_has_many_names(run: Command, queue: str) -> None:
+    format_name = shown(run, queue)["format_name"]
+    for spelling in (
+        queue.upper(),
+        rf".\private$\{queue}",
+        rf"private$\{queue}",
+        rf"DIRECT=OS:localhost\private$\{queue}",
+        rf"DIRECT=TCP:127.0.0.1\private$\{queue}",
+        format_name,
+    ):
+        assert shown(run, spelling)["path_name"].endswith(f"\\{queue}")
+
+
+def test_system_queues_can_be_shown(run: Command) -> None:
+    for spelling in ("DeadLetter$", "XactDeadLetter$", "Journal$"):
+        assert shown(run, spelling)["type"] == "MACHINE"
+
+
+def test_purging_deletes_every_message(run: Command, queue: str) -> None:
+    run("send", queue, "--body", "x", "--count", "3")
+    run("purge", queue)
+    assert shown(run, queue)["messages"] == 0
+
+
+def test_the_journal_has_copies_and_can_be_purged(run: Command, queue: str) -> None:
+    run("queue", "set", queue, "--journal")
+    run("send", queue, "--body", "kept")
+    run("receive", queue)
+    assert shown(run, queue)["journal_messages"] == 1
+    assert run("peek", f"{queue};JOURNAL", "--format", "body").output == b"kept"
+    run("purge", f"{queue};JOURNAL")
+    assert shown(run, queue)["journal_messages"] == 0
+
+
+def test_subqueues_are_shown(run: Command, queue: str) -> None:
+    run("send", queue, "--body", "x")
+    run("move", queue, f"{queue};late")
+    assert shown(run, queue)["subqueues"] == ["late"]

@@ -5,6 +5,7 @@ fixed size become one `struct.Struct`; what is known of alignment is settled whe
 is generated.  `source_of` shows the code to a curious reader.
 """
 
+import re
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -49,12 +50,6 @@ def _alias(seen: dict[int, tuple[Type, Any]], identifier: int, kind: Type, offse
     return value
 
 
-def _handle(octets: bytes) -> bytes:
-    if len(octets) != 20:
-        raise ValueError(f"a context handle has 20 octets, not {len(octets)}")
-    return octets
-
-
 _NAMESPACE: dict[str, object] = {
     "DecodeError": DecodeError,
     "FullPointers": FullPointers,
@@ -64,7 +59,6 @@ _NAMESPACE: dict[str, object] = {
     "error": struct.error,
     "guid": guid,
     "guid_big_endian": guid_big_endian,
-    "handle": _handle,
     "handle_big_endian": handle_big_endian,
     "handle_to_big_endian": handle_to_big_endian,
     "new": object.__new__,
@@ -75,19 +69,28 @@ _NAMESPACE: dict[str, object] = {
 
 
 def _decoder(module: Module, readers: Readers, made: Message, name: str) -> None:
+    body = Source(2)
+    _read_parameters(Decoder(readers, body, Position()), made)
     source = Source()
     with source.block(f"def {name}(buf):"):
-        source.line("end = len(buf)")
-        source.line("depth = 0")
-        source.line(f"seen = {'{}' if _aliases(made) else 'None'}")
+        if _mentions(body, "end"):
+            source.line("end = len(buf)")
+        if _mentions(body, "seen"):
+            source.line(f"depth, seen = 0, {'{}' if _aliases(made) else 'None'}")
         value = module.known(made.python_class, "c")
         with source.block("try:"):
             source.line(f"v = new({value})")
-            _read_parameters(Decoder(readers, source, Position()), made)
+            source.lines += body.lines
         with source.block("except (error, IndexError):"):
-            source.line(f'raise DecodeError("the stub data of {made.name} ends too early")')
+            source.line(
+                f'raise DecodeError("the stub data of {made.name} ends too early") from None'
+            )
         source.line("return v")
     module.add(source)
+
+
+def _mentions(source: Source, name: str) -> bool:
+    return any(re.search(rf"\b{name}\b", line) for line in source.lines)
 
 
 def _read_parameters(decoder: Decoder, made: Message) -> None:
@@ -104,21 +107,33 @@ def _read_parameters(decoder: Decoder, made: Message) -> None:
 
 
 def _encoder(module: Module, writers: Writers, made: Message, name: str) -> None:
+    body = _write_parameters(writers, made, Source(2))
     source = Source()
     with source.block(f"def {name}(v):"):
-        source.line("parts = []")
-        source.line("w = parts.append")
-        if any("ids" in line for line in _write_parameters(writers, made, Source(2)).lines):
+        at_once = _only_write(body)
+        if not at_once:
+            source.line("parts = []")
+            source.line("w = parts.append")
+        if _mentions(body, "ids"):
             source.line("ids = referents()")
-        source.line(f"full = {'FullPointers(ids)' if _aliases(made) else 'None'}")
+        if _mentions(body, "full"):
+            source.line(f"full = {'FullPointers(ids)' if _aliases(made) else 'None'}")
         with source.block("try:"):
-            source.lines += _write_parameters(writers, made, Source(2)).lines
+            source.lines += body.lines
+            source.line(f"return {at_once}" if at_once else 'return b"".join(parts)')
         with source.block("except error as problem:"):
             source.line(f'raise ValueError(f"{made.name} does not fit: {{problem}}") from None')
         with source.block("except AttributeError as problem:"):
             source.line(f'raise TypeError(f"{made.name} does not fit: {{problem}}") from None')
-        source.line('return b"".join(parts)')
     module.add(source)
+
+
+def _only_write(body: Source) -> str:
+    """Of a message that is written in one piece: that piece, which is taken out of the body."""
+    writes = [line for line in body.lines if line.lstrip().startswith(("w(", "o = "))]
+    if len(writes) == 1 and body.lines[-1] is writes[0] and writes[0].startswith("        w("):
+        return body.lines.pop().strip()[2:-1]
+    return ""
 
 
 def _write_parameters(writers: Writers, made: Message, source: Source) -> Source:

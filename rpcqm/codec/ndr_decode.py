@@ -39,7 +39,7 @@ from rpcqm.codec.ndr_layout import (
     recursive,
     scalar,
 )
-from rpcqm.codec.ndr_source import Emitter, Frame, Module, Source
+from rpcqm.codec.ndr_source import Deferred, Emitter, Frame, Module, Source
 
 __all__ = ["MAXIMUM_DEPTH", "Decoder", "Readers"]
 
@@ -272,14 +272,14 @@ class Decoder(Emitter):
             self.align(max((alignment(a.type, self.wire) for a in made.arms if a.type), default=1))
         self.settle()
         waiting = self._arms(made, tag, value, frame, at_once=last and not self.deferred)
-        if any(functions for _, functions in waiting):
-            self.deferred.append(partial(self._deferred_arms, waiting))
+        if any(deferred for _, deferred in waiting):
+            self.deferred.append(Deferred(partial(self._deferred_arms, waiting)))
 
     def _arms(
         self, made: Union, tag: str, value: str, frame: Frame, at_once: bool
-    ) -> list[tuple[str, list[Callable[[], None]]]]:
+    ) -> list[tuple[str, list[Deferred]]]:
         """Emit a branch for each arm; gives what each of them defers."""
-        waiting: list[tuple[str, list[Callable[[], None]]]] = []
+        waiting: list[tuple[str, list[Deferred]]] = []
         ends: list[Position] = []
         outer = self.deferred
         for condition, arm in arms_by_condition(made, tag):
@@ -302,14 +302,16 @@ class Decoder(Emitter):
         else:
             self.inline(arm.type, f"{value}.value", frame)
 
-    def _deferred_arms(self, waiting: list[tuple[str, list[Callable[[], None]]]]) -> None:
+    def _deferred_arms(self, waiting: list[tuple[str, list[Deferred]]]) -> None:
         self.settle()
         ends: list[Position] = []
-        for condition, functions in waiting:
-            if functions:
+        outer = self.deferred
+        for condition, deferred in waiting:
+            if deferred:
                 with self.branch(f"{'elif' if ends else 'if'} {condition}:", ends):
-                    for function in functions:
-                        function()
+                    self.deferred = deferred
+                    self.run_deferred()
+        self.deferred = outer
         self.meet([*ends, self.position])
 
     # pointers
@@ -318,7 +320,13 @@ class Decoder(Emitter):
         """Read a referent identifier; what it stands for is deferred."""
         name = self.fresh("p")
         self.take(self.wire.word_code, self.wire.word, self.wire.word, name)
-        self.deferred.append(partial(self.referent, made, name, target, frame))
+        emit = partial(self.referent, made, name, target, frame)
+        simple = made.kind is PointerKind.UNIQUE and scalar(made.to, self.wire)
+        self.deferred.append(Deferred(emit, made.to if simple else None, name, target))
+
+    def scalar_referent(self, deferred: Deferred) -> None:
+        if deferred.made is not None:
+            self.number(deferred.made, deferred.value)
 
     def referent(
         self, made: Pointer, name: str, target: str, frame: Frame, null: str = "None"
@@ -382,7 +390,7 @@ class Decoder(Emitter):
             with self.source.block(f"if {target} is not None:"):
                 self.line(f"{target} = {target}.data")
 
-        self.deferred.append(emit)
+        self.deferred.append(Deferred(emit))
 
     # arrays and strings
 
@@ -527,7 +535,7 @@ class Decoder(Emitter):
             raise TypeError("arrays of reference pointers are not supported")
         identifiers, items = self.fresh("p"), self.fresh("i")
         self._numbers(Integer("", 0), count, identifiers)
-        self.deferred.append(partial(self._referents, element, identifiers, items))
+        self.deferred.append(Deferred(partial(self._referents, element, identifiers, items)))
         self.line(f"{target} = {items} = []")
 
     def _referents(self, element: Pointer, identifiers: str, items: str) -> None:

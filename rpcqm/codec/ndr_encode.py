@@ -34,7 +34,7 @@ from rpcqm.codec.ndr_layout import (
     open_end,
     scalar,
 )
-from rpcqm.codec.ndr_source import Emitter, Frame, Module, Source
+from rpcqm.codec.ndr_source import Deferred, Emitter, Frame, Module, Source
 
 __all__ = ["Encoder", "Writers"]
 
@@ -93,17 +93,22 @@ class Encoder(Emitter):
     def __init__(self, writers: Writers, source: Source, position: Position) -> None:
         super().__init__(writers.module, source, position)
         self.writers = writers
+        self.identifiers = 0
+        self.first = ""
 
     # lines
 
     def emit_run(self, code: str, what: list[str]) -> None:
+        if self.identifiers:
+            self.line(f"{self.first} = ids({self.identifiers})")
+            self.identifiers = 0
         self.line(f"w({self.module.pack(code)}({', '.join(what)}))")
 
     def align_at_run_time(self, align: int) -> None:
         self.settle()
         gap = self.fresh("g")
-        self.line(f"{gap} = -o & {align - 1}")
-        with self.source.block(f"if {gap}:"):
+        with self.source.block(f"if o & {align - 1}:"):
+            self.line(f"{gap} = -o & {align - 1}")
             self.line(f"w(GAPS[{gap}])")
             self.line(f"o += {gap}")
 
@@ -177,9 +182,8 @@ class Encoder(Emitter):
             case Guid():
                 what = f"{value}.bytes" if self.wire.big_endian else f"{value}.bytes_le"
             case ContextHandle():
-                what = f"handle({value})"
-                if self.wire.big_endian:
-                    what = f"handle_to_big_endian({what})"
+                self.refuse(f"len({value}) != 20", "a context handle has 20 octets")
+                what = f"handle_to_big_endian({value})" if self.wire.big_endian else value
         self.take(code, size, alignment(made, self.wire), what)
 
     # structures and unions
@@ -224,7 +228,7 @@ class Encoder(Emitter):
         self._arms(made, tag, name, frame)
 
     def _arms(self, made: Union, tag: str, name: str, frame: Frame) -> None:
-        waiting: list[tuple[str, list[Callable[[], None]]]] = []
+        waiting: list[tuple[str, list[Deferred]]] = []
         ends: list[Position] = []
         outer = self.deferred
         for condition, arm in arms_by_condition(made, tag):
@@ -237,8 +241,8 @@ class Encoder(Emitter):
             with self.source.block("else:"):
                 self.line(f'raise ValueError("no arm of {made.name} has this tag")')
         self.meet(ends)
-        if any(functions for _, functions in waiting):
-            self.deferred.append(partial(self._deferred_arms, waiting))
+        if any(deferred for _, deferred in waiting):
+            self.deferred.append(Deferred(partial(self._deferred_arms, waiting)))
 
     def _arm(self, arm: UnionArm, name: str, frame: Frame) -> None:
         if arm.type is None:
@@ -246,14 +250,16 @@ class Encoder(Emitter):
         else:
             self.inline(arm.type, f"{name}.value", frame)
 
-    def _deferred_arms(self, waiting: list[tuple[str, list[Callable[[], None]]]]) -> None:
+    def _deferred_arms(self, waiting: list[tuple[str, list[Deferred]]]) -> None:
         self.settle()
         ends: list[Position] = []
-        for condition, functions in waiting:
-            if functions:
+        outer = self.deferred
+        for condition, deferred in waiting:
+            if deferred:
                 with self.branch(f"{'elif' if ends else 'if'} {condition}:", ends):
-                    for function in functions:
-                        function()
+                    self.deferred = deferred
+                    self.run_deferred()
+        self.deferred = outer
         self.meet([*ends, self.position])
 
     # pointers
@@ -261,17 +267,31 @@ class Encoder(Emitter):
     def pointer(self, made: Pointer, value: str, frame: Frame) -> None:
         """Write a referent identifier; what it stands for is deferred."""
         self._identifier(made, value, "None")
-        self.deferred.append(partial(self.referent, made, value, frame))
+        emit = partial(self.referent, made, value, frame)
+        simple = made.kind is PointerKind.UNIQUE and scalar(made.to, self.wire)
+        condition = f"{value} is not None"
+        self.deferred.append(Deferred(emit, made.to if simple else None, condition, value))
+
+    def scalar_referent(self, deferred: Deferred) -> None:
+        if deferred.made is not None:
+            self.number(deferred.made, deferred.value)
 
     def _identifier(self, made: Pointer, value: str, null: str) -> None:
+        what = f"full.refer({value})" if _aliased(made) else self._new_identifier()
+        if made.kind is not PointerKind.REF:
+            what = f"0 if {value} is {null} else {what}"
         word = self.wire.word
-        if made.kind is PointerKind.REF:
-            what = "ids()"
-        elif _aliased(made):
-            what = f"0 if {value} is {null} else full.refer({value})"
-        else:
-            what = f"0 if {value} is {null} else ids()"
         self.take(self.wire.word_code, word, word, what)
+
+    def _new_identifier(self) -> str:
+        """A referent identifier of those that are reserved for the run."""
+        self.align(self.wire.word)
+        if not self.identifiers:
+            self.first = self.fresh("r")
+        self.identifiers += 1
+        return (
+            f"{self.first} + {4 * (self.identifiers - 1)}" if self.identifiers > 1 else self.first
+        )
 
     def referent(self, made: Pointer, value: str, frame: Frame, null: str = "None") -> None:
         """Write what a pointer points to, unless it is null."""
@@ -303,7 +323,7 @@ class Encoder(Emitter):
     def interface_pointer(self, value: str) -> None:
         """Write the pointer to an OBJREF: a counted array of octets in a structure."""
         word = self.wire.word
-        self.take(self.wire.word_code, word, word, f"0 if {value} is None else ids()")
+        self.take(self.wire.word_code, word, word, f"0 if {value} is None else ids(1)")
 
         def emit() -> None:
             self.settle()
@@ -318,7 +338,7 @@ class Encoder(Emitter):
                 self.position.set(1)
             self.meet([*ends, self.position])
 
-        self.deferred.append(emit)
+        self.deferred.append(Deferred(emit))
 
     # arrays and strings
 
@@ -453,13 +473,13 @@ class Encoder(Emitter):
     def _pointers(self, element: Pointer, value: str) -> None:
         if element.kind is PointerKind.REF:
             raise TypeError("arrays of reference pointers are not supported")
-        call = "full.refer(each)" if _aliased(element) else "ids()"
+        call = "full.refer(each)" if _aliased(element) else "ids(1)"
         word = self.wire.word
         form = f'"{self.wire.order}%d{self.wire.word_code}" % len({value})'
         self.line(f"w(pack({form}, *[0 if each is None else {call} for each in {value}]))")
         self.line(f"o += len({value}) * {word}")
         self.position.advance_by_multiple(word)
-        self.deferred.append(partial(self._referents, element, value))
+        self.deferred.append(Deferred(partial(self._referents, element, value)))
 
     def _referents(self, element: Pointer, value: str) -> None:
         self.settle()

@@ -1,5 +1,6 @@
 """Writing the source of codecs: lines, names, runs of fixed fields, offsets."""
 
+import itertools
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -8,9 +9,10 @@ from dataclasses import dataclass, field
 
 from rpcqm.codec.idl_expression import names_in, to_python
 from rpcqm.codec.idl_nodes import Expression
+from rpcqm.codec.idl_tree import Type
 from rpcqm.codec.ndr_layout import Position, Wire
 
-__all__ = ["Emitter", "Frame", "Module", "Source"]
+__all__ = ["Deferred", "Emitter", "Frame", "Module", "Source"]
 
 _IDENTIFIER = re.compile(r"\b[a-z]+\d+\b")
 
@@ -119,6 +121,20 @@ class Frame:
         return done
 
 
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """What a pointer that was met defers: `emit` emits it.
+
+    Where the pointer can be null and points to a type of fixed size, that is `made`, and
+    `condition` and `value` are sources: whether it is there, and of the value.
+    """
+
+    emit: Callable[[], None]
+    made: Type | None = None
+    condition: str = ""
+    value: str = ""
+
+
 class Emitter:
     """Code for one function: an offset known in part, and a run of fixed fields.
 
@@ -140,7 +156,7 @@ class Emitter:
         self.padding = 0
         self.after: list[Callable[[], None]] = []
         self.locals: list[str] = []
-        self.deferred: list[Callable[[], None]] = []
+        self.deferred: list[Deferred] = []
 
     # names and lines
 
@@ -225,10 +241,33 @@ class Emitter:
         raise TypeError("the emitter is abstract")
 
     def run_deferred(self) -> None:
-        """Emit what the pointers met so far point to, in their order."""
+        """Emit what the pointers met so far point to, in their order.
+
+        Neighbours that point to types of fixed size are one run where all of them are there.
+        """
         deferred, self.deferred = self.deferred, []
-        for function in deferred:
-            function()
+        for simple, group in itertools.groupby(deferred, lambda each: each.made is not None):
+            members = list(group)
+            if simple and len(members) > 2:
+                self._together(members)
+            else:
+                for each in members:
+                    each.emit()
+
+    def _together(self, members: "list[Deferred]") -> None:
+        self.settle()
+        ends: list[Position] = []
+        condition = " and ".join(each.condition for each in members)
+        with self.branch(f"if {condition}:", ends):
+            for each in members:
+                self.scalar_referent(each)
+        with self.branch("else:", ends):
+            for each in members:
+                each.emit()
+        self.meet(ends)
+
+    def scalar_referent(self, deferred: "Deferred") -> None:
+        raise TypeError("the emitter is abstract")
 
     # branches and loops
 
@@ -282,7 +321,7 @@ class Emitter:
             if needed:
                 self.line(f"{kept}.append(({', '.join(needed)},))")
         if needed:
-            self.deferred.append(lambda: self._late_loop(late, needed, kept))
+            self.deferred.append(Deferred(lambda: self._late_loop(late, needed, kept)))
 
     def _late_loop(self, late: Source, needed: list[str], kept: str) -> None:
         self.settle()

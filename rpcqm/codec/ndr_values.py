@@ -2,7 +2,6 @@
 
 import enum
 import functools
-import itertools
 import struct
 import uuid
 from collections.abc import Callable, Iterable
@@ -108,26 +107,37 @@ handle_big_endian = _swapped(">IIHH", "<IIHH")
 handle_to_big_endian = _swapped("<IIHH", ">IIHH")
 
 
-def referents() -> Callable[[], int]:
-    """A source of referent identifiers, distinct within one stub."""
-    return itertools.count(0x00020000, 4).__next__
+def referents() -> Callable[[int], int]:
+    """A source of referent identifiers, distinct within one stub.
+
+    It is called with how many are wanted, and gives the first; the others follow in fours.
+    """
+    following = 0x00020000
+
+    def reserve(count: int) -> int:
+        nonlocal following
+        first = following
+        following += 4 * count
+        return first
+
+    return reserve
 
 
 class FullPointers:
     """Which values full pointers of one stub point to, so that aliases share an identifier."""
 
-    __slots__ = ("_identifiers", "_next", "_unwritten")
+    __slots__ = ("_identifiers", "_reserve", "_unwritten")
 
-    def __init__(self, following: Callable[[], int]) -> None:
+    def __init__(self, reserve: Callable[[int], int]) -> None:
         self._identifiers: dict[int, int] = {}
         self._unwritten: set[int] = set()
-        self._next = following
+        self._reserve = reserve
 
     def refer(self, value: Value) -> int:
         """The identifier of a value, the same each time."""
         key = id(value)
         if key not in self._identifiers:
-            self._identifiers[key] = self._next()
+            self._identifiers[key] = self._reserve(1)
             self._unwritten.add(key)
         return self._identifiers[key]
 

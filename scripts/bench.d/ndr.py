@@ -194,13 +194,14 @@ def directions(case: Case, operation: Operation) -> dict[str, Both]:
     if isinstance(case.value, R_StartReceiveRequest):
         fill = partial(start_receive_by_impacket, module, case.value)
     theirs = fill()
+    their_class: Any = type(theirs)
     stub = ours.encode(case.value)
     assert ours.decode(stub) == ours.decode(theirs.getData()) == case.value
     encode = partial(ours.encode, case.value)
     return {
         "encode": Both(encode, lambda: fill().getData()),
         "encode, finished object": Both(encode, theirs.getData),
-        "decode": Both(partial(ours.decode, stub), partial(type(theirs), stub)),
+        "decode": Both(partial(ours.decode, stub), partial(their_class, stub)),
     }
 
 

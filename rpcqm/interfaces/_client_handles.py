@@ -1,0 +1,145 @@
+"""Handles that qmcomm and qmcomm2 share ([MS-MQMP] 3.1.1.2 to 3.1.1.10).
+
+Context handles belong to the association group that opened them. The 32-bit numbers beside them
+do not: they are random, and good for the identity that opened the queue only (G43).
+"""
+
+from rpcqm.adm.descriptor import OpenQueueDescriptor
+from rpcqm.adm.enums import RemoteReadState
+from rpcqm.adm.transaction import Transaction
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.context_handle import ContextHandle
+from rpcqm.rpc.interface_registry import NCACN_IP_TCP
+
+MAXIMUM_CURSORS = 4096
+"""How many cursors one queue handle can have."""
+
+
+class LocalQueueContextHandle:
+    """An RPC_QUEUE_HANDLE on a queue of this queue manager ([MS-MQMP] 3.1.1.3)."""
+
+    __slots__ = ("open_queue_descriptor_reference", "owner")
+
+    def __init__(self, descriptor: OpenQueueDescriptor, owner: str) -> None:
+        self.open_queue_descriptor_reference = descriptor
+        self.owner = owner
+
+
+class RemoteQueueOpenContextHandle(LocalQueueContextHandle):
+    """A PCTX_OPENREMOTE_HANDLE_TYPE ([MS-MQMP] 3.1.1.8)."""
+
+    __slots__ = ()
+
+
+class ClientHandles:
+    """The tables of both interfaces, and who may use these at all.
+
+    `local` and `remote` are by descriptor handle, which is the 32-bit number that clients see.
+    """
+
+    def __init__(self, engine: QueueManagerEngine) -> None:
+        self._engine = engine
+        self.local: dict[int, LocalQueueContextHandle] = {}
+        self.remote: dict[int, RemoteQueueOpenContextHandle] = {}
+
+    def admit(self, call: Call) -> None:
+        """Serve dependent clients on the network only as a supporting server.
+
+        MQError(MQ_ERROR_WKS_CANT_SERVE_CLIENT). Source: [MS-MQMP] 3.1.4, 3.1.5.
+        """
+        if call.transport == NCACN_IP_TCP and not self._engine.queue_manager.supporting_server:
+            raise MQError(HResult.MQ_ERROR_WKS_CANT_SERVE_CLIENT)
+
+    # RPC_QUEUE_HANDLE
+
+    def open_local(self, call: Call, descriptor: OpenQueueDescriptor) -> ContextHandle:
+        """A context handle on an open queue; the queue is closed when there is none to be had."""
+        record = LocalQueueContextHandle(descriptor, call.identity.sid)
+        try:
+            handle = call.open_context_handle("RPC_QUEUE_HANDLE", record, self._run_down_local)
+        except BaseException:
+            self._engine.queues.close_queue(descriptor)
+            raise
+        self.local[descriptor.handle] = record
+        return handle
+
+    def find_local(self, call: Call, number: int) -> OpenQueueDescriptor:
+        """The queue that a caller has open under a number; MQError(MQ_ERROR_INVALID_HANDLE)."""
+        return _owned(self.local.get(number), call)
+
+    def close_local(self, handle: ContextHandle) -> None:
+        """Close the queue of a handle."""
+        descriptor: OpenQueueDescriptor = handle.value.open_queue_descriptor_reference
+        self.local.pop(descriptor.handle, None)
+        self._engine.queues.close_queue(descriptor)
+
+    def _run_down_local(self, handle: ContextHandle) -> None:
+        """[MS-MQMP] 3.1.7.1 RPC_QUEUE_HANDLE Context Handle Rundown Routine."""
+        self.close_local(handle)
+
+    # PCTX_OPENREMOTE_HANDLE_TYPE
+
+    def open_remote(self, call: Call, descriptor: OpenQueueDescriptor) -> ContextHandle:
+        """A context handle on a queue that a remote reader has opened."""
+        record = RemoteQueueOpenContextHandle(descriptor, call.identity.sid)
+        try:
+            handle = call.open_context_handle(
+                "PCTX_OPENREMOTE_HANDLE_TYPE", record, self.close_remote
+            )
+        except BaseException:
+            self._engine.queues.close_queue(descriptor)
+            raise
+        descriptor.remote_read_state = RemoteReadState.OPENED
+        self.remote[descriptor.handle] = record
+        return handle
+
+    def find_remote(self, call: Call, number: int) -> OpenQueueDescriptor:
+        """The queue that a remote reader has open; MQError(MQ_ERROR_INVALID_HANDLE)."""
+        return _owned(self.remote.get(number), call)
+
+    def close_remote(self, handle: ContextHandle) -> None:
+        """Close the queue, unless a reader has taken it over meanwhile (G27).
+
+        Also [MS-MQMP] 3.1.7.2 PCTX_OPENREMOTE_HANDLE_TYPE Context Handle Rundown Routine.
+        """
+        descriptor: OpenQueueDescriptor = handle.value.open_queue_descriptor_reference
+        if descriptor.remote_read_state is RemoteReadState.OPENED:
+            self.remote.pop(descriptor.handle, None)
+            self._engine.queues.close_queue(descriptor)
+
+    # RPC_INT_XACT_HANDLE
+
+    def open_transaction(self, call: Call, transaction: Transaction) -> ContextHandle:
+        """A context handle on an internal transaction, which its rundown aborts."""
+        try:
+            return call.open_context_handle(
+                "RPC_INT_XACT_HANDLE", transaction, self._run_down_transaction
+            )
+        except BaseException:
+            self._engine.transactions.transaction_abort(transaction.identifier)
+            raise
+
+    def _run_down_transaction(self, handle: ContextHandle) -> None:
+        """[MS-MQMP] 3.1.7.3 RPC_INT_XACT_HANDLE Context Handle Rundown Routine."""
+        transaction: Transaction = handle.value
+        if not transaction.ended:
+            self._engine.transactions.transaction_abort(transaction.identifier)
+
+    # Cursors
+
+    def create_cursor(self, descriptor: OpenQueueDescriptor) -> int:
+        """The handle of a new cursor; MQError when there can be none."""
+        if len(descriptor.cursor_collection) >= MAXIMUM_CURSORS:
+            raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many cursors")
+        cursor = self._engine.readers.open_cursor(descriptor)
+        if cursor is None:
+            raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "the queue has been deleted")
+        return cursor.handle
+
+
+def _owned(record: LocalQueueContextHandle | None, call: Call) -> OpenQueueDescriptor:
+    if record is None or record.owner != call.identity.sid:
+        raise MQError(HResult.MQ_ERROR_INVALID_HANDLE)
+    return record.open_queue_descriptor_reference

@@ -1,0 +1,205 @@
+"""From a CACTransferBufferV2 that is sent to a message ([MS-MQMP] 3.1.1.11, 3.1.5.2)."""
+
+from typing import NamedTuple, TypeVar
+from uuid import UUID
+
+from rpcqm.adm.descriptor import OpenQueueDescriptor
+from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.interface import NullPointer
+from rpcqm.codec.message import MessageAttributes, MessageIdentifier
+from rpcqm.codec.message_enums import PrivacyLevel, SenderIdentifierType
+from rpcqm.codec.packet_base import DEFAULT_PRIORITY, INFINITE
+from rpcqm.codec.packet_properties import MAXIMUM_LABEL_LENGTH
+from rpcqm.codec.packet_types import NULL_IDENTIFIER
+from rpcqm.codec.queue_format import format_name_of
+from rpcqm.codec.types.mqmq import QUEUE_FORMAT
+from rpcqm.codec.types.qmcomm import (
+    CACTransferBufferV1,
+    CACTransferBufferV1_Send,
+    CACTransferBufferV2,
+)
+from rpcqm.interfaces._wide_text import fitted, until_null, wide_length
+
+PROV_RSA_FULL = 1
+
+_LATEST_DURATION = 1_000_000_000
+"""Seconds, 31 years: more than that as a time to reach the queue is a moment since 1970."""
+
+_MAXIMUM_PRIORITY, _MAXIMUM_DELIVERY, _MAXIMUM_AUDITING, _MAXIMUM_TRACE = 7, 1, 3, 1
+_ACKNOWLEDGEMENTS = 0x0F
+_DEADLETTER, _JOURNAL = 1, 2
+_PRIVACY = {0: 0, 1: 1, 2: PrivacyLevel.ENHANCED, 3: PrivacyLevel.ENHANCED, 5: 5}
+"""Privacy levels; what [MS-MQMP] calls 2 is 3 elsewhere (G43)."""
+
+T = TypeVar("T")
+
+
+class _Signature(NamedTuple):
+    octets: bytes = b""
+    provider_type: int = 0
+    provider_name: str = ""
+
+
+_UNSIGNED = _Signature()
+
+
+def message_attributes(
+    buffer: CACTransferBufferV2, descriptor: OpenQueueDescriptor, queue_manager: UUID, now: int
+) -> MessageAttributes:
+    """The attributes of a message that is to be sent to an open queue.
+
+    `queue_manager` is the identifier of this one, `now` is in seconds since 1970. Who the sender
+    is comes from the caller's identity, never from the buffer. MQError where the buffer breaks
+    a rule, mostly MQ_ERROR_INVALID_PARAMETER.
+    """
+    old = buffer.old
+    send = old.u.value
+    if not isinstance(send, CACTransferBufferV1_Send):
+        raise _invalid("uTransferType")
+    _check_numbers(old)
+    auditing = old.pAuditing or 0
+    attributes = MessageAttributes(
+        body=_there(old.ppBody) or b"",
+        label=_label(old),
+        message_class=old.pClass or 0,
+        delivery_guarantee=old.pDelivery or 0,
+        priority=DEFAULT_PRIORITY if old.pPriority is None else old.pPriority,
+        time_to_reach_queue=_time_to_reach_queue(old.ulAbsoluteTimeToQueue, now),
+        time_to_be_received=old.ulRelativeTimeToLive,
+        body_type=old.pulBodyType or 0,
+        application_tag=old.pApplicationTag or 0,
+        correlation_identifier=_correlation(old),
+        extension=_there(old.ppMsgExtension) or b"",
+        acknowledgements_requested=old.pAcknowledge or 0,
+        administration_queue_format_name=_format_name(send.pAdminQueueFormat),
+        response_queue_format_name=_format_name(send.pResponseQueueFormat),
+        positive_journaling_requested=bool(auditing & _JOURNAL),
+        negative_journaling_requested=bool(auditing & _DEADLETTER),
+        connector_type_identifier=_there(old.ppConnectorType),
+        hash_algorithm=old.pulHashAlg or 0,
+        encryption_algorithm=old.pulEncryptAlg or 0,
+        tracing_requested=bool(old.pTrace),
+    )
+    if old.pulPrivLevel or old.bEncrypted:
+        _add_privacy(attributes, old, descriptor)
+    if old.pulSenderIDType is not None or old.uSenderIDLen:
+        _add_sender(attributes, old, queue_manager)
+    if old.ulSignatureSize or old.ulSenderCertLen:
+        _add_signature(attributes, old)
+    return attributes
+
+
+def _there(pointer: T | NullPointer | None) -> T | None:
+    """What a pointer to a pointer leads to; None when either is NULL."""
+    return None if isinstance(pointer, NullPointer) else pointer
+
+
+def _invalid(field: str) -> MQError:
+    return MQError(HResult.MQ_ERROR_INVALID_PARAMETER, field)
+
+
+def _check_numbers(old: CACTransferBufferV1) -> None:
+    if (
+        (old.pPriority or 0) > _MAXIMUM_PRIORITY
+        or (old.pDelivery or 0) > _MAXIMUM_DELIVERY
+        or (old.pAuditing or 0) > _MAXIMUM_AUDITING
+        or (old.pTrace or 0) > _MAXIMUM_TRACE
+        or (old.pAcknowledge or 0) & ~_ACKNOWLEDGEMENTS
+    ):
+        raise _invalid("priority, delivery, auditing, trace or acknowledgement")
+
+
+def _label(old: CACTransferBufferV1) -> str:
+    """The title up to its null character, 250 characters at most."""
+    title = _there(old.ppTitle)
+    if not title:
+        return ""
+    title = until_null(title)
+    if wide_length(title) <= MAXIMUM_LABEL_LENGTH:
+        return title
+    return until_null(fitted(title, MAXIMUM_LABEL_LENGTH))
+
+
+def _time_to_reach_queue(value: int, now: int) -> int:
+    """Seconds in which the message has to arrive; 0 in the buffer means for ever.
+
+    [MS-MQMP] 2.2.3.2 has a duration in a field that is called absolute: a value that is too
+    large for one is the moment.
+    """
+    if value in (0, INFINITE):
+        return INFINITE
+    return value if value < _LATEST_DURATION else max(0, value - now)
+
+
+def _correlation(old: CACTransferBufferV1) -> MessageIdentifier:
+    octets = _there(old.ppCorrelationID)
+    if octets is None or not any(octets):
+        return NULL_IDENTIFIER
+    return MessageIdentifier.decode(octets)
+
+
+def _format_name(structure: QUEUE_FORMAT | None) -> FormatName | None:
+    return None if structure is None else format_name_of(structure)
+
+
+def _add_privacy(
+    attributes: MessageAttributes, old: CACTransferBufferV1, descriptor: OpenQueueDescriptor
+) -> None:
+    """Encryption needs the destination's key, which direct names do not lead to.
+
+    Nor can a body be decrypted here: without a directory this queue manager has no keys.
+    """
+    level = _PRIVACY.get(old.pulPrivLevel or 0)
+    if level is None:
+        raise _invalid("pulPrivLevel")
+    if level and isinstance(descriptor.format_name.value, str):
+        raise MQError(
+            HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, "no encryption by direct name"
+        )
+    key = _there(old.ppSymmKeys) or b""
+    if old.bEncrypted and key and not isinstance(descriptor.queue_reference, OutgoingQueue):
+        raise MQError(HResult.MQ_ERROR_ENCRYPTION_PROVIDER_NOT_SUPPORTED, "no key to decrypt")
+    attributes.privacy_level = level
+    attributes.symmetric_key = key
+
+
+def _add_sender(
+    attributes: MessageAttributes, old: CACTransferBufferV1, queue_manager: UUID
+) -> None:
+    kind = old.pulSenderIDType
+    if kind is None or kind > SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER:
+        raise _invalid("pulSenderIDType")
+    attributes.sender_identifier_type = kind
+    if kind == SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER:
+        attributes.sender_identifier = queue_manager.bytes_le
+
+
+def _add_signature(attributes: MessageAttributes, old: CACTransferBufferV1) -> None:
+    certificate = _there(old.ppSenderCert) or b""
+    attributes.sender_certificate = certificate[: old.ulSenderCertLen]
+    signature = _signature(old) if old.ulSignatureSize else _UNSIGNED
+    attributes.signature = signature.octets
+    attributes.authentication_provider_type = signature.provider_type
+    attributes.authentication_provider_name = signature.provider_name
+
+
+def _signature(old: CACTransferBufferV1) -> _Signature:
+    """The digital signature, of which there may be two: the last one is taken."""
+    octets = _there(old.ppSignature)
+    if octets is None or old.pulHashAlg is None:
+        raise _invalid("ppSignature or pulHashAlg")
+    if old.pulAuthProvNameLenProp is not None:
+        second = old.pulAuthProvNameLenProp - old.ulProvNameLen
+        if not 0 < second <= old.ulSignatureSize:
+            raise _invalid("pulAuthProvNameLenProp")
+        octets = octets[old.ulSignatureSize - second :]
+    if old.fDefaultProvider:
+        if old.pulProvType != PROV_RSA_FULL:
+            raise _invalid("pulProvType")
+        return _Signature(octets, PROV_RSA_FULL)
+    name = _there(old.ppwcsProvName)
+    if name is None:
+        raise _invalid("ppwcsProvName")
+    return _Signature(octets, old.pulProvType or 0, until_null(name))

@@ -1,0 +1,19 @@
+"""Texts in buffers that count UTF-16 characters."""
+
+
+def wide_length(text: str) -> int:
+    """How many UTF-16 characters a text takes, without a null character."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def fitted(text: str, size: int) -> str:
+    """The text cut, or filled up with null characters, to `size` UTF-16 characters."""
+    if text.isascii():
+        return text[:size].ljust(size, "\0")
+    raw = text.encode("utf-16-le", "surrogatepass")[: 2 * size].ljust(2 * size, b"\0")
+    return raw.decode("utf-16-le", "surrogatepass")
+
+
+def until_null(text: str) -> str:
+    """The text before its first null character."""
+    return text.partition("\0")[0]

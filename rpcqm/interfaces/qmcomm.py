@@ -1,0 +1,561 @@
+"""qmcomm: queues, transactions and handles of dependent clients ([MS-MQMP] 3.1.4).
+
+Over ncalrpc it serves the commands of this machine; over TCP it answers only as a supporting
+server, but for the methods that remote readers need.
+"""
+
+import re
+from collections.abc import Callable
+from uuid import UUID
+
+from rpcqm.adm.descriptor import OpenQueueDescriptor
+from rpcqm.adm.enums import QueueAccessType, QueueShareMode, QueueType
+from rpcqm.adm.queue import Queue
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import HResult, MQError, NtStatus, RpcFault
+from rpcqm.codec.access_check import MQQUEUEACCESSMASK
+from rpcqm.codec.format_name import FormatName, FormatNameType, format_names
+from rpcqm.codec.message_attributes import DEFAULT_TIME_TO_REACH_QUEUE
+from rpcqm.codec.path_name import PathName, QueueKind
+from rpcqm.codec.queue_format import format_name_of, queue_format_of
+from rpcqm.codec.security_descriptor import SecurityInformation
+from rpcqm.codec.types.mqmq import QUEUE_FORMAT
+from rpcqm.codec.types.qmcomm import (
+    OBJECT_FORMAT,
+    OBJECT_FORMAT_u,
+    R_QMAbortTransactionRequest,
+    R_QMAbortTransactionResponse,
+    R_QMCloseRemoteQueueContextRequest,
+    R_QMCloseRemoteQueueContextResponse,
+    R_QMCommitTransactionRequest,
+    R_QMCommitTransactionResponse,
+    R_QMCreateObjectInternalRequest,
+    R_QMCreateRemoteCursorRequest,
+    R_QMCreateRemoteCursorResponse,
+    R_QMDeleteObjectRequest,
+    R_QMEnlistInternalTransactionRequest,
+    R_QMEnlistInternalTransactionResponse,
+    R_QMEnlistTransactionRequest,
+    R_QMGetObjectPropertiesRequest,
+    R_QMGetObjectPropertiesResponse,
+    R_QMGetObjectSecurityInternalRequest,
+    R_QMGetObjectSecurityInternalResponse,
+    R_QMGetRemoteQueueNameRequest,
+    R_QMGetRTQMServerPortRequest,
+    R_QMGetRTQMServerPortResponse,
+    R_QMGetTmWhereaboutsRequest,
+    R_QMObjectPathToObjectFormatRequest,
+    R_QMObjectPathToObjectFormatResponse,
+    R_QMOpenRemoteQueueRequest,
+    R_QMOpenRemoteQueueResponse,
+    R_QMQueryQMRegistryInternalRequest,
+    R_QMQueryQMRegistryInternalResponse,
+    R_QMSetObjectPropertiesRequest,
+    R_QMSetObjectSecurityInternalRequest,
+    rpc_ACCloseCursorRequest,
+    rpc_ACCloseHandleRequest,
+    rpc_ACCloseHandleResponse,
+    rpc_ACHandleToFormatNameRequest,
+    rpc_ACHandleToFormatNameResponse,
+    rpc_ACPurgeQueueRequest,
+    rpc_ACSetCursorPropertiesRequest,
+    rpc_QMOpenQueueInternalRequest,
+    rpc_QMOpenQueueInternalResponse,
+)
+from rpcqm.interfaces._client_handles import ClientHandles
+from rpcqm.interfaces._queue_properties import attributes_of, values_of
+from rpcqm.interfaces._wide_text import fitted, wide_length
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
+from rpcqm.rpc.interface_registry import InterfacePolicy
+
+POLICY = InterfacePolicy()
+"""Callers of any level are served, as [MS-MQMP] 5.1 allows; queues check who they are."""
+
+QUEUE_OBJECT = 1
+"""dwObjectType, and OBJECT_FORMAT.ObjType, of a queue."""
+
+NO_CURSOR = 0x0000000B
+"""The cursor that can always be closed ([MS-MQMP] 3.1.4.19)."""
+
+IP_HANDSHAKE, IP_READ = 0, 1
+"""fIP of R_QMGetRTQMServerPort; the two of IPX are answered with no port."""
+
+_ALL_PARTS = int(
+    SecurityInformation.OWNER_SECURITY_INFORMATION
+    | SecurityInformation.GROUP_SECURITY_INFORMATION
+    | SecurityInformation.DACL_SECURITY_INFORMATION
+    | SecurityInformation.SACL_SECURITY_INFORMATION
+)
+_READ_ACCESSES = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.PEEK_ACCESS})
+_RECEIVE_ACCESSES = frozenset(
+    {QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS}
+)
+_OPEN_ACCESSES = frozenset(QueueAccessType) - {QueueAccessType.MOVE_ACCESS}
+_VERSION = re.compile(r"\d{1,4}\.\d{1,4}\.\d{1,4}")
+
+
+class QmComm:
+    """The handlers of the interface; `handles` are shared with qmcomm2.
+
+    `rpc_port` and `qm2qm_port` tell the TCP ports of the interfaces, 0 where there is none.
+    """
+
+    def __init__(
+        self,
+        engine: QueueManagerEngine,
+        rpc_port: Callable[[], int] = int,
+        qm2qm_port: Callable[[], int] = int,
+    ) -> None:
+        self._engine = engine
+        self._queues = engine.queues
+        self._transactions = engine.transactions
+        self._rpc_port = rpc_port
+        self._qm2qm_port = qm2qm_port
+        self.handles = ClientHandles(engine)
+
+    # Remote readers
+
+    def R_QMGetRemoteQueueName(self, call: Call, request: R_QMGetRemoteQueueNameRequest) -> HResult:
+        """Obsolete: it throws; [MS-MQMP] 3.1.4.1 R_QMGetRemoteQueueName (Opnum 1)."""
+        raise RpcFault(HResult.MQ_ERROR_ILLEGAL_OPERATION)
+
+    def R_QMOpenRemoteQueue(
+        self, call: Call, request: R_QMOpenRemoteQueueRequest
+    ) -> R_QMOpenRemoteQueueResponse:
+        """Open a queue for a remote reader, who gets 32-bit handles (G43).
+
+        Source: [MS-MQMP] 3.1.4.2 R_QMOpenRemoteQueue (Opnum 2).
+        """
+        if (
+            request.pQueueFormat is None
+            or request.dwDesiredAccess not in _READ_ACCESSES
+            or request.dwShareMode not in tuple(QueueShareMode)
+        ):
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER)
+        descriptor = self._open(
+            call,
+            _remote_readable(format_name_of(request.pQueueFormat)),
+            request.dwDesiredAccess,
+            request.dwShareMode,
+            sharing_violation=NtStatus.STATUS_SHARING_VIOLATION,
+        )
+        handle = self.handles.open_remote(call, descriptor)
+        number = descriptor.handle
+        return R_QMOpenRemoteQueueResponse(
+            pphContext=handle.wire, pdwContext=number, dwpQueue=number, phQueue=number, result=0
+        )
+
+    def R_QMCloseRemoteQueueContext(
+        self, call: Call, request: R_QMCloseRemoteQueueContextRequest
+    ) -> R_QMCloseRemoteQueueContextResponse:
+        """Close it, unless a reader goes on with the queue (G27).
+
+        Source: [MS-MQMP] 3.1.4.3 R_QMCloseRemoteQueueContext (Opnum 3).
+        """
+        handle: ContextHandle | None = request.pphContext
+        if handle is not None:
+            self.handles.close_remote(handle)
+            call.close_context_handle(handle)
+        return R_QMCloseRemoteQueueContextResponse(pphContext=NULL_HANDLE)
+
+    def R_QMCreateRemoteCursor(
+        self, call: Call, request: R_QMCreateRemoteCursorRequest
+    ) -> R_QMCreateRemoteCursorResponse:
+        """A cursor of a remote reader; [MS-MQMP] 3.1.4.4 R_QMCreateRemoteCursor (Opnum 4)."""
+        descriptor = self.handles.find_remote(call, request.hQueue)
+        cursor = self.handles.create_cursor(descriptor)
+        return R_QMCreateRemoteCursorResponse(phCursor=cursor, result=0)
+
+    # Queues as objects
+
+    async def R_QMCreateObjectInternal(
+        self, call: Call, request: R_QMCreateObjectInternalRequest
+    ) -> HResult:
+        """Create a private queue; [MS-MQMP] 3.1.4.5 R_QMCreateObjectInternal (Opnum 6)."""
+        self.handles.admit(call)
+        _require_queue_object(request.dwObjectType)
+        path = self._own_private_path(request.lpwcsPathName)
+        attributes = attributes_of(request.aProp, request.apVar, creating=True)
+        named = attributes.pop("pathname", request.lpwcsPathName)
+        if self._own_private_path(named).queue.lower() != path.queue.lower():
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, "PROPID_Q_PATHNAME")
+        attributes.pop("base_priority", None)  # ignored for private queues, [MS-MQMQ] 2.3.1.6
+        if self._queues.find_by_path(str(path)) is not None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_EXISTS, str(path))
+        queue = self._queues.new_queue(str(path), call.identity)
+        for name, value in attributes.items():
+            setattr(queue, name, value)
+        if request.pSecurityDescriptor is not None:
+            queue.security = request.pSecurityDescriptor
+        await self._queues.create_queue(queue, identity=call.identity)
+        return HResult.MQ_OK
+
+    def _own_private_path(self, text: str) -> PathName:
+        path = PathName.parse(text)
+        local = self._engine.names.is_local(path.computer)
+        if path.kind is not QueueKind.PRIVATE or path.suffix or not local:
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, text)
+        return path
+
+    def R_QMSetObjectSecurityInternal(
+        self, call: Call, request: R_QMSetObjectSecurityInternalRequest
+    ) -> Completion[None]:
+        """[MS-MQMP] 3.1.4.6 R_QMSetObjectSecurityInternal (Opnum 7)."""
+        self.handles.admit(call)
+        parts = _security_parts(request.SecurityInformation)
+        if request.pSecurityDescriptor is None:
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "no security descriptor")
+        queue = self._object(request.pObjectFormat)
+        descriptor = request.pSecurityDescriptor
+        return self._queues.set_security(queue, parts, descriptor, identity=call.identity)
+
+    def R_QMGetObjectSecurityInternal(
+        self, call: Call, request: R_QMGetObjectSecurityInternalRequest
+    ) -> R_QMGetObjectSecurityInternalResponse:
+        """The parts that are asked for, each on its own (G43).
+
+        Source: [MS-MQMP] 3.1.4.7 R_QMGetObjectSecurityInternal (Opnum 8).
+        """
+        self.handles.admit(call)
+        parts = _security_parts(request.RequestedInformation)
+        queue = self._object(request.pObjectFormat)
+        descriptor = self._queues.get_security(queue, parts, identity=call.identity)
+        fits = len(descriptor) <= request.nLength
+        too_small = HResult.MQ_ERROR_SECURITY_DESCRIPTOR_TOO_SMALL
+        return R_QMGetObjectSecurityInternalResponse(
+            pSecurityDescriptor=(descriptor if fits else b"").ljust(request.nLength, b"\0"),
+            lpnLengthNeeded=len(descriptor),
+            result=HResult.MQ_OK if fits else too_small,
+        )
+
+    def R_QMDeleteObject(self, call: Call, request: R_QMDeleteObjectRequest) -> Completion[None]:
+        """[MS-MQMP] 3.1.4.8 R_QMDeleteObject (Opnum 9)."""
+        self.handles.admit(call)
+        queue = self._object(request.pObjectFormat)
+        return self._queues.delete_queue(queue, identity=call.identity)
+
+    def R_QMGetObjectProperties(
+        self, call: Call, request: R_QMGetObjectPropertiesRequest
+    ) -> R_QMGetObjectPropertiesResponse:
+        """[MS-MQMP] 3.1.4.9 R_QMGetObjectProperties (Opnum 10)."""
+        self.handles.admit(call)
+        queue = self._object(request.pObjectFormat)
+        values = values_of(queue, request.aProp, request.apVar)
+        rights = MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PROPERTIES
+        self._engine.access.check_queue(queue, call.identity, rights)
+        return R_QMGetObjectPropertiesResponse(apVar=values, result=0)
+
+    def R_QMSetObjectProperties(
+        self, call: Call, request: R_QMSetObjectPropertiesRequest
+    ) -> Completion[None]:
+        """[MS-MQMP] 3.1.4.10 R_QMSetObjectProperties (Opnum 11)."""
+        self.handles.admit(call)
+        if request.aProp is None or request.apVar is None:
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "no properties")
+        queue = self._object(request.pObjectFormat)
+        changes = attributes_of(request.aProp, request.apVar, creating=False)
+        if queue.queue_type is QueueType.PRIVATE:
+            changes.pop("base_priority", None)  # ignored, [MS-MQMQ] 2.3.1.6
+        return self._queues.set_properties(queue, changes, identity=call.identity)
+
+    def R_QMObjectPathToObjectFormat(
+        self, call: Call, request: R_QMObjectPathToObjectFormatRequest
+    ) -> R_QMObjectPathToObjectFormatResponse:
+        """[MS-MQMP] 3.1.4.11 R_QMObjectPathToObjectFormat (Opnum 12)."""
+        self.handles.admit(call)
+        _require_queue_object(request.pObjectFormat.ObjType)
+        unknown = request.pObjectFormat.u.value
+        if unknown is None or unknown.m_qft != FormatNameType.QUEUE_FORMAT_TYPE_UNKNOWN:
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "not the unknown format")
+        queue = self._queues.find_by_path(request.lpwcsPathName)
+        if queue is None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, request.lpwcsPathName)
+        structure = queue_format_of(self._format_name(queue))
+        found = OBJECT_FORMAT(ObjType=QUEUE_OBJECT, u=OBJECT_FORMAT_u(QUEUE_OBJECT, structure))
+        return R_QMObjectPathToObjectFormatResponse(pObjectFormat=found, result=0)
+
+    def _format_name(self, queue: Queue) -> FormatName:
+        if queue.private_queue_number and queue.parent is None:
+            return FormatName.private(
+                self._engine.queue_manager.identifier, queue.private_queue_number
+            )
+        return self._queues.format_name_of(queue)
+
+    def _object(self, structure: OBJECT_FORMAT) -> Queue:
+        """The queue of an application that an OBJECT_FORMAT names; MQError when it is none."""
+        _require_queue_object(structure.ObjType)
+        if not isinstance(structure.u.value, QUEUE_FORMAT):
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "no queue format")
+        name = format_name_of(structure.u.value)
+        queue = self._queues.find_by_format_name(name)
+        if queue is None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+        if queue.queue_type is QueueType.SYSTEM:
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "a queue of the system")
+        if queue.parent is not None:
+            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, str(name))
+        return queue
+
+    # Transactions
+
+    def R_QMGetTmWhereabouts(self, call: Call, request: R_QMGetTmWhereaboutsRequest) -> HResult:
+        """Refused: there is no transaction coordinator.
+
+        Source: [MS-MQMP] 3.1.4.12 R_QMGetTmWhereabouts (Opnum 14).
+        """
+        self.handles.admit(call)
+        raise MQError(HResult.MQ_ERROR_DTC_CONNECT, "no distributed transactions")
+
+    def R_QMEnlistTransaction(self, call: Call, request: R_QMEnlistTransactionRequest) -> HResult:
+        """Refused unless it is enlisted already, for want of a transaction coordinator.
+
+        Source: [MS-MQMP] 3.1.4.13 R_QMEnlistTransaction (Opnum 15).
+        """
+        self.handles.admit(call)
+        identifier = UUID(bytes_le=request.pUow.rgb)
+        if identifier in self._engine.queue_manager.transaction_collection:
+            return HResult.MQ_OK
+        raise MQError(HResult.MQ_ERROR_DTC_CONNECT, "no distributed transactions")
+
+    def R_QMEnlistInternalTransaction(
+        self, call: Call, request: R_QMEnlistInternalTransactionRequest
+    ) -> R_QMEnlistInternalTransactionResponse:
+        """[MS-MQMP] 3.1.4.14 R_QMEnlistInternalTransaction (Opnum 16)."""
+        self.handles.admit(call)
+        if not any(request.pUow.rgb):
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "no identifier")
+        transaction = self._transactions.create_transaction(UUID(bytes_le=request.pUow.rgb))
+        handle = self.handles.open_transaction(call, transaction)
+        return R_QMEnlistInternalTransactionResponse(phIntXact=handle.wire, result=0)
+
+    async def R_QMCommitTransaction(
+        self, call: Call, request: R_QMCommitTransactionRequest
+    ) -> R_QMCommitTransactionResponse:
+        """[MS-MQMP] 3.1.4.15 R_QMCommitTransaction (Opnum 17)."""
+        self.handles.admit(call)
+        handle = _present(request.phIntXact)
+        await self._transactions.transaction_commit(handle.value.identifier)
+        call.close_context_handle(handle)
+        return R_QMCommitTransactionResponse(phIntXact=NULL_HANDLE, result=0)
+
+    async def R_QMAbortTransaction(
+        self, call: Call, request: R_QMAbortTransactionRequest
+    ) -> R_QMAbortTransactionResponse:
+        """[MS-MQMP] 3.1.4.16 R_QMAbortTransaction (Opnum 18)."""
+        self.handles.admit(call)
+        handle = _present(request.phIntXact)
+        await self._transactions.transaction_abort(handle.value.identifier)
+        call.close_context_handle(handle)
+        return R_QMAbortTransactionResponse(phIntXact=NULL_HANDLE, result=0)
+
+    # Open queues
+
+    def rpc_QMOpenQueueInternal(
+        self, call: Call, request: rpc_QMOpenQueueInternalRequest
+    ) -> rpc_QMOpenQueueInternalResponse:
+        """Open a queue here, or tell where it is.
+
+        Source: [MS-MQMP] 3.1.4.17 rpc_QMOpenQueueInternal (Opnum 19).
+        """
+        self.handles.admit(call)
+        _check_opening(request)
+        name = format_name_of(request.pQueueFormat)
+        if request.hRemoteQueue:
+            self._queue_path(name)
+            raise MQError(
+                HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, "no reading from elsewhere"
+            )
+        try:
+            descriptor = self._open(call, name, request.dwDesiredAccess, request.dwShareMode)
+        except MQError as error:
+            if error.status is not HResult.MQ_ERROR_QUEUE_NOT_FOUND or self._is_sought_here(
+                name, request.dwDesiredAccess
+            ):
+                raise
+            return rpc_QMOpenQueueInternalResponse(
+                lplpRemoteQueueName=self._queue_path(name),
+                pdwQMContext=0,
+                phQueue=NULL_HANDLE,
+                result=0,
+            )
+        handle = self.handles.open_local(call, descriptor)
+        return rpc_QMOpenQueueInternalResponse(
+            lplpRemoteQueueName=None,
+            pdwQMContext=descriptor.handle,
+            phQueue=handle.wire,
+            result=0,
+        )
+
+    def _open(
+        self,
+        call: Call,
+        name: FormatName,
+        access: int,
+        share_mode: int,
+        sharing_violation: HResult | NtStatus = HResult.MQ_ERROR_SHARING_VIOLATION,
+    ) -> OpenQueueDescriptor:
+        try:
+            return self._queues.open_queue(
+                name, QueueAccessType(access), QueueShareMode(share_mode), identity=call.identity
+            )
+        except MQError as error:
+            if error.status is HResult.MQ_ERROR_SHARING_VIOLATION:
+                raise MQError(sharing_violation, error.detail) from error
+            raise
+
+    def _is_sought_here(self, name: FormatName, access: int) -> bool:
+        """Whether a queue that was not found is not to be looked for elsewhere either."""
+        if access == QueueAccessType.SEND_ACCESS:
+            return True
+        return isinstance(name.value, str) and self._queues.is_local_direct(name.direct_name)
+
+    def _queue_path(self, name: FormatName) -> str:
+        path, _ = self._engine.directory.get_queue_path(name)
+        if not path:
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+        return path
+
+    def rpc_ACCloseHandle(
+        self, call: Call, request: rpc_ACCloseHandleRequest
+    ) -> rpc_ACCloseHandleResponse:
+        """[MS-MQMP] 3.1.4.18 rpc_ACCloseHandle (Opnum 20)."""
+        self.handles.admit(call)
+        handle = _present(request.phQueue)
+        self.handles.close_local(handle)
+        call.close_context_handle(handle)
+        return rpc_ACCloseHandleResponse(phQueue=NULL_HANDLE, result=0)
+
+    def rpc_ACCloseCursor(self, call: Call, request: rpc_ACCloseCursorRequest) -> HResult:
+        """[MS-MQMP] 3.1.4.19 rpc_ACCloseCursor (Opnum 22)."""
+        self.handles.admit(call)
+        if request.hCursor == NO_CURSOR:
+            return HResult.MQ_OK
+        cursor = _descriptor(request.hQueue).cursor_collection.get(request.hCursor)
+        if cursor is None:
+            raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, f"cursor {request.hCursor:#x}")
+        self._engine.readers.close_cursor(cursor)
+        return HResult.MQ_OK
+
+    def rpc_ACSetCursorProperties(
+        self, call: Call, request: rpc_ACSetCursorPropertiesRequest
+    ) -> HResult:
+        """Obsolete: refused; [MS-MQMP] 3.1.4.20 rpc_ACSetCursorProperties (Opnum 23)."""
+        raise MQError(HResult.MQ_ERROR_ILLEGAL_OPERATION)
+
+    def rpc_ACHandleToFormatName(
+        self, call: Call, request: rpc_ACHandleToFormatNameRequest
+    ) -> rpc_ACHandleToFormatNameResponse:
+        """The name that a queue was opened by, cut when the buffer is small.
+
+        Source: [MS-MQMP] 3.1.4.21 rpc_ACHandleToFormatName (Opnum 26).
+        """
+        self.handles.admit(call)
+        size = request.pdwLength
+        if size != request.dwFormatNameRPCBufferLen:
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "two different lengths")
+        text = format_names(_descriptor(request.hQueue).format_names)
+        needed = wide_length(text) + 1
+        buffer = request.lpwcsFormatName
+        if buffer is not None and size:
+            buffer = fitted(fitted(text, min(size, needed) - 1) + "\0", size)
+        too_small = HResult.MQ_ERROR_FORMATNAME_BUFFER_TOO_SMALL
+        return rpc_ACHandleToFormatNameResponse(
+            lpwcsFormatName=buffer,
+            pdwLength=needed,
+            result=too_small if needed > size else HResult.MQ_OK,
+        )
+
+    async def rpc_ACPurgeQueue(self, call: Call, request: rpc_ACPurgeQueueRequest) -> HResult:
+        """Purge a queue that is open for receiving.
+
+        Source: [MS-MQMP] 3.1.4.22 rpc_ACPurgeQueue (Opnum 27).
+        """
+        self.handles.admit(call)
+        descriptor = _descriptor(request.hQueue)
+        if descriptor.queue_reference is None:
+            raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "the queue has been deleted")
+        if descriptor.access_type not in _RECEIVE_ACCESSES:
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "not opened for receiving")
+        await self._queues.purge_queue(descriptor.queue_reference)
+        return HResult.MQ_OK
+
+    # About the server
+
+    def R_QMQueryQMRegistryInternal(
+        self, call: Call, request: R_QMQueryQMRegistryInternalRequest
+    ) -> R_QMQueryQMRegistryInternalResponse:
+        """One of five texts; [MS-MQMP] 3.1.4.23 R_QMQueryQMRegistryInternal (Opnum 28)."""
+        self.handles.admit(call)
+        queue_manager = self._engine.queue_manager
+        enterprise = queue_manager.enterprise_reference
+        version = _VERSION.match(queue_manager.queue_manager_version)
+        texts = (
+            ",".join(queue_manager.directory_server_list),
+            str(DEFAULT_TIME_TO_REACH_QUEUE),
+            str(enterprise.identifier if enterprise else UUID(int=0)),
+            version[0] if version else "0.0.0",
+            str(queue_manager.identifier),
+        )
+        if request.dwQueryType >= len(texts):
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"query {request.dwQueryType}")
+        text = texts[request.dwQueryType]
+        return R_QMQueryQMRegistryInternalResponse(lplpMQISServer=text, result=0)
+
+    def R_QMGetRTQMServerPort(
+        self, call: Call, request: R_QMGetRTQMServerPortRequest
+    ) -> R_QMGetRTQMServerPortResponse:
+        """A TCP port, 0 for what is not served; open to everybody.
+
+        Source: [MS-MQMP] 3.1.4.24 R_QMGetRTQMServerPort (Opnum 31).
+        """
+        ports = {IP_HANDSHAKE: self._rpc_port, IP_READ: self._qm2qm_port}
+        return R_QMGetRTQMServerPortResponse(result=ports.get(request.fIP, int)())
+
+
+def _present(handle: ContextHandle | None) -> ContextHandle:
+    """A handle that must not be NULL."""
+    if handle is None:
+        raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "NULL")
+    return handle
+
+
+def _descriptor(handle: ContextHandle) -> OpenQueueDescriptor:
+    descriptor: OpenQueueDescriptor = handle.value.open_queue_descriptor_reference
+    return descriptor
+
+
+def _require_queue_object(kind: int) -> None:
+    if kind != QUEUE_OBJECT:
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"object of type {kind}")
+
+
+def _security_parts(parts: int) -> int:
+    if not parts or parts & ~_ALL_PARTS:
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"parts {parts:#x}")
+    return parts
+
+
+def _remote_readable(name: FormatName) -> FormatName:
+    """A name that R_QMOpenRemoteQueue takes: no list, no multicast address, no HTTP."""
+    several = (
+        FormatNameType.QUEUE_FORMAT_TYPE_DL,
+        FormatNameType.QUEUE_FORMAT_TYPE_MULTICAST,
+    )
+    http = isinstance(name.value, str) and name.direct_name.protocol in ("HTTP", "HTTPS")
+    if name.type in several or http:
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, str(name))
+    return name
+
+
+def _check_opening(request: rpc_QMOpenQueueInternalRequest) -> None:
+    """What goes together in rpc_QMOpenQueueInternal; the queue's kind is checked on opening."""
+    access, share_mode = request.dwDesiredAccess, request.dwShareMode
+    valid = access in _OPEN_ACCESSES and share_mode in tuple(QueueShareMode)
+    if access == QueueAccessType.SEND_ACCESS:
+        valid = valid and share_mode == QueueShareMode.DENY_NONE
+    if not request.hRemoteQueue:
+        valid = valid and not request.dwpRemoteContext
+    if not valid:
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"access {access:#x}")

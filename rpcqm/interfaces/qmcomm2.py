@@ -1,0 +1,221 @@
+"""qmcomm2: sending and receiving messages of dependent clients ([MS-MQMP] 3.1.5)."""
+
+from contextlib import suppress
+from functools import partial
+from uuid import UUID
+
+from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
+from rpcqm.adm.enums import QueueAccessType
+from rpcqm.adm.message import Message, MessagePosition
+from rpcqm.adm.transaction import Transaction
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.types.mqmq import OBJECTID, XACTUOW
+from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Receive
+from rpcqm.codec.types.qmcomm2 import (
+    QMSendMessageInternalExRequest,
+    rpc_ACCreateCursorExRequest,
+    rpc_ACCreateCursorExResponse,
+    rpc_ACReceiveMessageExRequest,
+    rpc_ACReceiveMessageExResponse,
+    rpc_ACSendMessageExRequest,
+    rpc_ACSendMessageExResponse,
+)
+from rpcqm.interfaces._client_handles import ClientHandles
+from rpcqm.interfaces._received_buffer import fill
+from rpcqm.interfaces._sent_buffer import message_attributes
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.interface_registry import InterfacePolicy
+
+POLICY = InterfacePolicy()
+"""As qmcomm, whose handles it shares."""
+
+MQ_ACTION_RECEIVE = 0x00000000
+MQ_ACTION_PEEK_CURRENT = 0x80000000
+MQ_ACTION_PEEK_NEXT = 0x80000001
+_ACTIONS = frozenset({MQ_ACTION_RECEIVE, MQ_ACTION_PEEK_CURRENT, MQ_ACTION_PEEK_NEXT})
+
+
+class QmComm2:
+    """The handlers of the interface; `handles` are those of qmcomm."""
+
+    def __init__(self, engine: QueueManagerEngine, handles: ClientHandles) -> None:
+        self._engine = engine
+        self._messages = engine.messages
+        self._composer = engine.composer
+        self._clock = engine.clock
+        self._handles = handles
+
+    def QMSendMessageInternalEx(
+        self, call: Call, request: QMSendMessageInternalExRequest
+    ) -> HResult:
+        """Obsolete: refused; [MS-MQMP] 3.1.5.1 QMSendMessageInternalEx (Opnum 0)."""
+        raise MQError(HResult.MQ_ERROR_ILLEGAL_OPERATION)
+
+    # Sending
+
+    def rpc_ACSendMessageEx(
+        self, call: Call, request: rpc_ACSendMessageExRequest
+    ) -> rpc_ACSendMessageExResponse | Completion[rpc_ACSendMessageExResponse]:
+        """Send a message; it is answered when the message is as durable as it asks for.
+
+        Source: [MS-MQMP] 3.1.5.2 rpc_ACSendMessageEx (Opnum 1).
+        """
+        self._handles.admit(call)
+        descriptor: OpenQueueDescriptor = request.hQueue.value.open_queue_descriptor_reference
+        identifier = self._engine.queue_manager.identifier
+        attributes = message_attributes(
+            request.ptb, descriptor, identifier, self._clock.now() // 1000
+        )
+        transaction = self._find_transaction(request.ptb.old.pUow)
+        message = self._composer.compose(descriptor, attributes, call.identity, transaction)
+        sent = self._messages.enqueue_message_to_an_open_queue(descriptor, message, transaction)
+        message_id = None
+        if request.pMessageID is not None:
+            ordinal = int.from_bytes(message.packet[56:60], "little")
+            message_id = OBJECTID(Lineage=identifier, Uniquifier=ordinal)
+        response = rpc_ACSendMessageExResponse(pMessageID=message_id, result=0)
+        return _answer_when(sent, response)
+
+    def _find_transaction(self, identifier: XACTUOW | None) -> Transaction | None:
+        if identifier is None or not any(identifier.rgb):
+            return None
+        return self._engine.transactions.find(UUID(bytes_le=identifier.rgb))
+
+    # Receiving
+
+    async def rpc_ACReceiveMessageEx(
+        self, call: Call, request: rpc_ACReceiveMessageExRequest
+    ) -> rpc_ACReceiveMessageExResponse:
+        """Peek at a message, or receive one unless a buffer is too small for it (G43).
+
+        Source: [MS-MQMP] 3.1.5.3 rpc_ACReceiveMessageEx (Opnum 2).
+        """
+        self._handles.admit(call)
+        receive = request.ptb.old.u.value
+        if not isinstance(receive, CACTransferBufferV1_Receive) or receive.Action not in _ACTIONS:
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER)
+        transaction = self._find_transaction(request.ptb.old.pUow)
+        descriptor = self._handles.find_local(call, request.hQMContext)
+        if descriptor.access_type == QueueAccessType.SEND_ACCESS:
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "opened for sending")
+        cursor = _cursor(descriptor, receive.Cursor)
+        if receive.Action != MQ_ACTION_RECEIVE:
+            message = await self._peek(call, receive, descriptor, cursor)
+            status = fill(request.ptb, message, self._clock.now() // 1000)
+        else:
+            status = await self._receive(call, request, receive, descriptor, cursor, transaction)
+        return rpc_ACReceiveMessageExResponse(ptb=request.ptb, result=status)
+
+    async def _peek(
+        self,
+        call: Call,
+        receive: CACTransferBufferV1_Receive,
+        descriptor: OpenQueueDescriptor,
+        cursor: Cursor | None,
+    ) -> Message:
+        timeout, tag = receive.RequestTimeout, (descriptor.handle, call)
+        if receive.Action == MQ_ACTION_PEEK_CURRENT:
+            peeking = self._messages.peek_message(descriptor, timeout, cursor, tag)
+        elif cursor is None:
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION, "no cursor")
+        else:
+            peeking = self._messages.peek_next_message(descriptor, cursor, timeout, tag)
+        return await self._waited_for(call, descriptor, peeking)
+
+    async def _receive(
+        self,
+        call: Call,
+        request: rpc_ACReceiveMessageExRequest,
+        receive: CACTransferBufferV1_Receive,
+        descriptor: OpenQueueDescriptor,
+        cursor: Cursor | None,
+        transaction: Transaction | None,
+    ) -> HResult:
+        """Lock a message, look whether it fits, and only then remove it."""
+        before = None if cursor is None else (cursor.key, cursor.cursor_state)
+        beginning = self._messages.dequeue_message_begin(
+            descriptor, receive.RequestTimeout, cursor, (descriptor.handle, call), transaction
+        )
+        message = await self._waited_for(call, descriptor, beginning)
+        status: HResult | None = None
+        try:
+            status = fill(request.ptb, message, self._clock.now() // 1000)
+        finally:
+            if status is not HResult.MQ_OK:
+                if cursor is not None and before is not None:
+                    cursor.key, cursor.cursor_state = before
+                await self._end(descriptor, message, False, transaction)
+        if status is HResult.MQ_OK:
+            await self._end(descriptor, message, True, transaction)
+        return status
+
+    def _end(
+        self,
+        descriptor: OpenQueueDescriptor,
+        message: Message,
+        delete_message: bool,
+        transaction: Transaction | None,
+    ) -> Completion[None]:
+        queue = message.queue
+        assert queue is not None
+        position = MessagePosition(queue, message.lookup_identifier)
+        return self._messages.dequeue_message_end(
+            descriptor, position, delete_message, transaction is not None
+        )
+
+    async def _waited_for(
+        self, call: Call, descriptor: OpenQueueDescriptor, reading: Completion[Message]
+    ) -> Message:
+        """The message; a client that goes meanwhile waits no more."""
+        if not reading.done:
+            call.on_abandoned(partial(self._cancel_wait, descriptor, call))
+        return await reading
+
+    def _cancel_wait(self, descriptor: OpenQueueDescriptor, call: Call) -> None:
+        queue = descriptor.queue_reference
+        if queue is not None:
+            with suppress(MQError):
+                self._engine.readers.cancel_waiting_message_read_request(
+                    queue, (descriptor.handle, call)
+                )
+
+    # Cursors
+
+    def rpc_ACCreateCursorEx(
+        self, call: Call, request: rpc_ACCreateCursorExRequest
+    ) -> rpc_ACCreateCursorExResponse:
+        """[MS-MQMP] 3.1.5.4 rpc_ACCreateCursorEx (Opnum 3)."""
+        self._handles.admit(call)
+        descriptor: OpenQueueDescriptor = request.hQueue.value.open_queue_descriptor_reference
+        request.pcc.hCursor = self._handles.create_cursor(descriptor)
+        return rpc_ACCreateCursorExResponse(pcc=request.pcc, result=0)
+
+
+def _cursor(descriptor: OpenQueueDescriptor, handle: int) -> Cursor | None:
+    if not handle:
+        return None
+    cursor = descriptor.cursor_collection.get(handle)
+    if cursor is None:
+        raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, f"cursor {handle:#x}")
+    return cursor
+
+
+def _answer_when(
+    sent: Completion[None], response: rpc_ACSendMessageExResponse
+) -> rpc_ACSendMessageExResponse | Completion[rpc_ACSendMessageExResponse]:
+    """The response, once what it tells has happened; MQError when it did not."""
+    if sent.done:
+        sent.result()
+        return response
+    outcome: Completion[rpc_ACSendMessageExResponse] = Completion()
+
+    def answer(done: Completion[None]) -> None:
+        if done.error is not None:
+            outcome.fail(done.error)
+        else:
+            outcome.succeed(response)
+
+    sent.add_done_callback(answer)
+    return outcome

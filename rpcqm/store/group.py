@@ -26,28 +26,52 @@ class Mode(Enum):
 
 
 class Group:
-    """Transactions that are written together."""
+    """Transactions that are written together, after the counters that they need."""
 
-    __slots__ = ("batch", "records", "size", "sync", "transactions")
+    __slots__ = ("_database", "_reserved", "batch", "records", "size", "sync", "transactions")
 
-    def __init__(self) -> None:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._reserved: list[tuple[bytes, bytes]] = []
         self.batch = WriteBatch(raw_mode=True)
         self.transactions: list[Transaction] = []
         self.records = 0
         self.size = 0
         self.sync = False
 
+    def reserve(self, key: bytes, value: bytes) -> None:
+        """Add a counter's limit, whatever becomes of the transaction that asked for it."""
+        self.batch.put(key, value, self._database.handles[Family.META])
+        self._reserved.append((key, value))
+        self.records += 1
+        self.sync = True
+
     def add(self, transaction: Transaction) -> None:
+        """Add a transaction wholly, or raise and leave the group as it was."""
+        try:
+            self._put(transaction)
+        except BaseException:
+            self._rebuild()
+            raise
+        self.records += len(transaction.operations)
+        self.size += transaction.size
+        self.sync = self.sync or transaction.sync
+        self.transactions.append(transaction)
+
+    def _put(self, transaction: Transaction) -> None:
         batch = self.batch
         for key, value, handle in transaction.operations:
             if value is None:
                 batch.delete(key, handle)
             else:
                 batch.put(key, value, handle)
-        self.records += len(transaction.operations)
-        self.size += transaction.size
-        self.sync = self.sync or transaction.sync
-        self.transactions.append(transaction)
+
+    def _rebuild(self) -> None:
+        self.batch = WriteBatch(raw_mode=True)
+        for key, value in self._reserved:
+            self.batch.put(key, value, self._database.handles[Family.META])
+        for transaction in self.transactions:
+            self._put(transaction)
 
 
 class SyncTimes:
@@ -90,7 +114,7 @@ class GroupCommit:
         self._call_from_thread = call_from_thread
         self._metrics = metrics
         self._stopwatch = stopwatch
-        self._groups: deque[Group] = deque([Group()])
+        self._groups: deque[Group] = deque([Group(database)])
         self._scheduled = False
         self._writing: Group | None = None
         self._written = threading.Event()
@@ -107,17 +131,14 @@ class GroupCommit:
 
     def reserve(self, key: bytes, value: bytes) -> None:
         """Write a counter's limit with or before all that is committed from now on."""
-        group = self._groups[-1]
-        group.batch.put(key, value, self._database.handles[Family.META])
-        group.records += 1
-        group.sync = True
+        self._groups[-1].reserve(key, value)
         self._schedule()
 
     def add(self, transaction: Transaction) -> None:
         """Commit a transaction with what else this turn collects."""
         group = self._groups[-1]
         if group.transactions and self._too_much(group, transaction):
-            group = Group()
+            group = Group(self._database)
             self._groups.append(group)
         group.add(transaction)
         self._schedule()
@@ -141,7 +162,7 @@ class GroupCommit:
     def _write_next(self) -> None:
         group = self._groups.popleft()
         if not self._groups:
-            self._groups.append(Group())
+            self._groups.append(Group(self._database))
         if group.records and self.mode is Mode.THREAD and group.sync:
             self._write_in_thread(group)
         elif self._write(group):
@@ -156,7 +177,7 @@ class GroupCommit:
                 began = self._stopwatch()
                 self._database.write(group.batch, group.sync)
                 self._account(group, self._stopwatch() - began)
-            except Exception as error:
+            except BaseException as error:
                 self._fail(error)
                 return False
         return True
@@ -185,7 +206,10 @@ class GroupCommit:
         assert self._executor is not None
         self._writing = group
         self._written.clear()
-        self._executor(self._run_in_thread)
+        try:
+            self._executor(self._run_in_thread)
+        except Exception as error:
+            self._fail(error)
 
     def _run_in_thread(self) -> None:
         group = self._writing
@@ -218,9 +242,9 @@ class GroupCommit:
 
     def _publish(self, group: Group) -> None:
         """Make the changes of a durable group visible, and tell who waits for them."""
-        self._metrics.count("store_commits", len(group.transactions))
+        messages = 0
         for transaction in group.transactions:
-            self._metrics.count("store_messages", transaction.messages)
+            messages += transaction.messages
             try:
                 for function, arguments in transaction.applications:
                     function(*arguments)
@@ -228,6 +252,8 @@ class GroupCommit:
                 self._fail(error)
                 return
             self._run_callbacks(transaction)
+        self._metrics.count("store_commits", len(group.transactions))
+        self._metrics.count("store_messages", messages)
 
     def _run_callbacks(self, transaction: Transaction) -> None:
         for callback in (*transaction.callbacks, transaction.finish):

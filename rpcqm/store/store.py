@@ -22,6 +22,7 @@ from rpcqm.store.records import SERIAL, Family
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.space import SpaceGuard, free_space
 from rpcqm.store.staged import StagedOperation, StagedTransaction
+from rpcqm.store.status import StoreStatus
 from rpcqm.store.transaction import Transaction
 
 EXIT_STATUS = 74
@@ -132,12 +133,11 @@ class Store:
         self._open_transaction = transaction
 
     def commit(self, transaction: Transaction) -> None:
-        """The end of a block; called by the transaction."""
-        self._open_transaction = None
+        """Write a block with what else this turn collects; called by the transaction."""
         self._writer.add(transaction)
 
-    def abandon(self) -> None:
-        """The end of a block that failed; called by the transaction."""
+    def leave(self) -> None:
+        """The end of a block; called by the transaction."""
         self._open_transaction = None
 
     def index(self, queue_id: int) -> QueueIndex:
@@ -204,6 +204,20 @@ class Store:
             operation.charged = False
             self.index(operation.queue_id).account.release(operation.size)
             self.total.release(operation.size)
+
+    def status(self) -> StoreStatus:
+        """What an operator can see."""
+        return StoreStatus(
+            messages=self.total.count,
+            bytes=self.total.bytes,
+            mode=self._writer.mode,
+            sync_median=self._writer.times.median,
+            free=self.space.free,
+            refusing=self.space.refusing,
+            background_errors=self._database.background_errors(),
+            express_memory=self.express.memory,
+            express_spilled=self.express.spilled,
+        )
 
     def checkpoint(self, path: Path | str) -> None:
         """Copy everything that is durable to `path`, which must not exist, while running."""

@@ -64,7 +64,7 @@ class Transaction:
         self.name = name
         self.operations: list[tuple[bytes, bytes | None, FamilyHandle]] = []
         self.applications: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
-        self.callbacks: list[Callable[[], None]] = []
+        self.callbacks: list[Callable[[], object]] = []
         self._undo: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         self._committed: Completion[None] | None = None
         self._finished = False
@@ -371,7 +371,7 @@ class Transaction:
 
     # The end
 
-    def call_after(self, callback: Callable[[], None]) -> None:
+    def call_after(self, callback: Callable[[], object]) -> None:
         """Call when the changes are as durable as promised and visible, in order of the calls.
 
         What it raises is logged and stops nothing.
@@ -401,11 +401,15 @@ class Transaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is None:
-            self._store.commit(self)
-        else:
+        self._store.leave()
+        if kind is not None:
             self.undo()
-            self._store.abandon()
+            return
+        try:
+            self._store.commit(self)
+        except BaseException:
+            self.undo()
+            raise
 
     def undo(self) -> None:
         """Take back every change in memory, the last one first."""

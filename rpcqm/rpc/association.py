@@ -118,7 +118,7 @@ class ServerAssociation:
         self._limits = endpoint.limits
         self._largest = endpoint.limits.fragment_size
         self._calls: dict[int, Call] = {}
-        self._requests = RequestReceiver(self, self._negotiation, endpoint.limits)
+        self._requests = RequestReceiver(self, self._calls, self._negotiation, endpoint.limits)
         self._output: list[bytes] = []
         self._partial = bytearray()
         self._wanted = HEADER_LENGTH
@@ -185,13 +185,8 @@ class ServerAssociation:
         what follows it on the wire; it must be exhausted.
         """
         if self._partial:
-            self._partial += data
-            if len(self._partial) < self._wanted:
-                return
-            data = bytes(self._partial)
-            self._partial.clear()
+            data = self._joined(data)
         offset, end = 0, len(data)
-        self._wanted = HEADER_LENGTH
         while end - offset >= HEADER_LENGTH and self.state is not State.CLOSED:
             vers, minor, ptype, flags, drep, length, auth_length, call_id = HEADER.unpack_from(
                 data, offset
@@ -213,11 +208,27 @@ class ServerAssociation:
                 break
             pdu = data[offset : offset + length]
             offset += length
-            event = self._receive_pdu(pdu, ptype, flags, auth_length, call_id, big_endian)
+            self.pdus_in += 1
+            try:
+                receive = self._accepted.get(ptype) or self._unexpected(ptype)
+                event = receive(self, pdu, flags, auth_length, call_id, big_endian)
+            except Exception as error:
+                event = self._answer_failure(error, ptype, call_id, pdu)
             if event is not None:
                 yield event
         if offset < end and self.state is not State.CLOSED:
             self._partial += data[offset:]
+
+    def _joined(self, data: bytes) -> bytes:
+        """What came before and what has come, empty as long as that is no whole PDU."""
+        partial = self._partial
+        partial += data
+        if len(partial) < self._wanted:
+            return b""
+        self._wanted = HEADER_LENGTH
+        data = bytes(partial)
+        partial.clear()
+        return data
 
     def _read_unusual_header(self, octets: bytes) -> Header | ProtocolError:
         """A header in another byte order, or the end of the connection."""
@@ -232,23 +243,20 @@ class ServerAssociation:
             return self._break(broken, ptype, header.call_id, octets)
         return header
 
-    def _receive_pdu(
-        self, pdu: bytes, ptype: int, flags: int, auth_length: int, call_id: int, big_endian: bool
-    ) -> Event | None:
-        self.pdus_in += 1
-        receive = self._accepted.get(ptype)
-        try:
-            if receive is None:
-                raise Broken(f"PDU type {ptype} in state {self.state.name}")
-            return receive(self, pdu, flags, auth_length, call_id, big_endian)
-        except Refused as error:
+    def _unexpected(self, ptype: int) -> "Receive":
+        raise Broken(f"PDU type {ptype} in state {self.state.name}")
+
+    def _answer_failure(self, error: Exception, ptype: int, call_id: int, pdu: bytes) -> Event:
+        """Answer a PDU that could not be received."""
+        if isinstance(error, Refused):
             self._queue(_fault(call_id, error.context_id, error.status, False))
             return CallRefused(call_id, error.opnum, error.status, error.text)
-        except Broken as error:
+        if isinstance(error, Broken):
             return self._break(error, ptype, call_id, pdu)
-        except DecodeError as error:
+        if isinstance(error, DecodeError):
             reason = RejectReason.PROTOCOL_VERSION_NOT_SUPPORTED
             return self._break(Broken(error.reason, reject=reason), ptype, call_id, pdu)
+        raise error
 
     # Binding.
 
@@ -300,17 +308,7 @@ class ServerAssociation:
     def _receive_request(
         self, pdu: bytes, flags: int, auth_length: int, call_id: int, big_endian: bool
     ) -> Event | None:
-        call = self._requests.receive(pdu, flags, auth_length, call_id, big_endian)
-        if call is None:
-            return None
-        calls = self._calls
-        if call_id in calls:
-            raise Broken("the call identifier is in use", context_id=call.context.context_id)
-        if len(calls) >= self._limits.calls:
-            busy = FaultStatus.nca_s_server_too_busy
-            raise Refused(call.opnum, call.context.context_id, busy, "too many calls")
-        calls[call_id] = call
-        return call
+        return self._requests.receive(pdu, flags, auth_length, call_id, big_endian)
 
     def _refuse_request(
         self, pdu: bytes, flags: int, auth_length: int, call_id: int, big_endian: bool
@@ -373,12 +371,15 @@ class ServerAssociation:
         """Queue the response of a call, in as many fragments as it takes."""
         if not self._take(call):
             return
-        security, length = call.security, len(stub)
+        security, length, output = call.security, len(stub), self._output
+        if not output:
+            self.output_ready()
         context_id = call.context.context_id & 0xFF  # as Windows answers
-        if length <= self._negotiation.fragment - RESPONSE_LENGTH and not security.signature_length:
+        negotiation = self._negotiation
+        if length <= negotiation.fragment - RESPONSE_LENGTH and not security.signature_length:
             head = RESPONSE_HEADER.pack(
                 RPC_VERS,
-                self._negotiation.minor,
+                negotiation.minor,
                 _RESPONSE,
                 _WHOLE,
                 LITTLE_ENDIAN,
@@ -390,21 +391,25 @@ class ServerAssociation:
                 0,
                 0,
             )
-            self._queue(head + stub)
+            output.append(head + stub)
+            self.pdus_out += 1
         else:
-            negotiation = self._negotiation
-            for pdu in fragments(
-                security,
-                _RESPONSE,
-                call.call_id,
-                stub,
-                lambda rest: RESPONSE_BODY.pack(rest, context_id, 0, 0),
-                negotiation.fragment,
-                negotiation.minor,
-            ):
-                self._queue(pdu)
+            self._send_fragments(call, stub, context_id)
         if self.state is State.STOPPING:
             self._end_if_done()
+
+    def _send_fragments(self, call: Call, stub: bytes, context_id: int) -> None:
+        negotiation = self._negotiation
+        for pdu in fragments(
+            call.security,
+            _RESPONSE,
+            call.call_id,
+            stub,
+            lambda rest: RESPONSE_BODY.pack(rest, context_id, 0, 0),
+            negotiation.fragment,
+            negotiation.minor,
+        ):
+            self._queue(pdu)
 
     def send_fault(self, call: Call, status: int, executed: bool = True) -> None:
         """Queue a fault as the answer of a call."""
@@ -419,20 +424,19 @@ class ServerAssociation:
         if call.answered:
             raise RuntimeError("the call is already answered")
         call.answered = True
-        if self._calls.get(call.call_id) is not call:
+        if call.abandoned:
             call.notify_undelivered()
             return False
         del self._calls[call.call_id]
-        if call.awaits_delivery:
+        if call.hooks is not None and call.hooks.undelivered:
             self.deliveries.append(call)
         return True
 
     def _queue(self, pdu: bytes) -> None:
         self.pdus_out += 1
-        output = self._output
-        output.append(pdu)
-        if len(output) == 1:
+        if not self._output:
             self.output_ready()
+        self._output.append(pdu)
 
 
 _RESPONSE = int(PduType.response)

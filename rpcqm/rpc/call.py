@@ -20,7 +20,7 @@ _log = get_logger("rpc")
 Hook = Callable[[], None]
 
 
-class _Hooks:
+class Hooks:
     """What few calls need: callbacks, and the handles that the call has opened."""
 
     __slots__ = ("abandoned", "cancelled", "opened", "undelivered")
@@ -40,7 +40,6 @@ class Call:
     """
 
     __slots__ = (
-        "_hooks",
         "abandoned",
         "answered",
         "association",
@@ -48,6 +47,7 @@ class Call:
         "call_id",
         "cancelled",
         "context",
+        "hooks",
         "object_uuid",
         "opnum",
         "security",
@@ -72,7 +72,7 @@ class Call:
         self.object_uuid: UUID | None = None
         self.big_endian = False
         self.answered = self.abandoned = self.cancelled = False
-        self._hooks: _Hooks | None = None
+        self.hooks: Hooks | None = None
 
     @property
     def identity(self) -> Identity:
@@ -143,33 +143,29 @@ class Call:
 
     def fault(self, status: int, executed: bool = True) -> None:
         """Answer with a fault; `executed` is False when no handler has seen the call."""
-        if self._hooks is not None:
-            for handle in self._hooks.opened:
+        if self.hooks is not None:
+            for handle in self.hooks.opened:
                 self.association.group.handles.run_down(handle)
         self.association.send_fault(self, status, executed)
 
-    @property
-    def awaits_delivery(self) -> bool:
-        return self._hooks is not None and bool(self._hooks.undelivered)
-
     def notify_cancelled(self) -> None:
         self.cancelled = True
-        if self._hooks is not None:
-            self._run(self._hooks.cancelled)
+        if self.hooks is not None:
+            self._run(self.hooks.cancelled)
 
     def notify_abandoned(self) -> None:
         self.abandoned = True
-        if self._hooks is not None:
-            self._run(self._hooks.abandoned)
+        if self.hooks is not None:
+            self._run(self.hooks.abandoned)
 
     def notify_undelivered(self) -> None:
-        if self._hooks is not None:
-            self._run(self._hooks.undelivered)
+        if self.hooks is not None:
+            self._run(self.hooks.undelivered)
 
-    def _need_hooks(self) -> _Hooks:
-        if self._hooks is None:
-            self._hooks = _Hooks()
-        return self._hooks
+    def _need_hooks(self) -> Hooks:
+        if self.hooks is None:
+            self.hooks = Hooks()
+        return self.hooks
 
     def _run(self, callbacks: list[Hook]) -> None:
         pending = callbacks[:]

@@ -34,6 +34,7 @@ class Connection(asyncio.Protocol):
         "_dispatch",
         "_endpoint",
         "_server",
+        "_stuck",
         "_transport",
         "_unsettled",
         "active",
@@ -50,7 +51,7 @@ class Connection(asyncio.Protocol):
         self._endpoint = endpoint
         self._dispatch = server.dispatcher.dispatch
         self._transport: asyncio.Transport | None = None
-        self._busy = False
+        self._busy = self._stuck = False
         self._unsettled: list[Call] = []
         self.active = True
         self.owed: object | None = None
@@ -100,10 +101,12 @@ class Connection(asyncio.Protocol):
             call.notify_undelivered()
 
     def pause_writing(self) -> None:
+        self._stuck = True
         if self._transport is not None:
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
+        self._stuck = False
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
             self.settle()
@@ -116,17 +119,24 @@ class Connection(asyncio.Protocol):
         if transport is None:
             return
         data = association.data_to_send()
-        if data and not transport.is_closing():
-            transport.write(data)
-            if transport.get_write_buffer_size() > self._endpoint.limits.unsent_bytes:
-                _log.warning("a client does not read its replies", peer=association.peer)
-                self.abort()
+        if data:
+            self._write(transport, data)
         if association.deliveries:
             self._unsettled += association.deliveries
             association.deliveries = []
             self._server.settle_later(self)
         if association.state is State.CLOSED:
             transport.close()
+
+    def _write(self, transport: asyncio.Transport, data: bytes) -> None:
+        try:
+            transport.write(data)
+        except RuntimeError:
+            # uvloop's way to say that the transport is closed; connection_lost follows.
+            return
+        if self._stuck and transport.get_write_buffer_size() > self._endpoint.limits.unsent_bytes:
+            _log.warning("a client does not read its replies", peer=self.association.peer)
+            self.abort()
 
     def settle(self) -> None:
         """Note that replies were delivered when nothing is left to be written."""

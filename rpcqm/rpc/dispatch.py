@@ -158,7 +158,7 @@ class Dispatcher:
     def _run(self, entry: Entry, call: Call, request: Any, use: _HandleUse | None) -> None:
         try:
             outcome = entry.handler(call, request)
-            if outcome.__class__ is not entry.response_class:
+            if not isinstance(outcome, entry.immediate):
                 if inspect.iscoroutine(outcome):
                     outcome = start(outcome)
                 if isinstance(outcome, Completion):
@@ -192,14 +192,15 @@ class Dispatcher:
         """Encode a response, or make one of a status."""
         try:
             if outcome.__class__ is not entry.response_class:
-                outcome = entry.operation.failure_response(request, int(outcome or 0))
-            for name in entry.handles_out:
-                setattr(outcome, name, _wire(getattr(outcome, name)))
+                outcome = entry.response_of_status(request, int(outcome or 0))
+            if entry.handles_out:
+                for name in entry.handles_out:
+                    setattr(outcome, name, _wire(getattr(outcome, name)))
             stub = entry.encode(outcome)
         except Exception as error:
             self._fail(entry, call, None, error)
         else:
-            call.respond(stub)
+            call.association.send_response(call, stub)
 
     def _fail(self, entry: Entry, call: Call, request: Any, error: BaseException) -> None:
         """The answer to an error of the handler."""

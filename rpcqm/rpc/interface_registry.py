@@ -107,12 +107,14 @@ class Entry:
 
     __slots__ = (
         "_codec",
+        "_only_status",
         "check",
         "decode",
         "encode",
         "handler",
         "handles_in",
         "handles_out",
+        "immediate",
         "minimum_level",
         "name",
         "operation",
@@ -131,6 +133,7 @@ class Entry:
         self.decode: Callable[[bytes], Any] = codec.request.decode
         self.encode: Callable[[Any], bytes] = codec.response.encode
         self.response_class = operation.response_class
+        self.immediate = (int, self.response_class)
         self.handles_in = tuple(each for each in handles if each.direction != "out")
         self.handles_out = tuple(each.name for each in handles if each.direction != "in")
         self.minimum_level = policy.minimum_level
@@ -138,7 +141,14 @@ class Entry:
         self.returns_status = (
             operation.name not in policy.throws and "result" in self.response_class.__slots__
         )
+        self._only_status = tuple(self.response_class.__slots__) == ("result",)
         self._codec = partial(operation.codec, syntax, big_endian=True)
+
+    def response_of_status(self, request: Any, status: int) -> Any:
+        """The response of a method that reports a status and nothing else."""
+        if self._only_status:
+            return self.response_class(result=status)
+        return self.operation.failure_response(request, status)
 
     def decode_big_endian(self, stub: bytes) -> Any:
         """The request of a big-endian client; its codec is compiled when the first one comes."""

@@ -28,6 +28,7 @@ _LAST = int(PfcFlags.PFC_LAST_FRAG)
 _CANCEL = int(PfcFlags.PFC_PENDING_CANCEL)
 _OBJECT = int(PfcFlags.PFC_OBJECT_UUID)
 _WHOLE = int(WHOLE)
+_KIND = _WHOLE | _CANCEL
 
 OLD_CALLS = 150
 """How far behind a stray fragment may be to be ignored ([MS-RPCE] 3.3.3.5.6)."""
@@ -46,11 +47,12 @@ class _Assembly:
 
 
 class RequestReceiver:
-    """Makes calls of the request PDUs of one connection."""
+    """Makes calls of the request PDUs of one connection; `calls` are those in flight."""
 
     __slots__ = (
         "_assembly",
         "_association",
+        "_calls",
         "_contexts",
         "_highest_call",
         "_limits",
@@ -59,9 +61,14 @@ class RequestReceiver:
     )
 
     def __init__(
-        self, association: "ServerAssociation", negotiation: Negotiation, limits: Limits
+        self,
+        association: "ServerAssociation",
+        calls: dict[int, Call],
+        negotiation: Negotiation,
+        limits: Limits,
     ) -> None:
         self._association = association
+        self._calls = calls
         self._negotiation = negotiation
         self._contexts = negotiation.presentation.contexts
         self._security = negotiation.security
@@ -87,7 +94,7 @@ class RequestReceiver:
         alloc_hint, context_id, opnum = layout.unpack_from(pdu, HEADER_LENGTH)
         if self._assembly is not None:
             return self._receive_further(self._assembly, pdu, flags, auth_length, call_id)
-        if flags & _WHOLE != _WHOLE or flags & _CANCEL:
+        if flags & _KIND != _WHOLE:
             if not flags & _FIRST:
                 self._receive_stray(pdu, auth_length, call_id, context_id, big_endian)
                 return None
@@ -96,18 +103,17 @@ class RequestReceiver:
         if context is None:
             raise Refused(opnum, 0, FaultStatus.nca_s_unk_if, f"presentation context {context_id}")
         start = REQUEST_LENGTH + OBJECT_LENGTH if flags & _OBJECT else REQUEST_LENGTH
-        if auth_length or not self._security.plain:
+        if auth_length or self._security.authenticated:
             security, stub = self.unprotected(pdu, start, auth_length, context_id, big_endian)
         else:
             security, stub = self._security.base, pdu[start:]
-        if call_id > self._highest_call:
-            self._highest_call = call_id
         call = Call(self._association, call_id, context, opnum, security, stub)
-        call.big_endian = big_endian
+        if big_endian:
+            call.big_endian = True
         if flags & _OBJECT:
             _read_object(call, pdu, big_endian)
         if flags & _LAST:
-            return call
+            return self._begin(call)
         self._assembly = _Assembly(call, auth_length != 0)
         self._check_size(self._assembly)
         return None
@@ -168,6 +174,19 @@ class RequestReceiver:
             return None
         self._assembly = None
         call.stub_data = b"".join(assembly.parts)
+        return self._begin(call)
+
+    def _begin(self, call: Call) -> Call:
+        """A whole request has come: its call is in flight from now on."""
+        calls, call_id = self._calls, call.call_id
+        if call_id in calls:
+            raise _broken(call, "the call identifier is in use")
+        if len(calls) >= self._limits.calls:
+            busy = FaultStatus.nca_s_server_too_busy
+            raise Refused(call.opnum, call.context.context_id, busy, "too many calls")
+        if call_id > self._highest_call:
+            self._highest_call = call_id
+        calls[call_id] = call
         return call
 
     def _check_size(self, assembly: _Assembly) -> None:

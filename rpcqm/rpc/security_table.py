@@ -42,22 +42,19 @@ def _denied(text: str, reason: RejectReason = RejectReason.invalid_checksum) -> 
 class SecurityTable:
     """What authentication a connection has, by auth_context_id.
 
-    `base` is what a call without a trailer has on a connection that was bound without one.
+    `base` is what a call without a trailer has on a connection that was bound without one;
+    `authenticated` says that it was bound with one.
     """
 
-    __slots__ = ("_contexts", "_default", "_limit", "_providers", "base")
+    __slots__ = ("_contexts", "_default", "_limit", "_providers", "authenticated", "base")
 
     def __init__(self, base: SecurityContext, providers: SecurityProviders, limit: int) -> None:
         self.base = base
         self._default = base
+        self.authenticated = False
         self._providers = providers
         self._limit = limit
         self._contexts: dict[int, SecurityContext] = {}
-
-    @property
-    def plain(self) -> bool:
-        """Whether the connection was bound without authentication."""
-        return self._default is self.base
 
     @property
     def unfinished(self) -> SecurityContext | None:
@@ -68,7 +65,7 @@ class SecurityTable:
     def bind(self, trailer: SecurityTrailer) -> bytes:
         """The first leg in a bind: its context is the connection's default."""
         context = self._begin(trailer)
-        self._default = context
+        self._default, self.authenticated = context, True
         return self._step(context, trailer)
 
     def alter(self, trailer: SecurityTrailer) -> bytes:

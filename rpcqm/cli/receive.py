@@ -1,11 +1,12 @@
 """`rpcqm receive` and `rpcqm peek`: take messages out of a queue, or look at them."""
 
 import argparse
+import asyncio
 import itertools
-import sys
+from collections import deque
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.cli.errors import CommandError, UsageMistake
@@ -26,6 +27,8 @@ INFINITE = 0xFFFF_FFFF
 WHOLE_BODY = 0x400000
 MAXIMUM_IDENTIFIER = (1 << 64) - 1
 MAXIMUM_COUNT = 1_000_000_000
+IN_FLIGHT = 32
+"""Acknowledgements that are on their way at the same time."""
 PREVIEW = 512
 """Bytes of a body that one line of a table can show."""
 
@@ -139,11 +142,22 @@ def _run(arguments: argparse.Namespace, verb: str, read: "Read", peek_only: bool
 async def _receive(
     reader: "QueueReader", arguments: argparse.Namespace, writer: "MessageWriter"
 ) -> None:
-    if arguments.lookup_id is not None:
-        await _take(await reader.receive_by_lookup_identifier(arguments.lookup_id), writer)
-        return
+    async with _Acknowledgements() as acknowledgements:
+        if arguments.lookup_id is not None:
+            pending = await reader.receive_by_lookup_identifier(arguments.lookup_id)
+            await _take(pending, writer, acknowledgements)
+            return
+        await _receive_several(reader, arguments, writer, acknowledgements)
+
+
+async def _receive_several(
+    reader: "QueueReader",
+    arguments: argparse.Namespace,
+    writer: "MessageWriter",
+    acknowledgements: "_Acknowledgements",
+) -> None:
     wanted = None if arguments.all else arguments.count or 1
-    with Progress("Received", wanted, sys.stderr) as progress:
+    with Progress("Received", wanted) as progress:
         for taken in itertools.count():
             if taken == wanted:
                 return
@@ -153,7 +167,7 @@ async def _receive(
                 if _is_end(error, arguments, taken):
                     return
                 raise
-            await _take(pending, writer)
+            await _take(pending, writer, acknowledgements)
             progress.advance()
 
 
@@ -171,10 +185,38 @@ def _is_end(error: MQError, arguments: argparse.Namespace, taken: int) -> bool:
     return False
 
 
-async def _take(pending: "PendingReceive", writer: "MessageWriter") -> None:
+async def _take(
+    pending: "PendingReceive", writer: "MessageWriter", acknowledgements: "_Acknowledgements"
+) -> None:
     """Write a message, then let it leave its queue; it stays when it cannot be written."""
-    async with pending as message:
-        _write(message, writer, "; the message stays in the queue")
+    try:
+        _write(pending.message, writer, "; the message stays in the queue")
+    except BaseException:
+        await pending.give_back()
+        raise
+    await acknowledgements.add(pending)
+
+
+class _Acknowledgements:
+    """Acknowledgements on their way, while the next messages are read.
+
+    The block ends when all of them have been answered; it raises the first refusal.
+    """
+
+    def __init__(self) -> None:
+        self._on_the_way: deque[asyncio.Task[None]] = deque()
+
+    async def add(self, pending: "PendingReceive") -> None:
+        self._on_the_way.append(asyncio.create_task(pending.acknowledge()))
+        if len(self._on_the_way) >= IN_FLIGHT:
+            await self._on_the_way.popleft()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        while self._on_the_way:
+            await self._on_the_way.popleft()
 
 
 def _write(message: "ReceivedMessage", writer: "MessageWriter", consequence: str = "") -> None:

@@ -308,6 +308,10 @@ class PendingReceive:
     ) -> None:
         if error is None:
             await self.acknowledge()
-            return
+        else:
+            await self.give_back()
+
+    async def give_back(self) -> None:
+        """Release the message as far as possible; the server does it by itself later."""
         with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
             await self.release()

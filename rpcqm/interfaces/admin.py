@@ -1,0 +1,92 @@
+"""rpcqm_admin: accounts, for administrators of this machine."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.types.mqmq import CALPWSTR
+from rpcqm.codec.types.rpcqm_admin import (
+    ACCOUNT,
+    R_AddAccountRequest,
+    R_AddAccountResponse,
+    R_ListAccountsRequest,
+    R_ListAccountsResponse,
+    R_RemoveAccountRequest,
+    R_SetAccountPasswordRequest,
+)
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.interface_registry import NCALRPC, InterfacePolicy
+
+POLICY = InterfacePolicy(transports=frozenset({NCALRPC}))
+"""Nothing of this interface can be reached from another machine."""
+
+
+class Account(Protocol):
+    """What is told of an account."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def sid(self) -> str: ...
+    @property
+    def groups(self) -> tuple[str, ...]: ...
+
+
+class Accounts(Protocol):
+    """Where the accounts are; MQError where it refuses."""
+
+    def add(self, name: str, nt_hash: bytes, groups: Sequence[str] = ()) -> Completion[str]: ...
+    def set_password(self, name: str, nt_hash: bytes) -> None: ...
+    def remove(self, name: str) -> Completion[None]: ...
+    def list(self) -> Sequence[Account]: ...
+
+
+class Admin:
+    """The handlers of the interface; others than administrators get MQ_ERROR_ACCESS_DENIED."""
+
+    def __init__(self, accounts: Accounts) -> None:
+        self._accounts = accounts
+
+    async def R_AddAccount(self, call: Call, request: R_AddAccountRequest) -> R_AddAccountResponse:
+        """Create an account; its SID is told once it is durable (Opnum 0)."""
+        _require_administrator(call)
+        groups = _texts(request.pGroups)
+        sid = await self._accounts.add(request.pwszName, request.NtHash, groups)
+        return R_AddAccountResponse(ppwszSid=sid, result=0)
+
+    def R_SetAccountPassword(self, call: Call, request: R_SetAccountPasswordRequest) -> HResult:
+        """Give an account another password (Opnum 1)."""
+        _require_administrator(call)
+        self._accounts.set_password(request.pwszName, request.NtHash)
+        return HResult.MQ_OK
+
+    def R_RemoveAccount(self, call: Call, request: R_RemoveAccountRequest) -> Completion[None]:
+        """Delete an account (Opnum 2)."""
+        _require_administrator(call)
+        return self._accounts.remove(request.pwszName)
+
+    def R_ListAccounts(self, call: Call, request: R_ListAccountsRequest) -> R_ListAccountsResponse:
+        """All accounts, by name (Opnum 3)."""
+        _require_administrator(call)
+        accounts = [_structure(account) for account in self._accounts.list()]
+        return R_ListAccountsResponse(pcAccounts=len(accounts), ppAccounts=accounts, result=0)
+
+
+def _require_administrator(call: Call) -> None:
+    if not call.identity.is_administrator:
+        raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, call.identity.name)
+
+
+def _texts(array: CALPWSTR) -> list[str]:
+    """The texts of an array that may have null pointers in it."""
+    return [text for text in array.pElems or () if text is not None]
+
+
+def _structure(account: Account) -> ACCOUNT:
+    groups: list[str | None] = list(account.groups)
+    return ACCOUNT(
+        pwszName=account.name,
+        pwszSid=account.sid,
+        Groups=CALPWSTR(cElems=len(groups), pElems=groups),
+    )

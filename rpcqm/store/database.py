@@ -47,7 +47,11 @@ class Database:
     def __init__(self, directory: Path, settings: StoreSettings, read_only: bool = False) -> None:
         self.path = directory / DATABASE_NAME
         self._settings = settings
-        self._drop_torn_config()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._drop_torn_config()
+        except OSError as error:
+            raise StoreError(f"The data directory {directory} cannot be used: {error}") from error
         self._db = self._open(read_only)
         if not read_only:
             _open_here.add(self.path.resolve())
@@ -142,18 +146,14 @@ class Database:
         """Write a batch, atomically; durable on return when `sync`."""
         self._db.write(batch, self._synced if sync else self._unsynced)
 
-    def flush(self) -> None:
-        """Bring what is in memory into files, so that the next start has no log to replay."""
-        for family in self.families.values():
-            family.flush()
-
     def background_errors(self) -> int:
         """How many errors RocksDB's own threads have met since the start."""
         return self._db.property_int_value("rocksdb.background-errors") or 0
 
-    def checkpoint(self, path: Path) -> None:
-        """Make a consistent copy in `path`, which must not exist, while everything goes on."""
-        Checkpoint(self._db).create_checkpoint(str(path))
+    def checkpoint(self, directory: Path) -> None:
+        """Make a consistent copy, a data directory of its own, while everything goes on."""
+        directory.mkdir(parents=True)
+        Checkpoint(self._db).create_checkpoint(str(directory / DATABASE_NAME))
 
     def close(self) -> None:
         """Let go of the directory; it stays locked while anybody keeps a handle."""

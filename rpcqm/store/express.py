@@ -33,6 +33,11 @@ class ExpressBodies:
         """How many bodies are in the file."""
         return len(self._spilled)
 
+    @property
+    def file_size(self) -> int:
+        """Bytes that the file takes."""
+        return self._end
+
     def fits(self, size: int) -> bool:
         """Whether a body of `size` bytes stays in memory."""
         return self.memory + size <= self._budget

@@ -1,7 +1,6 @@
 """Group commit: what one turn of the loop has collected is one synced write."""
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
@@ -91,8 +90,8 @@ class GroupCommit:
 
     `end_of_turn` runs a callback at the end of the current turn. `executor` runs a function in a
     thread, `call_from_thread` brings a callback back from it; without them, every write is made
-    in the loop. A write that fails is never repeated: `fatal` is called, and nothing else
-    happens any more.
+    in the loop. `before_write` is called in the loop before each. A write that fails is never
+    repeated: `fatal` is called, and nothing else happens any more.
     """
 
     def __init__(
@@ -103,8 +102,9 @@ class GroupCommit:
         fatal: Callable[[BaseException], None],
         executor: Callable[[Callable[[], None]], object] | None,
         call_from_thread: Callable[[Callable[[], None]], object] | None,
+        before_write: Callable[[], None],
         metrics: Metrics,
-        stopwatch: Callable[[], int] = time.perf_counter_ns,
+        stopwatch: Callable[[], int],
     ) -> None:
         self._database = database
         self._settings = settings
@@ -112,6 +112,7 @@ class GroupCommit:
         self._fatal = fatal
         self._executor = executor
         self._call_from_thread = call_from_thread
+        self._before_write = before_write
         self._metrics = metrics
         self._stopwatch = stopwatch
         self._groups: deque[Group] = deque([Group(database)])
@@ -163,6 +164,8 @@ class GroupCommit:
         group = self._groups.popleft()
         if not self._groups:
             self._groups.append(Group(self._database))
+        if group.records:
+            self._before_write()
         if group.records and self.mode is Mode.THREAD and group.sync:
             self._write_in_thread(group)
         elif self._write(group):

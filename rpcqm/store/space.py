@@ -21,8 +21,8 @@ def free_space(directory: Path) -> int:
 class SpaceGuard:
     """Refuses new messages while the disk is nearly full; resumes by itself.
 
-    `free` gives the free bytes. It is asked again after some time or some bytes, and before
-    every answer while messages are refused.
+    `free` gives the free bytes. It is asked again after some time or some bytes, and for every
+    message while messages are refused.
     """
 
     def __init__(self, clock: Clock, settings: StoreSettings, free: Callable[[], int]) -> None:
@@ -31,8 +31,9 @@ class SpaceGuard:
         self._interval = settings.space_check_interval
         self._step = settings.space_check_bytes
         self._free = free
+        self._pending = 0
         self._margin = 0
-        self._next_look = clock.monotonic()
+        self._next_look = 0
         self.refusing = False
         self._look()
 
@@ -43,25 +44,30 @@ class SpaceGuard:
 
     def admit(self, size: int) -> None:
         """Let a new message of `size` bytes in, or raise MQ_ERROR_INSUFFICIENT_RESOURCES."""
+        self._pending += size
         self._margin -= size
-        if self._margin <= 0:
-            self._look(size)
-        if self.refusing:
-            raise MQError(
-                HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
-                f"less than {self._reserve // MIB} MiB are free on the disk of the store",
-            )
-
-    def tick(self) -> None:
-        """Look again when it is time; called once per write."""
-        if self._clock.monotonic() >= self._next_look:
+        if self._margin < 0:
             self._look()
+            if self.refusing:
+                self._pending -= size
+                raise MQError(
+                    HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+                    f"less than {self._reserve // MIB} MiB are free on the disk of the store",
+                )
 
-    def _look(self, size: int = 0) -> None:
+    def before_write(self) -> bool:
+        """What was admitted is about to be written; whether it was time to look again."""
+        self._pending = 0
+        due = self._clock.monotonic() >= self._next_look
+        if due:
+            self._look()
+        return due
+
+    def _look(self) -> None:
         """Find out how much may be admitted before looking again."""
         self._next_look = self._clock.monotonic() + self._interval
-        room = self._free() - self._reserve - size
-        self._margin = min(max(room, 0), self._step)
+        room = self._free() - self._reserve - self._pending
+        self._margin = min(room, self._step)
         if self.refusing != (room < 0):
             self.refusing = room < 0
             if self.refusing:

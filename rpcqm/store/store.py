@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
 from rpcqm.store import recovery
 from rpcqm.store.account import Account
@@ -24,6 +25,8 @@ from rpcqm.store.space import SpaceGuard, free_space
 from rpcqm.store.staged import StagedOperation, StagedTransaction
 from rpcqm.store.status import StoreStatus
 from rpcqm.store.transaction import Transaction
+
+_log = get_logger("store")
 
 EXIT_STATUS = 74
 """What the process ends with when a write has an unknown outcome (EX_IOERR)."""
@@ -55,7 +58,6 @@ class Store:
         stopwatch: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         settings = settings or StoreSettings()
-        directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self.metrics = metrics or Metrics()
         self._database = Database(directory, settings)
@@ -64,6 +66,7 @@ class Store:
         self._indexes: dict[int, QueueIndex] = {}
         self._open_transaction: Transaction | None = None
         self._closed = False
+        self._background_errors = 0
         self.total = Account()
         self.staged: dict[bytes, StagedTransaction] = {}
         self.handles = self._database.handles
@@ -81,6 +84,7 @@ class Store:
             fatal,
             executor,
             call_from_thread,
+            self._before_write,
             self.metrics,
             stopwatch,
         )
@@ -205,6 +209,19 @@ class Store:
             self.index(operation.queue_id).account.release(operation.size)
             self.total.release(operation.size)
 
+    def _before_write(self) -> None:
+        """From time to time, look at the disk and at what RocksDB's threads have met."""
+        if self.space.before_write():
+            errors = self._database.background_errors()
+            if errors > self._background_errors:
+                self.metrics.count("store_background_errors", errors - self._background_errors)
+                _log.error(
+                    "the database cannot tidy up in the background: is the disk full or failing? "
+                    "Its own LOG file has the details; messages are safe, writes may stop",
+                    errors=errors,
+                )
+            self._background_errors = errors
+
     def status(self) -> StoreStatus:
         """What an operator can see."""
         return StoreStatus(
@@ -220,7 +237,10 @@ class Store:
         )
 
     def checkpoint(self, path: Path | str) -> None:
-        """Copy everything that is durable to `path`, which must not exist, while running."""
+        """Copy what is durable to a data directory that must not exist yet, while running.
+
+        FileExistsError when it does, another OSError when it cannot be made.
+        """
         self._database.checkpoint(Path(path))
 
     def close(self) -> None:

@@ -1,0 +1,62 @@
+"""Identifiers are never given twice, whatever is left after a restart."""
+
+import pytest
+
+from rpcqm.store.counters import Counter
+from rpcqm.store.store import Store
+from tests.support.stores import Turns
+
+NAMES = ("serial", "lookup_identifier", "message_ordinal", "queue_id")
+
+
+def test_a_counter_reserves_blocks_before_it_gives_numbers() -> None:
+    reserved: list[tuple[bytes, bytes]] = []
+    counter = Counter("test", block=3, first=1, reserve=lambda k, v: reserved.append((k, v)))
+    assert [counter.take() for _ in range(7)] == list(range(1, 8))
+    assert [value[0] for _, value in reserved] == [4, 7, 10]
+    assert {key for key, _ in reserved} == {b"counter:test"}
+
+
+def test_numbers_that_nobody_saw_may_be_given_again_but_no_others(turns: Turns) -> None:
+    store = turns.open()
+    seen = {name: getattr(store.counters, name).take() for name in NAMES}
+    turns.end()
+    later = {name: getattr(store.counters, name).take() for name in NAMES}
+    store = turns.reopen(store)
+    for name in NAMES:
+        assert getattr(store.counters, name).take() > later[name] > seen[name]
+    store.close()
+
+
+def test_a_block_that_failed_still_reserves_its_numbers(turns: Turns) -> None:
+    store = turns.open()
+    taken = 0
+    with pytest.raises(ZeroDivisionError), store.transaction("fails"):
+        taken = store.counters.serial.take() // 0
+    serial = store.counters.serial.take()
+    turns.end()
+    store = turns.reopen(store)
+    assert store.counters.serial.take() > serial > taken
+    store.close()
+
+
+def test_many_restarts_never_repeat_an_identifier(turns: Turns) -> None:
+    seen: set[int] = set()
+    for _ in range(4):
+        store = turns.open()
+        for _ in range(40):
+            number = store.counters.queue_id.take()
+            assert number not in seen
+            seen.add(number)
+        turns.end()
+        store.close()
+    assert min(seen) == 16
+
+
+@pytest.mark.parametrize(("priority", "lane"), [(0, 7), (3, 4), (7, 0)])
+def test_a_lookup_identifier_carries_the_priority(store: Store, priority: int, lane: int) -> None:
+    """G1: the high byte is 7 - priority, so that identifiers follow the order of the queue."""
+    first = store.counters.next_lookup_identifier(priority)
+    second = store.counters.next_lookup_identifier(priority)
+    assert first >> 56 == second >> 56 == lane
+    assert second == first + 1

@@ -1,0 +1,155 @@
+"""Opening a data directory: the lock, the format, and what is not a database at all."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rocksdict import WriteBatch
+
+from rpcqm.store import migration
+from rpcqm.store.database import CONFIG_NAME, DATABASE_NAME, Database
+from rpcqm.store.errors import StoreError, StoreFormatError, StoreLockedError
+from rpcqm.store.records import Family
+from rpcqm.store.settings import StoreSettings
+from rpcqm.store.store import Store
+from tests.support.stores import Turns
+
+SECOND_PROCESS = """
+import sys
+from rpcqm.store.errors import StoreLockedError
+from rpcqm.store.fsck import check
+from rpcqm.store.store import Store
+for attempt in (lambda: Store.open(sys.argv[1], end_of_turn=print), lambda: check(sys.argv[1])):
+    try:
+        attempt()
+    except StoreLockedError as error:
+        print(error)
+"""
+
+
+def test_a_second_process_is_refused_with_one_sentence(store: Store) -> None:
+    command = [sys.executable, "-c", SECOND_PROCESS, str(store.directory)]
+    lines = subprocess.check_output(command, text=True).splitlines()
+    assert len(lines) == 2
+    for line in lines:
+        assert line.startswith("Another process has")
+        assert str(store.directory) in line
+
+
+def test_a_second_store_in_the_same_process_is_refused(store: Store, turns: Turns) -> None:
+    with pytest.raises(StoreLockedError):
+        turns.open()
+
+
+def test_a_directory_can_be_opened_again_after_closing(turns: Turns) -> None:
+    for _ in range(3):
+        turns.open().close()
+
+
+def test_a_directory_that_cannot_hold_a_database_is_explained(tmp_path: Path) -> None:
+    (tmp_path / DATABASE_NAME).write_text("a file is in the way")
+    with pytest.raises(StoreError, match="cannot be used"):
+        Store.open(tmp_path, end_of_turn=print)
+
+
+def test_a_damaged_database_is_explained(turns: Turns) -> None:
+    turns.open().close()
+    (turns.directory / DATABASE_NAME / "CURRENT").write_text("MANIFEST-999999\n")
+    with pytest.raises(StoreError, match="cannot be opened"):
+        turns.open()
+
+
+def test_a_torn_note_of_the_binding_is_made_anew(turns: Turns) -> None:
+    turns.open().close()
+    config = turns.directory / DATABASE_NAME / CONFIG_NAME
+    config.write_text('{"raw_mo')
+    turns.open().close()
+    assert json.loads(config.read_text())
+
+
+def raw(turns: Turns) -> Database:
+    return Database(turns.directory, StoreSettings())
+
+
+def write(database: Database, family: Family, key: bytes, value: bytes) -> None:
+    batch = WriteBatch(raw_mode=True)
+    batch.put(key, value, database.handles[family])
+    database.write(batch, sync=True)
+
+
+def test_a_database_of_something_else_is_refused(turns: Turns) -> None:
+    turns.directory.mkdir()
+    database = raw(turns)
+    write(database, Family.QUEUE, b"key", b"value")
+    database.close()
+    with pytest.raises(StoreFormatError, match="not one of rpcqm"):
+        turns.open()
+
+
+def test_a_newer_format_is_refused_with_a_clear_sentence(turns: Turns) -> None:
+    turns.open().close()
+    database = raw(turns)
+    migration.bring_to_format(database, 3, {1: lambda *_: None, 2: lambda *_: None})
+    database.close()
+    with pytest.raises(StoreFormatError, match=r"has format 3, but this version .* up to 1"):
+        turns.open()
+
+
+def test_an_older_format_is_migrated_step_by_step(turns: Turns) -> None:
+    store = turns.open()
+    with store.transaction("put") as txn:
+        txn.put(Family.STREAM, b"old", b"value")
+    store.close()
+
+    def rename(database: Database, batch: WriteBatch) -> None:
+        for key, value in database.items(Family.STREAM):
+            batch.delete(key, database.handles[Family.STREAM])
+            batch.put(b"new " + key, value, database.handles[Family.STREAM])
+
+    database = raw(turns)
+    migration.bring_to_format(database, 3, {1: rename, 2: rename})
+    assert list(database.items(Family.STREAM)) == [(b"new new old", b"value")]
+    assert migration.read_format(database) == 3
+    database.close()
+
+
+def test_a_migration_that_fails_changes_nothing(turns: Turns) -> None:
+    turns.open().close()
+
+    def fail(database: Database, batch: WriteBatch) -> None:
+        batch.put(b"key", b"half", database.handles[Family.STREAM])
+        raise ZeroDivisionError
+
+    database = raw(turns)
+    with pytest.raises(ZeroDivisionError):
+        migration.bring_to_format(database, 2, {1: fail})
+    assert migration.read_format(database) == 1
+    assert database.get(Family.STREAM, b"key") is None
+    database.close()
+
+
+def test_too_old_a_format_is_refused(turns: Turns) -> None:
+    turns.open().close()
+    database = raw(turns)
+    with pytest.raises(StoreFormatError, match="too old"):
+        migration.bring_to_format(database, 2, {})
+    database.close()
+
+
+def test_a_checkpoint_is_a_consistent_copy_taken_while_running(
+    store: Store, turns: Turns, tmp_path: Path
+) -> None:
+    for key in range(100):
+        with store.transaction("insert") as txn:
+            txn.insert(16, key, bytes(10_000), arrival=0)
+    turns.end()
+    store.checkpoint(tmp_path / "copy")
+    with store.transaction("remove") as txn:
+        txn.remove(16, 0)
+    turns.end()
+    copied = Turns(tmp_path / "copy").open()
+    assert list(copied.index(16).keys()) == list(range(100))
+    assert copied.read_packet(copied.index(16).serial(7) or 0) == bytes(10_000)
+    copied.close()

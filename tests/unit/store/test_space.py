@@ -1,0 +1,135 @@
+"""A full disk refuses new messages, and nothing else; it recovers by itself."""
+
+import pytest
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.store.database import Database
+from rpcqm.store.settings import MIB, StoreSettings
+from rpcqm.store.store import Store
+from tests.support.stores import Turns
+
+Q, JOURNAL = 16, 17
+SETTINGS = StoreSettings(reserve=100, space_check_interval=1_000, space_check_bytes=50)
+
+
+class Disk:
+    """Free bytes, and how often they were asked for."""
+
+    def __init__(self) -> None:
+        self.free = 10_000
+        self.asked = 0
+
+    def __call__(self) -> int:
+        self.asked += 1
+        return self.free
+
+
+@pytest.fixture
+def disk() -> Disk:
+    return Disk()
+
+
+@pytest.fixture
+def guarded(turns: Turns, disk: Disk) -> Store:
+    return turns.open(settings=SETTINGS, free=disk)
+
+
+def insert(store: Store, key: int, size: int = 10, consequence: bool = False) -> None:
+    with store.transaction("insert") as txn:
+        txn.insert(Q, key, bytes(size), arrival=0, consequence=consequence)
+
+
+def refuses(store: Store, key: int) -> bool:
+    try:
+        insert(store, key)
+    except MQError as error:
+        return error.status is HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+    return False
+
+
+def test_new_messages_are_refused_below_the_reserve(
+    guarded: Store, turns: Turns, disk: Disk
+) -> None:
+    insert(guarded, 1)
+    disk.free = 99
+    turns.clock.advance(1_000)
+    insert(guarded, 2)
+    turns.end()
+    assert refuses(guarded, 3)
+    assert guarded.status().refusing
+    assert guarded.index(Q).account.count == 2
+    with pytest.raises(MQError), guarded.transaction("stage") as txn:
+        txn.stage_message(b"t" * 16, Q, b"packet", b"")
+    assert not guarded.staged
+    guarded.close()
+
+
+def test_removals_moves_and_their_consequences_go_on(
+    guarded: Store, turns: Turns, disk: Disk
+) -> None:
+    for key in (1, 2):
+        insert(guarded, key)
+    turns.end()
+    disk.free = 0
+    turns.clock.advance(1_000)
+    with guarded.transaction("receive") as txn:
+        txn.remove(Q, 1)
+        txn.rehome(Q, 2, JOURNAL, 2)
+        txn.insert(Q, 3, b"acknowledgement", arrival=0, consequence=True)
+    turns.end()
+    assert refuses(guarded, 4)
+    assert list(guarded.index(Q).keys()) == [3]
+    assert list(guarded.index(JOURNAL).keys()) == [2]
+    guarded.close()
+
+
+def test_admission_resumes_by_itself(guarded: Store, turns: Turns, disk: Disk) -> None:
+    disk.free = 0
+    for key in range(10):
+        if refuses(guarded, key):
+            break
+    else:
+        pytest.fail("a full disk was not noticed")
+    disk.free = 10_000
+    assert not refuses(guarded, 100)
+    assert not guarded.status().refusing
+    guarded.close()
+
+
+def test_a_flood_is_noticed_without_waiting_for_the_clock(guarded: Store, disk: Disk) -> None:
+    """Bytes that are not written yet count; five messages may pass before the first look."""
+    disk.free = 120
+    assert [refuses(guarded, key) for key in range(8)] == [False] * 5 + [True] * 3
+    guarded.close()
+
+
+def test_a_message_larger_than_what_is_left_is_refused(guarded: Store, disk: Disk) -> None:
+    disk.free = 200
+    with pytest.raises(MQError):
+        insert(guarded, 1, size=101)
+    insert(guarded, 2, size=50)
+    guarded.close()
+
+
+def test_free_space_is_not_asked_for_every_message(turns: Turns, disk: Disk) -> None:
+    disk.free = 1 << 40
+    store = turns.open(settings=StoreSettings(space_check_bytes=MIB), free=disk)
+    asked = disk.asked
+    for key in range(1_000):
+        insert(store, key)
+    turns.end()
+    assert disk.asked - asked <= 2
+    store.close()
+
+
+def test_trouble_of_the_databases_own_threads_is_told(
+    guarded: Store, turns: Turns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Database, "background_errors", lambda self: 2)
+    for key in range(3):
+        insert(guarded, key)
+        turns.clock.advance(1_000)
+        turns.end()
+    assert guarded.metrics.snapshot()["store_background_errors"] == 2
+    assert guarded.status().background_errors == 2
+    guarded.close()

@@ -1,0 +1,287 @@
+"""A C client of widl, mingw and Wine's rpcrt4: none of its NDR or PDU code is ours."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rpcqm.base.hresult import HResult
+from rpcqm.codec.packet_remote_read import (
+    MessagePacketExtension,
+    SectionType,
+    split_message_packet,
+)
+from tests.support.accounts import PASSWORD
+from tests.support.namespace import Namespace
+from tests.support.served import ServedQueueManager
+
+SOURCE = Path(__file__).parent / "wine" / "client.c"
+PREPARE = SOURCE.with_name("prepare.py")
+MINGW = "x86_64-w64-mingw32-"
+PROGRAMS = ("wine", "wineserver", "ntlm_auth", f"{MINGW}widl", f"{MINGW}gcc")
+
+NONE, CONNECT, PACKET, INTEGRITY, PRIVACY = 1, 2, 4, 5, 6
+LEVELS = {
+    NONE: "none",
+    CONNECT: "connect",
+    PACKET: "packet",
+    INTEGRITY: "integrity",
+    PRIVACY: "privacy",
+}
+BODIES = ("the first message", "the second", "the third", "the fourth")
+EVERYONE = "D:(A;;GA;;;WD)(A;;GA;;;AN)"
+
+Step = dict[str, Any]
+
+
+def compile_client(directory: Path) -> Path:
+    """The client's program: prepared IDL, widl's stubs, mingw's compiler."""
+
+    def call(*command: str) -> None:
+        subprocess.run(command, cwd=directory, check=True, capture_output=True)
+
+    call(sys.executable, str(PREPARE), str(directory))
+    call(f"{MINGW}widl", "--win64", "-Oicf", "-h", "-c", "remoteread.idl")
+    call(f"{MINGW}widl", "--win64", "-Oicf", "-h", "mqmq.idl")
+    call(
+        *(f"{MINGW}gcc", "-std=gnu11", "-O1", "-w", "-I.", "-o", "client.exe"),
+        *(str(SOURCE), "remoteread_c.c", "-lrpcrt4", "-lole32"),
+    )
+    return directory / "client.exe"
+
+
+class Wine:
+    """Wine with a prefix of its own, inside a network namespace."""
+
+    def __init__(self, namespace: Namespace, directory: Path) -> None:
+        self._namespace = namespace
+        self._environment = {
+            **os.environ,
+            "WINEPREFIX": str(directory),
+            "WINEDEBUG": "-all",
+            "WINEDLLOVERRIDES": "mscoree,mshtml=",
+        }
+
+    def run(self, *command: object, timeout: float = 60) -> str:
+        done = self._namespace.run(
+            ["wine", *command], timeout, env=self._environment, stdin=subprocess.DEVNULL
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def stop(self) -> None:
+        self._namespace.run(["wineserver", "--kill"], env=self._environment)
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory, require: Callable[..., None]) -> Path:
+    require(*PROGRAMS)
+    return compile_client(tmp_path_factory.mktemp("client"))
+
+
+@pytest.fixture(scope="module")
+def wine(
+    client: Path, namespace: Namespace, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Wine]:
+    wine = Wine(namespace, tmp_path_factory.mktemp("prefix"))
+    try:
+        wine.run("wineboot", "--init", timeout=120)
+        yield wine
+    finally:
+        wine.stop()
+
+
+@pytest.fixture(scope="module")
+def server(
+    wine: Wine, namespace: Namespace, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServedQueueManager]:
+    directory = tmp_path_factory.mktemp("wine-server")
+    with ServedQueueManager(
+        namespace, directory, "[security]\nallow_nonauthenticated_rpc = true\n"
+    ) as served:
+        served.command("user", "add", "alice", "--password-stdin", stdin=PASSWORD + "\n")
+        yield served
+
+
+def run_client(server: ServedQueueManager, wine: Wine, client: Path, level: int) -> list[Step]:
+    """Fill a queue of its own, run the client at a level, and give its steps."""
+    queue, empty = f"wine-{level}", f"wine-{level}-empty"
+    for name in (queue, empty):
+        server.command("queue", "create", name, "--sddl", EVERYONE)
+    for body in BODIES:
+        server.command("send", queue, "--body", body, "--label", "to wine")
+    names = [f"TCP:127.0.0.1\\private$\\{name}" for name in (queue, empty, "missing")]
+    credentials = [] if level == NONE else ["alice", PASSWORD, ""]
+    output = wine.run(client, "127.0.0.1", *names, level, *credentials)
+    return [json.loads(line) for line in output.splitlines()]
+
+
+@pytest.fixture(scope="module", params=list(LEVELS), ids=list(LEVELS.values()))
+def steps(
+    request: pytest.FixtureRequest, server: ServedQueueManager, wine: Wine, client: Path
+) -> dict[str, Step]:
+    """What the client printed for each step, at one authentication level."""
+    return {step["step"]: step for step in run_client(server, wine, client, request.param)}
+
+
+def succeeded(step: Step) -> bool:
+    return (step["result"], step["exception"]) == (0, 0)
+
+
+def sections(step: Step) -> list[bytes]:
+    return [bytes.fromhex(section["bytes"]) for section in step["sections"]]
+
+
+def body(step: Step) -> str:
+    """The body of a whole packet, as the command line sends text."""
+    assert succeeded(step), step
+    assert [section["type"] for section in step["sections"]] == [SectionType.stFullPacket]
+    packet, _ = split_message_packet(sections(step)[0])
+    return packet.body.decode("utf-8")
+
+
+def extension(step: Step) -> MessagePacketExtension:
+    return split_message_packet(sections(step)[0])[1]
+
+
+@pytest.mark.conformance("MQRR-op-0")
+def test_the_port_of_remote_read_is_told(
+    steps: dict[str, Step], server: ServedQueueManager
+) -> None:
+    assert steps["server port"]["port"] == server.rpc_port
+
+
+@pytest.mark.conformance("MQRR-op-2")
+def test_opening_a_missing_queue_throws_its_status(steps: dict[str, Step]) -> None:
+    assert steps["open missing"]["exception"] == HResult.MQ_ERROR_QUEUE_NOT_FOUND
+    assert not steps["open missing"]["opened"]
+
+
+@pytest.mark.conformance("MQRR-op-2", "MQRR-op-3")
+@pytest.mark.parametrize("step", ["open", "open empty", "open subqueue"])
+def test_a_queue_is_opened(steps: dict[str, Step], step: str) -> None:
+    assert succeeded(steps[step])
+    assert steps[step]["opened"]
+
+
+@pytest.mark.conformance("MQRR-op-3")
+@pytest.mark.parametrize("step", ["close", "close empty", "close subqueue", "close target"])
+def test_a_queue_is_closed_and_its_handle_cleared(steps: dict[str, Step], step: str) -> None:
+    assert succeeded(steps[step])
+    assert steps[step]["closed"]
+
+
+@pytest.mark.conformance("MQRR-action-peek_current", "MQRR-section-stFullPacket")
+def test_a_peek_leaves_the_first_message(steps: dict[str, Step]) -> None:
+    assert body(steps["peek"]) == BODIES[0]
+    assert split_message_packet(sections(steps["peek"])[0])[0].label == "to wine"
+    assert body(steps["receive"]) == BODIES[0]
+
+
+@pytest.mark.conformance("MQRR-action-lookup_peek_current", "MQRR-action-lookup_peek_next")
+@pytest.mark.parametrize(
+    ("step", "number"), [("lookup current", 0), ("lookup next", 1), ("lookup previous", 0)]
+)
+def test_a_message_is_found_by_its_identifier(
+    steps: dict[str, Step], step: str, number: int
+) -> None:
+    assert body(steps[step]) == BODIES[number]
+
+
+@pytest.mark.conformance("MQRR-action-lookup_peek_prev")
+def test_nothing_is_found_before_the_first_message(steps: dict[str, Step]) -> None:
+    assert steps["lookup before the first"]["result"] == HResult.MQ_ERROR_MESSAGE_NOT_FOUND
+
+
+@pytest.mark.conformance("MQRR-section-stBinaryFirstSection", "MQRR-section-stBinarySecondSection")
+def test_a_body_is_cut_to_the_size_asked_for(steps: dict[str, Step]) -> None:
+    first, second = steps["peek five bytes"]["sections"]
+    head, tail = sections(steps["peek five bytes"])
+    whole = sections(steps["peek"])[0]
+    packet, _ = split_message_packet(whole)
+    assert first["type"] == SectionType.stBinaryFirstSection
+    assert second["type"] == SectionType.stBinarySecondSection
+    assert head == whole[: packet.body_offset + 5]
+    assert first["allocated"] == packet.body_offset + packet.body_size
+    assert tail == whole[first["allocated"] :]
+    assert second["allocated"] == len(tail)
+
+
+@pytest.mark.conformance("MQRR-op-4", "MQRR-action-peek_next")
+def test_a_cursor_walks_along_the_queue(steps: dict[str, Step]) -> None:
+    assert steps["create cursor"]["cursor"] != 0
+    too_early = steps["cursor next too early"]["result"]
+    assert too_early == HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION
+    assert body(steps["cursor current"]) == BODIES[0]
+    assert body(steps["cursor next"]) == BODIES[1]
+
+
+@pytest.mark.conformance("MQRR-op-5")
+def test_a_cursor_is_closed_once(steps: dict[str, Step]) -> None:
+    assert succeeded(steps["close cursor"])
+    assert steps["close cursor again"]["result"] & 0x80000000
+
+
+@pytest.mark.conformance("MQRR-op-9", "MQRR-action-receive")
+def test_a_negative_end_gives_the_message_back(steps: dict[str, Step]) -> None:
+    assert succeeded(steps["end with nack"])
+    assert body(steps["receive again"]) == BODIES[0]
+
+
+@pytest.mark.conformance("MQRR-op-9", "MQRR-op-7")
+def test_a_positive_end_removes_the_message(steps: dict[str, Step]) -> None:
+    assert succeeded(steps["end with ack"])
+    assert body(steps["peek the next"]) == BODIES[1]
+
+
+@pytest.mark.conformance("MQRR-op-9")
+def test_a_read_is_ended_once(steps: dict[str, Step]) -> None:
+    assert steps["end twice"]["result"] == HResult.MQ_ERROR_INVALID_HANDLE
+
+
+@pytest.mark.conformance("MQRR-action-lookup_receive_current")
+def test_a_message_is_received_by_its_identifier(steps: dict[str, Step]) -> None:
+    assert body(steps["receive by lookup"]) == BODIES[1]
+    assert succeeded(steps["end by lookup"])
+    assert body(steps["peek before the move"]) == BODIES[2]
+
+
+@pytest.mark.conformance("MQRR-op-8")
+def test_a_waiting_receive_is_cancelled_from_another_thread(steps: dict[str, Step]) -> None:
+    assert succeeded(steps["cancel"])
+    assert steps["cancel"]["ended"]
+    assert steps["waiting receive"]["result"] == HResult.MQ_ERROR_OPERATION_CANCELLED
+
+
+@pytest.mark.conformance("MQRR-op-8")
+def test_cancelling_nothing_fails(steps: dict[str, Step]) -> None:
+    assert steps["cancel nothing"]["result"] & 0x80000000
+
+
+@pytest.mark.conformance("MQRR-op-10", "MQRR-op-11", "MQRR-header-SubqueueHeader")
+def test_a_message_is_moved_to_a_subqueue(steps: dict[str, Step]) -> None:
+    assert steps["open for move"]["opened"]
+    assert steps["open for move"]["context"]
+    assert succeeded(steps["move"])
+    moved = steps["peek in the subqueue"]
+    assert body(moved) == BODIES[2]
+    subqueue = extension(moved).subqueue
+    assert subqueue is not None
+    assert (subqueue.subqueue_name, subqueue.move_counter) == ("later", 1)
+
+
+@pytest.mark.conformance("MQRR-op-10")
+def test_a_moved_message_is_no_longer_in_its_source(steps: dict[str, Step]) -> None:
+    assert steps["move what is gone"]["result"] == HResult.MQ_ERROR_MESSAGE_NOT_FOUND
+    assert body(steps["peek before the purge"]) == BODIES[3]
+
+
+@pytest.mark.conformance("MQRR-op-6")
+def test_a_purge_empties_the_queue(steps: dict[str, Step]) -> None:
+    assert succeeded(steps["purge"])
+    assert steps["peek after the purge"]["result"] == HResult.MQ_ERROR_IO_TIMEOUT

@@ -50,7 +50,7 @@ from rpcqm.codec.interface import Interface, load
 from rpcqm.codec.ndr_classes import message
 from rpcqm.codec.ndr_layout import Wire, alignment
 
-__all__ = ["impacket_module"]
+__all__ = ["impacket_module", "module_of"]
 
 _INTEGERS = {
     (1, False): ndr.NDRUSMALL,
@@ -68,8 +68,14 @@ def impacket_module(name: str) -> Any:
     """The module of idl/<name>.idl; also in `sys.modules`, where impacket looks for responses."""
     full_name = f"{__name__}.{name}"
     if full_name not in sys.modules:
-        sys.modules[full_name] = _Builder(load(name), full_name).module()
+        module_of(load(name), full_name)
     return sys.modules[full_name]
+
+
+def module_of(interface: Interface, name: str) -> Any:
+    """The module of any interface, put into `sys.modules` as `name`."""
+    sys.modules[name] = _Builder(interface, name).module()
+    return sys.modules[name]
 
 
 class _Builder:

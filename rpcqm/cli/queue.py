@@ -12,7 +12,6 @@ from rpcqm.cli.parser import Parser, add_command, add_commands, one_of, whole_nu
 from rpcqm.cli.session import with_server
 from rpcqm.client.names import HERE, is_format_name, path_name
 from rpcqm.client.queue_settings import QueueInformation, QueueProperties, QueueSettings
-from rpcqm.client.target import LocalServer
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.sddl import format_sddl, parse_sddl
 from rpcqm.codec.security_descriptor import SecurityDescriptor
@@ -249,9 +248,7 @@ def run_show(arguments: argparse.Namespace) -> int:
 async def _properties_where_told(
     client: "QueueManagerClient", name: FormatName
 ) -> QueueProperties | None:
-    """Properties, from this machine; across the network only dependent clients are told."""
-    if isinstance(client.target, LocalServer):
-        return await client.queues.properties(name)
+    """Properties, where the caller may see them and, across the network, the server tells."""
     with contextlib.suppress(MQError, RpcFault):
         return await client.queues.properties(name)
     return None

@@ -22,7 +22,7 @@ class Connections:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._clients: dict[int, RpcClient] = {}
-        self._bindings: dict[str, Binding] = {}
+        self._bindings: dict[str, asyncio.Task[Binding]] = {}
         self._opening = asyncio.Lock()
 
     async def call(self, interface_name: str, operation: str, request: object) -> Any:
@@ -32,7 +32,7 @@ class Connections:
         fault, DecodeError for an answer that cannot be read, ServerUnreachableError when there
         is no server, or no longer.
         """
-        binding = self._bindings.get(interface_name) or await self._bind(interface_name)
+        binding = await self._binding(interface_name)
         try:
             response = await binding.call(operation, request)
         except RpcFault as fault:
@@ -46,6 +46,9 @@ class Connections:
 
     async def close(self) -> None:
         """Close every connection."""
+        for task in self._bindings.values():
+            task.cancel()
+        await asyncio.gather(*self._bindings.values(), return_exceptions=True)
         clients = list(self._clients.values())
         self._clients.clear()
         self._bindings.clear()
@@ -54,15 +57,23 @@ class Connections:
         for client in clients:
             await client.wait_closed()
 
-    async def _bind(self, interface_name: str) -> Binding:
-        interface = load(interface_name)
+    async def _binding(self, interface_name: str) -> Binding:
+        """The interface, bound once; calls that wait for that go on in the order they came."""
+        task = self._bindings.get(interface_name)
+        if task is None:
+            task = asyncio.ensure_future(self._bind(load(interface_name)))
+            self._bindings[interface_name] = task
+        try:
+            return await asyncio.shield(task)
+        finally:
+            failed = task.done() and (task.cancelled() or task.exception() is not None)
+            if failed and self._bindings.get(interface_name) is task:
+                del self._bindings[interface_name]
+
+    async def _bind(self, interface: Interface) -> Binding:
         async with self._opening:
-            binding = self._bindings.get(interface_name)
-            if binding is None:
-                client = await self._client_for(interface)
-                binding = await self._reached(lambda: client.bind(interface))
-                self._bindings[interface_name] = binding
-        return binding
+            client = await self._client_for(interface)
+            return await self._reached(lambda: client.bind(interface))
 
     async def _client_for(self, interface: Interface) -> RpcClient:
         target = self._target

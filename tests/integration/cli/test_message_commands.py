@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rpcqm.testing import PrivateQueueManager
-from tests.support.readers import await_reader
+from tests.support.readers import CallCounter
 
 Command = Callable[..., Any]
 IDENTIFIER = re.compile(r"\{[0-9a-f-]{36}\}\\[0-9]+")
@@ -231,6 +231,7 @@ def test_a_list_ends_quietly_when_its_reader_goes_away(
 
 
 def waiting_receiver(queue_manager: PrivateQueueManager, queue: str) -> "subprocess.Popen[bytes]":
+    calls = CallCounter(queue_manager)
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "rpcqm", "receive", queue, "--format", "body"),
@@ -239,7 +240,7 @@ def waiting_receiver(queue_manager: PrivateQueueManager, queue: str) -> "subproc
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    await_reader(queue_manager, queue)
+    calls.await_calls(2)  # R_OpenQueue and R_StartReceive
     return process
 
 

@@ -1,0 +1,126 @@
+"""Other people's tools ask our endpoint mapper on port 135, as their users would."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rpcqm.codec.interface import load
+from tests.support.accounts import PASSWORD
+from tests.support.namespace import Namespace
+from tests.support.served import ServedQueueManager
+
+SCRIPTS = Path(sys.executable).parent
+
+SERVED = ("remoteread", "qmcomm", "qmcomm2", "qmmgmt")
+MORE_LATER = "0x16c9a0d6"
+
+LEVELS = ["", "connect", "packet", "sign", "seal"]
+"""Of rpcclient's bindings: none, RPC_C_AUTHN_LEVEL_CONNECT, PKT, PKT_INTEGRITY, PKT_PRIVACY."""
+
+
+@pytest.fixture(scope="module")
+def server(
+    namespace: Namespace, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServedQueueManager]:
+    with ServedQueueManager(namespace, tmp_path_factory.mktemp("epm")) as served:
+        served.command("user", "add", "alice", "--password-stdin", stdin=PASSWORD + "\n")
+        yield served
+
+
+def impacket(server: ServedQueueManager, script: str, *arguments: str) -> str:
+    """The output of one of impacket's scripts."""
+    done = server.namespace.run([sys.executable, SCRIPTS / script, *arguments])
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def towers(output: str) -> dict[str, set[str]]:
+    """The TCP bindings of each interface in the output of rpcdump.py."""
+    found: dict[str, set[str]] = {}
+    for block in output.split("Protocol: ")[1:]:
+        uuid = re.search(r"UUID *: ([0-9A-F-]{36})", block)
+        assert uuid is not None
+        bindings = re.findall(r"ncacn_ip_tcp:127\.0\.0\.1\[(\d+)\]", block)
+        found.setdefault(uuid[1].lower(), set()).update(bindings)
+    return found
+
+
+def test_rpcdump_lists_every_interface_with_its_ports(server: ServedQueueManager) -> None:
+    listed = towers(impacket(server, "rpcdump.py", "127.0.0.1"))
+    for name in SERVED:
+        assert str(server.rpc_port) in listed[str(load(name).uuid)], name
+
+
+def opnums(output: str) -> dict[str, dict[int, str]]:
+    """What rpcmap.py found out about each opnum of each interface."""
+    found: dict[str, dict[int, str]] = {}
+    for line in output.splitlines():
+        if uuid := re.match(r"UUID: ([0-9A-F-]{36})", line):
+            outcomes = found.setdefault(uuid[1].lower(), {})
+        elif told := re.match(r"Opnums? (\d+)(?:-(\d+))?: (\w+)", line):
+            first, last = int(told[1]), int(told[2] or told[1])
+            outcomes.update(dict.fromkeys(range(first, last + 1), told[3]))
+    return found
+
+
+def expected_outcome(name: str, opnum: int) -> str:
+    """What an empty stub gets: only a method without parameters can succeed."""
+    operations = load(name).operations
+    operation = operations[opnum] if opnum < len(operations) else None
+    if operation is None:
+        return "nca_s_op_rng_error"
+    return "rpc_x_bad_stub_data" if operation.request_class.__slots__ else "success"
+
+
+@pytest.mark.parametrize(
+    "credentials", [["-auth-level", "1"], ["-auth-rpc", f"alice:{PASSWORD}"]], ids=["none", "ntlm"]
+)
+def test_rpcmap_gets_an_answer_from_every_opnum(
+    server: ServedQueueManager, credentials: list[str]
+) -> None:
+    binding = f"ncacn_ip_tcp:127.0.0.1[{server.rpc_port}]"
+    call = (binding, *credentials, "-brute-opnums", "-opnum-max", "40")
+    found = opnums(impacket(server, "rpcmap.py", *call))
+    for name in (*SERVED, "mgmt"):
+        expected = {opnum: expected_outcome(name, opnum) for opnum in range(41)}
+        assert found[str(load(name).uuid)] == expected, name
+
+
+@pytest.fixture(scope="module")
+def rpcclient(
+    server: ServedQueueManager, require: Callable[..., None]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs one command of Samba's rpcclient at an authentication level."""
+    require("rpcclient")
+
+    def run(command: str, level: str = "") -> subprocess.CompletedProcess[str]:
+        options = f"ntlm,{level}" if level else ""
+        user = f"alice%{PASSWORD}" if level else "%"
+        call = ("--configfile=/dev/null", "--user", user, "--command", command)
+        return server.namespace.run(["rpcclient", *call, f"ncacn_ip_tcp:127.0.0.1[{options}]"])
+
+    return run
+
+
+@pytest.mark.parametrize("level", LEVELS, ids=[level or "none" for level in LEVELS])
+def test_epmlookup_ends_with_every_interface_seen(
+    server: ServedQueueManager,
+    rpcclient: Callable[..., subprocess.CompletedProcess[str]],
+    level: str,
+) -> None:
+    done = rpcclient("epmlookup", level)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in SERVED:
+        assert str(load(name).uuid) in done.stdout, name
+    assert f"[{server.rpc_port}" in done.stdout
+
+
+def test_epmmap_is_told_that_nobody_serves_lsarpc(
+    rpcclient: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    done = rpcclient("epmmap lsarpc ncacn_ip_tcp")
+    assert MORE_LATER in (done.stdout + done.stderr).lower()

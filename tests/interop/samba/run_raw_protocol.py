@@ -1,7 +1,7 @@
 """Runs Samba's raw DCE/RPC protocol suite against the server on port 135 of this host.
 
 It needs the system's Python with python3-samba, and SERVER, DOMAIN, REALM, USERNAME, PASSWORD and
-SMB_CONF_PATH in its environment. Without arguments it runs the whole suite, else the tests named.
+SMB_CONF_PATH in its environment. Arguments are names of tests, or --list, which prints them all.
 One line of JSON is printed for each test: its name, its outcome, and why it did not pass.
 """
 
@@ -34,8 +34,10 @@ class Lines(unittest.TestResult):
 
 
 def main(names: list[str]) -> None:
-    chosen = names or unittest.TestLoader().getTestCaseNames(Suite)
-    unittest.TestSuite(Suite(name) for name in chosen).run(Lines())
+    if names == ["--list"]:
+        print("\n".join(unittest.TestLoader().getTestCaseNames(Suite)))
+    else:
+        unittest.TestSuite(Suite(name) for name in names).run(Lines())
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def _add_create(commands: "argparse._SubParsersAction[Parser]") -> None:
         ],
         run_create,
     )
-    parser.add_argument("name", metavar="NAME", help=r"`orders`, or in full .\private$\orders")
+    parser.add_argument("name", metavar="NAME", help=r"`orders`, or in full `.\private$\orders`")
     parser.add_argument(
         "--transactional", action="store_true", help="take messages of transactions only"
     )

@@ -1,11 +1,12 @@
 """What an operator can set: names, defaults, checks, and where a value came from."""
 
 from rpcqm.config.load import ConfigurationError, check, load
-from rpcqm.config.schema import Configuration, Logging, Security, Storage
+from rpcqm.config.schema import Configuration, Limits, Logging, Security, Storage
 
 __all__ = [
     "Configuration",
     "ConfigurationError",
+    "Limits",
     "Logging",
     "Security",
     "Storage",

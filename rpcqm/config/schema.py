@@ -64,6 +64,42 @@ class Security:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of everything callers may use."""
+
+    connections: Annotated[int, About("Connections of all callers.", (1, 1 << 20))] = 16_384
+    calls: Annotated[int, About("Calls in flight on one connection.", (1, 1 << 20))] = 1024
+    call_bytes: Annotated[
+        int, About("Size of one call; the largest message needs 4 MiB and some.", (1, 1 << 30))
+    ] = 0x420000
+    call_fragments: Annotated[int, About("Fragments that one call may come in.", (1, 1 << 20))] = (
+        8192
+    )
+    contexts: Annotated[int, About("Presentation contexts of one connection.", (1, 0xFFFF))] = 1024
+    security_contexts: Annotated[
+        int, About("Security contexts of one connection.", (1, 0xFFFF))
+    ] = 64
+    handles: Annotated[int, About("Open queues and transactions of one client.", (1, 1 << 20))] = (
+        4096
+    )
+    unsent_bytes: Annotated[
+        int, About("Unread replies after which a connection is given up.", (1 << 20, 1 << 34))
+    ] = 64 << 20
+    unfinished_seconds: Annotated[
+        int, About("Time to finish a handshake or a request; 0 is for ever.", (0, 86_400))
+    ] = 30
+    idle_seconds: Annotated[
+        int,
+        About(
+            "Time that a connection without open queues may be idle; 0 is for ever.", (0, 86_400)
+        ),
+    ] = 0
+    stop_seconds: Annotated[
+        int, About("Time for calls in flight when the queue manager stops.", (1, 600))
+    ] = 5
+
+
+@dataclass(frozen=True, slots=True)
 class Storage:
     """Bounds of the store."""
 
@@ -137,6 +173,7 @@ class Configuration:
         Path | None, About("File to write once every door listens.", default="none")
     ] = None
     security: Security = field(default_factory=Security)
+    limits: Limits = field(default_factory=Limits)
     storage: Storage = field(default_factory=Storage)
     logging: Logging = field(default_factory=Logging)
 
@@ -163,7 +200,7 @@ class Setting:
 
 def tables() -> dict[str, type[Any]]:
     """Tables of the configuration file, by name."""
-    return {"security": Security, "storage": Storage, "logging": Logging}
+    return {"security": Security, "limits": Limits, "storage": Storage, "logging": Logging}
 
 
 def settings() -> Iterator[Setting]:

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from importlib.metadata import version
 from pathlib import Path
 
+from rpcqm import config
 from rpcqm.accounts import Accounts
 from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.log import get_logger
@@ -20,6 +21,7 @@ from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.rpc.constants import AuthenticationType
 from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
+from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.ntlm import NtlmProvider
 from rpcqm.rpc.server import RpcServer
 from rpcqm.service.addresses import own_addresses
@@ -71,6 +73,7 @@ class QueueManagerService:
         engine = self._start_engine(store)
         server = RpcServer(
             providers={AuthenticationType.RPC_C_AUTHN_WINNT: NtlmProvider(accounts)},
+            limits=_limits(self._configuration.limits),
             clock=self._clock,
             metrics=metrics,
             local_identity=accounts.local_identity,
@@ -203,6 +206,22 @@ class QueueManagerService:
             except OSError as error:
                 raise StartError(f"Cannot write {path}: {error.strerror}.") from error
             self._undo.callback(path.unlink, missing_ok=True)
+
+
+def _limits(limits: config.Limits) -> Limits:
+    return Limits(
+        call_bytes=limits.call_bytes,
+        call_fragments=limits.call_fragments,
+        calls=limits.calls,
+        contexts=limits.contexts,
+        security_contexts=limits.security_contexts,
+        handles=limits.handles,
+        connections=limits.connections,
+        unsent_bytes=limits.unsent_bytes,
+        unfinished_milliseconds=limits.unfinished_seconds * 1000,
+        idle_milliseconds=limits.idle_seconds * 1000,
+        stop_milliseconds=limits.stop_seconds * 1000,
+    )
 
 
 def _prepare_directory(path: Path) -> None:

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from rpcqm.rpc.ntlm import NtlmCredentials
 
 PASSWORD_VARIABLE = "RPCQM_PASSWORD"
-QUEUE_HELP = r"path name (`orders` for short, `.\private$\orders`, `orders;late`) or format name (`DIRECT=…`)"
+QUEUE_HELP = (
+    r"path name (`orders` for short, `.\private$\orders`, `orders;late`) or format name "
+    "(`DIRECT=…`)"
+)
 
 
 def add_local_options(parser: Parser) -> None:

@@ -1,0 +1,143 @@
+"""Documentation that is made from the commands and the settings themselves.
+
+scripts/document            # write docs/commands.md, and the table of settings in README.md
+scripts/document --check    # exit 1 and name the files that are stale
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from rpcqm.cli.main import build_parser
+from rpcqm.cli.options import add_server_options
+from rpcqm.cli.parser import Parser
+from rpcqm.config.schema import Setting, settings
+
+ROOT = Path(__file__).parents[2]
+BEGIN = "<!-- settings: written by scripts/document -->"
+END = "<!-- end of settings -->"
+COMMON = ("queue manager", "over the network")
+HEADING = """\
+# Commands
+
+Written by `scripts/document` from what `--help` knows. Every command exits with 0 when it is done,
+1 when the queue manager refused, 2 for wrong usage, 3 when there is no queue manager to talk to.
+"""
+
+
+def command_reference() -> str:
+    """docs/commands.md."""
+    return HEADING + "".join([*_sections(build_parser()), *_common_sections()])
+
+
+def _sections(parser: argparse.ArgumentParser) -> Iterator[str]:
+    children = list(_commands(parser))
+    for child in children:
+        yield from _sections(child)
+    if not children:
+        yield _section(parser)
+
+
+def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            yield from action.choices.values()
+
+
+def _section(parser: argparse.ArgumentParser) -> str:
+    common = [action for group in _common_groups(parser) for action in group._group_actions]
+    shown = [a for a in parser._actions if a.dest != "help" and a not in common]
+    positional = " ".join(_name(action) for action in shown if not action.option_strings)
+    usage = f"{parser.prog} {positional}".strip()
+    rows = "".join(f"| `{_name(action)}` | {_help(action)} |\n" for action in shown)
+    table = f"| | |\n|---|---|\n{rows}" if rows else ""
+    links = "".join(f"- [{each.title}](#{_anchor(each)})\n" for each in _common_groups(parser))
+    examples = (parser.epilog or "").partition("\n")[2]
+    parts = [f"## {usage}", parser.description or "", table, links]
+    return _joined([*parts, f"```\n{_unindented(examples)}\n```"])
+
+
+def _joined(parts: list[str]) -> str:
+    return "".join(f"\n{part.rstrip()}\n" for part in parts if part)
+
+
+def _common_groups(parser: argparse.ArgumentParser) -> list["argparse._ArgumentGroup"]:
+    """The groups of options that many commands have, described once."""
+    return [group for group in parser._action_groups if group.title in COMMON]
+
+
+def _anchor(group: "argparse._ArgumentGroup") -> str:
+    return (group.title or "").replace(" ", "-")
+
+
+def _common_sections() -> Iterator[str]:
+    """What the groups of options that many commands have mean."""
+    parser = Parser()
+    add_server_options(parser)
+    for group in _common_groups(parser):
+        rows = "".join(f"| `{_name(a)}` | {_help(a)} |\n" for a in group._group_actions)
+        yield _joined([f"## {group.title}", f"| | |\n|---|---|\n{rows}"])
+
+
+def _name(action: argparse.Action) -> str:
+    """An option with its value, or an argument."""
+    value = str(action.metavar or "")
+    if not action.option_strings:
+        return f"[{value}]" if action.nargs == "?" else value
+    names = ", ".join(action.option_strings)
+    text = f"{names} {value}" if value and action.nargs != 0 else names
+    return text.replace("|", "\\|")
+
+
+def _help(action: argparse.Action) -> str:
+    return (action.help or "").replace("|", "\\|")
+
+
+def _unindented(text: str) -> str:
+    return "\n".join(line.removeprefix("  ") for line in text.splitlines())
+
+
+def settings_table() -> str:
+    """Every setting: its name in the file, its default, what it does."""
+    rows = "".join(_setting_row(setting) for setting in settings())
+    return f"| Setting | Default | |\n|---|---|---|\n{rows}"
+
+
+def _setting_row(setting: Setting) -> str:
+    default = setting.default if "`" in setting.default else f"`{setting.default}`"
+    if " " in setting.default:
+        default = setting.default
+    return f"| `{setting.key}` | {default} | {setting.about.text} |\n"
+
+
+def documents() -> dict[Path, str]:
+    """The files as they should be."""
+    readme = ROOT / "README.md"
+    before, _, rest = readme.read_text("utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    return {
+        ROOT / "docs" / "commands.md": command_reference(),
+        readme: f"{before}{BEGIN}\n{settings_table()}{END}{after}",
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write what has changed, or with --check only tell it."""
+    parser = argparse.ArgumentParser(prog="document", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check = parser.parse_args(arguments).check
+    stale = [
+        (path, text)
+        for path, text in documents().items()
+        if not path.exists() or path.read_text("utf-8") != text
+    ]
+    for path, text in stale:
+        print(path.relative_to(ROOT), file=sys.stderr)
+        if not check:
+            path.write_text(text, "utf-8")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

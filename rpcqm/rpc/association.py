@@ -19,10 +19,11 @@ end of the connection.
 import enum
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 from rpcqm.base.errors import DecodeError, FaultStatus, RpcFault
 from rpcqm.rpc.association_group import AssociationGroup
-from rpcqm.rpc.call import Call
+from rpcqm.rpc.call import ANSWERED, Call
 from rpcqm.rpc.constants import RPC_VERS, WHOLE, PduType, PfcFlags, RejectReason
 from rpcqm.rpc.events import (
     AuthenticationFailed,
@@ -70,6 +71,13 @@ class State(enum.Enum):
     CLOSED = enum.auto()
 
 
+_STOPPING = State.STOPPING
+_CLOSED = State.CLOSED
+
+Receive = Callable[[bytes, int, int, int, bool], Event | None]
+"""What receives a PDU: its bytes, pfc_flags, auth_length, call_id, and whether big-endian."""
+
+
 def _nothing() -> None:
     """Nobody waits for output."""
 
@@ -79,7 +87,8 @@ class ServerAssociation:
 
     `peer` is text for logs, `client` the address that association groups are bound to, `base`
     the security of calls on a connection without authentication. `output_ready` is called when
-    there is something to send where there was nothing.
+    there is something to send where there was nothing, unless the edge is `watched`: will look
+    by itself.
     """
 
     __slots__ = (
@@ -99,6 +108,7 @@ class ServerAssociation:
         "pdus_out",
         "peer",
         "state",
+        "watched",
     )
 
     def __init__(
@@ -112,6 +122,7 @@ class ServerAssociation:
         self.endpoint = endpoint
         self.peer = peer
         self.output_ready = output_ready
+        self.watched = False
         self.deliveries: list[Call] = []
         self.pdus_in = self.pdus_out = 0
         self._negotiation = Negotiation(endpoint, client, base)
@@ -187,7 +198,7 @@ class ServerAssociation:
         if self._partial:
             data = self._joined(data)
         offset, end = 0, len(data)
-        while end - offset >= HEADER_LENGTH and self.state is not State.CLOSED:
+        while end - offset >= HEADER_LENGTH and self.state is not _CLOSED:
             vers, minor, ptype, flags, drep, length, auth_length, call_id = HEADER.unpack_from(
                 data, offset
             )
@@ -211,12 +222,12 @@ class ServerAssociation:
             self.pdus_in += 1
             try:
                 receive = self._accepted.get(ptype) or self._unexpected(ptype)
-                event = receive(self, pdu, flags, auth_length, call_id, big_endian)
+                event = receive(pdu, flags, auth_length, call_id, big_endian)
             except Exception as error:
                 event = self._answer_failure(error, ptype, call_id, pdu)
             if event is not None:
                 yield event
-        if offset < end and self.state is not State.CLOSED:
+        if offset < end and self.state is not _CLOSED:
             self._partial += data[offset:]
 
     def _joined(self, data: bytes) -> bytes:
@@ -243,7 +254,7 @@ class ServerAssociation:
             return self._break(broken, ptype, header.call_id, octets)
         return header
 
-    def _unexpected(self, ptype: int) -> "Receive":
+    def _unexpected(self, ptype: int) -> Receive:
         raise Broken(f"PDU type {ptype} in state {self.state.name}")
 
     def _answer_failure(self, error: Exception, ptype: int, call_id: int, pdu: bytes) -> Event:
@@ -305,11 +316,6 @@ class ServerAssociation:
 
     # Requests.
 
-    def _receive_request(
-        self, pdu: bytes, flags: int, auth_length: int, call_id: int, big_endian: bool
-    ) -> Event | None:
-        return self._requests.receive(pdu, flags, auth_length, call_id, big_endian)
-
     def _refuse_request(
         self, pdu: bytes, flags: int, auth_length: int, call_id: int, big_endian: bool
     ) -> None:
@@ -363,16 +369,20 @@ class ServerAssociation:
 
     def _become(self, state: State) -> None:
         self.state = state
-        self._accepted = _ACCEPTED[state]
+        self._accepted = {ptype: method(self) for ptype, method in _METHODS[state]}
 
     # Answers.
 
     def send_response(self, call: Call, stub: bytes) -> None:
         """Queue the response of a call, in as many fragments as it takes."""
-        if not self._take(call):
-            return
+        if call.fate or call.hooks is not None:
+            if not self._take(call):
+                return
+        else:
+            call.fate = ANSWERED
+            del self._calls[call.call_id]
         security, length, output = call.security, len(stub), self._output
-        if not output:
+        if not (output or self.watched):
             self.output_ready()
         context_id = call.context.context_id & 0xFF  # as Windows answers
         negotiation = self._negotiation
@@ -395,7 +405,7 @@ class ServerAssociation:
             self.pdus_out += 1
         else:
             self._send_fragments(call, stub, context_id)
-        if self.state is State.STOPPING:
+        if self.state is _STOPPING:
             self._end_if_done()
 
     def _send_fragments(self, call: Call, stub: bytes, context_id: int) -> None:
@@ -416,14 +426,14 @@ class ServerAssociation:
         if self._take(call):
             context_id = call.context.context_id
             self._queue(_fault(call.call_id, context_id, status, executed))
-            if self.state is State.STOPPING:
+            if self.state is _STOPPING:
                 self._end_if_done()
 
     def _take(self, call: Call) -> bool:
         """Whether the call may still be answered; it is no longer in flight then."""
         if call.answered:
             raise RuntimeError("the call is already answered")
-        call.answered = True
+        call.fate |= ANSWERED
         if call.abandoned:
             call.notify_undelivered()
             return False
@@ -434,7 +444,7 @@ class ServerAssociation:
 
     def _queue(self, pdu: bytes) -> None:
         self.pdus_out += 1
-        if not self._output:
+        if not (self._output or self.watched):
             self.output_ready()
         self._output.append(pdu)
 
@@ -447,43 +457,42 @@ def _fault(call_id: int, context_id: int, status: int, executed: bool) -> bytes:
     return Fault(call_id=call_id, pfc_flags=flags, p_cont_id=context_id, status=status).pack()
 
 
-Receive = Callable[[ServerAssociation, bytes, int, int, int, bool], Event | None]
-
-
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """How a PDU is received in a state, and the states that may follow."""
+    """How a PDU is received in a state, and the states that may follow.
 
-    receive: Receive
+    `receive` is the path of the method from the association.
+    """
+
+    receive: str
     then: frozenset[State]
 
 
-_Server = ServerAssociation
 _ENDS = frozenset({State.CLOSED})
 _STAYS_BOUND = frozenset({State.BOUND, State.CLOSED})
 _STAYS_STOPPING = frozenset({State.STOPPING, State.CLOSED})
 
 TRANSITIONS: Mapping[State, Mapping[PduType, Transition]] = {
     State.UNBOUND: {
-        PduType.bind: Transition(_Server._receive_bind, _STAYS_BOUND),
+        PduType.bind: Transition("_receive_bind", _STAYS_BOUND),
     },
     State.BOUND: {
-        PduType.bind: Transition(_Server._receive_second_bind, _ENDS),
-        PduType.alter_context: Transition(_Server._receive_alter_context, _STAYS_BOUND),
-        PduType.auth3: Transition(_Server._receive_auth3, _STAYS_BOUND),
-        PduType.request: Transition(_Server._receive_request, _STAYS_BOUND),
-        PduType.co_cancel: Transition(_Server._receive_co_cancel, _STAYS_BOUND),
-        PduType.orphaned: Transition(_Server._receive_orphaned, _STAYS_BOUND),
+        PduType.bind: Transition("_receive_second_bind", _ENDS),
+        PduType.alter_context: Transition("_receive_alter_context", _STAYS_BOUND),
+        PduType.auth3: Transition("_receive_auth3", _STAYS_BOUND),
+        PduType.request: Transition("_requests.receive", _STAYS_BOUND),
+        PduType.co_cancel: Transition("_receive_co_cancel", _STAYS_BOUND),
+        PduType.orphaned: Transition("_receive_orphaned", _STAYS_BOUND),
     },
     State.STOPPING: {
-        PduType.request: Transition(_Server._refuse_request, _STAYS_STOPPING),
-        PduType.co_cancel: Transition(_Server._receive_co_cancel, _STAYS_STOPPING),
-        PduType.orphaned: Transition(_Server._receive_orphaned, _STAYS_STOPPING),
+        PduType.request: Transition("_refuse_request", _STAYS_STOPPING),
+        PduType.co_cancel: Transition("_receive_co_cancel", _STAYS_STOPPING),
+        PduType.orphaned: Transition("_receive_orphaned", _STAYS_STOPPING),
     },
     State.CLOSED: {},
 }
 
-_ACCEPTED: dict[State, dict[int, Receive]] = {
-    state: {int(ptype): transition.receive for ptype, transition in row.items()}
+_METHODS: dict[State, list[tuple[int, Callable[[ServerAssociation], Receive]]]] = {
+    state: [(int(ptype), attrgetter(each.receive)) for ptype, each in row.items()]
     for state, row in TRANSITIONS.items()
 }

@@ -19,15 +19,20 @@ _log = get_logger("rpc")
 
 Hook = Callable[[], None]
 
+ANSWERED = 1
+ABANDONED = 2
+"""What has become of a call: bits of its `fate`."""
+
 
 class Hooks:
     """What few calls need: callbacks, and the handles that the call has opened."""
 
-    __slots__ = ("abandoned", "cancelled", "opened", "undelivered")
+    __slots__ = ("abandoned", "cancel_asked", "cancelled", "opened", "undelivered")
 
     def __init__(self) -> None:
         self.abandoned: list[Hook] = []
         self.cancelled: list[Hook] = []
+        self.cancel_asked = False
         self.undelivered: list[Hook] = []
         self.opened: list[ContextHandle] = []
 
@@ -40,13 +45,11 @@ class Call:
     """
 
     __slots__ = (
-        "abandoned",
-        "answered",
         "association",
         "big_endian",
         "call_id",
-        "cancelled",
         "context",
+        "fate",
         "hooks",
         "object_uuid",
         "opnum",
@@ -71,8 +74,22 @@ class Call:
         self.stub_data = stub_data
         self.object_uuid: UUID | None = None
         self.big_endian = False
-        self.answered = self.abandoned = self.cancelled = False
+        self.fate = 0
         self.hooks: Hooks | None = None
+
+    @property
+    def answered(self) -> bool:
+        return self.fate & ANSWERED != 0
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether the client has vanished or does not want an answer any more."""
+        return self.fate & ABANDONED != 0
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the client has asked for the call to be cancelled."""
+        return self.hooks is not None and self.hooks.cancel_asked
 
     @property
     def identity(self) -> Identity:
@@ -149,12 +166,12 @@ class Call:
         self.association.send_fault(self, status, executed)
 
     def notify_cancelled(self) -> None:
-        self.cancelled = True
-        if self.hooks is not None:
-            self._run(self.hooks.cancelled)
+        hooks = self._need_hooks()
+        hooks.cancel_asked = True
+        self._run(hooks.cancelled)
 
     def notify_abandoned(self) -> None:
-        self.abandoned = True
+        self.fate |= ABANDONED
         if self.hooks is not None:
             self._run(self.hooks.abandoned)
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _log = get_logger("rpc")
 
+_CLOSED = State.CLOSED
+
 
 class Connection(asyncio.Protocol):
     """Feeds what is read to the association, writes what it has to send, once per turn.
@@ -29,8 +31,7 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_busy",
-        "_delivering",
+        "_cut_off",
         "_dispatch",
         "_endpoint",
         "_server",
@@ -51,7 +52,7 @@ class Connection(asyncio.Protocol):
         self._endpoint = endpoint
         self._dispatch = server.dispatcher.dispatch
         self._transport: asyncio.Transport | None = None
-        self._busy = self._stuck = False
+        self._stuck = self._cut_off = False
         self._unsettled: list[Call] = []
         self.active = True
         self.owed: object | None = None
@@ -74,30 +75,33 @@ class Connection(asyncio.Protocol):
         )
 
     def data_received(self, data: bytes) -> None:
-        self.active = True
-        self._busy = True
+        association = self.association
+        self.active = association.watched = True
         try:
-            for event in self.association.receive_data(data):
+            for event in association.receive_data(data):
                 if event.__class__ is Call:
                     self._dispatch(event)
                 else:
                     self._note(event)
         except Exception:
-            _log.exception("a connection failed", peer=self.association.peer)
+            _log.exception("a connection failed", peer=association.peer)
             self.abort()
-        self._busy = False
+        association.watched = False
         self.flush()
 
     def eof_received(self) -> bool:
         """A client that has closed its side is gone; nobody would read what is left."""
+        self._cut_off = True
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
+        """Without an error, and unless it was cut off, everything written has gone out."""
         self._transport = None
         self._server.forget(self)
-        unsettled, self._unsettled = self._unsettled, []
+        undelivered = self._unsettled if error is not None or self._cut_off else []
+        self._unsettled = []
         self.association.connection_lost()
-        for call in unsettled + self.association.deliveries:
+        for call in undelivered + self.association.deliveries:
             call.notify_undelivered()
 
     def pause_writing(self) -> None:
@@ -120,28 +124,31 @@ class Connection(asyncio.Protocol):
             return
         data = association.data_to_send()
         if data:
-            self._write(transport, data)
+            try:
+                transport.write(data)
+            except RuntimeError:
+                # uvloop's way to say that the transport is closed; connection_lost follows.
+                return
+        if self._stuck:
+            self._give_up_if_hopeless(transport)
         if association.deliveries:
             self._unsettled += association.deliveries
             association.deliveries = []
             self._server.settle_later(self)
-        if association.state is State.CLOSED:
+        if association.state is _CLOSED:
             transport.close()
 
-    def _write(self, transport: asyncio.Transport, data: bytes) -> None:
-        try:
-            transport.write(data)
-        except RuntimeError:
-            # uvloop's way to say that the transport is closed; connection_lost follows.
-            return
-        if self._stuck and transport.get_write_buffer_size() > self._endpoint.limits.unsent_bytes:
+    def _give_up_if_hopeless(self, transport: asyncio.Transport) -> None:
+        if transport.get_write_buffer_size() > self._endpoint.limits.unsent_bytes:
             _log.warning("a client does not read its replies", peer=self.association.peer)
             self.abort()
 
     def settle(self) -> None:
         """Note that replies were delivered when nothing is left to be written."""
         transport = self._transport
-        if transport is not None and transport.get_write_buffer_size() == 0:
+        if transport is None or transport.is_closing():
+            return
+        if self._unsettled and transport.get_write_buffer_size() == 0:
             self._unsettled.clear()
 
     def stop(self) -> None:
@@ -152,11 +159,11 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """End at once."""
         if self._transport is not None:
+            self._cut_off = True
             self._transport.abort()
 
     def _output_ready(self) -> None:
-        if not self._busy:
-            self._server.flush_later(self)
+        self._server.flush_later(self)
 
     def _note(self, event: Event) -> None:
         """Log and count what is not a call."""

@@ -88,18 +88,22 @@ class Dispatcher:
             decode = entry.decode_big_endian if call.big_endian else entry.decode
             request = decode(call.stub_data)
             use = self._resolve(entry, call, request) if entry.handles_in else None
-        except RpcFault as error:
-            self._fault(entry, call, error, executed=False)
-        except DecodeError as error:
-            fault = RpcFault(FaultStatus.RPC_X_BAD_STUB_DATA, str(error))
-            self._fault(entry, call, fault, executed=False)
         except Exception as error:
-            self._fail(entry, call, None, error)
+            self._refuse(entry, call, error)
         else:
             if use is None:
                 self._run(entry, call, request, None)
             else:
                 self._run_in_turn(entry, call, request, use)
+
+    def _refuse(self, entry: Entry, call: Call, error: Exception) -> None:
+        """The answer to a call that no handler has seen."""
+        if isinstance(error, DecodeError):
+            error = RpcFault(FaultStatus.RPC_X_BAD_STUB_DATA, str(error))
+        if isinstance(error, RpcFault):
+            self._fault(entry, call, error, executed=False)
+        else:
+            self._fail(entry, call, None, error)
 
     # Context handles.
 
@@ -158,7 +162,7 @@ class Dispatcher:
     def _run(self, entry: Entry, call: Call, request: Any, use: _HandleUse | None) -> None:
         try:
             outcome = entry.handler(call, request)
-            if not isinstance(outcome, entry.immediate):
+            if outcome.__class__ is not entry.response_class:
                 if inspect.iscoroutine(outcome):
                     outcome = start(outcome)
                 if isinstance(outcome, Completion):
@@ -166,10 +170,12 @@ class Dispatcher:
                     finish = partial(self._finish, entry, call, request, use)
                     outcome.add_done_callback(finish)
                     return
+                outcome = entry.response_of_status(request, int(outcome or 0))
+            if entry.handles_out:
+                _put_handles(entry, outcome)
+            call.association.send_response(call, entry.encode(outcome))
         except Exception as error:
             self._fail(entry, call, request, error)
-        else:
-            self._respond(entry, call, request, outcome)
         if use is not None:
             use.end()
 
@@ -194,8 +200,7 @@ class Dispatcher:
             if outcome.__class__ is not entry.response_class:
                 outcome = entry.response_of_status(request, int(outcome or 0))
             if entry.handles_out:
-                for name in entry.handles_out:
-                    setattr(outcome, name, _wire(getattr(outcome, name)))
+                _put_handles(entry, outcome)
             stub = entry.encode(outcome)
         except Exception as error:
             self._fail(entry, call, None, error)
@@ -239,6 +244,12 @@ class Dispatcher:
         if status in _UNSENDABLE:
             status = FaultStatus.nca_s_fault_unspec
         call.fault(status, executed)
+
+
+def _put_handles(entry: Entry, response: Any) -> None:
+    """Put the wire's octets in the place of records of context handles."""
+    for name in entry.handles_out:
+        setattr(response, name, _wire(getattr(response, name)))
 
 
 def _wire(value: Any) -> bytes:

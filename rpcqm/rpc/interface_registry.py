@@ -114,7 +114,6 @@ class Entry:
         "handler",
         "handles_in",
         "handles_out",
-        "immediate",
         "minimum_level",
         "name",
         "operation",
@@ -133,7 +132,6 @@ class Entry:
         self.decode: Callable[[bytes], Any] = codec.request.decode
         self.encode: Callable[[Any], bytes] = codec.response.encode
         self.response_class = operation.response_class
-        self.immediate = (int, self.response_class)
         self.handles_in = tuple(each for each in handles if each.direction != "out")
         self.handles_out = tuple(each.name for each in handles if each.direction != "in")
         self.minimum_level = policy.minimum_level

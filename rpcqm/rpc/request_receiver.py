@@ -28,7 +28,6 @@ _LAST = int(PfcFlags.PFC_LAST_FRAG)
 _CANCEL = int(PfcFlags.PFC_PENDING_CANCEL)
 _OBJECT = int(PfcFlags.PFC_OBJECT_UUID)
 _WHOLE = int(WHOLE)
-_KIND = _WHOLE | _CANCEL
 
 OLD_CALLS = 150
 """How far behind a stray fragment may be to be ignored ([MS-RPCE] 3.3.3.5.6)."""
@@ -56,6 +55,7 @@ class RequestReceiver:
         "_contexts",
         "_highest_call",
         "_limits",
+        "_most_calls",
         "_negotiation",
         "_security",
     )
@@ -73,6 +73,7 @@ class RequestReceiver:
         self._contexts = negotiation.presentation.contexts
         self._security = negotiation.security
         self._limits = limits
+        self._most_calls = limits.calls
         self._assembly: _Assembly | None = None
         self._highest_call = -1
 
@@ -90,32 +91,51 @@ class RequestReceiver:
         """The call that a request PDU completes; raises Broken and Refused."""
         if len(pdu) < REQUEST_LENGTH:
             raise Broken("a request without its header")
+        if flags != _WHOLE or big_endian or self._assembly is not None:
+            return self._receive_part(pdu, flags, auth_length, call_id, big_endian)
+        _, context_id, opnum = REQUEST_BODY.unpack_from(pdu, HEADER_LENGTH)
+        context = self._contexts.get(context_id)
+        if context is None:
+            raise Refused(opnum, 0, FaultStatus.nca_s_unk_if, f"presentation context {context_id}")
+        if auth_length or self._security.authenticated:
+            security, stub = self.unprotected(pdu, REQUEST_LENGTH, auth_length, context_id, False)
+        else:
+            security, stub = self._security.base, pdu[REQUEST_LENGTH:]
+        call = Call(self._association, call_id, context, opnum, security, stub)
+        calls = self._calls
+        if call_id in calls or len(calls) >= self._most_calls:
+            raise self._not_admitted(call)
+        if call_id > self._highest_call:
+            self._highest_call = call_id
+        calls[call_id] = call
+        return call
+
+    def _receive_part(
+        self, pdu: bytes, flags: int, auth_length: int, call_id: int, big_endian: bool
+    ) -> Call | None:
+        """A request PDU that is a fragment, or has more in its header than most."""
         layout = BIG_REQUEST_BODY if big_endian else REQUEST_BODY
         alloc_hint, context_id, opnum = layout.unpack_from(pdu, HEADER_LENGTH)
         if self._assembly is not None:
             return self._receive_further(self._assembly, pdu, flags, auth_length, call_id)
-        if flags & _KIND != _WHOLE:
-            if not flags & _FIRST:
-                self._receive_stray(pdu, auth_length, call_id, context_id, big_endian)
-                return None
-            self._check_first(flags, alloc_hint, context_id)
+        if not flags & _FIRST:
+            self._receive_stray(pdu, auth_length, call_id, context_id, big_endian)
+            return None
+        self._check_first(flags, alloc_hint, context_id)
         context = self._contexts.get(context_id)
         if context is None:
             raise Refused(opnum, 0, FaultStatus.nca_s_unk_if, f"presentation context {context_id}")
         start = REQUEST_LENGTH + OBJECT_LENGTH if flags & _OBJECT else REQUEST_LENGTH
-        if auth_length or self._security.authenticated:
-            security, stub = self.unprotected(pdu, start, auth_length, context_id, big_endian)
-        else:
-            security, stub = self._security.base, pdu[start:]
+        security, stub = self.unprotected(pdu, start, auth_length, context_id, big_endian)
         call = Call(self._association, call_id, context, opnum, security, stub)
-        if big_endian:
-            call.big_endian = True
+        call.big_endian = big_endian
         if flags & _OBJECT:
             _read_object(call, pdu, big_endian)
+        assembly = _Assembly(call, auth_length != 0)
+        self._check_size(assembly)
         if flags & _LAST:
-            return self._begin(call)
-        self._assembly = _Assembly(call, auth_length != 0)
-        self._check_size(self._assembly)
+            return self._admit(call)
+        self._assembly = assembly
         return None
 
     def unprotected(
@@ -133,11 +153,11 @@ class RequestReceiver:
             raise Broken(error.detail, error.status, context_id=context_id) from error
 
     def _check_first(self, flags: int, alloc_hint: int, context_id: int) -> None:
-        """What the first fragment of several must be."""
+        """What the first fragment must be."""
         if flags & _CANCEL:
             status = FaultStatus.RPC_S_NO_CALL_ACTIVE
             raise Broken("a cancel without a call", status, executed=False)
-        if alloc_hint > self._limits.call_bytes:
+        if alloc_hint > self._limits.call_bytes and not flags & _LAST:
             raise Broken(
                 f"a request of {alloc_hint} octets",
                 FaultStatus.RPC_S_ACCESS_DENIED,
@@ -174,20 +194,23 @@ class RequestReceiver:
             return None
         self._assembly = None
         call.stub_data = b"".join(assembly.parts)
-        return self._begin(call)
+        return self._admit(call)
 
-    def _begin(self, call: Call) -> Call:
+    def _admit(self, call: Call) -> Call:
         """A whole request has come: its call is in flight from now on."""
         calls, call_id = self._calls, call.call_id
-        if call_id in calls:
-            raise _broken(call, "the call identifier is in use")
-        if len(calls) >= self._limits.calls:
-            busy = FaultStatus.nca_s_server_too_busy
-            raise Refused(call.opnum, call.context.context_id, busy, "too many calls")
-        if call_id > self._highest_call:
-            self._highest_call = call_id
+        if call_id in calls or len(calls) >= self._most_calls:
+            raise self._not_admitted(call)
+        self._highest_call = max(self._highest_call, call_id)
         calls[call_id] = call
         return call
+
+    def _not_admitted(self, call: Call) -> Broken | Refused:
+        """Why a whole request does not become a call in flight."""
+        if call.call_id in self._calls:
+            return _broken(call, "the call identifier is in use")
+        busy = FaultStatus.nca_s_server_too_busy
+        return Refused(call.opnum, call.context.context_id, busy, "too many calls")
 
     def _check_size(self, assembly: _Assembly) -> None:
         limits = self._limits

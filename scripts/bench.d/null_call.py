@@ -18,6 +18,7 @@ from harness import Figure, Pairs, Script, limit_server, load, pairs, pinned, se
 from impacket.dcerpc.v5.rpcrt import DCERPCServer
 
 from rpcqm.codec.interface import load as load_interface
+from rpcqm.codec.types.remoteread import R_GetServerPortResponse
 from rpcqm.rpc.constants import ContextResult
 from rpcqm.rpc.pdu import Bind, BindAck, ContextAnswer, ContextElement, Request, Response, SyntaxId
 from rpcqm.rpc.presentation import NDR
@@ -50,8 +51,8 @@ SCRIPT = Script(once=[BIND], loop=[REQUEST], tail=ANSWER)
 class RemoteRead:
     """The one method that is called."""
 
-    def R_GetServerPort(self, call: Any, request: Any) -> int:
-        return PORT
+    def R_GetServerPort(self, call: Any, request: Any) -> R_GetServerPortResponse:
+        return R_GetServerPortResponse(result=PORT)
 
 
 async def serve() -> None:

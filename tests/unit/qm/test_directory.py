@@ -7,6 +7,8 @@ import pytest
 from rpcqm.codec.format_name import FormatName, parse_format_names
 from tests.support.queue_manager import RunningQueueManager, refusal
 
+ELSEWHERE = "5d1f8a2e-4c3b-4a19-8e7d-6f5c4b3a2918"
+
 
 @pytest.mark.conformance("MQDMPR-event-get_queue_path")
 @pytest.mark.parametrize(
@@ -38,7 +40,12 @@ def test_private_names_of_this_machine_are_looked_up(qm: RunningQueueManager) ->
 @pytest.mark.conformance("MQDMPR-event-get_queue_path")
 @pytest.mark.parametrize(
     "name",
-    [f"PRIVATE={uuid4()}\\17", f"PUBLIC={uuid4()}", f"MACHINE={uuid4()};JOURNAL", f"DL={uuid4()}"],
+    [
+        f"PRIVATE={ELSEWHERE}\\17",
+        f"PUBLIC={ELSEWHERE}",
+        f"MACHINE={ELSEWHERE};JOURNAL",
+        f"DL={ELSEWHERE}",
+    ],
 )
 def test_names_that_need_a_directory_are_illegal(qm: RunningQueueManager, name: str) -> None:
     path = qm.engine.directory.get_queue_path

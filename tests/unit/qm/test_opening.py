@@ -15,6 +15,8 @@ from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.qm.settings import QueueManagerSettings
 from tests.support.queue_manager import SETTINGS, RunningQueueManager, refusal
 
+ELSEWHERE = "5d1f8a2e-4c3b-4a19-8e7d-6f5c4b3a2918"
+
 RECEIVE, SEND, PEEK, MOVE, RECEIVE_ADMIN, PEEK_ADMIN = (
     QueueAccessType.RECEIVE_ACCESS,
     QueueAccessType.SEND_ACCESS,
@@ -105,13 +107,13 @@ def test_a_queue_that_should_be_here_and_is_not_is_not_found(
         ),
         (r"MULTICAST=224.0.0.1:80", PEEK, NONE, "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"),
         (
-            f"MACHINE={uuid4()};DEADLETTER",
+            f"MACHINE={ELSEWHERE};DEADLETTER",
             SEND,
             NONE,
             "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION",
         ),
-        (f"PUBLIC={uuid4()}", SEND, NONE, "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"),
-        (f"DL={uuid4()}", SEND, NONE, "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"),
+        (f"PUBLIC={ELSEWHERE}", SEND, NONE, "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"),
+        (f"DL={ELSEWHERE}", SEND, NONE, "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"),
         (
             r"DIRECT=OS:a\q,DIRECT=OS:b\q",
             RECEIVE,

@@ -86,19 +86,34 @@ class RpcServer:
         *,
         advertised: bool = True,
     ) -> BoundEndpoint:
-        """Listen on a TCP port, a free one for 0; serves all registered interfaces by default,
-        and always the management interface.
+        """Listen on a TCP port, a free one for 0.
 
-        The endpoint mapper names it if `advertised`. Raises OSError.
+        Serves all registered interfaces unless some are given, and always the management
+        interface. The endpoint mapper names it if `advertised`. Raises OSError.
         """
-        listening = socket.create_server((host, port), backlog=1024, reuse_port=False)
-        bound = listening.getsockname()[1]
-        endpoint = self._endpoint(NCACN_IP_TCP, str(bound).encode(), interfaces)
+        listening = socket.create_server((host, port), backlog=1024)
+        return await self.listen_socket(listening, interfaces, advertised=advertised)
+
+    async def listen_socket(
+        self,
+        listening: socket.socket,
+        interfaces: Iterable[RegisteredInterface] | None = None,
+        *,
+        advertised: bool = True,
+        secondary_address: str = "",
+    ) -> BoundEndpoint:
+        """Listen on a TCP socket that is bound already; see `listen_tcp`.
+
+        `secondary_address` is what binds are answered with, the port if empty.
+        """
+        host, port = listening.getsockname()[:2]
+        address = (secondary_address or str(port)).encode()
+        endpoint = self._endpoint(NCACN_IP_TCP, address, interfaces)
         loop = asyncio.get_running_loop()
         listener = await loop.create_server(
             lambda: Connection(self, endpoint), sock=listening, backlog=1024
         )
-        return self._listens(listener, endpoint, host, bound, advertised)
+        return self._listens(listener, endpoint, host, port, advertised)
 
     async def listen_unix(
         self, path: Path, interfaces: Iterable[RegisteredInterface] | None = None

@@ -153,7 +153,7 @@ def test_interfaces_share_a_connection(running: RunningServer) -> None:
             response = await second.call("R_GetServerPort", R_GetServerPortRequest())
             assert response.result == 2103
             with pytest.raises(RpcFault, match="nca_s_unk_if"):
-                await client.bind(load("qmcomm"))
+                await client.bind(load("epm"))
             assert (await first.call("echo", ProbeRequest(octets=b"y"))).octets == b"y"
 
     go(main())
@@ -255,7 +255,7 @@ def test_the_endpoint_mapper_resolves_an_interface(running: RunningServer) -> No
     async def main() -> None:
         assert await resolve("127.0.0.1", running.epm_port, REMOTE_READ) == running.port
         with pytest.raises(RpcFault, match="EPT_S_NOT_REGISTERED"):
-            await resolve("127.0.0.1", running.epm_port, load("qmcomm"))
+            await resolve("127.0.0.1", running.epm_port, load("mgmt"))
 
     go(main())
 

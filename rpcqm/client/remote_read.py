@@ -114,6 +114,9 @@ class QueueReader(_Handle):
         self._access = PEEK_ACCESS if peek_only else RECEIVE_ACCESS
         self._exclusive = exclusive
         self._request_ids = itertools.count(1)
+        self._waiting: dict[int, int] = {}
+        """Cursors, or 0, of the reads that have not been answered, by request identifier."""
+        self._cursors: set[int] = set()
 
     async def __aenter__(self) -> Self:
         request = remoteread.R_OpenQueueRequest(**self._opening(self._access, self._exclusive))
@@ -122,6 +125,14 @@ class QueueReader(_Handle):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+    async def close(self) -> None:
+        """End what is pending, the cursors and the handle ([MS-MQRR] 3.2.4.13)."""
+        with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
+            for cursor in list(self._cursors):
+                await self.close_cursor(cursor)
+        await self._cancel_all(list(self._waiting))
+        await super().close()
 
     async def peek(
         self, timeout: int = INFINITE, *, cursor: int = 0, body: int = WHOLE_BODY
@@ -203,20 +214,22 @@ class QueueReader(_Handle):
             dwMaxBodySize=body,
             dwMaxCompoundMessageSize=WHOLE_BODY,
         )
+        self._waiting[request_id] = cursor
         started = asyncio.ensure_future(self._call("R_StartReceive", request))
         try:
             response = await asyncio.shield(started)
         except asyncio.CancelledError:
             await self._withdraw(started, request_id, action)
             raise
+        finally:
+            self._waiting.pop(request_id, None)
         return from_sections(
             response.ppPacketSections or [], response.pSequenceId, response.pdwArriveTime
         )
 
     async def _withdraw(self, started: "asyncio.Future[Any]", request_id: int, action: int) -> None:
         """End a wait that nobody wants any more; a message that came meanwhile is given back."""
-        with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
-            await self.cancel(request_id)
+        await self._cancel_all([request_id])
         try:
             await started
         except (MQError, RpcFault, DecodeError, ServerUnreachableError):
@@ -231,6 +244,12 @@ class QueueReader(_Handle):
             "R_CancelReceive",
             remoteread.R_CancelReceiveRequest(phContext=self._handle, dwRequestId=request_id),
         )
+
+    async def _cancel_all(self, request_ids: list[int]) -> None:
+        """Cancel reads; those that have been answered meanwhile are none of our business."""
+        for request_id in request_ids:
+            with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
+                await self.cancel(request_id)
 
     async def end(self, request_id: int, acknowledgement: int) -> None:
         """R_EndReceive."""
@@ -247,9 +266,13 @@ class QueueReader(_Handle):
             "R_CreateCursor", remoteread.R_CreateCursorRequest(phContext=self._handle)
         )
         cursor: int = response.phCursor
+        self._cursors.add(cursor)
         return cursor
 
     async def close_cursor(self, cursor: int) -> None:
+        """Close a cursor; reads that wait on it are cancelled first ([MS-MQRR] 3.2.4.12)."""
+        await self._cancel_all([read for read, on in self._waiting.items() if on == cursor])
+        self._cursors.discard(cursor)
         await self._call(
             "R_CloseCursor",
             remoteread.R_CloseCursorRequest(phContext=self._handle, hCursor=cursor),

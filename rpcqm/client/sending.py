@@ -49,6 +49,8 @@ class InternalTransaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if not self._handle:
+            return  # it has been ended in the block
         if error is None:
             await self.commit()
             return
@@ -57,15 +59,16 @@ class InternalTransaction:
 
     async def commit(self) -> None:
         """Let everything happen that belongs to the transaction."""
+        handle, self._handle = self._handle, b""
         await self._call(
-            "R_QMCommitTransaction",
-            qmcomm.R_QMCommitTransactionRequest(phIntXact=self._handle),
+            "R_QMCommitTransaction", qmcomm.R_QMCommitTransactionRequest(phIntXact=handle)
         )
 
     async def abort(self) -> None:
         """Let nothing of it happen."""
+        handle, self._handle = self._handle, b""
         await self._call(
-            "R_QMAbortTransaction", qmcomm.R_QMAbortTransactionRequest(phIntXact=self._handle)
+            "R_QMAbortTransaction", qmcomm.R_QMAbortTransactionRequest(phIntXact=handle)
         )
 
     async def _call(self, operation: str, request: object) -> Any:

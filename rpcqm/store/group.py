@@ -200,10 +200,10 @@ class GroupCommit:
         slow = self._settings.slow_sync
         if self.mode is Mode.LOOP and self.times.median > slow:
             self.mode = Mode.THREAD
-            _log.info("syncs are slow, writing in a thread", median_us=self.times.median)
+            _log.debug("syncs are slow, writing in a thread", median_us=self.times.median)
         elif self.mode is Mode.THREAD and self.times.median * 2 < slow:
             self.mode = Mode.LOOP
-            _log.info("syncs are quick, writing in the loop", median_us=self.times.median)
+            _log.debug("syncs are quick, writing in the loop", median_us=self.times.median)
 
     def _write_in_thread(self, group: Group) -> None:
         assert self._executor is not None

@@ -212,7 +212,7 @@ class _Reader:
 
     def _parameter_type(self, node: ParameterNode, marks: Marks) -> Type:
         declaration = Declaration(
-            marks, node.spec, node.declarator, node.line, top_level=True, out="out" in marks
+            marks, node.spec, node.declarator, node.line, top_level=True, only_out="in" not in marks
         )
         return self.scope.type_of(declaration, node.declarator.name)
 

@@ -88,7 +88,7 @@ class Marks:
         *("case", "default", "iid_is", "length_is", "max_is", "ms_union", "range", "size_is"),
         *("string", "switch_is", "switch_type"),
     }
-    PARAMETERS = MEMBERS | {"context_handle", "in", "optional", "out", "retval"}
+    PARAMETERS = MEMBERS | {"context_handle", "in", "inner", "optional", "out", "retval"}
     OPERATIONS = frozenset({"broadcast", "callback", "idempotent", "local", "maybe"})
     INTERFACES = frozenset(
         {

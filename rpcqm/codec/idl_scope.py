@@ -55,7 +55,7 @@ class Declaration:
     """What is declared where: a type specifier with one declarator and its attributes.
 
     `top_level` is true for parameters, whose outermost pointer is a reference pointer
-    unless they say otherwise, and `out` for those among them that the server sends.
+    unless they say otherwise, and `only_out` for those among them that are [out] alone.
     """
 
     marks: Marks
@@ -63,7 +63,7 @@ class Declaration:
     declarator: Declarator
     line: int
     top_level: bool = False
-    out: bool = False
+    only_out: bool = False
 
 
 @dataclass(slots=True)
@@ -397,8 +397,9 @@ class Scope:
     def _add_kinds(self, layers: list[_Layer], declaration: Declaration) -> None:
         """Apply the rules of [C706] 4.2.20 and [MS-RPCE] 2.2.4.10.
 
-        An [out] parameter's outermost pointer cannot be anything but a reference
-        pointer, so that the attribute of a pointer to a pointer is the inner one's.
+        An explicit attribute is the outermost pointer's.  Where a parameter is [out] alone
+        that pointer can only be a reference pointer, and the attribute is the next one's;
+        elsewhere an annotation, `inner`, can say so.
         """
         explicit = declaration.marks.pointer_kind()
         if not declaration.top_level:
@@ -406,7 +407,7 @@ class Scope:
                 layers[0].pointer = explicit if layers[0].pointer else None
             return
         inner = [layer for layer in layers[1:] if layer.pointer]
-        if explicit and declaration.out and inner:
+        if explicit and inner and (declaration.only_out or "inner" in declaration.marks):
             inner[0].pointer, explicit = explicit, None
         if layers and (layers[0].pointer or explicit):
             layers[0].pointer = explicit or PointerKind.REF

@@ -189,8 +189,11 @@ def test_pointer_default_sets_the_kind_of_all_others() -> None:
     assert type_of("[in] long** x", "local") == Pointer(UNIQUE, LONG), "[MS-RPCE] 2.2.4.9"
 
 
-def test_an_out_parameter_s_attribute_is_its_inner_pointer_s() -> None:
-    assert type_of("[in, out, ptr, string] wchar_t** x") == Pointer(FULL, String(WCHAR))
+def test_an_attribute_of_a_parameter_that_is_only_out_is_its_inner_pointer_s() -> None:
+    inner = Pointer(FULL, LONG)
+    assert type_of("[out, ptr] long** x") == inner
+    assert type_of("[in, out, ptr] /* rpcqm: inner */ long** x") == inner
+    assert type_of("[in, out, ptr] long** x") == Pointer(FULL, Pointer(UNIQUE, LONG))
     assert type_of("[in, out, unique] long* x") == Pointer(UNIQUE, LONG)
 
 

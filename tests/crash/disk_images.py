@@ -1,0 +1,225 @@
+"""What a disk may hold after a crash, from a recording of what was written and synced.
+
+The recording is made by tests/support/write_recorder.c. The rules are those of POSIX, not of a
+kind file system: content is durable when its file was synced after the write, a name when its
+directory was. What is not durable may be there, in part or not at all.
+"""
+
+import enum
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+_HEADER = struct.Struct("<BiQII")
+_SECTOR = 512
+
+
+class Loss(enum.Enum):
+    """What the crash took."""
+
+    NOTHING = "the process was killed, the machine went on"
+    ALL = "everything that was not durable"
+    TAIL = "the end of what was not durable in each file, from some byte on"
+    SECTORS = "any sectors that were not durable, and any names"
+
+
+@dataclass(frozen=True)
+class Event:
+    kind: str
+    descriptor: int
+    offset: int
+    first: bytes
+    second: bytes
+
+
+def read_events(log: Path) -> Iterator[Event]:
+    """The events of a recording, in order; a torn last one is dropped."""
+    data, at = log.read_bytes(), 0
+    while at + _HEADER.size <= len(data):
+        kind, descriptor, offset, first, second = _HEADER.unpack_from(data, at)
+        at += _HEADER.size
+        if at + first + second > len(data):
+            return
+        parts = data[at : at + first], data[at + first : at + first + second]
+        yield Event(chr(kind), descriptor, offset, *parts)
+        at += first + second
+
+
+@dataclass(eq=False)
+class File:
+    """Content that is durable, and what was done to it since.
+
+    A change is (offset, bytes), or (length, None) for a truncation.
+    """
+
+    durable: bytearray = field(default_factory=bytearray)
+    pending: list[tuple[int, bytes | None]] = field(default_factory=list)
+    syncing: list[int] = field(default_factory=list)
+
+    def content(self, changes: list[tuple[int, bytes | None]]) -> bytearray:
+        content = bytearray(self.durable)
+        for offset, data in changes:
+            _apply(content, offset, data)
+        return content
+
+    def sync_begins(self) -> None:
+        self.syncing.append(len(self.pending))
+
+    def sync_ends(self) -> None:
+        """What was written before the oldest sync under way began is durable."""
+        count = self.syncing.pop(0)
+        for offset, data in self.pending[:count]:
+            _apply(self.durable, offset, data)
+        del self.pending[:count]
+        self.syncing = [max(other - count, 0) for other in self.syncing]
+
+
+def _apply(content: bytearray, offset: int, data: bytes | None) -> None:
+    if data is None:
+        del content[offset:]
+        offset, data = offset, b""
+    if len(content) < offset:
+        content.extend(bytes(offset - len(content)))
+    content[offset : offset + len(data)] = data
+
+
+class Disk:
+    """A directory tree, as it is seen and as it would survive."""
+
+    def __init__(self) -> None:
+        self.root = ""
+        self.names: dict[str, File | None] = {}
+        """Files by path, and directories (None), as processes see them."""
+        self.durable_names: dict[str, File | None] = {}
+        self._descriptors: dict[int, str] = {}
+        self._open: dict[int, File | None] = {}
+        self._syncing: dict[int, list[dict[str, File | None]]] = {}
+
+    def apply(self, event: Event) -> None:
+        """Let one event happen."""
+        match event.kind:
+            case "S":
+                self._start(event.first.decode())
+            case "o":
+                self._open_file(event.descriptor, event.first.decode(), event.offset)
+            case "c":
+                self._open.pop(event.descriptor, None)
+            case "w" | "t":
+                file = self._open.get(event.descriptor)
+                if file is not None:
+                    data = event.first if event.kind == "w" else None
+                    file.pending.append((event.offset, data))
+            case "b" | "e":
+                self._sync(event.descriptor, begins=event.kind == "b")
+            case _:
+                self._change_names(event)
+
+    def _start(self, root: str) -> None:
+        """A process begins; what others had open is closed, and root itself is durable."""
+        self.root = root
+        self._open.clear()
+        self._syncing.clear()
+        for file in filter(None, self.names.values()):
+            file.syncing.clear()
+
+    def _open_file(self, descriptor: int, path: str, flags: int) -> None:
+        self._descriptors[descriptor] = path
+        if path == self.root or self.names.get(path, self) is None:
+            self._open[descriptor] = None
+            return
+        file = self.names.get(path)
+        if file is None:
+            file = self.names[path] = File()
+        if flags & os.O_TRUNC:
+            file.pending.append((0, None))
+        self._open[descriptor] = file
+
+    def _sync(self, descriptor: int, begins: bool) -> None:
+        if descriptor not in self._open:
+            return
+        file = self._open[descriptor]
+        if file is not None:
+            file.sync_begins() if begins else file.sync_ends()
+        elif begins:
+            entries = self._entries(self.names, self._descriptors[descriptor])
+            self._syncing.setdefault(descriptor, []).append(entries)
+        else:
+            self._sync_directory(descriptor)
+
+    def _sync_directory(self, descriptor: int) -> None:
+        directory = self._descriptors[descriptor]
+        for path in self._entries(self.durable_names, directory):
+            del self.durable_names[path]
+        self.durable_names |= self._syncing[descriptor].pop(0)
+
+    @staticmethod
+    def _entries(names: dict[str, File | None], directory: str) -> dict[str, File | None]:
+        return {path: file for path, file in names.items() if os.path.dirname(path) == directory}
+
+    def _change_names(self, event: Event) -> None:
+        first, second = event.first.decode(), event.second.decode()
+        match event.kind:
+            case "r":
+                self.names[second] = self.names.pop(first)
+            case "l":
+                self.names[second] = self.names[first]
+            case "m":
+                self.names[first] = None
+            case "u" | "d":
+                self.names.pop(first, None)
+            case _:
+                raise ValueError(f"an event of kind {event.kind!r} is not known")
+
+    def image(self, target: Path, loss: Loss, random: Random) -> None:
+        """Write what may be found after a crash now."""
+        for path, file in sorted(self._surviving_names(loss, random).items()):
+            place = target / os.path.relpath(path, self.root)
+            if file is None:
+                place.mkdir(parents=True, exist_ok=True)
+            elif place.parent.is_dir():
+                place.write_bytes(file.content(_surviving(file.pending, loss, random)))
+
+    def _surviving_names(self, loss: Loss, random: Random) -> dict[str, File | None]:
+        if loss is Loss.ALL or (loss is Loss.SECTORS and random.random() < 0.5):
+            return self.durable_names
+        return self.names
+
+
+def _surviving(
+    pending: list[tuple[int, bytes | None]], loss: Loss, random: Random
+) -> list[tuple[int, bytes | None]]:
+    """Which changes of a file survive."""
+    match loss:
+        case Loss.NOTHING:
+            return pending
+        case Loss.ALL:
+            return []
+        case Loss.TAIL:
+            return _cut(pending, random)
+        case Loss.SECTORS:
+            sectors = [sector for change in pending for sector in _sectors(*change)]
+            chance = random.choice([0.2, 0.5, 0.9])
+            return [sector for sector in sectors if random.random() < chance]
+
+
+def _cut(pending: list[tuple[int, bytes | None]], random: Random) -> list[tuple[int, bytes | None]]:
+    if not pending:
+        return []
+    kept = random.randrange(len(pending))
+    offset, data = pending[kept]
+    torn = [] if data is None else [(offset, data[: random.randrange(len(data) + 1)])]
+    return [*pending[:kept], *torn]
+
+
+def _sectors(offset: int, data: bytes | None) -> Iterator[tuple[int, bytes | None]]:
+    if data is None:
+        yield offset, None
+        return
+    at = 0
+    while at < len(data):
+        end = at + _SECTOR - (offset + at) % _SECTOR
+        yield offset + at, data[at:end]
+        at = end

@@ -140,9 +140,9 @@ class PrivateQueueManager:
         self, *words: str, check: bool = True, **settings: Any
     ) -> "subprocess.CompletedProcess[str]":
         """Run a command of `rpcqm` against it; CalledProcessError when it fails and `check`."""
-        return subprocess.run(
+        outcome = subprocess.run(
             [*_COMMAND, *words],
-            check=check,
+            check=False,
             text=True,
             **{
                 "capture_output": True,
@@ -151,6 +151,11 @@ class PrivateQueueManager:
                 **settings,
             },
         )
+        if check and outcome.returncode:
+            error = subprocess.CalledProcessError(outcome.returncode, outcome.args)
+            error.add_note(f"It said: {outcome.stderr}")
+            raise error
+        return outcome
 
 
 @contextlib.contextmanager

@@ -393,8 +393,11 @@ class Messages:
             raise MQError(NtStatus.STATUS_INVALID_PARAMETER, "the queues are not related")
         if transactional and (system or not target_queue.transactional):
             raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
-        if position.state is not PositionState.AVAILABLE:
+        state = position.state
+        if state is PositionState.LOCKED:
             raise MQError(locked_status(queue, position.lookup_identifier))
+        if state is not PositionState.AVAILABLE:
+            raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
 
     def move_message(
         self,

@@ -103,7 +103,7 @@ def _seek_current(queue: Queue, key: int, peek_operation: bool) -> int:
 
 
 def locked_status(queue: Queue, key: int) -> HResult:
-    """What somebody else is told about a message that is not available (G34, G60)."""
+    """What somebody else is told about a message that is locked (G34, G60)."""
     if isinstance(queue.message_position_list.owner(key), Transaction):
         return HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION
     return HResult.MQ_ERROR_MESSAGE_NOT_FOUND

@@ -22,6 +22,11 @@ _OPERATION = struct.Struct("<BIQI")
 _DEQUEUE, _MOVE = 1, 2
 
 
+def message_data(message: Message) -> bytes:
+    """What a staged message needs besides its packet."""
+    return b"\x01" if message.allow_peek_when_locked else b""
+
+
 def prepare(change: StoreTransaction, transaction: Transaction) -> None:
     """Stage receives and moves, which are in memory only until now, and the decision itself."""
     identifier = transaction.identifier.bytes_le
@@ -68,7 +73,8 @@ def _enqueue(
     engine: "QueueManagerEngine", operation: StagedOperation, serial: int
 ) -> TransactionalOperation:
     queue = engine.queues.by_id.get(operation.queue_id) or Queue(queue_id=operation.queue_id)
-    message = Message(engine.store.read_packet(serial))
+    packet = engine.store.read_packet(serial)
+    message = Message(packet, allow_peek_when_locked=operation.data == b"\x01")
     return TransactionalOperation(
         OperationType.ENQUEUE, queue, staged_number=operation.number, message=message
     )
@@ -83,7 +89,8 @@ def _dequeue_or_move(
         return None
     positions = queue.message_position_list
     if positions.state(key) is PositionState.AVAILABLE:
-        positions.lock(key, transaction)
+        message = engine.positions.message_at(queue, key)
+        engine.positions.lock(queue, message, transaction)
     if kind == _DEQUEUE:
         return TransactionalOperation(
             OperationType.DEQUEUE, queue, key, dequeue_reason=MessageClass.MQMSG_CLASS_ACK_RECEIVE

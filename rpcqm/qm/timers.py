@@ -33,6 +33,7 @@ class TimeToBeReceivedTimer:
         self._store = engine.store
         self._timer: Timer | None = None
         self._armed_for = NEVER
+        self._stopped = False
 
     def expiry_of(self, envelope: Envelope, queue: Queue) -> int:
         """When a message expires in a queue, milliseconds since 1970 or NEVER.
@@ -51,7 +52,7 @@ class TimeToBeReceivedTimer:
 
     def arm(self, expiry: int) -> None:
         """Look at the messages no later than at `expiry`."""
-        if expiry < self._armed_for:
+        if expiry < self._armed_for and not self._stopped:
             self._start(expiry)
 
     def _start(self, expiry: int) -> None:
@@ -76,6 +77,7 @@ class TimeToBeReceivedTimer:
 
     def stop(self) -> None:
         """Look no more."""
+        self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -65,7 +65,8 @@ class Transactions:
             raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE, "the message has no transaction")
         key = transaction.identifier.bytes_le
         with self._store.transaction("stage") as change:
-            number = change.stage_message(key, queue.queue_id, message.packet, b"")
+            data = staged.message_data(message)
+            number = change.stage_message(key, queue.queue_id, message.packet, data)
         transaction.transactional_operation_collection.append(
             TransactionalOperation(
                 OperationType.ENQUEUE, queue, staged_number=number, message=message
@@ -91,10 +92,13 @@ class Transactions:
     def transaction_prepare(self, identifier: UUID, single_phase: bool = True) -> Completion[None]:
         """Mark the first and the last message for each destination ([MS-MQDMPR] 3.1.4.3, G8).
 
-        A transaction that is not `single_phase` is durable when the completion succeeds: it
+        MQ_ERROR_TRANSACTION_SEQUENCE when it is prepared already. A transaction that is not
+        `single_phase` is durable when the completion succeeds: it
         survives a restart, its messages locked, until its commit or abort.
         """
         transaction = self.find(identifier)
+        if transaction.prepared:
+            raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE, "prepared already")
         transaction.single_phase = single_phase
         self._mark_batches(transaction)
         transaction.prepared = True
@@ -249,6 +253,8 @@ def _is_held(queue: Queue, key: int, transaction: Transaction) -> bool:
 
     After a restart nobody owns what was purged while a prepared transaction held it.
     """
+    if queue.queue_manager is None:
+        return False
     positions = queue.message_position_list
     state, owner = positions.state(key), positions.owner(key)
     if state is PositionState.PURGE_PENDING:

@@ -1,0 +1,582 @@
+"""The real queue manager against the naive one, under random interleavings.
+
+`RPCQM_MODEL_EXAMPLES` and `RPCQM_MODEL_STEPS` make it look deeper.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
+from rpcqm.adm.enums import INFINITE, MessageSeekAction, QueueAccessType, QueueShareMode
+from rpcqm.adm.message import Message, MessagePosition
+from rpcqm.adm.queue import Queue
+from rpcqm.adm.transaction import Transaction
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import MQError
+from tests.model.elements import (
+    MCursor,
+    MDescriptor,
+    MMessage,
+    MQueue,
+    MTransaction,
+    Outcome,
+    Refused,
+)
+from tests.model.naive import NaiveQueueManager
+from tests.support.queue_manager import RunningQueueManager
+
+T = TypeVar("T")
+
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+"""Where a sync costs nothing: whether it happens is not what is tested here."""
+
+ACCESS = {
+    "receive": QueueAccessType.RECEIVE_ACCESS,
+    "peek": QueueAccessType.PEEK_ACCESS,
+    "move": QueueAccessType.MOVE_ACCESS,
+}
+NAMES = ("a", "b", "c")
+PARTS = ("", "", "", ";one", ";two", ";journal")
+TIMEOUTS = (0, 0, 700, 2_500, None)
+OPERATIONS = (
+    *["enqueue"] * 6,
+    *["fill"] * 3,
+    *["receive"] * 8,
+    *["end"] * 5,
+    *["peek"] * 4,
+    *["lookup"] * 4,
+    *["move"] * 4,
+    *["finish"] * 5,
+    *["settle"] * 5,
+    *["open"] * 3,
+    *["cancel", "purge", "close", "advance", "open_cursor", "begin", "begin"],
+    "create",
+    "close_cursor",
+    "delete",
+    "restart",
+)
+
+
+class Dice:
+    """The choices of one step, out of one number that Hypothesis has drawn."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+
+    def below(self, bound: int) -> int:
+        return self._random.randrange(bound)
+
+    def one_in(self, number: int) -> bool:
+        return self.below(number) == 0
+
+    def of(self, options: Sequence[T]) -> T:
+        return options[self.below(len(options))]
+
+
+def told(completion: Completion[Any]) -> Any:
+    """What an engine's caller knows by now, in the terms of the naive one."""
+    if not completion.done:
+        return None
+    if completion.error is not None:
+        assert isinstance(completion.error, MQError), completion.error
+        return completion.error.status.name
+    result = completion.result()
+    if isinstance(result, Message):
+        body = result.attributes.body
+        return body, result.abort_count, result.move_count, result.subqueue_name
+    return "ok" if result is None or isinstance(result, Queue) else result
+
+
+class QueueManagerModel(RuleBasedStateMachine):
+    """Every step does the same to both and compares what they say."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp(prefix="rpcqm-model-", dir=MEMORY))
+        self.qm = RunningQueueManager(self.directory)
+        self.naive = NaiveQueueManager(self.qm.clock.now())
+        self.calls: list[tuple[Completion[Any], Outcome]] = []
+        self.descriptors: list[tuple[OpenQueueDescriptor, MDescriptor]] = []
+        self.cursors: list[tuple[Cursor, MCursor]] = []
+        self.transactions: list[tuple[UUID, MTransaction]] = []
+        self.messages: dict[bytes, Message] = {}
+        self.number = 0
+
+    def teardown(self) -> None:
+        self.qm.stop()
+        shutil.rmtree(self.directory)
+
+    @initialize(journaling=st.booleans())
+    def begin_with_something(self, journaling: bool) -> None:
+        """Two queues, each open for reading, a subqueue, cursors and a transaction."""
+        self._create("a", True, journaling, None)
+        self._create("b", False, journaling, None)
+        for name, part in (("a", ""), ("b", ""), ("a", ";one"), ("b", ";two")):
+            self._open(self.naive.queues[name], part, "receive", False)
+        for number in range(2):
+            self.open_cursor(Dice(number))
+        self.begin(Dice(0))
+        self.settle(Dice(0))
+
+    @rule(operation=st.sampled_from(OPERATIONS), seed=st.integers(0, 0xFFFF_FFFF))
+    def step(self, operation: str, seed: int) -> None:
+        getattr(self, operation)(Dice(seed))
+
+    # Doing the same to both
+
+    def both(self, real: Callable[[], Any], naive: Callable[[], Any]) -> tuple[Any, Any] | None:
+        """Results of both, or None when both refuse for the same reason."""
+        refused = expected = None
+        result = wanted = None
+        try:
+            result = real()
+            if isinstance(result, Completion) and result.error is not None:
+                result.result()
+        except MQError as error:
+            refused = error.status.name
+        try:
+            wanted = naive()
+        except Refused as refusal:
+            expected = str(refusal)
+        assert refused == expected
+        return None if refused else (result, wanted)
+
+    def call(self, real: Callable[[], Completion[Any]], naive: Callable[[], Outcome]) -> None:
+        """A call that may be answered later."""
+        answers = self.both(real, naive)
+        if answers is not None:
+            self.calls.append(answers)
+
+    def real_queue(self, naive: MQueue) -> Queue | None:
+        """The real one of a naive queue; None for a subqueue that was dropped."""
+        return self.qm.engine.queues.find_by_path(rf".\private$\{naive.name}")
+
+    def _queue(self, dice: Dice) -> MQueue:
+        return dice.of([self.naive.queues[name] for name in sorted(self.naive.queues)])
+
+    def _body_in(self, queue: MQueue | None, dice: Dice) -> bytes | None:
+        """A message of the queue, mostly; else any that was visible once."""
+        known = sorted(self.naive.known)
+        here = [] if queue is None else [m.body for m in queue.ordered() if m.body in known]
+        options = known if dice.one_in(5) or not here else here
+        return dice.of(options) if options else None
+
+    def _join(self, dice: Dice, wanted: bool) -> tuple[Transaction | None, MTransaction | None]:
+        """A transaction of both, open mostly; an ended one is stood in for."""
+        if not wanted:
+            return None, None
+        identifier, naive = self._transaction(dice)
+        collection = self.qm.engine.queue_manager.transaction_collection
+        return collection.get(identifier) or Transaction(identifier, ended=True), naive
+
+    def _transaction(self, dice: Dice) -> tuple[UUID, MTransaction]:
+        self.begin(dice)
+        going = [pair for pair in self.transactions if not pair[1].ended]
+        return dice.of(self.transactions if dice.one_in(9) or not going else going)
+
+    def _descriptor(self, dice: Dice) -> tuple[OpenQueueDescriptor, MDescriptor] | None:
+        """An open queue, mostly one that still exists."""
+        alive = [pair for pair in self.descriptors if pair[1].queue is not None]
+        options = self.descriptors if dice.one_in(8) or not alive else alive
+        return dice.of(options) if options else None
+
+    # Queues
+
+    def create(self, dice: Dice) -> None:
+        name = dice.of(NAMES)
+        if name not in self.naive.queues:
+            quota = 1 if dice.one_in(2) else None
+            self._create(name, dice.one_in(2), dice.one_in(2), quota)
+
+    def _create(self, name: str, transactional: bool, journaling: bool, quota: int | None) -> None:
+        queue = self.qm.engine.queues.new_queue(rf".\private$\{name}")
+        queue.transactional, queue.journaling = transactional, journaling
+        if quota is not None:
+            queue.quota = quota
+        self.qm.engine.queues.create_queue(queue)
+        self.naive.create(name, transactional, journaling, quota)
+
+    def delete(self, dice: Dice) -> None:
+        if len(self.naive.queues) > 1:
+            naive = self._queue(dice)
+            real = self.real_queue(naive)
+            assert real is not None
+            self.call(
+                lambda: self.qm.engine.queues.delete_queue(real),
+                lambda: self.naive.delete(naive.name),
+            )
+
+    def open(self, dice: Dice) -> None:
+        main, part = self._queue(dice), dice.of(PARTS)
+        access = dice.of(["receive", "receive", "receive", "peek", "move"])
+        self._open(main, part, access, dice.one_in(6))
+
+    def _open(self, main: MQueue, part: str, access: str, deny: bool) -> None:
+        naive: MQueue | None = main
+        if part == ";journal":
+            naive, access = main.journal, "receive"
+        elif part:
+            naive = self.naive.subqueue(main, part[1:])
+        if naive is None:
+            return
+        target = naive
+        name = rf"DIRECT=OS:.\private$\{main.name}{part}"
+        share = QueueShareMode.DENY_RECEIVE if deny else QueueShareMode.DENY_NONE
+        opened = self.both(
+            lambda: self.qm.open(name, ACCESS[access], share),
+            lambda: self.naive.open(target, access, deny),
+        )
+        if opened is not None:
+            self.descriptors.append(opened)
+
+    def close(self, dice: Dice) -> None:
+        if self.descriptors:
+            real, naive = self.descriptors.pop(dice.below(len(self.descriptors)))
+            self.qm.engine.queues.close_queue(real)
+            self.naive.close(naive)
+            self.cursors = [(c, m) for c, m in self.cursors if m.descriptor is not naive]
+
+    def purge(self, dice: Dice) -> None:
+        naive = dice.of(self.naive.all_queues())
+        real = self.real_queue(naive)
+        if real is not None:
+            queue = real
+            self.call(
+                lambda: self.qm.engine.queues.purge_queue(queue),
+                lambda: self.naive.purge(naive),
+            )
+
+    # Sending
+
+    def enqueue(self, dice: Dice) -> None:
+        naive = self._queue(dice)
+        joined, transaction = self._join(dice, naive.transactional and dice.one_in(2))
+        self._enqueue(
+            naive,
+            (joined, transaction),
+            priority=dice.of([3, 3, 0, 7]),
+            seconds=dice.of([None, None, None, 0, 1, 3]),
+            express=joined is None and dice.one_in(4),
+            size=dice.of([10, 10, 200]),
+            open_when_locked=dice.one_in(4),
+        )
+        if dice.one_in(2):
+            self.settle(dice)
+
+    def _enqueue(
+        self,
+        naive: MQueue,
+        transactions: tuple[Transaction | None, MTransaction | None],
+        *,
+        priority: int = 3,
+        seconds: int | None = None,
+        express: bool = False,
+        size: int = 10,
+        open_when_locked: bool = False,
+    ) -> None:
+        joined, transaction = transactions
+        real = self.real_queue(naive)
+        assert real is not None
+        self.number += 1
+        body = b"%04d" % self.number + bytes(size)
+        message = self.qm.compose(
+            real,
+            body,
+            joined,
+            priority=priority,
+            delivery_guarantee=0 if express else 1,
+            time_to_be_received=0xFFFFFFFF if seconds is None else seconds,
+            allow_peek_when_locked=open_when_locked,
+        )
+        sent = self.qm.clock.now() // 1000
+        expiry = None if seconds is None else (sent + seconds) * 1000
+        size = len(message.packet)
+        copy = MMessage(body, (0, 0), size, express, expiry, open_when_locked)
+        self.messages[body] = message
+        queue = real
+        self.call(
+            lambda: self.qm.engine.messages.enqueue_message(queue, message, joined),
+            lambda: self.naive.enqueue(naive, copy, priority, transaction),
+        )
+
+    def fill(self, dice: Dice) -> None:
+        """Several plain messages, visible at once."""
+        naive = self._queue(dice)
+        for _ in range(1 + dice.below(4)):
+            self._enqueue(naive, (None, None))
+        self.settle(dice)
+
+    # Reading
+
+    def receive(self, dice: Dice) -> None:
+        opened = self._descriptor(dice)
+        if opened is None:
+            return
+        real, naive = opened
+        timeout = dice.of(TIMEOUTS)
+        how = dice.of(["plain", "two phases", "two phases", "transaction"])
+        joined, transaction = self._join(dice, how == "transaction")
+        cursor, naive_cursor = self._cursor(naive, dice, dice.one_in(3))
+        number = dice.below(4)
+        tag = (real.handle, number) if number else None
+        wait = INFINITE if timeout is None else timeout
+        two_phase = how == "two phases"
+        self.call(
+            lambda: self.qm.engine.messages.dequeue_message(
+                real, wait, cursor, joined, tag, two_phase
+            ),
+            lambda: self.naive.receive(naive, timeout, naive_cursor, transaction, tag, two_phase),
+        )
+
+    def _cursor(
+        self, descriptor: MDescriptor, dice: Dice, wanted: bool
+    ) -> tuple[Cursor | None, MCursor | None]:
+        found = [pair for pair in self.cursors if pair[1].descriptor is descriptor]
+        return dice.of(found) if found and wanted else (None, None)
+
+    def end(self, dice: Dice) -> None:
+        reading = [pair for pair in self.descriptors if pair[1].reads]
+        if not reading:
+            return
+        real, naive = dice.of(reading)
+        body = dice.of(sorted(naive.reads))
+        delete = dice.one_in(2)
+        queue = real.queue_reference
+        assert queue is not None
+        position = MessagePosition(queue, self._key_in(queue, body))
+        self.call(
+            lambda: self.qm.engine.messages.dequeue_message_end(real, position, delete),
+            lambda: self.naive.end(naive, body, delete),
+        )
+
+    def _key_in(self, queue: Queue, body: bytes) -> int:
+        """The identifier of a message in a queue; a journal gives new ones."""
+        index = self.qm.store.index(queue.queue_id)
+        for key in list(index.keys()):
+            if self.qm.engine.positions.message_at(queue, key).attributes.body == body:
+                return key
+        return self.messages[body].lookup_identifier
+
+    def peek(self, dice: Dice) -> None:
+        opened = self._descriptor(dice)
+        if opened is None:
+            return
+        real, naive = opened
+        timeout = dice.of(TIMEOUTS)
+        wait = INFINITE if timeout is None else timeout
+        cursor, naive_cursor = self._cursor(naive, dice, not dice.one_in(3))
+        number = dice.below(4)
+        tag = (real.handle, number) if number else None
+        messages = self.qm.engine.messages
+        if cursor is not None and dice.one_in(2):
+            self.call(
+                lambda: messages.peek_next_message(real, cursor, wait, tag),
+                lambda: self.naive.peek(naive, timeout, naive_cursor, tag, True),
+            )
+        else:
+            self.call(
+                lambda: messages.peek_message(real, wait, cursor, tag),
+                lambda: self.naive.peek(naive, timeout, naive_cursor, tag),
+            )
+
+    def lookup(self, dice: Dice) -> None:
+        opened = self._descriptor(dice)
+        if opened is None:
+            return
+        real, naive = opened
+        body = self._body_in(naive.queue, dice)
+        if body is None:
+            return
+        known = body
+        action = dice.of(["CURRENT", "FIRST", "PREVIOUS", "NEXT", "LAST"])
+        peek = dice.one_in(2)
+        how = dice.of(["plain", "two phases", "transaction"])
+        joined, transaction = self._join(dice, how == "transaction" and not peek)
+        two_phase = how == "two phases"
+        self.call(
+            lambda: self.qm.engine.messages.read_message_by_lookup_identifier(
+                real,
+                self.messages[known].lookup_identifier,
+                peek,
+                MessageSeekAction[f"SEEK_{action}"],
+                joined,
+                two_phase,
+            ),
+            lambda: self.naive.lookup(naive, known, action, peek, transaction, two_phase),
+        )
+
+    def cancel(self, dice: Dice) -> None:
+        there = [pair for pair in self.descriptors if pair[1].queue is not None]
+        if not there:
+            return
+        real, naive = dice.of([pair for pair in there if _waits(pair[1])] or there)
+        queue, naive_queue = real.queue_reference, naive.queue
+        assert queue is not None
+        assert naive_queue is not None
+        tags = [wait.tag for wait in naive_queue.waiting if wait.tag is not None]
+        tag = dice.of(tags) if tags and not dice.one_in(4) else (real.handle, 1 + dice.below(3))
+        self.both(
+            lambda: self.qm.engine.readers.cancel_waiting_message_read_request(queue, tag),
+            lambda: self.naive.cancel(naive_queue, tag),
+        )
+
+    def open_cursor(self, dice: Dice) -> None:
+        opened = self._descriptor(dice)
+        if opened is None:
+            return
+        real, naive = opened
+        cursor, expected = self.qm.engine.readers.open_cursor(real), self.naive.open_cursor(naive)
+        assert (cursor is None) == (expected is None)
+        if cursor is not None and expected is not None:
+            self.cursors.append((cursor, expected))
+
+    def close_cursor(self, dice: Dice) -> None:
+        if self.cursors:
+            real, naive = dice.of(self.cursors)
+            self.qm.engine.readers.close_cursor(real)
+            self.naive.close_cursor(naive)
+
+    # Moving
+
+    def move(self, dice: Dice) -> None:
+        there = [pair for pair in self.descriptors if pair[1].queue is not None]
+        if not there:
+            return
+        real, naive = dice.of([pair for pair in there if _has_messages(pair[1])] or there)
+        source, target = naive.queue, None
+        assert source is not None
+        related = [
+            (to_real.queue_reference, to.queue)
+            for to_real, to in there
+            if to.queue is not None and to.queue.main is source.main and to.queue is not source
+        ]
+        everything = [(to_real.queue_reference, to.queue) for to_real, to in there]
+        to_real, target = dice.of(everything if dice.one_in(5) or not related else related)
+        body = self._body_in(source, dice)
+        joined, transaction = self._join(dice, dice.one_in(3))
+        from_queue = real.queue_reference
+        if body is None or from_queue is None or to_real is None or target is None:
+            return
+        known, to, naive_to = body, to_real, target
+        position = MessagePosition(from_queue, self.messages[known].lookup_identifier)
+        self.call(
+            lambda: self.qm.engine.messages.move_message(position, to, joined),
+            lambda: self.naive.move(source, known, naive_to, transaction),
+        )
+
+    # Transactions
+
+    def begin(self, dice: Dice) -> None:
+        """Another one, when few are open."""
+        going = sum(not naive.ended for _, naive in self.transactions)
+        if not going or (going < 3 and dice.one_in(2)):
+            identifier = uuid4()
+            self.qm.engine.transactions.create_transaction(identifier)
+            self.transactions.append((identifier, self.naive.begin()))
+            del self.transactions[:-5]
+
+    def finish(self, dice: Dice) -> None:
+        identifier, naive = self._transaction(dice)
+        how = dice.of(["commit", "abort", "commit", "abort", "prepare", "two-phase"])
+        events = self.qm.engine.transactions
+        if how == "commit":
+            self.call(
+                lambda: events.transaction_commit(identifier), lambda: self.naive.commit(naive)
+            )
+        elif how == "abort":
+            self.call(lambda: events.transaction_abort(identifier), lambda: self.naive.abort(naive))
+        else:
+            self.call(
+                lambda: events.transaction_prepare(identifier, how == "prepare"),
+                lambda: self.naive.prepare(naive, how != "prepare"),
+            )
+
+    # Time
+
+    def settle(self, dice: Dice) -> None:
+        self.qm.settle()
+        self.naive.settle()
+        assert self.qm.store.total.bytes == self.naive.total
+
+    def advance(self, dice: Dice) -> None:
+        self.settle(dice)
+        milliseconds = dice.of([300, 1, 1_000, 5_000])
+        self.qm.advance(milliseconds)
+        self.naive.advance(milliseconds)
+
+    def restart(self, dice: Dice) -> None:
+        self.qm.restart()
+        self.naive.restart()
+        self.descriptors.clear()
+        self.cursors.clear()
+        assert self.qm.store.total.bytes == self.naive.total
+        for name in sorted(self.naive.queues):
+            self._open(self.naive.queues[name], "", "receive", False)
+
+    # What everybody can see
+
+    @invariant()
+    def both_look_alike(self) -> None:
+        self.every_call_is_answered_alike()
+        self.every_queue_holds_the_same()
+        self.quotas_count_the_same()
+
+    def every_call_is_answered_alike(self) -> None:
+        for completion, outcome in self.calls:
+            assert told(completion) == outcome.value
+        self.calls = [call for call in self.calls if not call[0].done]
+
+    def every_queue_holds_the_same(self) -> None:
+        for naive in self.naive.all_queues():
+            real = self.real_queue(naive)
+            if real is None:
+                assert naive.parent is not None
+                assert not naive.messages
+            else:
+                assert self._contents(real) == [
+                    (message.body, message.state, message.aborts, message.moves)
+                    for message in naive.ordered()
+                ]
+
+    def _contents(self, queue: Queue) -> list[tuple[bytes, str, int, int]]:
+        index = self.qm.store.index(queue.queue_id)
+        found = []
+        for key in list(index.keys()):
+            message = self.qm.engine.positions.message_at(queue, key)
+            state = index.state(key).name.replace("_", " ").lower()
+            found.append((message.attributes.body, state, message.abort_count, message.move_count))
+        return found
+
+    def quotas_count_the_same(self) -> None:
+        for naive in self.naive.queues.values():
+            real = self.real_queue(naive)
+            assert real is not None
+            assert self.qm.store.index(real.queue_id).account.bytes == naive.charged
+
+
+def _waits(descriptor: MDescriptor) -> bool:
+    return descriptor.queue is not None and bool(descriptor.queue.waiting)
+
+
+def _has_messages(descriptor: MDescriptor) -> bool:
+    return descriptor.queue is not None and bool(descriptor.queue.messages)
+
+
+QueueManagerModel.TestCase.settings = settings(
+    max_examples=int(os.environ.get("RPCQM_MODEL_EXAMPLES", "60")),
+    stateful_step_count=int(os.environ.get("RPCQM_MODEL_STEPS", "60")),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+TestQueueManagerModel = QueueManagerModel.TestCase

@@ -50,6 +50,7 @@ from rpcqm.rpc.pdu import (
     BindNak,
     Fault,
     Header,
+    PaddingError,
     Shutdown,
     unpack,
     unpack_header,
@@ -265,8 +266,7 @@ class ServerAssociation:
         if isinstance(error, Broken):
             return self._break(error, ptype, call_id, pdu)
         if isinstance(error, DecodeError):
-            reason = RejectReason.PROTOCOL_VERSION_NOT_SUPPORTED
-            return self._break(Broken(error.reason, reject=reason), ptype, call_id, pdu)
+            return self._break(_unreadable(error, ptype), ptype, call_id, pdu)
         raise error
 
     # Binding.
@@ -450,6 +450,19 @@ class ServerAssociation:
 
 
 _RESPONSE = int(PduType.response)
+
+
+def _unreadable(error: DecodeError, ptype: int) -> Broken:
+    """The end that a PDU which cannot be read makes, with the statuses that Windows gives."""
+    status = FaultStatus.nca_s_proto_error
+    if isinstance(error, PaddingError):
+        status = FaultStatus.nca_s_fault_remote_no_memory
+    return Broken(
+        error.reason,
+        status,
+        executed=ptype not in (PduType.alter_context, PduType.auth3),
+        reject=RejectReason.PROTOCOL_VERSION_NOT_SUPPORTED,
+    )
 
 
 def _fault(call_id: int, context_id: int, status: int, executed: bool) -> bytes:

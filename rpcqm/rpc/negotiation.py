@@ -162,6 +162,7 @@ def _flags(asked: int, multiplexed: bool) -> int:
 
 
 def _answer_trailer(asked: SecurityTrailer | None, token: bytes) -> SecurityTrailer | None:
-    if asked is None or not token:
+    """The trailer of an answer; a finished handshake has an empty token in it."""
+    if asked is None:
         return None
     return SecurityTrailer(asked.auth_type, asked.auth_level, asked.auth_context_id, token)

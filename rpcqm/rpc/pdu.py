@@ -38,6 +38,10 @@ LITTLE_ENDIAN = 0x00000010
 """packed_drep of little-endian integers, ASCII and IEEE floats, as a little-endian number."""
 
 
+class PaddingError(DecodeError):
+    """An auth_pad_length that its PDU has no room for."""
+
+
 class Layout:
     """Fixed fields in both byte orders; reading past the end is a DecodeError."""
 
@@ -63,7 +67,8 @@ _SYNTAX = Layout("16sHH")
 _REQUEST = Layout("IHH")
 _RESPONSE = Layout("IHBB")
 _FAULT = Layout("IHBBII")
-_BIND = Layout("HHIB3x")
+_BIND = Layout("HHIB")
+_BIND_PADDING = 3
 _ACK = Layout("HHIH")
 _ELEMENT = Layout("HBx")
 _RESULTS = Layout("B3x")
@@ -278,9 +283,12 @@ def _unpack_auth(data: bytes, header: Header) -> tuple[int, SecurityTrailer | No
     if offset < HEADER_LENGTH:
         raise DecodeError(f"auth_length {header.auth_length} leaves no room", 10)
     auth = SecurityTrailer.unpack(data, offset, header.big_endian)
-    if offset - auth.auth_pad_length < HEADER_LENGTH:
-        raise DecodeError(f"auth_pad_length {auth.auth_pad_length} leaves no room", offset + 2)
-    return offset - auth.auth_pad_length, auth
+    if auth.auth_pad_length > max(0, offset - REQUEST_LENGTH):
+        raise PaddingError(f"auth_pad_length {auth.auth_pad_length} leaves no room", offset + 2)
+    if header.ptype in (PduType.request, PduType.response):
+        return offset - auth.auth_pad_length, auth
+    # The other bodies know their length; what a peer calls padding may be part of them.
+    return offset, auth
 
 
 @_register(PduType.request)
@@ -385,7 +393,8 @@ class _Proposal(Pdu):
                 self.max_recv_frag,
                 self.assoc_group_id,
                 len(self.p_context_elem),
-            )
+            ),
+            bytes(_BIND_PADDING),
         ]
         for element in self.p_context_elem:
             count = len(element.transfer_syntaxes)
@@ -397,7 +406,7 @@ class _Proposal(Pdu):
     @classmethod
     def unpack_body(cls, data: bytes, big_endian: bool, flags: int) -> dict[str, Any]:
         xmit, recv, group, count = _BIND.unpack(big_endian, data, HEADER_LENGTH)
-        offset, elements = HEADER_LENGTH + _BIND.size, []
+        offset, elements = HEADER_LENGTH + _BIND.size + _BIND_PADDING, []
         for _ in range(count):
             element, offset = _unpack_element(data, offset, big_endian)
             elements.append(element)

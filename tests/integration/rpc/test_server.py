@@ -90,6 +90,7 @@ async def probe(running: RunningServer, **connect: Any) -> Any:
 def raw(running: RunningServer, *, bound: bool = True) -> socket.socket:
     """A plain socket to the server."""
     plain = socket.create_connection(("127.0.0.1", running.port), timeout=20)
+    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if bound:
         plain.sendall(bind())
         read_pdu(plain)

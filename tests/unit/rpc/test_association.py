@@ -311,6 +311,15 @@ def test_auth3_without_a_handshake_is_refused(bound: Wire) -> None:
     assert is_fault(fault, FaultStatus.nca_s_proto_error)
 
 
+def test_padding_that_an_alter_context_has_no_room_for(bound: Wire) -> None:
+    trailer = pdu.SecurityTrailer(10, 6, 0, b"token", auth_pad_length=4)
+    octets = bytearray(alter(auth=trailer))
+    octets[-len(b"token") - 8 + 2] = 200
+    (fault,) = bound.send(bytes(octets))
+    assert is_fault(fault, FaultStatus.nca_s_fault_remote_no_memory, NOT_EXECUTED)
+    assert ended(bound)
+
+
 # Association groups.
 
 

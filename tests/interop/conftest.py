@@ -2,13 +2,10 @@
 
 import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.support.namespace import Namespace, NamespaceError
-
-HERE = Path(__file__).parent
 
 PACKAGES = {
     "capinfos": "wireshark-common",
@@ -24,13 +21,6 @@ PACKAGES = {
     "x86_64-w64-mingw32-widl": "mingw-w64-tools",
 }
 """The Debian package of each program that a test may require."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Peers are slow to start and share little: one worker runs them all."""
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("peers"))
 
 
 @pytest.fixture(scope="session")

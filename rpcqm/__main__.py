@@ -2,6 +2,18 @@
 
 import sys
 
-from rpcqm.cli.main import main
+INTERRUPTED = 130
 
-sys.exit(main())
+
+def run() -> int:
+    """Run the command; Ctrl-C ends it quietly even before it has been loaded."""
+    try:
+        from rpcqm.cli.main import main
+
+        return main()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(run())

@@ -9,6 +9,8 @@ from rpcqm.cli import config, fsck, move, purge, queue, receive, send, serve, us
 from rpcqm.cli.errors import CommandError, ExitStatus
 from rpcqm.cli.parser import Parser, add_commands
 
+COMPLETION_VARIABLE = "_ARGCOMPLETE"
+"""Set by the shell when a person presses Tab."""
 DEBUG_VARIABLE = "RPCQM_DEBUG"
 DESCRIPTION = "An MSMQ-compatible queue manager, and the commands to use it."
 EPILOG = """\
@@ -55,6 +57,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     parser = build_parser()
+    if COMPLETION_VARIABLE in os.environ:
+        # Only now, because no other run needs it.
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
     if not words:
         parser.print_help()
         return ExitStatus.WRONG_USAGE

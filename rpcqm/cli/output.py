@@ -130,7 +130,8 @@ def counted(number: int, noun: str) -> str:
 class Progress:
     """How far long work is, on standard error and only on a terminal.
 
-    Nothing is shown during the first half second. `total` is None where the end is not known.
+    Nothing is shown during the first half second, nor where the output itself scrolls by
+    (`scrolls`). `total` is None where the end is not known.
     """
 
     INTERVAL = 100
@@ -142,6 +143,7 @@ class Progress:
         total: int | None = None,
         stream: TextIO | None = None,
         clock: Clock | None = None,
+        scrolls: bool = False,
     ) -> None:
         self._verb = verb
         self._total = total
@@ -149,7 +151,7 @@ class Progress:
         self._clock = clock or SystemClock()
         self._shown = False
         self._count = 0
-        self._active = self._stream.isatty()
+        self._active = self._stream.isatty() and not scrolls
         self._began = self._clock.monotonic()
         self._next = self._began + self.DELAY
 

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import itertools
+import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -157,7 +158,7 @@ async def _receive_several(
     acknowledgements: "_Acknowledgements",
 ) -> None:
     wanted = None if arguments.all else arguments.count or 1
-    with Progress("Received", wanted) as progress:
+    with Progress("Received", wanted, scrolls=sys.stdout.isatty()) as progress:
         for taken in itertools.count():
             if taken == wanted:
                 return

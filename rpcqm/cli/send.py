@@ -204,7 +204,7 @@ async def _send_many(
     """Keep several on their way, and tell the identifiers in the order of sending."""
     on_the_way: deque[asyncio.Task[MessageIdentifier]] = deque()
     try:
-        with Progress("Sent", count) as progress:
+        with Progress("Sent", count, scrolls=sys.stdout.isatty()) as progress:
             for _ in range(count):
                 on_the_way.append(asyncio.ensure_future(send(message)))
                 if len(on_the_way) >= IN_FLIGHT:

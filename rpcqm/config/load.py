@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -220,6 +221,8 @@ def _check_bounds(setting: Setting, value: Any) -> None:
     between, choices = setting.about.between, setting.about.choices
     if between and not between[0] <= value <= between[1]:
         raise ValueError(f"`{setting.key}` is from {between[0]} to {between[1]}, not {value}.")
+    if setting.about.form and not re.fullmatch(setting.about.form, value):
+        raise ValueError(f"`{setting.key}` has characters that it cannot have: {_shown(value)}.")
     if choices and value not in choices:
         raise ValueError(f"`{setting.key}` is one of {', '.join(choices)}, not {_shown(value)}.")
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
+from rpcqm.codec.path_name import COMPUTER_NAME
+
 PORTS = (-1, 65535)
 
 
@@ -24,6 +26,8 @@ class About:
     choices: tuple[str, ...] = ()
     default: str = ""
     """How the default reads where its value does not say it."""
+    form: str = ""
+    """A regular expression that a text has to match."""
 
 
 def own_name() -> str:
@@ -146,7 +150,11 @@ class Configuration:
     )
     name: Annotated[
         str,
-        About("The computer's name, as it stands in path names.", default="the host's name"),
+        About(
+            "The computer's name, as it stands in path names.",
+            default="the host's name",
+            form=COMPUTER_NAME,
+        ),
     ] = field(default_factory=own_name)
     epm_port: Annotated[int, About("The endpoint mapper; Windows clients ask at 135.", PORTS)] = (
         1135

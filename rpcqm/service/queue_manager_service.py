@@ -120,7 +120,7 @@ class QueueManagerService:
         configuration = self._configuration
         settings = QueueManagerSettings(
             computer_name=configuration.name,
-            qualified_computer_name=socket.getfqdn(configuration.name),
+            qualified_computer_name=_qualified(configuration.name),
             addresses=own_addresses(),
             queue_manager_quota=configuration.storage.quota,
             supporting_server=configuration.security.supporting_server,
@@ -206,6 +206,12 @@ class QueueManagerService:
             except OSError as error:
                 raise StartError(f"Cannot write {path}: {error.strerror}.") from error
             self._undo.callback(path.unlink, missing_ok=True)
+
+
+def _qualified(name: str) -> str:
+    """The computer's full name, as far as the machine itself knows it: asking takes time."""
+    host = socket.gethostname()
+    return host if host.casefold().startswith(f"{name.casefold()}.") else name
 
 
 def _limits(limits: config.Limits) -> Limits:

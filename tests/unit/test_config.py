@@ -94,6 +94,7 @@ def test_the_state_directory_of_a_service_manager_is_the_default(
         ),
         ("security = true", "1: `security` is a table; write [security]."),
         ("host = 5", "1: `host` is a text, not 5."),
+        (r"name = 'a\b'", "1: `name` has characters that it cannot have: 'a\\\\b'."),
         ("host = ''", "1: `host` is empty."),
         ("epm_port = true", "1: `epm_port` is a whole number, not true."),
         ("epm_port = 1.5", "1: `epm_port` is a whole number, not 1.5."),

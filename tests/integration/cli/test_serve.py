@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import resource
 import socket
 import stat
 import subprocess
@@ -200,6 +201,31 @@ def test_the_service_manager_is_told(tmp_path: Path) -> None:
         with private_queue_manager((), CONFIGURATION, environment):
             assert manager.recv(100) == b"READY=1"
         assert manager.recv(100) == b"STOPPING=1"
+
+
+def test_a_write_of_unknown_outcome_ends_the_process_unanswered(
+    private: PrivateQueueManager,
+) -> None:
+    private.start()
+    private.run("queue", "create", "orders")
+    kept = private.run("send", "orders", "--body", "kept").stdout
+    assert private.process is not None
+    resource.prlimit(private.process.pid, resource.RLIMIT_FSIZE, (1024, 1024))
+    lost = private.run("send", "orders", "--body", "x" * 5000, "--count", "50", check=False)
+    assert (lost.returncode, lost.stdout) == (3, "")
+    assert lost.stderr.endswith("was lost.\n")
+    assert private.process.wait(30) == 74
+    private.process = None
+    private.start()
+    (line,) = private.run("peek", "orders", "--all", "--format", "json").stdout.splitlines()
+    assert json.loads(line)["id"] == kept.strip()
+
+
+def test_an_ipv6_address_can_be_listened_on() -> None:
+    with private_queue_manager(["--host", "::1"], CONFIGURATION) as queue_manager:
+        host, port = queue_manager.endpoint("rpc")
+        assert host == "::1"
+        assert connects((host, port))
 
 
 def test_a_stop_answers_who_waits(private: PrivateQueueManager) -> None:

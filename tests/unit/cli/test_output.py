@@ -95,9 +95,21 @@ def test_progress_shows_itself_after_a_while_and_wipes_itself_out() -> None:
     assert stream.getvalue().endswith("\r\x1b[K")
 
 
-def test_progress_is_silent_where_nobody_watches() -> None:
-    clock, stream = SimulatedClock(), io.StringIO()
-    with Progress("Sent", None, stream, clock) as progress:
+@pytest.mark.parametrize(("stream", "scrolls"), [(io.StringIO(), False), (Terminal(), True)])
+def test_progress_is_silent_where_it_would_only_disturb(stream: io.StringIO, scrolls: bool) -> None:
+    clock = SimulatedClock()
+    with Progress("Sent", None, stream, clock, scrolls) as progress:
         clock.advance(5000)
         progress.advance()
     assert stream.getvalue() == ""
+
+
+def test_progress_can_jump_and_begin_anew() -> None:
+    clock, stream = SimulatedClock(), Terminal()
+    with Progress("Checked", None, stream, clock) as progress:
+        clock.advance(1000)
+        progress.advance_to(10_000)
+        assert "Checked 10,000, " in stream.getvalue()
+        clock.advance(1000)
+        progress.advance_to(5)
+        assert "Checked 5, " in stream.getvalue()

@@ -1,6 +1,8 @@
 """Wrong usage: one clear sentence on standard error, exit status 2, no traceback."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -197,3 +199,28 @@ def test_a_mistake_of_ours_is_no_traceback(
     assert status == 1
     assert "division by zero" in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("rpcqm qu", ["queue"]),
+        ("rpcqm queue ", ["create", "list", "show", "set", "delete"]),
+        ("rpcqm receive q --fo", ["--format"]),
+    ],
+)
+def test_the_shell_completes_commands_and_options(
+    tmp_path: Path, line: str, words: list[str]
+) -> None:
+    environment = {
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "words"),
+        "_ARGCOMPLETE_IFS": "\n",
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+    }
+    subprocess.run(
+        [sys.executable, "-m", "rpcqm"], env=os.environ | environment, timeout=60, check=True
+    )
+    completed = [word.strip() for word in (tmp_path / "words").read_text().splitlines()]
+    assert [word for word in completed if word not in ("-h", "--help")] == words

@@ -91,7 +91,8 @@ class RpcServer:
         Serves all registered interfaces unless some are given, and always the management
         interface. The endpoint mapper names it if `advertised`. Raises OSError.
         """
-        listening = socket.create_server((host, port), backlog=1024)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listening = socket.create_server((host, port), family=family, backlog=1024)
         return await self.listen_socket(listening, interfaces, advertised=advertised)
 
     async def listen_socket(

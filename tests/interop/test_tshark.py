@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,9 +35,19 @@ def capturing(namespace: Namespace, path: Path) -> Iterator[None]:
             break
     try:
         yield
+        await_last_packet(namespace, path)
     finally:
         dumpcap.send_signal(signal.SIGINT)
         dumpcap.communicate(timeout=60)
+
+
+def await_last_packet(namespace: Namespace, path: Path) -> None:
+    """Send datagrams until one is in the file: all that went before is there too."""
+    end = time.monotonic() + 60
+    while b"the last packet" not in path.read_bytes():
+        assert time.monotonic() < end, "dumpcap writes nothing"
+        namespace.run(["bash", "-c", "echo the last packet > /dev/udp/127.0.0.1/9"])
+        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from rpcqm.codec.idl_tree import (
     Structure,
     Union,
 )
-from rpcqm.codec.ndr import Buffer, MessageCodec, Wire, compile_messages
+from rpcqm.codec.ndr import Buffer, Compiler, MessageCodec, Wire
 from rpcqm.codec.ndr_classes import class_of, enum_class, message
 from rpcqm.codec.ndr_values import NULL, NullPointer, Value
 
@@ -81,7 +81,7 @@ class ContextHandleParameter:
 
 @dataclass(frozen=True, slots=True)
 class OperationCodec:
-    """The codecs of one method in one transfer syntax."""
+    """The codecs of one method in one transfer syntax, compiled when they are first asked for."""
 
     request: MessageCodec
     response: MessageCodec
@@ -96,7 +96,7 @@ class Operation:
 
     __slots__ = (
         "_big_endian",
-        "_codecs",
+        "_compiler",
         "_ndr",
         "_ndr64",
         "context_handles",
@@ -111,7 +111,7 @@ class Operation:
         self,
         declaration: OperationDeclaration,
         context_handles: tuple[ContextHandleParameter, ...],
-        codecs: Callable[[Wire], dict[str, MessageCodec]],
+        compiler: Callable[[Wire], Compiler],
     ) -> None:
         self.declaration = declaration
         self.name = declaration.name
@@ -119,7 +119,7 @@ class Operation:
         self.request_class = message(declaration, False).python_class
         self.response_class = message(declaration, True).python_class
         self.context_handles = context_handles
-        self._codecs = codecs
+        self._compiler = compiler
         self._ndr: OperationCodec | None = None
         self._ndr64: OperationCodec | None = None
         self._big_endian: OperationCodec | None = None
@@ -160,8 +160,9 @@ class Operation:
         return self._ndr
 
     def _made(self, wire: Wire) -> "OperationCodec":
-        codecs = self._codecs(wire)
-        return OperationCodec(codecs[f"{self.name}Request"], codecs[f"{self.name}Response"])
+        compiler = self._compiler(wire)
+        request = compiler.codec(self.declaration, response=False)
+        return OperationCodec(request, compiler.codec(self.declaration, response=True))
 
     def __repr__(self) -> str:
         return f"<Operation {self.opnum} {self.name}>"
@@ -186,7 +187,7 @@ class Interface:
             None if operation is None else self._operation(operation)
             for operation in declaration.operations
         )
-        self._codecs: dict[Wire, dict[str, MessageCodec]] = {}
+        self._compilers: dict[Wire, Compiler] = {}
 
     def operation(self, name: str) -> Operation:
         """The operation of that name; KeyError if there is none."""
@@ -195,16 +196,15 @@ class Interface:
                 return operation
         raise KeyError(name)
 
-    def codecs(self, wire: Wire) -> dict[str, MessageCodec]:
-        """The codecs of all messages by name, compiled on first use."""
+    def compiler(self, wire: Wire) -> Compiler:
+        """The compiler of a transfer syntax and byte order; the same one each time."""
         wire = Wire(wire.ndr64, wire.big_endian, self.ms_union)
-        if wire not in self._codecs:
-            used = [o for o in self.declaration.operations if o is not None]
-            self._codecs[wire] = compile_messages(used, wire)
-        return self._codecs[wire]
+        if wire not in self._compilers:
+            self._compilers[wire] = Compiler(wire)
+        return self._compilers[wire]
 
     def _operation(self, declaration: OperationDeclaration) -> Operation:
-        return Operation(declaration, tuple(self._handles(declaration)), self.codecs)
+        return Operation(declaration, tuple(self._handles(declaration)), self.compiler)
 
     def _handles(self, declaration: OperationDeclaration) -> Iterator[ContextHandleParameter]:
         for parameter in declaration.parameters:

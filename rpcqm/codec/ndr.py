@@ -1,13 +1,13 @@
 """The NDR and NDR64 compilers: trees of IDL → Python functions that read and write stubs.
 
-The source is generated and compiled once for each interface and syntax.  Runs of fields of
+The source is generated and compiled once for each message and syntax.  Runs of fields of
 fixed size become one `struct.Struct`; what is known of alignment is settled when the code
-is generated.  `source_of` shows the code to a curious reader.
+is generated.
 """
 
 import re
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ from rpcqm.codec.ndr_values import (
     referents,
 )
 
-__all__ = ["MessageCodec", "Wire", "compile_messages", "source_of"]
+__all__ = ["Buffer", "Compiler", "MessageCodec", "Wire"]
 
 Buffer = bytes | bytearray | memoryview
 
@@ -151,30 +151,37 @@ def _aliases(made: Message) -> bool:
     return any(full_pointers(parameter.type) for parameter in made.parameters)
 
 
-def _module(messages: Iterable[Message], wire: Wire) -> Module:
-    module = Module(wire, _NAMESPACE)
-    readers, writers = Readers(module), Writers(module)
-    for made in messages:
-        _decoder(module, readers, made, f"decode_{made.name}")
-        _encoder(module, writers, made, f"encode_{made.name}")
-    return module
+class Compiler:
+    """The codecs of an interface in one syntax, each compiled when it is first asked for.
 
+    What messages have in common (structures, arrays of them) is compiled once.
+    """
 
-def compile_messages(
-    operations: Iterable[OperationDeclaration], wire: Wire
-) -> dict[str, MessageCodec]:
-    """The codecs of all requests and responses of some operations, by message name."""
-    found = [message(o, response) for o in operations for response in (False, True)]
-    module = _module(found, wire)
-    namespace: dict[str, Any] = dict(module.namespace)
-    exec(compile(module.text, "<ndr>", "exec"), namespace)
-    return {
-        made.name: MessageCodec(namespace[f"decode_{made.name}"], namespace[f"encode_{made.name}"])
-        for made in found
-    }
+    def __init__(self, wire: Wire) -> None:
+        self.module = Module(wire, _NAMESPACE)
+        self._readers = Readers(self.module)
+        self._writers = Writers(self.module)
+        self._codecs: dict[str, MessageCodec] = {}
 
+    def codec(self, operation: OperationDeclaration, response: bool) -> MessageCodec:
+        """The codec of the request or the response of an operation."""
+        made = message(operation, response)
+        if made.name not in self._codecs:
+            self._codecs[made.name] = self._compiled(made)
+        return self._codecs[made.name]
 
-def source_of(operations: Iterable[OperationDeclaration], wire: Wire) -> str:
-    """The generated source, for reading."""
-    found = [message(o, response) for o in operations for response in (False, True)]
-    return _module(found, wire).text
+    def source(self, operation: OperationDeclaration, response: bool) -> str:
+        """The source generated for a message that was not compiled before, for reading."""
+        made = message(operation, response)
+        self._generate(made)
+        return self.module.take()
+
+    def _generate(self, made: Message) -> None:
+        _decoder(self.module, self._readers, made, f"decode_{made.name}")
+        _encoder(self.module, self._writers, made, f"encode_{made.name}")
+
+    def _compiled(self, made: Message) -> MessageCodec:
+        self._generate(made)
+        names: dict[str, Any] = self.module.namespace
+        exec(compile(self.module.take(), f"<ndr {made.name}>", "exec"), names)
+        return MessageCodec(names[f"decode_{made.name}"], names[f"encode_{made.name}"])

@@ -80,9 +80,10 @@ class Module:
     def add(self, source: Source) -> None:
         self._texts.append("\n".join(source.lines))
 
-    @property
-    def text(self) -> str:
-        return "\n\n".join(self._texts)
+    def take(self) -> str:
+        """The source of the functions added since the last time."""
+        texts, self._texts = self._texts, []
+        return "\n\n".join(texts)
 
 
 @dataclass(slots=True)

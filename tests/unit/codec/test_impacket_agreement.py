@@ -28,10 +28,10 @@ OPERATIONS = [
 def test_both_codecs_agree_in_both_directions(
     data: st.DataObject, name: str, operation: OperationDeclaration, ndr64: bool
 ) -> None:
-    codecs = load(name).codecs(Wire(ndr64=ndr64))
+    compiler = load(name).compiler(Wire(ndr64=ndr64))
     module = impacket_module(name)
     for response in (False, True):
-        codec = codecs[operation.name + ("Response" if response else "Request")]
+        codec = compiler.codec(operation, response)
         value = data.draw(messages(operation, response))
         theirs = to_impacket(module, operation, value, response, ndr64).getData()
         ours = codec.encode(value)

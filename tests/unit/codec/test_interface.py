@@ -11,6 +11,7 @@ import pytest
 from rpcqm.codec import stub_files
 from rpcqm.codec.idl import idl_names, load_idl
 from rpcqm.codec.interface import TransferSyntax, Value, load
+from rpcqm.codec.ndr import Wire
 from rpcqm.codec.types.remoteread import SectionType, stSrmpSecondSection
 from tests.support.idl_text import interface_of
 
@@ -74,14 +75,16 @@ def test_an_hresult_is_compared_as_it_is_printed() -> None:
     assert close.decode_response(NDR, stub).result == 0xC00E0007
 
 
-def test_codecs_are_compiled_on_first_use_of_a_syntax() -> None:
+def test_codecs_are_compiled_on_first_use() -> None:
     interface = interface_of("void f([in] long x);")
-    assert interface._codecs == {}
+    narrow, wide = interface.compiler(Wire()), interface.compiler(Wire(ndr64=True))
+    assert not [name for name in narrow.module.namespace if name.startswith("decode_")]
     operation = interface.operation("f")
     stub = operation.encode_request(NDR, operation.request_class(x=5))
-    assert [wire.ndr64 for wire in interface._codecs] == [False]
+    assert "decode_fRequest" in narrow.module.namespace
+    assert "decode_fRequest" not in wide.module.namespace
     assert operation.decode_request(NDR64, stub).x == 5
-    assert [wire.ndr64 for wire in interface._codecs] == [False, True]
+    assert "decode_fRequest" in wide.module.namespace
     assert operation.codec(NDR) is operation.codec(NDR)
 
 

@@ -41,8 +41,8 @@ LENIENT = settings(max_examples=8, deadline=None, suppress_health_check=list(Hea
 
 
 def codecs_of(name: str, made: OperationDeclaration, wire: Wire) -> list[tuple[bool, MessageCodec]]:
-    codecs = load(name).codecs(wire)
-    return [(r, codecs[made.name + ("Response" if r else "Request")]) for r in (False, True)]
+    compiler = load(name).compiler(wire)
+    return [(response, compiler.codec(made, response)) for response in (False, True)]
 
 
 def decoded(codec: MessageCodec, stub: bytes) -> Any:

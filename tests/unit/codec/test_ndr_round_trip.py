@@ -26,8 +26,7 @@ OPERATIONS = [
 
 
 def codec_of(name: str, made: OperationDeclaration, response: bool, wire: Wire) -> MessageCodec:
-    codecs = load(name, ms_union=wire.ms_union).codecs(wire)
-    return codecs[made.name + ("Response" if response else "Request")]
+    return load(name, ms_union=wire.ms_union).compiler(wire).codec(made, response)
 
 
 @pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES.keys())

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,9 @@ from rpcqm.codec.packet_remote_read import (
 from tests.support.accounts import PASSWORD
 from tests.support.namespace import Namespace
 from tests.support.served import ServedQueueManager
+from tests.support.widl import COMMAND, prepare
 
 SOURCE = Path(__file__).parent / "wine" / "client.c"
-PREPARE = SOURCE.with_name("prepare.py")
 MINGW = "x86_64-w64-mingw32-"
 PROGRAMS = ("wine", "wineserver", "ntlm_auth", f"{MINGW}widl", f"{MINGW}gcc")
 
@@ -41,13 +40,13 @@ Step = dict[str, Any]
 
 def compile_client(directory: Path) -> Path:
     """The client's program: prepared IDL, widl's stubs, mingw's compiler."""
+    prepare(directory)
 
     def call(*command: str) -> None:
         subprocess.run(command, cwd=directory, check=True, capture_output=True)
 
-    call(sys.executable, str(PREPARE), str(directory))
-    call(f"{MINGW}widl", "--win64", "-Oicf", "-h", "-c", "remoteread.idl")
-    call(f"{MINGW}widl", "--win64", "-Oicf", "-h", "mqmq.idl")
+    call(*COMMAND, "-h", "-c", "remoteread.idl")
+    call(*COMMAND, "-h", "mqmq.idl")
     call(
         *(f"{MINGW}gcc", "-std=gnu11", "-O1", "-w", "-I.", "-o", "client.exe"),
         *(str(SOURCE), "remoteread_c.c", "-lrpcrt4", "-lole32"),

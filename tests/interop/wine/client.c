@@ -138,13 +138,13 @@ static ULONGLONG lookup_identifier(const struct received *received)
     return 7 - priority << IDENTIFIER_BITS | received->sequence;
 }
 
-static QUEUE_FORMAT format_name(const char *text)
+static MQ_QUEUE_FORMAT format_name(const char *text)
 {
     static wchar_t wide[8][256];
     static unsigned used;
     wchar_t *name = wide[used++ % 8];
     MultiByteToWideChar(CP_UTF8, 0, text, -1, name, 256);
-    QUEUE_FORMAT format = { 0 };
+    MQ_QUEUE_FORMAT format = { 0 };
     format.m_qft = wcschr(name, ';') ? TYPE_SUBQUEUE : TYPE_DIRECT;
     format.m_SuffixAndFlags = format.m_qft == TYPE_SUBQUEUE ? SUFFIX_SUBQUEUE : SUFFIX_NONE;
     format.m_pDirectID = name;
@@ -154,7 +154,7 @@ static QUEUE_FORMAT format_name(const char *text)
 static queue_handle open_queue(const char *step, const char *name)
 {
     static GUID client = { 0x52706351, 0x6d00, 0x4000, { 0x80 } };
-    QUEUE_FORMAT format = format_name(name);
+    MQ_QUEUE_FORMAT format = format_name(name);
     queue_handle volatile queue = NULL;
     DWORD raised;
     GUARDED(raised, R_OpenQueue(&format, RECEIVE_ACCESS, DENY_NONE, &client, 1, 6, 1, 7601, 1,
@@ -261,7 +261,7 @@ static void cancel(queue_handle queue)
 static queue_handle open_for_move(const char *name, ULONGLONG *context)
 {
     static GUID client = { 0x52706351, 0x6d00, 0x4000, { 0x80 } };
-    QUEUE_FORMAT format = format_name(name);
+    MQ_QUEUE_FORMAT format = format_name(name);
     queue_handle volatile queue = NULL;
     DWORD raised;
     GUARDED(raised, R_OpenQueueForMove(&format, MOVE_ACCESS, DENY_NONE, &client, 1, 6, 1, 7601, 1,
@@ -276,7 +276,7 @@ static void move(queue_handle queue, const char *name)
 {
     char subqueue[256];
     ULONGLONG context = 0;
-    XACTUOW none = { 0 };
+    MQ_XACTUOW none = { 0 };
     HRESULT volatile result = 0;
     DWORD raised;
     snprintf(subqueue, sizeof subqueue, "%s;later", name);
@@ -313,7 +313,7 @@ static void authenticate(DWORD level, char **credentials)
     identity.Domain = (unsigned char *)credentials[2];
     identity.DomainLength = strlen(credentials[2]);
     identity.Flags = SEC_WINNT_AUTH_IDENTITY_ANSI;
-    report("authenticate", 0, RpcBindingSetAuthInfoA(RemoteRead_binding, NULL, level,
+    report("authenticate", 0, RpcBindingSetAuthInfoA(rpcqm_binding, NULL, level,
                                                      RPC_C_AUTHN_WINNT, &identity, RPC_C_AUTHZ_NONE));
 }
 
@@ -323,7 +323,7 @@ static void bind_to(char *host)
     RPC_STATUS status = RpcStringBindingComposeA(NULL, (unsigned char *)"ncacn_ip_tcp",
                                                  (unsigned char *)host, NULL, NULL, &text);
     if (!status)
-        status = RpcBindingFromStringBindingA(text, &RemoteRead_binding);
+        status = RpcBindingFromStringBindingA(text, &rpcqm_binding);
     report("binding", 0, status);
 }
 

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from rpcqm.base.fault_status import FaultStatus
@@ -15,6 +17,6 @@ def test_a_status_without_a_name_is_kept_as_a_number() -> None:
 
 
 @pytest.mark.parametrize("value", [-1, 1 << 32, "5"])
-def test_what_is_no_status_is_refused(value: object) -> None:
+def test_what_is_no_status_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="is not a valid FaultStatus"):
         FaultStatus(value)

@@ -22,8 +22,11 @@ from rpcqm.client.remote_read import (
 )
 from rpcqm.client.target import LocalServer, RemoteServer, ServerUnreachableError
 from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.interface import load
 from rpcqm.codec.message_enums import BodyType
 from rpcqm.codec.sddl import parse_sddl
+from rpcqm.codec.types.remoteread import R_GetServerPortRequest
+from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 
@@ -315,6 +318,18 @@ def test_a_client_across_the_network_speaks_for_an_account(
             assert message.body == b"x"
 
     asyncio.run(main())
+
+
+@pytest.mark.conformance("MQRR-op-0")
+def test_the_server_tells_the_port_that_it_listens_at(queue_manager: PrivateQueueManager) -> None:
+    async def main() -> int:
+        async with await RpcClient.connect_tcp(*queue_manager.endpoint("qm2qm")) as client:
+            binding = await client.bind(load("remoteread"))
+            response = await binding.call("R_GetServerPort", R_GetServerPortRequest())
+            assert isinstance(response.result, int)
+            return response.result
+
+    assert asyncio.run(main()) == queue_manager.endpoint("rpc")[1]
 
 
 @pytest.fixture

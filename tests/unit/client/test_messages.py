@@ -1,0 +1,155 @@
+"""Messages put together from sections, and messages as transfer buffers."""
+
+from uuid import UUID
+
+import pytest
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.client.message import from_sections
+from rpcqm.client.outgoing import OutgoingMessage
+from rpcqm.client.transfer_buffer import transfer_buffer_of
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.message import MessageAttributes, MessageIdentifier, build_user_message
+from rpcqm.codec.message_enums import AcknowledgementsRequested, BodyType
+from rpcqm.codec.packet import UserMessage
+from rpcqm.codec.packet_base import INFINITE
+from rpcqm.codec.packet_remote_read import (
+    MessagePacketExtension,
+    SectionType,
+    SubqueueHeader,
+    message_packet,
+)
+from rpcqm.codec.queue_format import format_name_of
+from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send
+from rpcqm.codec.types.remoteread import SectionBuffer
+
+BODY = bytes(range(100))
+ORDERS = FormatName.parse(r"DIRECT=OS:host\private$\orders")
+EXTENSION = MessagePacketExtension(SubqueueHeader(move_counter=2, subqueue_name="late"))
+NOW = 1_700_000_000
+
+
+def whole(priority: int = 3) -> UserMessage:
+    attributes = MessageAttributes(
+        destination_queue_format_name=ORDERS, body=BODY, label="a label", priority=priority
+    )
+    packet = UserMessage(build_user_message(attributes))
+    return UserMessage(message_packet(packet, EXTENSION.encode()))
+
+
+def section(kind: SectionType, content: bytes, whole_size: int | None = None) -> SectionBuffer:
+    size = len(content) if whole_size is None else whole_size
+    return SectionBuffer(
+        SectionBufferType=kind,
+        SectionSizeAlloc=size,
+        SectionSize=len(content),
+        pSectionBuffer=content,
+    )
+
+
+def cut(size: int) -> list[SectionBuffer]:
+    """The two sections of a packet of whose body `size` bytes were asked for."""
+    packet = whole()
+    behind = packet.body_offset + packet.body_size
+    first = bytes(packet.buffer[: packet.body_offset + size])
+    return [
+        section(SectionType.stBinaryFirstSection, first, behind),
+        section(SectionType.stBinarySecondSection, bytes(packet.buffer[behind:])),
+    ]
+
+
+def test_a_full_packet_is_the_message() -> None:
+    buffer = bytes(whole().buffer)
+    message = from_sections([section(SectionType.stFullPacket, buffer)], 7, NOW)
+    assert (message.body, message.available_body, message.withheld) == (BODY, BODY, 0)
+    assert (message.label, message.arrival_time) == ("a label", NOW)
+    assert (message.subqueue, message.move_count) == ("late", 2)
+
+
+@pytest.mark.parametrize("size", [0, 1, 50, 99])
+def test_two_sections_are_a_message_with_a_part_of_its_body(size: int) -> None:
+    message = from_sections(cut(size), 7, NOW)
+    assert message.available_body == BODY[:size]
+    assert (message.body_size, message.withheld) == (100, 100 - size)
+    assert (message.label, message.move_count) == ("a label", 2)
+
+
+@pytest.mark.parametrize(("priority", "high"), [(0, 7), (3, 4), (7, 0)])
+def test_the_lookup_identifier_gets_its_high_byte_from_the_priority(
+    priority: int, high: int
+) -> None:
+    buffer = bytes(whole(priority).buffer)
+    message = from_sections([section(SectionType.stFullPacket, buffer)], 0x12345, NOW)
+    assert message.lookup_identifier == high << 56 | 0x12345
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        [],
+        [section(SectionType.stFullPacket, b"")],
+        [section(SectionType.stFullPacket, bytes(40))],
+        [section(SectionType.stFullPacket, bytes(whole().buffer)[:-200])],
+        [section(SectionType.stFullPacket, bytes(whole().buffer), len(whole().buffer) + 4)],
+        [section(SectionType.stBinaryFirstSection, bytes(whole().buffer), 4)],
+    ],
+    ids=["none", "empty", "zeros", "cut off", "short", "negative"],
+)
+def test_what_does_not_make_a_message_is_a_decode_error(sections: list[SectionBuffer]) -> None:
+    with pytest.raises(DecodeError):
+        look_at(sections)
+
+
+def look_at(sections: list[SectionBuffer]) -> None:
+    """Put a message together and decode what a reader would look at."""
+    message = from_sections(sections, 7, NOW)
+    assert message.body is not None
+    assert message.label is not None
+    assert message.subqueue == "late"
+
+
+def test_what_is_not_given_is_not_sent() -> None:
+    old = transfer_buffer_of(OutgoingMessage(), NOW).old
+    assert (old.ppBody, old.ppTitle, old.ppMsgExtension, old.ppCorrelationID) == (None,) * 4
+    assert (old.pPriority, old.pDelivery, old.pUow) == (3, 1, None)
+    assert old.ulAbsoluteTimeToQueue == old.ulRelativeTimeToLive == INFINITE
+
+
+def test_every_property_has_its_place_in_the_buffer() -> None:
+    message = OutgoingMessage(
+        body=BODY,
+        label="Äpfel 🍎",
+        priority=6,
+        recoverable=False,
+        body_type=BodyType.VT_LPWSTR,
+        time_to_be_received=60,
+        time_to_reach_queue=30,
+        acknowledgements=AcknowledgementsRequested.ACK_FULL_RECEIVE,
+        administration_queue=ORDERS,
+        response_queue=ORDERS,
+        correlation_identifier=MessageIdentifier(UUID(int=5), 9),
+        application_tag=77,
+        extension=b"more",
+        connector_type=UUID(int=8),
+    )
+    transaction = UUID(int=1 << 100)
+    old = transfer_buffer_of(message, NOW, transaction).old
+    assert (old.ppBody, old.ulBodyBufferSizeInBytes, old.ulAllocBodyBufferInBytes) == (
+        BODY,
+        100,
+        100,
+    )
+    assert (old.ppTitle, old.ulTitleBufferSizeInWCHARs) == ("Äpfel 🍎", 8)
+    assert (old.pPriority, old.pDelivery, old.pulBodyType) == (6, 0, 31)
+    assert (old.ulRelativeTimeToLive, old.ulAbsoluteTimeToQueue) == (60, NOW + 30)
+    assert (old.pAcknowledge, old.pApplicationTag) == (0x0E, 77)
+    assert (old.ppMsgExtension, old.ulMsgExtensionBufferInBytes) == (b"more", 4)
+    assert old.ppCorrelationID == MessageIdentifier(UUID(int=5), 9).encode()
+    assert old.ppConnectorType == UUID(int=8)
+    assert old.pUow is not None
+    assert old.pUow.rgb == transaction.bytes_le
+    send = old.u.value
+    assert isinstance(send, CACTransferBufferV1_Send)
+    for queue in (send.pAdminQueueFormat, send.pResponseQueueFormat):
+        assert queue is not None
+        assert format_name_of(queue) == ORDERS

@@ -111,7 +111,7 @@ class NoPositions:
         return False
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Queue(DirectoryObject):
     """A queue of this queue manager ([MS-MQDMPR] 3.1.1.2).
 
@@ -161,6 +161,9 @@ class Queue(DirectoryObject):
     pending_moves: int = 0
     message_reader: Callable[["Queue", int], "Message"] | None = None
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.pathname}>"
+
     @property
     def deleted(self) -> bool:
         """Whether Delete Queue has taken it from the queue manager."""
@@ -196,7 +199,7 @@ class ConnectionHistoryEntry:
     address_list: tuple[str, ...] = ()
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class OutgoingQueue(Queue):
     """Messages on their way to a queue elsewhere ([MS-MQDMPR] 3.1.1.3).
 
@@ -209,6 +212,9 @@ class OutgoingQueue(Queue):
     outgoing_transfer_info_reference: "OutgoingTransferInfo | None" = None
     state: OutgoingQueueState = OutgoingQueueState.INACTIVE
     connection_history: list[ConnectionHistoryEntry] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"<OutgoingQueue {self.destination_format_name}>"
 
     @property
     def active(self) -> bool:

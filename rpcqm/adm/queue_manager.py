@@ -21,7 +21,7 @@ from rpcqm.adm.queue import DispatchEntry, Queue
 from rpcqm.adm.transaction import Transaction
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class QueueManager(DirectoryObject):
     """The queue manager itself; there is one, LocalQueueManager.
 
@@ -82,6 +82,9 @@ class QueueManager(DirectoryObject):
 
     # Ours: the store counts
     last_sequential_id: Callable[[], int] = int
+
+    def __repr__(self) -> str:
+        return f"<QueueManager {self.computer_name} {self.identifier}>"
 
     @property
     def sequential_id(self) -> int:

@@ -16,7 +16,8 @@ class TransactionalOperation:
     """One send, receive or move of a transaction ([MS-MQDMPR] 3.1.1.13).
 
     The position is `queue` and `lookup_identifier`; a send has none before the commit (G54) and
-    is known by `staged_number` and `message` instead. `dequeue_reason` is a message class.
+    is known by `staged_number` and `message` instead, whose packet is not the staged one any
+    more once it is `marked`. `dequeue_reason` is a message class.
     """
 
     operation_type: OperationType
@@ -26,6 +27,7 @@ class TransactionalOperation:
     dequeue_reason: int = 0
     staged_number: int = 0
     message: Message | None = None
+    marked: bool = False
 
     @property
     def message_position_reference(self) -> MessagePosition | None:

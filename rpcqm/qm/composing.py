@@ -78,13 +78,16 @@ class Composer:
         allow_peek = message.allow_peek_when_locked
         return Message(build_user_message(attributes), allow_peek_when_locked=allow_peek)
 
-    def mark_in_transaction(self, message: Message, first: bool, last: bool) -> None:
-        """Set FirstInTransaction and LastInTransaction in a transactional packet."""
+    def mark_in_transaction(self, message: Message, first: bool, last: bool) -> bool:
+        """Set FirstInTransaction and LastInTransaction in a packet; whether that changed it."""
         offset = message.attributes.layout.transaction
         bits = (_FIRST if first else 0) | (_LAST if last else 0)
+        if message.packet[offset] & (_FIRST | _LAST) == bits:
+            return False
         packet = bytearray(message.packet)
         packet[offset] = packet[offset] & ~(_FIRST | _LAST) | bits
         message.packet = bytes(packet)
+        return True
 
     def acknowledgement(
         self, message: Message, message_class: int, destination: FormatName

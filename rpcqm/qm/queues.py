@@ -136,14 +136,10 @@ class Queues:
     def _find_private(self, value: PrivateQueueFormatName, suffix: SuffixType) -> Queue | None:
         if value.source_queue_manager != self._engine.queue_manager.identifier:
             return None
-        for queue in self.by_id.values():
-            if (
-                queue.private_queue_number == value.private_queue_identifier
-                and queue.private_queue_number
-                and queue.parent is None
-            ):
-                return _with_suffix(queue, suffix)
-        return None
+        queue = self.by_id.get(value.private_queue_identifier)
+        if queue is None or queue.private_queue_number != value.private_queue_identifier:
+            return None
+        return _with_suffix(queue, suffix)
 
     def _find_by_guid(self, kind: FormatNameType, guid: UUID, suffix: SuffixType) -> Queue | None:
         if kind is FormatNameType.QUEUE_FORMAT_TYPE_MACHINE:
@@ -254,7 +250,7 @@ class Queues:
         new.queue_type = _TYPES[path.kind]
         new.create_time = new.modify_time = self._engine.clock.now() // 1000
         new.queue_id = self._store.counters.queue_id.take()
-        if new.queue_type is QueueType.PRIVATE:
+        if new.queue_type is QueueType.PRIVATE:  # the identifier is never used again (G17)
             new.private_queue_number = new.queue_id
         new.journal_queue_reference = self.journal_for(new, self._store.counters.queue_id.take())
         return new

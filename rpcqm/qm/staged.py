@@ -50,6 +50,7 @@ def recover(engine: "QueueManagerEngine") -> None:
         transaction = Transaction(identifier, single_phase=False, prepared=True)
         engine.queue_manager.transaction_collection[identifier] = transaction
         _recover_operations(engine, staged, transaction)
+        engine.transactions.mark_batches(transaction)
 
 
 def _recover_operations(

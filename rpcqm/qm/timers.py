@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from rpcqm.adm.enums import PositionState
 from rpcqm.adm.message import NEVER as NEVER_SECONDS
 from rpcqm.adm.message import Envelope
 from rpcqm.adm.queue import OutgoingQueue, Queue
@@ -22,6 +23,8 @@ LOOK_AT_LEAST = 60_000
 """The wall clock can be set: the timer never sleeps longer than this, in milliseconds."""
 
 BATCH = 1_000
+BATCHES = 100
+"""Messages removed in one commit, and commits made without a pause."""
 
 
 class TimeToBeReceivedTimer:
@@ -63,17 +66,30 @@ class TimeToBeReceivedTimer:
         self._timer = self._engine.timers.call_later(delay, self.look)
 
     def look(self) -> None:
-        """Raise Time To Be Received Timer Expired for all that is due, and arm the timer again."""
+        """Raise Time To Be Received Timer Expired for all that is due, and arm the timer again.
+
+        What cannot be removed now, because its queue is being deleted, is left for later.
+        """
         self._timer = None
         self._armed_for = NEVER
-        due = self._store.expire(self._clock.now(), BATCH)
+        now = self._clock.now()
+        for _ in range(BATCHES):
+            if not self._expire(self._store.expire(now, BATCH)):
+                break
+        following = self._store.next_expiry()
+        if following is not None:
+            self.arm(max(following, now + 1))
+
+    def _expire(self, due: list[tuple[int, int]]) -> int:
+        """Remove what is due; how many messages that were."""
+        removed = 0
         for queue_id, group in groupby(sorted(due), key=lambda entry: entry[0]):
             queue = self._engine.queues.by_id.get(queue_id)
             if queue is not None:
-                self.time_to_be_received_timer_expired(queue, [key for _, key in group])
-        following = self._store.next_expiry()
-        if following is not None:
-            self.arm(following)
+                keys = [key for _, key in group]
+                self.time_to_be_received_timer_expired(queue, keys)
+                removed += len(keys)
+        return removed
 
     def stop(self) -> None:
         """Look no more."""
@@ -92,7 +108,7 @@ class TimeToBeReceivedTimer:
         deleted = self._engine.positions.message_position_deleted
         with self._store.transaction("time to be received") as transaction:
             for key in keys:
-                if positions.state(key) == 0:
+                if positions.state(key) is PositionState.AVAILABLE:
                     deleted(transaction, queue, key, self._reason(queue, key))
 
     def _reason(self, queue: Queue, key: int) -> MessageClass:

@@ -100,7 +100,7 @@ class Transactions:
         if transaction.prepared:
             raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE, "prepared already")
         transaction.single_phase = single_phase
-        self._mark_batches(transaction)
+        self.mark_batches(transaction)
         transaction.prepared = True
         if single_phase:
             return completed(None)
@@ -108,16 +108,18 @@ class Transactions:
             staged.prepare(change, transaction)
         return change.committed
 
-    def _mark_batches(self, transaction: Transaction) -> None:
+    def mark_batches(self, transaction: Transaction) -> None:
         """First and last are counted over what goes to one queue, not over all operations."""
-        batches: dict[int, list[Message]] = {}
+        batches: dict[int, list[TransactionalOperation]] = {}
         for operation in transaction.transactional_operation_collection:
             if operation.message is not None:
-                batches.setdefault(operation.queue.queue_id, []).append(operation.message)
+                batches.setdefault(operation.queue.queue_id, []).append(operation)
         for batch in batches.values():
-            for message in batch:
-                first, last = message is batch[0], message is batch[-1]
-                self._engine.composer.mark_in_transaction(message, first, last)
+            for operation in (batch[0], batch[-1]):
+                assert operation.message is not None
+                first, last = operation is batch[0], operation is batch[-1]
+                if self._engine.composer.mark_in_transaction(operation.message, first, last):
+                    operation.marked = True
 
     def transaction_commit(self, identifier: UUID) -> Completion[None]:
         """Make everything that a transaction did happen ([MS-MQDMPR] 3.1.4.4).
@@ -126,7 +128,7 @@ class Transactions:
         """
         transaction = self.find(identifier)
         if not transaction.prepared:
-            self._mark_batches(transaction)
+            self.mark_batches(transaction)
         with self._store.transaction("commit") as change:
             for operation in transaction.transactional_operation_collection:
                 self._commit(change, transaction, operation)
@@ -183,7 +185,7 @@ class Transactions:
             arrival=message.arrival_time,
             expiry=expiry,
             flags=flags,
-            packet=message.packet,
+            packet=message.packet if operation.marked else None,
         )
         if flags & ON_ARRIVAL:
             acknowledgements.message_arrived(change, queue, message, flags)

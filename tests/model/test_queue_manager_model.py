@@ -165,8 +165,8 @@ class QueueManagerModel(RuleBasedStateMachine):
         return dice.of([self.naive.queues[name] for name in sorted(self.naive.queues)])
 
     def _body_in(self, queue: MQueue | None, dice: Dice) -> bytes | None:
-        """A message of the queue, mostly; else any that was visible once."""
-        known = sorted(self.naive.known)
+        """A message of the queue, mostly; else any whose identifier is known."""
+        known = sorted(b for b in self.naive.known if self.messages[b].lookup_identifier)
         here = [] if queue is None else [m.body for m in queue.ordered() if m.body in known]
         options = known if dice.one_in(5) or not here else here
         return dice.of(options) if options else None
@@ -553,6 +553,8 @@ class QueueManagerModel(RuleBasedStateMachine):
         found = []
         for key in list(index.keys()):
             message = self.qm.engine.positions.message_at(queue, key)
+            if not queue.is_journal:
+                self.messages[message.attributes.body].lookup_identifier = key
             state = index.state(key).name.replace("_", " ").lower()
             found.append((message.attributes.body, state, message.abort_count, message.move_count))
         return found
@@ -573,8 +575,8 @@ def _has_messages(descriptor: MDescriptor) -> bool:
 
 
 QueueManagerModel.TestCase.settings = settings(
-    max_examples=int(os.environ.get("RPCQM_MODEL_EXAMPLES", "60")),
-    stateful_step_count=int(os.environ.get("RPCQM_MODEL_STEPS", "60")),
+    max_examples=int(os.environ.get("RPCQM_MODEL_EXAMPLES", "200")),
+    stateful_step_count=int(os.environ.get("RPCQM_MODEL_STEPS", "70")),
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )

@@ -347,3 +347,13 @@ def test_connection_history_is_a_list_of_entries() -> None:
     queue = OutgoingQueue(connection_history=[entry])
     assert queue.connection_history[0].status is enums.ConnectionStatus.DNS_FAILURE
     assert queue.identifier == UUID(int=0)
+
+
+def test_elements_that_refer_to_each_other_are_shown_briefly() -> None:
+    manager = QueueManager(computer_name="PC")
+    queue = Queue(pathname=r"PC\q", queue_manager=manager)
+    manager.queue_collection[1] = queue
+    outgoing = OutgoingQueue(destination_format_name=r"DIRECT=OS:a\b")
+    assert repr(queue) == r"<Queue PC\q>"
+    assert repr(outgoing) == r"<OutgoingQueue DIRECT=OS:a\b>"
+    assert repr(manager).startswith("<QueueManager PC")

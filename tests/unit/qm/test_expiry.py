@@ -184,3 +184,26 @@ def test_a_message_that_cannot_leave_in_time_is_a_dead_letter_here(
     qm.advance(10_000)
     assert reasons == [reason]
     assert qm.bodies(qm.engine.queue_manager.system_deadletter_queue) == [b"x"]
+
+
+def test_messages_of_a_queue_that_is_being_deleted_do_not_keep_the_timer_busy(
+    qm: RunningQueueManager,
+) -> None:
+    queue = qm.create()
+    qm.send(queue, b"due", time_to_be_received=10)
+    qm.enqueue(queue, b"on its way")
+    deleted = qm.engine.queues.delete_queue(queue)
+    qm.clock.advance(10_000)
+    assert not deleted.done
+    qm.settle()
+    assert deleted.done
+    assert qm.store.total.count == 0
+
+
+def test_a_clock_that_is_set_back_only_delays_expiry(qm: RunningQueueManager) -> None:
+    """The timer looks at least once a minute."""
+    queue = qm.create()
+    qm.send(queue, b"x", time_to_be_received=3_600)
+    qm.clock._now += 3_600_000
+    qm.advance(60_000)
+    assert queue.message_count == 0

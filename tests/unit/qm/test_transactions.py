@@ -357,6 +357,25 @@ def test_a_transaction_prepared_in_two_phases_survives_a_restart(
     assert qm.engine.queue_manager.transaction_collection == {}
 
 
+def test_marks_of_a_prepared_transaction_survive_a_restart(
+    qm: RunningQueueManager, queue: Queue
+) -> None:
+    transaction = begin(qm)
+    for body in (b"a", b"b", b"c"):
+        qm.send(queue, body, transaction, allow_peek_when_locked=body == b"b")
+    prepare = qm.engine.transactions.transaction_prepare
+    qm.done(prepare(transaction.identifier, single_phase=False))
+    refused = refusal(prepare, transaction.identifier, single_phase=False)
+    assert refused == "MQ_ERROR_TRANSACTION_SEQUENCE"
+    qm.restart()
+    commit(qm, qm.engine.transactions.find(transaction.identifier))
+    again = qm.find()
+    assert _marks(qm, again) == [(b"a", 1, 0), (b"b", 0, 0), (b"c", 0, 1)]
+    keys = again.message_position_list.page(None, 10)
+    flags = [qm.engine.positions.message_at(again, key).kept_flags & 0x10 for key in keys]
+    assert flags == [0, 0x10, 0]
+
+
 def test_what_was_purged_under_a_prepared_transaction_goes_with_its_end(
     qm: RunningQueueManager, queue: Queue
 ) -> None:

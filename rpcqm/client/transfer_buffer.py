@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.packet_base import INFINITE
@@ -16,11 +17,22 @@ from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV2,
 )
 
+MAXIMUM_PACKET = 0x400000
+"""Bytes of a whole message ([MS-MQMQ] 2.2.19.1, PacketSize)."""
+
 
 def transfer_buffer_of(
     message: OutgoingMessage, now: int, transaction: UUID | None = None
 ) -> CACTransferBufferV2:
-    """What rpc_ACSendMessageEx takes; `now` is in seconds since 1970."""
+    """What rpc_ACSendMessageEx takes; `now` is in seconds since 1970.
+
+    Raises MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) for what no message has room for.
+    """
+    if len(message.body) + len(message.extension) > MAXIMUM_PACKET:
+        raise MQError(
+            HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
+            f"and a message has room for {MAXIMUM_PACKET:,} bytes with its headers",
+        )
     send = CACTransferBufferV1_Send(
         pAdminQueueFormat=_queue_format(message.administration_queue),
         pResponseQueueFormat=_queue_format(message.response_queue),

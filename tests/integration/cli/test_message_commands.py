@@ -96,8 +96,10 @@ def test_a_large_body_arrives_as_it_was(run: Command, queue: str, tmp_path: Path
 
 
 def test_a_body_that_is_too_large_is_refused(refused: Command, queue: str, tmp_path: Path) -> None:
-    (tmp_path / "body").write_bytes(bytes(5_000_000))
-    refused("send", queue, "--file", str(tmp_path / "body"))
+    for size in (5_000_000, 4_194_304):
+        (tmp_path / "body").write_bytes(bytes(size))
+        outcome = refused("send", queue, "--file", str(tmp_path / "body"))
+        assert "(MQ_ERROR_INSUFFICIENT_RESOURCES)" in outcome.errors
 
 
 def test_an_empty_message_is_a_message(run: Command, queue: str) -> None:

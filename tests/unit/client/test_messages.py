@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from rpcqm.base.errors import DecodeError
+from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.client.message import from_sections
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.transfer_buffer import transfer_buffer_of
@@ -153,3 +153,10 @@ def test_every_property_has_its_place_in_the_buffer() -> None:
     for queue in (send.pAdminQueueFormat, send.pResponseQueueFormat):
         assert queue is not None
         assert format_name_of(queue) == ORDERS
+
+
+def test_what_no_message_has_room_for_is_refused() -> None:
+    transfer_buffer_of(OutgoingMessage(bytes(0x400000)), NOW)
+    with pytest.raises(MQError) as caught:
+        transfer_buffer_of(OutgoingMessage(bytes(0x400000), extension=b"x"), NOW)
+    assert caught.value.status is HResult.MQ_ERROR_INSUFFICIENT_RESOURCES

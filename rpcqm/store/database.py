@@ -1,6 +1,7 @@
 """The one RocksDB database, its settings, and nothing about messages."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,18 @@ def is_open_here(directory: Path) -> bool:
     return (directory / DATABASE_NAME).resolve() in _open_here
 
 
+def make_durable_directory(path: Path) -> None:
+    """Make a directory and its parents, with names that survive the loss of power."""
+    if not path.is_dir():
+        make_durable_directory(path.parent)
+        path.mkdir(exist_ok=True)
+        descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
 class Database:
     """An open database; errors of RocksDB come out as they are, except when opening.
 
@@ -48,7 +61,7 @@ class Database:
         self.path = directory / DATABASE_NAME
         self._settings = settings
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_durable_directory(self.path)
             self._drop_torn_config()
         except OSError as error:
             raise StoreError(f"The data directory {directory} cannot be used: {error}") from error
@@ -93,6 +106,9 @@ class Database:
         options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
         options.set_db_write_buffer_size(3 * self._settings.memtable)
         options.set_max_total_wal_size(8 * self._settings.memtable)
+        options.set_bytes_per_sync(
+            MIB
+        )  # tables are written evenly, so that syncs of the log do not wait
         options.set_max_background_jobs(2)
         options.set_keep_log_file_num(4)
         options.set_max_log_file_size(4 * MIB)
@@ -152,7 +168,9 @@ class Database:
 
     def checkpoint(self, directory: Path) -> None:
         """Make a consistent copy, a data directory of its own, while everything goes on."""
-        directory.mkdir(parents=True)
+        if directory.exists():
+            raise FileExistsError(f"{directory} exists already")
+        make_durable_directory(directory)
         Checkpoint(self._db).create_checkpoint(str(directory / DATABASE_NAME))
 
     def close(self) -> None:

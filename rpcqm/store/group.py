@@ -3,6 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 
 from rocksdict import WriteBatch
@@ -85,36 +86,46 @@ class SyncTimes:
         self.median = sorted(self._times)[len(self._times) // 2]
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the store needs from the process around it.
+
+    `end_of_turn` runs a callback at the end of the current turn. `fatal` is told of a write that
+    failed. `executor` runs a function in a thread, `call_from_thread` brings a callback back from
+    it; without them, every write is made in the loop. `stopwatch` gives nanoseconds.
+    """
+
+    end_of_turn: Callable[[Callable[[], None]], object]
+    fatal: Callable[[BaseException], None]
+    executor: Callable[[Callable[[], None]], object] | None
+    call_from_thread: Callable[[Callable[[], None]], object] | None
+    stopwatch: Callable[[], int]
+
+
 class GroupCommit:
     """Writes groups one at a time, in order; then publishes them.
 
-    `end_of_turn` runs a callback at the end of the current turn. `executor` runs a function in a
-    thread, `call_from_thread` brings a callback back from it; without them, every write is made
-    in the loop. `before_write` is called in the loop before each. A write that fails is never
-    repeated: `fatal` is called, and nothing else happens any more.
+    `before_write` is called in the loop before each write. A write that fails is never repeated:
+    `fatal` is called, and nothing else happens any more.
     """
 
     def __init__(
         self,
         database: Database,
         settings: StoreSettings,
-        end_of_turn: Callable[[Callable[[], None]], object],
-        fatal: Callable[[BaseException], None],
-        executor: Callable[[Callable[[], None]], object] | None,
-        call_from_thread: Callable[[Callable[[], None]], object] | None,
+        surroundings: Surroundings,
         before_write: Callable[[], None],
         metrics: Metrics,
-        stopwatch: Callable[[], int],
     ) -> None:
         self._database = database
         self._settings = settings
-        self._end_of_turn = end_of_turn
-        self._fatal = fatal
-        self._executor = executor
-        self._call_from_thread = call_from_thread
+        self._end_of_turn = surroundings.end_of_turn
+        self._fatal = surroundings.fatal
+        self._executor = surroundings.executor
+        self._call_from_thread = surroundings.call_from_thread
+        self._stopwatch = surroundings.stopwatch
         self._before_write = before_write
         self._metrics = metrics
-        self._stopwatch = stopwatch
         self._groups: deque[Group] = deque([Group(database)])
         self._scheduled = False
         self._writing: Group | None = None

@@ -16,7 +16,7 @@ from rpcqm.store.database import Database
 from rpcqm.store.errors import StoreStoppedError
 from rpcqm.store.expiry import ExpiryHeap
 from rpcqm.store.express import ExpressBodies
-from rpcqm.store.group import GroupCommit
+from rpcqm.store.group import GroupCommit, Surroundings
 from rpcqm.store.index import QueueIndex
 from rpcqm.store.migration import bring_to_format
 from rpcqm.store.records import SERIAL, Family
@@ -40,28 +40,21 @@ def exit_unanswered(error: BaseException) -> None:
 class Store:
     """Messages and records of one queue manager, in one directory.
 
-    Everything is called from one thread. `Store.open` says what is injected.
+    Everything is called from one thread. Made by `Store.open`.
     """
 
     def __init__(
         self,
         directory: Path,
-        *,
-        end_of_turn: Callable[[Callable[[], None]], object],
-        clock: Clock | None = None,
-        settings: StoreSettings | None = None,
-        fatal: Callable[[BaseException], None] = exit_unanswered,
-        executor: Callable[[Callable[[], None]], object] | None = None,
-        call_from_thread: Callable[[Callable[[], None]], object] | None = None,
-        metrics: Metrics | None = None,
-        free: Callable[[], int] | None = None,
-        stopwatch: Callable[[], int] = time.perf_counter_ns,
+        settings: StoreSettings,
+        surroundings: Surroundings,
+        clock: Clock,
+        metrics: Metrics,
+        free: Callable[[], int],
     ) -> None:
-        settings = settings or StoreSettings()
         self.directory = directory
-        self.metrics = metrics or Metrics()
+        self.metrics = metrics
         self._database = Database(directory, settings)
-        bring_to_format(self._database)
         self._heap = ExpiryHeap()
         self._indexes: dict[int, QueueIndex] = {}
         self._open_transaction: Transaction | None = None
@@ -74,22 +67,11 @@ class Store:
         self.position_handle = self.handles[Family.POSITION]
         self._bodies = self._database.families[Family.BODY]
         self.express = ExpressBodies(directory, settings.express_memory)
-        self.space = SpaceGuard(
-            clock or SystemClock(), settings, free or (lambda: free_space(directory))
-        )
+        self.space = SpaceGuard(clock, settings, free)
         self._writer = GroupCommit(
-            self._database,
-            settings,
-            end_of_turn,
-            fatal,
-            executor,
-            call_from_thread,
-            self._before_write,
-            self.metrics,
-            stopwatch,
+            self._database, settings, surroundings, self._before_write, metrics
         )
         self.counters = Counters(self._writer.reserve)
-        recovery.recover(self, self._database)
 
     @classmethod
     def open(
@@ -106,18 +88,27 @@ class Store:
         free: Callable[[], int] | None = None,
         stopwatch: Callable[[], int] = time.perf_counter_ns,
     ) -> "Store":
-        return cls(
-            Path(directory),
-            end_of_turn=end_of_turn,
-            clock=clock,
-            settings=settings,
-            fatal=fatal,
-            executor=executor,
-            call_from_thread=call_from_thread,
-            metrics=metrics,
-            free=free,
-            stopwatch=stopwatch,
+        """Open the store of a directory, which is made when it is not there; recover it.
+
+        What is injected: see `group.Surroundings`; `free` gives the free bytes of the disk.
+        StoreError (StoreLockedError, StoreFormatError) says in a sentence why it cannot be used.
+        """
+        path = Path(directory)
+        store = cls(
+            path,
+            settings or StoreSettings(),
+            Surroundings(end_of_turn, fatal, executor, call_from_thread, stopwatch),
+            clock or SystemClock(),
+            metrics or Metrics(),
+            free or (lambda: free_space(path)),
         )
+        try:
+            bring_to_format(store._database)
+            recovery.recover(store, store._database)
+        except BaseException:
+            store.close()
+            raise
+        return store
 
     def transaction(self, name: str) -> Transaction:
         """A synchronous block of changes, `with store.transaction("name") as txn:`.

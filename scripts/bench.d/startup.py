@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Start-up time and memory of the store with many messages, each with a time-to-be-received.
 
-Usage: startup.py [--messages N]… [--size BYTES] [--directory D] [--json]
+Usage: startup.py [--messages N]… [--size BYTES]
 
 For every N a database is filled, then opened by a process of its own. CPU seconds are of the
 whole process from before the store is opened; bytes per message are resident memory over that of
@@ -16,9 +16,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
+
+from harness import BUILD, Figure
 
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
@@ -26,11 +30,23 @@ from rpcqm.store.store import Store
 QUEUES = 5
 NOW = 1_750_000_000_000
 GROUP = 1_000
+SIZES = (100_000, 1_000_000)
+CPU_TARGET, MEMORY_TARGET = 4.0, 100.0
+
+
+@dataclass(frozen=True)
+class Start:
+    """What one start took."""
+
+    messages: int
+    cpu_seconds: float
+    seconds: float
+    bytes_per_message: float
 
 
 def fill(directory: Path, messages: int, size: int) -> None:
     """Store messages in several queues, every one with an expiry of its own."""
-    turns: list[Any] = []
+    turns: list[Callable[[], None]] = []
     random = Random(1)
     store = Store.open(directory, end_of_turn=turns.append, settings=StoreSettings(reserve=0))
     packet = random.randbytes(size)
@@ -57,8 +73,8 @@ def measure(directory: Path) -> None:
     store = Store.open(directory, end_of_turn=print, settings=StoreSettings(reserve=0))
     figures = {
         "messages": store.total.count,
-        "cpu_seconds": round(time.process_time() - cpu, 3),
-        "seconds": round(time.perf_counter() - wall, 3),
+        "cpu_seconds": time.process_time() - cpu,
+        "seconds": time.perf_counter() - wall,
         "resident": resident(),
     }
     print(json.dumps(figures))
@@ -71,41 +87,52 @@ def measured(directory: Path) -> dict[str, Any]:
     return figures
 
 
-def compare(root: Path, messages: int, size: int) -> dict[str, Any]:
-    """Figures of a start with so many messages."""
+def start_with(root: Path, messages: int, size: int) -> Start:
+    """Fill a database and start on it."""
     empty, full = root / "empty", root / str(messages)
     fill(empty, 0, size)
     fill(full, messages, size)
-    base, figures = measured(empty), measured(full)
-    figures["bytes_per_message"] = round((figures["resident"] - base["resident"]) / messages, 1)
+    base, found = measured(empty), measured(full)
     shutil.rmtree(full)
+    assert found["messages"] == messages
+    memory = (found["resident"] - base["resident"]) / messages
+    return Start(messages, found["cpu_seconds"], found["seconds"], memory)
+
+
+def starts(sizes: tuple[int, ...], size: int = 1024) -> list[Start]:
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=BUILD) as root:
+        return [start_with(Path(root), messages, size) for messages in sizes]
+
+
+def run() -> list[Figure]:
+    """The figures for scripts/bench."""
+    figures = []
+    for start in starts(SIZES):
+        name = f"start with {start.messages:,} messages that expire"
+        target = (CPU_TARGET, MEMORY_TARGET) if start.messages == SIZES[-1] else (None, None)
+        note = f"{start.seconds:.2f} s by the clock"
+        figures += [
+            Figure(name, start.cpu_seconds, target[0], "s CPU", at_most=True, note=note),
+            Figure(name, start.bytes_per_message, target[1], "bytes each", at_most=True),
+        ]
     return figures
 
 
-def show(figures: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(figures))
-    else:
-        print(
-            f"{figures['messages']:>9,} messages: {figures['cpu_seconds']:.2f} s of CPU, "
-            f"{figures['seconds']:.2f} s, {figures['bytes_per_message']} bytes per message"
-        )
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Start-up of the store with many messages.")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--messages", type=int, action="append")
     parser.add_argument("--size", type=int, default=1024)
-    parser.add_argument("--directory", type=Path, help="where databases are made (not /tmp)")
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
         measure(arguments.measure)
         return
-    with tempfile.TemporaryDirectory(dir=arguments.directory) as root:
-        for messages in arguments.messages or [100_000, 1_000_000]:
-            show(compare(Path(root), messages, arguments.size), arguments.json)
+    for start in starts(tuple(arguments.messages or SIZES), arguments.size):
+        print(
+            f"{start.messages:>9,} messages: {start.cpu_seconds:.2f} s of CPU, "
+            f"{start.seconds:.2f} s, {start.bytes_per_message:.1f} bytes per message"
+        )
 
 
 if __name__ == "__main__":

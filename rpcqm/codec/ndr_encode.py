@@ -93,15 +93,10 @@ class Encoder(Emitter):
     def __init__(self, writers: Writers, source: Source, position: Position) -> None:
         super().__init__(writers.module, source, position)
         self.writers = writers
-        self.identifiers = 0
-        self.first = ""
 
     # lines
 
     def emit_run(self, code: str, what: list[str]) -> None:
-        if self.identifiers:
-            self.line(f"{self.first} = ids({self.identifiers})")
-            self.identifiers = 0
         self.line(f"w({self.module.pack(code)}({', '.join(what)}))")
 
     def align_at_run_time(self, align: int) -> None:
@@ -277,21 +272,11 @@ class Encoder(Emitter):
             self.number(deferred.made, deferred.value)
 
     def _identifier(self, made: Pointer, value: str, null: str) -> None:
-        what = f"full.refer({value})" if _aliased(made) else self._new_identifier()
+        what = f"full.refer({value})" if _aliased(made) else "ids()"
         if made.kind is not PointerKind.REF:
             what = f"0 if {value} is {null} else {what}"
         word = self.wire.word
         self.take(self.wire.word_code, word, word, what)
-
-    def _new_identifier(self) -> str:
-        """A referent identifier of those that are reserved for the run."""
-        self.align(self.wire.word)
-        if not self.identifiers:
-            self.first = self.fresh("r")
-        self.identifiers += 1
-        return (
-            f"{self.first} + {4 * (self.identifiers - 1)}" if self.identifiers > 1 else self.first
-        )
 
     def referent(self, made: Pointer, value: str, frame: Frame, null: str = "None") -> None:
         """Write what a pointer points to, unless it is null."""
@@ -323,7 +308,7 @@ class Encoder(Emitter):
     def interface_pointer(self, value: str) -> None:
         """Write the pointer to an OBJREF: a counted array of octets in a structure."""
         word = self.wire.word
-        self.take(self.wire.word_code, word, word, f"0 if {value} is None else ids(1)")
+        self.take(self.wire.word_code, word, word, f"0 if {value} is None else ids()")
 
         def emit() -> None:
             self.settle()
@@ -347,10 +332,15 @@ class Encoder(Emitter):
         if made.varying:
             self.counted(made, self.prepare(made, value, frame), value)
             return
-        name = value.rpartition(".")[2]
-        self.refuse(f"len({value}) != {made.count}", f"{name} has not {made.count} elements")
+        name, count = value.rpartition(".")[2], made.count or 0
+        if _is_text(made.element):
+            items = self._items(made, value)
+            self.refuse(f"len({items}) != {2 * count}", f"{name} has not {count} elements")
+            self._octets(items, made.element)
+            return
+        self.refuse(f"len({value}) != {count}", f"{name} has not {count} elements")
         if isinstance(made.element, Integer) and made.element.octet:
-            self.take(f"{made.count}s", made.count or 0, 1, value)
+            self.take(f"{count}s", count, 1, value)
         else:
             self.elements(made.element, value)
 
@@ -473,7 +463,7 @@ class Encoder(Emitter):
     def _pointers(self, element: Pointer, value: str) -> None:
         if element.kind is PointerKind.REF:
             raise TypeError("arrays of reference pointers are not supported")
-        call = "full.refer(each)" if _aliased(element) else "ids(1)"
+        call = "full.refer(each)" if _aliased(element) else "ids()"
         word = self.wire.word
         form = f'"{self.wire.order}%d{self.wire.word_code}" % len({value})'
         self.line(f"w(pack({form}, *[0 if each is None else {call} for each in {value}]))")

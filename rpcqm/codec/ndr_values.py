@@ -2,6 +2,7 @@
 
 import enum
 import functools
+import itertools
 import struct
 import uuid
 from collections.abc import Callable, Iterable
@@ -107,37 +108,26 @@ handle_big_endian = _swapped(">IIHH", "<IIHH")
 handle_to_big_endian = _swapped("<IIHH", ">IIHH")
 
 
-def referents() -> Callable[[int], int]:
-    """A source of referent identifiers, distinct within one stub.
-
-    It is called with how many are wanted, and gives the first; the others follow in fours.
-    """
-    following = 0x00020000
-
-    def reserve(count: int) -> int:
-        nonlocal following
-        first = following
-        following += 4 * count
-        return first
-
-    return reserve
+def referents() -> Callable[[], int]:
+    """A source of referent identifiers, distinct within one stub."""
+    return itertools.count(0x00020000, 4).__next__
 
 
 class FullPointers:
     """Which values full pointers of one stub point to, so that aliases share an identifier."""
 
-    __slots__ = ("_identifiers", "_reserve", "_unwritten")
+    __slots__ = ("_following", "_identifiers", "_unwritten")
 
-    def __init__(self, reserve: Callable[[int], int]) -> None:
+    def __init__(self, following: Callable[[], int]) -> None:
         self._identifiers: dict[int, int] = {}
         self._unwritten: set[int] = set()
-        self._reserve = reserve
+        self._following = following
 
     def refer(self, value: Value) -> int:
         """The identifier of a value, the same each time."""
         key = id(value)
         if key not in self._identifiers:
-            self._identifiers[key] = self._reserve(1)
+            self._identifiers[key] = self._following()
             self._unwritten.add(key)
         return self._identifiers[key]
 

@@ -92,9 +92,10 @@ class _Members:
                 most = 1 if self.depth > _DEEPEST else _MOST
                 self.chosen.setdefault(name, self.draw(st.integers(low, min(high, low + most))))
         for made in map(_array_in, (m.type for m in self.members)):
-            length = made.length if isinstance(made, Array) else None
-            for name in names_in(length) if length else ():
-                most = self._number(made.size) if made and made.size else _MOST
+            if not isinstance(made, Array) or made.length is None:
+                continue
+            for name in names_in(made.length):
+                most = self._number(made.size) if made.size else made.count or 0
                 self.chosen.setdefault(name, self.draw(st.integers(0, most)))
 
     def _choose_tags(self) -> None:

@@ -1,33 +1,30 @@
-"""Null calls: R_GetServerPort with NDR at level NONE, through the ordinary path.
+"""Null calls: R_GetServerPort with NDR at level NONE, of `rpcqm serve` as it is.
 
 Against a C server that answers with the same bytes (the limit) at 1, 16 and 64 connections, and
 against impacket's stock DCERPCServer, which serves one connection at a time. The load generator
-and the servers run on different CPUs..
+and the servers run on different CPUs. It also runs alone.
 """
 
-import asyncio
+import json
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import uvloop
 from harness import Figure, Pairs, Script, limit_server, load, pairs, pinned, server_cpu
 from impacket.dcerpc.v5.rpcrt import DCERPCServer
 
 from rpcqm.codec.interface import load as load_interface
-from rpcqm.codec.types.remoteread import R_GetServerPortResponse
 from rpcqm.rpc.constants import ContextResult
 from rpcqm.rpc.pdu import Bind, BindAck, ContextAnswer, ContextElement, Request, Response, SyntaxId
 from rpcqm.rpc.presentation import NDR
-from rpcqm.rpc.server import RpcServer
 
 REMOTE_READ = load_interface("remoteread")
 INTERFACE = SyntaxId(REMOTE_READ.uuid, *REMOTE_READ.version)
-PORT = 2103
-ANSWER = PORT.to_bytes(4, "little")
+PATIENCE = 60
 
 BIND = Bind(
     call_id=1,
@@ -35,88 +32,106 @@ BIND = Bind(
     max_recv_frag=5840,
     p_context_elem=(ContextElement(0, INTERFACE, (NDR,)),),
 ).pack()
-BIND_ACK = BindAck(
-    call_id=1,
-    max_xmit_frag=5840,
-    max_recv_frag=5840,
-    assoc_group_id=1,
-    sec_addr=b"2103",
-    p_result_list=(ContextAnswer(ContextResult.acceptance, 0, NDR),),
-).pack()
 REQUEST = Request(call_id=2, p_cont_id=0, opnum=0).pack()
-RESPONSE = Response(call_id=2, p_cont_id=0, alloc_hint=4, stub_data=ANSWER).pack()
-SCRIPT = Script(once=[BIND], loop=[REQUEST], tail=ANSWER)
 
 
-class RemoteRead:
-    """The one method that is called."""
-
-    def R_GetServerPort(self, call: Any, request: Any) -> R_GetServerPortResponse:
-        return R_GetServerPortResponse(result=PORT)
-
-
-async def serve() -> None:
-    server = RpcServer()
-    server.register(REMOTE_READ, RemoteRead())
-    endpoint = await server.listen_tcp("127.0.0.1", 0)
-    print(endpoint.port, flush=True)
-    await asyncio.Event().wait()
+def bind_ack(port: int) -> bytes:
+    """What the queue manager answers to the bind, but for the group's number."""
+    return BindAck(
+        call_id=1,
+        max_xmit_frag=5840,
+        max_recv_frag=5840,
+        assoc_group_id=1,
+        sec_addr=str(port).encode(),
+        p_result_list=(ContextAnswer(ContextResult.acceptance, 0, NDR),),
+    ).pack()
 
 
-def serve_impacket() -> None:
-    """impacket's stock server with the same interface, method and answer."""
+def response(port: int) -> bytes:
+    stub = port.to_bytes(4, "little")
+    return Response(call_id=2, p_cont_id=0, alloc_hint=4, stub_data=stub).pack()
+
+
+def script(port: int) -> Script:
+    """Bind once, then call; every answer ends with the port."""
+    return Script(once=[BIND], loop=[REQUEST], tail=port.to_bytes(4, "little"))
+
+
+@contextmanager
+def queue_manager() -> Iterator[int]:
+    """A queue manager of its own on the servers' CPU; yields its RPC port."""
+    with tempfile.TemporaryDirectory() as directory:
+        ready = Path(directory) / "ready.json"
+        options = ["--data-dir", directory, "--ready-file", str(ready)]
+        ports = ["--epm-port", "0", "--rpc-port", "0", "--qm2qm-port", "-1"]
+        argv = [sys.executable, "-m", "rpcqm", "serve", *options, *ports]
+        with process(argv, stderr=subprocess.DEVNULL):
+            end = time.monotonic() + PATIENCE
+            while not ready.exists():
+                if time.monotonic() > end:
+                    raise RuntimeError("rpcqm serve did not start")
+                time.sleep(0.05)
+            yield int(json.loads(ready.read_text())["endpoints"]["rpc"][1])
+
+
+@contextmanager
+def stock_server(port: int) -> Iterator[int]:
+    """impacket's server with the same interface and answer; yields its port."""
+    argv = [sys.executable, __file__, "impacket", str(port)]
+    with process(argv, stdout=subprocess.PIPE) as started:
+        assert started.stdout is not None
+        yield int(started.stdout.readline())
+
+
+@contextmanager
+def process(argv: Sequence[str], **popen: int) -> Iterator[subprocess.Popen[bytes]]:
+    started = pinned(argv, server_cpu, **popen)
+    try:
+        yield started
+    finally:
+        started.terminate()
+        started.wait(PATIENCE)
+
+
+def serve_impacket(port: int) -> None:
     server = DCERPCServer()
-    uuid, version = str(REMOTE_READ.uuid), "{}.{}".format(*REMOTE_READ.version)
-    server.addCallbacks((uuid, version), "2103", {0: lambda stub: ANSWER})
+    answer = port.to_bytes(4, "little")
+    version = "{}.{}".format(*REMOTE_READ.version)
+    server.addCallbacks((str(REMOTE_READ.uuid), version), str(port), {0: lambda stub: answer})
     print(server.getListenPort(), flush=True)
     server.start()
     server.join()
 
 
-@contextmanager
-def server(kind: str) -> Iterator[int]:
-    """This file's server of a kind, in a process of its own; yields its port."""
-    argv = [sys.executable, Path(__file__), kind]
-    process = pinned(argv, server_cpu, stdout=subprocess.PIPE)
-    try:
-        assert process.stdout is not None
-        yield int(process.stdout.readline())
-    finally:
-        process.kill()
-        process.wait()
-
-
-def rate(port: int, connections: int, seconds: float = 1.0) -> float:
-    return load(port, connections, SCRIPT, seconds, warm_up=0.3).calls_per_second
-
-
-def against(port: int, other: int, connections: int, other_connections: int) -> Pairs:
-    return pairs(lambda: rate(port, connections), lambda: rate(other, other_connections))
+def rate(port: int, connections: int, calls: Script) -> float:
+    return load(port, connections, calls, seconds=1.0, warm_up=0.3).calls_per_second
 
 
 def run() -> list[Figure]:
     figures = []
-    with server("serve") as ours, limit_server(BIND_ACK, RESPONSE) as limit:
+    with queue_manager() as ours, limit_server(bind_ack(ours), response(ours)) as limit:
+        calls = script(ours)
+
+        def against(other: int, here: int, there: int) -> Pairs:
+            return pairs(lambda: rate(ours, here, calls), lambda: rate(other, there, calls))
+
         for connections, target in ((1, None), (16, 0.45), (64, None)):
-            measured = against(ours, limit, connections, connections)
+            measured = against(limit, connections, connections)
             name = f"null call over the C echo server, {connections} connections"
             figures.append(Figure(name, measured.ratio, target, note=measured.spread))
-        with server("impacket") as stock:
-            one = against(ours, stock, 1, 1)
+        with stock_server(ours) as stock:
+            one = against(stock, 1, 1)
             name = "null call over impacket's stock server, 1 connection"
             figures.append(Figure(name, one.ratio, 15, note=one.spread))
-            best = against(ours, stock, 16, 1)
+            best = against(stock, 16, 1)
             name = "null call, 16 connections over impacket's best"
             figures.append(Figure(name, best.ratio, 100, note=best.spread))
     return figures
 
 
 if __name__ == "__main__":
-    kind = sys.argv[1] if len(sys.argv) > 1 else ""
-    if kind == "serve":
-        uvloop.run(serve())
-    elif kind == "impacket":
-        serve_impacket()
+    if sys.argv[1:2] == ["impacket"]:
+        serve_impacket(int(sys.argv[2]))
     else:
         from driver import line
 

@@ -1,0 +1,223 @@
+"""Deadlines, limits and hostile input at the server's edge."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from rpcqm.base.clock import SimulatedClock
+from rpcqm.base.errors import FaultStatus
+from rpcqm.rpc import pdu
+from rpcqm.rpc.limits import Limits
+from rpcqm.rpc.server import RpcServer
+from tests.support.probe import (
+    ProbeHandlers,
+    ProbeInterface,
+    ProbeResponse,
+    bind,
+    request,
+    split,
+)
+from tests.support.rpc_server import RunningServer, serving
+from tests.support.rpc_sockets import flood, only_connection, raw, read_all, read_pdu
+
+
+@pytest.fixture
+def running() -> Iterator[RunningServer]:
+    with serving((ProbeInterface(), ProbeHandlers())) as server:
+        yield server
+
+
+# Deadlines and limits.
+
+
+class Sweeping:
+    """A server whose clock stands still until a test moves it."""
+
+    def __init__(self, **limits: int) -> None:
+        self.clock = SimulatedClock()
+        self.limits = Limits(**limits)
+        self.handlers = ProbeHandlers()
+
+    def make(self, **settings: Any) -> RpcServer:
+        return RpcServer(clock=self.clock, **settings)
+
+    def sweep(self, running: RunningServer, milliseconds: int) -> int:
+        """Let time pass in steps of a second; how many connections are left."""
+
+        def pass_time() -> int:
+            for _ in range(milliseconds // 1000):
+                self.clock.advance(1000)
+                running.server.sweep()
+            return running.server.connections
+
+        running.do(pass_time)
+        return running.do(lambda: running.server.connections)
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        pytest.param(b"", id="no bind"),
+        pytest.param(bind()[:20], id="half a bind"),
+        pytest.param(bind() + request(0)[:10], id="half a request"),
+        pytest.param(bind() + request(1, b"x", pfc_flags=1), id="a first fragment only"),
+    ],
+)
+def test_what_is_never_finished_is_cut_off(octets: bytes) -> None:
+    rig = Sweeping(unfinished_milliseconds=10_000)
+    with serving((ProbeInterface(), rig.handlers), limits=rig.limits, make=rig.make) as running:
+        plain = raw(running, bound=False)
+        plain.sendall(octets)
+        running.until(lambda: running.server.connections == 1)
+        if octets:
+            connection = only_connection(running)
+            running.until(lambda: connection.active)
+        assert rig.sweep(running, 9_000) == 1
+        assert rig.sweep(running, 3_000) == 0
+        plain.close()
+
+
+def test_one_octet_at_a_time_does_not_help() -> None:
+    rig = Sweeping(unfinished_milliseconds=10_000)
+    with serving((ProbeInterface(), rig.handlers), limits=rig.limits, make=rig.make) as running:
+        plain = raw(running)
+        connection = only_connection(running)
+        for octet in request(0)[:12]:
+            plain.sendall(bytes([octet]))
+            running.until(lambda: connection.active)
+            left = rig.sweep(running, 1000)
+        assert left == 0
+        plain.close()
+
+
+def test_a_busy_connection_is_never_cut_off() -> None:
+    rig = Sweeping(unfinished_milliseconds=5_000, idle_milliseconds=5_000)
+    with serving((ProbeInterface(), rig.handlers), limits=rig.limits, make=rig.make) as running:
+        plain = raw(running)
+        association = only_connection(running).association
+        for _ in range(20):
+            plain.sendall(request(0)[:7])
+            running.until(lambda: bool(association._partial))
+            assert rig.sweep(running, 1000) == 1
+            plain.sendall(request(0)[7:])
+            assert isinstance(read_pdu(plain), pdu.Response)
+        plain.close()
+
+
+def test_an_idle_connection_is_ended_but_not_one_that_waits_or_holds() -> None:
+    rig = Sweeping(idle_milliseconds=5_000)
+    with serving((ProbeInterface(), rig.handlers), limits=rig.limits, make=rig.make) as running:
+        idle, waiting, holding = raw(running), raw(running), raw(running)
+        waiting.sendall(request(2, b"a"))
+        holding.sendall(request(4, b"queue"))
+        read_pdu(holding)
+        running.until(lambda: bool(rig.handlers.waiting))
+        assert rig.sweep(running, 20_000) == 2
+        assert read_all(idle) == b""
+        waiting.close()
+        holding.close()
+
+
+def test_more_connections_than_allowed_are_closed() -> None:
+    limits = Limits(connections=3)
+    with serving((ProbeInterface(), ProbeHandlers()), limits=limits) as running:
+        kept = [raw(running) for _ in range(3)]
+        refused = raw(running, bound=False)
+        with contextlib.suppress(ConnectionResetError):
+            assert read_all(refused) == b""
+        kept[0].close()
+        running.until(lambda: running.server.connections == 2)
+        raw(running).close()
+
+
+def test_a_client_that_reads_nothing_is_not_read_from() -> None:
+    limits = Limits(output_bytes=100_000, calls=4096)
+    handlers = ProbeHandlers()
+    with serving((ProbeInterface(), handlers), limits=limits) as running:
+        greedy = raw(running)
+        with pytest.raises(TimeoutError):
+            flood(greedy)
+        transport = only_connection(running)._transport
+        assert transport is not None
+        buffered = running.do(transport.get_write_buffer_size)
+        assert buffered < 2_000_000
+        other = raw(running)
+        other.sendall(request(0))
+        assert isinstance(read_pdu(other), pdu.Response)
+        greedy.close()
+
+
+def test_a_client_whose_replies_pile_up_is_given_up() -> None:
+    limits = Limits(output_bytes=10_000, unsent_bytes=1 << 20)
+    handlers = ProbeHandlers()
+    with serving((ProbeInterface(), handlers), limits=limits) as running:
+        greedy = raw(running)
+        for number in range(60):
+            greedy.sendall(request(2, b"x", number))
+        running.until(lambda: len(handlers.waiting) == 60)
+
+        def answer_all() -> None:
+            for completion in handlers.waiting:
+                completion.succeed(ProbeResponse(octets=bytes(200_000)))
+
+        running.do(answer_all)
+        running.until(lambda: running.server.connections == 0)
+        greedy.close()
+
+
+# Hostile input.
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        pytest.param(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", id="HTTP"),
+        pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(30), id="TLS"),
+        pytest.param(bytes(64), id="zeros"),
+        pytest.param(b"\xff" * 64, id="ones"),
+        pytest.param(b"\x05\x00\x0b\x03\x10\0\0\0\xff\xff\0\0\1\0\0\0", id="64 KiB bind"),
+        pytest.param(b"\x05\x00\x0b\x03\x10\0\0\0\x10\0\xff\xff\1\0\0\0", id="long token"),
+    ],
+)
+def test_hostile_connections_end_and_others_go_on(running: RunningServer, octets: bytes) -> None:
+    good = raw(running)
+    plain = raw(running, bound=False)
+    plain.sendall(octets)
+    answers = split(read_all(plain))
+    assert all(isinstance(each, pdu.BindNak | pdu.Fault) for each in answers)
+    good.sendall(request(1, b"still here"))
+    answer = read_pdu(good)
+    assert isinstance(answer, pdu.Response)
+    assert answer.stub_data == b"still here\0\0\0\0"
+
+
+def test_a_claimed_four_gigabytes_allocates_nothing(running: RunningServer) -> None:
+    plain = raw(running)
+    plain.sendall(request(1, b"x", alloc_hint=0xFFFFFFFF, pfc_flags=1))
+    fault = read_pdu(plain)
+    assert isinstance(fault, pdu.Fault)
+    assert fault.status == FaultStatus.RPC_S_ACCESS_DENIED
+    assert read_all(plain) == b""
+
+
+def test_ten_thousand_contexts_meet_the_limit(running: RunningServer) -> None:
+    plain = raw(running)
+    elements = [
+        pdu.ContextElement(number, pdu.SyntaxId(UUID(int=number)), (pdu.NULL_SYNTAX,))
+        for number in range(1, 10_001)
+    ]
+    for start in range(0, len(elements), 100):
+        proposal = pdu.AlterContext(
+            call_id=0,
+            max_xmit_frag=5840,
+            max_recv_frag=5840,
+            p_context_elem=tuple(elements[start : start + 100]),
+        )
+        plain.sendall(proposal.pack())
+        answer = read_pdu(plain)
+        assert isinstance(answer, pdu.AlterContextResp)
+    connection = only_connection(running)
+    assert len(connection.association._negotiation.presentation.contexts) == 1

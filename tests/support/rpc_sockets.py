@@ -1,0 +1,48 @@
+"""Plain sockets to a server in this process: what no decent client would send."""
+
+import itertools
+import socket
+
+from rpcqm.rpc import pdu
+from rpcqm.rpc.connection import Connection
+from tests.support.probe import bind, request
+from tests.support.rpc_server import RunningServer
+
+
+def raw(running: RunningServer, *, bound: bool = True) -> socket.socket:
+    """A plain socket to the server."""
+    plain = socket.create_connection(("127.0.0.1", running.port), timeout=20)
+    plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if bound:
+        plain.sendall(bind())
+        read_pdu(plain)
+    return plain
+
+
+def only_connection(running: RunningServer) -> Connection:
+    """The connection of a server that has one."""
+    (connection,) = running.do(lambda: list(running.server._connections))
+    return connection
+
+
+def flood(plain: socket.socket) -> None:
+    """Send requests for ever and read no answer; raises TimeoutError when stuck."""
+    plain.settimeout(0.5)
+    for number in itertools.count():
+        plain.sendall(request(1, bytes(5000), number))
+
+
+def read_pdu(plain: socket.socket) -> pdu.Pdu:
+    octets = b""
+    while len(octets) < 16 or len(octets) < pdu.unpack_header(octets).frag_length:
+        more = plain.recv(1 if len(octets) >= 16 else 16 - len(octets))
+        assert more, "the server closed the connection"
+        octets += more
+    return pdu.unpack(octets)
+
+
+def read_all(plain: socket.socket) -> bytes:
+    octets = b""
+    while more := plain.recv(65536):
+        octets += more
+    return octets

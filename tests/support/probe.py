@@ -10,10 +10,10 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.rpc import pdu
-from rpcqm.rpc.association import ServerAssociation
+from rpcqm.rpc.association import ServerAssociation, State
 from rpcqm.rpc.association_group import AssociationGroups
 from rpcqm.rpc.call import Call
-from rpcqm.rpc.constants import AuthenticationLevel
+from rpcqm.rpc.constants import WHOLE, AuthenticationLevel
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
 from rpcqm.rpc.dispatch import Dispatcher
 from rpcqm.rpc.events import Event
@@ -269,6 +269,14 @@ class Wire:
     def bind(self, **fields: Any) -> pdu.Pdu:
         (answer,) = self.send(bind(**fields))
         return answer
+
+
+def is_fault(answer: pdu.Pdu, status: int, flags: int = WHOLE) -> bool:
+    return isinstance(answer, pdu.Fault) and (answer.status, answer.pfc_flags) == (status, flags)
+
+
+def ended(wire: Wire) -> bool:
+    return wire.association.state is State.CLOSED
 
 
 def split(octets: bytes) -> list[pdu.Pdu]:

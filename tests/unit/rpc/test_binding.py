@@ -7,7 +7,6 @@ import pytest
 
 from rpcqm.base.errors import FaultStatus
 from rpcqm.rpc import pdu
-from rpcqm.rpc.association import State
 from rpcqm.rpc.constants import (
     WHOLE,
     BindTimeFeatures,
@@ -27,32 +26,14 @@ from tests.support.probe import (
     alter,
     bind,
     element,
+    ended,
+    is_fault,
     request,
 )
 
 FIRST, LAST = PfcFlags.PFC_FIRST_FRAG, PfcFlags.PFC_LAST_FRAG
 NOT_EXECUTED = WHOLE | PfcFlags.PFC_DID_NOT_EXECUTE
 UNKNOWN = pdu.SyntaxId(UUID(int=99), 1)
-
-
-@pytest.fixture
-def rig() -> Rig:
-    return Rig()
-
-
-@pytest.fixture
-def bound(rig: Rig) -> Wire:
-    wire = rig.connect()
-    wire.bind()
-    return wire
-
-
-def is_fault(answer: pdu.Pdu, status: FaultStatus, flags: int = WHOLE) -> bool:
-    return isinstance(answer, pdu.Fault) and (answer.status, answer.pfc_flags) == (status, flags)
-
-
-def ended(wire: Wire) -> bool:
-    return wire.association.state is State.CLOSED
 
 
 # Binding.

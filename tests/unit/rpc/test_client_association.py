@@ -23,12 +23,24 @@ from rpcqm.rpc.client_association import (
 from rpcqm.rpc.constants import WHOLE, AuthenticationLevel, PfcFlags
 from rpcqm.rpc.events import AuthenticationFailed, ProtocolError
 from rpcqm.rpc.interface_registry import InterfacePolicy
+from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.ntlm import NtlmCredentials, NtlmProvider, ntlm
 from rpcqm.rpc.presentation import NDR, NDR64
 from rpcqm.rpc.security import NONE, PKT, PKT_INTEGRITY, PKT_PRIVACY
 from tests.support.accounts import PASSWORD, TestAccounts
-from tests.support.probe import OTHER, PROBE, ProbeResponse, Rig, Wire, split
+from tests.support.probe import (
+    OTHER,
+    PROBE,
+    ProbeResponse,
+    Rig,
+    Wire,
+    alter,
+    ended,
+    is_fault,
+    split,
+)
 
+NOT_EXECUTED = WHOLE | PfcFlags.PFC_DID_NOT_EXECUTE
 LEVELS = [AuthenticationLevel(number) for number in (2, 3, 4, 5, 6)]
 SIGNED = [PKT, PKT_INTEGRITY, PKT_PRIVACY]
 
@@ -379,6 +391,58 @@ def test_a_handshake_over_three_alter_contexts(rig: Rig) -> None:
     assert last.auth is None
     assert isinstance(wire.call(0), pdu.Response)
     assert rig.handlers.calls[-1].identity.is_anonymous
+
+
+def auth_leg(wire: Wire, context_id: int, token: bytes, level: int = 5) -> pdu.Pdu:
+    """One alter_context with a token."""
+    octets = alter(auth=pdu.SecurityTrailer(10, level, context_id, token))
+    (answer,) = wire.send(octets)
+    return answer
+
+
+def first_token() -> bytes:
+    return ntlm(NtlmCredentials("alice", PASSWORD), PKT_INTEGRITY).begin().step(b"")
+
+
+def test_a_connection_has_as_many_security_contexts_as_it_may(tmp_path: Path) -> None:
+    provider = NtlmProvider(TestAccounts(tmp_path))
+    wire = Rig(providers={10: provider}, limits=Limits(security_contexts=2)).connect()
+    wire.bind()
+    for context_id in (1, 2):
+        assert isinstance(auth_leg(wire, context_id, first_token()), pdu.AlterContextResp)
+    fault = auth_leg(wire, 3, first_token())
+    assert is_fault(fault, FaultStatus.nca_s_proto_error, NOT_EXECUTED)
+    assert ended(wire)
+
+
+@pytest.mark.parametrize(
+    ("auth_type", "level", "status"),
+    [
+        pytest.param(10, 6, FaultStatus.RPC_S_ACCESS_DENIED, id="another level"),
+        pytest.param(16, 5, FaultStatus.RPC_S_SEC_PKG_ERROR, id="another provider"),
+        pytest.param(0, 5, FaultStatus.RPC_S_ACCESS_DENIED, id="no provider"),
+    ],
+)
+def test_a_handshake_goes_on_as_it_began(
+    rig: Rig, auth_type: int, level: int, status: FaultStatus
+) -> None:
+    wire = rig.connect()
+    wire.bind()
+    assert isinstance(auth_leg(wire, 1, first_token()), pdu.AlterContextResp)
+    trailer = pdu.SecurityTrailer(auth_type, level, 1, b"token")
+    (fault,) = wire.send(alter(auth=trailer))
+    assert is_fault(fault, status, NOT_EXECUTED)
+    assert ended(wire)
+
+
+@pytest.mark.parametrize("by_auth3", [False, True], ids=["alter_context", "auth3"])
+def test_a_finished_handshake_is_not_done_again(rig: Rig, by_auth3: bool) -> None:
+    pair = joined(rig, PKT_INTEGRITY)
+    trailer = pdu.SecurityTrailer(10, 5, 0, first_token())
+    again = pdu.Auth3(call_id=1, auth=trailer).pack() if by_auth3 else alter(auth=trailer)
+    (fault,) = pair.server.send(again)
+    assert isinstance(fault, pdu.Fault)
+    assert ended(pair.server)
 
 
 def test_calls_are_multiplexed_and_cancelled_under_protection(rig: Rig) -> None:

@@ -125,12 +125,21 @@ def compile_c(name: str) -> Path:
 
 
 @contextmanager
-def limit_server(bind_ack: bytes, response: bytes, log: Path | None = None) -> Iterator[int]:
+def limit_server(
+    bind_ack: bytes,
+    response: bytes,
+    log: Path | None = None,
+    only: tuple[int, bytes] | None = None,
+) -> Iterator[int]:
     """The C server that only echoes fixed bytes (with ``log``: also keeps each call durably).
 
-    Yields its port on 127.0.0.1.
+    ``only`` is the one opnum that is logged, and the response to it. Yields the server's port on
+    127.0.0.1.
     """
-    argv = [compile_c("limit"), bind_ack.hex(), response.hex(), *([log] if log else [])]
+    argv: list[object] = [compile_c("limit"), bind_ack.hex(), response.hex()]
+    if log is not None:
+        argv.append(log)
+        argv += [only[0], only[1].hex()] if only else []
     process = pinned(argv, server_cpu, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None

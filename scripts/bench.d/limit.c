@@ -3,7 +3,9 @@
  * fixed bytes. With a log it first appends each call to a zero-filled file and syncs
  * once for all that one turn of its loop has read.
  *
- * limit BIND_ACK_HEX RESPONSE_HEX [LOG]     prints its port on 127.0.0.1
+ * With an opnum only calls of that one are logged; they get an answer of their own.
+ *
+ * limit BIND_ACK_HEX RESPONSE_HEX [LOG [OPNUM RESPONSE_HEX]]   prints its port on 127.0.0.1
  */
 
 #define _GNU_SOURCE
@@ -27,8 +29,8 @@ struct connection {
 };
 
 static struct connection *connections[MOST_CONNECTIONS];
-static struct bytes bind_ack, response;
-static int log_file = -1;
+static struct bytes bind_ack, response, logged_response;
+static int log_file = -1, logged_opnum = -1;
 static uint8_t *log_turn;
 static size_t log_turn_length, log_turn_room;
 static off_t log_end;
@@ -45,11 +47,22 @@ static void append(uint8_t **buffer, size_t *length, size_t *room, const void *d
     *length += size;
 }
 
+static const struct bytes *reply_to(const uint8_t *pdu, int logged)
+{
+    if (pdu[TYPE_AT] == PDU_BIND)
+        return &bind_ack;
+    return logged && logged_opnum >= 0 ? &logged_response : &response;
+}
+
 static void answer(struct connection *from, const uint8_t *pdu, size_t length)
 {
-    const struct bytes *reply = pdu[TYPE_AT] == PDU_BIND ? &bind_ack : &response;
-    if (log_file >= 0 && pdu[TYPE_AT] != PDU_BIND)
+    int logged = log_file >= 0 && pdu[TYPE_AT] != PDU_BIND &&
+                 (logged_opnum < 0 || (length > OPNUM_AT && pdu[OPNUM_AT] == logged_opnum));
+    const struct bytes *reply = reply_to(pdu, logged);
+    if (logged)
         append(&log_turn, &log_turn_length, &log_turn_room, pdu, length);
+    if (!(pdu[FLAGS_AT] & PFC_LAST_FRAG))
+        return;
     append(&from->output, &from->output_length, &from->output_room, reply->data, reply->length);
     memcpy(from->output + from->output_length - reply->length + CALL_ID_AT, pdu + CALL_ID_AT, 4);
 }
@@ -172,13 +185,17 @@ static void turn(int epoll, int listener)
 int main(int count, char **arguments)
 {
     if (count < 3) {
-        fprintf(stderr, "usage: limit BIND_ACK_HEX RESPONSE_HEX [LOG]\n");
+        fprintf(stderr, "usage: limit BIND_ACK_HEX RESPONSE_HEX [LOG [OPNUM RESPONSE_HEX]]\n");
         return 2;
     }
     bind_ack = from_hex(arguments[1]);
     response = from_hex(arguments[2]);
     if (count > 3)
         open_log(arguments[3]);
+    if (count > 5) {
+        logged_opnum = atoi(arguments[4]);
+        logged_response = from_hex(arguments[5]);
+    }
     int epoll = epoll_create1(0), listener = listen_on_loopback();
     struct epoll_event event = { .events = EPOLLIN, .data.fd = listener };
     epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event);

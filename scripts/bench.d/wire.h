@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { PDU_RESPONSE = 2, PDU_BIND = 11, PFC_LAST_FRAG = 2, PDU_HEADER = 16 };
-enum { TYPE_AT = 2, FLAGS_AT = 3, LENGTH_AT = 8, CALL_ID_AT = 12 };
+enum { TYPE_AT = 2, FLAGS_AT = 3, LENGTH_AT = 8, CALL_ID_AT = 12, OPNUM_AT = 22 };
 
 struct bytes {
     uint8_t *data;

@@ -1,0 +1,318 @@
+"""Durable sending and receiving by RPC, end to end, with one call outstanding per connection.
+
+Sending is rpc_ACSendMessageEx of recoverable messages; receiving is R_StartReceive with the whole
+body, then R_EndReceive, which removes the message durably: two calls a message. All of it with
+NDR at level NONE through the ordinary path of `rpcqm serve`. The limit is a C server that gets the
+same bytes, appends what must last to a zero-filled log, and syncs once per turn of its loop. The
+store is warmed up until its log files are recycled. Figures count messages.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import UUID
+
+from harness import (
+    BUILD,
+    Copy,
+    Figure,
+    Script,
+    limit_server,
+    load,
+    pairs,
+    pinned,
+    raw_syncs,
+    server_cpu,
+)
+
+from rpcqm.client.outgoing import OutgoingMessage
+from rpcqm.client.transfer_buffer import transfer_buffer_of
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.interface import TransferSyntax, Value
+from rpcqm.codec.interface import load as load_interface
+from rpcqm.codec.queue_format import queue_format_of
+from rpcqm.codec.types import mqmq, qmcomm, qmcomm2, remoteread
+from rpcqm.rpc.constants import PfcFlags
+from rpcqm.rpc.pdu import Bind, BindAck, ContextAnswer, ContextElement, Request, Response, SyntaxId
+from rpcqm.rpc.presentation import NDR
+
+QUEUE = "bench"
+CONFIGURATION = """\
+[security]
+allow_nonauthenticated_rpc = true
+supporting_server = true
+[storage]
+quota = 67108864
+"""
+EVERYONE = "D:(A;;GA;;;WD)(A;;GA;;;AN)"
+TARGETS = {1: 0.60, 16: 0.50, 64: 0.30}
+SIZES = {"1 KiB": 1024, "10 KiB": 10240}
+INTERFACES = ("qmcomm", "qmcomm2", "remoteread")
+HANDLE = bytes(range(100, 120))
+FRAGMENT = 5840
+PART = FRAGMENT - 24
+SECONDS, WARM_UP, ROUNDS = 0.8, 0.2, 3
+RPCQM = (sys.executable, "-m", "rpcqm")
+
+
+def bind(*names: str) -> bytes:
+    """A bind with a presentation context for each interface, in their order."""
+    interfaces = [load_interface(name) for name in names]
+    elements = [
+        ContextElement(number, SyntaxId(interface.uuid, *interface.version), (NDR,))
+        for number, interface in enumerate(interfaces)
+    ]
+    return Bind(
+        call_id=1, max_xmit_frag=FRAGMENT, max_recv_frag=FRAGMENT, p_context_elem=tuple(elements)
+    ).pack()
+
+
+BIND_ACK = BindAck(
+    call_id=1,
+    max_xmit_frag=FRAGMENT,
+    max_recv_frag=FRAGMENT,
+    assoc_group_id=1,
+    sec_addr=b"2103",
+    p_result_list=(ContextAnswer(0, 0, NDR),),
+).pack()
+
+
+def fragments(stub: bytes, make: Callable[[int, bytes], bytes]) -> bytes:
+    """The PDUs that carry stub data, one after the other."""
+    parts = [stub[start : start + PART] for start in range(0, len(stub), PART)]
+    flags = [PfcFlags(0) for _ in parts]
+    flags[0] |= PfcFlags.PFC_FIRST_FRAG
+    flags[-1] |= PfcFlags.PFC_LAST_FRAG
+    return b"".join(map(make, flags, parts))
+
+
+def request(interface: str, operation: str, context: int, value: Value) -> bytes:
+    called = load_interface(interface).operation(operation)
+    stub = called.encode_request(TransferSyntax.NDR, value)
+
+    def make(flags: int, part: bytes) -> bytes:
+        return Request(
+            call_id=2,
+            pfc_flags=flags,
+            p_cont_id=context,
+            opnum=called.opnum,
+            alloc_hint=len(stub),
+            stub_data=part,
+        ).pack()
+
+    return fragments(stub, make)
+
+
+def response(interface: str, operation: str, value: Value) -> bytes:
+    stub = load_interface(interface).operation(operation).encode_response(TransferSyntax.NDR, value)
+
+    def make(flags: int, part: bytes) -> bytes:
+        return Response(
+            call_id=2, pfc_flags=flags, p_cont_id=0, alloc_hint=len(stub), stub_data=part
+        ).pack()
+
+    return fragments(stub, make)
+
+
+def direct_name() -> mqmq.QUEUE_FORMAT:
+    return queue_format_of(FormatName.parse(rf"DIRECT=TCP:127.0.0.1\private$\{QUEUE}"))
+
+
+def open_for_sending() -> bytes:
+    value = qmcomm.rpc_QMOpenQueueInternalRequest(
+        pQueueFormat=direct_name(),
+        dwDesiredAccess=2,
+        dwShareMode=0,
+        hRemoteQueue=0,
+        lplpRemoteQueueName=None,
+        dwpQueue=0,
+        pLicGuid=UUID(int=1),
+        lpClientName="bench",
+        dwRemoteProtocol=0,
+        dwpRemoteContext=0,
+    )
+    return request("qmcomm", "rpc_QMOpenQueueInternal", 0, value)
+
+
+def opened_for_sending() -> bytes:
+    value = qmcomm.rpc_QMOpenQueueInternalResponse(
+        lplpRemoteQueueName=None, pdwQMContext=0, phQueue=HANDLE, result=0
+    )
+    return response("qmcomm", "rpc_QMOpenQueueInternal", value)
+
+
+def send(size: int) -> bytes:
+    buffer = transfer_buffer_of(OutgoingMessage(body=bytes(size)), 0)
+    identifier = mqmq.OBJECTID(Lineage=UUID(int=0))
+    value = qmcomm2.rpc_ACSendMessageExRequest(hQueue=HANDLE, ptb=buffer, pMessageID=identifier)
+    return request("qmcomm2", "rpc_ACSendMessageEx", 1, value)
+
+
+def sent() -> bytes:
+    identifier = mqmq.OBJECTID(Lineage=UUID(int=1), Uniquifier=1)
+    value = qmcomm2.rpc_ACSendMessageExResponse(pMessageID=identifier, result=0)
+    return response("qmcomm2", "rpc_ACSendMessageEx", value)
+
+
+def open_for_receiving() -> bytes:
+    value = remoteread.R_OpenQueueRequest(
+        pQueueFormat=direct_name(),
+        dwAccess=1,
+        dwShareMode=0,
+        pClientId=UUID(int=1),
+        fNonRoutingServer=1,
+        Major=6,
+        Minor=1,
+        BuildNumber=7601,
+        fWorkgroup=1,
+    )
+    return request("remoteread", "R_OpenQueue", 0, value)
+
+
+def start_receive(size: int) -> bytes:
+    value = remoteread.R_StartReceiveRequest(
+        phContext=HANDLE,
+        LookupId=0,
+        hCursor=0,
+        ulAction=0,
+        ulTimeout=0,
+        dwRequestId=1,
+        dwMaxBodySize=size,
+        dwMaxCompoundMessageSize=size,
+    )
+    return request("remoteread", "R_StartReceive", 0, value)
+
+
+def started(size: int) -> bytes:
+    """A response as long as ours: headers of a packet are some 400 bytes."""
+    packet = bytes(size + 400)
+    section = remoteread.SectionBuffer(
+        SectionBufferType=0,
+        SectionSizeAlloc=len(packet),
+        SectionSize=len(packet),
+        pSectionBuffer=packet,
+    )
+    value = remoteread.R_StartReceiveResponse(
+        pdwArriveTime=1,
+        pSequenceId=1,
+        pdwNumberOfSections=1,
+        ppPacketSections=[section],
+        result=0,
+    )
+    return response("remoteread", "R_StartReceive", value)
+
+
+def end_receive() -> bytes:
+    value = remoteread.R_EndReceiveRequest(phContext=HANDLE, dwAck=2, dwRequestId=1)
+    return request("remoteread", "R_EndReceive", 0, value)
+
+
+def ended() -> bytes:
+    return response("remoteread", "R_EndReceive", remoteread.R_EndReceiveResponse(result=0))
+
+
+def handle_into(loop: list[bytes], opened: bytes) -> list[Copy]:
+    """The copies that put the handle of an open call into each call of the loop."""
+    start = opened.index(HANDLE)
+    return [Copy(1, start, len(HANDLE), each, pdu.index(HANDLE)) for each, pdu in enumerate(loop)]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is measured: a script for each server, and how the limit answers."""
+
+    name: str
+    calls: int
+    ours: Script
+    limit: Script
+    answers: tuple[bytes, tuple[int, bytes] | None]
+    logged: int
+
+
+def sending(size: int) -> Work:
+    binding, opening, loop = bind("qmcomm", "qmcomm2"), open_for_sending(), [send(size)]
+    return Work(
+        "sends",
+        1,
+        Script([binding, opening], loop, handle_into(loop, opened_for_sending()), bytes(4)),
+        Script([binding], loop, tail=bytes(4)),
+        (sent(), None),
+        len(loop[0]),
+    )
+
+
+def receiving(size: int) -> Work:
+    binding, opening = bind("remoteread"), open_for_receiving()
+    loop = [start_receive(size), end_receive()]
+    opened = response(
+        "remoteread", "R_OpenQueue", remoteread.R_OpenQueueResponse(pphContext=HANDLE)
+    )
+    return Work(
+        "receives",
+        2,
+        Script([binding, opening], loop, handle_into(loop, opened), bytes(4)),
+        Script([binding], loop, tail=bytes(4)),
+        (started(size), (load_interface("remoteread").operation("R_EndReceive").opnum, ended())),
+        len(loop[1]),
+    )
+
+
+@contextmanager
+def queue_manager(directory: Path) -> Iterator[int]:
+    """`rpcqm serve` with an open queue, pinned; yields its RPC port."""
+    config, ready = directory / "rpcqm.toml", directory / "ready.json"
+    config.write_text(CONFIGURATION)
+    places = ("--data-dir", directory / "data", "--ready-file", ready)
+    ports = ("--epm-port", "-1", "--qm2qm-port", "-1", "--rpc-port", "0")
+    log = (directory / "log").open("w")
+    server = pinned([*RPCQM, "serve", "--config", config, *places, *ports], server_cpu, stderr=log)
+    try:
+        while not ready.exists():
+            if server.poll() is not None:
+                raise RuntimeError((directory / "log").read_text())
+            time.sleep(0.05)
+        create = ("queue", "create", QUEUE, "--sddl", EVERYONE, "--data-dir", directory / "data")
+        subprocess.run([*RPCQM, *map(str, create)], check=True, capture_output=True)
+        yield int(json.loads(ready.read_text())["endpoints"]["rpc"][1])
+    finally:
+        server.terminate()
+        server.wait()
+        log.close()
+
+
+def measure(port: int, work: Work, connections: int, size: str, directory: Path) -> Figure:
+    """One figure; ours and the limit in turns."""
+
+    def rate(of: int, script: Script) -> Callable[[], float]:
+        return lambda: load(of, connections, script, SECONDS, WARM_UP).calls_per_second / work.calls
+
+    answer, only = work.answers
+    with limit_server(BIND_ACK, answer, directory / "log-of-limit", only) as limit:
+        measured = pairs(rate(port, work.ours), rate(limit, work.limit), ROUNDS)
+    syncs = raw_syncs(directory, work.logged)
+    note = f"{measured.spread}; raw fdatasync {syncs:,.0f}/s, so that one sync carries at least "
+    note += f"{max(measured.ours / syncs, 1):.1f} messages"
+    wanted = TARGETS[connections] if (work.name, size) == ("sends", "1 KiB") else None
+    clients = "1 connection" if connections == 1 else f"{connections} connections"
+    name = f"durable {work.name} of {size} over the C log server, {clients}, level NONE"
+    return Figure(name, measured.ratio, wanted, note=note)
+
+
+def run() -> list[Figure]:
+    BUILD.mkdir(parents=True, exist_ok=True)
+    figures = []
+    with TemporaryDirectory(dir=BUILD) as name:
+        directory = Path(name)
+        with queue_manager(directory) as port:
+            load(port, 16, sending(10240).ours, seconds=4, warm_up=0)
+            for size, length in SIZES.items():
+                for work in (sending(length), receiving(length)):
+                    for connections in TARGETS:
+                        figures.append(measure(port, work, connections, size, directory))
+    return figures

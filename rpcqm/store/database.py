@@ -9,8 +9,10 @@ from typing import Any
 from rocksdict import (
     AccessType,
     BlockBasedOptions,
+    BottommostLevelCompaction,
     Cache,
     Checkpoint,
+    CompactOptions,
     DBCompressionType,
     DBRecoveryMode,
     Options,
@@ -21,13 +23,17 @@ from rocksdict import (
 )
 from rocksdict import ColumnFamily as FamilyHandle
 
+from rpcqm.base.log import get_logger
 from rpcqm.store.errors import StoreError, StoreLockedError
 from rpcqm.store.records import Family
 from rpcqm.store.settings import KIB, MIB, StoreSettings
 
 DATABASE_NAME = "messages"
 CONFIG_NAME = "rocksdict-config.json"
+BLOB_AGE = 0.25
+"""Compaction rewrites what is left in the oldest quarter of the files of large bodies."""
 
+_log = get_logger("store")
 _open_here: set[Path] = set()
 
 
@@ -134,7 +140,7 @@ class Database:
             options.set_enable_blob_files(True)
             options.set_min_blob_size(self._settings.large_body)
             options.set_enable_blob_gc(True)
-            options.set_blob_gc_age_cutoff(0.25)
+            options.set_blob_gc_age_cutoff(BLOB_AGE)
             options.set_blob_gc_force_threshold(0.5)
         return options
 
@@ -173,13 +179,38 @@ class Database:
         make_durable_directory(directory)
         Checkpoint(self._db).create_checkpoint(str(directory / DATABASE_NAME))
 
+    def compact(self) -> None:
+        """Give back the space of what was removed; long."""
+        everything = CompactOptions()
+        everything.set_bottommost_level_compaction(BottommostLevelCompaction.force())
+        self._collect_blobs(1.0)
+        try:
+            for family in self.families.values():
+                family.flush()
+                family.compact_range(None, None, everything)
+        finally:
+            self._collect_blobs(BLOB_AGE)
+
+    def _collect_blobs(self, share: float) -> None:
+        """Set which share of the blob files, from the oldest on, compaction may rewrite."""
+        self.families[Family.BODY].set_options({"blob_garbage_collection_age_cutoff": str(share)})
+
+    def cancel_background_work(self) -> None:
+        """Let long work end soon; the database can only be closed after this."""
+        self._db.cancel_all_background(True)
+
     def close(self) -> None:
-        """Let go of the directory; it stays locked while anybody keeps a handle."""
+        """Let go of the directory; it stays locked while anybody keeps a handle.
+
+        What cannot be brought into tables now stays in the log, for the next start.
+        """
         self.handles.clear()
-        for family in self.families.values():
-            family.close()
+        for database in (*self.families.values(), self._db):
+            try:
+                database.close()
+            except Exception as error:
+                _log.warning("database closed without tidying up", error=str(error))
         self.families.clear()
-        self._db.close()
         _open_here.discard(self.path.resolve())
 
 

@@ -3,14 +3,17 @@
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from rpcqm.base.clock import Clock, SystemClock
+from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
 from rpcqm.store import recovery
 from rpcqm.store.account import Account
+from rpcqm.store.background import BackgroundWork
 from rpcqm.store.counters import Counters
 from rpcqm.store.database import Database
 from rpcqm.store.errors import StoreStoppedError
@@ -71,6 +74,7 @@ class Store:
         self._writer = GroupCommit(
             self._database, settings, surroundings, self._before_write, metrics
         )
+        self._background = BackgroundWork(surroundings)
         self.counters = Counters(self._writer.reserve)
 
     @classmethod
@@ -227,18 +231,25 @@ class Store:
             express_spilled=self.express.spilled,
         )
 
-    def checkpoint(self, path: Path | str) -> None:
+    def checkpoint(self, path: Path | str) -> Completion[None]:
         """Copy what is durable to a data directory that must not exist yet, while running.
 
-        FileExistsError when it does, another OSError when it cannot be made.
+        The completion fails with FileExistsError when it does, or with another OSError.
         """
-        self._database.checkpoint(Path(path))
+        return self._background.run(partial(self._database.checkpoint, Path(path)))
+
+    def compact(self) -> Completion[None]:
+        """Give back the disk space of removed messages; no message is removed."""
+        return self._background.run(self._database.compact)
 
     def close(self) -> None:
         """Write what is pending, and release the directory."""
         if not self._closed:
             self._writer.drain()
             self._closed = True
+            if self._background.busy:
+                self._database.cancel_background_work()
+                self._background.wait()
             self.express.close()
             del self.body_handle, self.position_handle
             self._database.close()

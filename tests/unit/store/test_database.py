@@ -3,7 +3,11 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 from rocksdict import WriteBatch
@@ -12,7 +16,7 @@ from rpcqm.store import migration
 from rpcqm.store.database import CONFIG_NAME, DATABASE_NAME, Database
 from rpcqm.store.errors import StoreError, StoreFormatError, StoreLockedError
 from rpcqm.store.records import Family
-from rpcqm.store.settings import StoreSettings
+from rpcqm.store.settings import KIB, StoreSettings
 from rpcqm.store.store import Store
 from tests.support.stores import Turns
 
@@ -146,7 +150,7 @@ def test_a_checkpoint_is_a_consistent_copy_taken_while_running(
         with store.transaction("insert") as txn:
             txn.insert(16, key, bytes(10_000), arrival=0)
     turns.end()
-    store.checkpoint(tmp_path / "copy")
+    assert store.checkpoint(tmp_path / "copy").done
     with store.transaction("remove") as txn:
         txn.remove(16, 0)
     turns.end()
@@ -154,3 +158,83 @@ def test_a_checkpoint_is_a_consistent_copy_taken_while_running(
     assert list(copied.index(16).keys()) == list(range(100))
     assert copied.read_packet(copied.index(16).serial(7) or 0) == bytes(10_000)
     copied.close()
+
+
+def test_a_checkpoint_does_not_overwrite(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "copy").mkdir()
+    assert isinstance(store.checkpoint(tmp_path / "copy").error, FileExistsError)
+
+
+def size_of(store: Store) -> int:
+    """Bytes in tables and files of large bodies; some vanish while they are counted."""
+    total = 0
+    for path in (store.directory / DATABASE_NAME).glob("*.[sb]*"):
+        with suppress(FileNotFoundError):
+            total += path.stat().st_size
+    return total
+
+
+def test_compaction_gives_back_the_space_of_removed_messages(store: Store, turns: Turns) -> None:
+    for start in range(0, 1_000, 100):
+        with store.transaction("insert") as txn:
+            for key in range(start, start + 100):
+                txn.insert(16, key, bytes(10_000), arrival=0)
+        turns.end()
+    store.compact().result()
+    full = size_of(store)
+    with store.transaction("remove") as txn:
+        for key in range(999):
+            txn.remove(16, key)
+    turns.end()
+    store.compact().result()
+    assert full > 10_000_000
+    assert size_of(store) < 1_000_000
+    assert store.read_packet(store.index(16).serial(999) or 0) == bytes(10_000)
+
+
+def test_messages_that_come_and_go_need_bounded_space(turns: Turns) -> None:
+    """Forty mebibytes pass through a queue that never holds more than two."""
+    store = turns.open(settings=StoreSettings(reserve=0, memtable=256 * KIB))
+    largest = 0
+    for number in range(4_000):
+        with store.transaction("insert") as txn:
+            txn.insert(16, number, bytes(10_000), arrival=0)
+            if number >= 200:
+                txn.remove(16, number - 200)
+        if number % 20 == 0:
+            turns.end()
+            largest = max(largest, size_of(store))
+    assert largest < 16_000_000
+    store.close()
+
+
+def test_long_work_goes_on_in_a_thread(turns: Turns) -> None:
+    work: list[Callable[[], None]] = []
+    back: list[Callable[[], None]] = []
+    store = turns.open(executor=work.append, call_from_thread=back.append)
+    compaction = store.compact()
+    assert not compaction.done
+    work.pop()()
+    assert not compaction.done
+    back.pop()()
+    assert compaction.done
+    assert compaction.error is None
+    store.close()
+
+
+def test_closing_ends_long_work(turns: Turns) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        back: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        store = turns.open(executor=pool.submit, call_from_thread=back.put)
+        for key in range(2_000):
+            with store.transaction("insert") as txn:
+                txn.insert(16, key, bytes(10_000), arrival=0)
+        turns.end()
+        compactions = [store.compact() for _ in range(3)]
+        store.close()
+    while not back.empty():
+        back.get()()
+    assert all(compaction.done for compaction in compactions)
+    store = turns.open()
+    assert store.index(16).count == 2_000
+    store.close()

@@ -59,7 +59,9 @@ OPERATIONS = (
     *["finish"] * 5,
     *["settle"] * 5,
     *["open"] * 3,
-    *["cancel", "purge", "close", "advance", "open_cursor", "begin", "begin"],
+    *["advance"] * 3,
+    *["open_cursor"] * 2,
+    *["cancel", "purge", "close", "begin"],
     "create",
     "close_cursor",
     "delete",
@@ -123,7 +125,7 @@ class QueueManagerModel(RuleBasedStateMachine):
         self._create("b", False, journaling, None)
         for name, part in (("a", ""), ("b", ""), ("a", ";one"), ("b", ";two")):
             self._open(self.naive.queues[name], part, "receive", False)
-        for number in range(2):
+        for number in range(6):
             self.open_cursor(Dice(number))
         self.begin(Dice(0))
         self.settle(Dice(0))
@@ -326,7 +328,7 @@ class QueueManagerModel(RuleBasedStateMachine):
         timeout = dice.of(TIMEOUTS)
         how = dice.of(["plain", "two phases", "two phases", "transaction"])
         joined, transaction = self._join(dice, how == "transaction")
-        cursor, naive_cursor = self._cursor(naive, dice, dice.one_in(3))
+        cursor, naive_cursor = self._cursor(naive, dice, dice.one_in(2))
         number = dice.below(4)
         tag = (real.handle, number) if number else None
         wait = INFINITE if timeout is None else timeout

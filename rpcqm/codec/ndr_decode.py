@@ -6,7 +6,6 @@ Octets behind the last value are not looked at: only an insufficient octet strea
 invalid ([MS-RPCE] 3.1.1.5.3.2.2.3).
 """
 
-from collections.abc import Callable
 from functools import partial
 
 from rpcqm.codec.idl_expression import names_in
@@ -32,60 +31,40 @@ from rpcqm.codec.ndr_classes import class_of
 from rpcqm.codec.ndr_layout import (
     Position,
     alignment,
-    arms_by_condition,
-    has_pointers,
     minimum,
     open_end,
     recursive,
     scalar,
 )
-from rpcqm.codec.ndr_source import Deferred, Emitter, Frame, Module, Source
+from rpcqm.codec.ndr_source import Deferred, Emitter, Frame, Functions, Source
 
 __all__ = ["MAXIMUM_DEPTH", "Decoder", "Readers"]
 
 # How deep structures may hold others of their kind.
 MAXIMUM_DEPTH = 16
 
-_ARGUMENTS = "buf, o, end, depth, seen"
+_PARAMETERS = "buf, o, end, depth, seen"
 
 
-class Readers:
-    """The functions of a module that read structures and arrays of them, made on demand."""
-
-    def __init__(self, module: Module) -> None:
-        self.module = module
-        self._names: dict[tuple[str, int], str] = {}
+class Readers(Functions):
+    """The functions of a module that read structures and arrays of them."""
 
     def structure(self, made: Structure) -> str:
         """The name of `f(buf, o, end, depth, seen)`, which gives the value and the offset."""
-        return self._function("read", made, self._structure_body)
+        return self.function("read", made, _PARAMETERS, self._structure_body)
 
     def array(self, made: Structure) -> str:
         """The name of `f(buf, o, end, depth, seen, count)` for the elements of an array."""
-        return self._function("list", made, self._array_body)
+        return self.function("list", made, f"{_PARAMETERS}, count", self._array_body)
 
-    def entry(self, made: Structure) -> int:
-        """The alignment at which a structure is entered: of its count, if it has one."""
-        return self.module.wire.word if open_end(made) else alignment(made, self.module.wire)
+    def _decoder(self, source: Source, made: Structure) -> "Decoder":
+        if recursive(made):
+            with source.block(f"if depth > {MAXIMUM_DEPTH}:"):
+                source.line(f'raise DecodeError("{made.name} is nested too deeply", o)')
+        return Decoder(self, source, Position())
 
-    def _function(
-        self, kind: str, made: Structure, body: Callable[["Decoder", Structure], None]
-    ) -> str:
-        key = kind, id(made)
-        if key not in self._names:
-            self._names[key] = f"{kind}_{made.name}_{len(self._names)}"
-            extra = ", count" if kind == "list" else ""
-            source = Source()
-            with source.block(f"def {self._names[key]}({_ARGUMENTS}{extra}):"):
-                if recursive(made):
-                    with source.block(f"if depth > {MAXIMUM_DEPTH}:"):
-                        reason = f"{made.name} is nested too deeply"
-                        source.line(f'raise DecodeError("{reason}", o)')
-                body(Decoder(self, source, Position()), made)
-            self.module.add(source)
-        return self._names[key]
-
-    def _structure_body(self, decoder: "Decoder", made: Structure) -> None:
+    def _structure_body(self, source: Source, made: Structure) -> None:
+        decoder = self._decoder(source, made)
         decoder.position.set(self.entry(made))
         value = decoder.fresh("v")
         decoder.structure(made, value, last=True)
@@ -93,7 +72,8 @@ class Readers:
         decoder.settle()
         decoder.line(f"return {value}, o")
 
-    def _array_body(self, decoder: "Decoder", made: Structure) -> None:
+    def _array_body(self, source: Source, made: Structure) -> None:
+        decoder = self._decoder(source, made)
         decoder.position.set(1)
         decoder.loop(made, "count", "items")
         decoder.run_deferred()
@@ -151,7 +131,7 @@ class Decoder(Emitter):
     ) -> None:
         """Read an outermost value: a parameter, or what a pointer points to."""
         outer, self.deferred = self.deferred, []
-        if isinstance(made, Structure) and self._is_called(made):
+        if isinstance(made, Structure) and self.is_called(made):
             self.align(self.readers.entry(made))
             self.call(self.readers.structure(made), target)
         elif isinstance(made, Array | String) and made.conformant:
@@ -163,9 +143,6 @@ class Decoder(Emitter):
             self.inline(made, target, frame, switch, last=True)
         self.run_deferred()
         self.deferred = outer
-
-    def _is_called(self, made: Structure) -> bool:
-        return has_pointers(made) or any(scalar(f.type, self.wire) is None for f in made.fields)
 
     def call(self, function: str, target: str, count: str = "") -> None:
         self.settle()
@@ -268,51 +245,16 @@ class Decoder(Emitter):
             self.check(frame, switch, tag, target, "the tag")
         self.line(f"{value} = {target} = new({self.module.known(class_of(made), 'c')})")
         self.line(f"{value}.tag = {tag}")
-        if self.wire.ndr64 or self.wire.ms_union or made.ms_union:
-            self.align(max((alignment(a.type, self.wire) for a in made.arms if a.type), default=1))
-        self.settle()
-        waiting = self._arms(made, tag, value, frame, at_once=last and not self.deferred)
-        if any(deferred for _, deferred in waiting):
-            self.deferred.append(Deferred(partial(self._deferred_arms, waiting)))
-
-    def _arms(
-        self, made: Union, tag: str, value: str, frame: Frame, at_once: bool
-    ) -> list[tuple[str, list[Deferred]]]:
-        """Emit a branch for each arm; gives what each of them defers."""
-        waiting: list[tuple[str, list[Deferred]]] = []
-        ends: list[Position] = []
-        outer = self.deferred
-        for condition, arm in arms_by_condition(made, tag):
-            self.deferred = []
-            with self.branch(f"{'elif' if waiting else 'if'} {condition}:", ends):
-                self._arm(arm, value, frame)
-                if at_once:
-                    self.run_deferred()
-            waiting.append((condition, self.deferred))
-        self.deferred = outer
-        if not made.default:
-            with self.source.block("else:"):
-                self.line(f'raise DecodeError("no arm of {made.name} has this tag", o)')
-        self.meet(ends)
-        return waiting
+        self.align(self.arm_alignment(made))
+        refusal = f'raise DecodeError("no arm of {made.name} has this tag", o)'
+        at_once = last and not self.deferred
+        self.arms(made, tag, lambda arm: self._arm(arm, value, frame), refusal, at_once)
 
     def _arm(self, arm: UnionArm, value: str, frame: Frame) -> None:
         if arm.type is None:
             self.line(f"{value}.value = None")
         else:
             self.inline(arm.type, f"{value}.value", frame)
-
-    def _deferred_arms(self, waiting: list[tuple[str, list[Deferred]]]) -> None:
-        self.settle()
-        ends: list[Position] = []
-        outer = self.deferred
-        for condition, deferred in waiting:
-            if deferred:
-                with self.branch(f"{'elif' if ends else 'if'} {condition}:", ends):
-                    self.deferred = deferred
-                    self.run_deferred()
-        self.deferred = outer
-        self.meet([*ends, self.position])
 
     # pointers
 
@@ -479,7 +421,7 @@ class Decoder(Emitter):
                 self._guids(count, target)
             case Pointer():
                 self._pointers(element, count, target)
-            case Structure() if self._is_called(element):
+            case Structure() if self.is_called(element):
                 self.call(self.readers.array(element), target, count)
             case _:
                 self.settle()

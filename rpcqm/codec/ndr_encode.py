@@ -4,7 +4,6 @@ What cannot be written is a mistake of ours: ValueError for a value that does no
 type, its range or its correlated values, TypeError for a value of another kind.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,56 +28,37 @@ from rpcqm.codec.idl_tree import (
 from rpcqm.codec.ndr_layout import (
     Position,
     alignment,
-    arms_by_condition,
-    has_pointers,
     open_end,
     scalar,
 )
-from rpcqm.codec.ndr_source import Deferred, Emitter, Frame, Module, Source
+from rpcqm.codec.ndr_source import Deferred, Emitter, Frame, Functions, Source
 
 __all__ = ["Encoder", "Writers"]
 
 
-class Writers:
-    """The functions of a module that write structures and arrays of them, made on demand."""
+_PARAMETERS = "w, o, v, ids, full"
 
-    def __init__(self, module: Module) -> None:
-        self.module = module
-        self._names: dict[tuple[str, int], str] = {}
+
+class Writers(Functions):
+    """The functions of a module that write structures and arrays of them."""
 
     def structure(self, made: Structure) -> str:
         """The name of `f(w, o, v, ids, full)`, which gives the offset behind the value."""
-        return self._function("write", made, self._structure_body)
+        return self.function("write", made, _PARAMETERS, self._structure_body)
 
     def array(self, made: Structure) -> str:
         """The name of `f(w, o, v, ids, full)` for the elements of an array."""
-        return self._function("items", made, self._array_body)
+        return self.function("items", made, _PARAMETERS, self._array_body)
 
-    def entry(self, made: Structure) -> int:
-        """The alignment at which a structure is entered: of its count, if it has one."""
-        return self.module.wire.word if open_end(made) else alignment(made, self.module.wire)
-
-    def _function(
-        self, kind: str, made: Structure, body: Callable[["Encoder", Structure], None]
-    ) -> str:
-        key = kind, id(made)
-        if key not in self._names:
-            self._names[key] = f"{kind}_{made.name}_{len(self._names)}"
-            source = Source()
-            with source.block(f"def {self._names[key]}(w, o, v, ids, full):"):
-                body(Encoder(self, source, Position()), made)
-            self.module.add(source)
-        return self._names[key]
-
-    def _structure_body(self, encoder: "Encoder", made: Structure) -> None:
-        encoder.position.set(self.entry(made))
+    def _structure_body(self, source: Source, made: Structure) -> None:
+        encoder = Encoder(self, source, Position(self.entry(made)))
         encoder.structure(made, "v")
         encoder.run_deferred()
         encoder.settle()
         encoder.line("return o")
 
-    def _array_body(self, encoder: "Encoder", made: Structure) -> None:
-        encoder.position.set(1)
+    def _array_body(self, source: Source, made: Structure) -> None:
+        encoder = Encoder(self, source, Position(1))
         encoder.loop(made, "v")
         encoder.run_deferred()
         encoder.settle()
@@ -123,7 +103,7 @@ class Encoder(Emitter):
     def whole(self, made: Type, value: str, frame: Frame, switch: Expression | None = None) -> None:
         """Write an outermost value: a parameter, or what a pointer points to."""
         outer, self.deferred = self.deferred, []
-        if isinstance(made, Structure) and self._is_called(made):
+        if isinstance(made, Structure) and self.is_called(made):
             self.align(self.writers.entry(made))
             self.call(self.writers.structure(made), value)
         elif isinstance(made, Array | String) and made.conformant:
@@ -135,9 +115,6 @@ class Encoder(Emitter):
             self.inline(made, value, frame, switch)
         self.run_deferred()
         self.deferred = outer
-
-    def _is_called(self, made: Structure) -> bool:
-        return has_pointers(made) or any(scalar(f.type, self.wire) is None for f in made.fields)
 
     def call(self, function: str, value: str) -> None:
         self.settle()
@@ -217,45 +194,15 @@ class Encoder(Emitter):
         if switch is not None:
             self.check(frame, switch, tag, value, "the tag")
         self.number(made.tag, tag)
-        if self.wire.ndr64 or self.wire.ms_union or made.ms_union:
-            self.align(max((alignment(a.type, self.wire) for a in made.arms if a.type), default=1))
-        self.settle()
-        self._arms(made, tag, name, frame)
-
-    def _arms(self, made: Union, tag: str, name: str, frame: Frame) -> None:
-        waiting: list[tuple[str, list[Deferred]]] = []
-        ends: list[Position] = []
-        outer = self.deferred
-        for condition, arm in arms_by_condition(made, tag):
-            self.deferred = []
-            with self.branch(f"{'elif' if waiting else 'if'} {condition}:", ends):
-                self._arm(arm, name, frame)
-            waiting.append((condition, self.deferred))
-        self.deferred = outer
-        if not made.default:
-            with self.source.block("else:"):
-                self.line(f'raise ValueError("no arm of {made.name} has this tag")')
-        self.meet(ends)
-        if any(deferred for _, deferred in waiting):
-            self.deferred.append(Deferred(partial(self._deferred_arms, waiting)))
+        self.align(self.arm_alignment(made))
+        refusal = f'raise ValueError("no arm of {made.name} has this tag")'
+        self.arms(made, tag, lambda arm: self._arm(arm, name, frame), refusal)
 
     def _arm(self, arm: UnionArm, name: str, frame: Frame) -> None:
         if arm.type is None:
             self.refuse(f"{name}.value is not None", "the arm is empty, and there is a value")
         else:
             self.inline(arm.type, f"{name}.value", frame)
-
-    def _deferred_arms(self, waiting: list[tuple[str, list[Deferred]]]) -> None:
-        self.settle()
-        ends: list[Position] = []
-        outer = self.deferred
-        for condition, deferred in waiting:
-            if deferred:
-                with self.branch(f"{'elif' if ends else 'if'} {condition}:", ends):
-                    self.deferred = deferred
-                    self.run_deferred()
-        self.deferred = outer
-        self.meet([*ends, self.position])
 
     # pointers
 
@@ -442,7 +389,7 @@ class Encoder(Emitter):
                 self.position.advance_by_multiple(16)
             case Pointer():
                 self._pointers(element, value)
-            case Structure() if self._is_called(element):
+            case Structure() if self.is_called(element):
                 self.call(self.writers.array(element), value)
             case _:
                 self.loop(element, value)

@@ -9,10 +9,18 @@ from dataclasses import dataclass, field
 
 from rpcqm.codec.idl_expression import names_in, to_python
 from rpcqm.codec.idl_nodes import Expression
-from rpcqm.codec.idl_tree import Type
-from rpcqm.codec.ndr_layout import Position, Wire
+from rpcqm.codec.idl_tree import Structure, Type, Union, UnionArm
+from rpcqm.codec.ndr_layout import (
+    Position,
+    Wire,
+    alignment,
+    arms_by_condition,
+    has_pointers,
+    open_end,
+    scalar,
+)
 
-__all__ = ["Deferred", "Emitter", "Frame", "Module", "Source"]
+__all__ = ["Deferred", "Emitter", "Frame", "Functions", "Module", "Source"]
 
 _IDENTIFIER = re.compile(r"\b[a-z]+\d+\b")
 
@@ -338,3 +346,90 @@ class Emitter:
         self.settle()
         aside, self.source = self.source, outer
         return aside
+
+    # unions and structures
+
+    def is_called(self, made: Structure) -> bool:
+        """Whether a structure has functions of its own, rather than code where it stands."""
+        return has_pointers(made) or any(scalar(f.type, self.wire) is None for f in made.fields)
+
+    def arm_alignment(self, made: Union) -> int:
+        """The alignment that every arm of a union has, or 1 where each has its own."""
+        if not (self.wire.ndr64 or self.wire.ms_union or made.ms_union):
+            return 1
+        return max((alignment(a.type, self.wire) for a in made.arms if a.type), default=1)
+
+    def arms(
+        self,
+        made: Union,
+        tag: str,
+        emit: Callable[[UnionArm], None],
+        otherwise: str,
+        at_once: bool = False,
+    ) -> None:
+        """Emit a branch for each arm; a tag of none is the statement `otherwise`.
+
+        What an arm defers is deferred, or with `at_once` follows in its branch.
+        """
+        self.settle()
+        waiting: list[tuple[str, list[Deferred]]] = []
+        ends: list[Position] = []
+        outer = self.deferred
+        for condition, arm in arms_by_condition(made, tag):
+            self.deferred = []
+            with self.branch(f"{'elif' if waiting else 'if'} {condition}:", ends):
+                emit(arm)
+                if at_once:
+                    self.run_deferred()
+            waiting.append((condition, self.deferred))
+        self.deferred = outer
+        if not made.default:
+            with self.source.block("else:"):
+                self.line(otherwise)
+        self.meet(ends)
+        if any(deferred for _, deferred in waiting):
+            self.deferred.append(Deferred(lambda: self._deferred_arms(waiting)))
+
+    def _deferred_arms(self, waiting: list[tuple[str, list[Deferred]]]) -> None:
+        self.settle()
+        ends: list[Position] = []
+        outer = self.deferred
+        for condition, deferred in waiting:
+            if deferred:
+                with self.branch(f"{'elif' if ends else 'if'} {condition}:", ends):
+                    self.deferred = deferred
+                    self.run_deferred()
+        self.deferred = outer
+        self.meet([*ends, self.position])
+
+
+class Functions:
+    """The functions of a module that read or write structures, and arrays of them.
+
+    Each is generated when it is first asked for.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self._names: dict[tuple[str, int], str] = {}
+
+    def entry(self, made: Structure) -> int:
+        """The alignment at which a structure is entered: of its count, if it has one."""
+        return self.module.wire.word if open_end(made) else alignment(made, self.module.wire)
+
+    def function(
+        self,
+        kind: str,
+        made: Structure,
+        parameters: str,
+        body: Callable[[Source, Structure], None],
+    ) -> str:
+        """The name of the function of some kind for a structure; `body` generates it."""
+        key = kind, id(made)
+        if key not in self._names:
+            self._names[key] = f"{kind}_{made.name}_{len(self._names)}"
+            source = Source()
+            with source.block(f"def {self._names[key]}({parameters}):"):
+                body(source, made)
+            self.module.add(source)
+        return self._names[key]

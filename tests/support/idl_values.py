@@ -150,7 +150,8 @@ class _Members:
                 found = None if state == 0 else self._pointer(inner)
                 return NULL if found is None and state else found
             must = isinstance(inner, Array | String) and inner.size and self._size(inner)
-            if not must and self.draw(st.integers(0, 3)) == 0:
+            deep = self.depth > 2 * _DEEPEST and isinstance(inner, Structure)
+            if deep or (not must and self.draw(st.integers(0, 3)) == 0):
                 return None
         return self.value(inner)
 

@@ -228,12 +228,17 @@ class Interface:
         return f"<Interface {self.name} {self.uuid} {major}.{minor}>"
 
 
-@functools.cache
 def load(name: str, ms_union: bool = False) -> Interface:
     """The interface that idl/<name>.idl declares; the same object each time.
 
-    Raises IdlError for a file that is not there, not understood, or without an interface.
+    Raises IdlError for a file that is not there or not understood, and ValueError for one that
+    declares no interface.
     """
+    return _load(name, ms_union)
+
+
+@functools.cache
+def _load(name: str, ms_union: bool) -> Interface:
     file = load_idl(name)
     declared = list(file.interfaces.values())
     if len(declared) != 1:

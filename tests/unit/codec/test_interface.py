@@ -34,7 +34,8 @@ def test_an_interface_has_its_identity(name: str) -> None:
     expected = IDENTITIES[name]
     identity = (interface.name, str(interface.uuid), interface.version, interface.syntaxes)
     assert identity == expected
-    assert load(name) is interface
+    assert load(name) is load(name, ms_union=False) is interface
+    assert load(name, ms_union=True) is not interface
 
 
 def test_transfer_syntaxes_have_their_identifiers() -> None:

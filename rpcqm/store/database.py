@@ -129,7 +129,9 @@ class Database:
         options.set_write_buffer_size(self._settings.memtable)
         options.set_max_write_buffer_number(4)
         options.set_compression_type(DBCompressionType.none())
-        options.set_target_file_size_base(32 * MIB)
+        options.set_target_file_size_base(16 * MIB)
+        options.set_max_bytes_for_level_base(128 * MIB)
+        options.set_max_compaction_bytes(128 * MIB)  # what a compaction needs besides
         options.add_compact_on_deletion_collector_factory(4096, 2048, 0.5)
         table = BlockBasedOptions()
         table.set_block_cache(cache)
@@ -179,8 +181,14 @@ class Database:
         make_durable_directory(directory)
         Checkpoint(self._db).create_checkpoint(str(directory / DATABASE_NAME))
 
+    def tidy(self) -> None:
+        """Give back the space of most of what was removed, within little temporary space."""
+        for family in self.families.values():
+            family.flush()
+        self.families[Family.BODY].compact_range(None, None)
+
     def compact(self) -> None:
-        """Give back the space of what was removed; long."""
+        """Give back the space of all that was removed; long."""
         everything = CompactOptions()
         everything.set_bottommost_level_compaction(BottommostLevelCompaction.force())
         self._collect_blobs(1.0)

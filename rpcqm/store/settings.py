@@ -10,7 +10,7 @@ MIB = 1 << 20
 class StoreSettings:
     """Bounds and thresholds of the store.
 
-    Sizes are bytes; `slow_sync` is microseconds; `space_check_interval` is milliseconds.
+    Sizes are bytes; `slow_sync` is microseconds; intervals are milliseconds.
     """
 
     reserve: int = 256 * MIB
@@ -19,6 +19,9 @@ class StoreSettings:
     space_check_interval: int = 1_000
     space_check_bytes: int = 16 * MIB
     """Free space is looked up after so much time, or after so much was written."""
+
+    tidy_interval: int = 10_000
+    """While messages are refused, disk space of removed ones is given back so often."""
 
     group_bytes: int = 8 * MIB
     group_records: int = 8_192

@@ -63,6 +63,9 @@ class Store:
         self._open_transaction: Transaction | None = None
         self._closed = False
         self._background_errors = 0
+        self._clock = clock
+        self._settings = settings
+        self._next_tidy = 0
         self.total = Account()
         self.staged: dict[bytes, StagedTransaction] = {}
         self.handles = self._database.handles
@@ -207,15 +210,22 @@ class Store:
     def _before_write(self) -> None:
         """From time to time, look at the disk and at what RocksDB's threads have met."""
         if self.space.before_write():
-            errors = self._database.background_errors()
-            if errors > self._background_errors:
-                self.metrics.count("store_background_errors", errors - self._background_errors)
-                _log.error(
-                    "the database cannot tidy up in the background: is the disk full or failing? "
-                    "Its own LOG file has the details; messages are safe, writes may stop",
-                    errors=errors,
-                )
-            self._background_errors = errors
+            self._watch_background_errors()
+        if self.space.refusing and self._clock.monotonic() >= self._next_tidy:
+            self._next_tidy = self._clock.monotonic() + self._settings.tidy_interval
+            if not self._background.busy:
+                self._background.run(self._database.tidy)
+
+    def _watch_background_errors(self) -> None:
+        errors = self._database.background_errors()
+        if errors > self._background_errors:
+            self.metrics.count("store_background_errors", errors - self._background_errors)
+            _log.error(
+                "the database cannot tidy up in the background: is the disk full or failing? "
+                "Its own LOG file has the details; messages are safe, writes may stop",
+                errors=errors,
+            )
+        self._background_errors = errors
 
     def status(self) -> StoreStatus:
         """What an operator can see."""

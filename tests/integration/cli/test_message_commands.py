@@ -68,6 +68,23 @@ def test_every_property_of_a_message_arrives(run: Command, queue: str, name: str
     assert message["sent"] <= message["arrived"]
 
 
+def test_acknowledgements_come_to_the_administration_queue(
+    run: Command, queue: str, name: str
+) -> None:
+    acks = f"{queue}-acks"
+    run("queue", "create", acks)
+    wanted = ("--ack", "arrival,full-receive", "--admin-queue", acks)
+    received = run("send", queue, "--body", "x", *wanted).text.strip()
+    run("receive", queue)
+    expired = run("send", queue, "--body", "y", "--ttbr", "0", *wanted).text.strip()
+    found = [
+        (message["class"], message["correlation_id"])
+        for message in messages(run("receive", acks, "--all", "--format", "json"))
+    ]
+    assert found[:2] == [("ACK_REACH_QUEUE", received), ("ACK_RECEIVE", received)]
+    assert ("NACK_RECEIVE_TIMEOUT", expired) in found[2:]
+
+
 def test_express_messages_say_so(run: Command, queue: str) -> None:
     run("send", queue, "--body", "x", "--express")
     (message,) = messages(run("receive", queue, "--format", "json"))

@@ -1,7 +1,8 @@
 """The server's side of one connection, without input or output.
 
-Bytes go into `receive_data`, which yields events; what is to be sent comes out of
-`data_to_send`. A whole request is the event `Call`, and its answer goes back through it.
+Bytes go into `receive_data`, what is to be sent comes out of `data_to_send`. Whole requests are
+given to `on_call` as soon as they are there, and answered through the call; everything else that
+happens is given to `on_event`.
 
 The states, what each of them accepts, and where that may lead are one table, TRANSITIONS:
 
@@ -17,7 +18,7 @@ end of the connection.
 """
 
 import enum
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -75,12 +76,15 @@ class State(enum.Enum):
 _STOPPING = State.STOPPING
 _CLOSED = State.CLOSED
 
-Receive = Callable[[bytes, int, int, int, bool], Event | None]
-"""What receives a PDU: its bytes, pfc_flags, auth_length, call_id, and whether big-endian."""
+Receive = Callable[[bytes, int, int, int, bool], Call | None]
+"""What receives a PDU: its bytes, pfc_flags, auth_length, call_id, and whether big-endian.
+
+It returns the call that the PDU completes.
+"""
 
 
-def _nothing() -> None:
-    """Nobody waits for output."""
+def _nothing(*_: object) -> None:
+    """Nobody listens."""
 
 
 class ServerAssociation:
@@ -88,8 +92,8 @@ class ServerAssociation:
 
     `peer` is text for logs, `client` the address that association groups are bound to, `base`
     the security of calls on a connection without authentication. `output_ready` is called when
-    there is something to send where there was nothing, unless the edge is `watched`: will look
-    by itself.
+    there is something to send where there was nothing, unless somebody is `watching`: will look
+    without being called.
     """
 
     __slots__ = (
@@ -98,18 +102,20 @@ class ServerAssociation:
         "_largest",
         "_limits",
         "_negotiation",
-        "_output",
         "_partial",
         "_requests",
         "_wanted",
         "deliveries",
         "endpoint",
+        "on_call",
+        "on_event",
+        "output",
         "output_ready",
         "pdus_in",
         "pdus_out",
         "peer",
         "state",
-        "watched",
+        "watching",
     )
 
     def __init__(
@@ -118,12 +124,16 @@ class ServerAssociation:
         peer: str,
         client: str,
         base: SecurityContext,
+        on_call: Callable[[Call], None],
+        on_event: Callable[[Event], None] = _nothing,
         output_ready: Callable[[], None] = _nothing,
     ) -> None:
         self.endpoint = endpoint
         self.peer = peer
+        self.on_call = on_call
+        self.on_event = on_event
         self.output_ready = output_ready
-        self.watched = False
+        self.watching = False
         self.deliveries: list[Call] = []
         self.pdus_in = self.pdus_out = 0
         self._negotiation = Negotiation(endpoint, client, base)
@@ -131,7 +141,7 @@ class ServerAssociation:
         self._largest = endpoint.limits.fragment_size
         self._calls: dict[int, Call] = {}
         self._requests = RequestReceiver(self, self._calls, self._negotiation, endpoint.limits)
-        self._output: list[bytes] = []
+        self.output: list[bytes] = []
         self._partial = bytearray()
         self._wanted = HEADER_LENGTH
         self._become(State.UNBOUND)
@@ -168,9 +178,8 @@ class ServerAssociation:
 
     def data_to_send(self) -> bytes:
         """Everything that is queued, in order; it is not queued any more."""
-        output = self._output
-        data = output[0] if len(output) == 1 else b"".join(output)
-        output.clear()
+        data = b"".join(self.output)
+        self.output.clear()
         return data
 
     def stop(self) -> None:
@@ -182,7 +191,7 @@ class ServerAssociation:
     def connection_lost(self) -> None:
         """The transport is gone: calls are abandoned, then the group loses this connection."""
         self._become(State.CLOSED)
-        self._output.clear()
+        self.output.clear()
         self._requests.forget()
         while self._calls:
             self._calls.popitem()[1].notify_abandoned()
@@ -190,11 +199,10 @@ class ServerAssociation:
         if group is not None:
             self.endpoint.groups.leave(group)
 
-    def receive_data(self, data: bytes) -> Iterator[Event]:
-        """Take what the transport has read, in whatever pieces; the events in their order.
+    def receive_data(self, data: bytes) -> None:
+        """Take what the transport has read, in whatever pieces.
 
-        The PDUs are read as the iterator goes on, so that what an event leads to comes before
-        what follows it on the wire; it must be exhausted.
+        Each PDU is dealt with before the next one is looked at.
         """
         if self._partial:
             data = self._joined(data)
@@ -204,17 +212,17 @@ class ServerAssociation:
                 data, offset
             )
             big_endian = False
-            if drep != LITTLE_ENDIAN or vers != RPC_VERS or minor > 1:
+            if (
+                drep != LITTLE_ENDIAN
+                or vers != RPC_VERS
+                or minor > 1
+                or not HEADER_LENGTH <= length <= self._largest
+            ):
                 header = self._read_unusual_header(data[offset : offset + HEADER_LENGTH])
-                if isinstance(header, ProtocolError):
-                    yield header
+                if header is None:
                     return
                 length, auth_length = header.frag_length, header.auth_length
                 call_id, big_endian = header.call_id, header.big_endian
-            if not HEADER_LENGTH <= length <= self._largest:
-                error = Broken(f"a fragment of {length} octets")
-                yield self._break(error, ptype, call_id, data[offset : offset + HEADER_LENGTH])
-                return
             if end - offset < length:
                 self._wanted = length
                 break
@@ -223,11 +231,12 @@ class ServerAssociation:
             self.pdus_in += 1
             try:
                 receive = self._accepted.get(ptype) or self._unexpected(ptype)
-                event = receive(pdu, flags, auth_length, call_id, big_endian)
+                call = receive(pdu, flags, auth_length, call_id, big_endian)
             except Exception as error:
-                event = self._answer_failure(error, ptype, call_id, pdu)
-            if event is not None:
-                yield event
+                self._answer_failure(error, ptype, call_id, pdu)
+            else:
+                if call is not None:
+                    self.on_call(call)
         if offset < end and self.state is not _CLOSED:
             self._partial += data[offset:]
 
@@ -242,77 +251,89 @@ class ServerAssociation:
         partial.clear()
         return data
 
-    def _read_unusual_header(self, octets: bytes) -> Header | ProtocolError:
-        """A header in another byte order, or the end of the connection."""
-        vers, minor, ptype = octets[:3]
+    def _read_unusual_header(self, octets: bytes) -> Header | None:
+        """A header in another byte order; None when the connection has ended by it."""
+        ptype, call_id = octets[2], 0
         try:
             header = unpack_header(octets)
+            call_id = header.call_id
+            self._check_header(header)
         except DecodeError as error:
-            return self._break(Broken(error.reason), ptype, 0, octets)
-        if vers != RPC_VERS or minor > 1:
+            self._break(Broken(error.reason), ptype, call_id, octets)
+        except Broken as error:
+            self._break(error, ptype, call_id, octets)
+        else:
+            return header
+        return None
+
+    def _check_header(self, header: Header) -> None:
+        if header.rpc_vers != RPC_VERS or header.rpc_vers_minor > 1:
             reason = RejectReason.PROTOCOL_VERSION_NOT_SUPPORTED
-            broken = Broken(f"RPC version {vers}.{minor}", reject=reason)
-            return self._break(broken, ptype, header.call_id, octets)
-        return header
+            version = f"{header.rpc_vers}.{header.rpc_vers_minor}"
+            raise Broken(f"RPC version {version}", reject=reason)
+        if not HEADER_LENGTH <= header.frag_length <= self._largest:
+            raise Broken(f"a fragment of {header.frag_length} octets")
 
     def _unexpected(self, ptype: int) -> Receive:
         raise Broken(f"PDU type {ptype} in state {self.state.name}")
 
-    def _answer_failure(self, error: Exception, ptype: int, call_id: int, pdu: bytes) -> Event:
+    def _answer_failure(self, error: Exception, ptype: int, call_id: int, pdu: bytes) -> None:
         """Answer a PDU that could not be received."""
         if isinstance(error, Refused):
             self._queue(_fault(call_id, error.context_id, error.status, False))
-            return CallRefused(call_id, error.opnum, error.status, error.text)
-        if isinstance(error, Broken):
-            return self._break(error, ptype, call_id, pdu)
-        if isinstance(error, DecodeError):
-            return self._break(_unreadable(error, ptype), ptype, call_id, pdu)
-        raise error
+            self.on_event(CallRefused(call_id, error.opnum, error.status, error.text))
+        elif isinstance(error, Broken):
+            self._break(error, ptype, call_id, pdu)
+        elif isinstance(error, DecodeError):
+            self._break(_unreadable(error, ptype), ptype, call_id, pdu)
+        else:
+            raise error
 
     # Binding.
 
-    def _receive_bind(self, pdu: bytes, *_: object) -> Event:
+    def _receive_bind(self, pdu: bytes, *_: object) -> None:
         bind = unpack(pdu)
         assert isinstance(bind, Bind)
         try:
             ack = self._negotiation.bind(bind)
         except BindRejected as error:
-            return self._reject_bind(bind.call_id, error)
+            self._reject_bind(bind.call_id, error)
+            return
         self._become(State.BOUND)
         self._queue(ack.pack())
-        return BindReceived(ack.p_result_list)
+        self.on_event(BindReceived(ack.p_result_list))
 
-    def _receive_second_bind(self, pdu: bytes, *_: object) -> Event:
+    def _receive_second_bind(self, pdu: bytes, *_: object) -> None:
         raise Broken("a second bind")
 
-    def _receive_alter_context(self, pdu: bytes, *_: object) -> Event:
+    def _receive_alter_context(self, pdu: bytes, *_: object) -> None:
         alter = unpack(pdu)
         assert isinstance(alter, AlterContext)
         try:
             response = self._negotiation.alter(alter)
         except BindRejected as error:
-            return self._reject_bind(alter.call_id, error)
+            self._reject_bind(alter.call_id, error)
+            return
         except RpcFault as error:
             raise Broken(error.detail, error.status, executed=False) from error
         self._queue(response.pack())
-        return BindReceived(response.p_result_list)
+        self.on_event(BindReceived(response.p_result_list))
 
-    def _receive_auth3(self, pdu: bytes, *_: object) -> Event | None:
+    def _receive_auth3(self, pdu: bytes, *_: object) -> None:
         auth3 = unpack(pdu)
         assert isinstance(auth3, Auth3)
         try:
             self._negotiation.auth3(auth3)
         except SecurityRefusal as error:
-            return AuthenticationFailed(str(error))
+            self.on_event(AuthenticationFailed(str(error)))
         except RpcFault as error:
             raise Broken(error.detail, error.status) from error
-        return None
 
-    def _reject_bind(self, call_id: int, error: BindRejected) -> BindRefused:
+    def _reject_bind(self, call_id: int, error: BindRejected) -> None:
         nak = BindNak(call_id=call_id, provider_reject_reason=error.reason)
         self._queue(nak.pack())
         self._become(State.CLOSED)
-        return BindRefused(error.reason, error.text)
+        self.on_event(BindRefused(error.reason, error.text))
 
     # Requests.
 
@@ -327,31 +348,29 @@ class ServerAssociation:
 
     def _receive_co_cancel(
         self, pdu: bytes, flags: int, auth_length: int, call_id: int, big_endian: bool
-    ) -> Event | None:
+    ) -> None:
         self._verify_bare(pdu, auth_length, big_endian)
         call = self._calls.get(call_id)
-        if call is None:
-            return None
-        call.notify_cancelled()
-        return CallCancelled(call)
+        if call is not None:
+            call.notify_cancelled()
+            self.on_event(CallCancelled(call))
 
     def _receive_orphaned(
         self, pdu: bytes, flags: int, auth_length: int, call_id: int, big_endian: bool
-    ) -> Event | None:
+    ) -> None:
         self._verify_bare(pdu, auth_length, big_endian)
         call = self._calls.pop(call_id, None)
-        if call is None:
-            return None
-        call.notify_abandoned()
-        self._end_if_done()
-        return CallOrphaned(call)
+        if call is not None:
+            call.notify_abandoned()
+            self._end_if_done()
+            self.on_event(CallOrphaned(call))
 
     def _verify_bare(self, pdu: bytes, auth_length: int, big_endian: bool) -> None:
         """Check the signature of a PDU without a body, which also keeps the count of PDUs."""
         if auth_length:
             self._requests.unprotected(pdu, HEADER_LENGTH, auth_length, 0, big_endian)
 
-    def _break(self, error: Broken, ptype: int, call_id: int, octets: bytes) -> ProtocolError:
+    def _break(self, error: Broken, ptype: int, call_id: int, octets: bytes) -> None:
         """Answer a broken PDU, and end the connection."""
         if ptype == PduType.bind:
             self._queue(BindNak(call_id=call_id, provider_reject_reason=error.reject).pack())
@@ -360,7 +379,7 @@ class ServerAssociation:
                 call_id = error.call_id
             self._queue(_fault(call_id, error.context_id, error.status, error.executed))
         self._become(State.CLOSED)
-        return ProtocolError(error.text, octets[:32])
+        self.on_event(ProtocolError(error.text, octets[:32]))
 
     def _end_if_done(self) -> None:
         if self.state is State.STOPPING and not self._calls:
@@ -381,8 +400,8 @@ class ServerAssociation:
         else:
             call.fate = ANSWERED
             del self._calls[call.call_id]
-        security, length, output = call.security, len(stub), self._output
-        if not (output or self.watched):
+        security, length, output = call.security, len(stub), self.output
+        if not (output or self.watching):
             self.output_ready()
         context_id = call.context.context_id & 0xFF  # as Windows answers
         negotiation = self._negotiation
@@ -444,9 +463,9 @@ class ServerAssociation:
 
     def _queue(self, pdu: bytes) -> None:
         self.pdus_out += 1
-        if not (self._output or self.watched):
+        if not (self.output or self.watching):
             self.output_ready()
-        self._output.append(pdu)
+        self.output.append(pdu)
 
 
 _RESPONSE = int(PduType.response)

@@ -32,7 +32,6 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_cut_off",
-        "_dispatch",
         "_endpoint",
         "_server",
         "_stuck",
@@ -50,7 +49,6 @@ class Connection(asyncio.Protocol):
     def __init__(self, server: "RpcServer", endpoint: Endpoint) -> None:
         self._server = server
         self._endpoint = endpoint
-        self._dispatch = server.dispatcher.dispatch
         self._transport: asyncio.Transport | None = None
         self._stuck = self._cut_off = False
         self._unsettled: list[Call] = []
@@ -71,22 +69,24 @@ class Connection(asyncio.Protocol):
 
     def _start(self, peer: str, client: str, security: SecurityContext) -> None:
         self.association = ServerAssociation(
-            self._endpoint, peer, client, security, self._output_ready
+            self._endpoint,
+            peer,
+            client,
+            security,
+            self._server.dispatcher.dispatch,
+            self._note,
+            self._output_ready,
         )
 
     def data_received(self, data: bytes) -> None:
         association = self.association
-        self.active = association.watched = True
+        self.active = association.watching = True
         try:
-            for event in association.receive_data(data):
-                if event.__class__ is Call:
-                    self._dispatch(event)
-                else:
-                    self._note(event)
+            association.receive_data(data)
         except Exception:
             _log.exception("a connection failed", peer=association.peer)
             self.abort()
-        association.watched = False
+        association.watching = False
         self.flush()
 
     def eof_received(self) -> bool:
@@ -122,10 +122,11 @@ class Connection(asyncio.Protocol):
         transport, association = self._transport, self.association
         if transport is None:
             return
-        data = association.data_to_send()
-        if data:
+        output = association.output
+        if output:
             try:
-                transport.write(data)
+                transport.write(b"".join(output))
+                output.clear()
             except RuntimeError:
                 # uvloop's way to say that the transport is closed; connection_lost follows.
                 return

@@ -1,4 +1,4 @@
-"""What an association reports besides what it answers by itself."""
+"""What an association reports besides calls."""
 
 from dataclasses import dataclass
 
@@ -63,8 +63,7 @@ class ProtocolError:
 
 
 Event = (
-    Call
-    | BindReceived
+    BindReceived
     | BindRefused
     | AuthenticationFailed
     | CallRefused

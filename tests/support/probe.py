@@ -234,29 +234,33 @@ class Rig:
         )
 
     def connect(self, client: str = "192.0.2.1") -> "Wire":
-        base = unauthenticated(self.identity, self.level)
-        return Wire(self, ServerAssociation(self.endpoint, f"{client}:4711", client, base))
+        return Wire(self, client)
 
 
 class Wire:
     """One connection: PDUs go in, PDUs come out, calls are dispatched on the way."""
 
-    def __init__(self, rig: Rig, association: ServerAssociation) -> None:
+    def __init__(self, rig: Rig, client: str) -> None:
         self.rig = rig
-        self.association = association
         self.events: list[Event] = []
+        self.calls: list[Call] = []
+        self.association = ServerAssociation(
+            rig.endpoint,
+            f"{client}:4711",
+            client,
+            unauthenticated(rig.identity, rig.level),
+            self._dispatch,
+            self.events.append,
+        )
+
+    def _dispatch(self, call: Call) -> None:
+        self.calls.append(call)
+        self.rig.dispatcher.dispatch(call)
 
     def send(self, octets: bytes) -> list[pdu.Pdu]:
         """Feed bytes; the PDUs that the server answers with."""
-        self.send_quietly(octets)
+        self.association.receive_data(octets)
         return self.received()
-
-    def send_quietly(self, octets: bytes) -> None:
-        """Feed bytes, and leave the answers in the association."""
-        for event in self.association.receive_data(octets):
-            self.events.append(event)
-            if isinstance(event, Call):
-                self.rig.dispatcher.dispatch(event)
 
     def received(self) -> list[pdu.Pdu]:
         return split(self.association.data_to_send())

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from rpcqm.base.errors import FaultStatus
 from rpcqm.rpc import pdu
 from rpcqm.rpc.association import TRANSITIONS, State
-from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import (
     WHOLE,
     PfcFlags,
@@ -331,9 +330,7 @@ def test_nothing_is_accepted_after_the_end(bound: Wire) -> None:
 def test_output_is_announced_once_per_flush(rig: Rig, bound: Wire) -> None:
     announced: list[int] = []
     bound.association.output_ready = lambda: announced.append(1)
-    for event in bound.association.receive_data(request(2, b"a", 1) + request(2, b"b", 2)):
-        assert isinstance(event, Call)
-        rig.dispatcher.dispatch(event)
+    bound.association.receive_data(request(2, b"a", 1) + request(2, b"b", 2))
     for completion in rig.handlers.waiting:
         completion.succeed(ProbeResponse())
     assert announced == [1]

@@ -141,7 +141,7 @@ def test_random_conversations_stay_in_the_table_and_leak_nothing(
     for octets in [first, *rest]:
         conversation.feed(octets)
     association = conversation.wire.association
-    whole = [each for each in conversation.wire.events if isinstance(each, Call)]
+    whole = conversation.wire.calls
     in_flight = association.calls_in_flight
     association.connection_lost()
     for completion in rig.handlers.waiting:
@@ -218,6 +218,8 @@ def test_nothing_is_left_of_a_connection() -> None:
         with suppress(IndexError):
             conversation.rig.handlers.waiting.clear()
         conversation.rig.handlers.calls.clear()
+        conversation.wire.calls.clear()
+        conversation.wire.events.clear()
         del conversation
     gc.collect()
     assert [each() for each in gone] == [None] * 20

@@ -62,7 +62,7 @@ class Pair:
         """Carry bytes both ways until nothing moves; what the client saw."""
         seen: list[ClientEvent] = []
         while data := self.client.data_to_send():
-            self.server.send_quietly(up(data))
+            self.server.association.receive_data(up(data))
             seen += self.client.receive_data(down(self.server.association.data_to_send()))
         seen += self.client.receive_data(down(self.server.association.data_to_send()))
         self.events += seen
@@ -506,7 +506,7 @@ def test_a_response_over_the_limit_ends_the_connection(rig: Rig) -> None:
 def test_the_client_may_be_fed_byte_by_byte(rig: Rig) -> None:
     pair = joined(rig, PKT_PRIVACY)
     pair.client.request(0, 1, bytes(7000))
-    pair.server.send_quietly(pair.client.data_to_send())
+    pair.server.association.receive_data(pair.client.data_to_send())
     events: list[ClientEvent] = []
     for octet in pair.server.association.data_to_send():
         events += pair.client.receive_data(bytes([octet]))

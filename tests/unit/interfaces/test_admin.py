@@ -1,0 +1,112 @@
+"""Accounts by rpcqm_admin."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rpcqm.accounts import Accounts
+from rpcqm.codec.types.mqmq import CALPWSTR
+from rpcqm.interfaces import admin
+from rpcqm.interfaces.admin import Admin
+from rpcqm.rpc.interface_registry import NCACN_IP_TCP, NCALRPC
+from rpcqm.rpc.pdu import SyntaxId
+from tests.support.callers import ADMINISTRATOR, ALICE, Caller, CallServer, Served
+from tests.support.queue_manager import RunningQueueManager
+from tests.support.remote_reader import status_name
+
+HASH = bytes(range(16))
+
+
+@pytest.fixture
+def accounts(qm: RunningQueueManager, tmp_path: Path) -> Accounts:
+    directory = tmp_path / "accounts"
+    directory.mkdir()
+    return Accounts(qm.store, directory, clock=qm.clock)
+
+
+@pytest.fixture
+def server(qm: RunningQueueManager, accounts: Accounts) -> CallServer:
+    return CallServer(qm, Served("rpcqm_admin", Admin(accounts), admin.POLICY))
+
+
+@pytest.fixture
+def caller(server: CallServer) -> Caller:
+    return server.connect(ADMINISTRATOR, transport=NCALRPC)
+
+
+def groups(*names: str | None) -> CALPWSTR:
+    return CALPWSTR(cElems=len(names), pElems=list(names))
+
+
+def listed(caller: Caller) -> list[Any]:
+    response = caller.call("R_ListAccounts")
+    assert response.pcAccounts == len(response.ppAccounts)
+    return [
+        (account.pwszName, account.pwszSid, account.Groups.pElems)
+        for account in response.ppAccounts
+    ]
+
+
+def test_accounts_are_added_listed_and_removed(caller: Caller, accounts: Accounts) -> None:
+    assert listed(caller) == []
+    added = caller.call(
+        "R_AddAccount", pwszName="alice", NtHash=HASH, pGroups=groups("administrators", None)
+    )
+    assert added.result == 0
+    assert added.ppwszSid.startswith(accounts.machine_sid)
+    assert listed(caller) == [("alice", added.ppwszSid, ["administrators", "users"])]
+    assert HASH.hex().upper() in accounts.user_file.read_text()
+    assert caller.call("R_RemoveAccount", pwszName="ALICE").result == 0
+    assert listed(caller) == []
+    assert HASH.hex().upper() not in accounts.user_file.read_text()
+
+
+def test_a_password_is_replaced(caller: Caller, accounts: Accounts) -> None:
+    caller.call("R_AddAccount", pwszName="alice", NtHash=HASH, pGroups=groups())
+    other = bytes(reversed(HASH))
+    assert caller.call("R_SetAccountPassword", pwszName="alice", NtHash=other).result == 0
+    assert other.hex().upper() in accounts.user_file.read_text()
+    assert HASH.hex().upper() not in accounts.user_file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("operation", "fields", "status"),
+    [
+        ("R_AddAccount", {"pwszName": "alice", "pGroups": groups()}, "STATUS_USER_EXISTS"),
+        ("R_AddAccount", {"pwszName": "a:b", "pGroups": groups()}, "STATUS_INVALID_ACCOUNT_NAME"),
+        ("R_AddAccount", {"pwszName": "bob", "pGroups": groups("x")}, "STATUS_NO_SUCH_ALIAS"),
+        ("R_SetAccountPassword", {"pwszName": "bob"}, "STATUS_NO_SUCH_USER"),
+        ("R_RemoveAccount", {"pwszName": "bob"}, "STATUS_NO_SUCH_USER"),
+    ],
+)
+def test_what_accounts_refuse_is_told(
+    caller: Caller, operation: str, fields: dict[str, Any], status: str
+) -> None:
+    caller.call("R_AddAccount", pwszName="alice", NtHash=HASH, pGroups=groups())
+    more = {} if operation == "R_RemoveAccount" else {"NtHash": HASH}
+    response = caller.call(operation, **fields, **more)
+    assert status_name(response.result) == status
+    assert [name for name, _, _ in listed(caller)] == ["alice"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "fields"),
+    [
+        ("R_AddAccount", {"pwszName": "bob", "NtHash": HASH, "pGroups": groups()}),
+        ("R_SetAccountPassword", {"pwszName": "bob", "NtHash": HASH}),
+        ("R_RemoveAccount", {"pwszName": "bob"}),
+        ("R_ListAccounts", {}),
+    ],
+)
+def test_only_administrators_manage_accounts(
+    server: CallServer, operation: str, fields: dict[str, Any]
+) -> None:
+    alice = server.connect(ALICE, transport=NCALRPC)
+    assert status_name(alice.call(operation, **fields).result) == "MQ_ERROR_ACCESS_DENIED"
+
+
+def test_accounts_cannot_be_reached_over_a_network(server: CallServer) -> None:
+    remote = server.connect(ADMINISTRATOR, transport=NCACN_IP_TCP)
+    interface = server.interfaces["rpcqm_admin"].interface
+    assert remote.client.context_of(SyntaxId(interface.uuid, *interface.version)) is None

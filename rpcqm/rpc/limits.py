@@ -16,6 +16,7 @@ class Limits:
     unfinished_milliseconds: for the first bind, a handshake, a PDU or a fragmented request.
     idle_milliseconds: for a connection without calls and without context handles.
     stop_milliseconds: for calls in flight when the server stops.
+    keepalive_milliseconds: of silence on TCP before the kernel asks whether the peer is there.
     """
 
     fragment_size: int = 5840
@@ -31,6 +32,7 @@ class Limits:
     unfinished_milliseconds: int = 30_000
     idle_milliseconds: int = 0
     stop_milliseconds: int = 5_000
+    keepalive_milliseconds: int = 60_000
 
 
 FRAGMENT_MINIMUM = 2048

@@ -108,6 +108,7 @@ class RpcServer:
         `secondary_address` is what binds are answered with, the port if empty.
         """
         host, port = listening.getsockname()[:2]
+        _keep_alive(listening, self.limits.keepalive_milliseconds // 1000)
         address = (secondary_address or str(port)).encode()
         endpoint = self._endpoint(NCACN_IP_TCP, address, interfaces)
         loop = asyncio.get_running_loop()
@@ -284,3 +285,12 @@ class RpcServer:
         elif 0 < limits.idle_milliseconds <= now - connection.silent_since:
             return "idle"
         return ""
+
+
+def _keep_alive(listening: socket.socket, seconds: int) -> None:
+    """Let the kernel find out about clients that vanished; accepted sockets inherit it."""
+    if seconds > 0:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, seconds)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(1, seconds // 4))
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)

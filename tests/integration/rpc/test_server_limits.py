@@ -1,6 +1,7 @@
 """Deadlines, limits and hostile input at the server's edge."""
 
 import contextlib
+import socket
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
@@ -119,6 +120,18 @@ def test_an_idle_connection_is_ended_but_not_one_that_waits_or_holds() -> None:
         assert read_all(idle) == b""
         waiting.close()
         holding.close()
+
+
+def test_the_kernel_asks_for_silent_clients() -> None:
+    limits = Limits(keepalive_milliseconds=90_000)
+    with serving((ProbeInterface(), ProbeHandlers()), limits=limits) as running:
+        plain = raw(running)
+        transport = only_connection(running)._transport
+        assert transport is not None
+        accepted = transport.get_extra_info("socket")
+        assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 90
+        plain.close()
 
 
 def test_more_connections_than_allowed_are_closed() -> None:

@@ -59,13 +59,14 @@ OPERATIONS = (
     *["finish"] * 5,
     *["settle"] * 5,
     *["open"] * 3,
-    *["advance"] * 3,
+    *["advance"] * 4,
+    *["purge"] * 3,
+    *["close"] * 2,
     *["open_cursor"] * 2,
-    *["cancel", "purge", "close", "begin"],
-    "create",
-    "close_cursor",
-    "delete",
-    "restart",
+    *["cancel", "begin"],
+    *["create"] * 2,
+    *["delete"] * 2,
+    *["close_cursor", "restart"],
 )
 
 
@@ -112,6 +113,7 @@ class QueueManagerModel(RuleBasedStateMachine):
         self.cursors: list[tuple[Cursor, MCursor]] = []
         self.transactions: list[tuple[UUID, MTransaction]] = []
         self.messages: dict[bytes, Message] = {}
+        self.ended: list[tuple[OpenQueueDescriptor, MDescriptor, bytes]] = []
         self.number = 0
 
     def teardown(self) -> None:
@@ -348,10 +350,15 @@ class QueueManagerModel(RuleBasedStateMachine):
 
     def end(self, dice: Dice) -> None:
         reading = [pair for pair in self.descriptors if pair[1].reads]
-        if not reading:
+        ended = [end for end in self.ended if end[1].queue is not None]
+        if ended and (dice.one_in(6) or not reading):
+            real, naive, body = dice.of(ended)
+        elif reading:
+            real, naive = dice.of(reading)
+            body = dice.of(sorted(naive.reads))
+            self.ended = [*self.ended[-3:], (real, naive, body)]
+        else:
             return
-        real, naive = dice.of(reading)
-        body = dice.of(sorted(naive.reads))
         delete = dice.one_in(2)
         queue = real.queue_reference
         assert queue is not None
@@ -577,8 +584,8 @@ def _has_messages(descriptor: MDescriptor) -> bool:
 
 
 QueueManagerModel.TestCase.settings = settings(
-    max_examples=int(os.environ.get("RPCQM_MODEL_EXAMPLES", "200")),
-    stateful_step_count=int(os.environ.get("RPCQM_MODEL_STEPS", "70")),
+    max_examples=int(os.environ.get("RPCQM_MODEL_EXAMPLES", "300")),
+    stateful_step_count=int(os.environ.get("RPCQM_MODEL_STEPS", "80")),
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )

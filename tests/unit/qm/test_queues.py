@@ -245,6 +245,25 @@ def test_messages_on_their_way_into_a_queue_die_with_it(qm: RunningQueueManager)
     assert qm.store.total.count == 0
 
 
+def test_what_leaves_a_queue_while_it_is_deleted_was_received(qm: RunningQueueManager) -> None:
+    """The first event wins (G61)."""
+    queue = qm.create()
+    for body in (b"a", b"b"):
+        qm.send(queue, body)
+    reasons: list[MessageClass] = []
+    qm.engine.positions.deleted_hooks.append(
+        lambda transaction, queue, key, reason: reasons.append(reason)
+    )
+    received = qm.engine.messages.dequeue_message(qm.open(queue), 0)
+    deleted = qm.engine.queues.delete_queue(queue)
+    assert qm.done(received).attributes.body == b"a"
+    assert deleted.result() is None
+    assert reasons == [
+        MessageClass.MQMSG_CLASS_ACK_RECEIVE,
+        MessageClass.MQMSG_CLASS_NACK_Q_DELETED,
+    ]
+
+
 @pytest.mark.parametrize("name", [r"system$;deadletter", r"private$\order_queue$"])
 def test_queues_of_the_system_cannot_be_deleted(qm: RunningQueueManager, name: str) -> None:
     queue = qm.find(name)

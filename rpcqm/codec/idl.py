@@ -4,8 +4,9 @@ import functools
 import uuid
 from collections.abc import Callable
 from importlib import resources
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
+from rpcqm.codec.idl_cache import kept
 from rpcqm.codec.idl_marks import Binding, Marks, Void
 from rpcqm.codec.idl_nodes import (
     Attribute,
@@ -22,7 +23,6 @@ from rpcqm.codec.idl_nodes import (
     TypedefNode,
 )
 from rpcqm.codec.idl_scope import Declaration, Scope
-from rpcqm.codec.idl_syntax import parse_idl
 from rpcqm.codec.idl_tree import (
     IdlFile,
     InterfaceDeclaration,
@@ -36,6 +36,7 @@ from rpcqm.codec.idl_tree import (
 __all__ = ["IdlError", "idl_names", "load_idl", "read_idl"]
 
 _UNUSED = "NotUsedOnWire"
+_PARSER = ("idl_syntax.py", "idl_nodes.py")
 
 
 def idl_names() -> list[str]:
@@ -53,13 +54,36 @@ def load_idl(name: str) -> IdlFile:
     path = resources.files("rpcqm.idl").joinpath(f"{name}.idl")
     if not path.is_file():
         raise IdlError(f"{name}.idl", 0, "there is no such file")
-    return read_idl(path.read_text("utf-8"), f"{name}.idl")
+    text = path.read_bytes()
+    statements = kept(
+        Path(str(path)).parent,
+        name,
+        [text, *_parser_sources()],
+        lambda: _parse(text.decode(), f"{name}.idl"),
+    )
+    return _tree(statements, f"{name}.idl", load_idl)
 
 
 def read_idl(text: str, file: str, load: Callable[[str], IdlFile] = load_idl) -> IdlFile:
     """Make the tree of an IDL text; `file` names it in errors, `load` finds its imports."""
+    return _tree(_parse(text, file), file, load)
+
+
+def _parse(text: str, file: str) -> tuple[Statement, ...]:
+    # Imported late: a parser is needed only when nothing was kept.
+    from rpcqm.codec.idl_syntax import parse_idl
+
+    return parse_idl(text, file)
+
+
+@functools.cache
+def _parser_sources() -> list[bytes]:
+    return [Path(__file__).with_name(name).read_bytes() for name in _PARSER]
+
+
+def _tree(statements: tuple[Statement, ...], file: str, load: Callable[[str], IdlFile]) -> IdlFile:
     reader = _Reader(file, load)
-    reader.read(parse_idl(text, file))
+    reader.read(statements)
     return reader.file
 
 

@@ -1,0 +1,47 @@
+"""Parsed IDL files, kept beside the bytecode.
+
+Building the parser's tables and parsing cost each new process several times what reading the
+result does. What is kept is named by a digest of the text and of everything that made it, so a
+stale copy is never read; where the directory can't be written, nothing is kept.
+"""
+
+import hashlib
+import os
+import pickle
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def kept(directory: Path, name: str, sources: list[bytes], make: Callable[[], T]) -> T:
+    """The object made from `sources`: read from `directory`/__pycache__, or made and kept there."""
+    digest = hashlib.sha256(sys.version.encode())
+    for source in sources:
+        digest.update(hashlib.sha256(source).digest())
+    path = directory / "__pycache__" / f"{name}.{digest.hexdigest()[:24]}.tree"
+    # A damaged copy can make the reader raise nearly anything; it is made anew.
+    with suppress(Exception):
+        made: T = pickle.loads(path.read_bytes())
+        return made
+    made = make()
+    with suppress(OSError):
+        _write(path, pickle.dumps(made))
+    return made
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write at once or not at all, and drop what older sources left."""
+    path.parent.mkdir(exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    os.chmod(temporary, 0o644)
+    os.replace(temporary, path)
+    for old in path.parent.glob(f"{path.name.split('.')[0]}.*.tree"):
+        if old != path:
+            old.unlink(missing_ok=True)

@@ -12,7 +12,6 @@ from rpcqm.base.identity import ANONYMOUS, BUILTIN_ADMINISTRATORS, Identity, aut
 from rpcqm.codec.interface import Interface, Operation, TransferSyntax, load
 from rpcqm.rpc.association import ServerAssociation
 from rpcqm.rpc.association_group import AssociationGroups
-from rpcqm.rpc.call import Call
 from rpcqm.rpc.client_association import ClientAssociation, Faulted, Responded
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.dispatch import Dispatcher
@@ -95,7 +94,11 @@ class CallServer:
         """A connection; one with the `group_id` of another belongs to the same client."""
         base = unauthenticated(identity, level)
         association = ServerAssociation(
-            self._endpoints[transport], "192.0.2.1:4711", "192.0.2.1", base
+            self._endpoints[transport],
+            "192.0.2.1:4711",
+            "192.0.2.1",
+            base,
+            self.dispatcher.dispatch,
         )
         return Caller(self, association, group_id, syntax)
 
@@ -199,9 +202,7 @@ class Caller:
 
     def exchange(self) -> None:
         """Carry the PDUs of both sides across."""
-        for event in self.association.receive_data(self.client.data_to_send()):
-            if isinstance(event, Call):
-                self.server.dispatcher.dispatch(event)
+        self.association.receive_data(self.client.data_to_send())
         for answer in self.client.receive_data(self.association.data_to_send()):
             if isinstance(answer, Responded):
                 call = self.pending.pop(answer.call_id)

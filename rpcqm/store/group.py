@@ -260,8 +260,7 @@ class GroupCommit:
         for transaction in group.transactions:
             messages += transaction.messages
             try:
-                for function, arguments in transaction.applications:
-                    function(*arguments)
+                transaction.apply()
             except Exception as error:
                 self._fail(error)
                 return

@@ -216,12 +216,21 @@ class QueueIndex:
 
     def expect(self, key: int, position: Position) -> None:
         """Reserve a place for a message whose commit is on its way."""
-        taken = key in self.pending or key in self
-        if taken or key >> SEQUENTIAL_BITS >= LANES or self.dropped:
+        if key in self.pending or self.dropped or not self._is_free(key):
             raise PositionStateError(f"the identifier {key:#x} cannot be used")
         self.pending[key] = position
-        self.account.charge(position.size)
-        self.total.charge(position.size)
+        account, total, size = self.account, self.total, position[1]
+        account.count += 1
+        account.bytes += size
+        total.count += 1
+        total.bytes += size
+
+    def _is_free(self, key: int) -> bool:
+        number = key >> SEQUENTIAL_BITS
+        if number >= LANES:
+            return False
+        largest = self._lanes[number].largest
+        return not largest or key > largest[-1] or self._find(key) is None
 
     def withdraw(self, key: int) -> None:
         """Undo `expect`."""

@@ -1,10 +1,13 @@
 """What belongs to one event, and becomes durable as a whole or not at all."""
 
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from rpcqm.base.completion import Completion
+from rpcqm.store.express import ExpressBodies
+from rpcqm.store.index import QueueIndex
 from rpcqm.store.records import (
     FLAG_EXPRESS,
     FLAG_PURGE_PENDING,
@@ -33,6 +36,38 @@ _position_key = POSITION_KEY.pack
 _position = POSITION.pack
 _serial = SERIAL.pack
 
+Step = tuple[Any, ...]
+"""A change in memory: how it becomes visible, how it is undone, what it is about, arguments.
+
+Both are functions of the last two, or None; the first takes one argument only.
+"""
+
+_publish, _withdraw = QueueIndex.publish, QueueIndex.withdraw
+_discard, _come_back = QueueIndex.discard, QueueIndex.come_back
+_count_moves, _amend = QueueIndex.count_moves, QueueIndex.amend
+_unlock, _restore_lock, _undrop = QueueIndex.unlock, QueueIndex.restore_lock, QueueIndex.undrop
+_discard_body = ExpressBodies.discard
+_new_position: Callable[[tuple[int, int, int, int, int]], Position] = partial(
+    tuple.__new__, Position
+)
+"""Makes a Position without the detour over its keywords."""
+
+
+def _forget_index(store: "Store", queue_id: int) -> None:
+    store.forget_index(queue_id)
+
+
+def _charge_staged(store: "Store", operation: StagedOperation) -> None:
+    store.charge_staged(operation)
+
+
+def _release_staged(store: "Store", operation: StagedOperation) -> None:
+    store.release_staged(operation)
+
+
+def _call(callback: Callable[[], object]) -> None:
+    callback()
+
 
 class Transaction:
     """One synchronous block of changes: `with store.transaction("name") as txn:`.
@@ -49,13 +84,12 @@ class Transaction:
         "_committed",
         "_finished",
         "_store",
-        "_undo",
-        "applications",
         "callbacks",
         "messages",
         "name",
         "operations",
         "size",
+        "steps",
         "sync",
     )
 
@@ -63,9 +97,8 @@ class Transaction:
         self._store = store
         self.name = name
         self.operations: list[tuple[bytes, bytes | None, FamilyHandle]] = []
-        self.applications: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
+        self.steps: list[Step] = []
         self.callbacks: list[Callable[[], object]] = []
-        self._undo: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         self._committed: Completion[None] | None = None
         self._finished = False
         self.size = 0
@@ -109,10 +142,9 @@ class Transaction:
         else:
             flags |= FLAG_EXPRESS
             store.keep_express(serial, packet)
-            self._undo.append((store.express.discard, (serial,)))
-        index.expect(lookup_identifier, Position(serial, size, arrival, expiry, flags))
-        self._undo.append((index.withdraw, (lookup_identifier,)))
-        self.applications.append((index.publish, (lookup_identifier,)))
+            self.steps.append((None, _discard_body, store.express, serial))
+        index.expect(lookup_identifier, _new_position((serial, size, arrival, expiry, flags)))
+        self.steps.append((_publish, _withdraw, index, lookup_identifier))
         self.messages += 1
         return serial
 
@@ -124,7 +156,7 @@ class Transaction:
         """
         position = self._take(queue_id, lookup_identifier)
         if position.flags & FLAG_EXPRESS:
-            self.applications.append((self._store.express.discard, (position.serial,)))
+            self.steps.append((_discard_body, None, self._store.express, position.serial))
         else:
             self.operations.append((_serial(position.serial), None, self._store.body_handle))
         self.messages += 1
@@ -133,8 +165,7 @@ class Transaction:
         """Begin the removal of a position, without its packet."""
         index = self._store.index(queue_id)
         position, state = index.leave(lookup_identifier)
-        self._undo.append((index.come_back, (lookup_identifier, state)))
-        self.applications.append((index.discard, (lookup_identifier,)))
+        self.steps.append((_discard, _come_back, index, lookup_identifier, state))
         if not position.flags & FLAG_EXPRESS:
             key = _position_key(queue_id, lookup_identifier)
             self.operations.append((key, None, self._store.position_handle))
@@ -169,11 +200,10 @@ class Transaction:
         moves = before if moves is None else moves
         target = self._store.index(target_queue_id)
         target.expect(target_lookup_identifier, new)
-        self._undo.append((target.withdraw, (target_lookup_identifier,)))
+        self.steps.append((_publish, _withdraw, target, target_lookup_identifier))
         if any(moves):
             target.count_moves(target_lookup_identifier, moves)
-            self._undo.append((target.count_moves, (target_lookup_identifier, NO_MOVES)))
-        self.applications.append((target.publish, (target_lookup_identifier,)))
+            self.steps.append((None, _count_moves, target, target_lookup_identifier, NO_MOVES))
         if not new.flags & FLAG_EXPRESS:
             self._write_position(target_queue_id, target_lookup_identifier, new, moves)
         self.messages += 1
@@ -198,7 +228,7 @@ class Transaction:
         if moves is None:
             moves = before[2]
         index.amend(lookup_identifier, position.flags, moves)
-        self._undo.append((index.amend, before))
+        self.steps.append((None, _amend, index, *before))
         if not position.flags & FLAG_EXPRESS:
             self._write_position(queue_id, lookup_identifier, position, moves)
 
@@ -207,7 +237,7 @@ class Transaction:
         index = self._store.index(queue_id)
         position = index.expected(lookup_identifier)
         index.purge(lookup_identifier)
-        self._undo.append((index.restore_lock, (lookup_identifier,)))
+        self.steps.append((None, _restore_lock, index, lookup_identifier))
         if not position.flags & FLAG_EXPRESS:
             marked = position._replace(flags=position.flags | FLAG_PURGE_PENDING)
             moves = index.moves(lookup_identifier)
@@ -224,15 +254,15 @@ class Transaction:
         index = self._store.index(queue_id)
         if not index.lock(lookup_identifier, owner):
             return False
-        self._undo.append((index.unlock, (lookup_identifier,)))
+        self.steps.append((None, _unlock, index, lookup_identifier))
         return True
 
     def drop_index(self, queue_id: int) -> None:
         """Forget a deleted queue, all of whose messages this or an earlier block removed."""
         index = self._store.index(queue_id)
         index.drop()
-        self._undo.append((index.undrop, ()))
-        self.applications.append((self._store.forget_index, (queue_id,)))
+        self.steps.append((None, _undrop, index))
+        self.steps.append((_forget_index, None, self._store, queue_id))
 
     # Small records
 
@@ -272,7 +302,7 @@ class Transaction:
         self.size += size
         operation = self._stage(transaction_id, STAGED_MESSAGE, queue_id, serial, size, data)
         store.charge_staged(operation)
-        self._undo.append((store.release_staged, (operation,)))
+        self.steps.append((None, _release_staged, store, operation))
         return operation.number
 
     def _stage(
@@ -281,12 +311,12 @@ class Transaction:
         staged = self._store.staged.get(transaction_id)
         if staged is None:
             staged = self._store.staged[transaction_id] = StagedTransaction(transaction_id)
-            self._undo.append((self._store.staged.pop, (transaction_id,)))
+            self.steps.append((None, dict.pop, self._store.staged, transaction_id))
         number = staged.next_number
         staged.next_number += 1
         operation = StagedOperation(number, data, queue_id, serial or None, size)
         staged.operations[number] = operation
-        self._undo.append((staged.operations.pop, (number,)))
+        self.steps.append((None, dict.pop, staged.operations, number))
         value = STAGED.pack(kind, queue_id, serial, size) + data
         self._put_staged(transaction_id, number, value)
         return operation
@@ -322,11 +352,10 @@ class Transaction:
         index = store.index(operation.queue_id)
         position = Position(serial, size, arrival, expiry, flags)
         index.expect(lookup_identifier, position)
-        self._undo.append((index.withdraw, (lookup_identifier,)))
+        self.steps.append((_publish, _withdraw, index, lookup_identifier))
         store.release_staged(operation)
-        self._undo.append((store.charge_staged, (operation,)))
+        self.steps.append((None, _charge_staged, store, operation))
         self._write_position(operation.queue_id, lookup_identifier, position, NO_MOVES)
-        self.applications.append((index.publish, (lookup_identifier,)))
         self.messages += 1
         return serial
 
@@ -335,7 +364,7 @@ class Transaction:
         staged = self._store.staged.pop(transaction_id, None)
         if staged is None:
             return
-        self._undo.append((self._store.staged.__setitem__, (transaction_id, staged)))
+        self.steps.append((None, dict.__setitem__, self._store.staged, transaction_id, staged))
         if staged.record is not None:
             self._put_staged(transaction_id, PREPARED, None)
             self.sync = True
@@ -346,14 +375,14 @@ class Transaction:
         """Forget one staged operation (G38)."""
         operations = self._store.staged[transaction_id].operations
         operation = operations.pop(number)
-        self._undo.append((operations.__setitem__, (number, operation)))
+        self.steps.append((None, dict.__setitem__, operations, number, operation))
         self._drop_staged(transaction_id, operation)
 
     def _drop_staged(self, transaction_id: bytes, operation: StagedOperation) -> None:
         self._put_staged(transaction_id, operation.number, None)
         if operation.serial is not None and operation.charged:
             self.operations.append((_serial(operation.serial), None, self._store.body_handle))
-            self.applications.append((self._store.release_staged, (operation,)))
+            self.steps.append((_release_staged, None, self._store, operation))
 
     def prepare(self, transaction_id: bytes, record: bytes) -> None:
         """Make what a transaction has staged durable, with the queue manager's own record.
@@ -363,8 +392,8 @@ class Transaction:
         staged = self._store.staged.get(transaction_id)
         if staged is None:
             staged = self._store.staged[transaction_id] = StagedTransaction(transaction_id)
-            self._undo.append((self._store.staged.pop, (transaction_id,)))
-        self._undo.append((setattr, (staged, "record", staged.record)))
+            self.steps.append((None, dict.pop, self._store.staged, transaction_id))
+        self.steps.append((None, setattr, staged, "record", staged.record))
         staged.record = record
         self._put_staged(transaction_id, PREPARED, record)
         self.sync = True
@@ -380,7 +409,7 @@ class Transaction:
 
     def call_when_undone(self, callback: Callable[[], object]) -> None:
         """Call when the block fails, to take back what the caller changed with it."""
-        self._undo.append((callback, ()))
+        self.steps.append((None, _call, callback))
 
     @property
     def committed(self) -> Completion[None]:
@@ -413,9 +442,16 @@ class Transaction:
 
     def undo(self) -> None:
         """Take back every change in memory, the last one first."""
-        while self._undo:
-            function, arguments = self._undo.pop()
-            function(*arguments)
+        while self.steps:
+            _, undo, subject, *arguments = self.steps.pop()
+            if undo is not None:
+                undo(subject, *arguments)
+
+    def apply(self) -> None:
+        """Make the changes visible."""
+        for step in self.steps:
+            if (apply := step[0]) is not None:
+                apply(step[2], step[3])
 
     def finish(self) -> None:
         """Say that the changes are visible and the callbacks have run."""

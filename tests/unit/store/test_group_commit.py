@@ -10,7 +10,7 @@ from rpcqm.base.metrics import Metrics
 from rpcqm.store.database import Database
 from rpcqm.store.errors import StoreStoppedError
 from rpcqm.store.group import Mode
-from rpcqm.store.index import QueueIndex
+from rpcqm.store.lane import Lane
 from rpcqm.store.records import Family
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
@@ -218,7 +218,7 @@ def test_changes_that_cannot_be_applied_answer_nobody(
 
     insert(store, 1).call_after(lambda: told.append("inserted"))
     with monkeypatch.context() as patch:
-        patch.setattr(QueueIndex, "insert", broken)
+        patch.setattr(Lane, "insert", broken)
         assert_nothing_is_answered(store, turns, told)
 
 

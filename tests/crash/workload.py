@@ -22,10 +22,11 @@ from typing import Any
 from rpcqm.store.database import Database
 from rpcqm.store.errors import PositionStateError
 from rpcqm.store.group import Group, GroupCommit
-from rpcqm.store.index import QueueIndex
+from rpcqm.store.lane import Lane
 from rpcqm.store.records import Family
 from rpcqm.store.settings import KIB, StoreSettings
 from rpcqm.store.store import Store
+from rpcqm.store.transaction import Transaction
 from tests.crash.script import EXPRESS_QUEUE, MARKER, Script, marker_of, perform
 
 SETTINGS = StoreSettings(reserve=0, memtable=64 * KIB, large_body=4 * KIB, slow_sync=1)
@@ -33,8 +34,9 @@ SETTINGS = StoreSettings(reserve=0, memtable=64 * KIB, large_body=4 * KIB, slow_
 STEPS: dict[str, tuple[type, str]] = {
     "collect": (Group, "add"),
     "write": (Database, "write"),
-    "publish": (QueueIndex, "publish"),
-    "discard": (QueueIndex, "discard"),
+    "apply": (Transaction, "apply"),
+    "insert": (Lane, "insert"),
+    "remove": (Lane, "shrink"),
     "callbacks": (GroupCommit, "_run_callbacks"),
 }
 """Steps of the commit path, each with the method that makes it."""

@@ -95,7 +95,7 @@ class QueueManagerService:
 
     def _open_store(self, metrics: Metrics) -> Store:
         loop = asyncio.get_running_loop()
-        executor = ThreadPoolExecutor(1, thread_name_prefix="store")
+        executor = ThreadPoolExecutor(2, thread_name_prefix="store")
         self._undo.callback(executor.shutdown)
         storage = self._configuration.storage
         try:

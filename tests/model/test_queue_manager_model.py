@@ -47,13 +47,13 @@ ACCESS = {
 }
 NAMES = ("a", "b", "c")
 PARTS = ("", "", "", ";one", ";two", ";journal")
-TIMEOUTS = (0, 0, 700, 2_500, None)
+TIMEOUTS = (0, 700, 2_500, None)
 OPERATIONS = (
-    *["enqueue"] * 6,
-    *["fill"] * 3,
-    *["receive"] * 8,
+    *["enqueue"] * 4,
+    *["fill"],
+    *["receive"] * 12,
     *["end"] * 5,
-    *["peek"] * 4,
+    *["peek"] * 6,
     *["lookup"] * 4,
     *["move"] * 4,
     *["finish"] * 5,
@@ -61,7 +61,7 @@ OPERATIONS = (
     *["open"] * 3,
     *["advance"] * 4,
     *["purge"] * 3,
-    *["close"] * 2,
+    *["close"] * 3,
     *["open_cursor"] * 2,
     *["cancel", "begin"],
     *["create"] * 2,

@@ -99,6 +99,7 @@ class ServerAssociation:
     __slots__ = (
         "_accepted",
         "_calls",
+        "_joined_group",
         "_largest",
         "_limits",
         "_negotiation",
@@ -141,6 +142,7 @@ class ServerAssociation:
         self._largest = endpoint.limits.fragment_size
         self._calls: dict[int, Call] = {}
         self._requests = RequestReceiver(self, self._calls, self._negotiation, endpoint.limits)
+        self._joined_group: AssociationGroup | None = None
         self.output: list[bytes] = []
         self._partial = bytearray()
         self._wanted = HEADER_LENGTH
@@ -148,7 +150,7 @@ class ServerAssociation:
 
     @property
     def group(self) -> AssociationGroup:
-        """The association group; there is one once a bind was accepted."""
+        """The association group; there is one once a bind was accepted, and ever after."""
         group = self._negotiation.group
         if group is None:
             raise RuntimeError("the connection has no association group")
@@ -195,7 +197,7 @@ class ServerAssociation:
         self._requests.forget()
         while self._calls:
             self._calls.popitem()[1].notify_abandoned()
-        group, self._negotiation.group = self._negotiation.group, None
+        group, self._joined_group = self._joined_group, None
         if group is not None:
             self.endpoint.groups.leave(group)
 
@@ -299,6 +301,7 @@ class ServerAssociation:
         except BindRejected as error:
             self._reject_bind(bind.call_id, error)
             return
+        self._joined_group = self._negotiation.group
         self._become(State.BOUND)
         self._queue(ack.pack())
         self.on_event(BindReceived(ack.p_result_list))
@@ -457,7 +460,8 @@ class ServerAssociation:
             call.notify_undelivered()
             return False
         del self._calls[call.call_id]
-        if call.hooks is not None and call.hooks.undelivered:
+        hooks = call.hooks
+        if hooks is not None and (hooks.undelivered or hooks.opened):
             self.deliveries.append(call)
         return True
 

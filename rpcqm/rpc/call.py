@@ -142,7 +142,8 @@ class Call:
     ) -> ContextHandle:
         """A new context handle of the caller's group, to be returned in the response.
 
-        It is run down at once when this call ends in a fault.
+        It is run down at once when this call ends in a fault, or its response is lost. Raises
+        RpcFault when the client has too many, or is gone.
         """
         handle = self.association.group.handles.open(
             type_name, value, rundown, self.context.interface, self.identity, minimum_level
@@ -160,9 +161,7 @@ class Call:
 
     def fault(self, status: int, executed: bool = True) -> None:
         """Answer with a fault; `executed` is False when no handler has seen the call."""
-        if self.hooks is not None:
-            for handle in self.hooks.opened:
-                self.association.group.handles.run_down(handle)
+        self._run_down_opened()
         self.association.send_fault(self, status, executed)
 
     def notify_cancelled(self) -> None:
@@ -177,7 +176,14 @@ class Call:
 
     def notify_undelivered(self) -> None:
         if self.hooks is not None:
+            self._run_down_opened()
             self._run(self.hooks.undelivered)
+
+    def _run_down_opened(self) -> None:
+        """End the handles that the client will never learn of."""
+        if self.hooks is not None:
+            for handle in self.hooks.opened:
+                self.association.group.handles.run_down(handle)
 
     def _need_hooks(self) -> Hooks:
         if self.hooks is None:

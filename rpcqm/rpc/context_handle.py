@@ -108,11 +108,12 @@ class ContextHandle:
 class ContextHandleTable:
     """The context handles of one association group."""
 
-    __slots__ = ("_handles", "_limit")
+    __slots__ = ("_ended", "_handles", "_limit")
 
     def __init__(self, limit: int) -> None:
         self._handles: dict[bytes, ContextHandle] = {}
         self._limit = limit
+        self._ended = False
 
     def __len__(self) -> int:
         return len(self._handles)
@@ -129,7 +130,9 @@ class ContextHandleTable:
         owner: Identity,
         minimum_level: AuthenticationLevel = NONE,
     ) -> ContextHandle:
-        """A new handle; raises RpcFault when the group has as many as it may."""
+        """A new handle; raises RpcFault when the group has enough of them, or has ended."""
+        if self._ended:
+            raise RpcFault(FaultStatus.nca_s_comm_failure, "the client is gone")
         if len(self._handles) >= self._limit:
             raise RpcFault(FaultStatus.nca_s_fault_remote_no_memory, "too many context handles")
         handle = ContextHandle(type_name, value, rundown, interface, owner, minimum_level)
@@ -155,6 +158,7 @@ class ContextHandleTable:
 
     def run_down_all(self) -> None:
         """What happens when the last connection of the group is gone."""
+        self._ended = True
         while self._handles:
             self.run_down(next(iter(self._handles.values())))
 

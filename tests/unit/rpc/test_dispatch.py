@@ -329,6 +329,29 @@ def test_a_handle_opened_by_a_failing_call_is_run_down(rig: Rig, wire: Wire) -> 
     assert len(wire.association.group.handles) == 0
 
 
+def test_a_handle_that_the_client_never_learns_of_is_run_down(rig: Rig) -> None:
+    first, second = rig.connect(), rig.connect()
+    ack = first.bind()
+    assert isinstance(ack, pdu.BindAck)
+    second.bind(assoc_group_id=ack.assoc_group_id)
+    first.association.receive_data(request(2, b"wait"))
+    (call,) = rig.handlers.calls
+    call.open_context_handle("PROBE_HANDLE", "late", rig.handlers._run_down)
+    first.association.connection_lost()
+    rig.handlers.waiting[0].succeed(ProbeResponse())
+    assert rig.handlers.run_down == ["late"]
+    assert len(second.association.group.handles) == 0
+
+
+def test_no_handle_is_opened_for_a_client_that_is_gone(rig: Rig, wire: Wire) -> None:
+    wire.association.receive_data(request(2, b"wait"))
+    (call,) = rig.handlers.calls
+    wire.association.connection_lost()
+    with pytest.raises(RpcFault, match="the client is gone"):
+        call.open_context_handle("PROBE_HANDLE", "late", rig.handlers._run_down)
+    assert call.association_group.connections == 0
+
+
 # Serialized handles.
 
 

@@ -16,8 +16,8 @@ class TransactionalOperation:
     """One send, receive or move of a transaction ([MS-MQDMPR] 3.1.1.13).
 
     The position is `queue` and `lookup_identifier`; a send has none before the commit (G54) and
-    is known by `staged_number` and `message` instead, whose packet is not the staged one any
-    more once it is `marked`. `dequeue_reason` is a message class.
+    is known by `staged_number` instead. Its `message` is kept here until it is on the disk, and
+    again when its packet had to be changed (`marked`). `dequeue_reason` is a message class.
     """
 
     operation_type: OperationType

@@ -10,6 +10,7 @@ from rpcqm.adm.queue import Queue
 from rpcqm.adm.transaction import Transaction, TransactionalOperation
 from rpcqm.codec.message_enums import MessageClass
 from rpcqm.store.staged import StagedOperation, StagedTransaction
+from rpcqm.store.store import Store
 from rpcqm.store.transaction import Transaction as StoreTransaction
 
 if TYPE_CHECKING:
@@ -25,6 +26,18 @@ _DEQUEUE, _MOVE = 1, 2
 def message_data(message: Message) -> bytes:
     """What a staged message needs besides its packet."""
     return b"\x01" if message.allow_peek_when_locked else b""
+
+
+def message_of(
+    store: Store, transaction: Transaction, operation: TransactionalOperation
+) -> Message:
+    """The message that an operation sends, from memory or from where it is staged."""
+    if operation.message is not None:
+        return operation.message
+    staged = store.staged[transaction.identifier.bytes_le].operations[operation.staged_number]
+    assert staged.serial is not None
+    packet = store.read_packet(staged.serial)
+    return Message(packet, allow_peek_when_locked=staged.data == b"\x01")
 
 
 def prepare(change: StoreTransaction, transaction: Transaction) -> None:
@@ -66,19 +79,9 @@ def _recover(
     engine: "QueueManagerEngine", operation: StagedOperation, transaction: Transaction
 ) -> TransactionalOperation | None:
     if operation.serial is not None:
-        return _enqueue(engine, operation, operation.serial)
+        queue = engine.queues.by_id.get(operation.queue_id) or Queue(queue_id=operation.queue_id)
+        return TransactionalOperation(OperationType.ENQUEUE, queue, staged_number=operation.number)
     return _dequeue_or_move(engine, operation, transaction)
-
-
-def _enqueue(
-    engine: "QueueManagerEngine", operation: StagedOperation, serial: int
-) -> TransactionalOperation:
-    queue = engine.queues.by_id.get(operation.queue_id) or Queue(queue_id=operation.queue_id)
-    packet = engine.store.read_packet(serial)
-    message = Message(packet, allow_peek_when_locked=operation.data == b"\x01")
-    return TransactionalOperation(
-        OperationType.ENQUEUE, queue, staged_number=operation.number, message=message
-    )
 
 
 def _dequeue_or_move(

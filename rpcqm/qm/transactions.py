@@ -64,14 +64,14 @@ class Transactions:
         if not envelope.transactional:
             raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE, "the message has no transaction")
         key = transaction.identifier.bytes_le
+        operation = TransactionalOperation(OperationType.ENQUEUE, queue, message=message)
         with self._store.transaction("stage") as change:
             data = staged.message_data(message)
-            number = change.stage_message(key, queue.queue_id, message.packet, data)
-        transaction.transactional_operation_collection.append(
-            TransactionalOperation(
-                OperationType.ENQUEUE, queue, staged_number=number, message=message
+            operation.staged_number = change.stage_message(
+                key, queue.queue_id, message.packet, data
             )
-        )
+            change.call_after(partial(_written, operation))
+        transaction.transactional_operation_collection.append(operation)
 
     def leave(self, transaction: Transaction, queue: Queue, key: int) -> None:
         """Take a received message out of its transaction, and give it back (G38)."""
@@ -112,14 +112,14 @@ class Transactions:
         """First and last are counted over what goes to one queue, not over all operations."""
         batches: dict[int, list[TransactionalOperation]] = {}
         for operation in transaction.transactional_operation_collection:
-            if operation.message is not None:
+            if operation.operation_type is OperationType.ENQUEUE:
                 batches.setdefault(operation.queue.queue_id, []).append(operation)
         for batch in batches.values():
             for operation in (batch[0], batch[-1]):
-                assert operation.message is not None
                 first, last = operation is batch[0], operation is batch[-1]
-                if self._engine.composer.mark_in_transaction(operation.message, first, last):
-                    operation.marked = True
+                message = staged.message_of(self._store, transaction, operation)
+                if self._engine.composer.mark_in_transaction(message, first, last):
+                    operation.message, operation.marked = message, True
 
     def transaction_commit(self, identifier: UUID) -> Completion[None]:
         """Make everything that a transaction did happen ([MS-MQDMPR] 3.1.4.4).
@@ -166,8 +166,8 @@ class Transactions:
 
         One whose queue has been deleted meanwhile is treated as those that were in it.
         """
-        queue, message = operation.queue, operation.message
-        assert message is not None
+        queue = operation.queue
+        message = staged.message_of(self._store, transaction, operation)
         acknowledgements = self._engine.acknowledgements
         if queue.queue_manager is None:
             acknowledgements.message_lost(change, message, MessageClass.MQMSG_CLASS_NACK_Q_DELETED)
@@ -248,6 +248,12 @@ class Transactions:
         for transaction in list(self._collection.values()):
             if transaction.single_phase:
                 self.transaction_abort(transaction.identifier)
+
+
+def _written(operation: TransactionalOperation) -> None:
+    """The message is on the disk: a transaction may be larger than the memory."""
+    if not operation.marked:
+        operation.message = None
 
 
 def _is_held(queue: Queue, key: int, transaction: Transaction) -> bool:

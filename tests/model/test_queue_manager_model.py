@@ -33,12 +33,9 @@ from tests.model.elements import (
     Refused,
 )
 from tests.model.naive import NaiveQueueManager
-from tests.support.queue_manager import RunningQueueManager
+from tests.support.queue_manager import MEMORY, RunningQueueManager
 
 T = TypeVar("T")
-
-MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-"""Where a sync costs nothing: whether it happens is not what is tested here."""
 
 ACCESS = {
     "receive": QueueAccessType.RECEIVE_ACCESS,

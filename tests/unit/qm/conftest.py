@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.support.queue_manager import RunningQueueManager
+from tests.support.queue_manager import MEMORY, RunningQueueManager
 
 
 @pytest.fixture
-def qm(tmp_path: Path) -> Iterator[RunningQueueManager]:
-    running = RunningQueueManager(tmp_path)
-    yield running
-    running.stop()
+def qm() -> Iterator[RunningQueueManager]:
+    with TemporaryDirectory(prefix="rpcqm-qm-", dir=MEMORY) as directory:
+        running = RunningQueueManager(Path(directory))
+        yield running
+        running.stop()

@@ -214,6 +214,19 @@ def _marks(qm: RunningQueueManager, queue: Queue) -> list[tuple[bytes, int, int]
     return marks
 
 
+def test_what_a_transaction_sends_is_not_kept_in_memory(
+    qm: RunningQueueManager, queue: Queue
+) -> None:
+    transaction = begin(qm)
+    for body in (b"a", b"b", b"c"):
+        qm.send(queue, body, transaction)
+    operations = transaction.transactional_operation_collection
+    assert [operation.message for operation in operations] == [None] * 3
+    qm.enqueue(queue, b"in the same turn", transaction)
+    commit(qm, transaction)
+    assert qm.bodies(queue) == [b"a", b"b", b"c", b"in the same turn"]
+
+
 def test_messages_of_a_transaction_carry_its_mark_and_are_recoverable(
     qm: RunningQueueManager, queue: Queue
 ) -> None:

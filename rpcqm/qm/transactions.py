@@ -93,8 +93,8 @@ class Transactions:
         """Mark the first and the last message for each destination ([MS-MQDMPR] 3.1.4.3, G8).
 
         MQ_ERROR_TRANSACTION_SEQUENCE when it is prepared already. A transaction that is not
-        `single_phase` is durable when the completion succeeds: it
-        survives a restart, its messages locked, until its commit or abort.
+        `single_phase` is durable when the completion succeeds: it survives a restart, its
+        messages locked, until its commit or abort.
         """
         transaction = self.find(identifier)
         if transaction.prepared:
@@ -155,6 +155,8 @@ class Transactions:
             self._positions.message_position_deleted(change, queue, key, reason)
         elif target.queue_manager is not None:
             self._positions.move(change, queue, key, target)
+        else:  # the target has been deleted: the message stays where it is
+            change.call_after(partial(self._positions.release, queue, key))
 
     def _commit_enqueue(
         self,

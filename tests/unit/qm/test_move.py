@@ -219,3 +219,25 @@ def test_a_subqueue_emptied_by_a_move_and_closed_is_dropped(
     assert "sub" in queue.subqueue_collection
     qm.done(qm.engine.messages.move_message(position(target, key), queue))
     assert queue.subqueue_collection == {}
+
+
+def test_a_message_stays_when_the_target_of_its_move_was_deleted(
+    qm: RunningQueueManager,
+) -> None:
+    queue = qm.create(r"private$\exact", transactional=True)
+    subqueue = qm.subqueue(queue, "sub")
+    transactions = qm.engine.transactions
+    sender = transactions.create_transaction(uuid4())
+    qm.send(queue, b"a", sender)
+    qm.done(transactions.transaction_commit(sender.identifier))
+    key = queue.message_position_list.first()
+    assert key is not None
+    mover = transactions.create_transaction(uuid4())
+    qm.done(qm.engine.messages.move_message(position(queue, key), subqueue, mover))
+    qm.done(qm.engine.queues.delete_queue(subqueue))
+    qm.done(transactions.transaction_commit(mover.identifier))
+    assert qm.bodies(queue) == [b"a"]
+    assert (
+        refusal(qm.engine.messages.move_message, position(queue, key), subqueue)
+        == "MQ_ERROR_QUEUE_DELETED"
+    )

@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.support.accounts import PASSWORD
 from tests.support.namespace import Namespace, NamespaceError
+from tests.support.served import ServedQueueManager
 
 PACKAGES = {
     "capinfos": "wireshark-common",
@@ -43,3 +45,21 @@ def namespace() -> Iterator[Namespace]:
             yield made
     except NamespaceError as error:
         pytest.skip(f"no private network namespace can be made here: {error}")
+
+
+@pytest.fixture(scope="module")
+def server(
+    request: pytest.FixtureRequest,
+    require: Callable[..., None],
+    namespace: Namespace,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ServedQueueManager]:
+    """A queue manager of the module's own with an account for alice.
+
+    It is set up by the module's CONFIGURATION, once the module's PROGRAMS are there.
+    """
+    require(*getattr(request.module, "PROGRAMS", ()))
+    configuration = getattr(request.module, "CONFIGURATION", "")
+    with ServedQueueManager(namespace, tmp_path_factory.mktemp("server"), configuration) as served:
+        served.command("user", "add", "alice", "--password-stdin", stdin=PASSWORD + "\n")
+        yield served

@@ -3,14 +3,13 @@
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from rpcqm.codec.interface import load
 from tests.support.accounts import PASSWORD
-from tests.support.namespace import Namespace
 from tests.support.served import ServedQueueManager
 
 SCRIPTS = Path(sys.executable).parent
@@ -20,15 +19,6 @@ MORE_LATER = "0x16c9a0d6"
 
 LEVELS = ["", "connect", "packet", "sign", "seal"]
 """Of rpcclient's bindings: none, RPC_C_AUTHN_LEVEL_CONNECT, PKT, PKT_INTEGRITY, PKT_PRIVACY."""
-
-
-@pytest.fixture(scope="module")
-def server(
-    namespace: Namespace, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ServedQueueManager]:
-    with ServedQueueManager(namespace, tmp_path_factory.mktemp("epm")) as served:
-        served.command("user", "add", "alice", "--password-stdin", stdin=PASSWORD + "\n")
-        yield served
 
 
 def impacket(server: ServedQueueManager, script: str, *arguments: str) -> str:

@@ -15,6 +15,7 @@ from tests.support.accounts import PASSWORD
 from tests.support.namespace import Namespace
 from tests.support.served import ServedQueueManager
 
+PROGRAMS = ("tshark", "dumpcap")
 SCRIPTS = Path(sys.executable).parent
 CLIENT = Path(__file__).parent / "get_server_port.py"
 MALFORMED = "_ws.malformed || _ws.expert.severity == error"
@@ -48,16 +49,6 @@ def await_last_packet(namespace: Namespace, path: Path) -> None:
         assert time.monotonic() < end, "dumpcap writes nothing"
         namespace.run(["bash", "-c", "echo the last packet > /dev/udp/127.0.0.1/9"])
         time.sleep(0.05)
-
-
-@pytest.fixture(scope="module")
-def server(
-    namespace: Namespace, require: Callable[..., None], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ServedQueueManager]:
-    require("tshark", "dumpcap")
-    with ServedQueueManager(namespace, tmp_path_factory.mktemp("tshark")) as served:
-        served.command("user", "add", "alice", "--password-stdin", stdin=PASSWORD + "\n")
-        yield served
 
 
 @pytest.fixture(scope="module")

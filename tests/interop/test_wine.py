@@ -32,6 +32,7 @@ LEVELS = {
     INTEGRITY: "integrity",
     PRIVACY: "privacy",
 }
+CONFIGURATION = "[security]\nallow_nonauthenticated_rpc = true\n"
 BODIES = ("the first message", "the second", "the third", "the fourth")
 EVERYONE = "D:(A;;GA;;;WD)(A;;GA;;;AN)"
 
@@ -93,18 +94,6 @@ def wine(
         yield wine
     finally:
         wine.stop()
-
-
-@pytest.fixture(scope="module")
-def server(
-    wine: Wine, namespace: Namespace, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ServedQueueManager]:
-    directory = tmp_path_factory.mktemp("wine-server")
-    with ServedQueueManager(
-        namespace, directory, "[security]\nallow_nonauthenticated_rpc = true\n"
-    ) as served:
-        served.command("user", "add", "alice", "--password-stdin", stdin=PASSWORD + "\n")
-        yield served
 
 
 def run_client(server: ServedQueueManager, wine: Wine, client: Path, level: int) -> list[Step]:

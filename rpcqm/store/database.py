@@ -108,7 +108,9 @@ class Database:
         options.create_if_missing(True)
         options.create_missing_column_families(True)
         options.set_recycle_log_file_num(2)
-        options.set_atomic_flush(True)  # an old log is free for reuse as soon as one family fills
+        # All families are flushed at once, always. An old log is free for reuse as soon as one
+        # family fills, and a reused log whose end is not durable can be told from a damaged one.
+        options.set_atomic_flush(True)
         options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
         options.set_db_write_buffer_size(3 * self._settings.memtable)
         options.set_max_total_wal_size(8 * self._settings.memtable)
@@ -183,8 +185,6 @@ class Database:
 
     def tidy(self) -> None:
         """Give back the space of most of what was removed, within little temporary space."""
-        for family in self.families.values():
-            family.flush()
         self.families[Family.BODY].compact_range(None, None)
 
     def compact(self) -> None:
@@ -194,7 +194,6 @@ class Database:
         self._collect_blobs(1.0)
         try:
             for family in self.families.values():
-                family.flush()
                 family.compact_range(None, None, everything)
         finally:
             self._collect_blobs(BLOB_AGE)
@@ -208,17 +207,17 @@ class Database:
         self._db.cancel_all_background(True)
 
     def close(self) -> None:
-        """Let go of the directory; it stays locked while anybody keeps a handle.
+        """Let go of the directory; it stays locked while anybody keeps a handle or a family.
 
-        What cannot be brought into tables now stays in the log, for the next start.
+        What is in memory stays in the log. The binding would flush a family that is closed, and
+        families must only be flushed all at once (see `_options`).
         """
         self.handles.clear()
-        for database in (*self.families.values(), self._db):
-            try:
-                database.close()
-            except Exception as error:
-                _log.warning("database closed without tidying up", error=str(error))
         self.families.clear()
+        try:
+            self._db.close()
+        except Exception as error:
+            _log.warning("database closed without tidying up", error=str(error))
         _open_here.discard(self.path.resolve())
 
 

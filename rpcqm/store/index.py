@@ -257,6 +257,15 @@ class QueueIndex:
         self.available += state == _AVAILABLE
         self.leaving += state == _LEAVING
 
+    def removable(self, key: int) -> Position:
+        """What `leave` would remove; PositionStateError as there."""
+        position = self.pending.get(key)
+        if position is None:
+            return self.expected(key)
+        if key in self._doomed:
+            raise PositionStateError(f"the message {key:#x} is leaving already")
+        return position
+
     def leave(self, key: int) -> tuple[Position, int]:
         """Begin a removal; what is removed, and the state that `come_back` restores.
 

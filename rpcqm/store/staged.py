@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 PREPARED = 0
 """The number under which a prepared transaction keeps its record; operations follow."""
 
+TRANSACTION_ID_LENGTH = 16
+"""Bytes of an XACTUOW ([MS-MQMQ] 2.2.18.1.8)."""
+
 
 @dataclass(slots=True)
 class StagedOperation:

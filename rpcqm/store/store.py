@@ -261,5 +261,5 @@ class Store:
                 self._database.cancel_background_work()
                 self._background.wait()
             self.express.close()
-            del self.body_handle, self.position_handle
+            del self.body_handle, self.position_handle, self._bodies
             self._database.close()

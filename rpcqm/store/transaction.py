@@ -25,7 +25,12 @@ from rpcqm.store.records import (
     Moves,
     Position,
 )
-from rpcqm.store.staged import PREPARED, StagedOperation, StagedTransaction
+from rpcqm.store.staged import (
+    PREPARED,
+    TRANSACTION_ID_LENGTH,
+    StagedOperation,
+    StagedTransaction,
+)
 
 if TYPE_CHECKING:
     from rocksdict import ColumnFamily as FamilyHandle
@@ -77,7 +82,8 @@ class Transaction:
     from counters are not given again.
 
     Queues are named by their queue id (u32), messages by queue id and lookup identifier (u64).
-    Methods raise PositionStateError when a message is not there or not in the right state.
+    Methods raise PositionStateError when a message is not there or not in the right state, and
+    have done nothing then.
     """
 
     __slots__ = (
@@ -128,23 +134,23 @@ class Transaction:
         """
         store = self._store
         size = len(packet)
+        if durable and not consequence:
+            store.space.admit(size)
         serial = store.counters.serial.take()
         index = store.index(queue_id)
-        if durable:
-            if not consequence:
-                store.space.admit(size)
-            key = _position_key(queue_id, lookup_identifier)
-            value = _position(serial, arrival, expiry, size, flags, 0, 0, 0)
-            self.operations.append((_serial(serial), packet, store.body_handle))
-            self.operations.append((key, value, store.position_handle))
-            self.size += size
-            self.sync = True
-        else:
+        value = _position(serial, arrival, expiry, size, flags, 0, 0, 0)
+        if not durable:
             flags |= FLAG_EXPRESS
             store.keep_express(serial, packet)
             self.steps.append((None, _discard_body, store.express, serial))
         index.expect(lookup_identifier, _new_position((serial, size, arrival, expiry, flags)))
         self.steps.append((_publish, _withdraw, index, lookup_identifier))
+        if durable:
+            key = _position_key(queue_id, lookup_identifier)
+            self.operations.append((_serial(serial), packet, store.body_handle))
+            self.operations.append((key, value, store.position_handle))
+            self.size += size
+            self.sync = True
         self.messages += 1
         return serial
 
@@ -188,8 +194,8 @@ class Transaction:
 
         What is not given stays as it was.
         """
-        before = self._store.index(queue_id).moves(lookup_identifier)
-        old = self._take(queue_id, lookup_identifier)
+        index = self._store.index(queue_id)
+        old = index.removable(lookup_identifier)
         new = Position(
             old.serial,
             old.size,
@@ -197,10 +203,11 @@ class Transaction:
             old.expiry if expiry is None else expiry,
             old.flags if flags is None else flags & FLAGS_MASK | old.flags & FLAG_EXPRESS,
         )
-        moves = before if moves is None else moves
+        moves = index.moves(lookup_identifier) if moves is None else moves
         target = self._store.index(target_queue_id)
         target.expect(target_lookup_identifier, new)
         self.steps.append((_publish, _withdraw, target, target_lookup_identifier))
+        self._take(queue_id, lookup_identifier)
         if any(moves):
             target.count_moves(target_lookup_identifier, moves)
             self.steps.append((None, _count_moves, target, target_lookup_identifier, NO_MOVES))
@@ -227,10 +234,10 @@ class Transaction:
             position = position._replace(flags=flags & FLAGS_MASK | position.flags & FLAG_EXPRESS)
         if moves is None:
             moves = before[2]
-        index.amend(lookup_identifier, position.flags, moves)
-        self.steps.append((None, _amend, index, *before))
         if not position.flags & FLAG_EXPRESS:
             self._write_position(queue_id, lookup_identifier, position, moves)
+        index.amend(lookup_identifier, position.flags, moves)
+        self.steps.append((None, _amend, index, *before))
 
     def purge(self, queue_id: int, lookup_identifier: int) -> None:
         """Mark a locked message PURGE_PENDING, now and, for a durable one, over a restart."""
@@ -298,9 +305,9 @@ class Transaction:
         size = len(packet)
         store.space.admit(size)
         serial = store.counters.serial.take()
+        operation = self._stage(transaction_id, STAGED_MESSAGE, queue_id, serial, size, data)
         self.operations.append((_serial(serial), packet, store.body_handle))
         self.size += size
-        operation = self._stage(transaction_id, STAGED_MESSAGE, queue_id, serial, size, data)
         store.charge_staged(operation)
         self.steps.append((None, _release_staged, store, operation))
         return operation.number
@@ -308,10 +315,7 @@ class Transaction:
     def _stage(
         self, transaction_id: bytes, kind: int, queue_id: int, serial: int, size: int, data: bytes
     ) -> StagedOperation:
-        staged = self._store.staged.get(transaction_id)
-        if staged is None:
-            staged = self._store.staged[transaction_id] = StagedTransaction(transaction_id)
-            self.steps.append((None, dict.pop, self._store.staged, transaction_id))
+        staged = self._staged(transaction_id)
         number = staged.next_number
         staged.next_number += 1
         operation = StagedOperation(number, data, queue_id, serial or None, size)
@@ -320,6 +324,16 @@ class Transaction:
         value = STAGED.pack(kind, queue_id, serial, size) + data
         self._put_staged(transaction_id, number, value)
         return operation
+
+    def _staged(self, transaction_id: bytes) -> StagedTransaction:
+        """What the transaction has staged so far; ValueError unless it is 16 bytes."""
+        staged = self._store.staged.get(transaction_id)
+        if staged is None:
+            if len(transaction_id) != TRANSACTION_ID_LENGTH:
+                raise ValueError(f"a transaction is named by {TRANSACTION_ID_LENGTH} bytes")
+            staged = self._store.staged[transaction_id] = StagedTransaction(transaction_id)
+            self.steps.append((None, dict.pop, self._store.staged, transaction_id))
+        return staged
 
     def _put_staged(self, transaction_id: bytes, number: int, value: bytes | None) -> None:
         key = STAGED_KEY.pack(transaction_id, number)
@@ -345,9 +359,6 @@ class Transaction:
         serial = operation.serial
         if serial is None or not operation.charged:
             raise ValueError("the staged operation has no message to insert")
-        if packet is not None:
-            self.operations.append((_serial(serial), packet, store.body_handle))
-            self.size += len(packet)
         size = operation.size if packet is None else len(packet)
         index = store.index(operation.queue_id)
         position = Position(serial, size, arrival, expiry, flags)
@@ -355,6 +366,9 @@ class Transaction:
         self.steps.append((_publish, _withdraw, index, lookup_identifier))
         store.release_staged(operation)
         self.steps.append((None, _charge_staged, store, operation))
+        if packet is not None:
+            self.operations.append((_serial(serial), packet, store.body_handle))
+            self.size += size
         self._write_position(operation.queue_id, lookup_identifier, position, NO_MOVES)
         self.messages += 1
         return serial
@@ -389,10 +403,7 @@ class Transaction:
 
         After a restart it is in `store.staged` again, until `unstage`.
         """
-        staged = self._store.staged.get(transaction_id)
-        if staged is None:
-            staged = self._store.staged[transaction_id] = StagedTransaction(transaction_id)
-            self.steps.append((None, dict.pop, self._store.staged, transaction_id))
+        staged = self._staged(transaction_id)
         self.steps.append((None, setattr, staged, "record", staged.record))
         staged.record = record
         self._put_staged(transaction_id, PREPARED, record)

@@ -48,33 +48,36 @@ def read_events(log: Path) -> Iterator[Event]:
         at += first + second
 
 
+Change = tuple[int, bytes | None]
+"""(offset, bytes), or (length, None) for a truncation."""
+
+
 @dataclass(eq=False)
 class File:
-    """Content that is durable, and what was done to it since.
-
-    A change is (offset, bytes), or (length, None) for a truncation.
-    """
+    """Content that is durable, how many changes are in it, and what was done since."""
 
     durable: bytearray = field(default_factory=bytearray)
-    pending: list[tuple[int, bytes | None]] = field(default_factory=list)
-    syncing: list[int] = field(default_factory=list)
+    applied: int = 0
+    pending: list[Change] = field(default_factory=list)
 
-    def content(self, changes: list[tuple[int, bytes | None]]) -> bytearray:
+    @property
+    def changes(self) -> int:
+        """How often the file was ever changed."""
+        return self.applied + len(self.pending)
+
+    def content(self, changes: list[Change]) -> bytearray:
         content = bytearray(self.durable)
         for offset, data in changes:
             _apply(content, offset, data)
         return content
 
-    def sync_begins(self) -> None:
-        self.syncing.append(len(self.pending))
-
-    def sync_ends(self) -> None:
-        """What was written before the oldest sync under way began is durable."""
-        count = self.syncing.pop(0)
-        for offset, data in self.pending[:count]:
-            _apply(self.durable, offset, data)
-        del self.pending[:count]
-        self.syncing = [max(other - count, 0) for other in self.syncing]
+    def make_durable(self, changes: int) -> None:
+        """The first so many changes are durable."""
+        count = changes - self.applied
+        if count > 0:
+            self.durable = self.content(self.pending[:count])
+            del self.pending[:count]
+            self.applied = changes
 
 
 def _apply(content: bytearray, offset: int, data: bytes | None) -> None:
@@ -94,9 +97,12 @@ class Disk:
         self.names: dict[str, File | None] = {}
         """Files by path, and directories (None), as processes see them."""
         self.durable_names: dict[str, File | None] = {}
-        self._descriptors: dict[int, str] = {}
-        self._open: dict[int, File | None] = {}
-        self._syncing: dict[int, list[dict[str, File | None]]] = {}
+        self._open: dict[int, tuple[str, File | None]] = {}
+        self._syncs: dict[int, tuple[File, int]] = {}
+        """File syncs under way: the file, and how often it had been changed."""
+        self._directory_syncs: dict[int, tuple[str, dict[str, File | None]]] = {}
+        """Directory syncs under way: the directory, and what was in it."""
+        self._newest_sync: dict[str, int] = {}
 
     def apply(self, event: Event) -> None:
         """Let one event happen."""
@@ -107,13 +113,14 @@ class Disk:
                 self._open_file(event.descriptor, event.first.decode(), event.offset)
             case "c":
                 self._open.pop(event.descriptor, None)
-            case "w" | "t":
-                file = self._open.get(event.descriptor)
-                if file is not None:
-                    data = event.first if event.kind == "w" else None
-                    file.pending.append((event.offset, data))
-            case "b" | "e":
-                self._sync(event.descriptor, begins=event.kind == "b")
+            case "w":
+                self._change(event.descriptor, (event.offset, event.first))
+            case "t":
+                self._change(event.descriptor, (event.offset, None))
+            case "b":
+                self._begin_sync(event.descriptor, event.offset)
+            case "e":
+                self._end_sync(event.offset)
             case _:
                 self._change_names(event)
 
@@ -121,43 +128,45 @@ class Disk:
         """A process begins; what others had open is closed, and root itself is durable."""
         self.root = root
         self._open.clear()
-        self._syncing.clear()
-        for file in filter(None, self.names.values()):
-            file.syncing.clear()
+        self._syncs.clear()
+        self._directory_syncs.clear()
+        self._newest_sync.clear()
 
     def _open_file(self, descriptor: int, path: str, flags: int) -> None:
-        self._descriptors[descriptor] = path
         if path == self.root or self.names.get(path, self) is None:
-            self._open[descriptor] = None
+            self._open[descriptor] = path, None
             return
         file = self.names.get(path)
         if file is None:
             file = self.names[path] = File()
         if flags & os.O_TRUNC:
             file.pending.append((0, None))
-        self._open[descriptor] = file
+        self._open[descriptor] = path, file
 
-    def _sync(self, descriptor: int, begins: bool) -> None:
-        if descriptor not in self._open:
-            return
-        file = self._open[descriptor]
+    def _change(self, descriptor: int, change: Change) -> None:
+        _, file = self._open.get(descriptor, ("", None))
         if file is not None:
-            file.sync_begins() if begins else file.sync_ends()
-        elif begins:
-            entries = self._entries(self.names, self._descriptors[descriptor])
-            self._syncing.setdefault(descriptor, []).append(entries)
-        else:
-            self._sync_directory(descriptor)
+            file.pending.append(change)
 
-    def _sync_directory(self, descriptor: int) -> None:
-        directory = self._descriptors[descriptor]
-        for path in self._entries(self.durable_names, directory):
-            del self.durable_names[path]
-        self.durable_names |= self._syncing[descriptor].pop(0)
+    def _begin_sync(self, descriptor: int, number: int) -> None:
+        if descriptor in self._open:
+            path, file = self._open[descriptor]
+            if file is not None:
+                self._syncs[number] = file, file.changes
+            else:
+                self._directory_syncs[number] = path, _entries(self.names, path)
 
-    @staticmethod
-    def _entries(names: dict[str, File | None], directory: str) -> dict[str, File | None]:
-        return {path: file for path, file in names.items() if os.path.dirname(path) == directory}
+    def _end_sync(self, number: int) -> None:
+        if number in self._syncs:
+            file, changes = self._syncs.pop(number)
+            file.make_durable(changes)
+        elif number in self._directory_syncs:
+            path, entries = self._directory_syncs.pop(number)
+            if number > self._newest_sync.get(path, 0):
+                self._newest_sync[path] = number
+                for name in _entries(self.durable_names, path):
+                    del self.durable_names[name]
+                self.durable_names |= entries
 
     def _change_names(self, event: Event) -> None:
         first, second = event.first.decode(), event.second.decode()
@@ -188,9 +197,11 @@ class Disk:
         return self.names
 
 
-def _surviving(
-    pending: list[tuple[int, bytes | None]], loss: Loss, random: Random
-) -> list[tuple[int, bytes | None]]:
+def _entries(names: dict[str, File | None], directory: str) -> dict[str, File | None]:
+    return {path: file for path, file in names.items() if os.path.dirname(path) == directory}
+
+
+def _surviving(pending: list[Change], loss: Loss, random: Random) -> list[Change]:
     """Which changes of a file survive."""
     match loss:
         case Loss.NOTHING:
@@ -205,7 +216,7 @@ def _surviving(
             return [sector for sector in sectors if random.random() < chance]
 
 
-def _cut(pending: list[tuple[int, bytes | None]], random: Random) -> list[tuple[int, bytes | None]]:
+def _cut(pending: list[Change], random: Random) -> list[Change]:
     if not pending:
         return []
     kept = random.randrange(len(pending))
@@ -214,7 +225,7 @@ def _cut(pending: list[tuple[int, bytes | None]], random: Random) -> list[tuple[
     return [*pending[:kept], *torn]
 
 
-def _sectors(offset: int, data: bytes | None) -> Iterator[tuple[int, bytes | None]]:
+def _sectors(offset: int, data: bytes | None) -> Iterator[Change]:
     if data is None:
         yield offset, None
         return

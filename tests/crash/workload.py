@@ -87,6 +87,7 @@ class Session:
         )
         self._next = marker_of(self.store)
         self._outstanding = 0
+        self._turns = 0
         self._express = count(1)
 
     @property
@@ -104,6 +105,10 @@ class Session:
                 self._perform_next()
         self._add_express_message()
         self._end_turn(wait=False)
+        self._turns += 1
+        if self._turns % 8 == 0:
+            # Logs are used again only when their tables are written before the next switch.
+            self.store._database.families[Family.META].compact_range(None, None)
 
     def _perform_next(self) -> None:
         try:

@@ -229,18 +229,20 @@ int ftruncate64(int descriptor, off64_t length)
     return truncate_to(descriptor, length);
 }
 
-/* Not under the mutex: writes may go on meanwhile, and the end says which were before. */
-static int sync_with(long number, int descriptor)
+/* Not under the mutex: writes may go on meanwhile. A number connects begin and end. */
+static int sync_with(long call, int descriptor)
 {
+    static uint64_t syncs;
     if (!is_watched(descriptor))
-        return syscall(number, descriptor);
+        return syscall(call, descriptor);
     pthread_mutex_lock(&mutex);
-    record(SYNC_BEGIN, descriptor, 0, "", 0, "", 0);
+    uint64_t number = ++syncs;
+    record(SYNC_BEGIN, descriptor, number, "", 0, "", 0);
     pthread_mutex_unlock(&mutex);
-    int result = syscall(number, descriptor);
+    int result = syscall(call, descriptor);
     if (result == 0) {
         pthread_mutex_lock(&mutex);
-        record(SYNC_END, descriptor, 0, "", 0, "", 0);
+        record(SYNC_END, descriptor, number, "", 0, "", 0);
         pthread_mutex_unlock(&mutex);
     }
     return result;

@@ -168,7 +168,7 @@ def test_a_lost_counter_is_found(sound: Path, counter: str) -> None:
 
 def test_a_file_that_cannot_be_read_is_found(sound: Path) -> None:
     database = Database(sound, StoreSettings())
-    database.families[Family.BODY].flush()
+    database.tidy()
     database.close()
     tables = sorted((sound / DATABASE_NAME).glob("*.blob"))
     assert tables

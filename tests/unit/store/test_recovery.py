@@ -87,6 +87,7 @@ def test_an_open_transaction_is_dropped_with_its_messages(turns: Turns) -> None:
     store.close()
 
 
+@pytest.mark.conformance("MQDMPR-element-TransactionalOperation")
 def test_a_prepared_transaction_is_there_and_can_be_committed(turns: Turns) -> None:
     store = turns.open()
     with store.transaction("prepare") as txn:
@@ -127,6 +128,7 @@ def test_numbers_of_staged_operations_go_on_after_a_restart(turns: Turns) -> Non
     store.close()
 
 
+@pytest.mark.conformance("MQDMPR-element-MessagePosition")
 def test_a_purged_message_is_still_to_be_removed_after_a_restart(turns: Turns) -> None:
     store = turns.open()
     with store.transaction("insert") as txn:

@@ -7,22 +7,27 @@ from functools import partial
 import pytest
 
 from rpcqm.adm.enums import PositionState
+from rpcqm.adm.queue import Queue
+from rpcqm.adm.records import encode_queue
 from rpcqm.store.errors import PositionStateError, StoreStoppedError
+from rpcqm.store.fsck import check
 from rpcqm.store.index import QueueIndex
-from rpcqm.store.records import NEVER, Family, Moves
+from rpcqm.store.records import NEVER, QUEUE_ID, Family, Moves
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import Transaction
 from tests.support.store_state import after_restart, state_of
 from tests.support.stores import Turns
 
-A, B = 16, 17
+A, B = 1, 2
 PLAIN, LOCKED, EXPRESS, LOCKED_EXPRESS, LARGE, MOVED = range(1, 7)
 OPEN, PREPARED = b"open transaction", b"prepared transac"
 SPARE = 99
 
 
 def populate(store: Store, turns: Turns) -> None:
-    """Messages of every kind, a record, an open and a prepared transaction."""
+    """Messages of every kind, a queue, an open and a prepared transaction."""
+    store.counters.lookup_identifier.take()
+    queue = Queue(queue_id=store.counters.queue_id.take())
     with store.transaction("populate") as txn:
         txn.insert(A, PLAIN, b"plain", arrival=10, expiry=100, flags=3)
         txn.insert(A, LOCKED, b"locked", arrival=11)
@@ -30,7 +35,7 @@ def populate(store: Store, turns: Turns) -> None:
         txn.insert(A, LOCKED_EXPRESS, b"locked express", arrival=13, durable=False)
         txn.insert(A, LARGE, b"large" * 5000, arrival=14)
         txn.insert(B, MOVED, b"moved", arrival=15)
-        txn.put(Family.QUEUE, b"queue", b"properties")
+        txn.put(Family.QUEUE, QUEUE_ID.pack(queue.queue_id), encode_queue(queue))
         txn.stage_message(OPEN, A, b"staged", b"to A")
         txn.stage(OPEN, b"an operation")
         txn.stage_message(PREPARED, B, b"staged too", b"to B")
@@ -72,7 +77,7 @@ def commit_with_another_packet(txn: Transaction) -> None:
 def delete_a_queue(txn: Transaction) -> None:
     for key in (PLAIN, LOCKED, EXPRESS, LOCKED_EXPRESS, LARGE):
         txn.remove(A, key)
-    txn.delete(Family.QUEUE, b"queue")
+    txn.delete(Family.QUEUE, QUEUE_ID.pack(16))
     txn.drop_index(A)
 
 
@@ -98,7 +103,7 @@ CASES: dict[str, Callable[[Transaction], object]] = {
     "purge express": lambda txn: txn.purge(A, LOCKED_EXPRESS),
     "lock": lambda txn: txn.lock(A, PLAIN, "another"),
     "put": lambda txn: txn.put(Family.STREAM, b"stream", b"7"),
-    "delete": lambda txn: txn.delete(Family.QUEUE, b"queue"),
+    "delete": lambda txn: txn.delete(Family.QUEUE, QUEUE_ID.pack(16)),
     "stage": lambda txn: txn.stage(b"a new one" + bytes(7), b"data"),
     "stage message": lambda txn: txn.stage_message(OPEN, A, b"more", b"data"),
     "prepare": lambda txn: txn.prepare(OPEN, b"decided"),
@@ -298,3 +303,47 @@ def test_a_caller_can_take_back_its_own_changes(store: Store) -> None:
     with store.transaction("succeeds") as txn:
         txn.call_when_undone(lambda: told.append("never"))
     assert told == ["undone"]
+
+
+REFUSED: dict[str, Callable[[Transaction], object]] = {
+    "insert where one is": lambda txn: txn.insert(A, PLAIN, b"new", arrival=1),
+    "insert express where one is": lambda txn: txn.insert(A, PLAIN, b"", arrival=1, durable=False),
+    "remove nothing": lambda txn: txn.remove(A, SPARE),
+    "rehome nothing": lambda txn: txn.rehome(A, SPARE, B, SPARE),
+    "rehome to where one is": lambda txn: txn.rehome(A, PLAIN, B, MOVED),
+    "update nothing": lambda txn: txn.update_position(A, SPARE, flags=1),
+    "purge what is not locked": lambda txn: txn.purge(A, PLAIN),
+    "insert staged where one is": lambda txn: txn.insert_staged(OPEN, 1, PLAIN, arrival=1),
+    "insert staged with a packet": lambda txn: txn.insert_staged(
+        OPEN, 1, PLAIN, arrival=1, packet=b"another"
+    ),
+    "drop what is not empty": lambda txn: txn.drop_index(A),
+}
+
+
+@pytest.mark.parametrize("change", REFUSED.values(), ids=REFUSED)
+def test_a_refused_change_leaves_the_rest_of_the_block_alone(
+    populated: Fixture, change: Callable[[Transaction], object]
+) -> None:
+    store, turns = populated.store, populated.turns
+    with store.transaction("goes on") as txn:
+        with pytest.raises(PositionStateError):
+            change(txn)
+        txn.put(Family.STREAM, b"stream", b"7")
+    expected = state_of(store)
+    turns.end()
+    expected["records"][Family.STREAM][b"stream"] = b"7"
+    expected["express"] = state_of(store)["express"]
+    assert state_of(store) == expected
+    store = turns.reopen(store)
+    assert state_of(store) == after_restart(expected)
+    store.close()
+    assert check(turns.directory) == []
+
+
+def test_a_transaction_is_named_by_sixteen_bytes(store: Store) -> None:
+    with store.transaction("stage") as txn:
+        for name in (b"short", b"seventeen bytes !"):
+            with pytest.raises(ValueError, match="16 bytes"):
+                txn.stage(name, b"data")
+    assert not store.staged

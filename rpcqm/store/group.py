@@ -172,11 +172,11 @@ class GroupCommit:
             self._write_next()
 
     def _write_next(self) -> None:
+        if self._groups[0].records:
+            self._before_write()
         group = self._groups.popleft()
         if not self._groups:
             self._groups.append(Group(self._database))
-        if group.records:
-            self._before_write()
         if group.records and self.mode is Mode.THREAD and group.sync:
             self._write_in_thread(group)
         elif self._write(group):

@@ -40,7 +40,7 @@ class SpaceGuard:
     @property
     def free(self) -> int:
         """Free bytes, as of now."""
-        return self._free()
+        return self._known_free()
 
     def admit(self, size: int) -> None:
         """Let a new message of `size` bytes in, or raise MQ_ERROR_INSUFFICIENT_RESOURCES."""
@@ -63,10 +63,18 @@ class SpaceGuard:
             self._look()
         return due
 
+    def _known_free(self) -> int:
+        """Free bytes; none when the system cannot tell."""
+        try:
+            return self._free()
+        except OSError as error:
+            _log.error("cannot tell how much room the disk has", error=str(error))
+            return 0
+
     def _look(self) -> None:
         """Find out how much may be admitted before looking again."""
         self._next_look = self._clock.monotonic() + self._interval
-        room = self._free() - self._reserve - self._pending
+        room = self._known_free() - self._reserve - self._pending
         self._margin = min(room, self._step)
         if self.refusing != (room < 0):
             self.refusing = room < 0

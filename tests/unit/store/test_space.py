@@ -133,3 +133,20 @@ def test_trouble_of_the_databases_own_threads_is_told(
     assert guarded.metrics.snapshot()["store_background_errors"] == 2
     assert guarded.status().background_errors == 2
     guarded.close()
+
+
+def test_a_disk_that_cannot_be_asked_is_taken_for_full(
+    guarded: Store, turns: Turns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert(guarded, 1)
+
+    def fail() -> int:
+        raise OSError(5, "I/O error")
+
+    monkeypatch.setattr(guarded.space, "_free", fail)
+    turns.clock.advance(1_000)
+    turns.end()
+    assert guarded.index(Q).count == 1
+    assert refuses(guarded, 2)
+    assert guarded.status().free == 0
+    guarded.close()

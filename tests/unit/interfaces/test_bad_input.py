@@ -27,14 +27,19 @@ from tests.support.queue_manager import SETTINGS, RunningQueueManager
 from tests.support.remote_reader import PEEK_CURRENT, Reader, format_of
 
 INTERFACES = ("remoteread", "qmcomm", "qmcomm2", "qmmgmt")
-OPERATIONS = [
-    pytest.param(name, operation, id=f"{name}-{operation.name}")
+SERVED = [
+    (name, operation)
     for name in INTERFACES
     for operation in load(name).operations
     if operation is not None
 ]
+OPERATIONS = [
+    pytest.param(name, operation, id=f"{name}-{operation.name}") for name, operation in SERVED
+]
 USING_HANDLES = [
-    each for each in OPERATIONS if any("in" in h.direction for h in each.values[1].context_handles)
+    pytest.param(name, operation, id=f"{name}-{operation.name}")
+    for name, operation in SERVED
+    if any("in" in parameter.direction for parameter in operation.context_handles)
 ]
 BAD_STUB_DATA = FaultStatus.RPC_X_BAD_STUB_DATA
 MISMATCH = FaultStatus.nca_s_fault_context_mismatch

@@ -261,7 +261,8 @@ class ServerAssociation:
             call_id = header.call_id
             self._check_header(header)
         except DecodeError as error:
-            self._break(Broken(error.reason), ptype, call_id, octets)
+            reject = RejectReason.PROTOCOL_VERSION_NOT_SUPPORTED
+            self._break(Broken(error.reason, reject=reject), ptype, call_id, octets)
         except Broken as error:
             self._break(error, ptype, call_id, octets)
         else:
@@ -478,7 +479,7 @@ _RESPONSE = int(PduType.response)
 def _unreadable(error: DecodeError, ptype: int) -> Broken:
     """The end that a PDU which cannot be read makes, with the statuses that Windows gives."""
     status = FaultStatus.nca_s_proto_error
-    if isinstance(error, PaddingError):
+    if isinstance(error, PaddingError) and ptype == PduType.auth3:
         status = FaultStatus.nca_s_fault_remote_no_memory
     return Broken(
         error.reason,

@@ -9,7 +9,7 @@ from uuid import UUID
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.pdu import SyntaxId
-from rpcqm.rpc.presentation import OfferedInterface
+from rpcqm.rpc.presentation import NDR64, OfferedInterface
 from rpcqm.rpc.security import NONE
 
 NCACN_IP_TCP = "ncacn_ip_tcp"
@@ -178,11 +178,12 @@ def register(
 
     An operation without a method is answered as an opnum out of range.
     """
+    preferred_first = sorted(interface.syntaxes, key=lambda syntax: syntax.uuid != NDR64.uuid)
     tables = {
         SyntaxId(syntax.uuid, syntax.version): tuple(
             _entry(operation, syntax, handlers, policy) for operation in interface.operations
         )
-        for syntax in interface.syntaxes
+        for syntax in preferred_first
     }
     identifier = SyntaxId(interface.uuid, *interface.version)
     return RegisteredInterface(interface.name, identifier, tables, policy)

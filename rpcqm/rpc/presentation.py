@@ -1,10 +1,12 @@
 """Presentation contexts: which interface a p_cont_id means, in which transfer syntax.
 
 The rules are those of [MS-RPCE] 3.3.1.5.3 (bind-time features) and 3.3.1.5.6 (negotiation), with
-the answers that Windows gives where the text leaves a choice.
+the answers that Windows gives where the text leaves a choice: NDR64 is preferred where an
+interface has it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -80,6 +82,18 @@ def proposed_features(element: ContextElement) -> BindTimeFeatures | None:
     return BindTimeFeatures(octets[8] & SUPPORTED_FEATURES)
 
 
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """An interface that an element proposes, and the syntax it would be served in."""
+
+    interface: OfferedInterface
+    transfer_syntax: SyntaxId | None
+
+    @property
+    def preferred(self) -> bool:
+        return self.transfer_syntax == next(iter(self.interface.tables))
+
+
 class PresentationTable:
     """The presentation contexts of one connection."""
 
@@ -93,8 +107,12 @@ class PresentationTable:
         """Accept or refuse each element; raises PresentationError when the whole PDU is wrong."""
         elements = tuple(elements)
         self._check(elements)
-        taken: set[SyntaxId] = set()
-        return tuple(self._answer_one(element, taken) for element in elements)
+        candidates = [self._candidate(element) for element in elements]
+        accepted = _accepted(candidates)
+        return tuple(
+            self._answer_one(element, candidate, index in accepted)
+            for index, (element, candidate) in enumerate(zip(elements, candidates, strict=True))
+        )
 
     def _check(self, elements: tuple[ContextElement, ...]) -> None:
         if not elements:
@@ -107,45 +125,66 @@ class PresentationTable:
         if len(self.contexts) + len(new) > self._limit:
             raise PresentationError("too many presentation contexts", limit=True)
 
-    def _answer_one(self, element: ContextElement, taken: set[SyntaxId]) -> ContextAnswer:
+    def _candidate(self, element: ContextElement) -> _Candidate | None:
+        """What an element would be accepted as; None when it cannot be."""
+        if proposed_features(element) is not None:
+            return None
+        interface = self._interfaces.find(element.abstract_syntax)
+        if interface is None:
+            return None
+        return _Candidate(interface, _choose(interface, element.transfer_syntaxes))
+
+    def _answer_one(
+        self, element: ContextElement, candidate: _Candidate | None, accepted: bool
+    ) -> ContextAnswer:
         features = proposed_features(element)
         if features is not None:
             self.features |= features
             return ContextAnswer(ContextResult.negotiate_ack, features)
-        interface = self._interfaces.find(element.abstract_syntax)
-        if interface is None:
+        if candidate is None:
             return _rejection(ProviderReason.abstract_syntax_not_supported)
-        existing = self.contexts.get(element.p_cont_id)
-        if existing is not None and existing.interface is not interface:
-            raise PresentationError("a presentation context is proposed for another interface")
-        chosen = _choose(interface, element.transfer_syntaxes, existing)
-        if chosen is None or element.abstract_syntax in taken:
+        chosen = candidate.transfer_syntax
+        self._check_unchanged(element, candidate)
+        if chosen is None or not accepted:
             return _rejection(ProviderReason.proposed_transfer_syntaxes_not_supported)
-        if existing is None:
+        if element.p_cont_id not in self.contexts:
             self.contexts[element.p_cont_id] = PresentationContext(
-                element.p_cont_id, interface, chosen
+                element.p_cont_id, candidate.interface, chosen
             )
-        taken.add(element.abstract_syntax)
         return ContextAnswer(ContextResult.acceptance, 0, chosen)
+
+    def _check_unchanged(self, element: ContextElement, candidate: _Candidate) -> None:
+        """A context that exists keeps its interface and its transfer syntax."""
+        existing = self.contexts.get(element.p_cont_id)
+        if existing is None:
+            return
+        if existing.interface is not candidate.interface:
+            raise PresentationError("a presentation context is proposed for another interface")
+        unknown = _KNOWN.isdisjoint(element.transfer_syntaxes)
+        if candidate.transfer_syntax != existing.transfer_syntax and not unknown:
+            raise PresentationError("a presentation context is proposed in another syntax")
 
 
 def _rejection(reason: ProviderReason) -> ContextAnswer:
     return ContextAnswer(ContextResult.provider_rejection, reason)
 
 
-_KNOWN = (NDR, NDR64)
+_KNOWN = frozenset({NDR, NDR64})
 
 
-def _choose(
-    interface: OfferedInterface,
-    proposed: tuple[SyntaxId, ...],
-    existing: PresentationContext | None,
-) -> SyntaxId | None:
-    """The transfer syntax to use; an existing context never changes its own."""
-    if existing is not None:
-        if existing.transfer_syntax in proposed:
-            return existing.transfer_syntax
-        if any(syntax in _KNOWN for syntax in proposed):
-            raise PresentationError("a presentation context is proposed in another syntax")
-        return None
-    return next((syntax for syntax in interface.tables if syntax in proposed), None)
+def _accepted(candidates: Iterable[_Candidate | None]) -> frozenset[int]:
+    """Which elements are accepted: one of each interface, if possible in its preferred syntax."""
+    best: dict[SyntaxId, tuple[bool, int]] = {}
+    for index, candidate in enumerate(candidates):
+        if candidate is not None and candidate.transfer_syntax is not None:
+            rank = not candidate.preferred, index
+            interface = candidate.interface.syntax
+            best[interface] = min(best.get(interface, rank), rank)
+    return frozenset(index for _, index in best.values())
+
+
+def _choose(interface: OfferedInterface, proposed: tuple[SyntaxId, ...]) -> SyntaxId | None:
+    """The preferred transfer syntax if it is proposed, else the first that is served."""
+    if next(iter(interface.tables)) in proposed:
+        return next(iter(interface.tables))
+    return next((syntax for syntax in proposed if syntax in interface.tables), None)

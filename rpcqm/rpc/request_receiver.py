@@ -29,6 +29,9 @@ _CANCEL = int(PfcFlags.PFC_PENDING_CANCEL)
 _OBJECT = int(PfcFlags.PFC_OBJECT_UUID)
 _WHOLE = int(WHOLE)
 
+LARGEST_CALL = 0x7FFFFFFF
+"""Larger call_ids are refused, as Windows does ([MS-RPCE] 3.3.3.5.2 <123>)."""
+
 OLD_CALLS = 150
 """How far behind a stray fragment may be to be ignored ([MS-RPCE] 3.3.3.5.6)."""
 
@@ -106,9 +109,15 @@ class RequestReceiver:
         if call_id in calls or len(calls) >= self._most_calls:
             raise self._not_admitted(call)
         if call_id > self._highest_call:
-            self._highest_call = call_id
+            self._note_highest(call)
         calls[call_id] = call
         return call
+
+    def _note_highest(self, call: Call) -> None:
+        """Keep the Current call_id ([MS-RPCE] 3.3.3.1.1), which never rolls over."""
+        if call.call_id > LARGEST_CALL:
+            raise _broken(call, f"call_id {call.call_id}")
+        self._highest_call = call.call_id
 
     def _receive_part(
         self, pdu: bytes, flags: int, auth_length: int, call_id: int, big_endian: bool
@@ -184,9 +193,11 @@ class RequestReceiver:
         call = assembly.call
         if call_id != call.call_id and self._negotiation.multiplexed:
             raise Broken("the request before is not complete")
-        if call_id != call.call_id or flags & _FIRST:
+        if call_id != call.call_id:
             raise _broken(call, "the request before is not complete")
         stub = _stub_of_fragment(assembly, pdu, flags, auth_length)
+        if flags & _FIRST:
+            raise _broken(call, "a second first fragment")
         assembly.parts.append(stub)
         assembly.size += len(stub)
         self._check_size(assembly)
@@ -201,7 +212,8 @@ class RequestReceiver:
         calls, call_id = self._calls, call.call_id
         if call_id in calls or len(calls) >= self._most_calls:
             raise self._not_admitted(call)
-        self._highest_call = max(self._highest_call, call_id)
+        if call_id > self._highest_call:
+            self._note_highest(call)
         calls[call_id] = call
         return call
 

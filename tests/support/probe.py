@@ -111,19 +111,24 @@ class ProbeOperation:
 
 @dataclass(frozen=True)
 class _Syntax:
-    uuid: UUID = NDR.uuid
-    version: int = NDR.major
+    uuid: UUID
+    version: int
 
 
 class ProbeInterface:
     """What `register` needs of an interface."""
 
-    def __init__(self, identifier: pdu.SyntaxId = PROBE, type_strict: bool = False) -> None:
+    def __init__(
+        self,
+        identifier: pdu.SyntaxId = PROBE,
+        type_strict: bool = False,
+        syntaxes: Iterable[pdu.SyntaxId] = (NDR,),
+    ) -> None:
         lax = ProbeHandle("in", type_name="ANOTHER", strict=False, type_strict=type_strict)
         self.name = "probe"
         self.uuid = identifier.uuid
         self.version = (identifier.major, identifier.minor)
-        self.syntaxes = (_Syntax(),)
+        self.syntaxes = tuple(_Syntax(each.uuid, each.major) for each in syntaxes)
         self.operations = (
             ProbeOperation(0, "null"),
             ProbeOperation(1, "echo"),
@@ -211,6 +216,7 @@ class Rig:
     served: object | None = None
     policy: InterfacePolicy = field(default_factory=InterfacePolicy)
     type_strict: bool = False
+    syntaxes: tuple[pdu.SyntaxId, ...] = (NDR,)
     limits: Limits = field(default_factory=Limits)
     providers: dict[int, SecurityProvider] = field(default_factory=dict)
     identity: Identity = ANONYMOUS
@@ -221,7 +227,9 @@ class Rig:
         self.dispatcher = Dispatcher()
         served = self.served or self.handlers
         interfaces = [
-            register(ProbeInterface(identifier, self.type_strict), served, self.policy)
+            register(
+                ProbeInterface(identifier, self.type_strict, self.syntaxes), served, self.policy
+            )
             for identifier in (PROBE, OTHER)
         ]
         self.endpoint = Endpoint(

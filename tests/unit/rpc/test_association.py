@@ -206,6 +206,21 @@ def test_a_request_may_not_begin_inside_another(bound: Wire, call_id: int) -> No
     assert ended(bound)
 
 
+def test_the_largest_call_identifier_is_the_last_one(bound: Wire) -> None:
+    """[MS-RPCE] 3.3.3.5.2 <123>."""
+    assert isinstance(bound.call(0, call_id=0x7FFFFFFF), pdu.Response)
+    assert isinstance(bound.call(0, call_id=1), pdu.Response)
+    assert is_fault(bound.call(0, call_id=0x80000000), FaultStatus.nca_s_proto_error)
+    assert ended(bound)
+
+
+def test_the_last_fragment_of_a_call_with_too_large_an_identifier(bound: Wire) -> None:
+    bound.send(request(1, b"x", call_id=0xFFFFFFFF, pfc_flags=FIRST))
+    (answer,) = bound.send(request(1, b"x", call_id=0xFFFFFFFF, pfc_flags=LAST))
+    assert is_fault(answer, FaultStatus.nca_s_proto_error)
+    assert ended(bound)
+
+
 def test_with_multiplexing_the_fault_is_the_intruders(rig: Rig) -> None:
     wire = rig.connect()
     wire.bind(pfc_flags=WHOLE | PfcFlags.PFC_CONC_MPX)

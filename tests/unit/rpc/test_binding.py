@@ -291,8 +291,86 @@ def test_padding_that_an_alter_context_has_no_room_for(bound: Wire) -> None:
     octets = bytearray(alter(auth=trailer))
     octets[-len(b"token") - 8 + 2] = 200
     (fault,) = bound.send(bytes(octets))
+    assert is_fault(fault, FaultStatus.nca_s_proto_error, NOT_EXECUTED)
+    assert ended(bound)
+
+
+def test_padding_that_an_auth3_has_no_room_for(bound: Wire) -> None:
+    trailer = pdu.SecurityTrailer(10, 6, 0, b"token", auth_pad_length=4)
+    octets = bytearray(pdu.Auth3(call_id=0, auth=trailer).pack())
+    octets[-len(b"token") - 8 + 2] = 200
+    (fault,) = bound.send(bytes(octets))
     assert is_fault(fault, FaultStatus.nca_s_fault_remote_no_memory, NOT_EXECUTED)
     assert ended(bound)
+
+
+# A choice of transfer syntaxes ([MS-RPCE] 3.3.1.5.6).
+
+
+@pytest.fixture
+def both() -> Wire:
+    """A connection to a server whose interfaces have NDR and NDR64."""
+    return Rig(syntaxes=(NDR, NDR64)).connect()
+
+
+def accepted_syntaxes(answer: pdu.Pdu) -> list[pdu.SyntaxId | None]:
+    assert isinstance(answer, pdu.BindAck | pdu.AlterContextResp)
+    return [each.transfer_syntax if each.result == 0 else None for each in answer.p_result_list]
+
+
+@pytest.mark.parametrize(
+    ("elements", "expected"),
+    [
+        pytest.param([element(0, transfers=[NDR])], [NDR], id="NDR alone"),
+        pytest.param([element(0, transfers=[NDR64])], [NDR64], id="NDR64 alone"),
+        pytest.param([element(0, transfers=[NDR, NDR64])], [NDR64], id="both in one element"),
+        pytest.param(
+            [element(0, transfers=[NDR]), element(1, transfers=[NDR64])],
+            [None, NDR64],
+            id="as Windows proposes them",
+        ),
+        pytest.param(
+            [element(0, transfers=[NDR64]), element(1, transfers=[NDR])],
+            [NDR64, None],
+            id="the other way round",
+        ),
+        pytest.param(
+            [
+                element(0, transfers=[NDR]),
+                element(1, OTHER, [NDR]),
+                element(2, transfers=[NDR64]),
+            ],
+            [None, NDR, NDR64],
+            id="of two interfaces",
+        ),
+        pytest.param(
+            [element(0, transfers=[UNKNOWN]), element(1, transfers=[NDR])],
+            [None, NDR],
+            id="beside an unknown one",
+        ),
+    ],
+)
+def test_the_preferred_syntax_is_accepted_and_no_other(
+    both: Wire, elements: list[pdu.ContextElement], expected: list[pdu.SyntaxId | None]
+) -> None:
+    assert accepted_syntaxes(both.bind(p_context_elem=tuple(elements))) == expected
+
+
+def test_a_rejected_syntax_may_be_proposed_later(both: Wire) -> None:
+    both.bind(p_context_elem=(element(0, transfers=[NDR]), element(1, transfers=[NDR64])))
+    (answer,) = both.send(alter(p_context_elem=(element(0, transfers=[NDR]),)))
+    assert accepted_syntaxes(answer) == [NDR]
+    assert isinstance(both.call(0, p_cont_id=0), pdu.Response)
+    assert isinstance(both.call(0, p_cont_id=1), pdu.Response)
+
+
+@pytest.mark.parametrize("first", [NDR, NDR64])
+def test_a_context_keeps_its_syntax(both: Wire, first: pdu.SyntaxId) -> None:
+    both.bind(p_context_elem=(element(0, transfers=[first]),))
+    other = NDR64 if first == NDR else NDR
+    (answer,) = both.send(alter(p_context_elem=(element(0, transfers=[other]),)))
+    assert is_fault(answer, FaultStatus.nca_s_proto_error, NOT_EXECUTED)
+    assert ended(both)
 
 
 # Association groups.

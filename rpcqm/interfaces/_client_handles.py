@@ -99,6 +99,24 @@ class ClientHandles:
         """The queue that a remote reader has open; MQError(MQ_ERROR_INVALID_HANDLE)."""
         return _owned(self.remote.get(number), call)
 
+    def adopt_remote(self, number: int) -> OpenQueueDescriptor:
+        """Hand a queue over to who reads from it by qm2qm, once (G27).
+
+        That is the supporting server, while its client has opened the queue ([MS-MQMP] 3.2.4.7):
+        here the number alone counts. MQError(MQ_ERROR_INVALID_PARAMETER) when it is none.
+        """
+        record = self.remote.get(number)
+        descriptor = None if record is None else record.open_queue_descriptor_reference
+        if descriptor is None or descriptor.remote_read_state is not RemoteReadState.OPENED:
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "not opened for a remote reader")
+        descriptor.remote_read_state = RemoteReadState.READY_FOR_READ
+        return descriptor
+
+    def release_remote(self, descriptor: OpenQueueDescriptor) -> None:
+        """Close a queue that was handed over."""
+        self.remote.pop(descriptor.handle, None)
+        self._engine.queues.close_queue(descriptor)
+
     def close_remote(self, handle: ContextHandle) -> None:
         """Close the queue, unless a reader has taken it over meanwhile (G27).
 

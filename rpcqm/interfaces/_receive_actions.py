@@ -44,9 +44,9 @@ def check_parameters(action: int, lookup_identifier: int, cursor: int, timeout: 
     NEXT behind 0 is the first message, and PREV before all ones the last one (G32).
     """
     if action in SEEKS:
-        valid = cursor == 0 and timeout == 0
-        valid = valid and (lookup_identifier != 0 or action in _FROM_THE_START)
-    elif action == PEEK_NEXT:
+        check_lookup(action, lookup_identifier, cursor, timeout)
+        return
+    if action == PEEK_NEXT:
         valid = lookup_identifier == 0 and cursor != 0
     else:
         valid = lookup_identifier == 0 and (
@@ -54,4 +54,11 @@ def check_parameters(action: int, lookup_identifier: int, cursor: int, timeout: 
             or action == ReceiveAction.MQ_ACTION_PEEK_CURRENT
         )
     if not valid:
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"action {action:#x}")
+
+
+def check_lookup(action: int, lookup_identifier: int, cursor: int, timeout: int) -> None:
+    """Refuse what is no read by lookup identifier; MQError(MQ_ERROR_INVALID_PARAMETER)."""
+    valid = action in SEEKS and cursor == 0 and timeout == 0
+    if not valid or (lookup_identifier == 0 and action not in _FROM_THE_START):
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"action {action:#x}")

@@ -212,8 +212,13 @@ class RemoteRead:
         self._close(handle.value)
 
     def _close(self, opened: OpenedQueue) -> None:
-        """Give back what is locked, end who waits, close the cursors and the queue."""
+        """End who waits, give back what is locked, close the cursors and the queue.
+
+        In that order, lest what is given back wake a read of the queue that is closed (G53).
+        """
         self._move_targets.pop(opened.move_context, None)
+        cancelled = HResult.MQ_ERROR_OPERATION_CANCELLED
+        self._engine.readers.end_waits_of(opened.descriptor, cancelled)
         for entry in opened.pending:
             if entry.lookup_identifier:
                 self._give_back(opened, entry)

@@ -16,7 +16,7 @@ from rpcqm.base.metrics import Metrics
 from rpcqm.codec.interface import load
 from rpcqm.config import Configuration
 from rpcqm.config.ready import ENDPOINT_FILE, ReadyFile
-from rpcqm.interfaces import admin, qmcomm, qmcomm2, qmmgmt, remote_read
+from rpcqm.interfaces import admin, qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.rpc.constants import AuthenticationType
@@ -151,12 +151,12 @@ class QueueManagerService:
             ),
             server_port=lambda: self._ports.get("rpc", 0),
         )
-        comm = qmcomm.QmComm(
-            engine, lambda: self._ports.get("rpc", 0), lambda: self._ports.get("qm2qm", 0)
-        )
+        ports = (lambda: self._ports.get("rpc", 0), lambda: self._ports.get("qm2qm", 0))
+        comm = qmcomm.QmComm(engine, *ports)
         server.register(load("remoteread"), reading, remote_read.POLICY)
         server.register(load("qmcomm"), comm, qmcomm.POLICY)
         server.register(load("qmcomm2"), qmcomm2.QmComm2(engine, comm.handles), qmcomm2.POLICY)
+        server.register(load("qm2qm"), qm2qm.Qm2Qm(engine, comm.handles, *ports), qm2qm.POLICY)
         server.register(load("qmmgmt"), qmmgmt.QmMgmt(engine), qmmgmt.POLICY)
         server.register(load("rpcqm_admin"), admin.Admin(accounts), admin.POLICY)
 

@@ -15,7 +15,8 @@ from rpcqm.codec.idl_tree import ContextHandle, Pointer
 from rpcqm.codec.interface import Operation, load
 from rpcqm.codec.ndr_classes import message
 from rpcqm.codec.ndr_values import Value
-from rpcqm.interfaces import qmcomm, qmcomm2, qmmgmt, remote_read
+from rpcqm.interfaces import qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read
+from rpcqm.interfaces.qm2qm import Qm2Qm
 from rpcqm.interfaces.qmcomm import QmComm
 from rpcqm.interfaces.qmcomm2 import QmComm2
 from rpcqm.interfaces.qmmgmt import QmMgmt
@@ -23,10 +24,11 @@ from rpcqm.interfaces.remote_read import RemoteRead
 from tests.support.callers import ADMINISTRATOR, Caller, CallServer, Fault, NoAnswerError, Served
 from tests.support.dependent_client import SEND_ACCESS, Client, object_of, open_remote
 from tests.support.idl_values import messages
+from tests.support.qm2qm_reader import Qm2QmReader
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
 from tests.support.remote_reader import PEEK_CURRENT, Reader, format_of
 
-INTERFACES = ("remoteread", "qmcomm", "qmcomm2", "qmmgmt")
+INTERFACES = ("remoteread", "qmcomm", "qmcomm2", "qm2qm", "qmmgmt")
 SERVED = [
     (name, operation)
     for name in INTERFACES
@@ -57,6 +59,7 @@ class Victim:
             Served("remoteread", RemoteRead(qm.engine, None, lambda: 2103), remote_read.POLICY),
             Served("qmcomm", comm, qmcomm.POLICY),
             Served("qmcomm2", QmComm2(qm.engine, comm.handles), qmcomm2.POLICY),
+            Served("qm2qm", Qm2Qm(qm.engine, comm.handles), qm2qm.POLICY),
             Served("qmmgmt", QmMgmt(qm.engine), qmmgmt.POLICY),
         )
         self.other = qm.create(r"private$\other")
@@ -95,12 +98,19 @@ def held(mad: Caller, queue: Queue) -> dict[str, Any]:
     reading = reader.open(queue)
     context = client.open(queue)[1]
     remote = open_remote(client, queue)
+    number, session = Qm2QmReader(mad).open(queue)
+    qm = mad.server.qm
+    qm.send(queue, b"locked")
+    locked = Qm2QmReader(mad).read(number)
     return {
         "QUEUE_CONTEXT_HANDLE_SERIALIZE": reading,
         "QUEUE_CONTEXT_HANDLE_NOSERIALIZE": reading,
         "RPC_QUEUE_HANDLE": client.open(queue, SEND_ACCESS)[0],
         "RPC_INT_XACT_HANDLE": client.enlist(uuid4().bytes),
         "PCTX_OPENREMOTE_HANDLE_TYPE": bytes(remote.pphContext),
+        "PCTX_RRSESSION_HANDLE_TYPE": session,
+        "PCTX_REMOTEREAD_HANDLE_TYPE": bytes(locked.pphContext),
+        "lpRemoteReadDesc": Qm2QmReader(mad).description(number, PEEK_CURRENT),
         "hQMContext": context,
         "hCursor": reader.cursor(reading),
         "hQueue": remote.phQueue,
@@ -148,6 +158,9 @@ def close_all(owner: Caller, known: dict[str, Any]) -> None:
     owner.call("rpc_ACCloseHandle", phQueue=known["RPC_QUEUE_HANDLE"])
     owner.call("R_QMCloseRemoteQueueContext", pphContext=known["PCTX_OPENREMOTE_HANDLE_TYPE"])
     owner.call("R_QMAbortTransaction", phIntXact=known["RPC_INT_XACT_HANDLE"])
+    read = known["PCTX_REMOTEREAD_HANDLE_TYPE"]
+    owner.call("RemoteQMEndReceive", pphContext=read, dwAck=1)
+    owner.call("RemoteQMCloseQueue", pphContext=known["PCTX_RRSESSION_HANDLE_TYPE"])
 
 
 def answer_of(caller: Caller, name: str, operation: Operation, stub: bytes) -> int | None:

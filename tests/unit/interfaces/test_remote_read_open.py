@@ -308,6 +308,20 @@ def test_closing_gives_back_what_was_not_acknowledged(
     assert qm.bodies(queue) == [b"one"]
 
 
+@pytest.mark.conformance("MQRR-op-3")
+def test_what_closing_gives_back_does_not_wake_a_read_of_the_same_handle(
+    qm: RunningQueueManager, reader: Reader
+) -> None:
+    queue = qm.create()
+    qm.send(queue, b"one")
+    handle = reader.open(queue)
+    assert reader.body(handle) == b"one"
+    waiting = reader.start(handle, timeout=60_000)
+    assert reader.close(handle) == "MQ_OK"
+    assert waiting.result().result == HResult.MQ_ERROR_OPERATION_CANCELLED
+    assert qm.bodies(queue) == [b"one"]
+
+
 @pytest.mark.conformance("MQRR-rundown-queue_context_handle", "MQRR-event-rpc_failure")
 def test_a_lost_client_gives_everything_back(qm: RunningQueueManager, server: CallServer) -> None:
     queue = qm.create()

@@ -19,6 +19,8 @@ ALLOWED: dict[str, set[str]] = {
     "qm": {"base", "codec", "adm", "store"},
     "interfaces": {"base", "codec", "adm", "qm", "rpc"},
     "client": {"base", "codec", "rpc"},
+    "capture": {"base", "codec", "client", "rpc", "binary"},
+    "pipeline": {"base", "codec", "client", "capture"},
     "testing": {"base", "client", "service", "config"},
 }
 ASSEMBLY = {"service", "config", "accounts", "cli", "__main__"}

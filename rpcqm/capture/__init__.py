@@ -1,0 +1,1 @@
+"""Recorded traffic: captures → flows → PDUs or packets → calls; replay with comparison."""

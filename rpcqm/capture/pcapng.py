@@ -1,0 +1,256 @@
+"""The block format of Wireshark: sections, interfaces, packets; other blocks are passed over."""
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rpcqm.capture.problems import Problems
+from rpcqm.capture.record import MAXIMUM_RECORD, Record
+from rpcqm.capture.source import CaptureError
+
+SECTION_HEADER = 0x0A0D0D0A
+INTERFACE_DESCRIPTION = 1
+OLD_PACKET = 2
+SIMPLE_PACKET = 3
+NAME_RESOLUTION = 4
+INTERFACE_STATISTICS = 5
+ENHANCED_PACKET = 6
+DECRYPTION_SECRETS = 10
+_KNOWN = frozenset({SECTION_HEADER, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0xBAD, 0x40000BAD})
+
+MAGIC = b"\x0a\x0d\x0d\x0a"
+_ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
+_IF_TSRESOL, _IF_TSOFFSET = 9, 14
+_SECOND = 1_000_000_000
+MAXIMUM_BLOCK = MAXIMUM_RECORD + 4096
+LEAST_BLOCK = 12
+SEARCHED_BLOCK = 1 << 18
+"""Behind damage, blocks of up to this size are looked for."""
+_BEGINNING = re.compile(rb"(?=[\x01-\x0a]\0\0\0|\0\0\0[\x01-\x0a]|\x0a\x0d\x0d\x0a)")
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedInterface:
+    """What an Interface Description Block says; a second has `resolution` ticks."""
+
+    link_type: int
+    snap_length: int
+    resolution: int = 1_000_000
+    offset_seconds: int = 0
+
+    def nanoseconds(self, ticks: int) -> int:
+        return ticks * _SECOND // self.resolution + self.offset_seconds * _SECOND
+
+
+class Section:
+    """The state of one section: its byte order and the interfaces described so far."""
+
+    def __init__(self, order: str = "<") -> None:
+        self.interfaces: list[CapturedInterface] = []
+        self._set_order(order)
+
+    def _set_order(self, order: str) -> None:
+        self.order = order
+        self.head = struct.Struct(order + "II").unpack_from
+        self.length = struct.Struct(order + "I").unpack_from
+        self.packet = struct.Struct(order + "IIIII").unpack_from
+        self.old_packet = struct.Struct(order + "HHIIII").unpack_from
+        self.description = struct.Struct(order + "HHI").unpack_from
+        self.option = struct.Struct(order + "HH").unpack_from
+
+    def begin(self, buffer: bytes, at: int) -> bool:
+        """A Section Header Block begins here; False when its byte order is none."""
+        order = _ORDERS.get(buffer[at + 8 : at + 12])
+        if order is None:
+            return False
+        self._set_order(order)
+        return True
+
+    def describe(self, body: bytes) -> None:
+        """Take an Interface Description Block's body."""
+        link_type, _, snap_length = self.description(body, 0)
+        resolution, offset = 1_000_000, 0
+        for code, value in self._options(body, 8):
+            if code == _IF_TSRESOL and value:
+                exponent = value[0] & 0x7F
+                resolution = 2**exponent if value[0] & 0x80 else 10**exponent
+            elif code == _IF_TSOFFSET and len(value) == 8:
+                offset = struct.unpack(self.order + "q", value)[0]
+        self.interfaces.append(CapturedInterface(link_type, snap_length, resolution, offset))
+
+    def _options(self, body: bytes, at: int) -> Iterator[tuple[int, bytes]]:
+        while at + 4 <= len(body):
+            code, length = self.option(body, at)
+            if code == 0 or at + 4 + length > len(body):
+                return
+            yield code, body[at + 4 : at + 4 + length]
+            at += 4 + (length + 3 & ~3)
+
+    def block_at(self, buffer: bytes, at: int) -> int:
+        """The length of the whole block that plausibly begins at `at`; 0 when none does."""
+        if at + LEAST_BLOCK > len(buffer):
+            return 0
+        kind, length = self.head(buffer, at)
+        if kind == SECTION_HEADER:
+            order = _ORDERS.get(buffer[at + 8 : at + 12])
+            if order is None:
+                return 0
+            length = struct.unpack_from(order + "I", buffer, at + 4)[0]
+        if kind not in _KNOWN or length % 4 or not LEAST_BLOCK <= length <= MAXIMUM_BLOCK:
+            return 0
+        tail = buffer[at + length - 4 : at + length]
+        return int(length) if tail == buffer[at + 4 : at + 8] else 0
+
+    def find_block(self, buffer: bytes, start: int) -> int:
+        """The first offset at which a whole known block begins; -1 without one."""
+        for match in _BEGINNING.finditer(buffer, start):
+            if self.block_at(buffer, match.start()):
+                return match.start()
+        return -1
+
+
+class Reader:
+    """Reads blocks out of chunks; a damaged block is passed over."""
+
+    def __init__(self, chunks: Iterator[bytes], problems: Problems, base: int = 0) -> None:
+        self.section = Section()
+        self._chunks = chunks
+        self._problems = problems
+        self._buffer = b""
+        self._at = 0
+        self._base = base
+
+    def _fill(self) -> bool:
+        block = next(self._chunks, b"")
+        self._base += self._at
+        self._buffer, self._at = self._buffer[self._at :] + block, 0
+        return bool(block)
+
+    @property
+    def offset(self) -> int:
+        """Where in the file the next block begins."""
+        return self._base + self._at
+
+    def records(self) -> Iterator[Record]:
+        """The packets of all sections."""
+        while True:
+            yield from self._whole_blocks()
+            if self._ready_to_fill():
+                if not self._fill():
+                    break
+            elif not self._pass_damage():
+                return
+        if self._at < len(self._buffer):
+            self._problems.add("truncated", self.offset, "the last block is cut short")
+
+    def _whole_blocks(self) -> Iterator[Record]:
+        """The packets of the blocks that are whole in the buffer."""
+        buffer, end = self._buffer, len(self._buffer)
+        while self._at + LEAST_BLOCK <= end:
+            at = self._at
+            kind, length = self.section.head(buffer, at)
+            if kind == SECTION_HEADER:
+                if not self.section.begin(buffer, at):
+                    return
+                length = self.section.length(buffer, at + 4)[0]
+            stop = at + length
+            if length % 4 or not LEAST_BLOCK <= length <= MAXIMUM_BLOCK or stop > end:
+                return
+            if buffer[stop - 4 : stop] != buffer[at + 4 : at + 8]:
+                return
+            self._at = stop
+            if kind == ENHANCED_PACKET:
+                record = self._enhanced(buffer, at, stop)
+            else:
+                record = self._other(kind, buffer[at + 8 : stop - 4], at)
+            if record is not None:
+                yield record
+
+    def _ready_to_fill(self) -> bool:
+        """Whether the next block may only be incomplete, not damaged."""
+        buffer, at = self._buffer, self._at
+        if at + LEAST_BLOCK > len(buffer):
+            return True
+        kind, length = self.section.head(buffer, at)
+        if kind == SECTION_HEADER and buffer[at + 8 : at + 12] not in _ORDERS:
+            return False
+        if length % 4 or not LEAST_BLOCK <= length <= MAXIMUM_BLOCK:
+            return False
+        return bool(at + length > len(buffer))
+
+    def _pass_damage(self) -> bool:
+        """Go to the next whole block behind a damaged one; False without one."""
+        start, skipped = self.offset, 1
+        while (found := self.section.find_block(self._buffer, self._at + skipped)) < 0:
+            # What is left may hold the beginning of a block.
+            keep = min(len(self._buffer) - self._at - skipped, SEARCHED_BLOCK)
+            self._at, skipped = len(self._buffer) - keep, 0
+            if not self._fill():
+                reason = "a damaged block; nothing behind it is a block"
+                self._problems.add("record", start, reason)
+                return False
+        self._at = found
+        self._problems.add("record", start, f"a damaged block; blocks go on at {self.offset}")
+        return True
+
+    def _enhanced(self, buffer: bytes, at: int, stop: int) -> Record | None:
+        if stop - at < 32:
+            self._refuse(at, "a packet block without its fixed fields")
+            return None
+        number, high, low, captured, original = self.section.packet(buffer, at + 8)
+        if number >= len(self.section.interfaces):
+            self._refuse(at, f"a packet of interface {number}, which is not described")
+            return None
+        if captured > stop - at - 32:
+            self._refuse(at, f"a packet of {captured} octets in a block of {stop - at}")
+            return None
+        interface = self.section.interfaces[number]
+        time = interface.nanoseconds(high << 32 | low)
+        data = buffer[at + 28 : at + 28 + captured]
+        return time, interface.link_type, data, original, self._base + at
+
+    def _refuse(self, at: int, reason: str) -> None:
+        self._problems.add("record", self._base + at, reason)
+
+    def _other(self, kind: int, body: bytes, at: int) -> Record | None:
+        if kind == SECTION_HEADER:
+            self.section.interfaces.clear()
+        elif kind == INTERFACE_DESCRIPTION:
+            if len(body) < 8:
+                self._refuse(at, "an interface block without its fixed fields")
+                return None
+            self.section.describe(body)
+        elif kind == SIMPLE_PACKET:
+            return self._simple(body, at)
+        elif kind == OLD_PACKET and len(body) >= 20:
+            number, _, high, low, captured, original = self.section.old_packet(body, 0)
+            if number < len(self.section.interfaces) and captured <= len(body) - 20:
+                found = self.section.interfaces[number]
+                time = found.nanoseconds(high << 32 | low)
+                return time, found.link_type, body[20 : 20 + captured], original, self._base + at
+        return None
+
+    def _simple(self, body: bytes, at: int) -> Record | None:
+        """A Simple Packet Block: of the first interface, and without a time."""
+        if not self.section.interfaces or len(body) < 4:
+            self._refuse(at, "a packet of an interface that is not described")
+            return None
+        found = self.section.interfaces[0]
+        original = self.section.length(body, 0)[0]
+        captured = min(original, found.snap_length or original, len(body) - 4)
+        return 0, found.link_type, body[4 : 4 + captured], original, self._base + at
+
+
+def records(chunks: Iterator[bytes], problems: Problems) -> Iterator[Record]:
+    """The records of a capture whose octets come in chunks; raises CaptureError."""
+    first = next(chunks, b"")
+    if len(first) < LEAST_BLOCK or first[8:12] not in _ORDERS:
+        raise CaptureError("The file is no capture: its section header is damaged.")
+    reader = Reader(_again(first, chunks), problems)
+    return reader.records()
+
+
+def _again(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from chunks

@@ -14,6 +14,7 @@ buffer: what is cut off or contradicts itself is a DecodeError.
 import struct
 import typing
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 from uuid import UUID
 
@@ -109,6 +110,7 @@ class Bits(int):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
+@cache
 def _fields_of(kind: type) -> dict[str, BitField]:
     return {name: field for name, field in vars(kind).items() if isinstance(field, BitField)}
 

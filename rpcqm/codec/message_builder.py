@@ -4,6 +4,7 @@ The first function is the way of every message that is sent, hence its plainness
 """
 
 import struct
+from functools import lru_cache
 from uuid import UUID
 
 from rpcqm.base.errors import HResult, MQError
@@ -153,14 +154,24 @@ def _headers_before(message: MessageAttributes) -> tuple[int, bytes]:
     if message.transaction_identifier is not None:
         flags, headers = flags | _TH, headers + _transaction_header(message)
     if (
-        message.sender_identifier
-        or message.signature
+        message.signature
         or message.symmetric_key
         or message.sender_certificate
         or message.authentication_provider_name
+        or (message.privacy_level and message.sender_identifier)
     ):
         flags, headers = flags | _SH, headers + _security_header(message)
+    elif message.sender_identifier:
+        sender = _sender_alone(message.sender_identifier_type, message.sender_identifier)
+        flags, headers = flags | _SH, headers + sender
     return flags, headers
+
+
+@lru_cache(maxsize=1024)
+def _sender_alone(kind: int, identifier: bytes) -> bytes:
+    """The SecurityHeader of most messages, which tells nothing but who the sender is."""
+    flags = SecurityFlags.of(ST=kind or SenderIdentifierType.NONE)
+    return SecurityHeader(flags, identifier).encode()
 
 
 def _transaction_header(message: MessageAttributes) -> bytes:

@@ -3,6 +3,7 @@
 import enum
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, NamedTuple, Self
 from uuid import UUID
 
@@ -234,6 +235,7 @@ def encode_queue_name(name: WireQueueName, kind: int) -> bytes:
     raise ValueError(f"{name!r} is no queue name of type {kind}")
 
 
+@lru_cache(maxsize=1024)
 def encode_direct_name(text: str) -> bytes:
     """DirectQueueFormatName ([MS-MQMQ] 2.2.18.1.5.2); raises ValueError when it is too long."""
     raw = encode_text(text)

@@ -29,7 +29,9 @@ def run_check(arguments: argparse.Namespace) -> int:
     try:
         check(arguments.file)
     except ConfigurationError as error:
+        if len(error.mistakes) == 1:
+            raise CommandError(str(error)) from None
         number = counted(len(error.mistakes), "mistake")
-        raise CommandError(f"{error}\n{arguments.file} has {number}.") from None
+        raise CommandError(f"{arguments.file} has {number}:\n{error}") from None
     print(f"{arguments.file} is good.")
     return ExitStatus.OK

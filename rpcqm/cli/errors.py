@@ -72,6 +72,11 @@ def explain(error: MQError | RpcFault | DecodeError, subject: str) -> str:
     return f"{subject}: {why}{detail} ({error.status.name}){after}."
 
 
+def reason(error: OSError) -> str:
+    """What the system says, as part of a sentence."""
+    return error.strerror or str(error)
+
+
 def _words(status: HResult | NtStatus | FaultStatus) -> tuple[str, str]:
     if isinstance(status, FaultStatus):
         return _FAULTS.get(status, ("the server could not carry out the call", ""))

@@ -6,7 +6,7 @@ import traceback
 from importlib.metadata import version
 
 from rpcqm.cli import config, fsck, move, purge, queue, receive, send, serve, user
-from rpcqm.cli.errors import CommandError, ExitStatus
+from rpcqm.cli.errors import CommandError, ExitStatus, reason
 from rpcqm.cli.parser import Parser, add_commands
 
 COMPLETION_VARIABLE = "_ARGCOMPLETE"
@@ -48,6 +48,10 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitStatus.OK
+    except OSError as error:
+        if error.filename is None:
+            return _fail_unexpectedly(error)
+        return _fail(CommandError(f"{error.filename} cannot be used: {reason(error)}."))
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
     except Exception as error:

@@ -118,12 +118,13 @@ class HexWriter:
 class DirectoryWriter:
     """A file for each message, named by its lookup identifier; prints the paths.
 
-    The file is on the disk before `write` returns.
+    The directory is made by the constructor, which may raise OSError; a file is on the disk
+    before `write` returns.
     """
 
     def __init__(self, directory: Path, file_format: str) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
         self._extension = EXTENSIONS[file_format]
         self._content = _CONTENTS[file_format]
 

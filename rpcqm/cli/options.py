@@ -92,12 +92,19 @@ def queue_name(arguments: argparse.Namespace, text: str) -> FormatName:
         ) from None
 
 
+def explain_mistakes(error: ConfigurationError) -> str:
+    """The end of a sentence: the one mistake, or how many there are and each on its line."""
+    if len(error.mistakes) == 1:
+        return f": {error}"
+    return f"; it has {len(error.mistakes)} mistakes:\n{error}"
+
+
 def configuration(arguments: argparse.Namespace) -> Configuration:
     """The configuration in force for a command; UsageMistake with every mistake."""
     try:
         return load({"data_dir": arguments.data_dir}, arguments.config)
     except ConfigurationError as error:
-        raise UsageMistake(f"The configuration cannot be used.\n{error}") from None
+        raise UsageMistake(f"The configuration cannot be used{explain_mistakes(error)}") from None
 
 
 def target(arguments: argparse.Namespace) -> Target:

@@ -33,7 +33,9 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
-        raise UsageMistake(f"{self._sentence(message)} See `{self.prog} --help`.")
+        sentence = self._sentence(message)
+        hint = f"; see `{self.prog} --help`."
+        raise UsageMistake(sentence if sentence.endswith("?") else sentence[:-1] + hint)
 
     def _sentence(self, message: str) -> str:
         """argparse's words as a sentence."""

@@ -165,7 +165,7 @@ def run_list(arguments: argparse.Namespace) -> int:
         else:
             _print_table(queues)
 
-    return with_server(arguments, "list the queues", work)
+    return with_server(arguments, "list the queues", work, administrators_only=True)
 
 
 async def _all_queues(
@@ -242,7 +242,7 @@ def run_show(arguments: argparse.Namespace) -> int:
         else:
             print_fields(_shown_to_people(information, properties, sddl))
 
-    return with_server(arguments, f"show `{arguments.queue}`", work)
+    return with_server(arguments, f"show `{arguments.queue}`", work, administrators_only=True)
 
 
 async def _properties_where_told(
@@ -365,7 +365,7 @@ def run_set(arguments: argparse.Namespace) -> int:
     name = queue_name(arguments, arguments.queue)
     settings = _settings(arguments)
     if not dict(settings.given()) and arguments.sddl is None:
-        raise UsageMistake("Nothing to set was given. See `rpcqm queue set --help`.")
+        raise UsageMistake("Nothing to set was given; see `rpcqm queue set --help`.")
 
     async def work(client: "QueueManagerClient") -> None:
         if dict(settings.given()):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.cli.errors import CommandError, UsageMistake
+from rpcqm.cli.errors import CommandError, UsageMistake, reason
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import Progress, counted
 from rpcqm.cli.parser import Parser, add_command, one_of, whole_number
@@ -133,7 +133,12 @@ def _run(arguments: argparse.Namespace, verb: str, read: "Read", peek_only: bool
         # Only now, because it takes time to load what decodes messages.
         from rpcqm.cli.messages import writer_for
 
-        writer = writer_for(arguments.format, arguments.output, whole=not peek_only)
+        try:
+            writer = writer_for(arguments.format, arguments.output, whole=not peek_only)
+        except OSError as error:
+            raise CommandError(
+                f"{arguments.output} cannot be made a directory: {reason(error)}."
+            ) from error
         async with client.open_reader(name, peek_only=peek_only) as reader:
             await read(reader, arguments, writer)
 
@@ -228,7 +233,7 @@ def _write(message: "ReceivedMessage", writer: "MessageWriter", consequence: str
     except OSError as error:
         where = f"{error.filename} " if error.filename else "the output "
         raise CommandError(
-            f"Cannot write: {where}cannot be written, {error.strerror}{consequence}."
+            f"Cannot write: {where}cannot be written, {reason(error)}{consequence}."
         ) from error
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rpcqm.cli.errors import CommandError, UsageMistake
+from rpcqm.cli.errors import CommandError, UsageMistake, reason
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import Progress
 from rpcqm.cli.parser import Parser, add_command, whole_number
@@ -254,4 +254,4 @@ def _body(arguments: argparse.Namespace) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise CommandError(f"{path} cannot be read: {error.strerror}.") from error
+        raise CommandError(f"{path} cannot be read: {reason(error)}.") from error

@@ -5,6 +5,7 @@ import importlib
 from pathlib import Path
 
 from rpcqm.cli.errors import CommandError, ExitStatus, UsageMistake
+from rpcqm.cli.options import explain_mistakes
 from rpcqm.cli.parser import Parser, add_command, whole_number
 from rpcqm.config import ConfigurationError, load
 from rpcqm.config.schema import PORTS, Setting, settings
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         configuration = load(options, arguments.config)
     except ConfigurationError as error:
-        raise UsageMistake(f"The configuration cannot be used.\n{error}") from None
+        raise UsageMistake(f"The configuration cannot be used{explain_mistakes(error)}") from None
     # Only this command needs the server, whose modules take longest to load.
     service = importlib.import_module("rpcqm.service")
     try:

@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from rpcqm.base.errors import DecodeError, MQError, RpcFault
+from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
 from rpcqm.cli.errors import CommandError, ExitStatus, NoServer, explain
 from rpcqm.cli.options import target
 from rpcqm.client.target import ServerUnreachableError
@@ -15,8 +15,15 @@ if TYPE_CHECKING:
 
     Work = Callable[[QueueManagerClient], Awaitable[None]]
 
+ONLY_ADMINISTRATORS = (
+    "only administrators may (MQ_ERROR_ACCESS_DENIED); run the command as root or as the queue "
+    "manager's own user, or over the network with an account of the group administrators."
+)
 
-def with_server(arguments: argparse.Namespace, purpose: str, work: "Work") -> int:
+
+def with_server(
+    arguments: argparse.Namespace, purpose: str, work: "Work", administrators_only: bool = False
+) -> int:
     """Connect, do the work, and end with 0.
 
     `purpose` completes the sentence "Cannot …". Raises CommandError for a refusal, NoServer
@@ -36,5 +43,8 @@ def with_server(arguments: argparse.Namespace, purpose: str, work: "Work") -> in
     except ServerUnreachableError as error:
         raise NoServer(str(error)) from error
     except (MQError, RpcFault, DecodeError) as error:
+        denied = isinstance(error, MQError) and error.status is HResult.MQ_ERROR_ACCESS_DENIED
+        if denied and administrators_only:
+            raise CommandError(f"Cannot {purpose}: {ONLY_ADMINISTRATORS}") from error
         raise CommandError(explain(error, f"Cannot {purpose}")) from error
     return ExitStatus.OK

@@ -11,6 +11,7 @@ from rpcqm.cli.session import with_server
 from rpcqm.client.passwords import nt_hash
 
 if TYPE_CHECKING:
+    from rpcqm.cli.session import Work
     from rpcqm.client.queue_manager import QueueManagerClient
 
 GROUPS = ("administrators", "users", "guests")
@@ -28,6 +29,10 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
     _add_password(users)
     _add_list(users)
     _add_remove(users)
+
+
+def _administer(arguments: argparse.Namespace, purpose: str, work: "Work") -> int:
+    return with_server(arguments, purpose, work, administrators_only=True)
 
 
 def _add_add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -73,7 +78,7 @@ def run_add(arguments: argparse.Namespace) -> int:
     async def work(client: "QueueManagerClient") -> None:
         print(await client.accounts.add(arguments.name, password_hash, arguments.group))
 
-    return with_server(arguments, f"add `{arguments.name}`", work)
+    return _administer(arguments, f"add `{arguments.name}`", work)
 
 
 def _new_password(arguments: argparse.Namespace) -> str:
@@ -108,7 +113,7 @@ def run_password(arguments: argparse.Namespace) -> int:
     async def work(client: "QueueManagerClient") -> None:
         await client.accounts.set_password(arguments.name, password_hash)
 
-    return with_server(arguments, f"change the password of `{arguments.name}`", work)
+    return _administer(arguments, f"change the password of `{arguments.name}`", work)
 
 
 def _add_list(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -144,7 +149,7 @@ def run_list(arguments: argparse.Namespace) -> int:
             table.add(account.name, ", ".join(account.groups), account.sid)
         table.print()
 
-    return with_server(arguments, "list the accounts", work)
+    return _administer(arguments, "list the accounts", work)
 
 
 def _add_remove(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -165,4 +170,4 @@ def run_remove(arguments: argparse.Namespace) -> int:
     async def work(client: "QueueManagerClient") -> None:
         await client.accounts.remove(arguments.name)
 
-    return with_server(arguments, f"remove `{arguments.name}`", work)
+    return _administer(arguments, f"remove `{arguments.name}`", work)

@@ -1,89 +1,215 @@
 """The RPC connections of one client: found, opened and bound when a call first needs them."""
 
 import asyncio
+import functools
+import os
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from rpcqm.base.errors import FaultStatus, HResult, MQError, NtStatus, RpcFault
-from rpcqm.client.target import LocalServer, RemoteServer, ServerUnreachableError, Target
+from rpcqm.client.pool import Line, Pool
+from rpcqm.client.target import (
+    HandleLostError,
+    LocalServer,
+    OutcomeUnknownError,
+    RemoteServer,
+    ServerUnreachableError,
+    Target,
+)
 from rpcqm.codec.interface import Interface, load
-from rpcqm.rpc.client import Binding, RpcClient
+from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.security import NONE, PKT_PRIVACY, AuthenticationError
 
 CONNECT_TIMEOUT = 30.0
 """Seconds after which a server that does not answer counts as absent."""
 
+OPEN_TIMEOUT = 300.0
+"""Seconds that opening and enlisting may take ([MS-MQRR] 3.1.2.1, [MS-MQQP] 3.2.4.1)."""
+
+FIRST_DELAY, LONGEST_DELAY = 0.05, 2.0
+"""Seconds between attempts to reach a server that is lost."""
+
+NO_PORT = -1
+
+REPEATABLE = frozenset(
+    {
+        "R_GetServerPort",
+        "R_ListAccounts",
+        "R_OpenQueue",
+        "R_OpenQueueForMove",
+        "R_QMGetObjectProperties",
+        "R_QMGetObjectSecurityInternal",
+        "R_QMGetRTQMServerPort",
+        "R_QMMgmtGetInfo",
+        "R_QMObjectPathToObjectFormat",
+        "R_QMOpenRemoteQueue",
+        "R_QMQueryQMRegistryInternal",
+        "RemoteQMGetQMQMServerPort",
+        "RemoteQmGetVersion",
+    }
+)
+"""Calls that change nothing, or only what ends with the connection."""
+
+HARMLESS = REPEATABLE | {
+    "R_CancelReceive",
+    "R_CloseCursor",
+    "R_CloseQueue",
+    "R_CreateCursor",
+    "R_StartReceive",
+    "RemoteQMCancelReceive",
+    "RemoteQMCloseCursor",
+    "RemoteQMCloseQueue",
+    "RemoteQMOpenQueue",
+    "RemoteQMStartReceive",
+    "RemoteQMStartReceive2",
+    "RemoteQMStartReceiveByLookupId",
+    "rpc_ACCloseCursor",
+    "rpc_ACCloseHandle",
+    "rpc_ACCreateCursorEx",
+    "rpc_ACHandleToFormatName",
+    "rpc_QMOpenQueueInternal",
+}
+"""Calls of which nothing is left when the connection is lost: what they locked is given back."""
+
+_NUMBER = re.compile(r"\[Errno (\d+)\]")
+
 T = TypeVar("T")
 
 
+class _LostError(ServerUnreachableError):
+    """A connection broke, and what was called can be called again."""
+
+
 class Connections:
-    """What a client calls through; one connection to each port of the server."""
+    """What a client calls through: pools of connections to the ports of one server.
 
-    def __init__(self, target: Target) -> None:
+    A server that is lost is looked for again, for `patience` seconds, by every call that does
+    not depend on what was open before and has not been sent, or may be sent twice.
+    """
+
+    def __init__(self, target: Target, patience: float = 0.0) -> None:
         self._target = target
-        self._clients: dict[int, RpcClient] = {}
-        self._bindings: dict[str, asyncio.Task[Binding]] = {}
-        self._opening = asyncio.Lock()
+        self._patience = patience
+        self._pools: dict[int, Pool] = {}
+        self._ports: dict[str, int] = {}
+        self._preparing = asyncio.Lock()
+        self._queued = 0
 
-    async def call(self, interface_name: str, operation: str, request: object) -> Any:
-        """Make one call and return its response.
+    @property
+    def target(self) -> Target:
+        return self._target
+
+    async def call(
+        self, interface_name: str, operation: str, request: object, limit: float | None = None
+    ) -> Any:
+        """Make one call and return its response; it is given up after `limit` seconds.
 
         Raises MQError for a refusal, whether it is returned or thrown, RpcFault for any other
         fault, DecodeError for an answer that cannot be read, ServerUnreachableError when there
-        is no server, or no longer.
+        is no server; of that HandleLostError when what the call uses was closed with the
+        connection, OutcomeUnknownError when nobody can tell whether it was done.
         """
-        binding = await self._binding(interface_name)
         try:
-            response = await binding.call(operation, request)
+            async with asyncio.timeout(limit):
+                response = await self._call(interface_name, operation, request)
+        except TimeoutError as error:
+            raise OutcomeUnknownError(f"{self._target} did not answer {operation}.") from error
         except RpcFault as fault:
             if isinstance(fault.status, HResult | NtStatus):
                 raise MQError(fault.status) from fault
             raise
-        except OSError as error:
-            raise ServerUnreachableError(f"The connection to {self._target} was lost.") from error
         require_success(getattr(response, "result", HResult.MQ_OK))
         return response
 
+    async def redirect(self, interface_name: str, port: int) -> None:
+        """Call an interface at another port from now on; a local server has no ports."""
+        if isinstance(self._target, RemoteServer):
+            self._ports[interface_name] = port
+
     async def close(self) -> None:
         """Close every connection."""
-        for task in self._bindings.values():
-            task.cancel()
-        await asyncio.gather(*self._bindings.values(), return_exceptions=True)
-        clients = list(self._clients.values())
-        self._clients.clear()
-        self._bindings.clear()
-        for client in clients:
-            client.close()
-        for client in clients:
-            await client.wait_closed()
+        pools = list(self._pools.values())
+        self._pools.clear()
+        self._ports.clear()
+        for pool in pools:
+            await pool.close()
 
-    async def _binding(self, interface_name: str) -> Binding:
-        """The interface, bound once; calls that wait for that go on in the order they came."""
-        task = self._bindings.get(interface_name)
-        if task is None:
-            task = asyncio.ensure_future(self._bind(load(interface_name)))
-            self._bindings[interface_name] = task
+    # Trying, and trying again
+
+    async def _call(self, name: str, operation: str, request: object) -> Any:
+        loop = asyncio.get_running_loop()
+        give_up, delay = loop.time() + self._patience, FIRST_DELAY
+        lost: _LostError | None = None
+        while True:
+            try:
+                return await self._attempt(name, operation, request)
+            except (HandleLostError, OutcomeUnknownError):
+                raise
+            except ServerUnreachableError as error:
+                if isinstance(error, _LostError) and lost is None:
+                    lost = error  # once at once: the server may have closed an idle connection
+                    continue
+                if loop.time() + delay > give_up:
+                    raise (lost or error) from error
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, LONGEST_DELAY)
+
+    async def _attempt(self, name: str, operation: str, request: object) -> Any:
+        pool, line = await self._line(name, operation)
+        sent = False
         try:
-            return await asyncio.shield(task)
+            call = line.bindings[name].start(operation, request)
+            sent = True
+            return await call.response()
+        except OSError as error:
+            raise self._lost(name, operation, sent) from error
         finally:
-            failed = task.done() and (task.cancelled() or task.exception() is not None)
-            if failed and self._bindings.get(interface_name) is task:
-                del self._bindings[interface_name]
+            pool.release(line)
 
-    async def _bind(self, interface: Interface) -> Binding:
-        async with self._opening:
-            client = await self._client_for(interface)
-            return await self._reached(lambda: client.bind(interface))
+    def _lost(self, name: str, operation: str, sent: bool) -> ServerUnreachableError:
+        """What the end of a connection means for a call."""
+        text = f"The connection to {self._target} was lost."
+        if sent and operation not in HARMLESS:
+            return OutcomeUnknownError(text)
+        return HandleLostError(text) if _uses_handles(name, operation) else _LostError(text)
 
-    async def _client_for(self, interface: Interface) -> RpcClient:
-        target = self._target
-        if isinstance(target, LocalServer):
-            port = 0
-        else:
-            port = await self._port_of(target, interface)
-        if port not in self._clients:
-            self._clients[port] = await self._reached(lambda: _connect(target, port))
-        return self._clients[port]
+    # Connections
+
+    async def _line(self, name: str, operation: str) -> tuple[Pool, Line]:
+        """A connection with the interface bound; calls that wait for it stay in order."""
+        pool = self._pools.get(self._ports.get(name, NO_PORT))
+        line = pool.take(name) if pool is not None and not self._queued else None
+        if pool is not None and line is not None:
+            return pool, line
+        self._queued += 1
+        try:
+            async with self._preparing:
+                return await self._prepared(name, operation)
+        finally:
+            self._queued -= 1
+
+    async def _prepared(self, name: str, operation: str) -> tuple[Pool, Line]:
+        interface = load(name)
+        pool = await self._pool_for(interface)
+        if not pool.alive and _uses_handles(name, operation):
+            raise HandleLostError(f"The connection to {self._target} was lost.")
+        try:
+            line = pool.take(name) or await self._reached(lambda: pool.prepare(interface))
+        except ServerUnreachableError:
+            self._ports.pop(name, None)  # it may come back at another port
+            raise
+        return pool, line
+
+    async def _pool_for(self, interface: Interface) -> Pool:
+        name, target = interface.name.lower(), self._target
+        port = self._ports.get(name)
+        if port is None:
+            port = 0 if isinstance(target, LocalServer) else await self._port_of(target, interface)
+            self._ports[name] = port
+        if port not in self._pools:
+            self._pools[port] = Pool(lambda group: _connect(target, port, group))
+        return self._pools[port]
 
     async def _port_of(self, target: RemoteServer, interface: Interface) -> int:
         # Only now, because the endpoint mapper's interface takes time to load.
@@ -108,19 +234,36 @@ class Connections:
             ) from error
 
 
-async def _connect(target: Target, port: int) -> RpcClient:
+@functools.cache
+def _uses_handles(interface_name: str, operation: str) -> bool:
+    """Whether a call takes a context handle, which ends with its connection."""
+    handles = load(interface_name).operation(operation).context_handles
+    return any("in" in handle.direction for handle in handles)
+
+
+async def _connect(target: Target, port: int, group: int) -> RpcClient:
     if isinstance(target, LocalServer):
-        return await RpcClient.connect_unix(target.socket)
+        return await RpcClient.connect_unix(target.socket, group_id=group)
     level = NONE if target.credentials is None else PKT_PRIVACY
     return await RpcClient.connect_tcp(
-        target.host, port, credentials=target.credentials, level=level
+        target.host, port, credentials=target.credentials, level=level, group_id=group
     )
 
 
 def _reason(error: OSError) -> str:
     """What the system says, as part of a sentence."""
     text = error.strerror or str(error) or type(error).__name__
+    if (number := _error_number(error)) is not None:
+        text = os.strerror(number)  # asyncio's own words hold Python's form of the address
     return text[:1].lower() + text[1:].rstrip(".")
+
+
+def _error_number(error: OSError) -> int | None:
+    """The system's number; of several failed addresses, that of the first."""
+    if error.errno is not None:
+        return error.errno if error.errno > 0 else None
+    match = _NUMBER.search(str(error))
+    return int(match[1]) if match else None
 
 
 def require_success(result: int) -> None:

@@ -48,5 +48,5 @@ def _explained(error: OSError, option: str, host: str, port: int) -> str:
             f"Port {port} may only be opened by root; choose one from 1024 on with {option}, or "
             "give the process CAP_NET_BIND_SERVICE."
         )
-    reason = (error.strerror or str(error)).rstrip(".")
+    reason = (error.strerror or str(error)).split(" (while", 1)[0].rstrip(".")
     return f"Cannot listen on {host}, port {port}: {reason}; choose an address with --host."

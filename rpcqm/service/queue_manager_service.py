@@ -111,8 +111,13 @@ class QueueManagerService:
                 call_from_thread=loop.call_soon_threadsafe,
                 metrics=metrics,
             )
-        except (StoreError, OSError) as error:
+        except StoreError as error:
             raise StartError(str(error)) from error
+        except OSError as error:
+            raise StartError(
+                f"{error.filename or self._configuration.data_dir} cannot be used: "
+                f"{error.strerror or error}; choose another directory with --data-dir."
+            ) from error
         self._undo.callback(store.close)
         return store
 

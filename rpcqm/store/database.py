@@ -70,7 +70,9 @@ class Database:
             make_durable_directory(self.path)
             self._drop_torn_config()
         except OSError as error:
-            raise StoreError(f"The data directory {directory} cannot be used: {error}") from error
+            raise StoreError(
+                f"The data directory {directory} cannot be used: {error.strerror}."
+            ) from error
         self._db = self._open(read_only)
         if not read_only:
             _open_here.add(self.path.resolve())

@@ -211,6 +211,17 @@ def test_a_message_that_cannot_be_written_stays(
     assert run("receive", queue, "--format", "body").output == b"precious"
 
 
+def test_an_output_directory_that_cannot_be_made_is_one_sentence(
+    run: Command, refused: Command, queue: str, tmp_path: Path
+) -> None:
+    run("send", queue, "--body", "precious")
+    (tmp_path / "file").touch()
+    outcome = refused("receive", queue, "--output", str(tmp_path / "file"))
+    sentence = f"{tmp_path}/file cannot be made a directory: File exists."
+    assert outcome.errors == f"rpcqm: {sentence}\n"
+    assert run("receive", queue, "--format", "body").output == b"precious"
+
+
 def test_a_message_stays_when_its_reader_goes_away(
     run: Command, queue: str, queue_manager: PrivateQueueManager
 ) -> None:

@@ -126,7 +126,7 @@ def test_system_queues_can_be_shown(run: Command) -> None:
 
 def test_purging_deletes_every_message(run: Command, queue: str) -> None:
     run("send", queue, "--body", "x", "--count", "3")
-    run("purge", queue)
+    assert run("purge", queue).text == "Purged 3 messages.\n"
     assert shown(run, queue)["messages"] == 0
 
 
@@ -136,7 +136,7 @@ def test_the_journal_has_copies_and_can_be_purged(run: Command, queue: str) -> N
     run("receive", queue)
     assert shown(run, queue)["journal_messages"] == 1
     assert run("peek", f"{queue};JOURNAL", "--format", "body").output == b"kept"
-    run("purge", f"{queue};JOURNAL")
+    assert run("purge", f"{queue};JOURNAL").text == "Purged 1 message.\n"
     assert shown(run, queue)["journal_messages"] == 0
 
 

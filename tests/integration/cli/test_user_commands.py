@@ -95,9 +95,16 @@ def test_messages_are_read_moved_and_purged_over_the_network(
     assert remotely("receive", queue, "--format", "body", **who).output == b"x"
     assert remotely("move", queue, f"{queue};late", **who).text == "Moved 1 message.\n"
     outcome = remotely("purge", queue, **who)
-    assert (outcome.status, outcome.errors) == (0, "")
+    assert (outcome.status, outcome.errors, outcome.text) == (0, "", "Purged.\n")
     assert json.loads(run("queue", "show", queue, "--json").output)["messages"] == 0
     assert remotely("receive", f"{queue};late", "--format", "body", **who).output == b"x"
+
+
+def test_what_only_administrators_see_is_said(remotely: Command, queue: str, account: str) -> None:
+    for words in (["queue", "list"], ["queue", "show", queue]):
+        outcome = remotely(*words, user=account, password="secret")
+        assert outcome.status == 1
+        assert ": only administrators may (MQ_ERROR_ACCESS_DENIED); run the" in outcome.errors
 
 
 def test_administrators_list_and_show_over_the_network(

@@ -1,6 +1,8 @@
 """Wrong usage: one clear sentence on standard error, exit status 2, no traceback."""
 
 import os
+import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -30,11 +32,11 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
     [
         (["recieve"], "There is no command `recieve`; did you mean `receive`?"),
         (["frobnicate"], "There is no command `frobnicate`; there are serve, queue, user,"),
-        (["queue"], "COMMAND is missing. See `rpcqm queue --help`."),
+        (["queue"], "COMMAND is missing; see `rpcqm queue --help`."),
         (["queue", "lst"], "There is no command `lst`; did you mean `list`?"),
-        (["queue", "create"], "NAME is missing. See `rpcqm queue create --help`."),
-        (["queue", "create", "a", "b"], "`b` is one argument too many."),
-        (["queue", "create", "a", "--quota"], "--quota needs a value."),
+        (["queue", "create"], "NAME is missing; see `rpcqm queue create --help`."),
+        (["queue", "create", "a", "b"], "`b` is one argument too many; see"),
+        (["queue", "create", "a", "--quota"], "--quota needs a value; see"),
         (["queue", "create", "a", "--quota", "big"], "--quota: `big` is not a number of KB from"),
         (["queue", "create", "a", "--quota", "-1"], "--quota: `-1` is not a number of KB from 0"),
         (["queue", "create", "a", "--privacy", "bdy"], "did you mean `body`?"),
@@ -42,17 +44,17 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
         (["queue", "create", "a", "--label", "x" * 125], "a label has at most 124 characters"),
         (["queue", "create", "a,b"], "`a,b` does not name a queue"),
         (["queue", "create", r"DIRECT=OS:.\private$\a"], "A queue is created by its path name"),
-        (["queue", "set", "a"], "Nothing to set was given."),
+        (["queue", "set", "a"], "Nothing to set was given; see"),
         (["queue", "set", "a", "--transactional"], "There is no option --transactional"),
         (["queue", "show", "DIRECT=XX:nothing"], "(MQ_ERROR_ILLEGAL_FORMATNAME)"),
         (["queue", "list", "--jsn"], "There is no option --jsn; did you mean --json?"),
-        (["user", "add"], "NAME is missing."),
+        (["user", "add"], "NAME is missing; see"),
         (["user", "add", "a", "--group", "wheel"], "--group cannot be `wheel`; there are admin"),
         (["user", "add", "a", "--server", "h"], "There is no option --server"),
-        (["send"], "QUEUE is missing."),
-        (["send", "q", "--priority", "8"], "--priority: `8` is not a priority from 0 to 7."),
-        (["send", "q", "--body", "a", "--file", "b"], "--file and --body do not go together."),
-        (["send", "q", "-", "--body", "a"], "--body and - do not go together."),
+        (["send"], "QUEUE is missing; see"),
+        (["send", "q", "--priority", "8"], "--priority: `8` is not a priority from 0 to 7; see"),
+        (["send", "q", "--body", "a", "--file", "b"], "--file and --body do not go together; see"),
+        (["send", "q", "-", "--body", "a"], "--body and - do not go together; see"),
         (["send", "q", "--express", "--transactional"], "messages of a transaction are recov"),
         (["send", "q", "--ack", "receive"], "--ack needs --admin-queue"),
         (["send", "q", "--ack", "maybe", "--admin-queue", "a"], "`maybe` is no acknowledgement"),
@@ -60,27 +62,27 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
         (["send", "q", "--count", "0"], "--count: `0` is not a number from 1"),
         (["send", "q", "--correlation-id", "7"], "`7` is neither a message identifier"),
         (["send", "q", "--response-queue", "a,b"], "`a,b` does not name a queue"),
-        (["send", "q", "--body"], "--body needs a value."),
-        (["receive", "q", "--all", "--count", "2"], "--count and --all do not go together."),
+        (["send", "q", "--body"], "--body needs a value; see"),
+        (["receive", "q", "--all", "--count", "2"], "--count and --all do not go together; see"),
         (["receive", "q", "--lookup-id", "x"], "`x` is not a lookup identifier from 1"),
         (["receive", "q", "--lookup-id", "1", "--timeout", "5"], "--timeout and --lookup-id do"),
         (["receive", "q", "--timeout", "soon"], "--timeout: `soon` is not a number of milli"),
         (["receive", "q", "--format", "yaml"], "`yaml` is no format; there are table, json"),
-        (["peek"], "QUEUE is missing."),
-        (["move", "a"], "TO is missing."),
-        (["move"], "FROM and TO are missing."),
+        (["peek"], "QUEUE is missing; see"),
+        (["move", "a"], "TO is missing; see"),
+        (["move"], "FROM and TO are missing; see"),
         (["move", "a", "a;b", "--all", "--lookup-id", "1"], "--lookup-id and --all do not go"),
-        (["purge"], "QUEUE is missing."),
-        (["fsck"], "D is missing."),
-        (["config"], "COMMAND is missing."),
-        (["config", "check"], "F is missing."),
+        (["purge"], "QUEUE is missing; see"),
+        (["fsck"], "D is missing; see"),
+        (["config"], "COMMAND is missing; see"),
+        (["config", "check"], "F is missing; see"),
         (["serve", "--epm-prot", "1"], "There is no option --epm-prot; did you mean --epm-port?"),
-        (["serve", "--epm-port", "65536"], "`65536` is not a port from -1 to 65535."),
+        (["serve", "--epm-port", "65536"], "`65536` is not a port from -1 to 65535; see"),
         (["serve", "--rpc-port", "9", "--epm-port", "9"], "is 9, which `epm_port` has already."),
-        (["serve", "now"], "`now` is one argument too many."),
+        (["serve", "now"], "`now` is one argument too many; see"),
         (["receive", "q", "--server", "h", "--data-dir", "d"], "--server and --data-dir do not"),
-        (["receive", "q", "--server", "h:p"], "--server: `h:p` is not HOST or HOST:PORT."),
-        (["receive", "q", "--server", "[::x]:1"], "`[::x]:1` is not HOST or HOST:PORT."),
+        (["receive", "q", "--server", "h:p"], "--server: `h:p` is not HOST or HOST:PORT; see"),
+        (["receive", "q", "--server", "[::x]:1"], "`[::x]:1` is not HOST or HOST:PORT; see"),
         (["receive", "q", "--user", "u"], "--user needs --server"),
         (["receive", "q", "--server", "h", "--password-stdin"], "--password-stdin needs --user."),
         (["send", "q", "-", "--server", "h", "--user", "u", "--password-stdin"], "cannot hold the"),
@@ -94,7 +96,8 @@ def test_wrong_usage_is_one_sentence(
     assert status == 2
     assert sentence in err
     assert err.startswith("rpcqm: ")
-    assert "Traceback" not in err
+    assert err.count("\n") == 1
+    assert not re.search(r"[.?] [A-Z]", err)
     assert out == ""
 
 
@@ -155,7 +158,39 @@ def test_the_check_of_a_configuration_tells_every_mistake(
     assert (status, out) == (1, "")
     assert f"{file}:1: there is no setting `epm_prot`" in err
     assert f"{file}:3: `security.debug_rpc` is true or false, not 1." in err
-    assert err.endswith(f"{file} has 2 mistakes.\n")
+    assert err.startswith(f"rpcqm: {file} has 2 mistakes:\n")
+
+
+def test_one_mistake_of_a_configuration_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "rpcqm.toml"
+    file.write_text("epm_port = 'x'\n")
+    sentence = f"{file}:1: `epm_port` is a whole number, not 'x'.\n"
+    assert run(capsys, "config", "check", str(file)) == (1, "", f"rpcqm: {sentence}")
+    status, _, err = run(capsys, "serve", "--config", str(file))
+    assert (status, err) == (2, f"rpcqm: The configuration cannot be used: {sentence}")
+
+
+@pytest.mark.parametrize("words", [["fsck"], ["queue", "list", "--config"]], ids=" ".join)
+def test_a_path_that_the_system_refuses_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    status, out, err = run(capsys, *words, "x" * 300)
+    assert status in (1, 2)
+    assert out == ""
+    assert "File name too long" in err
+    assert "should not happen" not in err
+    assert err.count("\n") == 1
+
+
+def test_a_port_where_nobody_listens_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        where = f"127.0.0.1:{reserved.getsockname()[1]}"
+        status, _, err = run(capsys, "peek", "a", "--server", where)
+    assert status == 3
+    assert err == f"rpcqm: No queue manager can be reached at {where}: connection refused.\n"
 
 
 def test_the_check_of_a_good_configuration_succeeds(

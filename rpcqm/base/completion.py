@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 _PENDING: Any = object()
+_TWICE = "the completion is already resolved"
 
 
 class Completion(Generic[T]):
@@ -32,13 +33,15 @@ class Completion(Generic[T]):
 
     def succeed(self, value: T) -> None:
         """Resolve with `value`; a second outcome is a programming error."""
-        self._require_pending()
+        if self._value is not _PENDING or self._error is not None:
+            raise RuntimeError(_TWICE)
         self._value = value
         self._run_callbacks()
 
     def fail(self, error: BaseException) -> None:
         """Resolve with an error, raised by `result` and by `await`."""
-        self._require_pending()
+        if self._value is not _PENDING or self._error is not None:
+            raise RuntimeError(_TWICE)
         self._error = error
         self._run_callbacks()
 
@@ -55,7 +58,7 @@ class Completion(Generic[T]):
         return self._error
 
     def add_done_callback(self, callback: Callable[["Completion[T]"], None]) -> None:
-        if self.done:
+        if self._value is not _PENDING or self._error is not None:
             callback(self)
         else:
             self._callbacks.append(callback)
@@ -64,10 +67,6 @@ class Completion(Generic[T]):
         if not self.done:
             yield self
         return self.result()
-
-    def _require_pending(self) -> None:
-        if self.done:
-            raise RuntimeError("the completion is already resolved")
 
     def _run_callbacks(self) -> None:
         callbacks, self._callbacks = self._callbacks, []

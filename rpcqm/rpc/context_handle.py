@@ -68,13 +68,19 @@ class ContextHandle:
         self._draining = False
         self._waiting: deque[Callable[[], None]] = deque()
 
+    def try_acquire(self) -> bool:
+        """Take the handle for a serialized call, unless another one uses it or waits for it."""
+        if self._busy or self._waiting:
+            return False
+        self._busy = True
+        return True
+
     def acquire(self, start: Callable[[], None]) -> None:
         """Run `start` when no other serialized call uses the handle: now, or in its turn."""
-        if self._busy or self._waiting:
-            self._waiting.append(start)
-        else:
-            self._busy = True
+        if self.try_acquire():
             start()
+        else:
+            self._waiting.append(start)
 
     def release(self) -> None:
         """End the serialized call that runs, and start the next."""

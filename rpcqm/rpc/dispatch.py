@@ -139,14 +139,17 @@ class Dispatcher:
         """Run a call when the serialized handles it uses are free; a close never waits."""
         for handle in use.closing:
             handle.closing = True
-        use.serialized.sort(key=lambda handle: handle.wire)
-        self._acquire(list(use.serialized), partial(self._run_used, entry, call, request, use))
+        if len(use.serialized) > 1:
+            use.serialized.sort(key=lambda handle: handle.wire)
+        self._acquire(use.serialized, 0, partial(self._run_used, entry, call, request, use))
 
-    def _acquire(self, handles: list[ContextHandle], run: Any) -> None:
-        if handles:
-            handles[0].acquire(partial(self._acquire, handles[1:], run))
-        else:
-            run()
+    def _acquire(self, handles: list[ContextHandle], first: int, run: Any) -> None:
+        """Take the handles from `first` on, one after the other, and run then."""
+        for number in range(first, len(handles)):
+            if not handles[number].try_acquire():
+                handles[number].acquire(partial(self._acquire, handles, number + 1, run))
+                return
+        run()
 
     def _run_used(self, entry: Entry, call: Call, request: Any, use: _HandleUse) -> None:
         """The turn has come; meanwhile the client or the handle may have gone."""

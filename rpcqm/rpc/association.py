@@ -331,7 +331,7 @@ class ServerAssociation:
         except SecurityRefusal as error:
             self.on_event(AuthenticationFailed(str(error)))
         except RpcFault as error:
-            raise Broken(error.detail, error.status) from error
+            raise Broken(error.detail, error.status, executed=False) from error
 
     def _reject_bind(self, call_id: int, error: BindRejected) -> None:
         nak = BindNak(call_id=call_id, provider_reject_reason=error.reason)

@@ -99,7 +99,7 @@ class Call:
     @property
     def authentication_level(self) -> AuthenticationLevel:
         """How this call was protected; `ncalrpc` counts as PKT_PRIVACY."""
-        return self.security.level
+        return self.security.assured_level
 
     @property
     def transport(self) -> str:

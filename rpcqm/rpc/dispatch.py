@@ -80,7 +80,7 @@ class Dispatcher:
             self._fault(None, call, error, executed=False)
             return
         try:
-            if call.security.level < entry.minimum_level:
+            if call.security.assured_level < entry.minimum_level:
                 level = entry.minimum_level.name
                 raise RpcFault(FaultStatus.RPC_S_ACCESS_DENIED, f"{level} is needed")
             if entry.check is not None:

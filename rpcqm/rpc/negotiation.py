@@ -77,6 +77,7 @@ class Negotiation:
     def bind(self, bind: Bind) -> BindAck:
         """The bind_ack; raises BindRejected."""
         answers = self._present_in_bind(bind)
+        self._note_header_signing(bind.pfc_flags)
         token = self._authenticate_in_bind(bind.auth)
         group = self._endpoint.groups.join(
             bind.assoc_group_id, self._endpoint.transport, self._client
@@ -100,6 +101,10 @@ class Negotiation:
             auth=_answer_trailer(bind.auth, token),
         )
 
+    def _note_header_signing(self, flags: int) -> None:
+        if flags & PfcFlags.PFC_SUPPORT_HEADER_SIGN:
+            self.security.sign_headers()
+
     def _present_in_bind(self, bind: Bind) -> tuple[ContextAnswer, ...]:
         try:
             return self.presentation.answer(bind.p_context_elem)
@@ -116,12 +121,15 @@ class Negotiation:
 
     def alter(self, alter: AlterContext) -> AlterContextResp:
         """The alter_context_resp; raises RpcFault, and BindRejected over a limit."""
+        if alter.auth is not None:
+            self._check_type(alter.auth)
         try:
             answers = self.presentation.answer(alter.p_context_elem)
         except PresentationError as error:
             if error.limit:
                 raise _rejection(error) from error
             raise RpcFault(FaultStatus.nca_s_proto_error, error.reason) from error
+        self._note_header_signing(alter.pfc_flags)
         token = self._authenticate(alter.auth) if alter.auth is not None else b""
         assert self.group is not None
         return AlterContextResp(
@@ -134,6 +142,12 @@ class Negotiation:
             p_result_list=answers,
             auth=_answer_trailer(alter.auth, token),
         )
+
+    def _check_type(self, trailer: SecurityTrailer) -> None:
+        try:
+            self.security.check_type(trailer)
+        except SecurityRefusal as error:
+            raise RpcFault(error.status, str(error)) from error
 
     def _authenticate(self, trailer: SecurityTrailer) -> bytes:
         try:
@@ -156,7 +170,7 @@ def _rejection(error: PresentationError) -> BindRejected:
 
 
 def _flags(asked: int, multiplexed: bool) -> int:
-    """Header signing is always supported: NTLM covers the header whether asked or not."""
+    """Header signing is always supported."""
     flags = WHOLE | (asked & PfcFlags.PFC_SUPPORT_HEADER_SIGN)
     return flags | PfcFlags.PFC_CONC_MPX if multiplexed else flags
 

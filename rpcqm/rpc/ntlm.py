@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import spnego._ntlm as pyspnego
 from spnego import ContextReq, NTLMHash, Password
 from spnego._context import split_username
-from spnego._ntlm_raw.messages import NTClientChallengeV2, TargetInfo
+from spnego._ntlm_raw.crypto import rc4k
+from spnego._ntlm_raw.messages import Authenticate, NTClientChallengeV2, TargetInfo
 from spnego.exceptions import SpnegoError
 
 from rpcqm.base.identity import ANONYMOUS, Identity
@@ -27,6 +28,7 @@ from rpcqm.rpc.security import (
     PKT_PRIVACY,
     Authentication,
     AuthenticationError,
+    ProtectionError,
     normalized_level,
 )
 
@@ -123,20 +125,44 @@ class _Acceptor(pyspnego.NTLMProxy):
         )
         self._lm = self._nt_v1 = False
 
+        self.anonymous = False
+
     def _step_accept_authenticate(self, token: bytes, channel_bindings: Any) -> None:
-        self._authenticate(self, token, channel_bindings=channel_bindings)
+        message = Authenticate.unpack(token)
+        if _is_anonymous(message):
+            self._accept_anonymous(message)
+        else:
+            self._authenticate(self, token, channel_bindings=channel_bindings)
+
+    def _accept_anonymous(self, message: Authenticate) -> None:
+        """NullSession of [MS-NLMP] 3.2.5.1.2: a key of zeros, which protects nothing."""
+        self.anonymous = True
+        self._session_key = bytes(16)
+        if message.flags & NegotiateFlags.NTLMSSP_NEGOTIATE_KEY_EXCH:
+            self._session_key = rc4k(bytes(16), message.encrypted_random_session_key or b"")
+        self._context_attr = message.flags
+        self._complete = True
+
+
+def _is_anonymous(message: Authenticate) -> bool:
+    return (
+        not message.user_name
+        and not message.nt_challenge_response
+        and message.lm_challenge_response in (None, b"", b"\0")
+    )
 
 
 class _NtlmHandshake:
     """What both sides of a handshake share."""
 
-    def __init__(self, context: pyspnego.NTLMProxy, own: Direction) -> None:
+    def __init__(self, context: Any, own: Direction) -> None:
         self._context = context
         self._own = own
+        self._protection: NtlmProtection | None = None
 
     @property
     def complete(self) -> bool:
-        return self._context.complete
+        return bool(self._context.complete)
 
     def step(self, token: bytes) -> bytes:
         try:
@@ -146,13 +172,11 @@ class _NtlmHandshake:
 
     def protection(self, level: AuthenticationLevel) -> NtlmProtection:
         flags = int(self._context._context_attr)
-        needed = {
-            PKT_INTEGRITY: NegotiateFlags.NTLMSSP_NEGOTIATE_SIGN,
-            PKT_PRIVACY: NegotiateFlags.NTLMSSP_NEGOTIATE_SEAL,
-        }.get(level, NegotiateFlags(0))
-        if flags & needed != needed:
-            raise AuthenticationError(f"NTLM: {needed.name} is needed for {level.name}")
-        return NtlmProtection(flags, self._context.session_key, self._own)
+        if level == PKT_PRIVACY and not flags & NegotiateFlags.NTLMSSP_NEGOTIATE_SEAL:
+            raise ProtectionError("NTLM: sealing was not negotiated")
+        if self._protection is None:
+            self._protection = NtlmProtection(flags, self._context.session_key, self._own)
+        return self._protection
 
 
 class NtlmAcceptor(_NtlmHandshake):
@@ -163,6 +187,8 @@ class NtlmAcceptor(_NtlmHandshake):
         self._accounts = accounts
 
     def peer(self) -> Identity:
+        if self._context.anonymous:
+            return ANONYMOUS
         credential: Any = self._context._credential
         identity = self._accounts.identity(credential.username, credential.domain or "")
         if identity is None:

@@ -83,13 +83,13 @@ def _rc4(key: bytes) -> Callable[[bytes], bytes]:
 class _ExtendedMac:
     """Signatures with extended session security ([MS-NLMP] 3.4.4.2), one direction."""
 
-    __slots__ = ("_cipher", "_inner", "_outer", "_sequence")
+    __slots__ = ("_inner", "_outer", "_sequence", "cipher")
 
-    def __init__(self, key: bytes, cipher: Callable[[bytes], bytes] | None) -> None:
+    def __init__(self, key: bytes) -> None:
         padded = key.ljust(64, b"\0")
         self._inner = hashlib.md5(bytes(octet ^ 0x36 for octet in padded))
         self._outer = hashlib.md5(bytes(octet ^ 0x5C for octet in padded))
-        self._cipher = cipher
+        self.cipher: Callable[[bytes], bytes] | None = None
         self._sequence = 0
 
     def signature(self, *message: bytes) -> bytes:
@@ -101,27 +101,28 @@ class _ExtendedMac:
             inner.update(part)
         outer.update(inner.digest())
         checksum = outer.digest()[:8]
-        if self._cipher is not None:
-            checksum = self._cipher(checksum)
+        if self.cipher is not None:
+            checksum = self.cipher(checksum)
         return _VERSION + checksum + sequence
 
 
 class _PlainMac:
     """Signatures without extended session security ([MS-NLMP] 3.4.4.1), both directions."""
 
-    __slots__ = ("_cipher", "_sequence")
+    __slots__ = ("_sequence", "cipher")
 
-    def __init__(self, cipher: Callable[[bytes], bytes]) -> None:
-        self._cipher = cipher
+    cipher: Callable[[bytes], bytes]
+
+    def __init__(self) -> None:
         self._sequence = 0
 
     def signature(self, *message: bytes) -> bytes:
         checksum = 0
         for part in message:
             checksum = zlib.crc32(part, checksum)
-        self._cipher(bytes(4))
-        sealed = self._cipher(_SEQUENCE.pack(checksum))
-        sequence = _SEQUENCE.unpack(self._cipher(bytes(4)))[0] ^ self._sequence
+        self.cipher(bytes(4))
+        sealed = self.cipher(_SEQUENCE.pack(checksum))
+        sequence = _SEQUENCE.unpack(self.cipher(bytes(4)))[0] ^ self._sequence
         self._sequence = (self._sequence + 1) & _MASK
         return _VERSION + bytes(4) + sealed + _SEQUENCE.pack(sequence)
 
@@ -134,7 +135,15 @@ class NtlmProtection:
     otherwise the body alone; only the body is ever sealed.
     """
 
-    __slots__ = ("_in_cipher", "_in_mac", "_out_cipher", "_out_mac", "_whole", "flags")
+    __slots__ = (
+        "_in_cipher",
+        "_in_mac",
+        "_keys",
+        "_out_cipher",
+        "_out_mac",
+        "_whole",
+        "flags",
+    )
 
     signature_length = SIGNATURE_LENGTH
     dummy_signature = DUMMY_SIGNATURE
@@ -143,23 +152,26 @@ class NtlmProtection:
         self.flags = flags
         self._whole = bool(flags & _Flag.NTLMSSP_NEGOTIATE_EXTENDED_SESSIONSECURITY)
         peer = Direction.SERVER if own is Direction.CLIENT else Direction.CLIENT
-        self._out_cipher = _rc4(sealing_key(flags, session_key, own))
+        self._keys = tuple(sealing_key(flags, session_key, each) for each in (own, peer))
         self._out_mac: _ExtendedMac | _PlainMac
         self._in_mac: _ExtendedMac | _PlainMac
         if self._whole:
-            self._in_cipher = _rc4(sealing_key(flags, session_key, peer))
-            self._out_mac = self._extended(session_key, own, self._out_cipher)
-            self._in_mac = self._extended(session_key, peer, self._in_cipher)
+            self._out_mac = _ExtendedMac(signing_key(flags, session_key, own))
+            self._in_mac = _ExtendedMac(signing_key(flags, session_key, peer))
         else:
-            self._in_cipher = self._out_cipher
-            self._out_mac = self._in_mac = _PlainMac(self._out_cipher)
+            self._out_mac = self._in_mac = _PlainMac()
+        self.restart_ciphers()
 
-    def _extended(
-        self, session_key: bytes, sender: Direction, cipher: Callable[[bytes], bytes]
-    ) -> _ExtendedMac:
-        exchanged = self.flags & _Flag.NTLMSSP_NEGOTIATE_KEY_EXCH
-        key = signing_key(self.flags, session_key, sender)
-        return _ExtendedMac(key, cipher if exchanged else None)
+    def sign_headers(self) -> None:
+        """Nothing: the whole of a PDU is signed whether that was agreed on or not."""
+
+    def restart_ciphers(self) -> None:
+        """Begin the key streams anew; the sequence numbers go on ([MS-SPNG] 3.3.5.1)."""
+        self._out_cipher = _rc4(self._keys[0])
+        self._in_cipher = _rc4(self._keys[1]) if self._whole else self._out_cipher
+        if not self._whole or self.flags & _Flag.NTLMSSP_NEGOTIATE_KEY_EXCH:
+            self._out_mac.cipher = self._out_cipher
+            self._in_mac.cipher = self._in_cipher
 
     def sign(self, head: bytes, body: bytes, tail: bytes) -> bytes:
         """The signature of a message that is sent in clear."""

@@ -41,6 +41,10 @@ class AuthenticationError(Exception):
     """A handshake that failed; the text says why and holds no secret."""
 
 
+class ProtectionError(AuthenticationError):
+    """A handshake that proved who the peer is, but not enough for the level that was asked."""
+
+
 class MessageProtection(Protocol):
     """What a finished handshake does to messages; see NtlmProtection for the three segments."""
 
@@ -50,6 +54,14 @@ class MessageProtection(Protocol):
     @property
     def dummy_signature(self) -> bytes | None:
         """What a peer may send instead of a signature below PKT_INTEGRITY."""
+        ...
+
+    def sign_headers(self) -> None:
+        """From now on signatures cover the segments `head` and `tail` as well."""
+        ...
+
+    def restart_ciphers(self) -> None:
+        """What follows once a negotiation has signed its list of mechanisms."""
         ...
 
     def sign(self, head: bytes, body: bytes, tail: bytes) -> bytes: ...
@@ -72,7 +84,7 @@ class Handshake(Protocol):
         ...
 
     def protection(self, level: AuthenticationLevel) -> MessageProtection:
-        """Raises AuthenticationError when what was negotiated is less than `level` needs."""
+        """Raises ProtectionError when PKT_PRIVACY is asked and sealing was not negotiated."""
         ...
 
     def peer(self) -> Identity:
@@ -112,14 +124,17 @@ SecurityProviders = Mapping[int, SecurityProvider]
 class SecurityContext:
     """One security context of one connection ([MS-RPCE] 3.3.1.1.2).
 
-    `level` and `identity` are what a call made under it has; until the handshake is complete
-    the identity is ANONYMOUS and nothing can be protected.
+    `assured_level` and `identity` are what a call made under it has. It is the negotiated `level`,
+    but with nobody's key ([MS-NLMP] 5.1) protection is worth nothing. Until the handshake is
+    complete the identity is ANONYMOUS and nothing can be protected.
     """
 
     __slots__ = (
         "_handshake",
         "_protection",
+        "_signs_headers",
         "_unsigned",
+        "assured_level",
         "auth_type",
         "context_id",
         "identity",
@@ -140,13 +155,14 @@ class SecurityContext:
         wire_level: int | None = None,
     ) -> None:
         self.auth_type = auth_type
-        self.level = level
+        self.level = self.assured_level = level
         self.wire_level = level if wire_level is None else wire_level
         self.context_id = context_id
         self.identity = identity
         self.refused = False
         self.signature_length = 0
         self._handshake = handshake
+        self._signs_headers = False
         self._protection: MessageProtection | None = None
         self._unsigned: SecurityContext | None = None
 
@@ -172,10 +188,20 @@ class SecurityContext:
 
     def _finish(self, handshake: Handshake) -> None:
         self.identity = handshake.peer()
+        if self.identity.is_anonymous:
+            self.assured_level = NONE
         if self.level >= PKT:
             self._protection = handshake.protection(self.level)
             self.signature_length = self._protection.signature_length
+            if self._signs_headers:
+                self._protection.sign_headers()
         self._handshake = None
+
+    def sign_headers(self) -> None:
+        """Signatures cover PDU headers and trailers, which a connection agrees on for good."""
+        self._signs_headers = True
+        if self._protection is not None:
+            self._protection.sign_headers()
 
     @property
     def unsigned(self) -> "SecurityContext":
@@ -184,6 +210,7 @@ class SecurityContext:
             self._unsigned = SecurityContext(
                 self.auth_type, CONNECT, self.context_id, identity=self.identity
             )
+            self._unsigned.assured_level = min(CONNECT, self.assured_level)
         return self._unsigned
 
     def body_space(self, fragment: int, fixed: int) -> int:

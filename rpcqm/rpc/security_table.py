@@ -13,6 +13,7 @@ from rpcqm.rpc.security import (
     CONNECT,
     PKT,
     AuthenticationError,
+    ProtectionError,
     SecurityContext,
     SecurityProviders,
     normalized_level,
@@ -46,7 +47,15 @@ class SecurityTable:
     `authenticated` says that it was bound with one.
     """
 
-    __slots__ = ("_contexts", "_default", "_limit", "_providers", "authenticated", "base")
+    __slots__ = (
+        "_contexts",
+        "_default",
+        "_limit",
+        "_providers",
+        "_signs_headers",
+        "authenticated",
+        "base",
+    )
 
     def __init__(self, base: SecurityContext, providers: SecurityProviders, limit: int) -> None:
         self.base = base
@@ -54,6 +63,7 @@ class SecurityTable:
         self.authenticated = False
         self._providers = providers
         self._limit = limit
+        self._signs_headers = False
         self._contexts: dict[int, SecurityContext] = {}
 
     @property
@@ -62,11 +72,23 @@ class SecurityTable:
         context = self._default
         return None if context.established or context.refused else context
 
+    def sign_headers(self) -> None:
+        """PFC_SUPPORT_HEADER_SIGN was agreed on: for the whole connection, from now on."""
+        if not self._signs_headers:
+            self._signs_headers = True
+            for context in self._contexts.values():
+                context.sign_headers()
+
     def bind(self, trailer: SecurityTrailer) -> bytes:
         """The first leg in a bind: its context is the connection's default."""
         context = self._begin(trailer)
         self._default, self.authenticated = context, True
         return self._step(context, trailer)
+
+    def check_type(self, trailer: SecurityTrailer) -> None:
+        """What is refused in an alter_context whatever else it asks for."""
+        if trailer.auth_type == AuthenticationType.RPC_C_AUTHN_NONE:
+            raise _denied("the authentication type was taken back")
 
     def alter(self, trailer: SecurityTrailer) -> bytes:
         """A leg in an alter_context: of a handshake in progress, or the first of a new one."""
@@ -88,6 +110,7 @@ class SecurityTable:
         if context is None or context.established or context.refused:
             raise RpcFault(FaultStatus.nca_s_proto_error, "rpc_auth_3 without a handshake")
         try:
+            self.check_type(trailer)
             self._check_unchanged(context, trailer)
         except SecurityRefusal:
             context.refused = True
@@ -119,18 +142,21 @@ class SecurityTable:
             handshake,
             wire_level=trailer.auth_level,
         )
+        if self._signs_headers:
+            context.sign_headers()
         self._contexts[trailer.auth_context_id] = context
         return context
 
     def _step(self, context: SecurityContext, trailer: SecurityTrailer) -> bytes:
         try:
             return context.step(trailer.auth_value)
+        except ProtectionError as error:
+            status = FaultStatus.RPC_S_SEC_PKG_ERROR
+            raise SecurityRefusal(str(error), RejectReason.invalid_checksum, status) from error
         except AuthenticationError as error:
             raise _denied(str(error)) from error
 
     def _check_unchanged(self, context: SecurityContext, trailer: SecurityTrailer) -> None:
-        if trailer.auth_type == AuthenticationType.RPC_C_AUTHN_NONE:
-            raise _denied("the authentication type was taken back")
         if trailer.auth_type != context.auth_type:
             raise SecurityRefusal(
                 "the authentication type changed",

@@ -12,7 +12,8 @@ import uvloop
 from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
 from rpcqm.rpc.interface_registry import Interface, InterfacePolicy
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.ntlm import AccountDirectory, NtlmProvider
+from rpcqm.rpc.ntlm import AccountDirectory
+from rpcqm.rpc.providers import security_providers
 from rpcqm.rpc.server import RpcServer
 
 T = TypeVar("T")
@@ -61,18 +62,24 @@ def serving(
     directory: Path | None = None,
     port: int = 0,
     epm_port: int | None = 0,
+    keytab: Path | None = None,
+    principal: str = "rpcqm/test",
     make: Callable[..., RpcServer] = RpcServer,
     on_uvloop: bool = True,
 ) -> Iterator[RunningServer]:
     """Serve interfaces over TCP, with an endpoint mapper beside them unless `epm_port` is None.
 
-    With `accounts` callers may authenticate by NTLM; with a `directory` there is a Unix socket
-    in it as well.
+    With `accounts` callers may authenticate, by Kerberos too if there is a `keytab`; with a
+    `directory` there is a Unix socket in it as well.
     """
     loop = uvloop.new_event_loop() if on_uvloop else asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    providers = {10: NtlmProvider(accounts, "rpcqm/test")} if accounts is not None else {}
+    providers = (
+        security_providers(accounts, keytab=keytab, principal=principal)
+        if accounts is not None
+        else {}
+    )
     running = RunningServer(make(providers=providers, limits=limits), loop)
     try:
         running.run(_listen(running, interfaces, directory, port, epm_port))

@@ -12,7 +12,14 @@ from spnego.exceptions import SpnegoError
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.ntlm import NtlmAcceptor, NtlmCredentials, NtlmInitiator, NtlmProvider
 from rpcqm.rpc.ntlm_protection import Direction, NtlmProtection
-from rpcqm.rpc.security import PKT, PKT_INTEGRITY, PKT_PRIVACY, AuthenticationError
+from rpcqm.rpc.security import (
+    NONE,
+    PKT,
+    PKT_INTEGRITY,
+    PKT_PRIVACY,
+    AuthenticationError,
+    SecurityContext,
+)
 from tests.support.accounts import NT_HASH, PASSWORD, TestAccounts
 
 LEVELS = [AuthenticationLevel(number) for number in (2, 4, 5, 6)]
@@ -92,6 +99,45 @@ def test_a_level_above_what_was_negotiated_is_refused(accounts: TestAccounts) ->
     server.protection(PKT_INTEGRITY)
     with pytest.raises(AuthenticationError):
         server.protection(PKT_PRIVACY)
+
+
+def anonymous_tokens(accounts: TestAccounts, **changes: bytes) -> NtlmAcceptor:
+    """An acceptor that impacket's client without a name and a password has talked to."""
+    server = NtlmAcceptor(accounts)
+    first = impacket_ntlm.getNTLMSSPType1("", "", signingRequired=True)
+    challenge = server.step(first.getData())
+    third, _ = impacket_ntlm.getNTLMSSPType3(first, challenge, "", "", "")
+    for name, value in changes.items():
+        third[name] = value
+    assert server.step(third.getData()) == b""
+    return server
+
+
+def test_a_client_without_a_name_is_anonymous(accounts: TestAccounts) -> None:
+    """NullSession of [MS-NLMP] 3.2.5.1.2."""
+    server = anonymous_tokens(accounts)
+    assert server.complete
+    assert server.peer().is_anonymous
+
+
+def test_what_anonymous_signs_is_worth_nothing(accounts: TestAccounts) -> None:
+    """[MS-NLMP] 5.1: the key is all zeros."""
+    context = SecurityContext(10, PKT_PRIVACY, 0, NtlmAcceptor(accounts))
+    first = impacket_ntlm.getNTLMSSPType1("", "", signingRequired=True)
+    third, _ = impacket_ntlm.getNTLMSSPType3(first, context.step(first.getData()), "", "", "")
+    context.step(third.getData())
+    assert context.established
+    assert (context.level, context.assured_level) == (PKT_PRIVACY, NONE)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"ntlm": b"x" * 24}, {"user_name": "alice".encode("utf-16le")}]
+)
+def test_half_anonymous_clients_are_refused(
+    accounts: TestAccounts, changes: dict[str, bytes]
+) -> None:
+    with pytest.raises(AuthenticationError):
+        anonymous_tokens(accounts, **changes)
 
 
 def impacket_tokens(server: NtlmAcceptor, ntlm_v2: bool = True) -> tuple[bytes, bytes]:

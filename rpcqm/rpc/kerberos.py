@@ -1,0 +1,245 @@
+"""Kerberos security contexts by GSS-API, in its DCE style ([MS-KILE] 3.4.5, RFC 4121).
+
+A handshake has three legs then, and a sealed message is as long as the message itself: what the
+mechanism adds is all in its token. The package `gssapi` is needed (the extra `kerberos`); nothing
+else imports it.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gssapi
+from gssapi.raw import (
+    IOV,
+    GSSError,
+    IOVBufferType,
+    acquire_cred_with_password,
+    get_mic_iov_length,
+    unwrap_iov,
+    wrap_iov,
+    wrap_iov_length,
+)
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.base.identity import ANONYMOUS, Identity
+from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
+from rpcqm.rpc.ntlm import AccountDirectory
+from rpcqm.rpc.security import (
+    CONNECT,
+    PKT_PRIVACY,
+    Authentication,
+    AuthenticationError,
+    ProtectionError,
+    normalized_level,
+)
+
+_Flag = gssapi.RequirementFlag
+_SIGNED, _DATA, _TOKEN = IOVBufferType.sign_only, IOVBufferType.data, IOVBufferType.header
+
+
+class KerberosProtection:
+    """Signs or seals with the session key of a Kerberos context, and checks what was.
+
+    The context itself refuses what comes twice or out of order. Without `sign_headers` only the
+    body of a PDU is covered.
+    """
+
+    dummy_signature = None
+
+    def __init__(self, context: Any, level: AuthenticationLevel) -> None:
+        self._context = context
+        self._whole = False
+        self.signature_length = _token_length(context, level)
+
+    def sign_headers(self) -> None:
+        self._whole = True
+
+    def restart_ciphers(self) -> None:
+        """Nothing: every message has a key stream of its own."""
+
+    def sign(self, head: bytes, body: bytes, tail: bytes) -> bytes:
+        message = head + body + tail if self._whole else body
+        signature: bytes = self._context.get_signature(message)
+        return signature
+
+    def verify(self, head: bytes, body: bytes, tail: bytes, signature: bytes) -> None:
+        """Check a message that came in clear; raises DecodeError when the signature is wrong."""
+        message = head + body + tail if self._whole else body
+        try:
+            self._context.verify_signature(message, signature)
+        except GSSError as error:
+            raise DecodeError(_told(error)) from error
+
+    def seal(self, head: bytes, body: bytes, tail: bytes) -> tuple[bytes, bytes]:
+        """The sealed body and the token of a message."""
+        iov = self._segments(head, body, tail, (_TOKEN, True))
+        wrap_iov(self._context, iov, confidential=True)
+        return iov[1].value, iov[3].value
+
+    def unseal(self, head: bytes, sealed: bytes, tail: bytes, signature: bytes) -> bytes:
+        """The body of a sealed message; raises DecodeError when it was changed."""
+        iov = self._segments(head, sealed, tail, (_TOKEN, False, signature))
+        try:
+            if not unwrap_iov(self._context, iov).encrypted:
+                raise DecodeError("Kerberos: the message is not sealed")
+        except GSSError as error:
+            raise DecodeError(_told(error)) from error
+        body: bytes = iov[1].value
+        return body
+
+    def _segments(self, head: bytes, body: bytes, tail: bytes, token: tuple[Any, ...]) -> Any:
+        if not self._whole:
+            head = tail = b""
+        segments = (_SIGNED, False, head), (_DATA, False, body), (_SIGNED, False, tail), token
+        return IOV(*segments, std_layout=False)
+
+
+def _token_length(context: Any, level: AuthenticationLevel) -> int:
+    """How long tokens are: the same for bodies of every length that is a multiple of 16."""
+    body = (_DATA, False, bytes(16))
+    if level == PKT_PRIVACY:
+        iov = IOV(body, (_TOKEN, True), std_layout=False)
+        wrap_iov_length(context, iov, confidential=True)
+    else:
+        iov = IOV(body, (IOVBufferType.mic_token, True), std_layout=False)
+        get_mic_iov_length(context, iov)
+    return len(iov[1].value)
+
+
+def _told(error: Exception) -> str:
+    return f"Kerberos: {error}"
+
+
+class _KerberosHandshake:
+    """What both sides of a handshake share."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+
+    @property
+    def complete(self) -> bool:
+        return bool(self._context.complete)
+
+    def step(self, token: bytes) -> bytes:
+        try:
+            return self._context.step(token or None) or b""
+        except GSSError as error:
+            raise AuthenticationError(_told(error)) from error
+
+    def protection(self, level: AuthenticationLevel) -> KerberosProtection:
+        if level == PKT_PRIVACY and _Flag.confidentiality not in self._context.actual_flags:
+            raise ProtectionError("Kerberos: sealing was not negotiated")
+        return KerberosProtection(self._context, level)
+
+
+class KerberosAcceptor(_KerberosHandshake):
+    """A handshake on the server's side."""
+
+    def __init__(self, credentials: Any, realm: str, accounts: AccountDirectory) -> None:
+        super().__init__(gssapi.SecurityContext(creds=credentials, usage="accept"))
+        self._realm = realm
+        self._accounts = accounts
+
+    def peer(self) -> Identity:
+        """The account that has the name of the client's principal; other realms have none."""
+        principal = str(self._context.initiator_name)
+        name, _, realm = principal.rpartition("@")
+        identity = None
+        if realm == self._realm and "/" not in name:
+            identity = self._accounts.identity(name, realm)
+        if identity is None:
+            raise AuthenticationError(f"Kerberos: {principal} may not log on")
+        return identity
+
+
+class KerberosProvider:
+    """The row of a server's table of security providers for RPC_C_AUTHN_GSS_KERBEROS.
+
+    Tickets are decrypted by the keys in `keytab`: those of `principal`, or all of them. Raises
+    AuthenticationError when there are none.
+    """
+
+    def __init__(self, accounts: AccountDirectory, keytab: Path, principal: str = "") -> None:
+        try:
+            self._credentials = gssapi.Credentials(
+                usage="accept",
+                name=_name(principal) if principal else None,
+                mechs=[gssapi.MechType.kerberos],
+                store={"keytab": str(keytab)},
+            )
+            self.principal_name = str(self._credentials.name)
+        except GSSError as error:
+            raise AuthenticationError(_told(error)) from error
+        self._realm = self.principal_name.rpartition("@")[2]
+        self._accounts = accounts
+
+    def accept(self, level: AuthenticationLevel) -> KerberosAcceptor:
+        return KerberosAcceptor(self._credentials, self._realm, self._accounts)
+
+
+@dataclass(frozen=True, slots=True)
+class KerberosCredentials:
+    """What a client logs on with: a ticket cache (the environment's by default) or a password.
+
+    `target` is the server's principal, for example host/server@REALM.
+    """
+
+    target: str
+    principal: str = ""
+    password: str = field(default="", repr=False)
+    ccache: str = ""
+
+    def authentication(self, level: AuthenticationLevel) -> Authentication:
+        """How to authenticate by Kerberos at a level."""
+        level = normalized_level(level) or CONNECT
+        return Authentication(
+            AuthenticationType.RPC_C_AUTHN_GSS_KERBEROS, level, lambda: KerberosInitiator(self)
+        )
+
+    def acquire(self) -> Any:
+        """The credentials as GSS-API has them; raises GSSError when there are none."""
+        name = _name(self.principal) if self.principal else None
+        if self.password:
+            acquired = acquire_cred_with_password(
+                name, self.password.encode(), mechs=[gssapi.MechType.kerberos], usage="initiate"
+            )
+            return gssapi.Credentials(acquired.creds)
+        store = {"ccache": self.ccache} if self.ccache else None
+        return gssapi.Credentials(
+            usage="initiate", name=name, mechs=[gssapi.MechType.kerberos], store=store
+        )
+
+
+_ASKED = (
+    _Flag.dce_style
+    | _Flag.mutual_authentication
+    | _Flag.integrity
+    | _Flag.confidentiality
+    | _Flag.replay_detection
+    | _Flag.out_of_sequence_detection
+)
+
+
+class KerberosInitiator(_KerberosHandshake):
+    """A handshake on the client's side."""
+
+    def __init__(self, credentials: KerberosCredentials) -> None:
+        try:
+            context = gssapi.SecurityContext(
+                name=_name(credentials.target),
+                creds=credentials.acquire(),
+                flags=_ASKED,
+                mech=gssapi.MechType.kerberos,
+                usage="initiate",
+            )
+        except GSSError as error:
+            raise AuthenticationError(_told(error)) from error
+        super().__init__(context)
+
+    def peer(self) -> Identity:
+        return ANONYMOUS  # which account a service has means nothing to a client
+
+
+def _name(principal: str) -> Any:
+    return gssapi.Name(principal, gssapi.NameType.kerberos_principal)

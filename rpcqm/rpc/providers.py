@@ -1,0 +1,42 @@
+"""A server's table of security providers ([MS-RPCE] 3.1.3.1.1), made from what is at hand."""
+
+from pathlib import Path
+
+from rpcqm.rpc.constants import AuthenticationType
+from rpcqm.rpc.ntlm import AccountDirectory, NtlmProvider
+from rpcqm.rpc.security import AuthenticationError, SecurityProvider
+from rpcqm.rpc.spnego import KERBEROS, MS_KERBEROS, NTLM, SpnegoProvider
+
+
+def security_providers(
+    accounts: AccountDirectory,
+    *,
+    ntlm: bool = True,
+    keytab: Path | None = None,
+    principal: str = "",
+) -> dict[int, SecurityProvider]:
+    """The providers by authentication type: NTLM, Kerberos where there is a keytab, and SPNEGO.
+
+    Raises AuthenticationError when the keytab cannot be used.
+    """
+    providers: dict[int, SecurityProvider] = {}
+    mechanisms: dict[str, SecurityProvider] = {}
+    if keytab is not None:
+        kerberos = _kerberos(accounts, keytab, principal)
+        providers[AuthenticationType.RPC_C_AUTHN_GSS_KERBEROS] = kerberos
+        mechanisms |= {MS_KERBEROS: kerberos, KERBEROS: kerberos}
+    if ntlm:
+        provider = NtlmProvider(accounts, principal)
+        providers[AuthenticationType.RPC_C_AUTHN_WINNT] = mechanisms[NTLM] = provider
+    if mechanisms:
+        providers[AuthenticationType.RPC_C_AUTHN_GSS_NEGOTIATE] = SpnegoProvider(mechanisms)
+    return providers
+
+
+def _kerberos(accounts: AccountDirectory, keytab: Path, principal: str) -> SecurityProvider:
+    try:
+        from rpcqm.rpc.kerberos import KerberosProvider
+    except ImportError as error:
+        text = "Kerberos needs the package gssapi: install rpcqm[kerberos]"
+        raise AuthenticationError(text) from error
+    return KerberosProvider(accounts, keytab, principal)

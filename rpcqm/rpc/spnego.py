@@ -1,0 +1,163 @@
+"""Which mechanism authenticates, agreed on with the client (RFC 4178, [MS-SPNG]): server side.
+
+Every mechanism is a handshake of its own, found by its object identifier; here are only the
+agreement and its protection against being tampered with. Raw tokens of a mechanism are taken as
+well, as Windows takes them: some clients skip the agreement.
+"""
+
+from collections.abc import Callable, Mapping
+
+from spnego._spnego import NegState, NegTokenInit, NegTokenResp, pack_mech_type_list, unpack_token
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.base.identity import Identity
+from rpcqm.rpc.constants import AuthenticationLevel
+from rpcqm.rpc.security import (
+    PKT,
+    AuthenticationError,
+    Handshake,
+    MessageProtection,
+    SecurityProvider,
+)
+
+NTLM = "1.3.6.1.4.1.311.2.2.10"
+KERBEROS = "1.2.840.113554.1.2.2"
+MS_KERBEROS = "1.2.840.48018.1.2.2"
+"""Kerberos under the number that Windows 2000 wrote by mistake; Windows still names it first."""
+
+Mechanisms = Mapping[str, Callable[[], Handshake]]
+
+
+class SpnegoAcceptor:
+    """One negotiation with a client, and the handshake of the mechanism it leads to."""
+
+    def __init__(self, mechanisms: Mapping[str, Callable[[], Handshake]]) -> None:
+        self._mechanisms = mechanisms
+        self._chosen: Handshake | None = None
+        self._offered = b""
+        self._raw = self._done = False
+        self._mic_needed = self._mic_received = self._mic_sent = False
+
+    @property
+    def complete(self) -> bool:
+        return self._done
+
+    @property
+    def _mechanism(self) -> Handshake:
+        if self._chosen is None:
+            raise AuthenticationError("SPNEGO: the first token is not one")
+        return self._chosen
+
+    def step(self, token: bytes) -> bytes:
+        if self._done:
+            raise AuthenticationError("SPNEGO: the negotiation is over")
+        message = _unpack(token)
+        if isinstance(message, NegTokenInit):
+            return self._begin(message)
+        if isinstance(message, NegTokenResp):
+            return self._go_on(message)
+        return self._step_raw(token)
+
+    def protection(self, level: AuthenticationLevel) -> MessageProtection:
+        return self._mechanism.protection(level)
+
+    def peer(self) -> Identity:
+        return self._mechanism.peer()
+
+    def _begin(self, message: NegTokenInit) -> bytes:
+        """The client's mechanisms in its order, and a token for the first of them."""
+        if self._chosen is not None:
+            raise AuthenticationError("SPNEGO: a second NegTokenInit")
+        offered = list(message.mech_types)
+        name = next((each for each in offered if each in self._mechanisms), None)
+        if name is None:
+            raise AuthenticationError(f"SPNEGO: none of {', '.join(offered)} is served")
+        self._chosen = self._mechanisms[name]()
+        self._offered = pack_mech_type_list(offered)
+        self._mic_needed = name != offered[0]
+        answer = b""
+        if message.mech_token and name == offered[0]:
+            answer = self._chosen.step(message.mech_token)
+        return self._answer(answer, message.mech_list_mic, name)
+
+    def _go_on(self, message: NegTokenResp) -> bytes:
+        if self._raw or message.neg_state == NegState.reject:
+            raise AuthenticationError("SPNEGO: the client gave up")
+        mechanism, answer = self._mechanism, b""
+        if message.response_token and not mechanism.complete:
+            answer = mechanism.step(message.response_token)
+        return self._answer(answer, message.mech_list_mic)
+
+    def _answer(self, token: bytes, received: bytes | None, name: str | None = None) -> bytes:
+        """The next token; `name` is the chosen mechanism's in the first one."""
+        mic = self._exchange_mics(received) if self._mechanism.complete else None
+        self._done = self._mechanism.complete and (self._mic_received or not self._mic_needed)
+        state = NegState.accept_complete if self._done else NegState.accept_incomplete
+        if name is not None and self._mic_needed and not self._done:
+            state = NegState.request_mic
+        return NegTokenResp(state, name, token or None, mic).pack()
+
+    def _exchange_mics(self, received: bytes | None) -> bytes | None:
+        """Check that the list of mechanisms came as the client sent it (RFC 4178, 5)."""
+        if not (received or self._mic_needed):
+            return None
+        protection = self._mechanism.protection(PKT)
+        if received:
+            self._check_mic(protection, received)
+        if self._mic_sent:
+            return None
+        self._mic_sent = True
+        mic = protection.sign(b"", self._offered, b"")
+        protection.restart_ciphers()
+        return mic
+
+    def _check_mic(self, protection: MessageProtection, received: bytes) -> None:
+        try:
+            protection.verify(b"", self._offered, b"", received)
+        except DecodeError as error:
+            raise AuthenticationError("SPNEGO: the list of mechanisms was changed") from error
+        self._mic_received = True
+        if self._mic_sent:
+            protection.restart_ciphers()
+
+    def _step_raw(self, token: bytes) -> bytes:
+        """A mechanism's own token: NTLM's says so, else it can only be Kerberos."""
+        if self._chosen is None:
+            name = NTLM if token.startswith(b"NTLMSSP\0") else KERBEROS
+            if name not in self._mechanisms:
+                raise AuthenticationError("SPNEGO: the token is of no mechanism served")
+            self._chosen, self._raw = self._mechanisms[name](), True
+        if not self._raw:
+            raise AuthenticationError("SPNEGO: a token outside the negotiation")
+        answer = self._chosen.step(token)
+        self._done = self._chosen.complete
+        return answer
+
+
+def _unpack(token: bytes) -> object:
+    try:
+        return unpack_token(token)
+    except Exception as error:  # a hostile token may trip the decoder anywhere
+        raise AuthenticationError(f"SPNEGO: {error}") from error
+
+
+class SpnegoProvider:
+    """The row of a server's table of security providers for RPC_C_AUTHN_GSS_NEGOTIATE.
+
+    `mechanisms` are the providers that may be agreed on, by object identifier.
+    """
+
+    def __init__(self, mechanisms: Mapping[str, SecurityProvider]) -> None:
+        self._mechanisms = mechanisms
+
+    @property
+    def principal_name(self) -> str:
+        """The first name that any of the mechanisms has."""
+        names = (each.principal_name for each in self._mechanisms.values())
+        return next(filter(None, names), "")
+
+    def accept(self, level: AuthenticationLevel) -> SpnegoAcceptor:
+        def begin(provider: SecurityProvider) -> Callable[[], Handshake]:
+            return lambda: provider.accept(level)
+
+        return SpnegoAcceptor({name: begin(each) for name, each in self._mechanisms.items()})

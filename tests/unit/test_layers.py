@@ -18,6 +18,8 @@ ALLOWED: dict[str, set[str]] = {
     "store": {"base", "codec", "adm"},
     "qm": {"base", "codec", "adm", "store"},
     "interfaces": {"base", "codec", "adm", "qm", "rpc"},
+    "binary": {"base", "codec", "adm"},
+    "binary.connection": {"base", "codec", "adm", "store", "qm", "binary"},
     "client": {"base", "codec", "rpc"},
     "capture": {"base", "codec", "client", "rpc", "binary"},
     "pipeline": {"base", "codec", "client", "capture"},
@@ -30,7 +32,10 @@ SEPARATE_MODULES = {"interfaces"}
 
 
 def room_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    parts = path.relative_to(PACKAGE).parts
+    if parts[:2] == ("binary", "connection"):
+        return "binary.connection"
+    return parts[0].removesuffix(".py")
 
 
 def imports_of(path: Path) -> Iterator[tuple[int, str]]:

@@ -1,0 +1,1 @@
+"""Queue managers talk to each other ([MS-MQQB]); only `connection` knows sockets and queues."""

@@ -1,0 +1,1 @@
+"""The edge of the binary protocol: sockets, queues and the sessions between them."""

@@ -1,0 +1,327 @@
+"""Exactly once, in order: sequences of transactional messages ([MS-MQQB] 3.1.1.5, 3.1.1.6.2).
+
+Sequences outlive sessions. The sender's belongs to an outgoing queue, the receiver's to a source
+queue manager and a destination format name as it arrived (G25, G55). Neither knows how it is
+kept: `encode` gives the bytes, and whoever keeps them sees to it that a stamp is durable before
+the message that carries it leaves.
+"""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rpcqm.adm.queue import OutgoingTransferInfo
+from rpcqm.base.clock import Clock, Timer, Timers
+from rpcqm.base.errors import DecodeError
+from rpcqm.binary.settings import RESEND_TIMER_TABLE, BinarySettings
+from rpcqm.codec.packet_types import SequenceInfo, TxSequenceID
+
+_OUTGOING = struct.Struct("<QIQI")
+_INCOMING = struct.Struct("<QII")
+
+
+class Stamp(NamedTuple):
+    """The place of a message: sequence, number, and the number before it."""
+
+    sequence: TxSequenceID
+    number: int
+    previous: int
+
+
+class OutgoingSequence:
+    """What an outgoing queue has sent and what has been acknowledged ([MS-MQQB] 3.1.1.3.1.1).
+
+    Messages are named by keys (lookup identifiers). `resend` is called when the Transactional
+    Ack Wait Timer says that everything unacknowledged has to be sent again.
+    """
+
+    def __init__(
+        self,
+        identifier: TxSequenceID,
+        clock: Clock,
+        timers: Timers,
+        resend: Callable[[], None],
+        table: tuple[int, ...] = RESEND_TIMER_TABLE,
+    ) -> None:
+        self.identifier = identifier
+        self.next_number = 1
+        self.last_ack = Stamp(identifier, 0, 0)
+        self.last_ack_count = 0
+        self.last_ack_time: int | None = None
+        self.resend_index = 0
+        self.resend_time: int | None = None
+        self.no_read_count = 0
+        self._clock = clock
+        self._timers = timers
+        self._resend = resend
+        self._table = table
+        self._timer: Timer | None = None
+        self._numbers: dict[int, int] = {}
+        self._previous: dict[int, int] | None = None
+
+    # The messages
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def number_of(self, key: int) -> int | None:
+        """The number of a message that has been stamped and not been acknowledged."""
+        return self._numbers.get(key)
+
+    @property
+    def keys(self) -> list[int]:
+        """Stamped messages that have not been acknowledged, in the order of their numbers."""
+        return list(self._numbers)
+
+    def assign(self, key: int) -> Stamp:
+        """Give a message its number, at its first transmission ([MS-MQQB] 3.1.7.1.3)."""
+        number = self.next_number
+        self.next_number += 1
+        self._numbers[key] = number
+        self._previous = None
+        return Stamp(self.identifier, number, number - 1)
+
+    def stamp_of(self, key: int) -> Stamp:
+        """The stamp to send a message with again: what went before it may have expired since.
+
+        The number before is that of the message before it that is still there, or what was
+        acknowledged last; KeyError when it has not been stamped.
+        """
+        if self._previous is None:
+            self._previous = {}
+            previous = self.last_ack.number
+            for other, number in self._numbers.items():
+                self._previous[other] = previous
+                previous = number
+        return Stamp(self.identifier, self._numbers[key], self._previous[key])
+
+    def forget(self, key: int) -> None:
+        """A stamped message is gone, for example because it has expired: a gap remains."""
+        if self._numbers.pop(key, None) is not None:
+            self._previous = None
+            self._drained()
+
+    # Acknowledgements
+
+    def order_ack(self, sequence: TxSequenceID, number: int) -> list[int]:
+        """Everything up to a number has arrived ([MS-MQQB] 3.1.5.6); the keys of that.
+
+        An acknowledgement of another sequence, or of numbers that were never given, is ignored.
+        The ladder starts anew when something new was acknowledged (G28).
+        """
+        if sequence != self.identifier or number >= self.next_number:
+            return []
+        self.last_ack_time = self._clock.now() // 1000
+        self.last_ack_count += 1
+        if number <= self.last_ack.number:
+            return []
+        self.last_ack = Stamp(sequence, number, number - 1)
+        done = [key for key, given in self._numbers.items() if given <= number]
+        for key in done:
+            del self._numbers[key]
+        self._previous = None
+        self.resend_index = 0
+        self._stop()
+        if self._numbers:
+            self.transmitted()
+        return done
+
+    def restart_when_drained(self, identifier: TxSequenceID) -> bool:
+        """Begin a new sequence when nothing is unacknowledged; whether that was so.
+
+        `identifier` must be greater than every earlier one ([MS-MQQB] 3.1.5.6).
+        """
+        if self._numbers or self.next_number == 1:
+            return False
+        self.identifier = identifier
+        self.next_number = 1
+        self.last_ack = Stamp(identifier, 0, 0)
+        return True
+
+    def _drained(self) -> None:
+        if not self._numbers:
+            self.resend_index = 0
+            self._stop()
+
+    # The Transactional Ack Wait Timer
+
+    @property
+    def resend_interval(self) -> int:
+        """Milliseconds to the next resending; the last entry of the table stays."""
+        return self._table[min(self.resend_index, len(self._table) - 1)]
+
+    def transmitted(self) -> None:
+        """Transactional messages have been sent: wait for their acknowledgement."""
+        if self._timer is None:
+            self.resend_time = (self._clock.now() + self.resend_interval) // 1000
+            self._timer = self._timers.call_later(self.resend_interval, self._expired)
+
+    def resend_now(self) -> None:
+        """Do as if the timer had expired, because an administrator says so."""
+        self._stop()
+        if self._numbers:
+            self._expired()
+
+    def _expired(self) -> None:
+        """[MS-MQQB] 3.1.6.5; each timeout climbs one step of the ladder (G28)."""
+        self._timer = None
+        self.resend_index = min(self.resend_index + 1, len(self._table) - 1)
+        self._resend()
+        if self._numbers:
+            self.transmitted()
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.resend_time = None
+
+    def stop(self) -> None:
+        """The queue manager stops, or the queue is gone."""
+        self._stop()
+
+    # What is kept, and what is shown
+
+    def encode(self) -> bytes:
+        """What has to survive a restart, apart from the stamps."""
+        return _OUTGOING.pack(
+            self.identifier.value, self.next_number, self.last_ack.number, self.last_ack_count
+        )
+
+    def restore(self, data: bytes, numbers: dict[int, int]) -> None:
+        """Go on where `encode` was, with the numbers of messages that are still there."""
+        try:
+            value, next_number, last, count = _OUTGOING.unpack(data)
+        except struct.error as error:
+            raise DecodeError(f"damaged outgoing sequence: {error}") from error
+        self.identifier = sequence_of(value)
+        self.last_ack_count = count
+        self.last_ack = Stamp(self.identifier, last, max(last - 1, 0))
+        ordered = sorted(numbers.items(), key=lambda entry: entry[1])
+        self._numbers = {key: number for key, number in ordered if number > last}
+        self._previous = None
+        self.next_number = max([next_number, *(number + 1 for number in numbers.values())])
+
+    def show(self, info: OutgoingTransferInfo) -> None:
+        """Fill in the statistics for administrators ([MS-MQQB] 3.1.5.6)."""
+        numbers = list(self._numbers.values())
+        info.eod_last_ack_time = self.last_ack_time
+        info.eod_last_ack_count = self.last_ack_count
+        info.eod_no_ack_count = len(numbers)
+        info.eod_resend_interval = self.resend_interval // 1000
+        info.eod_first_non_ack = self._info(numbers[0] if numbers else 0)
+        info.eod_last_non_ack = self._info(numbers[-1] if numbers else 0)
+        info.eod_last_ack = self._info(self.last_ack.number)
+        info.eod_next_seq = self._info(self.next_number)
+        info.eod_no_read_count = self.no_read_count
+        info.eod_resend_count = self.resend_index
+        info.eod_resend_time = self.resend_time
+
+    def _info(self, number: int) -> SequenceInfo:
+        value = self.identifier.value
+        signed = value - (1 << 64) if value >> 63 else value
+        return SequenceInfo(signed, number, number - 1) if number else SequenceInfo()
+
+
+def sequence_of(value: int) -> TxSequenceID:
+    """A sequence identifier from its 64 bits."""
+    return TxSequenceID(value & 0xFFFF_FFFF, value >> 32)
+
+
+def next_identifier(last: TxSequenceID, now: int) -> TxSequenceID:
+    """A sequence identifier greater than the last one; `now` is seconds since 1970.
+
+    The ordinal of the first sequence of a second is 1 ([MS-MQQB] 3.1.1.3.1).
+    """
+    if now > last.timestamp:
+        return TxSequenceID(1, now)
+    return sequence_of(last.value + 1)
+
+
+@dataclass(slots=True)
+class IncomingSequence:
+    """The last transactional message taken from one sender for one destination.
+
+    `durable` is the number of the last one that is on the disk, or was refused for good: only
+    that may be acknowledged. Source: [MS-MQQB] 3.1.5.8.6.
+    """
+
+    sequence: TxSequenceID = field(default_factory=TxSequenceID)
+    number: int = 0
+    reject_count: int = 0
+    durable: Stamp = field(default_factory=lambda: Stamp(TxSequenceID(), 0, 0))
+
+    def accept(self, stamp: Stamp) -> bool:
+        """Whether a message is the next one; only then it counts (G23)."""
+        if stamp.sequence == self.sequence:
+            accepted = stamp.number > self.number and stamp.previous <= self.number
+        else:
+            accepted = self.sequence < stamp.sequence and stamp.previous == 0
+        if accepted:
+            self.sequence, self.number, self.reject_count = stamp.sequence, stamp.number, 0
+        else:
+            self.reject_count += 1
+        return accepted
+
+    def settled(self, stamp: Stamp) -> None:
+        """What became of a message is durable, and of all before it."""
+        if self.durable.sequence < stamp.sequence or (
+            self.durable.sequence == stamp.sequence and self.durable.number < stamp.number
+        ):
+            self.durable = stamp
+
+    def encode(self) -> bytes:
+        """What has to be durable together with the message."""
+        return _INCOMING.pack(self.sequence.value, self.number, self.reject_count)
+
+    @classmethod
+    def decode(cls, data: bytes) -> "IncomingSequence":
+        """What was kept; raises DecodeError."""
+        try:
+            value, number, rejected = _INCOMING.unpack(data)
+        except struct.error as error:
+            raise DecodeError(f"damaged incoming sequence: {error}") from error
+        sequence = sequence_of(value)
+        return cls(sequence, number, rejected, Stamp(sequence, number, max(number - 1, 0)))
+
+
+INCOMING_SIZE = _INCOMING.size
+
+
+class OrderAckSchedule:
+    """The Order Ack Send Timer: soon after the last message, but not for ever later.
+
+    Each transactional message starts it again, as long as the last acknowledgement is not
+    `maximum_order_ack_delay` ago ([MS-MQQB] 3.1.1.6.2).
+    """
+
+    def __init__(
+        self, clock: Clock, timers: Timers, settings: BinarySettings, send: Callable[[], None]
+    ) -> None:
+        self._clock = clock
+        self._timers = timers
+        self._settings = settings
+        self._send = send
+        self._timer: Timer | None = None
+        self._last_sent = clock.monotonic()
+
+    def message_received(self) -> None:
+        """A transactional message has come, accepted or not."""
+        if self._timer is not None:
+            waited = self._clock.monotonic() - self._last_sent
+            if waited >= self._settings.maximum_order_ack_delay:
+                return
+            self._timer.cancel()
+        self._timer = self._timers.call_later(self._settings.order_ack_timeout, self._expired)
+
+    def _expired(self) -> None:
+        self._timer = None
+        self._last_sent = self._clock.monotonic()
+        self._send()
+
+    def stop(self) -> None:
+        """Send nothing any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,559 @@
+"""One protocol session between two queue managers, without sockets ([MS-MQQB] 3.1).
+
+A session is fed with the bytes of its connection and the time of a clock. What it wants done it
+says to its host: bytes to transmit, messages that have arrived, messages of our own that the
+peer has acknowledged. States and the packets that they allow are one table; a packet that is not
+in it, or that cannot be read, closes the session ([MS-MQQB] 3.1.5.1.3).
+
+Messages are counted in each direction, all of them and the recoverable ones apart, from 1 and
+modulo 2**16 ([MS-MQQB] 3.1.1.4). `RecoverableMessageReceivedCount` counts what has arrived; what
+is on the disk is told by the host with `persisted`, and only that is acknowledged.
+"""
+
+import enum
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from rpcqm.base.clock import Clock, Timer, Timers
+from rpcqm.base.errors import DecodeError
+from rpcqm.binary.settings import BinarySettings
+from rpcqm.codec.layout import NULL_GUID
+from rpcqm.codec.packet import UserMessage
+from rpcqm.codec.packet_acknowledgement import PacketKind, identify_packet
+from rpcqm.codec.packet_base import BASE_HEADER_SIZE, SESSION_HEADER_SIZE, SessionHeader, frame_size
+from rpcqm.codec.packet_internal import (
+    ConnectionParametersHeader,
+    ConnectionParametersPacket,
+    EstablishConnectionHeader,
+    EstablishConnectionPacket,
+    OperatingSystemFlags,
+    SessionAckPacket,
+)
+from rpcqm.codec.packet_patch import with_session_header, without_session_header
+
+_COUNTER = 0xFFFF
+_HALF = 0x8000
+_ACK_BITS = 32
+_SESSION_HEADER_FLAG = 0x10
+_DELIVERY_MODE_OFFSET = 60
+_DELIVERY_MODE = 0x60
+_TIMESTAMP = 0xFFFF_FFFF
+_RECOVERABLE_ACK_TIMEOUTS = (0x1F4, 0x1D4C0)
+_ROUND_TRIPS = 8
+_MOST_UNPERSISTED = 0x2000
+_LARGEST_BEFORE_OPEN = EstablishConnectionPacket.size()
+
+
+class SessionState(enum.Enum):
+    """SessionState of [MS-MQQB] 3.1.1.3.1."""
+
+    WAITING_EC_MSG = "WAITING_EC_MSG"
+    WAITING_ECR_MSG = "WAITING_ECR_MSG"
+    WAITING_CP_MSG = "WAITING_CP_MSG"
+    WAITING_CPR_MSG = "WAITING_CPR_MSG"
+    OPEN = "OPEN"
+    CLOSED = "CLOSED"
+    WAITING_RECONNECT = "WAITING_RECONNECT"
+
+
+class SessionHost(Protocol):
+    """What a session needs from the one who runs it; nothing of it may raise."""
+
+    def transmit(self, data: bytes) -> None:
+        """Send bytes to the peer."""
+
+    def state_changed(self, state: SessionState) -> None:
+        """The session has another state; CLOSED is told by `closed`."""
+
+    def message_received(self, kind: PacketKind, packet: bytes, recoverable: int | None) -> None:
+        """A message has arrived, without a SessionHeader.
+
+        `recoverable` is the number of a recoverable one, to be given to `Session.persisted` once
+        it is on the disk or has been refused for good.
+        """
+
+    def messages_acknowledged(self, tokens: list[object]) -> None:
+        """The peer has our messages: express ones arrived, recoverable ones are on its disk."""
+
+    def window_moved(self) -> None:
+        """More messages may be sent than before."""
+
+    def closed(self, reason: str) -> None:
+        """The session is over: close the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identities:
+    """Who talks: this queue manager; the expected peer, null for a direct name or an acceptor."""
+
+    local: UUID
+    remote: UUID = NULL_GUID
+
+
+@dataclass(slots=True)
+class _Sent:
+    token: object
+    recoverable: int | None
+
+
+class Session:
+    """A session over one connection; `start_initiator` or `start_acceptor` comes first.
+
+    `direct` says that the session serves a direct format name, which doubles the Session Ack
+    Wait Timer. Counters are the specification's, modulo 2**16.
+    """
+
+    def __init__(
+        self,
+        host: SessionHost,
+        identities: Identities,
+        clock: Clock,
+        timers: Timers,
+        settings: BinarySettings | None = None,
+        *,
+        direct: bool = True,
+    ) -> None:
+        self.settings = settings or BinarySettings()
+        self.state = SessionState.CLOSED
+        self.local_guid = identities.local
+        self.remote_qm_guid = identities.remote
+        self.direct = direct
+        self.close_reason = ""
+        self.message_sent_count = 0
+        self.recoverable_message_sent_count = 0
+        self.message_received_count = 0
+        self.recoverable_message_received_count = 0
+        self.unacked_received_msg_count = 0
+        self.window_size = self.settings.window_size
+        self.received_window_size = self.settings.window_size
+        self.ack_wait_timeout = self.settings.ack_wait_timeout
+        self.recoverable_ack_send_timeout = _TIMESTAMP
+        self.session_active = False
+        self.received_ack = False
+        self._host = host
+        self._clock = clock
+        self._timers = timers
+        self._buffer = bytearray()
+        self._in_flight: deque[_Sent] = deque()
+        self._unpersisted: dict[int, object] = {}
+        self._acknowledged_recoverable = 0
+        self._persisted_recoverable = 0
+        self._persisted_early: set[int] = set()
+        self._ack_send_started = 0
+        self._ack_send_duration = 0
+        self._initialization: Timer | None = None
+        self._cleanup: Timer | None = None
+        self._ack_wait: Timer | None = None
+        self._ack_send: Timer | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.state is SessionState.OPEN
+
+    @property
+    def un_acked_message_count(self) -> int:
+        """UnAckedMessageCount: sent messages that the peer has not counted yet."""
+        return len(self._in_flight)
+
+    @property
+    def can_send(self) -> bool:
+        """Whether the window has room for a message ([MS-MQQB] 3.1.7.1, step 2)."""
+        window = max(1, min(self.window_size, self.received_window_size))
+        return (
+            self.state is SessionState.OPEN
+            and len(self._in_flight) < window
+            and len(self._unpersisted) < _MOST_UNPERSISTED
+        )
+
+    # Start and end
+
+    def start_initiator(self, pinged: bool = False) -> None:
+        """The connection stands: ask for a session ([MS-MQQB] 3.1.5.2.3)."""
+        self._start_cleanup()
+        flags = OperatingSystemFlags.of(RE=0x10, SE=not pinged, OS=1)
+        header = EstablishConnectionHeader(
+            self.local_guid,
+            self.remote_qm_guid,
+            self._clock.monotonic() & _TIMESTAMP,
+            flags,
+            padding=bytes(512),
+        )
+        self._change(SessionState.WAITING_ECR_MSG)
+        self._host.transmit(EstablishConnectionPacket.of(header))
+        self._start_initialization()
+
+    def start_acceptor(self) -> None:
+        """Somebody has connected: wait for his request ([MS-MQQB] 3.1.5.10)."""
+        self._start_cleanup()
+        self._change(SessionState.WAITING_EC_MSG)
+        self._start_initialization()
+
+    def close(self, reason: str) -> None:
+        """End the session ([MS-MQQB] 3.1.5.9); nothing happens when it is closed already."""
+        if self.state is SessionState.CLOSED and self.close_reason:
+            return
+        for timer in (self._initialization, self._cleanup, self._ack_wait, self._ack_send):
+            if timer is not None:
+                timer.cancel()
+        self._initialization = self._cleanup = self._ack_wait = self._ack_send = None
+        self.state = SessionState.CLOSED
+        self.close_reason = reason
+        self._buffer.clear()
+        self._in_flight.clear()
+        self._unpersisted.clear()
+        self._host.closed(reason)
+
+    def disconnected(self) -> None:
+        """The connection is gone ([MS-MQQB] 3.1.7.3)."""
+        self.close("the connection was closed")
+
+    def _change(self, state: SessionState) -> None:
+        self.state = state
+        self._host.state_changed(state)
+
+    # Receiving
+
+    def receive_data(self, data: bytes) -> None:
+        """Take bytes of the connection, in whatever pieces they come."""
+        buffer = self._buffer
+        buffer += data
+        start = 0
+        try:
+            while self.state is not SessionState.CLOSED:
+                packet = self._next_packet(start)
+                if packet is None:
+                    break
+                start += len(packet)
+                self._receive_packet(packet)
+        except DecodeError as error:
+            self.close(f"bad packet: {error}")
+        if self._buffer:
+            del buffer[:start]
+
+    def _next_packet(self, start: int) -> bytes | None:
+        """The whole packet at `start`, None until it is complete; DecodeError for none at all."""
+        left = len(self._buffer) - start
+        if left < BASE_HEADER_SIZE:
+            return None
+        size = frame_size(self._buffer[start : start + BASE_HEADER_SIZE])
+        if self.state is not SessionState.OPEN and size > _LARGEST_BEFORE_OPEN:
+            raise DecodeError(f"packet of {size} bytes before the session is open")
+        return bytes(self._buffer[start : start + size]) if left >= size else None
+
+    def _receive_packet(self, packet: bytes) -> None:
+        self.received_ack = True
+        kind = identify_packet(packet)
+        handler = _TABLE.get((self.state, kind))
+        if handler is None:
+            self.close(f"{kind.name} in state {self.state.value}")
+            return
+        handler(self, kind, packet)
+
+    def _establish_request(self, kind: PacketKind, packet: bytes) -> None:
+        """[MS-MQQB] 3.1.5.3.1; a request for another queue manager is refused."""
+        request = EstablishConnectionPacket.decode(packet).establish_connection_header
+        refused = request.server_guid not in (self.local_guid, NULL_GUID)
+        self.remote_qm_guid = request.client_guid
+        header = EstablishConnectionHeader(
+            request.client_guid, self.local_guid, request.timestamp, request.operating_system
+        )
+        self._host.transmit(EstablishConnectionPacket.of(header, refused))
+        if refused:
+            self.close(f"session with another queue manager, {request.server_guid}")
+        else:
+            self._change(SessionState.WAITING_CP_MSG)
+
+    def _establish_response(self, kind: PacketKind, packet: bytes) -> None:
+        """[MS-MQQB] 3.1.5.3.2; who answers for a direct name is learned here (G26)."""
+        response = EstablishConnectionPacket.decode(packet)
+        header = response.establish_connection_header
+        if response.internal_header.flags.CS:
+            self.close("the peer refuses the session")
+            return
+        if header.client_guid != self.local_guid:
+            self.close("the peer answers somebody else")
+            return
+        if self.remote_qm_guid not in (NULL_GUID, header.server_guid):
+            self.close(f"another queue manager answers, {header.server_guid}")
+            return
+        self.remote_qm_guid = header.server_guid
+        round_trip = (self._clock.monotonic() - header.timestamp) & _TIMESTAMP
+        low, high = _RECOVERABLE_ACK_TIMEOUTS
+        self.recoverable_ack_send_timeout = max(low, min(round_trip * _ROUND_TRIPS, high))
+        self._change(SessionState.WAITING_CPR_MSG)
+        self._send_parameters(self.recoverable_ack_send_timeout, self.ack_wait_timeout)
+
+    def _parameters_request(self, kind: PacketKind, packet: bytes) -> None:
+        """[MS-MQQB] 3.1.5.4.1: the initiator's times hold for both."""
+        header = ConnectionParametersPacket.decode(packet).connection_parameters_header
+        header.validate()
+        self.received_window_size = header.window_size
+        self.ack_wait_timeout = header.ack_timeout
+        self.recoverable_ack_send_timeout = header.recoverable_ack_timeout
+        self._send_parameters(header.recoverable_ack_timeout, header.ack_timeout)
+        self._opened()
+
+    def _parameters_response(self, kind: PacketKind, packet: bytes) -> None:
+        """[MS-MQQB] 3.1.5.4.2."""
+        header = ConnectionParametersPacket.decode(packet).connection_parameters_header
+        header.validate()
+        self.received_window_size = header.window_size
+        self._opened()
+
+    def _send_parameters(self, recoverable_ack_timeout: int, ack_timeout: int) -> None:
+        header = ConnectionParametersHeader(
+            recoverable_ack_timeout, ack_timeout, window_size=self.window_size
+        )
+        self._host.transmit(ConnectionParametersPacket.of(header))
+
+    def _opened(self) -> None:
+        if self._initialization is not None:
+            self._initialization.cancel()
+            self._initialization = None
+        self._change(SessionState.OPEN)
+
+    def _session_ack(self, kind: PacketKind, packet: bytes) -> None:
+        self._process_session_header(SessionAckPacket.decode(packet).session_header)
+
+    def _message(self, kind: PacketKind, packet: bytes) -> None:
+        """Count a message, whatever becomes of it, then hand it on ([MS-MQQB] 3.1.5.8).
+
+        Both counters come before the SessionHeader and before the check for duplicates
+        (G22, G28).
+        """
+        header = None
+        if packet[2] & _SESSION_HEADER_FLAG:
+            header = SessionHeader.decode(packet, len(packet) - SESSION_HEADER_SIZE)
+            packet = without_session_header(packet)
+        UserMessage(packet).validate()
+        self.session_active = True
+        self.message_received_count = (self.message_received_count + 1) & _COUNTER
+        self.unacked_received_msg_count += 1
+        recoverable = None
+        if packet[_DELIVERY_MODE_OFFSET] & _DELIVERY_MODE:
+            recoverable = (self.recoverable_message_received_count + 1) & _COUNTER
+            self.recoverable_message_received_count = recoverable
+        if header is not None:
+            self._process_session_header(header)
+            if self.state is SessionState.CLOSED:
+                return
+        if self._ack_send is None:
+            self._start_ack_send(self.ack_wait_timeout // 2)
+        self._host.message_received(kind, packet, recoverable)
+        if self.unacked_received_msg_count >= max(1, self.window_size // 2):
+            self.send_session_ack()
+
+    def persisted(self, number: int) -> None:
+        """A recoverable message is on the disk, or refused for good ([MS-MQQB] 3.1.5.8.7).
+
+        The first one since the last acknowledgement shortens the Session Ack Send Timer; 32 are
+        acknowledged at once.
+        """
+        if self.state is SessionState.CLOSED:
+            return
+        self._persisted_early.add(number)
+        pending = self._pending_recoverable
+        while (following := (self._persisted_recoverable + 1) & _COUNTER) in self._persisted_early:
+            self._persisted_early.discard(following)
+            self._persisted_recoverable = following
+        if self._pending_recoverable >= _ACK_BITS:
+            self.send_session_ack()
+        elif not pending and self._pending_recoverable:
+            self._start_ack_send(self.recoverable_ack_send_timeout)
+
+    @property
+    def _pending_recoverable(self) -> int:
+        """Recoverable messages on the disk that have not been acknowledged yet."""
+        return (self._persisted_recoverable - self._acknowledged_recoverable) & _COUNTER
+
+    # Acknowledgements of our messages
+
+    def _process_session_header(self, header: SessionHeader) -> None:
+        """[MS-MQQB] 3.1.5.5: what the peer has of ours, and whether we have all of his."""
+        newly = (header.ack_sequence_number - self.message_sent_count + len(self._in_flight)) & (
+            _COUNTER
+        )
+        if newly > len(self._in_flight):
+            self.close("acknowledgement of messages that were not sent")
+            return
+        released = self._mark_acknowledged(newly)
+        released += self._release_recoverable(header)
+        if released:
+            self._host.messages_acknowledged(released)
+        if (
+            header.user_msg_sequence_number != self.message_received_count
+            or header.recoverable_msg_seq_number != self.recoverable_message_received_count
+        ):
+            self.close("message counts differ")
+            return
+        self._restart_ack_wait()
+        grown = header.window_size > self.received_window_size
+        self.received_window_size = header.window_size
+        if newly or released or grown:
+            self._host.window_moved()
+
+    def _mark_acknowledged(self, count: int) -> list[object]:
+        """Of the first `count` messages in flight the express ones are done."""
+        released: list[object] = []
+        for _ in range(count):
+            sent = self._in_flight.popleft()
+            if sent.recoverable is None:
+                released.append(sent.token)
+        return released
+
+    def _release_recoverable(self, header: SessionHeader) -> list[object]:
+        first = header.recoverable_msg_ack_seq_number
+        flags = header.recoverable_msg_ack_flags
+        if not first and not flags:
+            return []
+        released: list[object] = []
+        for number in list(self._unpersisted):
+            if (first - number) & _COUNTER >= _HALF:
+                break
+            released.append(self._unpersisted.pop(number))
+        for bit in range(flags.bit_length()):
+            number = (first + bit) & _COUNTER
+            if flags >> bit & 1 and number in self._unpersisted:
+                released.append(self._unpersisted.pop(number))
+        return released
+
+    # Sending
+
+    def send(self, packet: bytes, token: object) -> None:
+        """Send a message ([MS-MQQB] 3.1.7.1.3, .6); call it only when `can_send`.
+
+        `token` comes back in `messages_acknowledged`. An acknowledgement that is nearly due rides
+        along ([MS-MQQB] 3.1.7.11).
+        """
+        self.message_sent_count = (self.message_sent_count + 1) & _COUNTER
+        recoverable = None
+        if packet[_DELIVERY_MODE_OFFSET] & _DELIVERY_MODE:
+            recoverable = (self.recoverable_message_sent_count + 1) & _COUNTER
+            self.recoverable_message_sent_count = recoverable
+            self._unpersisted[recoverable] = token
+        self._in_flight.append(_Sent(token, recoverable))
+        if self._acknowledgement_is_nearly_due():
+            packet = with_session_header(packet, self._acknowledgement(self.window_size))
+        self.session_active = True
+        if self._ack_wait is None:
+            self._start_ack_wait()
+        self._host.transmit(packet)
+
+    def _acknowledgement_is_nearly_due(self) -> bool:
+        if self._ack_send is None or not self.unacked_received_msg_count:
+            return False
+        elapsed = self._clock.monotonic() - self._ack_send_started
+        return elapsed * 4 > self._ack_send_duration * 3
+
+    def send_session_ack(self) -> None:
+        """Acknowledge everything that can be ([MS-MQQB] 3.1.6.4)."""
+        self._send_acknowledgements(self.window_size)
+
+    def pause(self) -> None:
+        """Let the peer send one message at a time ([MS-MQQB] 3.1.7.13)."""
+        if self.state is SessionState.OPEN:
+            self._send_acknowledgements(1)
+            self.session_active = False
+
+    def _send_acknowledgements(self, window_size: int) -> None:
+        while True:
+            self._host.transmit(SessionAckPacket.of(self._acknowledgement(window_size)))
+            if not self._pending_recoverable or self.state is SessionState.CLOSED:
+                return
+
+    def _acknowledgement(self, window_size: int) -> SessionHeader:
+        """The SessionHeader of this moment; what it acknowledges counts as acknowledged."""
+        count = min(self._pending_recoverable, _ACK_BITS)
+        first = (self._acknowledged_recoverable + 1) & _COUNTER if count else 0
+        self._acknowledged_recoverable = (self._acknowledged_recoverable + count) & _COUNTER
+        self.unacked_received_msg_count = 0
+        if self._ack_send is not None:
+            self._ack_send.cancel()
+            self._ack_send = None
+        if self._pending_recoverable:
+            self._start_ack_send(self.recoverable_ack_send_timeout)
+        return SessionHeader(
+            self.message_received_count,
+            first,
+            (1 << count) - 1,
+            self.message_sent_count,
+            self.recoverable_message_sent_count,
+            window_size,
+        )
+
+    # Timers
+
+    def _start_initialization(self) -> None:
+        if self._initialization is not None:
+            self._initialization.cancel()
+        self._initialization = self._timers.call_later(
+            self.settings.session_initialization, self._initialization_expired
+        )
+
+    def _initialization_expired(self) -> None:
+        """[MS-MQQB] 3.1.6.6."""
+        self._initialization = None
+        self.close("the session was not initialized in time")
+
+    def _start_cleanup(self) -> None:
+        self._cleanup = self._timers.call_later(
+            self.settings.session_cleanup, self._cleanup_expired
+        )
+
+    def _cleanup_expired(self) -> None:
+        """[MS-MQQB] 3.1.6.2."""
+        if not self.session_active and not self._in_flight and not self._unpersisted:
+            self.close("the session was idle")
+            return
+        self.session_active = False
+        self._start_cleanup()
+
+    def _start_ack_wait(self) -> None:
+        duration = self.ack_wait_timeout * (2 if self.direct else 1)
+        self._ack_wait = self._timers.call_later(duration, self._ack_wait_expired)
+
+    def _restart_ack_wait(self) -> None:
+        if self._ack_wait is not None:
+            self._ack_wait.cancel()
+            self._ack_wait = None
+        if self._in_flight or self._unpersisted:
+            self._start_ack_wait()
+
+    def _ack_wait_expired(self) -> None:
+        """[MS-MQQB] 3.1.6.3."""
+        self._ack_wait = None
+        waiting = bool(self._in_flight or self._unpersisted)
+        if waiting and not self.received_ack:
+            self.close("the peer acknowledges nothing")
+            return
+        self.received_ack = False
+        if waiting:
+            self._start_ack_wait()
+
+    def _start_ack_send(self, duration: int) -> None:
+        if self._ack_send is not None:
+            self._ack_send.cancel()
+        self._ack_send_started = self._clock.monotonic()
+        self._ack_send_duration = duration
+        self._ack_send = self._timers.call_later(duration, self._ack_send_expired)
+
+    def _ack_send_expired(self) -> None:
+        """[MS-MQQB] 3.1.6.4."""
+        self._ack_send = None
+        if self.unacked_received_msg_count or self._pending_recoverable:
+            self.send_session_ack()
+
+
+_TABLE = {
+    (SessionState.WAITING_EC_MSG, PacketKind.ESTABLISH_CONNECTION): Session._establish_request,
+    (SessionState.WAITING_ECR_MSG, PacketKind.ESTABLISH_CONNECTION): Session._establish_response,
+    (SessionState.WAITING_CP_MSG, PacketKind.CONNECTION_PARAMETERS): Session._parameters_request,
+    (SessionState.WAITING_CPR_MSG, PacketKind.CONNECTION_PARAMETERS): Session._parameters_response,
+    (SessionState.OPEN, PacketKind.SESSION_ACK): Session._session_ack,
+    (SessionState.OPEN, PacketKind.USER_MESSAGE): Session._message,
+    (SessionState.OPEN, PacketKind.ORDER_ACK): Session._message,
+    (SessionState.OPEN, PacketKind.FINAL_ACK): Session._message,
+}
+"""Which packets a session takes in which state; every other one closes it."""

@@ -1,0 +1,465 @@
+"""The state machine of one session ([MS-MQQB] 3.1)."""
+
+import itertools
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rpcqm.binary.session import Session, SessionState
+from rpcqm.binary.settings import BinarySettings
+from rpcqm.codec.layout import NULL_GUID
+from rpcqm.codec.packet_base import SessionHeader
+from rpcqm.codec.packet_internal import (
+    ConnectionParametersHeader,
+    ConnectionParametersPacket,
+    EstablishConnectionHeader,
+    EstablishConnectionPacket,
+    SessionAckPacket,
+)
+from rpcqm.codec.packet_patch import with_session_header
+from tests.support.sessions import ALICE, BOB, Host, Pair, packet
+
+
+def parameters(recoverable: int = 500, ack: int = 20_000, window: int = 64) -> bytes:
+    return ConnectionParametersPacket.of(
+        ConnectionParametersHeader(recoverable, ack, window_size=window)
+    )
+
+
+def ack_of(host: Host) -> SessionHeader:
+    """The one session acknowledgement that the host has sent."""
+    (sent,) = host.packets()
+    assert isinstance(sent, SessionAckPacket)
+    return sent.session_header
+
+
+@pytest.mark.conformance(
+    "MQQB-rule-2.1.1",
+    "MQQB-rule-3.1.5.2.3",
+    "MQQB-rule-3.1.5.10",
+    "MQQB-packet-EstablishConnection",
+    "MQQB-packet-ConnectionParameters",
+)
+def test_both_sides_go_through_their_states() -> None:
+    pair = Pair().open()
+    assert pair.initiator.states == [
+        SessionState.WAITING_ECR_MSG,
+        SessionState.WAITING_CPR_MSG,
+        SessionState.OPEN,
+    ]
+    assert pair.acceptor.states == [
+        SessionState.WAITING_EC_MSG,
+        SessionState.WAITING_CP_MSG,
+        SessionState.OPEN,
+    ]
+    assert pair.initiator.session.remote_qm_guid == BOB
+    assert pair.acceptor.session.remote_qm_guid == ALICE
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.2.3", "MQQB-header-EstablishConnectionHeader")
+@pytest.mark.parametrize("pinged", [False, True])
+def test_the_request_says_who_asks_and_whether_it_pinged(pinged: bool) -> None:
+    pair = Pair()
+    pair.clock.advance(77)
+    pair.initiator.session.start_initiator(pinged)
+    (request,) = pair.initiator.packets()
+    assert isinstance(request, EstablishConnectionPacket)
+    header = request.establish_connection_header
+    assert (header.client_guid, header.server_guid) == (ALICE, NULL_GUID)
+    assert header.timestamp == 77
+    assert bool(header.operating_system.SE) is not pinged
+    assert header.operating_system.RE == 0x10
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.3.1")
+def test_a_request_for_another_queue_manager_is_refused_and_closed() -> None:
+    pair = Pair(remote=ALICE)
+    pair.open()
+    assert pair.acceptor.reason == f"session with another queue manager, {ALICE}"
+    assert pair.initiator.reason == "the peer refuses the session"
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.3.1")
+def test_the_response_repeats_time_and_flags_and_names_the_acceptor() -> None:
+    pair = Pair()
+    pair.acceptor.session.start_acceptor()
+    asked = EstablishConnectionHeader(ALICE, BOB, 12345, padding=bytes(512))
+    pair.acceptor.session.receive_data(EstablishConnectionPacket.of(asked))
+    (response,) = pair.acceptor.packets()
+    assert isinstance(response, EstablishConnectionPacket)
+    header = response.establish_connection_header
+    assert (header.client_guid, header.server_guid) == (ALICE, BOB)
+    assert header.timestamp == 12345
+    assert header.operating_system == asked.operating_system
+    assert header.padding == b"\x5a" * 512
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.3.2")
+@pytest.mark.parametrize(
+    ("client", "server", "remote"),
+    [(BOB, BOB, NULL_GUID), (ALICE, ALICE, BOB)],
+    ids=["for somebody else", "of somebody else"],
+)
+def test_a_wrong_response_closes_the_session(client: UUID, server: UUID, remote: UUID) -> None:
+    host = Pair(remote=remote).initiator
+    host.session.start_initiator()
+    response = EstablishConnectionHeader(client, server)
+    host.session.receive_data(EstablishConnectionPacket.of(response))
+    assert host.session.state is SessionState.CLOSED
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.3.2")
+@pytest.mark.parametrize(("round_trip", "timeout"), [(1, 500), (100, 800), (50_000, 120_000)])
+def test_recoverable_messages_are_acknowledged_after_eight_round_trips(
+    round_trip: int, timeout: int
+) -> None:
+    pair = Pair()
+    pair.initiator.session.start_initiator()
+    (request,) = pair.initiator.packets()
+    assert isinstance(request, EstablishConnectionPacket)
+    pair.clock.advance(round_trip)
+    header = EstablishConnectionHeader(ALICE, BOB, request.establish_connection_header.timestamp)
+    pair.initiator.session.receive_data(EstablishConnectionPacket.of(header))
+    (sent,) = pair.initiator.packets()
+    assert isinstance(sent, ConnectionParametersPacket)
+    assert sent.connection_parameters_header.recoverable_ack_timeout == timeout
+    assert sent.connection_parameters_header.ack_timeout == 20_000
+    assert sent.connection_parameters_header.window_size == 64
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.4.1", "MQQB-rule-3.1.5.4.2")
+def test_the_acceptor_adopts_the_times_and_each_learns_the_others_window() -> None:
+    pair = Pair()
+    pair.acceptor.session.start_acceptor()
+    pair.acceptor.session.receive_data(
+        EstablishConnectionPacket.of(EstablishConnectionHeader(ALICE))
+    )
+    pair.acceptor.packets()
+    pair.acceptor.session.receive_data(parameters(700, 30_000, 5))
+    (answer,) = pair.acceptor.packets()
+    assert isinstance(answer, ConnectionParametersPacket)
+    header = answer.connection_parameters_header
+    assert (header.recoverable_ack_timeout, header.ack_timeout) == (700, 30_000)
+    assert header.window_size == 64
+    session = pair.acceptor.session
+    assert session.ack_wait_timeout == 30_000
+    assert session.recoverable_ack_send_timeout == 700
+    assert session.received_window_size == 5
+    pair.initiator.session.start_initiator()
+    pair.initiator.session.receive_data(
+        EstablishConnectionPacket.of(EstablishConnectionHeader(ALICE, BOB))
+    )
+    pair.initiator.session.receive_data(parameters(window=9))
+    assert pair.initiator.session.received_window_size == 9
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.1.3", "MQQB-element-Session")
+def test_a_packet_in_the_wrong_state_closes_the_session() -> None:
+    packets = {
+        "establish": EstablishConnectionPacket.of(EstablishConnectionHeader(ALICE, BOB)),
+        "parameters": parameters(),
+        "ack": SessionAckPacket.of(SessionHeader()),
+        "message": packet(),
+    }
+    allowed = {("start", "establish"), ("open", "ack"), ("open", "message")}
+    for state, name in itertools.product(("start", "open"), packets):
+        pair = Pair()
+        if state == "open":
+            pair.open()
+        else:
+            pair.acceptor.session.start_acceptor()
+        pair.acceptor.session.receive_data(packets[name])
+        closed = pair.acceptor.session.state is SessionState.CLOSED
+        assert closed == ((state, name) not in allowed), (state, name)
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.1.2", "MQQB-rule-3.1.5.1.3")
+@pytest.mark.parametrize(
+    ("offset", "value"),
+    [(0, 0x11), (4, 0x00), (11, 0x7F), (16, 0xFF)],
+)
+def test_a_damaged_header_closes_the_session_and_reaches_nobody(offset: int, value: int) -> None:
+    pair = Pair().open()
+    damaged = bytearray(SessionAckPacket.of(SessionHeader()))
+    if offset == 16:
+        damaged[18] = 0x0F
+    else:
+        damaged[offset] = value
+    pair.acceptor.session.receive_data(bytes(damaged))
+    assert pair.acceptor.reason is not None
+    assert pair.acceptor.reason.startswith("bad packet")
+    assert pair.acceptor.received == []
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.1.3")
+def test_before_it_is_open_a_session_takes_no_large_packet() -> None:
+    pair = Pair()
+    pair.acceptor.session.start_acceptor()
+    head = bytearray(SessionAckPacket.of(SessionHeader())[:16])
+    head[8:12] = (4_000_000).to_bytes(4, "little")
+    pair.acceptor.session.receive_data(bytes(head))
+    assert pair.acceptor.session.state is SessionState.CLOSED
+
+
+def test_bytes_may_come_one_by_one() -> None:
+    pair = Pair().open()
+    for byte in packet(1) + packet(2, True):
+        pair.acceptor.session.receive_data(bytes((byte,)))
+    assert [body for _, body, _ in pair.acceptor.received] == [packet(1), packet(2, True)]
+
+
+# Counting and acknowledging
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.1.4", "MQQB-rule-3.1.5.8.7")
+def test_all_messages_and_the_recoverable_ones_are_counted_apart() -> None:
+    pair = Pair().open()
+    for number, recoverable in enumerate((False, True, False, True), 1):
+        pair.initiator.session.send(packet(number, recoverable), number)
+    pair.settle()
+    assert [number for _, _, number in pair.acceptor.received] == [None, 1, None, 2]
+    assert pair.acceptor.session.message_received_count == 4
+    assert pair.acceptor.session.recoverable_message_received_count == 2
+    assert pair.initiator.session.un_acked_message_count == 4
+
+
+@pytest.mark.conformance(
+    "MQQB-rule-3.1.5.5.1", "MQQB-rule-3.1.5.5.2", "MQQB-timer-session_ack_send"
+)
+def test_an_express_message_is_acknowledged_by_count_after_half_the_wait() -> None:
+    pair = Pair().open()
+    pair.initiator.session.send(packet(), "one")
+    pair.settle()
+    pair.advance(9_999)
+    assert pair.initiator.acknowledged == []
+    pair.advance(1)
+    assert pair.initiator.acknowledged == ["one"]
+    assert pair.initiator.session.un_acked_message_count == 0
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.5.3", "MQQB-rule-3.1.5.8.7", "MQQB-packet-SessionAck")
+def test_a_recoverable_message_is_acknowledged_once_it_is_on_the_disk() -> None:
+    pair = Pair().open()
+    pair.acceptor.persist = False
+    pair.initiator.session.send(packet(1, True), "one")
+    pair.initiator.session.send(packet(2, True), "two")
+    pair.settle()
+    pair.advance(10_000)
+    assert pair.initiator.session.un_acked_message_count == 0
+    assert pair.initiator.acknowledged == []
+    pair.acceptor.session.persisted(1)
+    pair.advance(499)
+    assert pair.initiator.acknowledged == []
+    pair.advance(1)
+    assert pair.initiator.acknowledged == ["one"]
+    pair.acceptor.session.persisted(2)
+    pair.advance(500)
+    assert pair.initiator.acknowledged == ["one", "two"]
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.7")
+def test_what_is_persisted_out_of_order_is_acknowledged_in_order() -> None:
+    pair = Pair().open()
+    pair.acceptor.persist = False
+    for number in (1, 2, 3):
+        pair.initiator.session.send(packet(number, True), number)
+    pair.settle()
+    pair.acceptor.session.persisted(3)
+    pair.acceptor.session.persisted(2)
+    pair.advance(10_000)
+    assert pair.initiator.acknowledged == []
+    pair.acceptor.session.persisted(1)
+    pair.advance(500)
+    assert pair.initiator.acknowledged == [1, 2, 3]
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.7")
+def test_thirty_two_recoverable_messages_are_acknowledged_at_once() -> None:
+    pair = Pair(BinarySettings(window_size=1000)).open()
+    for number in range(1, 32):
+        pair.initiator.session.send(packet(number, True), number)
+    pair.settle()
+    assert pair.initiator.acknowledged == []
+    pair.initiator.session.send(packet(32, True), 32)
+    pair.acceptor.session.receive_data(pair.initiator.sent.popleft())
+    header = ack_of(pair.acceptor)
+    assert header.recoverable_msg_ack_seq_number == 1
+    assert header.recoverable_msg_ack_flags == 0xFFFF_FFFF
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.2")
+def test_half_a_window_is_acknowledged_at_once() -> None:
+    pair = Pair().open()
+    for number in range(1, 32):
+        pair.initiator.session.send(packet(number), number)
+    pair.settle()
+    assert pair.initiator.acknowledged == []
+    pair.initiator.session.send(packet(32), 32)
+    pair.settle()
+    assert pair.initiator.acknowledged == list(range(1, 33))
+
+
+@pytest.mark.conformance("MQQB-event-send_user_message")
+def test_a_full_window_stops_the_sender_until_it_moves() -> None:
+    pair = Pair(BinarySettings(window_size=4)).open()
+    for number in range(4):
+        assert pair.initiator.session.can_send
+        pair.initiator.session.send(packet(number), number)
+    assert not pair.initiator.session.can_send
+    pair.settle()
+    assert pair.initiator.session.can_send
+    assert pair.initiator.moved
+
+
+@pytest.mark.conformance("MQQB-event-pause_queue")
+def test_a_paused_session_lets_the_peer_send_one_message_at_a_time() -> None:
+    pair = Pair().open()
+    pair.acceptor.session.pause()
+    assert pair.acceptor.session.session_active is False
+    pair.settle()
+    assert pair.initiator.session.received_window_size == 1
+    pair.initiator.session.send(packet(), 1)
+    assert not pair.initiator.session.can_send
+
+
+@pytest.mark.conformance("MQQB-event-construction_of_a_usermessage_packet", "MQQB-rule-3.1.5.8.4")
+def test_an_acknowledgement_that_is_nearly_due_rides_on_a_message() -> None:
+    pair = Pair().open()
+    pair.initiator.session.send(packet(1), "one")
+    pair.settle()
+    pair.clock.advance(7_500)
+    pair.acceptor.session.send(packet(2), "two")
+    assert len(pair.acceptor.sent[0]) == len(packet(2))
+    pair.settle()
+    pair.clock.advance(1)
+    pair.acceptor.session.send(packet(3), "three")
+    assert len(pair.acceptor.sent[0]) == len(packet(3)) + 16
+    pair.settle()
+    assert pair.initiator.acknowledged == ["one"]
+    assert pair.initiator.received[-1][1] == packet(3)
+    pair.clock.advance(60_000)
+    assert pair.acceptor.session.is_open
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.5.5")
+@pytest.mark.parametrize("field", ["user_msg_sequence_number", "recoverable_msg_seq_number"])
+def test_counts_that_differ_close_the_session(field: str) -> None:
+    pair = Pair().open()
+    pair.acceptor.session.receive_data(SessionAckPacket.of(SessionHeader(**{field: 1})))
+    assert pair.acceptor.reason == "message counts differ"
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.4")
+def test_both_counters_come_before_the_session_header() -> None:
+    pair = Pair().open()
+    header = SessionHeader(user_msg_sequence_number=1, recoverable_msg_seq_number=1)
+    pair.acceptor.session.receive_data(with_session_header(packet(1, True), header))
+    assert pair.acceptor.session.is_open
+    assert pair.acceptor.received[0][1] == packet(1, True)
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.5.1")
+def test_an_acknowledgement_of_what_was_not_sent_closes_the_session() -> None:
+    pair = Pair().open()
+    pair.initiator.session.receive_data(SessionAckPacket.of(SessionHeader(1)))
+    assert pair.initiator.session.state is SessionState.CLOSED
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.1.4")
+def test_counters_roll_over() -> None:
+    pair = Pair().open()
+    for session in (pair.initiator.session, pair.acceptor.session):
+        near(session)
+    for number in range(1, 9):
+        pair.initiator.session.send(packet(number, True), number)
+    pair.settle()
+    pair.advance(500)
+    assert pair.initiator.acknowledged == list(range(1, 9))
+    assert pair.initiator.session.message_sent_count == 4
+    assert pair.acceptor.session.recoverable_message_received_count == 4
+
+
+def near(session: Session) -> None:
+    """Let a session have sent and received 65,532 recoverable messages."""
+    session.message_sent_count = session.recoverable_message_sent_count = 0xFFFC
+    session.message_received_count = session.recoverable_message_received_count = 0xFFFC
+    session._persisted_recoverable = session._acknowledged_recoverable = 0xFFFC
+
+
+# Timers
+
+
+@pytest.mark.conformance("MQQB-timer-session_initialization")
+@pytest.mark.parametrize("side", ["initiator", "acceptor"])
+def test_a_session_that_is_not_initialized_in_a_minute_is_closed(side: str) -> None:
+    pair = Pair()
+    host = getattr(pair, side)
+    getattr(host.session, f"start_{side}")()
+    pair.clock.advance(59_999)
+    assert host.reason is None
+    pair.clock.advance(1)
+    assert host.reason == "the session was not initialized in time"
+    assert not len(pair.clock.timers)
+
+
+@pytest.mark.conformance("MQQB-timer-session_cleanup")
+def test_an_idle_session_is_closed_after_five_minutes() -> None:
+    pair = Pair().open()
+    pair.advance(200_000)
+    pair.initiator.session.send(packet(), 1)
+    pair.settle()
+    pair.advance(399_999)
+    assert pair.initiator.session.is_open
+    pair.advance(1)
+    assert pair.initiator.reason == pair.acceptor.reason == "the session was idle"
+
+
+@pytest.mark.conformance("MQQB-timer-session_ack_wait")
+@pytest.mark.parametrize(("direct", "wait"), [(False, 20_000), (True, 40_000)])
+def test_a_peer_that_acknowledges_nothing_is_given_up(direct: bool, wait: int) -> None:
+    pair = Pair()
+    pair.initiator = Host(pair.clock, ALICE, direct=direct)
+    pair.open()
+    pair.initiator.session.send(packet(), 1)
+    pair.initiator.sent.clear()
+    pair.clock.advance(2 * wait - 1)
+    assert pair.initiator.reason is None
+    pair.clock.advance(1)
+    assert pair.initiator.reason == "the peer acknowledges nothing"
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.9", "MQQB-event-network_disconnect")
+def test_a_closed_session_has_no_timers_and_closes_once() -> None:
+    pair = Pair().open()
+    pair.initiator.session.send(packet(1, True), 1)
+    pair.settle()
+    pair.initiator.session.disconnected()
+    pair.acceptor.session.close("enough")
+    pair.acceptor.session.close("again")
+    assert pair.acceptor.reason == "enough"
+    assert not len(pair.clock.timers)
+    pair.acceptor.session.receive_data(packet())
+    assert len(pair.acceptor.received) == 1
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from(["express", "recoverable", "answer", "wait"]), max_size=60))
+def test_every_message_is_acknowledged_exactly_once(steps: list[str]) -> None:
+    pair = Pair(BinarySettings(window_size=8)).open()
+    numbers = itertools.count(1)
+    sent: dict[str, list[int]] = {"initiator": [], "acceptor": []}
+    for step in steps:
+        side = "acceptor" if step == "answer" else "initiator"
+        session = getattr(pair, side).session
+        if step == "wait":
+            pair.advance(8_000)
+        elif session.can_send:
+            number = next(numbers)
+            session.send(packet(number, step == "recoverable"), number)
+            sent[side].append(number)
+        pair.settle()
+    pair.advance(60_000)
+    assert sorted(map(str, pair.initiator.acknowledged)) == sorted(map(str, sent["initiator"]))
+    assert sorted(map(str, pair.acceptor.acknowledged)) == sorted(map(str, sent["acceptor"]))

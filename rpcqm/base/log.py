@@ -23,7 +23,8 @@ def configure(level: str = "info", as_json: bool = False, stream: TextIO | None 
             logging.getLevelNamesMapping()[level.upper()]
         ),
         logger_factory=structlog.PrintLoggerFactory(stream or sys.stderr),
-        cache_logger_on_first_use=True,
+        # A later call, with another level, holds for the loggers that are there already.
+        cache_logger_on_first_use=False,
     )
 
 

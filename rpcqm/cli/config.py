@@ -18,7 +18,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
         add_commands(parser),
         "check",
         "Explain every mistake in a configuration file.",
-        [("rpcqm config check /etc/rpcqm.toml", "exit status 0 when it is good, 1 when not")],
+        [("rpcqm config check /etc/rpcqm/rpcqm.toml", "exit status 0 when it is good, 1 when not")],
         run_check,
     )
     checking.add_argument("file", metavar="F", type=Path, help="the file")

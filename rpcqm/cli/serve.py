@@ -1,6 +1,7 @@
 """`rpcqm serve`: run a queue manager."""
 
 import argparse
+import functools
 import importlib
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from rpcqm.config.schema import PORTS, Setting, settings
 DETAILS = """\
 It runs in the foreground, logs to standard error and stops on SIGTERM or Ctrl-C. A port of 0
 picks a free one; a negative port switches the door off. Options win over the environment, and
-that over the configuration file."""
+that over the configuration file. On SIGHUP it takes over what has changed in the tables
+security, limits and logging and in storage.quota, without dropping a connection; the log says
+what waits for the next start."""
 
 NOT_OPTIONS = {"name"}
 METAVARS = {"data_dir": "D", "host": "A", "ready_file": "F"}
@@ -61,14 +64,15 @@ def _add_option(parser: Parser, setting: Setting) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until told to stop; the exit status is 0 after a clean stop."""
     options = {setting.key: getattr(arguments, setting.key, None) for setting in settings()}
+    configured = functools.partial(load, options, arguments.config)
     try:
-        configuration = load(options, arguments.config)
+        configuration = configured()
     except ConfigurationError as error:
         raise UsageMistake(f"The configuration cannot be used{explain_mistakes(error)}") from None
     # Only this command needs the server, whose modules take longest to load.
     service = importlib.import_module("rpcqm.service")
     try:
-        service.serve(configuration)
+        service.serve(configuration, configured)
     except service.StartError as error:
         raise CommandError(str(error)) from error
     return ExitStatus.OK

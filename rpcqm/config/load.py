@@ -12,7 +12,7 @@ from typing import Any
 from rpcqm.config.positions import KeyPath, key_lines
 from rpcqm.config.schema import PORTS, Configuration, Setting, settings, tables
 
-DEFAULT_FILE = Path("/etc/rpcqm.toml")
+DEFAULT_FILE = Path("/etc/rpcqm/rpcqm.toml")
 FILE_VARIABLE = "RPCQM_CONFIG"
 
 _EXPECTED = {bool: "true or false", int: "a whole number", str: "a text", Path: "a path"}
@@ -86,7 +86,7 @@ def load(
     """The configuration in force.
 
     `options` are values of the command line by setting name, None where not given. `file`, or
-    the one that RPCQM_CONFIG names, must exist; /etc/rpcqm.toml is read if it does. Raises
+    the one that RPCQM_CONFIG names, must exist; /etc/rpcqm/rpcqm.toml is read if it does. Raises
     ConfigurationError with every mistake.
     """
     environment = os.environ if environment is None else environment

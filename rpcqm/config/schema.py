@@ -44,6 +44,15 @@ def state_directory() -> Path:
 class Security:
     """Who is let in; the switches are those of Windows, off by default as there."""
 
+    ntlm: Annotated[bool, About("Callers may authenticate by NTLM.")] = True
+    keytab: Annotated[
+        Path | None,
+        About("Keys for Kerberos, which callers may use if there are any.", default="none"),
+    ] = None
+    principal: Annotated[
+        str,
+        About("The Kerberos name to serve, such as `host/server@REALM`.", default="all in keytab"),
+    ] = ""
     allow_nonauthenticated_rpc: Annotated[
         bool, About("RemoteRead serves callers that do not authenticate ([MS-MQRR] <19>).")
     ] = False

@@ -106,6 +106,7 @@ class OpenedQueue:
 class RemoteRead:
     """The handlers of the interface.
 
+    `security` may be replaced at any time and holds for later openings;
     `server_port` tells the TCP port of the interface, 0 when there is none;
     `pending_request_cleanup` is in milliseconds.
     """
@@ -121,7 +122,7 @@ class RemoteRead:
         self._queues = engine.queues
         self._messages = engine.messages
         self._timers = engine.timers
-        self._security = security or RemoteReadSecurity()
+        self.security = security or RemoteReadSecurity()
         self._server_port = server_port
         self._pending_request_cleanup = pending_request_cleanup
         self._packets = MessagePackets(own_address(engine.settings.addresses))
@@ -184,7 +185,7 @@ class RemoteRead:
 
     def _minimum_level(self, request: _OpenRequest, name: FormatName) -> AuthenticationLevel:
         workgroup = bool(request.fWorkgroup)
-        return self._security.minimum_level(workgroup, partial(self._anonymous_may_read, name))
+        return self.security.minimum_level(workgroup, partial(self._anonymous_may_read, name))
 
     def _anonymous_may_read(self, name: FormatName) -> bool:
         """Whether the queue, or the one a subqueue is to be made in, lets Anonymous peek."""
@@ -522,7 +523,7 @@ class RemoteRead:
 
         Source: [MS-MQRR] 3.1.4.12 R_QMEnlistRemoteTransaction (Opnum 12).
         """
-        require_level(call, self._security.minimum_level(False, bool))
+        require_level(call, self.security.minimum_level(False, bool))
         raise MQError(HResult.MQ_ERROR_TRANSACTION_ENLIST, "no distributed transactions")
 
     def R_SetUserAcknowledgementClass(

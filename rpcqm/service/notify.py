@@ -3,9 +3,13 @@
 import contextlib
 import os
 import socket
+import time
 
 READY = "READY=1"
 STOPPING = "STOPPING=1"
+ALIVE = "WATCHDOG=1"
+
+_SIGNS_PER_INTERVAL = 3
 
 
 def notify(state: str) -> None:
@@ -21,3 +25,17 @@ def notify(state: str) -> None:
     ):
         client.connect(address)
         client.sendall(state.encode())
+
+
+def reloading() -> str:
+    """The state of a service that takes over its configuration from now on."""
+    return f"RELOADING=1\nMONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}"
+
+
+def watchdog_seconds() -> float | None:
+    """How often this process has to give a sign of life; None where nobody watches it."""
+    watched = os.environ.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
+    interval = os.environ.get("WATCHDOG_USEC", "")
+    if not watched or not interval.isdecimal() or int(interval) == 0:
+        return None
+    return int(interval) / 1_000_000 / _SIGNS_PER_INTERVAL

@@ -5,6 +5,7 @@ import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -19,15 +20,16 @@ from rpcqm.config.ready import ENDPOINT_FILE, ReadyFile
 from rpcqm.interfaces import admin, qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
-from rpcqm.rpc.constants import AuthenticationType
 from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.ntlm import NtlmProvider
+from rpcqm.rpc.providers import security_providers
+from rpcqm.rpc.security import AuthenticationError, SecurityProvider
 from rpcqm.rpc.server import RpcServer
 from rpcqm.service.addresses import own_addresses
 from rpcqm.service.doors import Listen, open_door
 from rpcqm.service.local_socket import LocalSocket
 from rpcqm.service.loop_timers import timers_on_loop
+from rpcqm.service.reload import changed_settings
 from rpcqm.service.start_error import StartError
 from rpcqm.store.errors import StoreError
 from rpcqm.store.settings import MIB, StoreSettings
@@ -46,9 +48,12 @@ class QueueManagerService:
     """
 
     ready: ReadyFile
+    _engine: QueueManagerEngine
+    _server: RpcServer
+    _reading: remote_read.RemoteRead
 
     def __init__(self, configuration: Configuration, clock: Clock | None = None) -> None:
-        self._configuration = configuration
+        self._configuration = self._started_with = configuration
         self._clock = clock or SystemClock()
         self._ports: dict[str, int] = {}
         self._undo = AsyncExitStack()
@@ -65,14 +70,40 @@ class QueueManagerService:
         """Answer whoever waits, close every door and the store, and withdraw the ready file."""
         await self._undo.aclose()
 
+    def reload(self, configuration: Configuration) -> tuple[list[str], list[str]]:
+        """Take over what can change in a running queue manager.
+
+        Returns the settings that were taken over, and those that wait for the next start.
+        Connections and open queues go on as they are.
+        """
+        taken, _ = changed_settings(self._configuration, configuration)
+        _, waiting = changed_settings(self._started_with, configuration)
+        security, engine = configuration.security, self._engine
+        engine.settings = replace(engine.settings, send_insecure_nacks=security.send_insecure_nacks)
+        engine.queue_manager.supporting_server = security.supporting_server
+        engine.queue_manager.queue_manager_quota = configuration.storage.quota
+        if engine.queue_manager.hardened_security != security.hardened_security:
+            engine.queue_manager.hardened_security = security.hardened_security
+            engine.outgoing.apply_hardened_security()
+        self._reading.security = _read_security(security)
+        self._server.limits = _limits(configuration.limits)
+        self._configuration = replace(
+            self._configuration,
+            security=security,
+            limits=configuration.limits,
+            logging=configuration.logging,
+            storage=replace(self._configuration.storage, quota=configuration.storage.quota),
+        )
+        return taken, waiting
+
     async def _start(self) -> None:
         _prepare_directory(self._configuration.data_dir)
         metrics = Metrics()
         store = self._open_store(metrics)
         accounts = Accounts(store, self._configuration.data_dir, clock=self._clock)
-        engine = self._start_engine(store)
-        server = RpcServer(
-            providers={AuthenticationType.RPC_C_AUTHN_WINNT: NtlmProvider(accounts)},
+        engine = self._engine = self._start_engine(store)
+        server = self._server = RpcServer(
+            providers=_providers(accounts, self._configuration.security),
             limits=_limits(self._configuration.limits),
             clock=self._clock,
             metrics=metrics,
@@ -141,19 +172,9 @@ class QueueManagerService:
 
     def _register(self, server: RpcServer, engine: QueueManagerEngine, accounts: Accounts) -> None:
         """Serve every interface; the doors that methods tell of are open when they are called."""
-        security = self._configuration.security
-        reading = remote_read.RemoteRead(
+        reading = self._reading = remote_read.RemoteRead(
             engine,
-            security=remote_read.RemoteReadSecurity(
-                allow_nonauthenticated_rpc=security.allow_nonauthenticated_rpc,
-                new_remote_read_server_deny_workgroup_client=(
-                    security.new_remote_read_server_deny_workgroup_client
-                ),
-                new_remote_read_server_allow_none_security_client=(
-                    security.new_remote_read_server_allow_none_security_client
-                ),
-                debug_rpc=security.debug_rpc,
-            ),
+            security=_read_security(self._configuration.security),
             server_port=lambda: self._ports.get("rpc", 0),
         )
         ports = (lambda: self._ports.get("rpc", 0), lambda: self._ports.get("qm2qm", 0))
@@ -217,6 +238,28 @@ def _qualified(name: str) -> str:
     """The computer's full name, as far as the machine itself knows it: asking takes time."""
     host = socket.gethostname()
     return host if host.casefold().startswith(f"{name.casefold()}.") else name
+
+
+def _providers(accounts: Accounts, security: config.Security) -> dict[int, SecurityProvider]:
+    try:
+        return security_providers(
+            accounts, ntlm=security.ntlm, keytab=security.keytab, principal=security.principal
+        )
+    except AuthenticationError as error:
+        raise StartError(f"The keys in {security.keytab} cannot be used: {error}.") from error
+
+
+def _read_security(security: config.Security) -> remote_read.RemoteReadSecurity:
+    return remote_read.RemoteReadSecurity(
+        allow_nonauthenticated_rpc=security.allow_nonauthenticated_rpc,
+        new_remote_read_server_deny_workgroup_client=(
+            security.new_remote_read_server_deny_workgroup_client
+        ),
+        new_remote_read_server_allow_none_security_client=(
+            security.new_remote_read_server_allow_none_security_client
+        ),
+        debug_rpc=security.debug_rpc,
+    )
 
 
 def _limits(limits: config.Limits) -> Limits:

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable
 
 from rpcqm.base import log
-from rpcqm.config import Configuration
-from rpcqm.service.notify import READY, STOPPING, notify
+from rpcqm.config import Configuration, ConfigurationError
+from rpcqm.service.notify import ALIVE, READY, STOPPING, notify, reloading, watchdog_seconds
 from rpcqm.service.queue_manager_service import QueueManagerService
 
 PRIVATE = 0o077
@@ -20,24 +20,33 @@ COLLECTION_THRESHOLDS = (50_000, 20, 50)
 _log = log.get_logger("service")
 
 
-def serve(configuration: Configuration) -> None:
-    """Run a queue manager until SIGTERM or SIGINT; StartError when it cannot be started."""
+def serve(configuration: Configuration, load: Callable[[], Configuration]) -> None:
+    """Run a queue manager until SIGTERM or SIGINT; StartError when it cannot be started.
+
+    On SIGHUP it takes over what `load` then returns, as far as a running one can.
+    """
+    _configure_log(configuration)
+    os.umask(PRIVATE)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(configuration, load))
+
+
+def _configure_log(configuration: Configuration) -> None:
     as_json = configuration.logging.format == "json" or (
         configuration.logging.format == "auto" and not sys.stderr.isatty()
     )
     log.configure(configuration.logging.level, as_json)
-    os.umask(PRIVATE)
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(configuration))
 
 
-async def _serve(configuration: Configuration) -> None:
+async def _serve(configuration: Configuration, load: Callable[[], Configuration]) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     service = QueueManagerService(configuration)
     await service.start()
+    loop.add_signal_handler(signal.SIGHUP, _reload, service, load)
+    signs = loop.create_task(_give_signs_of_life())
     try:
         _settle_memory()
         notify(READY)
@@ -49,9 +58,32 @@ async def _serve(configuration: Configuration) -> None:
         )
         await stopping.wait()
     finally:
+        signs.cancel()
         notify(STOPPING)
         await service.stop()
         _log.info("stopped")
+
+
+async def _give_signs_of_life() -> None:
+    """Tell the service manager's watchdog that the loop runs, where there is one."""
+    seconds = watchdog_seconds()
+    while seconds is not None:
+        notify(ALIVE)
+        await asyncio.sleep(seconds)
+
+
+def _reload(service: QueueManagerService, load: Callable[[], Configuration]) -> None:
+    """Take over the configuration as it is now; a wrong one is told and changes nothing."""
+    notify(reloading())
+    try:
+        configuration = load()
+    except ConfigurationError as error:
+        _log.error("not reloaded", mistakes=[str(mistake) for mistake in error.mistakes])
+    else:
+        _configure_log(configuration)
+        taken, waiting = service.reload(configuration)
+        _log.info("reloaded", changed=taken, waiting_for_restart=waiting)
+    notify(READY)
 
 
 def _settle_memory() -> None:

@@ -54,6 +54,7 @@ class PrivateQueueManager:
         self._files.mkdir(parents=True, exist_ok=True)
         self.ready_path = self._files / "ready.json"
         self.log_path = self._files / "log"
+        self._configuration_path = self._files / "rpcqm.toml"
         self.process: subprocess.Popen[bytes] | None = None
         self._ready: ReadyFile | None = None
 
@@ -81,12 +82,11 @@ class PrivateQueueManager:
     def start(self) -> Self:
         """Start the process and wait until every door listens; StartFailedError."""
         self.ready_path.unlink(missing_ok=True)
-        configuration = self._files / "rpcqm.toml"
-        configuration.write_text(self._configuration, "utf-8")
+        self._configuration_path.write_text(self._configuration, "utf-8")
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
                 [
-                    *(*_COMMAND, "serve", "--config", str(configuration)),
+                    *(*_COMMAND, "serve", "--config", str(self._configuration_path)),
                     *("--data-dir", str(self.data_dir), "--ready-file", str(self.ready_path)),
                     *self._ports,
                     *self._options,
@@ -123,6 +123,20 @@ class PrivateQueueManager:
         """Stop it cleanly and start it again on the same data."""
         self.stop()
         return self.start()
+
+    def reload(self, configuration: str) -> str:
+        """Have it take over another configuration while it runs; returns what it logs of that."""
+        assert self.process is not None
+        self._configuration = configuration
+        self._configuration_path.write_text(configuration, "utf-8")
+        before = len(self.log)
+        self.process.send_signal(signal.SIGHUP)
+        give_up = time.monotonic() + STOP_SECONDS
+        while "reloaded" not in (said := self.log[before:]) or not said.endswith("\n"):
+            if time.monotonic() > give_up:
+                raise TimeoutError(f"not reloaded after {STOP_SECONDS:.0f} s: {said}")
+            time.sleep(_POLL_SECONDS)
+        return said
 
     def _end(self, number: signal.Signals) -> int:
         process, self.process, self._ready = self.process, None, None

@@ -205,6 +205,71 @@ def test_the_service_manager_is_told(tmp_path: Path) -> None:
         assert manager.recv(100) == b"STOPPING=1"
 
 
+def test_the_watchdog_gets_signs_of_life(tmp_path: Path) -> None:
+    address = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(address))
+        manager.settimeout(30)
+        environment = {"NOTIFY_SOCKET": str(address), "WATCHDOG_USEC": "300000"}
+        with private_queue_manager((), CONFIGURATION, environment):
+            heard = [manager.recv(100) for _ in range(4)]
+        assert heard.count(b"WATCHDOG=1") == 3
+
+
+def test_a_reload_takes_over_settings_and_drops_nobody(tmp_path: Path) -> None:
+    address = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(address))
+        manager.settimeout(30)
+        with private_queue_manager((), CONFIGURATION, {"NOTIFY_SOCKET": str(address)}) as private:
+            assert manager.recv(100) == b"READY=1"
+            private.run("queue", "create", "orders")
+            message = asyncio.run(_receive_across_a_reload(private))
+            assert manager.recv(100).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
+            assert manager.recv(100) == b"READY=1"
+    assert message == b"woken"
+
+
+async def _receive_across_a_reload(private: PrivateQueueManager) -> bytes:
+    """The message that a receive gets which began before the reload."""
+    async with (
+        QueueManagerClient(LocalServer(private.socket)) as client,
+        client.open_reader(format_name("orders")) as reader,
+    ):
+        waiting = asyncio.ensure_future(reader.receive())
+        await reader.create_cursor()  # answered after the wait has begun
+        said = await asyncio.to_thread(
+            private.reload, CONFIGURATION + "[security]\nsupporting_server = true\n"
+        )
+        assert '"changed": ["security.supporting_server"]' in said
+        assert '"waiting_for_restart": []' in said
+        await asyncio.to_thread(private.run, "send", "orders", "--body", "woken")
+        async with await waiting as message:
+            return message.body
+
+
+def test_a_reload_takes_effect(private: PrivateQueueManager) -> None:
+    private.start()
+    host, port = private.endpoint("epm")
+    create = ("queue", "create", "orders", "--server", f"{host}:{port}")
+    assert "dependent clients" in private.run(*create, check=False).stderr
+    private.reload(CONFIGURATION + "[security]\nsupporting_server = true\n")
+    assert "dependent clients" not in private.run(*create, check=False).stderr
+
+
+def test_a_wrong_configuration_is_not_taken_over(private: PrivateQueueManager) -> None:
+    private.start()
+    said = private.reload("epm_prot = 1\n")
+    assert "there is no setting `epm_prot`" in said
+    private.run("queue", "list")
+
+
+def test_what_waits_for_a_restart_is_named(private: PrivateQueueManager) -> None:
+    private.start()
+    said = private.reload('name = "elsewhere"\n' + CONFIGURATION)
+    assert '"waiting_for_restart": ["name"]' in said
+
+
 def test_a_write_of_unknown_outcome_ends_the_process_unanswered(
     private: PrivateQueueManager,
 ) -> None:

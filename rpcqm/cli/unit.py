@@ -1,0 +1,120 @@
+"""What a system needs to run a queue manager as a service: systemd's unit, a user, settings."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+UNIT = """\
+# Written by `rpcqm service install`.
+
+[Unit]
+Description=MSMQ-compatible queue manager
+Documentation=man:systemd.exec(5)
+After=network-online.target
+Wants=network-online.target
+
+[Service]
+Type=notify
+ExecStart={command} serve --config {configuration}
+ExecReload=/bin/kill -HUP $MAINPID
+User={user}
+Group={user}
+StateDirectory=rpcqm
+StateDirectoryMode=0711
+RuntimeDirectory=rpcqm
+ConfigurationDirectory=rpcqm
+UMask=0077
+Restart=on-failure
+WatchdogSec=60
+TimeoutStartSec=300
+LimitNOFILE=65536
+
+# The endpoint mapper's port, 135, is a privileged one; nothing else of root is needed.
+AmbientCapabilities=CAP_NET_BIND_SERVICE
+CapabilityBoundingSet=CAP_NET_BIND_SERVICE
+NoNewPrivileges=yes
+RestrictSUIDSGID=yes
+
+# Files: what is read is read only, what is written is in the directories above.
+ProtectSystem=strict
+ProtectHome={protect_home}
+PrivateTmp=yes
+PrivateDevices=yes
+PrivateMounts=yes
+RemoveIPC=yes
+
+# The kernel and other processes.
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectProc=invisible
+ProcSubset=pid
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged @resources
+SystemCallErrorNumber=EPERM
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+SYSTEM_USER = """\
+# Written by `rpcqm service install`.
+u {user} - "rpcqm queue manager" /var/lib/rpcqm
+"""
+
+SETTINGS = """\
+# The configuration of a queue manager that runs as a service.
+# `rpcqm config check {configuration}` explains every mistake in it,
+# `systemctl reload rpcqm` takes it over.
+
+data_dir = "/var/lib/rpcqm"
+host = "0.0.0.0"
+epm_port = 135
+"""
+
+DEFAULT_USER = "rpcqm"
+DEFAULT_CONFIGURATION = Path("/etc/rpcqm/rpcqm.toml")
+HOMES = ("/home", "/root", "/run/user")
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceFile:
+    """One file to write; `kept` when an existing one is left as it is."""
+
+    path: Path
+    text: str
+    kept: bool = False
+
+
+def unit(command: Path, user: str = DEFAULT_USER) -> str:
+    """The unit; what lives in a home directory can still be read there."""
+    at_home = any(part.is_relative_to(home) for home in HOMES for part in (command, _python()))
+    return UNIT.format(
+        command=command,
+        configuration=DEFAULT_CONFIGURATION,
+        user=user,
+        protect_home="read-only" if at_home else "yes",
+    )
+
+
+def service_files(command: Path, user: str = DEFAULT_USER) -> list[ServiceFile]:
+    """Everything that an installation writes."""
+    settings = SETTINGS.format(configuration=DEFAULT_CONFIGURATION)
+    return [
+        ServiceFile(Path("/etc/sysusers.d/rpcqm.conf"), SYSTEM_USER.format(user=user)),
+        ServiceFile(DEFAULT_CONFIGURATION, settings, kept=True),
+        ServiceFile(Path("/etc/systemd/system/rpcqm.service"), unit(command, user)),
+    ]
+
+
+def _python() -> Path:
+    return Path(sys.executable).resolve()

@@ -1,0 +1,86 @@
+"""`rpcqm service install`: what it writes."""
+
+import os
+from configparser import ConfigParser
+from pathlib import Path
+
+import pytest
+
+from rpcqm.cli.main import main
+from rpcqm.config import check
+
+UNIT = "etc/systemd/system/rpcqm.service"
+SETTINGS = "etc/rpcqm/rpcqm.toml"
+
+
+def directives(text: str) -> dict[str, list[str]]:
+    """The directives of a unit's section [Service], each with its values."""
+    found: dict[str, list[str]] = {}
+    for line in text.partition("[Service]")[2].partition("[Install]")[0].splitlines():
+        name, is_directive, value = line.partition("=")
+        if is_directive and not line.startswith("#"):
+            found.setdefault(name, []).append(value)
+    return found
+
+
+def test_the_unit_runs_this_installation_as_a_user_of_its_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["service", "install", "--print", "--user", "mq"]) == 0
+    service = directives(capsys.readouterr().out)
+    command, *options = service["ExecStart"][0].split()
+    assert os.access(command, os.X_OK)
+    assert options == ["serve", "--config", "/etc/rpcqm/rpcqm.toml"]
+    assert service["Type"] == ["notify"]
+    assert service["User"] == ["mq"]
+    assert service["CapabilityBoundingSet"] == ["CAP_NET_BIND_SERVICE"]
+    assert service["AmbientCapabilities"] == ["CAP_NET_BIND_SERVICE"]
+    assert int(service["WatchdogSec"][0]) > 0
+    assert service["ExecReload"] == ["/bin/kill -HUP $MAINPID"]
+    assert service["StateDirectory"] == service["ConfigurationDirectory"] == ["rpcqm"]
+
+
+def test_an_image_gets_its_files_and_nothing_is_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["service", "install", "--root", str(tmp_path)]) == 0
+    written = {str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()}
+    assert written == {UNIT, SETTINGS, "etc/sysusers.d/rpcqm.conf"}
+    assert f"{tmp_path / UNIT} is written." in capsys.readouterr().out
+    unit = ConfigParser(strict=False, interpolation=None)
+    unit.read(tmp_path / UNIT)
+    assert unit.sections() == ["Unit", "Service", "Install"]
+
+
+def test_the_configuration_is_a_good_one_and_an_existing_one_is_kept(tmp_path: Path) -> None:
+    settings = tmp_path / SETTINGS
+    main(["service", "install", "--root", str(tmp_path)])
+    configuration = check(settings)
+    assert (configuration.data_dir, configuration.epm_port) == (Path("/var/lib/rpcqm"), 135)
+    settings.write_text("epm_port = 1135\n")
+    main(["service", "install", "--root", str(tmp_path)])
+    assert settings.read_text() == "epm_port = 1135\n"
+
+
+@pytest.mark.parametrize("name", ["root", "", "a b", "-x"])
+def test_root_is_no_user_of_its_own(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["service", "install", "--print", f"--user={name}"]) == 2
+    assert f"`{name}` is no name for a user of its own" in capsys.readouterr().err
+
+
+def test_only_root_installs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert main(["service", "install"]) == 2
+    assert "takes root" in capsys.readouterr().err
+
+
+def test_a_system_without_systemd_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("rpcqm.cli.service._write", lambda file, root: None)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["service", "install"]) == 1
+    assert "There is no `systemd-sysusers` here" in capsys.readouterr().err

@@ -20,6 +20,8 @@ Gap = Callable[[int, int, int], None]
 WAITING_SEGMENTS = 512
 WAITING_OCTETS = 1 << 22
 """More than this waiting behind a missing segment means that it was not captured."""
+PATIENCE = 64
+"""So many segments later what the other side acknowledged was not captured."""
 MAXIMUM_FLOWS = 1 << 16
 _RECENT = 1024
 
@@ -43,8 +45,17 @@ def _ignore_gap(count: int, time: int, offset: int) -> None:
     """Nobody is interested."""
 
 
+Waiting = tuple[bytes, int, int, int, int]
+"""Octets, their number on the wire, what was acknowledged with them, time, offset."""
+
+
 class Direction:
-    """What one side of a flow sends."""
+    """What one side of a flow sends.
+
+    Octets are handed on in order, and not before those of the other side that their sender had
+    acknowledged by then: an answer never comes before its question, whatever the order in which
+    they were captured.
+    """
 
     __slots__ = (
         "ended",
@@ -52,6 +63,8 @@ class Direction:
         "gap",
         "lost",
         "next",
+        "patience",
+        "peer",
         "retransmitted",
         "sender",
         "take",
@@ -59,39 +72,49 @@ class Direction:
         "waiting_octets",
     )
 
+    peer: "Direction"
+
     def __init__(self, flow: "Flow", sender: str) -> None:
         self.flow = flow
         self.sender = sender
         self.next: int | None = None
         self.take: Take = _ignore
         self.gap: Gap = _ignore_gap
-        self.waiting: dict[int, tuple[bytes, int, int, int]] = {}
+        self.waiting: dict[int, Waiting] = {}
         self.waiting_octets = 0
+        self.patience = PATIENCE
         self.ended = False
         self.lost = 0
         self.retransmitted = 0
 
-    def receive(self, seq: int, data: bytes, length: int, time: int, offset: int) -> None:
+    def receive(self, seq: int, data: bytes, length: int, ack: int, time: int, offset: int) -> None:
         """A segment that is not simply the next one."""
         if self.next is None:
             self.next = seq
+        if self.peer.next is None and ack:
+            self.peer.next = ack
         ahead = (seq - self.next) & _MASK
         if ahead >= _HALF:
             seen = (1 << 32) - ahead
             if seen >= length:
                 self.retransmitted += 1
                 return
-            data, length = data[seen:], length - seen
-        elif ahead:
-            self._wait(seq, data, length, time, offset)
-            return
-        self._deliver(data, length, time, offset)
-        if self.waiting:
-            self._go_on()
+            seq, data, length, ahead = self.next, data[seen:], length - seen, 0
+        if ahead or self._too_early(ack):
+            self._wait(seq, data, length, ack, time, offset)
+        else:
+            self._deliver(data, length, time, offset)
+            self.flow.release()
+
+    def _too_early(self, ack: int) -> bool:
+        """Whether octets of the other side are missing that were there for the sender."""
+        expected = self.peer.next
+        return expected is not None and 0 < (ack - expected) & _MASK < _HALF
 
     def _deliver(self, data: bytes, length: int, time: int, offset: int) -> None:
         assert self.next is not None
         self.next = (self.next + length) & _MASK
+        self.patience = PATIENCE
         if data:
             self.take(data, time, offset)
         if len(data) < length:
@@ -101,54 +124,72 @@ class Direction:
         self.lost += count
         self.gap(count, time, offset)
 
-    def _wait(self, seq: int, data: bytes, length: int, time: int, offset: int) -> None:
+    def _wait(self, seq: int, data: bytes, length: int, ack: int, time: int, offset: int) -> None:
         known = self.waiting.get(seq)
         if known is not None and known[1] >= length:
             self.retransmitted += 1
             return
-        self.waiting[seq] = data, length, time, offset
+        self.waiting[seq] = data, length, ack, time, offset
         self.waiting_octets += len(data)
+        late = self.peer if self._too_early(ack) else self
+        late.patience -= 1
         if len(self.waiting) > WAITING_SEGMENTS or self.waiting_octets > WAITING_OCTETS:
-            self._skip()
+            self.skip()
+        elif late.patience <= 0 and late is not self:
+            late.skip(ack, time, offset)
 
-    def _go_on(self) -> None:
-        """Deliver what waited for the octets that have come."""
-        while self.waiting:
-            assert self.next is not None
-            found = self.waiting.pop(self.next, None) or self._overlapping()
-            if found is None:
-                return
-            data, length, time, offset = found
-            self.waiting_octets -= len(data)
-            self._deliver(data, length, time, offset)
+    def step(self) -> bool:
+        """Deliver one segment that has waited long enough, if there is one."""
+        assert self.next is not None
+        if self.next not in self.waiting and not self._overlapping():
+            return False
+        data, length, ack, time, offset = self.waiting[self.next]
+        if self._too_early(ack):
+            return False
+        del self.waiting[self.next]
+        self.waiting_octets -= len(data)
+        self._deliver(data, length, time, offset)
+        return True
 
-    def _overlapping(self) -> tuple[bytes, int, int, int] | None:
-        """A waiting segment that began before the next octet, cut to what is new."""
+    def _overlapping(self) -> bool:
+        """Cut what waits and began before the next octet to what is new."""
         assert self.next is not None
         for seq in list(self.waiting):
             behind = (self.next - seq) & _MASK
-            if behind >= _HALF:
-                continue
-            data, length, time, offset = self.waiting.pop(seq)
-            if behind < length:
-                self.waiting_octets -= len(data) - len(data[behind:])
-                return data[behind:], length - behind, time, offset
+            if 0 < behind < _HALF:
+                data, length, ack, time, offset = self.waiting.pop(seq)
+                self.waiting_octets -= len(data)
+                if behind < length:
+                    self.waiting[self.next] = data[behind:], length - behind, ack, time, offset
+                    self.waiting_octets += len(data[behind:])
+                    return True
+        return False
+
+    def skip(self, acknowledged: int | None = None, time: int = 0, offset: int = 0) -> None:
+        """Give up what is missing before the first segment that waits, or was acknowledged."""
+        expected = self.next or 0
+        ends = {seq: (seq - expected) & _MASK for seq in self.waiting}
+        if acknowledged is not None:
+            ends.setdefault(acknowledged, (acknowledged - expected) & _MASK)
+        if not ends:
+            return
+        first = min(ends, key=lambda seq: ends[seq])
+        if first in self.waiting:
+            _, _, _, time, offset = self.waiting[first]
+        self.patience = PATIENCE
+        if ends[first]:
+            self._lose(ends[first], time, offset)
+            self.next = first
+        else:
+            # It waits for the other side, which has nothing more.
+            data, length, _, time, offset = self.waiting.pop(first)
             self.waiting_octets -= len(data)
-        return None
+            self._deliver(data, length, time, offset)
+        self.flow.release()
 
-    def _skip(self) -> None:
-        """Give up what is missing before the first segment that waits."""
-        next_one = self.next or 0
-        first = min(self.waiting, key=lambda seq: (seq - next_one) & _MASK)
-        _, _, time, offset = self.waiting[first]
-        self._lose((first - next_one) & _MASK, time, offset)
-        self.next = first
-        self._go_on()
-
-    def finish(self) -> None:
-        """Nothing more comes: deliver what waits, with its gaps."""
-        while self.waiting:
-            self._skip()
+    def first_waiting(self) -> int:
+        """The record of the first segment that waits; -1 when none does."""
+        return min((waiting[4] for waiting in self.waiting.values()), default=-1)
 
 
 class Flow:
@@ -166,6 +207,7 @@ class Flow:
         self.client, self.server = source, destination
         self.forward = Direction(self, source)
         self.backward = Direction(self, destination)
+        self.forward.peer, self.backward.peer = self.backward, self.forward
         self.finished: Callable[[], None] = lambda: None
 
     def turn_round(self) -> None:
@@ -173,9 +215,24 @@ class Flow:
         self.client, self.server = self.server, self.client
         self.forward, self.backward = self.backward, self.forward
 
+    def stalled(self, direction: Direction, ack: int) -> bool:
+        """Whether a segment of that side that comes in order must wait all the same."""
+        if self.forward.waiting or self.backward.waiting:
+            return True
+        expected = direction.peer.next
+        return expected is None or 0 < (ack - expected) & _MASK < _HALF
+
+    def release(self) -> None:
+        """Deliver what need not wait any longer."""
+        one, other = self.forward, self.backward
+        while (one.waiting and one.step()) or (other.waiting and other.step()):
+            pass
+
     def finish(self) -> None:
-        self.forward.finish()
-        self.backward.finish()
+        """Nothing more comes: deliver what waits, with its gaps."""
+        while self.forward.waiting or self.backward.waiting:
+            sides = [side for side in (self.forward, self.backward) if side.waiting]
+            min(sides, key=Direction.first_waiting).skip()
         self.finished()
 
 
@@ -202,7 +259,7 @@ class TcpReassembler:
         time, link, data, _, offset = record
         self.packets += 1
         if link == _ETHERNET and len(data) >= _USUAL_LENGTH:
-            kind, version, total, fragment, protocol, key, seq, _, words, flags = _USUAL(data)
+            kind, version, total, fragment, protocol, key, seq, ack, words, flags = _USUAL(data)
             if (
                 version == 0x45
                 and kind == 0x0800
@@ -214,16 +271,15 @@ class TcpReassembler:
                 length = total - 20 - head
                 direction = self._directions.get(key)
                 if direction is not None and direction.next == seq and not flags & _ENDS:
-                    if length > 0:
-                        payload = data[34 + head : 14 + total]
-                        if len(payload) == length and not direction.waiting:
-                            direction.next = (seq + length) & _MASK
-                            direction.take(payload, time, offset)
-                        else:
-                            direction.receive(seq, payload, length, time, offset)
-                    return
+                    if length <= 0:
+                        return
+                    payload = data[34 + head : 14 + total]
+                    if len(payload) == length and not direction.flow.stalled(direction, ack):
+                        direction.next = (seq + length) & _MASK
+                        direction.take(payload, time, offset)
+                        return
                 payload = data[34 + head : 14 + total]
-                self._segment(key, seq, flags, payload, length, time, offset)
+                self._segment(key, seq, ack, flags, payload, length, time, offset)
                 return
         self._unusual(link, data, time, offset)
 
@@ -235,16 +291,24 @@ class TcpReassembler:
         if len(segment) < 14:
             self._problems.add("network", offset, "a TCP header is cut short")
             return
-        ports, seq, _, words, flags = _TCP(segment)
+        ports, seq, ack, words, flags = _TCP(segment)
         head = (words >> 4) * 4
         if head < 20 or head > length:
             self._problems.add("network", offset, f"a TCP header of {head} octets")
             return
         key = addresses + ports
-        self._segment(key, seq, flags, segment[head:], length - head, time, offset)
+        self._segment(key, seq, ack, flags, segment[head:], length - head, time, offset)
 
     def _segment(
-        self, key: bytes, seq: int, flags: int, data: bytes, length: int, time: int, offset: int
+        self,
+        key: bytes,
+        seq: int,
+        ack: int,
+        flags: int,
+        data: bytes,
+        length: int,
+        time: int,
+        offset: int,
     ) -> None:
         direction = self._directions.get(key)
         if flags & _SYN:
@@ -255,9 +319,9 @@ class TcpReassembler:
                 return
             direction = self._open(key, whole=False)
         if length > 0:
-            direction.receive(seq, data, length, time, offset)
+            direction.receive(seq, data, length, ack, time, offset)
         if flags & (_FIN | _RST):
-            self._end(direction, bool(flags & _RST))
+            self._end(direction, (seq + max(length, 0)) & _MASK, bool(flags & _RST))
 
     def _begin(self, key: bytes, direction: Direction | None, seq: int, flags: int) -> None:
         """A SYN: a new connection, or the answer to one."""
@@ -286,7 +350,10 @@ class TcpReassembler:
             self._close(next(iter(self._directions.values())).flow)
         return forward
 
-    def _end(self, direction: Direction, reset: bool) -> None:
+    def _end(self, direction: Direction, end: int, reset: bool) -> None:
+        if direction.next == end:
+            # The end takes a sequence number.
+            direction.next = (end + 1) & _MASK
         direction.ended = True
         flow = direction.flow
         if reset or (flow.forward.ended and flow.backward.ended):

@@ -19,7 +19,7 @@
 
 enum { RECEIVE_ACCESS = 1, MOVE_ACCESS = 4, DENY_NONE = 0, TYPE_DIRECT = 3, TYPE_SUBQUEUE = 8 };
 enum { SUFFIX_NONE = 0, SUFFIX_SUBQUEUE = 5, NACK = 1, ACK = 2, WHOLE = 1 << 20 };
-enum { FLAGS_AT = 2, PRIORITY_MASK = 7, IDENTIFIER_BITS = 56, WAITER = 77, PATIENCE = 10000 };
+enum { FLAGS_AT = 2, PRIORITY_MASK = 7, IDENTIFIER_BITS = 56, WAITER = 77, PATIENCE = 10000, PAUSE = 20 };
 
 #define ACTION_RECEIVE 0x00000000
 #define ACTION_PEEK_CURRENT 0x80000000
@@ -247,9 +247,10 @@ static void cancel(queue_handle queue)
     HRESULT volatile result = 0;
     DWORD raised = 0, began = GetTickCount();
     HANDLE waiter = CreateThread(NULL, 0, wait_for_message, queue, 0, NULL);
-    do
+    do {
+        Sleep(PAUSE);
         GUARDED(raised, result = R_CancelReceive(queue, WAITER));
-    while ((raised || result) && GetTickCount() - began < PATIENCE);
+    } while ((raised || result) && GetTickCount() - began < PATIENCE);
     DWORD ended = WaitForSingleObject(waiter, PATIENCE);
     open_line("cancel", result, raised);
     printf(", \"ended\": %s", ended == WAIT_OBJECT_0 ? "true" : "false");

@@ -1,0 +1,221 @@
+"""From records to calls: finds out what each connection carries."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.capture.accounts import Account
+from rpcqm.capture.binary_conversation import (
+    PORT,
+    BinaryConversation,
+    BinaryPacket,
+    begins_packet,
+)
+from rpcqm.capture.call import MSMQ_BINARY, NCACN_IP_TCP, Call, Conversation
+from rpcqm.capture.interfaces import Context
+from rpcqm.capture.pdu_stream import CLIENT_TYPES, find_pdu, pdu_type_at
+from rpcqm.capture.problems import Problems
+from rpcqm.capture.reading import read_records
+from rpcqm.capture.record import Record
+from rpcqm.capture.rpc_conversation import RpcConversation
+from rpcqm.capture.tcp import Direction, Flow, TcpReassembler
+from rpcqm.rpc.tower import Tower
+
+Exchange = Call | BinaryPacket
+"""What is shown, exported and replayed: a call, or a packet of the binary protocol."""
+
+_ENOUGH = 16
+_HELD = 64
+
+
+class Knowledge:
+    """What one connection tells about others: who serves which interface where."""
+
+    def __init__(self, problems: Problems) -> None:
+        self.problems = problems
+        self._contexts: dict[tuple[str, int], Context] = {}
+        self._towers: dict[str, Context] = {}
+
+    def bound(self, server: str, context: Context) -> None:
+        """A server accepted a context."""
+        self._contexts[server, context.identifier] = context
+
+    def guess(self, server: str, identifier: int) -> Context:
+        """The context of a connection whose bind was not captured."""
+        found = self._contexts.get((server, identifier)) or self._towers.get(server)
+        return found or Context(identifier, None, None)
+
+    def answered(self, call: Call) -> None:
+        """Follow the endpoint mapper's answers."""
+        interface = call.context.interface
+        if interface is None or interface.name != "ept" or call.opnum not in (2, 3):
+            return
+        response = call.decoded_response()
+        if response is None:
+            return
+        if call.opnum == 3:
+            found = [tower for tower in response.ITowers or () if tower is not None]
+        else:
+            found = [entry.tower for entry in response.entries if entry.tower is not None]
+        for each in found:
+            with suppress(DecodeError):
+                self._follow(Tower.unpack(each.tower_octet_string), call.conversation.server)
+
+    def _follow(self, tower: Tower, mapper: str) -> None:
+        if tower.tcp_port is None:
+            return
+        server = f"{mapper.rpartition(':')[0]}:{tower.tcp_port}"
+        context = Context(0, tower.interface, tower.transfer_syntax.uuid)
+        self._towers.setdefault(server, context)
+
+
+class _Detector:
+    """Holds what a connection sends until it is clear what that is."""
+
+    def __init__(self, analysis: "Analysis", flow: Flow) -> None:
+        self._analysis = analysis
+        self._flow = flow
+        self._held: list[tuple[Direction, bytes, int, int]] = []
+        for direction in (flow.forward, flow.backward):
+            direction.take = self._taker(direction)
+
+    def _taker(self, direction: Direction) -> Callable[[bytes, int, int], None]:
+        begin = bytearray()
+
+        def take(data: bytes, time: int, offset: int) -> None:
+            begin.extend(data[:_HELD])
+            self._held.append((direction, data, time, offset))
+            if len(begin) >= _ENOUGH:
+                self._look(direction, bytes(begin), data)
+                begin.clear()
+
+        return take
+
+    def _look(self, direction: Direction, begin: bytes, data: bytes) -> None:
+        kind = pdu_type_at(begin)
+        if kind >= 0:
+            self._found_rpc(direction, kind)
+        elif begins_packet(begin):
+            self._found_binary(direction)
+        elif not self._flow.whole and (at := find_pdu(data)) >= 0:
+            # In the middle of a connection, and of a PDU.
+            self._held = [(direction, data[at:], *self._held[-1][2:])]
+            self._found_rpc(direction, pdu_type_at(data, at))
+        elif self._flow.whole or len(self._held) > _HELD:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Something else; a connection seen from its middle may still turn out to be ours."""
+        self._held.clear()
+        if self._flow.whole:
+            self._analysis.ignore(self._flow)
+
+    def _found_rpc(self, direction: Direction, kind: int) -> None:
+        flow = self._flow
+        if not flow.whole and (kind in CLIENT_TYPES) != (direction is flow.forward):
+            flow.turn_round()
+        self._analysis.carries_rpc(flow, self._held[0][2])
+        self._hand_on()
+
+    def _found_binary(self, direction: Direction) -> None:
+        flow = self._flow
+        if not flow.whole and flow.client.endswith(f":{PORT}"):
+            flow.turn_round()
+        self._analysis.carries_packets(flow, self._held[0][2])
+        self._hand_on()
+
+    def _hand_on(self) -> None:
+        held, self._held = self._held, []
+        for direction, data, time, offset in held:
+            direction.take(data, time, offset)
+
+
+class Analysis:
+    """Takes records, hands on calls and packets as they are complete.
+
+    `opened` is told of each conversation once it is clear what it carries.
+    """
+
+    def __init__(
+        self,
+        emit: Callable[[Exchange], None],
+        problems: Problems,
+        accounts: Sequence[Account] = (),
+        opened: Callable[[Conversation], None] | None = None,
+    ) -> None:
+        self.problems = problems
+        self.conversations = 0
+        self._emit = emit
+        self._accounts = accounts
+        self._opened = opened
+        self._knowledge = Knowledge(problems)
+        self.tcp = TcpReassembler(self._begin, problems)
+
+    def _begin(self, flow: Flow) -> None:
+        _Detector(self, flow)
+
+    def ignore(self, flow: Flow) -> None:
+        """The flow carries something else."""
+        for direction in (flow.forward, flow.backward):
+            direction.take = _nothing
+
+    def _conversation(self, flow: Flow, protocol: str, time: int) -> Conversation:
+        self.conversations += 1
+        made = Conversation(self.conversations, flow.client, flow.server, protocol, time)
+        if self._opened is not None:
+            self._opened(made)
+        return made
+
+    def carries_rpc(self, flow: Flow, time: int) -> None:
+        conversation = self._conversation(flow, NCACN_IP_TCP, time)
+        rpc = RpcConversation(conversation, self._knowledge, self._accounts, self._emit)
+        flow.forward.take = rpc.from_client.take
+        flow.backward.take = rpc.from_server.take
+        flow.forward.gap = lambda count, time, offset: rpc.gap(True, count, time, offset)
+        flow.backward.gap = lambda count, time, offset: rpc.gap(False, count, time, offset)
+        flow.finished = rpc.finish
+
+    def carries_packets(self, flow: Flow, time: int) -> None:
+        conversation = self._conversation(flow, MSMQ_BINARY, time)
+        packets = BinaryConversation(conversation, self.problems, self._emit)
+        flow.forward.take = packets.from_client.take
+        flow.backward.take = packets.from_server.take
+        flow.forward.gap = packets.from_client.gap
+        flow.backward.gap = packets.from_server.gap
+
+    def feed(self, record: Record) -> None:
+        self.tcp.feed(record)
+
+    def finish(self) -> None:
+        """The capture is over."""
+        self.tcp.finish()
+
+
+def _nothing(data: bytes, time: int, offset: int) -> None:
+    """Traffic of no interest."""
+
+
+def analyse(
+    path: Path,
+    emit: Callable[[Exchange], None],
+    problems: Problems,
+    accounts: Sequence[Account] = (),
+    **settings: Any,
+) -> Analysis:
+    """Read a whole capture; raises CaptureError and OSError as `read_records` does."""
+    analysis = Analysis(emit, problems, accounts, **settings)
+    feed = analysis.tcp.feed
+    for record in read_records(path, problems):
+        feed(record)
+    analysis.finish()
+    return analysis
+
+
+def calls_of(path: Path, accounts: Sequence[Account] = ()) -> tuple[list[Exchange], Problems]:
+    """Every call and packet of a capture, in the order in which they were complete."""
+    found: list[Exchange] = []
+    problems = Problems(str(path))
+    analyse(path, found.append, problems, accounts)
+    return found, problems

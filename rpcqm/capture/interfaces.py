@@ -1,0 +1,69 @@
+"""The interfaces that captured calls are decoded with, by their UUIDs."""
+
+import functools
+from uuid import UUID
+
+from rpcqm.codec.interface import Interface, Operation, TransferSyntax, load
+from rpcqm.rpc.pdu import SyntaxId
+
+NAMES = (
+    "remoteread",
+    "qmcomm",
+    "qmcomm2",
+    "qmmgmt",
+    "qm2qm",
+    "epm",
+    "mgmt",
+    "rpcqm_admin",
+)
+"""The files of idl/ that declare an interface."""
+
+_SYNTAXES = {syntax.uuid: syntax for syntax in TransferSyntax}
+
+
+@functools.cache
+def known_interfaces() -> dict[UUID, Interface]:
+    """Every interface that is declared, by its UUID."""
+    found = (load(name) for name in NAMES)
+    return {interface.uuid: interface for interface in found}
+
+
+@functools.cache
+def interface_named(name: str) -> Interface | None:
+    """An interface by its name or its file's, in any case; or by its UUID."""
+    for stem, interface in zip(NAMES, known_interfaces().values(), strict=True):
+        if name.lower() in (stem, interface.name.lower(), str(interface.uuid)):
+            return interface
+    return None
+
+
+class Context:
+    """A presentation context: an interface in a transfer syntax.
+
+    `interface` and `syntax` are None where they are not known; `name` is always something to
+    show.
+    """
+
+    __slots__ = ("accepted", "identifier", "interface", "name", "syntax", "uuid", "version")
+
+    def __init__(
+        self,
+        identifier: int,
+        abstract: SyntaxId | None,
+        transfer: UUID | None,
+        accepted: bool = True,
+    ) -> None:
+        self.identifier = identifier
+        self.uuid = abstract.uuid if abstract else None
+        self.version = (abstract.major, abstract.minor) if abstract else None
+        self.interface = known_interfaces().get(abstract.uuid) if abstract else None
+        self.syntax = _SYNTAXES.get(transfer) if transfer else None
+        self.accepted = accepted
+        self.name = self.interface.name if self.interface else str(self.uuid or "unknown")
+
+    def operation(self, opnum: int) -> Operation | None:
+        """The operation of that number, where the interface is known and has it."""
+        interface = self.interface
+        if interface is None or opnum >= len(interface.operations):
+            return None
+        return interface.operations[opnum]

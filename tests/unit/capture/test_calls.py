@@ -1,0 +1,156 @@
+"""Captured connections become calls, and sealed ones are opened with an account."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rpcqm.capture.accounts import Account, nt_hash, parse_account
+from rpcqm.capture.analysis import Analysis, Exchange, calls_of
+from rpcqm.capture.call import Call
+from rpcqm.capture.problems import Problems
+from rpcqm.capture.reading import read_records
+from rpcqm.capture.record import Record
+from tests.support.accounts import PASSWORD
+
+CAPTURES = Path(__file__).parents[2] / "vectors" / "captures"
+ALICE = parse_account(f"alice:{PASSWORD}")
+LEVELS = ("none", "connect", "packet", "integrity", "privacy")
+
+
+def analysed(
+    path: Path,
+    accounts: tuple[Account, ...] = (),
+    keep: Callable[[int, Record], bool] = lambda number, record: True,
+) -> tuple[list[Exchange], Problems]:
+    """The calls of those records that are kept."""
+    problems = Problems()
+    found: list[Exchange] = []
+    analysis = Analysis(found.append, problems, accounts)
+    for number, record in enumerate(read_records(path, problems)):
+        if keep(number, record):
+            analysis.feed(record)
+    analysis.finish()
+    return found, problems
+
+
+def outcome(call: Exchange) -> tuple[str, str, str | None]:
+    return call.interface_name, call.name, call.status_name
+
+
+def outcomes(path: Path, *accounts: Account) -> list[tuple[str, str, str | None]]:
+    found, problems = calls_of(path, accounts)
+    assert problems.total == 0
+    return sorted(map(outcome, found), key=str)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_client_of_wine_is_read_at_every_level(level: str) -> None:
+    """The calls of all levels are the same; Wine polls the cancel a varying number of times."""
+    plain = Counter(outcomes(CAPTURES / "wine-none.pcapng"))
+    found = Counter(outcomes(CAPTURES / f"wine-{level}.pcapng", ALICE))
+    polled = ("RemoteRead", "R_CancelReceive", "STATUS_NOT_FOUND")
+    plain[polled] = found[polled] = min(plain[polled], found[polled], 1)
+    assert found == plain
+    assert found["RemoteRead", "R_StartReceive", "MQ_ERROR_OPERATION_CANCELLED"] == 1
+    assert found["ept", "ept_map", "rpc_s_ok"] == 1
+
+
+@pytest.mark.parametrize("level", ["none", "integrity", "privacy"])
+def test_a_client_of_impacket_is_read_at_every_level(level: str) -> None:
+    found = Counter(outcomes(CAPTURES / f"impacket-{level}.pcapng", ALICE))
+    assert found["RemoteRead", "R_MoveMessage", "MQ_OK"] == 1
+    assert found["RemoteRead", "R_OpenQueue", "MQ_ERROR_QUEUE_NOT_FOUND"] == 1
+    assert found.total() == 27
+
+
+def test_sealed_calls_without_an_account_keep_their_sizes() -> None:
+    found, problems = calls_of(CAPTURES / "impacket-privacy.pcapng")
+    opened, _ = calls_of(CAPTURES / "impacket-privacy.pcapng", [ALICE])
+    assert problems.total == 0
+    sealed = [call for call in found if call.sealed]
+    assert {call.interface_name for call in sealed} == {"RemoteRead", "qmmgmt"}
+    assert len(sealed) == 25
+    assert all(call.request is None for call in sealed if isinstance(call, Call))
+    sizes = [(call.request_size, call.response_size) for call in found]
+    assert sizes == [(call.request_size, call.response_size) for call in opened]
+
+
+def test_an_account_may_be_its_hash() -> None:
+    path = CAPTURES / "impacket-privacy.pcapng"
+    digits = nt_hash(PASSWORD).hex()
+    for text in (f"alice:{digits}", f"\\ALICE:{'aa' * 16}:{digits}", f"X\\Alice:{PASSWORD}"):
+        assert not any(call.sealed for call in calls_of(path, [parse_account(text)])[0])
+
+
+@pytest.mark.parametrize("text", ["alice:wrong", "bob:" + PASSWORD])
+def test_another_account_opens_nothing(text: str) -> None:
+    found, _ = calls_of(CAPTURES / "wine-privacy.pcapng", [parse_account(text)])
+    assert sum(call.sealed for call in found) > 30
+
+
+def test_who_calls_at_which_level_is_known() -> None:
+    found, _ = calls_of(CAPTURES / "impacket-integrity.pcapng")
+    reading = [call.conversation for call in found if call.interface_name == "RemoteRead"]
+    assert {(each.account.lower(), each.level) for each in reading} == {("alice", 5)}
+    assert len({each.group for each in reading} - {0}) == 1
+
+
+def test_a_large_answer_is_put_together_from_its_fragments() -> None:
+    for level in ("none", "integrity", "privacy"):
+        found, _ = calls_of(CAPTURES / f"impacket-{level}.pcapng", [ALICE])
+        large = max(found, key=lambda call: call.response_size)
+        assert isinstance(large, Call)
+        (section, *_) = large.decoded_response().ppPacketSections
+        assert b"x" * 60_000 in section.pSectionBuffer
+
+
+def test_the_endpoint_mapper_tells_what_a_port_serves() -> None:
+    """Without its bind, a connection's interface is what the mapper said of the port."""
+
+    def unbound(number: int, record: Record) -> bool:
+        return b"\x05\x00\x0b" not in record[2] or b"\x00\x87" in record[2][34:38]
+
+    found, _ = analysed(CAPTURES / "impacket-none.pcapng", keep=unbound)
+    assert outcome(found[1]) == ("RemoteRead", "R_GetServerPort", "MQ_OK")
+
+
+@pytest.mark.parametrize("first", [15, 30, 41, 60, 77])
+def test_a_connection_is_read_from_its_middle(first: int) -> None:
+    whole, _ = calls_of(CAPTURES / "wine-none.pcapng")
+    found, _ = analysed(CAPTURES / "wine-none.pcapng", keep=lambda n, _: n < 12 or n >= first)
+    known = [outcome(call) for call in found if isinstance(call, Call) and not call.note]
+    assert len(known) >= len(whole) - first / 2
+    assert Counter(known) <= Counter(map(outcome, whole))
+
+
+def test_without_anything_known_calls_have_numbers() -> None:
+    found, _ = analysed(CAPTURES / "wine-none.pcapng", keep=lambda n, _: n >= 40)
+    unknown = [call for call in found if call.interface_name == "unknown"]
+    assert "opnum 7" in {call.name for call in unknown}
+    assert all(call.status is None for call in unknown)
+    assert found[-1].interface_name == "RemoteRead", "since the bind of another connection"
+
+
+def without(lost: int) -> Callable[[int, Record], bool]:
+    return lambda number, _: number != lost
+
+
+def test_gaps_cost_only_what_they_cut() -> None:
+    whole, _ = calls_of(CAPTURES / "impacket-none.pcapng")
+    for lost in range(10, 90, 7):
+        found, problems = analysed(CAPTURES / "impacket-none.pcapng", keep=without(lost))
+        right = Counter(map(outcome, found)) & Counter(map(outcome, whole))
+        assert right.total() >= len(whole) - 2, f"without record {lost}"
+        assert set(problems.counts) <= {"gap"}
+
+
+def test_a_gap_ends_the_unsealing_of_its_connection() -> None:
+    found, problems = analysed(
+        CAPTURES / "impacket-privacy.pcapng",
+        (ALICE,),
+        keep=lambda n, record: n != 40 or len(record[2]) < 100,
+    )
+    sealed = [call for call in found if call.sealed]
+    assert bool(sealed) == bool(problems.counts["gap"])

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 NEVER = 0xFFFF_FFFF
 """A time-to-reach-queue or time-to-be-received that never ends, in seconds."""
 
+_LENGTH = struct.Struct("<I")
 _ENVELOPE = struct.Struct("<2xH4xII16s16xIIII")
 
 _PRIORITY = 0x0007
@@ -28,9 +29,12 @@ FLAG_NEGATIVE_JOURNALING = 0x02
 FLAG_POSITIVE_JOURNALING = 0x04
 FLAG_ADMINISTRATION_QUEUE = 0x08
 FLAG_ALLOW_PEEK_WHEN_LOCKED = 0x10
+FLAG_APPLICATION_DEADLETTER = 0x20
 """What a position keeps of its message, so that removing it needs no look at the packet."""
 
 ON_ARRIVAL = FLAG_POSITIVE_JOURNALING | FLAG_ADMINISTRATION_QUEUE
+KEPT_FLAGS = FLAG_TRANSACTIONAL | FLAG_APPLICATION_DEADLETTER
+"""What holds of a message in a journal or a dead-letter queue too."""
 CONSEQUENCES = FLAG_NEGATIVE_JOURNALING | FLAG_POSITIVE_JOURNALING | FLAG_ADMINISTRATION_QUEUE
 
 
@@ -76,6 +80,8 @@ class Message:
     What is not in the packet is kept beside it: `lookup_identifier` (0 before it has one),
     `arrival_time` and `last_move_time` in milliseconds since 1970, counts, the queue where it was
     read, and the FLAG_... bits of its position.
+    `application_deadletter_queue` is a path name, "" for none; no header carries it, so that it
+    lies behind the packet in the store.
     """
 
     __slots__ = (
@@ -109,6 +115,28 @@ class Message:
         self.queue: Queue | None = None
         self.target_subqueue_name = ""
 
+    @classmethod
+    def restored(cls, stored: bytes, flags: int) -> "Message":
+        """A message as it was `stored`, under the FLAG_... bits of its position."""
+        if not flags & FLAG_APPLICATION_DEADLETTER:
+            message = cls(stored)
+        else:
+            (length,) = _LENGTH.unpack_from(stored, len(stored) - _LENGTH.size)
+            end = len(stored) - _LENGTH.size - length
+            message = cls(stored[:end])
+            name = stored[end : end + length]
+            message.application_deadletter_queue = name.decode("utf-8", "surrogatepass")
+        message.kept_flags = flags
+        return message
+
+    @property
+    def stored(self) -> bytes:
+        """What is kept of it: the packet, and what no header carries."""
+        if not self.application_deadletter_queue:
+            return self.packet
+        name = self.application_deadletter_queue.encode("utf-8", "surrogatepass")
+        return self.packet + name + _LENGTH.pack(len(name))
+
     @property
     def attributes(self) -> PacketMessage:
         """The ADM attributes that are in the packet, each decoded when it is asked for."""
@@ -130,6 +158,8 @@ class Message:
     def position_flags(self, envelope: Envelope) -> int:
         """What the message's position keeps of it: the FLAG_... bits."""
         flags = envelope.flags
+        if self.application_deadletter_queue:
+            flags |= FLAG_APPLICATION_DEADLETTER
         return flags | FLAG_ALLOW_PEEK_WHEN_LOCKED if self.allow_peek_when_locked else flags
 
     @property

@@ -129,8 +129,9 @@ class QmMgmt:
         return HResult.MQ_OK
 
     def _resend(self, queue: OutgoingQueue) -> HResult:
-        """Transactional sequences are resent by the protocol that sends them; there is none."""
-        raise MQError(HResult.MQ_ERROR_UNSUPPORTED_OPERATION, "nothing sends to other computers")
+        """Transactional sequences are resent by the protocol that sends them."""
+        self._engine.outgoing.resend(queue)
+        return HResult.MQ_OK
 
 
 def _require_administrator(call: Call) -> None:

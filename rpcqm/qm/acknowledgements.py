@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from rpcqm.adm.message import (
     FLAG_ADMINISTRATION_QUEUE,
+    FLAG_APPLICATION_DEADLETTER,
     FLAG_NEGATIVE_JOURNALING,
     FLAG_POSITIVE_JOURNALING,
     FLAG_TRANSACTIONAL,
+    KEPT_FLAGS,
     Message,
 )
 from rpcqm.adm.queue import OutgoingQueue, Queue
@@ -21,6 +23,7 @@ from rpcqm.base.log import get_logger
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.message_enums import AcknowledgementsRequested, MessageClass
 from rpcqm.qm.composing import is_source
+from rpcqm.qm.streams import Changes, apply_changes
 from rpcqm.store.records import NEVER
 from rpcqm.store.transaction import Transaction as StoreTransaction
 
@@ -92,7 +95,7 @@ class Acknowledgements:
             transaction,
             target,
             message,
-            flags=envelope.flags & FLAG_TRANSACTIONAL,
+            flags=message.position_flags(envelope) & KEPT_FLAGS,
             durable=envelope.recoverable,
         )
 
@@ -110,7 +113,7 @@ class Acknowledgements:
         transaction.insert(
             target.queue_id,
             key,
-            message.packet,
+            message.stored,
             arrival=self._engine.clock.now(),
             flags=flags,
             durable=durable,
@@ -150,15 +153,39 @@ class Acknowledgements:
             return None
         return target
 
+    def queue_after_transfer(
+        self, queue: Queue, key: int, reason: MessageClass | None, flags: int, size: int
+    ) -> Queue | None:
+        """Where the source keeps a message that its final destination has decided about.
+
+        `reason` is the class of the final acknowledgement, None when there is none to come.
+        Source: [MS-MQQB] 3.1.5.7.
+        """
+        target: Queue | None = None
+        if reason is None or reason == _RECEIVED:
+            if flags & FLAG_POSITIVE_JOURNALING and self._is_from_here(queue, key):
+                target = self._engine.queue_manager.system_journal_queue
+        elif flags & FLAG_NEGATIVE_JOURNALING:
+            target = self._deadletter(queue, key, reason, flags)
+        quotas = self._engine.quotas
+        if target is None or not quotas.has_room(target, quotas.keeping_quota(target), size):
+            return None
+        return target
+
+    def _is_from_here(self, queue: Queue, key: int) -> bool:
+        return is_source(self._engine, self._engine.positions.message_at(queue, key))
+
     def _journal(self, queue: Queue, key: int, flags: int) -> Queue | None:
         """The target journal (G14); or, for a transactional message sent here, the source's."""
         main = queue.main
         if main.journaling:
             return main.journal_queue_reference
-        if flags & FLAG_POSITIVE_JOURNALING and flags & FLAG_TRANSACTIONAL:
-            message = self._engine.positions.message_at(queue, key)
-            if is_source(self._engine, message):
-                return self._engine.queue_manager.system_journal_queue
+        if (
+            flags & FLAG_POSITIVE_JOURNALING
+            and flags & FLAG_TRANSACTIONAL
+            and self._is_from_here(queue, key)
+        ):
+            return self._engine.queue_manager.system_journal_queue
         return None
 
     def _deadletter(self, queue: Queue, key: int, reason: MessageClass, flags: int) -> Queue | None:
@@ -167,15 +194,40 @@ class Acknowledgements:
         A transactional one is kept by its source only. Another one is kept where it could not
         leave, or where it expired or was purged ([MC-MQAC] 3.1.6.1.1, [MC-MQSRM] 3.1.7.3.2).
         """
-        queue_manager = self._engine.queue_manager
-        if flags & FLAG_TRANSACTIONAL:
+        message: Message | None = None
+        if flags & (FLAG_TRANSACTIONAL | FLAG_APPLICATION_DEADLETTER):
             message = self._engine.positions.message_at(queue, key)
-            if is_source(self._engine, message):
-                return queue_manager.system_transactional_deadletter_queue
+        return self._deadletter_of(message, bool(flags & FLAG_TRANSACTIONAL), queue, reason)
+
+    def _deadletter_of(
+        self, message: Message | None, transactional: bool, queue: Queue | None, reason: int
+    ) -> Queue | None:
+        """`message` is there when it is transactional or names a queue of its application's."""
+        queue_manager = self._engine.queue_manager
+        if transactional:
+            if message is None or not is_source(self._engine, message):
+                return None
+            usual = queue_manager.system_transactional_deadletter_queue
+        elif isinstance(queue, OutgoingQueue) or reason in _DEAD_AT_DESTINATION:
+            usual = queue_manager.system_deadletter_queue
+        else:
             return None
-        if isinstance(queue, OutgoingQueue) or reason in _DEAD_AT_DESTINATION:
-            return queue_manager.system_deadletter_queue
-        return None
+        return self._application_deadletter(message, transactional) or usual
+
+    def _application_deadletter(self, message: Message | None, transactional: bool) -> Queue | None:
+        """The queue here that the application chose, if it can take the message.
+
+        Source: [MS-MQDMPR] 3.1.1.12 ApplicationDeadletterQueue, a path name.
+        """
+        if message is None or not message.application_deadletter_queue:
+            return None
+        try:
+            queue = self._engine.queues.find_by_path(message.application_deadletter_queue)
+        except MQError:
+            return None
+        if queue is None or queue.parent is not None or queue.transactional != transactional:
+            return None
+        return queue
 
     def message_lost(
         self, transaction: StoreTransaction, message: Message, reason: MessageClass
@@ -187,19 +239,20 @@ class Acknowledgements:
             self.administration_acknowledgement(transaction, message, reason)
         if not flags & FLAG_NEGATIVE_JOURNALING:
             return
-        queue_manager = self._engine.queue_manager
-        target: Queue | None = None
-        if not envelope.transactional and reason in _DEAD_AT_DESTINATION:
-            target = queue_manager.system_deadletter_queue
-        elif envelope.transactional and is_source(self._engine, message):
-            target = queue_manager.system_transactional_deadletter_queue
+        target = self._deadletter_of(message, envelope.transactional, None, reason)
         if target is not None:
             self._insert_copy(transaction, message, target)
 
-    def message_refused(self, message: Message, reason: MessageClass) -> Completion[None]:
-        """A message from elsewhere was not taken: the same, as a commit of its own."""
+    def message_refused(
+        self, message: Message, reason: MessageClass, changes: Changes | None = None
+    ) -> Completion[None]:
+        """A message from elsewhere was not taken: the same, as a commit of its own.
+
+        `changes` of the streams belong to it.
+        """
         with self._engine.store.transaction("refuse") as transaction:
             self.message_lost(transaction, message, reason)
+            apply_changes(transaction, changes)
             return transaction.committed
 
     # Administration acknowledgements
@@ -221,13 +274,18 @@ class Acknowledgements:
             if destination is None or not wanted & _request_for(reason):
                 return
             acknowledgement = self._engine.composer.acknowledgement(message, reason, destination)
-            self._send(transaction, acknowledgement, destination)
+            self.send_within(transaction, acknowledgement, destination)
         except (DecodeError, MQError) as error:
             _log.warning("acknowledgement not sent", reason=reason.name, error=str(error))
 
-    def _send(
+    def send_within(
         self, transaction: StoreTransaction, message: Message, destination: FormatName
     ) -> None:
+        """Put a message of the queue manager's own into a queue, or on its way to one.
+
+        Nothing happens when the destination cannot be reached or is a transactional queue here;
+        EnqueueRefusedError when it has no room.
+        """
         target = self._engine.queues.opening.resolve_for_sending(destination, transaction)
         if target is None or (target.transactional and not isinstance(target, OutgoingQueue)):
             return

@@ -76,7 +76,9 @@ class Composer:
         attributes.destination_multi_queue_format_name = several.format_names
         self._set_destination_queue_manager(attributes, single.format_name)
         allow_peek = message.allow_peek_when_locked
-        return Message(build_user_message(attributes), allow_peek_when_locked=allow_peek)
+        copy = Message(build_user_message(attributes), allow_peek_when_locked=allow_peek)
+        copy.application_deadletter_queue = message.application_deadletter_queue
+        return copy
 
     def mark_in_transaction(self, message: Message, first: bool, last: bool) -> bool:
         """Set FirstInTransaction and LastInTransaction in a packet; whether that changed it."""

@@ -6,6 +6,7 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock, Timers
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.acknowledgements import Acknowledgements
+from rpcqm.qm.arrivals import Arrivals
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.directory import Directory
 from rpcqm.qm.initialization import Initialization
@@ -17,8 +18,10 @@ from rpcqm.qm.queues import Queues
 from rpcqm.qm.quotas import Quotas
 from rpcqm.qm.readers import Readers
 from rpcqm.qm.settings import QueueManagerSettings
+from rpcqm.qm.streams import Streams
 from rpcqm.qm.timers import TimeToBeReceivedTimer
 from rpcqm.qm.transactions import Transactions
+from rpcqm.qm.transfer import Transfer
 from rpcqm.store.store import Store
 
 
@@ -43,6 +46,7 @@ class QueueManagerEngine:
         self.queue_manager = QueueManager()
         self.queue_manager.last_sequential_id = self._last_sequential_id
         self.names = LocalNames(self.settings)
+        self.online_hooks: list[Callable[[bool], None]] = []
         self.stopped_hooks: list[Callable[[], None]] = []
         self.initialization = Initialization(self)
         self.access = AccessControl(self)
@@ -51,11 +55,14 @@ class QueueManagerEngine:
         self.readers = Readers(self)
         self.expiry = TimeToBeReceivedTimer(self)
         self.positions = Positions(self)
+        self.streams = Streams(self)
         self.outgoing = Outgoing(self)
         self.acknowledgements = Acknowledgements(self)
         self.composer = Composer(self)
         self.queues = Queues(self)
         self.messages = Messages(self)
+        self.transfer = Transfer(self)
+        self.arrivals = Arrivals(self)
         self.transactions = Transactions(self)
 
     def _last_sequential_id(self) -> int:
@@ -73,12 +80,17 @@ class QueueManagerEngine:
         self.initialization.stop()
 
     def take_offline(self) -> None:
-        """Use the network no more ([MS-MQDMPR] 3.1.4.12)."""
-        self.queue_manager.connection_active = False
+        """Use the network no more ([MS-MQDMPR] 3.1.4.12); `online_hooks` are called."""
+        self._set_connection_active(False)
 
     def bring_online(self) -> None:
-        """Use the network again ([MS-MQDMPR] 3.1.4.13)."""
-        self.queue_manager.connection_active = True
+        """Use the network again ([MS-MQDMPR] 3.1.4.13); `online_hooks` are called."""
+        self._set_connection_active(True)
+
+    def _set_connection_active(self, active: bool) -> None:
+        self.queue_manager.connection_active = active
+        for hook in self.online_hooks:
+            hook(active)
 
     def begin_flow_control(self) -> None:
         """Take no new messages ([MS-MQDMPR] 3.1.7.2.5)."""

@@ -61,6 +61,7 @@ class Initialization:
         self._load_queues()
         engine.outgoing.apply_hardened_security()
         staged.recover(engine)
+        engine.transfer.recover()
         self._finish_purges()
         engine.transactions.abort_internal_transactions()
         for queue in list(engine.queues.by_id.values()):

@@ -35,6 +35,7 @@ from rpcqm.qm.seeking import (
     seek_available_message_position,
     seek_available_message_position_with_id,
 )
+from rpcqm.qm.streams import Changes, apply_changes
 
 if TYPE_CHECKING:
     from rpcqm.qm.engine import QueueManagerEngine
@@ -68,13 +69,18 @@ class Messages:
     # Sending
 
     def enqueue_message(
-        self, queue: Queue, message: Message, transaction: Transaction | None = None
+        self,
+        queue: Queue,
+        message: Message,
+        transaction: Transaction | None = None,
+        changes: Changes | None = None,
     ) -> Completion[None]:
         """Store a message in a queue ([MS-MQDMPR] 3.1.7.1.9).
 
         Without a transaction the completion succeeds when the message is as durable as it asks
-        for, and can be read by then. EnqueueRefusedError tells the statuses 1 to 3;
-        MQ_ERROR_QUEUE_DELETED when the queue is gone.
+        for, and can be read by then. `changes` of a protocol's streams belong to the same commit.
+        EnqueueRefusedError tells the statuses 1 to 3; MQ_ERROR_QUEUE_DELETED when the queue is
+        gone.
         """
         if queue.queue_manager is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
@@ -84,7 +90,7 @@ class Messages:
         if transaction is not None:
             self._engine.transactions.stage_enqueue(transaction, queue, message, envelope)
             return completed(None)
-        return self._store_message(queue, message, envelope)
+        return self._store_message(queue, message, envelope, changes)
 
     def _refuse_late(self, queue: Queue, envelope: Envelope) -> None:
         """A message that did not reach its queue in time is not taken any more."""
@@ -95,7 +101,7 @@ class Messages:
             raise EnqueueRefusedError(EnqueueStatus.TIMED_OUT_IN_TRANSIT)
 
     def _store_message(
-        self, queue: Queue, message: Message, envelope: Envelope
+        self, queue: Queue, message: Message, envelope: Envelope, changes: Changes | None
     ) -> Completion[None]:
         store = self._store
         flags = message.position_flags(envelope)
@@ -109,7 +115,7 @@ class Messages:
             transaction.insert(
                 queue.queue_id,
                 key,
-                message.packet,
+                message.stored,
                 arrival=arrival,
                 expiry=expiry,
                 flags=flags,
@@ -117,6 +123,8 @@ class Messages:
             )
             if flags & ON_ARRIVAL:
                 self._engine.acknowledgements.message_arrived(transaction, queue, message, flags)
+            if changes:
+                apply_changes(transaction, changes)
             transaction.call_after(partial(self._positions.published, queue, key, expiry, outcome))
         return outcome
 

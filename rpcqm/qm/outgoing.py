@@ -4,15 +4,22 @@
 send register themselves as `send_by_binary` and `send_by_srmp`.
 """
 
+import builtins
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from rpcqm.adm.enums import OutgoingQueueState, PositionState
+from rpcqm.adm.enums import ConnectionStatus, OutgoingQueueState, PositionState
 from rpcqm.adm.message import MessagePosition
-from rpcqm.adm.queue import DispatchEntry, OutgoingQueue
+from rpcqm.adm.queue import (
+    ConnectionHistoryEntry,
+    DispatchEntry,
+    OutgoingQueue,
+    OutgoingTransferInfo,
+)
 from rpcqm.adm.records import encode_queue
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.format_name import FormatName, FormatNameType
 from rpcqm.store.records import QUEUE_ID, Family
 from rpcqm.store.transaction import Transaction as StoreTransaction
@@ -20,9 +27,14 @@ from rpcqm.store.transaction import Transaction as StoreTransaction
 if TYPE_CHECKING:
     from rpcqm.qm.engine import QueueManagerEngine
 
+QueueHook = Callable[[OutgoingQueue], None]
 SendUserMessageWrapper = Callable[[object | None, MessagePosition], None]
 
+HISTORY_AT_MOST = 32
+"""Entries of ConnectionHistory that are remembered for each queue."""
+
 _PRIORITIES = 8
+_KEPT_STATES = frozenset({OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED})
 
 
 class Outgoing:
@@ -35,6 +47,8 @@ class Outgoing:
         self.by_destination: dict[FormatName, OutgoingQueue] = {}
         self.send_by_binary: SendUserMessageWrapper | None = None
         self.send_by_srmp: SendUserMessageWrapper | None = None
+        self.state_hooks: list[QueueHook] = []
+        self.resend_hooks: list[QueueHook] = []
 
     # Queues
 
@@ -73,10 +87,16 @@ class Outgoing:
         self._engine.queues.register(queue)
         change.call_when_undone(partial(self._engine.queues.unregister, queue))
 
+    def by_next_hop(self, next_hop: str) -> builtins.list[OutgoingQueue]:
+        """The outgoing queues whose messages go by that next hop."""
+        return [queue for queue in self.list() if next_hop in queue.next_hops]
+
     def apply_hardened_security(self) -> None:
         """Lock or unlock every outgoing queue at the start ([MS-MQDMPR] 3.1.3)."""
         hardened = self._engine.queue_manager.hardened_security
         for queue in self.list():
+            if queue.state not in _KEPT_STATES:
+                queue.state = OutgoingQueueState.INACTIVE
             if hardened and not is_http(FormatName.parse(queue.destination_format_name)):
                 queue.state = OutgoingQueueState.LOCKED
             elif queue.state is OutgoingQueueState.LOCKED and not hardened:
@@ -91,12 +111,57 @@ class Outgoing:
         self.resume_queue(queue)
 
     def pause_queue(self, queue: OutgoingQueue) -> None:
-        """The queue is on hold ([MS-MQDMPR] 3.1.7.2.3)."""
-        queue.state = OutgoingQueueState.ON_HOLD
+        """The queue is on hold ([MS-MQDMPR] 3.1.7.2.3), over restarts too."""
+        self._keep_state(queue, OutgoingQueueState.ON_HOLD)
 
     def resume_queue(self, queue: OutgoingQueue) -> None:
         """The queue is inactive, which means that it may connect ([MS-MQDMPR] 3.1.7.2.4)."""
-        queue.state = OutgoingQueueState.INACTIVE
+        self._keep_state(queue, OutgoingQueueState.INACTIVE)
+
+    def _keep_state(self, queue: OutgoingQueue, state: OutgoingQueueState) -> None:
+        self.set_state(queue, state)
+        if queue.queue_manager is not None:
+            with self._store.transaction("state of an outgoing queue") as change:
+                change.put(Family.QUEUE, QUEUE_ID.pack(queue.queue_id), encode_queue(queue))
+
+    def set_state(self, queue: OutgoingQueue, state: OutgoingQueueState) -> None:
+        """Change OutgoingQueue.State, and tell `state_hooks` when that is a change.
+
+        What a protocol sets is not kept over a restart.
+        """
+        if queue.state is not state:
+            queue.state = state
+            for hook in self.state_hooks:
+                hook(queue)
+
+    def resend(self, queue: OutgoingQueue) -> None:
+        """An administrator wants what is not acknowledged to be sent again, now.
+
+        `resend_hooks` do it; MQ_ERROR_UNSUPPORTED_OPERATION when no protocol is there.
+        """
+        if not self.resend_hooks:
+            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_OPERATION, "nothing sends elsewhere")
+        for hook in self.resend_hooks:
+            hook(queue)
+
+    def record_connection(
+        self,
+        queue: OutgoingQueue,
+        status: ConnectionStatus,
+        error: int = 0,
+        address_list: tuple[str, ...] = (),
+    ) -> None:
+        """Add to OutgoingQueue.ConnectionHistory, which forgets its oldest entries."""
+        now = self._engine.clock.now() // 1000
+        queue.connection_history.append(ConnectionHistoryEntry(status, now, error, address_list))
+        del queue.connection_history[:-HISTORY_AT_MOST]
+
+    def transfer_info(self, queue: OutgoingQueue) -> OutgoingTransferInfo:
+        """The statistics of the transfer out of a queue, made when they are first asked for."""
+        info = queue.outgoing_transfer_info_reference
+        if info is None:
+            info = queue.outgoing_transfer_info_reference = OutgoingTransferInfo(queue)
+        return info
 
     # Dispatching
 

@@ -12,7 +12,7 @@ from rpcqm.adm.enums import PositionState
 from rpcqm.adm.message import (
     CONSEQUENCES,
     FLAG_ALLOW_PEEK_WHEN_LOCKED,
-    FLAG_TRANSACTIONAL,
+    KEPT_FLAGS,
     Message,
 )
 from rpcqm.adm.queue import OutgoingQueue, Queue
@@ -48,11 +48,10 @@ class Positions:
         position = index.position(key)
         if position is None:
             raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
-        message = Message(self._store.read_packet(position.serial))
+        message = Message.restored(self._store.read_packet(position.serial), position.flags)
         message.queue = queue
         message.lookup_identifier = key
         message.arrival_time = position.arrival
-        message.kept_flags = position.flags
         message.abort_count, message.move_count, message.last_move_time = index.moves(key)
         return message
 
@@ -112,9 +111,24 @@ class Positions:
             new_key,
             arrival=self._engine.clock.now(),
             expiry=NEVER,
-            flags=flags & FLAG_TRANSACTIONAL,
+            flags=flags & KEPT_FLAGS,
         )
         transaction.call_after(partial(self.message_position_available, target, new_key))
+
+    def transferred(
+        self, transaction: StoreTransaction, queue: OutgoingQueue, key: int, target: Queue | None
+    ) -> None:
+        """A message has left an outgoing queue: it is kept in `target`, or removed.
+
+        Who hears of removals is told that it has reached its queue; nobody is sent anything.
+        """
+        if target is None:
+            transaction.remove(queue.queue_id, key)
+        else:
+            self.rehome(transaction, queue, key, target)
+        queue.peekable_when_locked.discard(key)
+        for hook in self.deleted_hooks:
+            hook(transaction, queue, key, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
 
     def move(self, transaction: StoreTransaction, queue: Queue, key: int, target: Queue) -> None:
         """Move a message to a related queue, where it has the same identifier (G57).

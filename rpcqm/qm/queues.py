@@ -11,6 +11,7 @@ from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
 from rpcqm.adm.directory_object import NULL_GUID
 from rpcqm.adm.enums import (
     INFINITE,
+    OutgoingQueueState,
     PositionState,
     QueueAccessType,
     QueuePrivacyLevel,
@@ -59,6 +60,15 @@ _COPIED = (
     "security",
     "base_priority",
 )
+_IN_USE = frozenset(
+    {
+        OutgoingQueueState.CONNECTED,
+        OutgoingQueueState.DISCONNECTING,
+        OutgoingQueueState.ON_HOLD,
+    }
+)
+"""States in which an outgoing queue is kept even if it is empty."""
+
 _MACHINE_QUEUES = {
     SuffixType.QUEUE_SUFFIX_TYPE_JOURNAL: "journal",
     SuffixType.QUEUE_SUFFIX_TYPE_DEADLETTER: "deadletter",
@@ -128,6 +138,12 @@ class Queues:
         if isinstance(value, UUID):
             return self._find_by_guid(format_name.type, value, format_name.suffix)
         return None
+
+    def find_addressed_here(self, format_name: FormatName) -> Queue | None:
+        """The same for a message that has arrived: whatever host its direct name calls (G21)."""
+        if isinstance(format_name.value, str):
+            return self.find_path(_path_of(format_name.direct_name))
+        return self.find_by_format_name(format_name)
 
     def is_local_direct(self, name: DirectName) -> bool:
         """Whether a direct name is about this machine (G10)."""
@@ -381,6 +397,7 @@ class Queues:
             queue.queue_manager is None
             or queue.is_journal
             or not (isinstance(queue, OutgoingQueue) or queue.parent)
+            or (isinstance(queue, OutgoingQueue) and queue.state in _IN_USE)
             or queue.open_queue_descriptor_collection
             or queue.pending_moves
         ):

@@ -5,7 +5,11 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rpcqm.adm.enums import OperationType, PositionState
-from rpcqm.adm.message import Message
+from rpcqm.adm.message import (
+    FLAG_ALLOW_PEEK_WHEN_LOCKED,
+    FLAG_APPLICATION_DEADLETTER,
+    Message,
+)
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.transaction import Transaction, TransactionalOperation
 from rpcqm.codec.message_enums import MessageClass
@@ -19,13 +23,15 @@ if TYPE_CHECKING:
 RECORD = b"\x01"
 """Version of the records here."""
 
+_FLAGS = FLAG_ALLOW_PEEK_WHEN_LOCKED | FLAG_APPLICATION_DEADLETTER
+
 _OPERATION = struct.Struct("<BIQI")
 _DEQUEUE, _MOVE = 1, 2
 
 
 def message_data(message: Message) -> bytes:
-    """What a staged message needs besides its packet."""
-    return b"\x01" if message.allow_peek_when_locked else b""
+    """What a staged message needs besides what is stored of it: bits of its position."""
+    return bytes((message.position_flags(message.envelope) & _FLAGS,))
 
 
 def message_of(
@@ -36,8 +42,10 @@ def message_of(
         return operation.message
     staged = store.staged[transaction.identifier.bytes_le].operations[operation.staged_number]
     assert staged.serial is not None
-    packet = store.read_packet(staged.serial)
-    return Message(packet, allow_peek_when_locked=staged.data == b"\x01")
+    flags = int.from_bytes(staged.data, "little") & _FLAGS
+    message = Message.restored(store.read_packet(staged.serial), flags)
+    message.allow_peek_when_locked = bool(flags & FLAG_ALLOW_PEEK_WHEN_LOCKED)
+    return message
 
 
 def prepare(change: StoreTransaction, transaction: Transaction) -> None:

@@ -68,7 +68,7 @@ class Transactions:
         with self._store.transaction("stage") as change:
             data = staged.message_data(message)
             operation.staged_number = change.stage_message(
-                key, queue.queue_id, message.packet, data
+                key, queue.queue_id, message.stored, data
             )
             change.call_after(partial(_written, operation))
         transaction.transactional_operation_collection.append(operation)
@@ -187,7 +187,7 @@ class Transactions:
             arrival=message.arrival_time,
             expiry=expiry,
             flags=flags,
-            packet=message.packet if operation.marked else None,
+            packet=message.stored if operation.marked else None,
         )
         if flags & ON_ARRIVAL:
             acknowledgements.message_arrived(change, queue, message, flags)

@@ -1,0 +1,48 @@
+"""What protocols that transfer messages have to remember: sequences, and what was seen before.
+
+Records are theirs, in the store's family STREAM. A change of them can belong to the commit that
+stores or removes the message it is about ([MS-MQQB] 3.1.1.5, G55, G58, G59).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from rpcqm.base.completion import Completion
+from rpcqm.store.records import Family
+from rpcqm.store.transaction import Transaction as StoreTransaction
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+Changes = Mapping[bytes, bytes | None]
+"""New records by key; None removes one."""
+
+
+class Streams:
+    """Records of protocols, by keys of their own choice."""
+
+    def __init__(self, engine: "QueueManagerEngine") -> None:
+        self._store = engine.store
+
+    def get(self, key: bytes) -> bytes | None:
+        """A record that is durable, None when there is none."""
+        return self._store.get(Family.STREAM, key)
+
+    def records(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """All durable records whose keys begin so, in the order of the keys."""
+        return self._store.records(Family.STREAM, prefix)
+
+    def write(self, changes: Changes) -> Completion[None]:
+        """Change records, all or none; done when durable."""
+        with self._store.transaction("streams") as change:
+            apply_changes(change, changes)
+            return change.committed
+
+
+def apply_changes(change: StoreTransaction, changes: Changes | None) -> None:
+    """Let changes of records belong to a commit."""
+    for key, value in (changes or {}).items():
+        if value is None:
+            change.delete(Family.STREAM, key)
+        else:
+            change.put(Family.STREAM, key, value)

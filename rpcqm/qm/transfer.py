@@ -1,0 +1,194 @@
+"""Messages on their way to other queue managers: taking, delivering, giving up.
+
+What the sending side of [MS-MQQB] (3.1.5.5 to 3.1.5.7) and [MC-MQSRM] needs of the core. A
+message that is being sent is locked by whoever sends it, so that neither expiry nor a purge
+removes it meanwhile; both happen when it is given back.
+"""
+
+import struct
+from typing import TYPE_CHECKING
+
+from rpcqm.adm.enums import PositionState
+from rpcqm.adm.message import Message
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.completion import Completion, completed
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.qm.streams import Changes, apply_changes
+from rpcqm.store.records import Family, Position
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+AWAITING_PREFIX = b"await final:"
+_AWAITING_KEY = struct.Struct(">IQ")
+
+
+class Transfer:
+    """The sending side's hold on the messages of outgoing queues."""
+
+    def __init__(self, engine: "QueueManagerEngine") -> None:
+        self._engine = engine
+        self._store = engine.store
+        self._positions = engine.positions
+        self._awaiting: dict[MessageIdentifier, tuple[OutgoingQueue, int]] = {}
+
+    # Taking
+
+    def lock_next(
+        self, queue: OutgoingQueue, owner: object, after: int | None = None
+    ) -> Message | None:
+        """The next message to send, locked by `owner`; None when there is none behind `after`."""
+        positions = queue.message_position_list
+        key = positions.first_available() if after is None else positions.next(after)
+        if key is None:
+            return None
+        message = self._positions.message_at(queue, key)
+        self._positions.lock(queue, message, owner)
+        return message
+
+    def release(self, queue: OutgoingQueue, key: int) -> None:
+        """It was not sent after all: it can be sent again, unless its time is over meanwhile."""
+        self._positions.release(queue, key)
+
+    # Outcomes
+
+    def delivered(
+        self, queue: OutgoingQueue, key: int, changes: Changes | None = None
+    ) -> Completion[None]:
+        """The next hop has it: remove it here, in one commit with `changes` of the streams.
+
+        A message that is not transactional goes to the system journal if it asks for that
+        ([MS-MQQB] 3.1.5.5). MQ_ERROR_MESSAGE_NOT_FOUND when it is not there any more.
+        """
+        position = self._held(queue, key)
+        source = self._engine.acknowledgements
+        with self._store.transaction("delivered") as change:
+            target = source.queue_after_transfer(queue, key, None, position.flags, position.size)
+            self._positions.transferred(change, queue, key, target)
+            apply_changes(change, changes)
+            return change.committed
+
+    def failed(
+        self,
+        queue: OutgoingQueue,
+        key: int,
+        reason: MessageClass,
+        changes: Changes | None = None,
+    ) -> Completion[None]:
+        """It will never be sent: acknowledge that, keep a dead letter, remove it.
+
+        MQ_ERROR_MESSAGE_NOT_FOUND when it is not there any more.
+        """
+        self._held(queue, key)
+        with self._store.transaction("failed") as change:
+            self._positions.message_position_deleted(change, queue, key, reason)
+            apply_changes(change, changes)
+            return change.committed
+
+    def _held(self, queue: OutgoingQueue, key: int) -> Position:
+        index = self._store.index(queue.queue_id)
+        position = index.position(key)
+        if position is None or index.state(key) is PositionState.LEAVING:
+            raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
+        return position
+
+    # Final acknowledgements
+
+    def await_final_acknowledgement(
+        self, queue: OutgoingQueue, key: int, changes: Changes | None = None
+    ) -> Completion[None]:
+        """The destination has it in order, but has not decided: keep it, and send it no more.
+
+        It stays locked, over restarts too ([MS-MQQB] 3.1.5.6, AwaitingFinalACKTable).
+        MQ_ERROR_MESSAGE_NOT_FOUND when it is not there, or nobody holds it for sending.
+        """
+        self._held(queue, key)
+        if queue.message_position_list.state(key) is PositionState.AVAILABLE:
+            raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND, "nobody is sending it")
+        identifier = self._positions.message_at(queue, key).attributes.identifier
+        with self._store.transaction("await final acknowledgement") as change:
+            change.put(Family.STREAM, _awaiting_key(queue, key), b"")
+            apply_changes(change, changes)
+            committed = change.committed
+        self._awaiting[identifier] = (queue, key)
+        return committed
+
+    def awaiting(self, queue: OutgoingQueue) -> list[int]:
+        """The messages of a queue that wait for their final acknowledgement, oldest first."""
+        return sorted(key for owner, key in self._awaiting.values() if owner is queue)
+
+    def final_acknowledgement(
+        self,
+        identifier: MessageIdentifier,
+        message_class: MessageClass,
+        changes: Changes | None = None,
+    ) -> Completion[bool]:
+        """The destination has decided about a message that waits ([MS-MQQB] 3.1.5.7).
+
+        A received one goes to the system journal, a rejected one becomes a dead letter, as far
+        as it asks for that. False when no such message waits here.
+        """
+        found = self._awaiting.get(identifier)
+        if found is None:
+            return completed(False)
+        outcome: Completion[bool] = Completion()
+        finished = self.finished(*found, message_class, changes)
+        finished.add_done_callback(lambda done: _pass_on(done, outcome))
+        return outcome
+
+    def finished(
+        self,
+        queue: OutgoingQueue,
+        key: int,
+        message_class: MessageClass,
+        changes: Changes | None = None,
+    ) -> Completion[None]:
+        """The same for a message whose place is known, whether it waits or is still being sent."""
+        position = self._held(queue, key)
+        self._forget(queue, key)
+        source = self._engine.acknowledgements
+        with self._store.transaction("final acknowledgement") as change:
+            target = source.queue_after_transfer(
+                queue, key, message_class, position.flags, position.size
+            )
+            self._positions.transferred(change, queue, key, target)
+            change.delete(Family.STREAM, _awaiting_key(queue, key))
+            apply_changes(change, changes)
+            return change.committed
+
+    def _forget(self, queue: OutgoingQueue, key: int) -> None:
+        identifier = self._positions.message_at(queue, key).attributes.identifier
+        self._awaiting.pop(identifier, None)
+
+    def recover(self) -> None:
+        """Lock what waited for its final acknowledgement before the restart."""
+        lost = []
+        for record, _ in self._engine.streams.records(AWAITING_PREFIX):
+            queue_id, key = _AWAITING_KEY.unpack_from(record, len(AWAITING_PREFIX))
+            queue = self._engine.queues.by_id.get(queue_id)
+            if isinstance(queue, OutgoingQueue) and key in queue.message_position_list:
+                self._recover(queue, key)
+            else:
+                lost.append(record)
+        if lost:
+            self._engine.streams.write(dict.fromkeys(lost))
+
+    def _recover(self, queue: OutgoingQueue, key: int) -> None:
+        """One that was purged while it waited is removed with what was purged."""
+        message = self._positions.message_at(queue, key)
+        if queue.message_position_list.state(key) is PositionState.AVAILABLE:
+            self._positions.lock(queue, message, self)
+            self._awaiting[message.attributes.identifier] = (queue, key)
+
+
+def _awaiting_key(queue: Queue, key: int) -> bytes:
+    return AWAITING_PREFIX + _AWAITING_KEY.pack(queue.queue_id, key)
+
+
+def _pass_on(done: Completion[None], outcome: Completion[bool]) -> None:
+    if done.error is not None:
+        outcome.fail(done.error)
+    else:
+        outcome.succeed(True)

@@ -1,0 +1,37 @@
+"""Outgoing queues and packets from elsewhere, for tests of what is between queue managers."""
+
+from typing import Any
+from uuid import UUID
+
+from rpcqm.adm.enums import QueueAccessType
+from rpcqm.adm.message import Message
+from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.message import MessageAttributes, build_user_message
+from rpcqm.codec.packet_types import MessageIdentifier
+from tests.support.queue_manager import RunningQueueManager
+
+ELSEWHERE = UUID("6b29fc40-ca47-1067-b31d-00dd010662da")
+"""The queue manager that messages come from."""
+
+
+def keep_sending(qm: RunningQueueManager, name: str) -> OutgoingQueue:
+    """The outgoing queue to a destination, which stays because it is open."""
+    queue = qm.open(name, QueueAccessType.SEND_ACCESS).queue_reference
+    assert isinstance(queue, OutgoingQueue)
+    return queue
+
+
+def from_elsewhere(
+    qm: RunningQueueManager, destination: str, body: bytes = b"", **more: Any
+) -> Message:
+    """A recoverable message of another queue manager, sent just now."""
+    more.setdefault("delivery_guarantee", 1)
+    more.setdefault("sent_time", qm.clock.now() // 1000)
+    attributes = MessageAttributes(
+        destination_queue_format_name=FormatName.parse(destination),
+        identifier=MessageIdentifier(ELSEWHERE, 77),
+        body=body,
+        **more,
+    )
+    return Message(build_user_message(attributes))

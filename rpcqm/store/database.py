@@ -1,8 +1,10 @@
 """The one RocksDB database, its settings, and nothing about messages."""
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from rocksdict import ColumnFamily as FamilyHandle
 
 from rpcqm.base.log import get_logger
 from rpcqm.store.errors import StoreError, StoreLockedError
+from rpcqm.store.mending import mend
 from rpcqm.store.records import Family
 from rpcqm.store.settings import KIB, MIB, StoreSettings
 
@@ -43,6 +46,28 @@ def is_open_here(directory: Path) -> bool:
     File locks do not tell: they are the process's own, and go when it closes the file anywhere.
     """
     return (directory / DATABASE_NAME).resolve() in _open_here
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Hold the lock of a data directory, which keeps its database from being opened elsewhere.
+
+    StoreLockedError when it is open, here or in another process.
+    """
+    if is_open_here(directory):
+        raise StoreLockedError(f"This process has {directory} open.")
+    descriptor = os.open(directory / DATABASE_NAME / "LOCK", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise StoreLockedError(
+            f"Another process has {directory} open: stop it, or choose another data directory."
+        ) from error
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def make_durable_directory(path: Path) -> None:
@@ -69,6 +94,9 @@ class Database:
         try:
             make_durable_directory(self.path)
             self._drop_torn_config()
+            if not read_only:
+                with locked(directory):
+                    mend(self.path)
         except OSError as error:
             raise StoreError(
                 f"The data directory {directory} cannot be used: {error.strerror}."

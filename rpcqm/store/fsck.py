@@ -1,12 +1,12 @@
-"""Checks a data directory that nobody uses, without changing it."""
+"""Checks a data directory that nobody uses.
+
+Nothing is changed but for what a crash has torn and the next start would cut off as well.
+"""
 
 import enum
-import fcntl
-import os
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -14,8 +14,9 @@ from pathlib import Path
 from rpcqm.adm.records import decode_queue
 from rpcqm.base.errors import DecodeError
 from rpcqm.store.counters import Counters
-from rpcqm.store.database import DATABASE_NAME, Database, is_open_here
-from rpcqm.store.errors import StoreError, StoreLockedError
+from rpcqm.store.database import DATABASE_NAME, Database, locked
+from rpcqm.store.errors import StoreError
+from rpcqm.store.mending import mend
 from rpcqm.store.migration import FORMAT, check_format, read_format
 from rpcqm.store.records import (
     COUNTER,
@@ -76,30 +77,14 @@ def check(
     path = Path(directory)
     if not (path / DATABASE_NAME / "CURRENT").exists():
         raise StoreError(f"There is no database of rpcqm in {path}.")
-    with _locked(path):
+    with locked(path):
+        mend(path / DATABASE_NAME)
         database = Database(path, StoreSettings(), read_only=True)
         try:
             check_format(database, read_format(database) or FORMAT)
             return _Check(database, progress).run()
         finally:
             database.close()
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Hold the lock that a running queue manager holds."""
-    if is_open_here(directory):
-        raise StoreLockedError(f"This process has {directory} open.")
-    descriptor = os.open(directory / DATABASE_NAME / "LOCK", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        raise StoreLockedError(f"Another process has {directory} open: stop it first.") from error
-    try:
-        yield
-    finally:
-        os.close(descriptor)
 
 
 class _Check:

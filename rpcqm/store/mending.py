@@ -1,0 +1,177 @@
+"""Cuts off what a crash left behind the last whole record of the database's own logs.
+
+RocksDB takes a torn end for the end of a log only when the file just stops there. When the end
+spans several sectors, a disk may keep any of them: RocksDB then takes its manifest for damaged,
+and may skip a hole in a write-ahead log in silence and go on behind it. So the logs are cut before
+it sees them.
+
+Cutting is right because RocksDB acts on what it has written only after the sync: an end that was
+not synced has had no effect on any other file, and nobody was told of it. What was synced and is
+damaged all the same shows where later logs do not join on; that is refused.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rpcqm.base.log import get_logger
+from rpcqm.store.errors import StoreError
+from rpcqm.store.log_format import PLAIN_HEADER, read_piece, whole_records
+
+_log = get_logger("store")
+
+_LOG_NAME = re.compile(r"(\d+)\.log")
+_LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE, _PREVIOUS_LOG, _OLDEST_LOG = 2, 3, 4, 9, 10
+_COMPARATOR, _FAMILY, _FAMILY_NAME, _LARGEST_FAMILY, _IDENTITY = 1, 200, 201, 203, 8193
+_NUMBERS = {_LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE, _PREVIOUS_LOG, _OLDEST_LOG}
+_NUMBERS |= {_FAMILY, _LARGEST_FAMILY}
+_TEXTS = {_COMPARATOR, _FAMILY_NAME, _IDENTITY}
+
+
+def mend(database: Path) -> None:
+    """Cut the ends that a crash tore off the manifest and the logs of a database.
+
+    Nobody may have it open. StoreError says in a sentence why the damage is none of a crash.
+    """
+    oldest = 0
+    if (manifest := _current_manifest(database)) is not None:
+        oldest = _mend_manifest(manifest)
+    _mend_logs(_logs(database, oldest))
+
+
+def _current_manifest(database: Path) -> Path | None:
+    try:
+        path = database / (database / "CURRENT").read_text().strip()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return None
+    return path if path.name.startswith("MANIFEST-") and path.is_file() else None
+
+
+def _logs(database: Path, oldest: int) -> list[tuple[int, Path]]:
+    """Numbers and paths of the logs that are still needed, in order."""
+    found = [(_LOG_NAME.fullmatch(path.name), path) for path in database.iterdir()]
+    logs = [(int(match[1]), path) for match, path in found if match is not None]
+    return sorted(log for log in logs if log[0] >= oldest)
+
+
+@dataclass(slots=True)
+class Manifest:
+    """What the whole edits at the beginning of a manifest say."""
+
+    end: int = 0
+    oldest_log: int = 0
+    last_sequence: int = 0
+
+    def add(self, edit: bytes, end: int) -> None:
+        """Take the next edit into account; it ends at an offset of the file."""
+        self.end = end
+        for tag, value in _edit_fields(edit):
+            if tag == _OLDEST_LOG:
+                self.oldest_log = max(self.oldest_log, value)
+            elif tag == _LAST_SEQUENCE:
+                self.last_sequence = max(self.last_sequence, value)
+
+
+def _edit_fields(edit: bytes) -> Iterator[tuple[int, int]]:
+    """The simple fields that an edit begins with; 0 for the value of a text."""
+    at = 0
+    while at < len(edit):
+        tag, at = _number(edit, at)
+        if tag not in _NUMBERS and tag not in _TEXTS:
+            return
+        value, at = _number(edit, at)
+        if tag in _TEXTS:
+            value, at = 0, at + value
+        yield tag, value
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """A number of seven bits a byte, and where it ends."""
+    value = shift = 0
+    while at < len(data):
+        value |= (data[at] & 0x7F) << shift
+        shift += 7
+        at += 1
+        if data[at - 1] < 0x80:
+            break
+    return value, at
+
+
+def _mend_manifest(path: Path) -> int:
+    """Cut the torn end off a manifest; the number of the oldest log that it needs."""
+    data, manifest = path.read_bytes(), Manifest()
+    for edit, end in whole_records(data):
+        manifest.add(edit, end)
+    if manifest.end < len(data):
+        _refuse_what_no_crash_does(path, data, manifest)
+        _log.warning(
+            "the end of the manifest, which a crash tore, is cut off",
+            file=path.name,
+            bytes=len(data) - manifest.end,
+        )
+        _cut(path, manifest.end)
+    return manifest.oldest_log
+
+
+def _refuse_what_no_crash_does(path: Path, data: bytes, manifest: Manifest) -> None:
+    """StoreError when it shows that what follows the whole part had been synced."""
+    if manifest.end == 0 or _adds_family(data, manifest.end):
+        raise StoreError(
+            f"The file {path} is damaged in what was durable long ago: restore a backup."
+        )
+    for number, log in _logs(path.parent, manifest.oldest_log):
+        first = next(whole_records(log.read_bytes(), number), None)
+        if first is not None:
+            if _sequences(first[0])[0] > manifest.last_sequence + 1:
+                raise StoreError(
+                    f"The file {path} is damaged, and logs that it needs are gone: "
+                    "restore a backup."
+                )
+            return
+
+
+def _adds_family(data: bytes, start: int) -> bool:
+    """Whether a whole edit behind the damage adds a family, which is never torn with others."""
+    for at in range(start + 1, len(data) - PLAIN_HEADER.size):
+        if (piece := read_piece(data, at, None)) is not None and any(
+            tag == _FAMILY_NAME for tag, _ in _edit_fields(piece.content)
+        ):
+            return True
+    return False
+
+
+def _sequences(batch: bytes) -> tuple[int, int]:
+    """The first sequence number of a batch, and the first one behind it."""
+    first = int.from_bytes(batch[:8], "little")
+    return first, first + int.from_bytes(batch[8:12], "little")
+
+
+def _mend_logs(logs: list[tuple[int, Path]]) -> None:
+    """Cut every log at the first record that is not whole or does not join on.
+
+    That is also where what is left in a reused log begins, whoever has had it written.
+    """
+    expected: int | None = None
+    for number, path in logs:
+        data, kept = path.read_bytes(), 0
+        if read_piece(data, 0, None) is not None:
+            return  # a log without numbers, which this program does not write
+        for batch, end in whole_records(data, number):
+            first, behind = _sequences(batch)
+            if expected not in (None, first):
+                break
+            expected, kept = behind, end
+        if kept < len(data):
+            _cut(path, kept)
+
+
+def _cut(path: Path, length: int) -> None:
+    """Cut a file durably."""
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        os.ftruncate(descriptor, length)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

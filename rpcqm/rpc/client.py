@@ -22,9 +22,8 @@ from rpcqm.rpc.client_association import (
 )
 from rpcqm.rpc.constants import AuthenticationLevel, ProviderReason
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.ntlm import NtlmCredentials, ntlm
 from rpcqm.rpc.pdu import SyntaxId
-from rpcqm.rpc.security import NONE, PKT_PRIVACY, AuthenticationError
+from rpcqm.rpc.security import NONE, PKT_PRIVACY, AuthenticationError, Credentials
 
 _Connect = Callable[["_Protocol"], Any]
 
@@ -86,14 +85,15 @@ class RpcClient:
         host: str,
         port: int,
         *,
-        credentials: NtlmCredentials | None = None,
+        credentials: Credentials | None = None,
         level: AuthenticationLevel | None = None,
         group_id: int = 0,
         limits: Limits | None = None,
     ) -> Self:
         """Connect to a TCP port; nothing is sent before the first `bind`.
 
-        With credentials the level is PKT_PRIVACY unless it is given. Raises OSError.
+        Credentials are NtlmCredentials, KerberosCredentials or SpnegoCredentials; with them the
+        level is PKT_PRIVACY unless it is given. Raises OSError.
         """
         client = cls(_association(credentials, level, limits), group_id)
         loop = asyncio.get_running_loop()
@@ -121,6 +121,17 @@ class RpcClient:
     def group_id(self) -> int:
         """The association group; another connection may join it."""
         return self._association.group_id
+
+    @property
+    def connected(self) -> bool:
+        """Whether calls can be sent."""
+        transport = self._protocol.transport
+        return transport is not None and not transport.is_closing()
+
+    @property
+    def multiplexed(self) -> bool:
+        """Whether the server runs calls of this connection concurrently, once it is bound."""
+        return self._association.multiplexed
 
     async def bind(self, interface: Interface, syntax: TransferSyntax | None = None) -> "Binding":
         """Agree with the server on an interface, in `syntax` or what it prefers.
@@ -228,7 +239,7 @@ class RpcClient:
             transport.write(data)
 
     def _require_open(self) -> None:
-        if self._protocol.transport is None or self._protocol.transport.is_closing():
+        if not self.connected:
             raise ConnectionError("the connection is closed")
 
 
@@ -294,13 +305,15 @@ class TypedCall:
 
 
 def _association(
-    credentials: NtlmCredentials | None, level: AuthenticationLevel | None, limits: Limits | None
+    credentials: Credentials | None, level: AuthenticationLevel | None, limits: Limits | None
 ) -> ClientAssociation:
     if credentials is None:
         if level not in (None, NONE):
             raise ValueError(f"{level.name if level else level} needs credentials")
         return ClientAssociation(limits)
-    return ClientAssociation(limits, ntlm(credentials, PKT_PRIVACY if level is None else level))
+    return ClientAssociation(
+        limits, credentials.authentication(PKT_PRIVACY if level is None else level)
+    )
 
 
 def _check(bound: Bound) -> None:

@@ -186,6 +186,8 @@ class ClientAssociation:
             trailer = self._trailer(self._security.step(b""))
         self.state = ClientState.BINDING
         flags = WHOLE | PfcFlags.PFC_CONC_MPX
+        if trailer is not None:
+            flags |= PfcFlags.PFC_SUPPORT_HEADER_SIGN
         self._propose(Bind, interfaces, trailer, flags, group_id)
 
     def alter(self, interfaces: Iterable[tuple[SyntaxId, Iterable[SyntaxId]]]) -> None:
@@ -270,6 +272,8 @@ class ClientAssociation:
         self.fragment = negotiated_fragment(ack.max_xmit_frag, ack.max_recv_frag, own)
         self.group_id = ack.assoc_group_id
         self.multiplexed = bool(ack.pfc_flags & PfcFlags.PFC_CONC_MPX)
+        if ack.pfc_flags & PfcFlags.PFC_SUPPORT_HEADER_SIGN:
+            self._security.sign_headers()
         self._accept(ack.p_result_list)
         self._go_on(ack.auth, events, Bound(ack.p_result_list))
 

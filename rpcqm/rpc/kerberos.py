@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import gssapi
+from gssapi.exceptions import InvalidTokenError
 from gssapi.raw import (
     IOV,
     GSSError,
@@ -123,9 +124,12 @@ class _KerberosHandshake:
 
     def step(self, token: bytes) -> bytes:
         try:
-            return self._context.step(token or None) or b""
+            return self._advance(token)
         except GSSError as error:
             raise AuthenticationError(_told(error)) from error
+
+    def _advance(self, token: bytes) -> bytes:
+        return self._context.step(token or None) or b""
 
     def protection(self, level: AuthenticationLevel) -> KerberosProtection:
         if level == PKT_PRIVACY and _Flag.confidentiality not in self._context.actual_flags:
@@ -136,21 +140,49 @@ class _KerberosHandshake:
 class KerberosAcceptor(_KerberosHandshake):
     """A handshake on the server's side."""
 
-    def __init__(self, credentials: Any, realm: str, accounts: AccountDirectory) -> None:
-        super().__init__(gssapi.SecurityContext(creds=credentials, usage="accept"))
-        self._realm = realm
-        self._accounts = accounts
+    def __init__(self, provider: "KerberosProvider") -> None:
+        super().__init__(_context(creds=provider.unframed, usage="accept"))
+        self._provider = provider
+        self._first = True
+
+    def step(self, token: bytes) -> bytes:
+        if not self._first:
+            return super().step(token)
+        self._first = False
+        request = _without_frame(token)
+        try:
+            return self._advance(request)
+        except InvalidTokenError as error:
+            if request == token:
+                raise AuthenticationError(_told(error)) from error
+        except GSSError as error:
+            raise AuthenticationError(_told(error)) from error
+        self._context = _context(creds=self._provider.framed, usage="accept")
+        return super().step(token)
 
     def peer(self) -> Identity:
         """The account that has the name of the client's principal; other realms have none."""
         principal = str(self._context.initiator_name)
         name, _, realm = principal.rpartition("@")
         identity = None
-        if realm == self._realm and "/" not in name:
-            identity = self._accounts.identity(name, realm)
+        if realm == self._provider.realm and "/" not in name:
+            identity = self._provider.accounts.identity(name, realm)
         if identity is None:
             raise AuthenticationError(f"Kerberos: {principal} may not log on")
         return identity
+
+
+_REQUEST = b"\x01\0\x6e"
+"""Where a frame ends and an AP-REQ begins: the token's kind, and the request's tag."""
+
+
+def _without_frame(token: bytes) -> bytes:
+    """An application request without the frame that other styles have around it.
+
+    In the DCE style there is none; impacket sends it all the same, and Windows takes that.
+    """
+    frame = token[:32].find(_REQUEST)
+    return token[frame + 2 :] if token[:1] == b"\x60" and frame >= 0 else token
 
 
 class KerberosProvider:
@@ -158,24 +190,29 @@ class KerberosProvider:
 
     Tickets are decrypted by the keys in `keytab`: those of `principal`, or all of them. Raises
     AuthenticationError when there are none.
+
+    Of requests without a frame no record is kept: in the DCE style it is the third leg that
+    proves that a request is not an old one.
     """
 
     def __init__(self, accounts: AccountDirectory, keytab: Path, principal: str = "") -> None:
+        self.accounts = accounts
         try:
-            self._credentials = gssapi.Credentials(
-                usage="accept",
-                name=_name(principal) if principal else None,
-                mechs=[gssapi.MechType.kerberos],
-                store={"keytab": str(keytab)},
-            )
-            self.principal_name = str(self._credentials.name)
+            self.framed = _acceptor_credentials(principal, keytab=str(keytab))
+            self.unframed = _acceptor_credentials(principal, keytab=str(keytab), rcache="none:")
+            self.principal_name = str(self.framed.name)
         except GSSError as error:
             raise AuthenticationError(_told(error)) from error
-        self._realm = self.principal_name.rpartition("@")[2]
-        self._accounts = accounts
+        self.realm = self.principal_name.rpartition("@")[2]
 
     def accept(self, level: AuthenticationLevel) -> KerberosAcceptor:
-        return KerberosAcceptor(self._credentials, self._realm, self._accounts)
+        return KerberosAcceptor(self)
+
+
+def _acceptor_credentials(principal: str, **store: str) -> Any:
+    name = _name(principal) if principal else None
+    mechs = [gssapi.MechType.kerberos]
+    return gssapi.Credentials(usage="accept", name=name, mechs=mechs, store=store)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +263,7 @@ class KerberosInitiator(_KerberosHandshake):
 
     def __init__(self, credentials: KerberosCredentials) -> None:
         try:
-            context = gssapi.SecurityContext(
+            context = _context(
                 name=_name(credentials.target),
                 creds=credentials.acquire(),
                 flags=_ASKED,
@@ -239,6 +276,13 @@ class KerberosInitiator(_KerberosHandshake):
 
     def peer(self) -> Identity:
         return ANONYMOUS  # which account a service has means nothing to a client
+
+
+def _context(**settings: Any) -> Any:
+    """A context whose errors come at once, not with what is asked of it next."""
+    context = gssapi.SecurityContext(**settings)
+    context.__DEFER_STEP_ERRORS__ = False
+    return context
 
 
 def _name(principal: str) -> Any:

@@ -55,6 +55,10 @@ class NtlmCredentials:
     domain: str = ""
     nt_hash: bytes = field(default=b"", repr=False)
 
+    def authentication(self, level: AuthenticationLevel) -> Authentication:
+        """How to authenticate by NTLM at a level."""
+        return ntlm(self, level)
+
 
 class _ReceivedTargetInfo(TargetInfo):
     """Target information that remembers the challenge it came in."""

@@ -118,6 +118,12 @@ class Authentication:
     odd_legs: bool = True
 
 
+class Credentials(Protocol):
+    """What a client logs on with, in a manner of its own."""
+
+    def authentication(self, level: AuthenticationLevel) -> Authentication: ...
+
+
 SecurityProviders = Mapping[int, SecurityProvider]
 
 

@@ -1,31 +1,34 @@
-"""Which mechanism authenticates, agreed on with the client (RFC 4178, [MS-SPNG]): server side.
+"""Which mechanism authenticates, agreed on by client and server (RFC 4178, [MS-SPNG]).
 
 Every mechanism is a handshake of its own, found by its object identifier; here are only the
 agreement and its protection against being tampered with. Raw tokens of a mechanism are taken as
 well, as Windows takes them: some clients skip the agreement.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from spnego._spnego import NegState, NegTokenInit, NegTokenResp, pack_mech_type_list, unpack_token
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.identity import Identity
-from rpcqm.rpc.constants import AuthenticationLevel
+from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
 from rpcqm.rpc.security import (
+    CONNECT,
     PKT,
+    Authentication,
     AuthenticationError,
+    Credentials,
     Handshake,
     MessageProtection,
     SecurityProvider,
+    normalized_level,
 )
 
 NTLM = "1.3.6.1.4.1.311.2.2.10"
 KERBEROS = "1.2.840.113554.1.2.2"
 MS_KERBEROS = "1.2.840.48018.1.2.2"
 """Kerberos under the number that Windows 2000 wrote by mistake; Windows still names it first."""
-
-Mechanisms = Mapping[str, Callable[[], Handshake]]
 
 
 class SpnegoAcceptor:
@@ -132,6 +135,96 @@ class SpnegoAcceptor:
         answer = self._chosen.step(token)
         self._done = self._chosen.complete
         return answer
+
+
+class SpnegoInitiator:
+    """A client's negotiation: mechanisms by object identifier, the first one tried at once.
+
+    The list is signed whenever the handshake is over before the negotiation.
+    """
+
+    def __init__(self, mechanisms: Sequence[tuple[str, Handshake]]) -> None:
+        self._mechanisms = dict(mechanisms)
+        self._name, self._chosen = mechanisms[0]
+        self._offered = pack_mech_type_list(list(self._mechanisms))
+        self._first, self._mic_sent, self._done = True, False, False
+
+    @property
+    def complete(self) -> bool:
+        return self._done
+
+    def step(self, token: bytes) -> bytes:
+        if self._first:
+            self._first = False
+            return NegTokenInit(list(self._mechanisms), mech_token=self._chosen.step(b"")).pack()
+        message = _unpack(token)
+        if not isinstance(message, NegTokenResp) or message.neg_state == NegState.reject:
+            raise AuthenticationError("SPNEGO: the server refused")
+        answer = self._go_on(message)
+        if message.neg_state == NegState.accept_complete:
+            self._finish(message)
+            return b""
+        mic = self._sign() if self._chosen.complete and not self._mic_sent else None
+        return NegTokenResp(response_token=answer or None, mech_list_mic=mic).pack()
+
+    def protection(self, level: AuthenticationLevel) -> MessageProtection:
+        return self._chosen.protection(level)
+
+    def peer(self) -> Identity:
+        return self._chosen.peer()
+
+    def _go_on(self, message: NegTokenResp) -> bytes:
+        """The chosen mechanism's next token, which may be the first of another mechanism."""
+        token = message.response_token or b""
+        if message.supported_mech and message.supported_mech != self._name:
+            if message.supported_mech not in self._mechanisms:
+                raise AuthenticationError("SPNEGO: the server chose what was not offered")
+            self._name = message.supported_mech
+            self._chosen, token = self._mechanisms[self._name], b""
+        elif not token:
+            return b""
+        return b"" if self._chosen.complete else self._chosen.step(token)
+
+    def _sign(self) -> bytes:
+        self._mic_sent = True
+        return self._chosen.protection(PKT).sign(b"", self._offered, b"")
+
+    def _finish(self, message: NegTokenResp) -> None:
+        """The end: a list that was signed here must have been signed there."""
+        if not self._chosen.complete:
+            raise AuthenticationError("SPNEGO: the server ends a handshake that is not over")
+        if self._mic_sent or self._name != next(iter(self._mechanisms)):
+            protection = self._chosen.protection(PKT)
+            try:
+                protection.verify(b"", self._offered, b"", message.mech_list_mic or b"")
+            except DecodeError as error:
+                raise AuthenticationError("SPNEGO: the list of mechanisms was changed") from error
+            protection.restart_ciphers()
+        self._done = True
+
+
+@dataclass(frozen=True, slots=True)
+class SpnegoCredentials:
+    """What a client logs on with: credentials of mechanisms, the preferred one first."""
+
+    mechanisms: tuple[Credentials, ...]
+
+    def authentication(self, level: AuthenticationLevel) -> Authentication:
+        """How to authenticate by SPNEGO at a level."""
+        level = normalized_level(level) or CONNECT
+
+        def begin() -> SpnegoInitiator:
+            single = [each.authentication(level) for each in self.mechanisms]
+            return SpnegoInitiator([(_MECHANISMS[each.auth_type], each.begin()) for each in single])
+
+        kind = AuthenticationType.RPC_C_AUTHN_GSS_NEGOTIATE
+        return Authentication(kind, level, begin, odd_legs=False)
+
+
+_MECHANISMS: dict[int, str] = {
+    AuthenticationType.RPC_C_AUTHN_WINNT: NTLM,
+    AuthenticationType.RPC_C_AUTHN_GSS_KERBEROS: KERBEROS,
+}
 
 
 def _unpack(token: bytes) -> object:

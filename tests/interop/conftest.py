@@ -12,6 +12,11 @@ from tests.support.served import ServedQueueManager
 PACKAGES = {
     "capinfos": "wireshark-common",
     "dumpcap": "wireshark-common",
+    "kadmin.local": "krb5-admin-server",
+    "kdb5_util": "krb5-kdc",
+    "kinit": "krb5-user",
+    "krb5kdc": "krb5-kdc",
+    "kvno": "krb5-user",
     "ndrdump": "samba-testsuite",
     "ntlm_auth": "winbind",
     "rpcclient": "smbclient",

@@ -1,0 +1,304 @@
+"""Kerberos against a real KDC: our client and impacket's, and a forger."""
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import pytest
+from impacket.dcerpc.v5.transport import DCERPCTransportFactory
+
+from rpcqm.base.errors import DecodeError, RpcFault
+from rpcqm.rpc.client import RpcClient
+from rpcqm.rpc.constants import AuthenticationLevel
+from rpcqm.rpc.ntlm import NtlmCredentials
+from rpcqm.rpc.providers import security_providers
+from rpcqm.rpc.security import PKT, PKT_INTEGRITY, PKT_PRIVACY, AuthenticationError, Credentials
+from rpcqm.rpc.spnego import SpnegoCredentials
+from tests.support.accounts import PASSWORD, TestAccounts
+from tests.support.kdc import HOST, PROGRAMS, REALM, SERVICE, Kdc
+from tests.support.probe import ProbeHandlers, ProbeInterface, ProbeRequest
+from tests.support.rpc_server import RunningServer, serving
+
+kerberos = pytest.importorskip("rpcqm.rpc.kerberos", exc_type=ImportError)
+
+PROBE: Any = ProbeInterface()
+LEVELS = [AuthenticationLevel(number) for number in (2, 4, 5, 6)]
+
+
+@pytest.fixture(scope="module")
+def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
+    for program in PROGRAMS:
+        if which(program, path="/usr/sbin:/usr/bin") is None:
+            pytest.skip(f"{program} is not installed (Debian packages krb5-kdc, krb5-admin-server)")
+    with Kdc(tmp_path_factory.mktemp("kdc")) as made, pytest.MonkeyPatch.context() as patch:
+        for name, value in made.environment.items():
+            patch.setenv(name, value)
+        yield made
+
+
+@pytest.fixture
+def accounts(tmp_path: Path) -> TestAccounts:
+    return TestAccounts(tmp_path)
+
+
+@pytest.fixture
+def handlers() -> ProbeHandlers:
+    return ProbeHandlers()
+
+
+@pytest.fixture
+def running(kdc: Kdc, accounts: TestAccounts, handlers: ProbeHandlers) -> Iterator[RunningServer]:
+    with serving(
+        (PROBE, handlers), accounts=accounts, keytab=kdc.keytab, principal=SERVICE
+    ) as server:
+        yield server
+
+
+def alice(kdc: Kdc) -> Any:
+    return kerberos.KerberosCredentials(SERVICE, ccache=kdc.log_on("alice"))
+
+
+def with_spnego(kdc: Kdc) -> Credentials:
+    return SpnegoCredentials((alice(kdc), NtlmCredentials("alice", PASSWORD)))
+
+
+def go(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    async def limited() -> Any:
+        async with asyncio.timeout(20):
+            return await coroutine
+
+    return asyncio.run(limited())
+
+
+# Calls.
+
+
+@pytest.mark.parametrize("credentials", [alice, with_spnego], ids=["Kerberos", "SPNEGO"])
+@pytest.mark.parametrize("level", LEVELS, ids=lambda level: level.name)
+def test_calls_at_every_level(
+    running: RunningServer,
+    handlers: ProbeHandlers,
+    kdc: Kdc,
+    credentials: Callable[[Kdc], Credentials],
+    level: AuthenticationLevel,
+) -> None:
+    async def main() -> None:
+        octets = os.urandom(30_000)
+        async with await RpcClient.connect_tcp(
+            "127.0.0.1", running.port, credentials=credentials(kdc), level=level
+        ) as client:
+            binding = await client.bind(PROBE)
+            for _ in range(3):
+                assert (await binding.call("echo", ProbeRequest(octets=octets))).octets == octets
+
+    go(main())
+    assert {(call.identity.name, call.authentication_level) for call in handlers.calls} == {
+        ("alice", level)
+    }
+
+
+def test_spnego_prefers_kerberos(running: RunningServer, kdc: Kdc) -> None:
+    """NTLM would be refused here: its password is wrong."""
+
+    async def main() -> None:
+        mechanisms = alice(kdc), NtlmCredentials("alice", "wrong")
+        async with await RpcClient.connect_tcp(
+            "127.0.0.1", running.port, credentials=SpnegoCredentials(mechanisms)
+        ) as client:
+            binding = await client.bind(PROBE)
+            assert (await binding.call("echo", ProbeRequest(octets=b"x"))).octets == b"x"
+
+    go(main())
+
+
+@pytest.mark.parametrize("name", ["mallory", "alice/admin"])
+def test_who_has_no_account_is_refused(running: RunningServer, kdc: Kdc, name: str) -> None:
+    """mallory has none; alice/admin is not alice."""
+
+    async def main() -> None:
+        credentials = kerberos.KerberosCredentials(SERVICE, ccache=kdc.log_on(name))
+        async with await RpcClient.connect_tcp(
+            "127.0.0.1", running.port, credentials=credentials
+        ) as client:
+            binding = await client.bind(PROBE)
+            with pytest.raises(RpcFault, match="RPC_S_ACCESS_DENIED"):
+                await binding.call("null", ProbeRequest())
+
+    go(main())
+
+
+def test_a_password_serves_instead_of_a_cache(running: RunningServer) -> None:
+    async def main() -> None:
+        credentials = kerberos.KerberosCredentials(SERVICE, f"alice@{REALM}", PASSWORD)
+        async with await RpcClient.connect_tcp(
+            "127.0.0.1", running.port, credentials=credentials
+        ) as client:
+            await (await client.bind(PROBE)).call("null", ProbeRequest())
+
+    go(main())
+
+
+def test_a_client_without_a_ticket_is_told(kdc: Kdc) -> None:
+    credentials = kerberos.KerberosCredentials(SERVICE)
+    with pytest.raises(AuthenticationError, match="Kerberos"):
+        credentials.authentication(PKT_PRIVACY).begin()
+
+
+# Handshakes and protection, side by side.
+
+
+def log_on(
+    kdc: Kdc, accounts: TestAccounts, level: AuthenticationLevel = PKT_PRIVACY
+) -> tuple[Any, Any]:
+    client = kerberos.KerberosInitiator(alice(kdc))
+    server = kerberos.KerberosProvider(accounts, kdc.keytab).accept(level)
+    answer = server.step(client.step(b""))
+    assert not server.complete  # the DCE style has a third leg
+    assert server.step(client.step(answer)) == b""
+    return client, server
+
+
+def test_the_account_is_the_principals(kdc: Kdc, accounts: TestAccounts) -> None:
+    client, server = log_on(kdc, accounts)
+    assert (client.complete, server.complete) == (True, True)
+    assert server.peer().sid == "S-1-5-21-1-2-3-1000"
+
+
+def test_another_realm_has_no_accounts(kdc: Kdc, accounts: TestAccounts) -> None:
+    _, server = log_on(kdc, accounts)
+    server._provider.realm = "ELSEWHERE"
+    with pytest.raises(AuthenticationError, match="may not log on"):
+        server.peer()
+
+
+@pytest.mark.parametrize(
+    ("whole", "changed", "noticed"),
+    [
+        pytest.param(False, None, False, id="nothing"),
+        pytest.param(True, None, False, id="nothing, headers signed"),
+        pytest.param(False, 0, False, id="head, which is not signed"),
+        pytest.param(True, 0, True, id="head"),
+        pytest.param(False, 1, True, id="body"),
+        pytest.param(True, 1, True, id="body, headers signed"),
+        pytest.param(False, 2, False, id="tail, which is not signed"),
+        pytest.param(True, 2, True, id="tail"),
+    ],
+)
+@pytest.mark.parametrize("level", [PKT, PKT_INTEGRITY, PKT_PRIVACY], ids=lambda level: level.name)
+def test_what_is_changed_is_noticed(
+    kdc: Kdc,
+    accounts: TestAccounts,
+    level: AuthenticationLevel,
+    whole: bool,
+    changed: int | None,
+    noticed: bool,
+) -> None:
+    client, server = log_on(kdc, accounts, level)
+    ours, theirs = client.protection(level), server.protection(level)
+    if whole:
+        ours.sign_headers()
+        theirs.sign_headers()
+    segments = [b"head" * 6, b"body" * 8, b"trailer!"]
+    if level is PKT_PRIVACY:
+        segments[1], token = ours.seal(*segments)
+    else:
+        token = ours.sign(*segments)
+    assert len(token) == ours.signature_length == theirs.signature_length
+    if changed is not None:
+        segments[changed] = segments[changed][:-1] + b"?"
+    check = theirs.unseal if level is PKT_PRIVACY else theirs.verify
+    with pytest.raises(DecodeError) if noticed else nullcontext():
+        check(*segments, token)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"), [([0], 0), ([], 1), ([0, 1], 0)], ids=["twice", "a gap", "an old one"]
+)
+def test_messages_come_once_and_in_order(
+    kdc: Kdc, accounts: TestAccounts, right: list[int], wrong: int
+) -> None:
+    client, server = log_on(kdc, accounts)
+    ours, theirs = client.protection(PKT_PRIVACY), server.protection(PKT_PRIVACY)
+    sealed = [ours.seal(b"", b"body" * 4, b"") for _ in range(2)]
+    for index in right:
+        theirs.unseal(b"", sealed[index][0], b"", sealed[index][1])
+    with pytest.raises(DecodeError):
+        theirs.unseal(b"", sealed[wrong][0], b"", sealed[wrong][1])
+
+
+def test_a_signed_message_does_not_pass_for_a_sealed_one(kdc: Kdc, accounts: TestAccounts) -> None:
+    client, server = log_on(kdc, accounts)
+    token = client.protection(PKT_INTEGRITY).sign(b"", b"body" * 4, b"")
+    with pytest.raises(DecodeError):
+        server.protection(PKT_PRIVACY).unseal(b"", b"body" * 4, b"", token)
+
+
+def test_an_application_request_is_good_once(kdc: Kdc, accounts: TestAccounts) -> None:
+    """A recorded first leg leads nowhere without the session key that the third leg proves."""
+    client = kerberos.KerberosInitiator(alice(kdc))
+    request = client.step(b"")
+    provider = kerberos.KerberosProvider(accounts, kdc.keytab)
+    server = provider.accept(PKT_PRIVACY)
+    third = client.step(server.step(request))
+    server.step(third)
+    with pytest.raises(AuthenticationError):
+        _all_steps(provider.accept(PKT_PRIVACY), request, third)
+
+
+def _all_steps(server: Any, *tokens: bytes) -> None:
+    for token in tokens:
+        server.step(token)
+
+
+@pytest.mark.parametrize("token", [b"", b"x", b"\x6e\x82", b"\x60" + bytes(40)])
+def test_hostile_tokens_are_authentication_errors(
+    kdc: Kdc, accounts: TestAccounts, token: bytes
+) -> None:
+    with pytest.raises(AuthenticationError):
+        kerberos.KerberosProvider(accounts, kdc.keytab).accept(PKT).step(token)
+
+
+def test_a_keytab_that_cannot_be_used(kdc: Kdc, accounts: TestAccounts, tmp_path: Path) -> None:
+    with pytest.raises(AuthenticationError, match="nonexistent or empty"):
+        security_providers(accounts, keytab=tmp_path / "nothing")
+    with pytest.raises(AuthenticationError, match="No key table entry"):
+        security_providers(accounts, keytab=kdc.keytab, principal=f"host/other@{REALM}")
+
+
+def test_the_name_is_the_first_of_the_keytab(kdc: Kdc, accounts: TestAccounts) -> None:
+    providers = security_providers(accounts, keytab=kdc.keytab)
+    assert sorted(providers) == [9, 10, 16]
+    assert {providers[kind].principal_name for kind in (9, 16)} == {SERVICE}
+
+
+# Other people's clients.
+
+
+@pytest.mark.parametrize("level", [2, 4, 5, 6])
+def test_impacket_calls_with_a_ticket(
+    running: RunningServer,
+    handlers: ProbeHandlers,
+    kdc: Kdc,
+    monkeypatch: pytest.MonkeyPatch,
+    level: int,
+) -> None:
+    """It wraps Kerberos in SPNEGO, and does not sign headers."""
+    monkeypatch.setenv("KRB5CCNAME", kdc.service_ticket("alice").removeprefix("FILE:"))
+    transport = DCERPCTransportFactory(f"ncacn_ip_tcp:127.0.0.1[{running.port}]")
+    transport.setRemoteName(HOST)
+    transport.set_credentials("alice", "", REALM)
+    transport.set_kerberos(True)
+    rpc = transport.get_dce_rpc()
+    rpc.set_auth_level(level)
+    rpc.set_auth_type(9)
+    rpc.connect()
+    rpc.bind(PROBE.uuid.bytes_le + (1).to_bytes(2, "little") + (2).to_bytes(2, "little"))
+    for octets in (b"first", b"second" * 100):
+        rpc.call(1, octets)
+        assert rpc.recv()[: len(octets)] == octets
+    rpc.disconnect()
+    assert {call.identity.name for call in handlers.calls} == {"alice"}

@@ -1,0 +1,138 @@
+"""A throwaway MIT KDC on loopback: a realm with alice, mallory and the service's own principal."""
+
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.support.accounts import PASSWORD
+
+PROGRAMS = ("kadmin.local", "kdb5_util", "kinit", "krb5kdc", "kvno")
+REALM = "RPCQM.TEST"
+HOST = "rpchost"
+SERVICE = f"host/{HOST}@{REALM}"
+PATIENCE = 20.0
+
+_CLIENT = """\
+[libdefaults]
+ default_realm = {realm}
+ dns_lookup_kdc = false
+ dns_lookup_realm = false
+ dns_canonicalize_hostname = false
+ rdns = false
+ udp_preference_limit = 1
+[realms]
+ {realm} = {{
+  kdc = 127.0.0.1:{port}
+ }}
+[domain_realm]
+ {host} = {realm}
+"""
+
+_SERVER = """\
+[kdcdefaults]
+ kdc_listen = 127.0.0.1:{port}
+ kdc_tcp_listen = 127.0.0.1:{port}
+[realms]
+ {realm} = {{
+  database_name = {directory}/principal
+  key_stash_file = {directory}/stash
+  acl_file = {directory}/acl
+ }}
+[logging]
+ kdc = FILE:{directory}/kdc.log
+"""
+
+
+class Kdc:
+    """Runs as long as the ``with`` block lasts; `inside` makes commands run in a namespace.
+
+    `environment` is what its clients need; `keytab` has the keys of SERVICE.
+    """
+
+    def __init__(
+        self, directory: Path, inside: Callable[[Sequence[object]], list[str]] | None = None
+    ) -> None:
+        self.directory = directory
+        self.keytab = directory / "keytab"
+        self._caches: dict[str, str] = {}
+        self._argv = inside or (lambda command: list(map(str, command)))
+        self.environment = {
+            "KRB5_CONFIG": str(directory / "krb5.conf"),
+            "KRB5_KDC_PROFILE": str(directory / "kdc.conf"),
+            "KRB5CCNAME": f"FILE:{directory / 'none'}",
+            "KRB5RCACHENAME": f"dfl:{directory / 'replays'}",
+        }
+
+    def __enter__(self) -> Self:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        values = {
+            "directory": self.directory,
+            "host": HOST,
+            "port": free_port(),
+            "realm": REALM,
+        }
+        (self.directory / "krb5.conf").write_text(_CLIENT.format(**values))
+        (self.directory / "kdc.conf").write_text(_SERVER.format(**values))
+        self._run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master")
+        for name in ("alice", "mallory", "alice/admin"):
+            self._run("kadmin.local", "-q", f"addprinc -pw {PASSWORD} {name}")
+        self._run("kadmin.local", "-q", f"addprinc -randkey host/{HOST}")
+        self._run("kadmin.local", "-q", f"ktadd -k {self.keytab} host/{HOST}")
+        self._kdc = subprocess.Popen(self._argv(["krb5kdc", "-n"]), env=self._environment())
+        self._wait()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._kdc.terminate()
+        self._kdc.wait()
+
+    def log_on(self, name: str) -> str:
+        """A ticket cache with a ticket-granting ticket."""
+        if name not in self._caches:
+            self._caches[name] = f"FILE:{self.directory / name.replace('/', '-')}"
+            self._run("kinit", "-c", self._caches[name], name, stdin=f"{PASSWORD}\n")
+        return self._caches[name]
+
+    def service_ticket(self, name: str) -> str:
+        """A ticket cache with a ticket for the service, so that the KDC is not asked again."""
+        cache = self.log_on(name)
+        self._run("kvno", "-c", cache, SERVICE)
+        return cache
+
+    def _wait(self) -> None:
+        """Until it says that it listens."""
+        log, deadline = self.directory / "kdc.log", time.monotonic() + PATIENCE
+        while not (log.exists() and "commencing operation" in log.read_text()):
+            if self._kdc.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError("the KDC did not start")
+            time.sleep(0.01)
+
+    def _environment(self) -> dict[str, str]:
+        return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **self.environment}
+
+    def _run(self, *command: str, stdin: str = "") -> None:
+        done = subprocess.run(
+            self._argv(command),
+            env=self._environment(),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise AssertionError(f"{command[0]}: {done.stderr}")
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port: int = listening.getsockname()[1]
+        return port

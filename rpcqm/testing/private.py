@@ -15,9 +15,12 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rpcqm.config.ready import ReadyFile
+
+if TYPE_CHECKING:
+    from rpcqm.client.blocking import BlockingClient
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -73,6 +76,14 @@ class PrivateQueueManager:
     def endpoint(self, door: str) -> tuple[str, int]:
         """Address and port of a door: epm, rpc or qm2qm."""
         return self.ready.endpoints[door]
+
+    def client(self) -> "BlockingClient":
+        """A client of it, as the user of this process; close it, or use it with `with`."""
+        # Only now, because the interfaces take time to load.
+        from rpcqm.client.blocking import BlockingClient
+        from rpcqm.client.target import LocalServer
+
+        return BlockingClient(LocalServer(self.socket))
 
     @property
     def log(self) -> str:

@@ -178,6 +178,11 @@ class ServerAssociation:
         group = self._negotiation.group
         return not self._calls and (group is None or not len(group.handles))
 
+    @property
+    def signs_headers(self) -> bool:
+        """Whether signing of headers was agreed on."""
+        return self._negotiation.security.signs_headers
+
     def data_to_send(self) -> bytes:
         """Everything that is queued, in order; it is not queued any more."""
         data = b"".join(self.output)
@@ -189,6 +194,12 @@ class ServerAssociation:
         if self.state in (State.UNBOUND, State.BOUND):
             self._become(State.STOPPING)
             self._end_if_done()
+
+    def end(self, reason: str) -> None:
+        """Take nothing more from a peer that cannot be trusted; what is queued is still sent."""
+        if self.state is not State.CLOSED:
+            self._become(State.CLOSED)
+            self.on_event(ProtocolError(reason, b""))
 
     def connection_lost(self) -> None:
         """The transport is gone: calls are abandoned, then the group loses this connection."""

@@ -12,6 +12,7 @@ The connection lives on in all of these cases.
 """
 
 import inspect
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -19,9 +20,11 @@ from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import DecodeError, FaultStatus, MQError, RpcFault
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
+from rpcqm.rpc import verification
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle, check_use
 from rpcqm.rpc.interface_registry import Entry, HandleParameter
+from rpcqm.rpc.verification import TamperedError
 
 _log = get_logger("rpc")
 
@@ -86,7 +89,9 @@ class Dispatcher:
             if entry.check is not None:
                 entry.check(call)
             decode = entry.decode_big_endian if call.big_endian else entry.decode
-            request = decode(call.stub_data)
+            stub = call.stub_data
+            trailer = verification.place(stub) if call.security.auth_type else -1
+            request = decode(stub) if trailer < 0 else _verified(call, decode, trailer)
             use = self._resolve(entry, call, request) if entry.handles_in else None
         except Exception as error:
             self._refuse(entry, call, error)
@@ -104,6 +109,8 @@ class Dispatcher:
             self._fault(entry, call, error, executed=False)
         else:
             self._fail(entry, call, None, error)
+        if isinstance(error, TamperedError):
+            call.association.end(error.detail)
 
     # Context handles.
 
@@ -247,6 +254,17 @@ class Dispatcher:
         if status in _UNSENDABLE:
             status = FaultStatus.nca_s_fault_unspec
         call.fault(status, executed)
+
+
+def _verified(call: Call, decode: Callable[[bytes], Any], place: int) -> Any:
+    """The request in front of what may be a verification trailer, which is checked."""
+    stub = call.stub_data
+    try:
+        request = decode(stub[:place])
+    except DecodeError:
+        return decode(stub)  # the octets are data
+    verification.verify(stub[place:], call)
+    return request
 
 
 def _put_handles(entry: Entry, response: Any) -> None:

@@ -54,13 +54,18 @@ class PresentationError(Exception):
 
 
 class PresentationContext:
-    """One accepted context of one connection."""
+    """One accepted context of one connection; `abstract_syntax` is what the client asked for."""
 
-    __slots__ = ("context_id", "interface", "operations", "transfer_syntax")
+    __slots__ = ("abstract_syntax", "context_id", "interface", "operations", "transfer_syntax")
 
     def __init__(
-        self, context_id: int, interface: OfferedInterface, transfer_syntax: SyntaxId
+        self,
+        context_id: int,
+        interface: OfferedInterface,
+        transfer_syntax: SyntaxId,
+        abstract_syntax: SyntaxId | None = None,
     ) -> None:
+        self.abstract_syntax = abstract_syntax or interface.syntax
         self.context_id = context_id
         self.interface = interface
         self.transfer_syntax = transfer_syntax
@@ -149,7 +154,7 @@ class PresentationTable:
             return _rejection(ProviderReason.proposed_transfer_syntaxes_not_supported)
         if element.p_cont_id not in self.contexts:
             self.contexts[element.p_cont_id] = PresentationContext(
-                element.p_cont_id, candidate.interface, chosen
+                element.p_cont_id, candidate.interface, chosen, element.abstract_syntax
             )
         return ContextAnswer(ContextResult.acceptance, 0, chosen)
 

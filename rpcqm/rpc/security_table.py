@@ -52,9 +52,9 @@ class SecurityTable:
         "_default",
         "_limit",
         "_providers",
-        "_signs_headers",
         "authenticated",
         "base",
+        "signs_headers",
     )
 
     def __init__(self, base: SecurityContext, providers: SecurityProviders, limit: int) -> None:
@@ -63,7 +63,7 @@ class SecurityTable:
         self.authenticated = False
         self._providers = providers
         self._limit = limit
-        self._signs_headers = False
+        self.signs_headers = False
         self._contexts: dict[int, SecurityContext] = {}
 
     @property
@@ -74,8 +74,8 @@ class SecurityTable:
 
     def sign_headers(self) -> None:
         """PFC_SUPPORT_HEADER_SIGN was agreed on: for the whole connection, from now on."""
-        if not self._signs_headers:
-            self._signs_headers = True
+        if not self.signs_headers:
+            self.signs_headers = True
             for context in self._contexts.values():
                 context.sign_headers()
 
@@ -142,7 +142,7 @@ class SecurityTable:
             handshake,
             wire_level=trailer.auth_level,
         )
-        if self._signs_headers:
+        if self.signs_headers:
             context.sign_headers()
         self._contexts[trailer.auth_context_id] = context
         return context

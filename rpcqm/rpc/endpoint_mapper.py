@@ -6,7 +6,6 @@ network.
 
 import enum
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID, uuid4
 
@@ -34,7 +33,7 @@ from rpcqm.codec.types.epm import (
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
-from rpcqm.rpc.endpoints import ServerFace
+from rpcqm.rpc.endpoints import BoundEndpoint, ServerFace
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP, RegisteredInterface
 from rpcqm.rpc.management import MGMT
 from rpcqm.rpc.pdu import SyntaxId
@@ -60,6 +59,10 @@ class InquiryType(enum.IntEnum):
     RPC_C_EP_MATCH_BY_BOTH = 3
 
 
+_BY_INTERFACE = (InquiryType.RPC_C_EP_MATCH_BY_IF, InquiryType.RPC_C_EP_MATCH_BY_BOTH)
+_BY_OBJECT = (InquiryType.RPC_C_EP_MATCH_BY_OBJ, InquiryType.RPC_C_EP_MATCH_BY_BOTH)
+
+
 class VersionOption(enum.IntEnum):
     """Which versions of an interface ept_lookup selects ([MS-RPCE] 2.2.1.2.4)."""
 
@@ -83,27 +86,26 @@ _MATCHES: dict[VersionOption, Callable[[_Versions, _Versions], bool]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
 class Element:
     """One element of the map; all of ours have the nil object."""
 
-    interface: RegisteredInterface
-    host: str
-    port: int
+    __slots__ = ("entry", "host", "interface", "port")
+
+    def __init__(self, interface: RegisteredInterface, host: str, port: int) -> None:
+        self.interface = interface
+        self.host = host
+        self.port = port
+        self.entry = ept_entry_t(
+            object=NIL, tower=_counted(self.tower()), annotation=interface.policy.annotation
+        )
 
     def tower(self, transfer_syntax: SyntaxId = NDR) -> Tower:
         return tcp_tower(self.interface.syntax, transfer_syntax, self.host, self.port)
 
-    def entry(self) -> ept_entry_t:
-        return ept_entry_t(
-            object=NIL, tower=_counted(self.tower()), annotation=self.interface.policy.annotation
-        )
-
     def is_asked_for(self, asked: RPC_IF_ID, option: VersionOption) -> bool:
+        """Whether its version is one of those that are asked for."""
         served = self.interface.syntax
-        return served.uuid == asked.Uuid and _MATCHES[option](
-            (served.major, served.minor), (asked.VersMajor, asked.VersMinor)
-        )
+        return _MATCHES[option]((served.major, served.minor), (asked.VersMajor, asked.VersMinor))
 
 
 def _counted(tower: Tower) -> twr_t:
@@ -120,14 +122,30 @@ class EndpointMapper:
     def __init__(self, server: ServerFace, object_uuid: UUID | None = None) -> None:
         self._server = server
         self._object = object_uuid or uuid4()
+        self._known: list[BoundEndpoint] = []
+        self._elements: list[Element] = []
+        self._by_uuid: dict[UUID, list[Element]] = {}
 
-    def elements(self) -> Iterator[Element]:
-        """The whole map, as it is now; the management interface is everywhere and not in it."""
-        for endpoint in self._server.endpoints:
-            if endpoint.transport == NCACN_IP_TCP and endpoint.advertised:
-                for interface in endpoint.interfaces:
-                    if interface.syntax.uuid != MGMT.uuid:
-                        yield Element(interface, endpoint.address, endpoint.port)
+    def elements(self, uuid: UUID | None = None) -> list[Element]:
+        """The map as it is now: all of it, or what it has of one interface.
+
+        It is made anew when the server listens elsewhere. The management interface is
+        everywhere and not in it.
+        """
+        endpoints = self._server.endpoints
+        if endpoints != self._known:
+            self._known, self._elements, self._by_uuid = list(endpoints), [], {}
+            for endpoint in self._known:
+                if endpoint.transport == NCACN_IP_TCP and endpoint.advertised:
+                    self._add(endpoint)
+        return self._elements if uuid is None else self._by_uuid.get(uuid, [])
+
+    def _add(self, endpoint: BoundEndpoint) -> None:
+        for interface in endpoint.interfaces:
+            if interface.syntax.uuid != MGMT.uuid:
+                element = Element(interface, endpoint.address, endpoint.port)
+                self._elements.append(element)
+                self._by_uuid.setdefault(interface.syntax.uuid, []).append(element)
 
     def ept_insert(self, call: Call, request: ept_insertRequest) -> ept_insertResponse:
         """Refused: endpoints are registered by this process only."""
@@ -157,7 +175,7 @@ class EndpointMapper:
             rest = self._selected(request) if handle is None else handle.value
         except ValueError:
             return self._looked_up(request, [], NULL_HANDLE, FaultStatus.EPT_S_CANT_PERFORM_OP)
-        found = [element.entry() for element in _take(rest, request.max_ents)]
+        found = [element.entry for element in _take(rest, request.max_ents)]
         if len(found) < request.max_ents or not found:
             _close(call, handle)
             status = 0 if found else NOT_REGISTERED
@@ -181,14 +199,17 @@ class EndpointMapper:
     def _selected(self, request: ept_lookupRequest) -> list[Element]:
         """The elements of an inquiry; raises ValueError for one that makes no sense."""
         inquiry = InquiryType(request.inquiry_type)
-        elements = list(self.elements())
-        if inquiry in (InquiryType.RPC_C_EP_MATCH_BY_IF, InquiryType.RPC_C_EP_MATCH_BY_BOTH):
+        if inquiry in _BY_INTERFACE:
             asked, option = request.Ifid, VersionOption(request.vers_option)
             if asked is None:
                 raise ValueError("an inquiry by interface without one")
-            elements = [element for element in elements if element.is_asked_for(asked, option)]
-        if inquiry in (InquiryType.RPC_C_EP_MATCH_BY_OBJ, InquiryType.RPC_C_EP_MATCH_BY_BOTH):
-            elements = elements if request.object in (None, NIL) else []
+            elements = [
+                each for each in self.elements(asked.Uuid) if each.is_asked_for(asked, option)
+            ]
+        else:
+            elements = list(self.elements())
+        if inquiry in _BY_OBJECT and request.object not in (None, NIL):
+            return []
         return elements
 
     def ept_map(self, call: Call, request: ept_mapRequest) -> ept_mapResponse:
@@ -228,12 +249,11 @@ class EndpointMapper:
         if request.map_tower is None:
             raise DecodeError("no tower")
         asked = Tower.unpack(request.map_tower.tower_octet_string)
-        for element in self.elements():
+        for element in self.elements(asked.interface.uuid):
             offered = element.interface
             tower = element.tower(asked.transfer_syntax)
             if (
-                offered.syntax.uuid == asked.interface.uuid
-                and offered.syntax.major == asked.interface.major
+                offered.syntax.major == asked.interface.major
                 and offered.syntax.minor >= asked.interface.minor
                 and asked.transfer_syntax in offered.tables
                 and asked.protocols == tower.protocols

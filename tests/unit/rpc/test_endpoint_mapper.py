@@ -350,3 +350,15 @@ def test_the_principal_name_of_a_provider(
         wire, MGMT, 1, "rpc_mgmt_inq_princ_name", authn_proto=provider, princ_name_size=size
     )
     assert (response.princ_name, response.status) == (name, status)
+
+
+def test_the_map_follows_the_server() -> None:
+    rig = MapperRig()
+    wire = rig.connect()
+    wire.bind(p_context_elem=(element(0, MAPPER),))
+    assert found(lookup(wire)) == EVERYTHING
+    rig.server.endpoints.pop(0)
+    assert found(lookup(wire)) == EVERYTHING[2:]
+    more = BoundEndpoint(NCACN_IP_TCP, "127.0.0.1", 2107, InterfaceSet([rig.server.other]))
+    rig.server.endpoints.append(more)
+    assert found(lookup(wire)) == [*EVERYTHING[2:], (OTHER, 2107)]

@@ -5,7 +5,19 @@ import sys
 import traceback
 from importlib.metadata import version
 
-from rpcqm.cli import config, fsck, move, purge, queue, receive, send, serve, service, user
+from rpcqm.cli import (
+    config,
+    explain,
+    fsck,
+    move,
+    purge,
+    queue,
+    receive,
+    send,
+    serve,
+    service,
+    user,
+)
 from rpcqm.cli.errors import CommandError, ExitStatus, reason
 from rpcqm.cli.parser import Parser, add_commands
 
@@ -21,7 +33,7 @@ examples:
   rpcqm receive orders
 exit status: 0 done, 1 the queue manager refused, 2 wrong usage, 3 no queue manager to talk to"""
 
-COMMANDS = (serve, queue, user, send, receive, move, purge, fsck, config, service)
+COMMANDS = (serve, queue, user, send, receive, move, purge, explain, fsck, config, service)
 
 
 def build_parser() -> Parser:

@@ -1,0 +1,66 @@
+"""`rpcqm explain`: every code has a meaning, by number and by name."""
+
+import json
+
+import pytest
+
+from rpcqm.base.errors import FaultStatus, HResult, NtStatus
+from rpcqm.cli.codes import codes, find_codes
+from rpcqm.cli.main import main
+from rpcqm.codec.message_enums import MessageClass
+
+
+def explained(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, object]]:
+    assert main(["explain", "--json", *words]) == 0
+    found: list[dict[str, object]] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_every_code_of_every_kind_has_a_meaning() -> None:
+    known = list(codes())
+    assert len(known) == sum(map(len, (HResult, NtStatus, FaultStatus, MessageClass)))
+    assert all(code.meaning.endswith(".") for code in known)
+
+
+def test_every_code_is_found_by_its_name_and_its_number() -> None:
+    for code in codes():
+        assert code in find_codes(code.name.lower())
+        assert code in find_codes(f"0x{code.value:X}")
+        assert code in find_codes(str(code.value))
+
+
+@pytest.mark.parametrize(
+    "subject", ["0xC00E0025", "mq_error_access_denied", "3222143013", "-1072824283"]
+)
+def test_a_result_is_found_in_all_its_forms(
+    capsys: pytest.CaptureFixture[str], subject: str
+) -> None:
+    (code,) = explained(capsys, "--", subject)
+    assert (code["name"], code["value"]) == ("MQ_ERROR_ACCESS_DENIED", 0xC00E0025)
+
+
+def test_a_class_is_found_without_its_prefix(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = explained(capsys, "NACK_Q_PURGED")
+    assert code["name"] == "MQMSG_CLASS_NACK_Q_PURGED"
+    assert code["meaning"] == "The queue was purged before the message was received."
+
+
+def test_a_win32_error_in_an_hresult_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = explained(capsys, "0x80070005")
+    assert code["name"] == "RPC_S_ACCESS_DENIED"
+
+
+def test_people_get_the_numbers_in_every_form(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "0xC00E0025"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [
+        "Name        MQ_ERROR_ACCESS_DENIED",
+        "Number      0xC00E0025, 3222143013, -1072824283",
+    ]
+
+
+def test_what_is_unknown_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "MQ_ERROR_ACCES_DENIED"]) == 1
+    assert "did you mean `MQ_ERROR_ACCESS_DENIED`" in capsys.readouterr().err
+    assert main(["explain", "0xDEADBEEF"]) == 1
+    assert capsys.readouterr().err == "rpcqm: No code is known as `0xDEADBEEF`.\n"

@@ -190,22 +190,24 @@ class Connections:
             self._queued -= 1
 
     async def _prepared(self, name: str, operation: str) -> tuple[Pool, Line]:
-        interface = load(name)
-        pool = await self._pool_for(interface)
+        pool = await self._pool_for(name)
         if not pool.alive and _uses_handles(name, operation):
             raise HandleLostError(f"The connection to {self._target} was lost.")
         try:
-            line = pool.take(name) or await self._reached(lambda: pool.prepare(interface))
+            line = pool.take(name)
+            if line is None:
+                line = await self._reached(lambda: pool.prepare(name, load(name)))
         except ServerUnreachableError:
             self._ports.pop(name, None)  # it may come back at another port
             raise
         return pool, line
 
-    async def _pool_for(self, interface: Interface) -> Pool:
-        name, target = interface.name.lower(), self._target
-        port = self._ports.get(name)
+    async def _pool_for(self, name: str) -> Pool:
+        target, port = self._target, self._ports.get(name)
         if port is None:
-            port = 0 if isinstance(target, LocalServer) else await self._port_of(target, interface)
+            port = 0
+            if isinstance(target, RemoteServer):
+                port = await self._port_of(target, load(name))
             self._ports[name] = port
         if port not in self._pools:
             self._pools[port] = Pool(lambda group: _connect(target, port, group))

@@ -1,17 +1,21 @@
-"""Reading, moving and purging messages through RemoteRead ([MS-MQRR] 3.2)."""
+"""Reading, moving and purging messages through RemoteRead ([MS-MQRR] 3.2).
+
+Where a server does not have RemoteRead, reading goes through qm2qm.
+"""
 
 import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 from uuid import UUID
 
-from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
-from rpcqm.client.connection import Connections
+from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, RpcFault
+from rpcqm.client.connection import OPEN_TIMEOUT, Connections
 from rpcqm.client.message import ReceivedMessage, from_sections
-from rpcqm.client.target import ServerUnreachableError
+from rpcqm.client.target import HandleLostError, OutcomeUnknownError, ServerUnreachableError
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.packet_base import INFINITE
 from rpcqm.codec.queue_format import queue_format_of
@@ -48,6 +52,42 @@ NO_TRANSACTION = XACTUOW(rgb=bytes(16))
 END_OF_QUEUE = frozenset({HResult.MQ_ERROR_IO_TIMEOUT, HResult.MQ_ERROR_MESSAGE_NOT_FOUND})
 
 
+class ReadSession(Protocol):
+    """An open queue at the server, by whatever interface it is read."""
+
+    async def start(self, read: "Read") -> ReceivedMessage:
+        """Peek, or lock a message until `end`; it may wait."""
+
+    async def end(self, request_id: int, acknowledgement: int) -> None:
+        """Remove the message that was locked, or give it back."""
+
+    async def cancel(self, request_id: int) -> None:
+        """End a read that waits; MQError(STATUS_NOT_FOUND) when none does."""
+
+    async def create_cursor(self) -> int:
+        """A cursor before the first message."""
+
+    async def close_cursor(self, cursor: int) -> None: ...
+
+    async def move(self, identifier: int, target: "MoveTarget") -> None: ...
+
+    async def purge(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One read: `timeout` in milliseconds, `body` the bytes of the body that are wanted."""
+
+    action: int
+    request_id: int
+    timeout: int = 0
+    cursor: int = 0
+    identifier: int = 0
+    body: int = WHOLE_BODY
+
+
 class _Handle:
     """An open queue; a context handle of the server."""
 
@@ -56,8 +96,8 @@ class _Handle:
         self._name = name
         self._handle = b""
 
-    async def _call(self, operation: str, request: object) -> Any:
-        return await self._connections.call("remoteread", operation, request)
+    async def _call(self, operation: str, request: object, limit: float | None = None) -> Any:
+        return await self._connections.call("remoteread", operation, request, limit)
 
     def _opening(self, access: int, exclusive: bool) -> dict[str, Any]:
         major, minor, build = VERSION
@@ -90,6 +130,7 @@ class MoveTarget(_Handle):
         response = await self._call(
             "R_OpenQueueForMove",
             remoteread.R_OpenQueueForMoveRequest(**self._opening(MOVE_ACCESS, False)),
+            OPEN_TIMEOUT,
         )
         self.context = response.pMoveContext
         self._handle = response.pphContext
@@ -99,8 +140,89 @@ class MoveTarget(_Handle):
         await self.close()
 
 
-class QueueReader(_Handle):
-    """A queue that is open for peeking and, unless `peek_only`, for receiving and purging."""
+class RemoteReadSession(_Handle):
+    """A queue that is read through RemoteRead."""
+
+    async def open(self, access: int, exclusive: bool) -> None:
+        """R_OpenQueue ([MS-MQRR] 3.2.4.1)."""
+        request = remoteread.R_OpenQueueRequest(**self._opening(access, exclusive))
+        self._handle = (await self._call("R_OpenQueue", request, OPEN_TIMEOUT)).pphContext
+
+    async def start(self, read: Read) -> ReceivedMessage:
+        """R_StartReceive."""
+        request = remoteread.R_StartReceiveRequest(
+            phContext=self._handle,
+            LookupId=read.identifier,
+            hCursor=read.cursor,
+            ulAction=read.action,
+            ulTimeout=read.timeout,
+            dwRequestId=read.request_id,
+            dwMaxBodySize=read.body,
+            dwMaxCompoundMessageSize=WHOLE_BODY,
+        )
+        response = await self._call("R_StartReceive", request)
+        try:
+            return from_sections(
+                response.ppPacketSections or [], response.pSequenceId, response.pdwArriveTime
+            )
+        except DecodeError:  # [MS-MQRR] 3.2.4.4.1: it cannot be put together
+            if read.action in RECEIVE_ACTIONS:
+                await self.end(read.request_id, RR_NACK)
+            raise
+
+    async def end(self, request_id: int, acknowledgement: int) -> None:
+        """R_EndReceive."""
+        await self._call(
+            "R_EndReceive",
+            remoteread.R_EndReceiveRequest(
+                phContext=self._handle, dwAck=acknowledgement, dwRequestId=request_id
+            ),
+        )
+
+    async def cancel(self, request_id: int) -> None:
+        """R_CancelReceive."""
+        await self._call(
+            "R_CancelReceive",
+            remoteread.R_CancelReceiveRequest(phContext=self._handle, dwRequestId=request_id),
+        )
+
+    async def create_cursor(self) -> int:
+        """R_CreateCursor."""
+        response = await self._call(
+            "R_CreateCursor", remoteread.R_CreateCursorRequest(phContext=self._handle)
+        )
+        return int(response.phCursor)
+
+    async def close_cursor(self, cursor: int) -> None:
+        """R_CloseCursor."""
+        await self._call(
+            "R_CloseCursor",
+            remoteread.R_CloseCursorRequest(phContext=self._handle, hCursor=cursor),
+        )
+
+    async def move(self, identifier: int, target: MoveTarget) -> None:
+        """R_MoveMessage."""
+        await self._call(
+            "R_MoveMessage",
+            remoteread.R_MoveMessageRequest(
+                phContextFrom=self._handle,
+                ullContextTo=target.context,
+                LookupId=identifier,
+                pTransactionId=NO_TRANSACTION,
+            ),
+        )
+
+    async def purge(self) -> None:
+        """R_PurgeQueue."""
+        await self._call("R_PurgeQueue", remoteread.R_PurgeQueueRequest(phContext=self._handle))
+
+
+class QueueReader:
+    """A queue that is open for peeking and, unless `peek_only`, for receiving and purging.
+
+    When the connection is lost, the next read opens the queue again: what was locked has been
+    given back by the server, and cursors are gone.
+    """
 
     def __init__(
         self,
@@ -110,29 +232,60 @@ class QueueReader(_Handle):
         peek_only: bool = False,
         exclusive: bool = False,
     ) -> None:
-        super().__init__(connections, name)
+        self._connections = connections
+        self._name = name
         self._access = PEEK_ACCESS if peek_only else RECEIVE_ACCESS
         self._exclusive = exclusive
+        self._session: ReadSession | None = None
         self._request_ids = itertools.count(1)
         self._waiting: dict[int, int] = {}
         """Cursors, or 0, of the reads that have not been answered, by request identifier."""
         self._cursors: set[int] = set()
 
     async def __aenter__(self) -> Self:
-        request = remoteread.R_OpenQueueRequest(**self._opening(self._access, self._exclusive))
-        self._handle = (await self._call("R_OpenQueue", request)).pphContext
+        self._session = await self._opened()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    async def _opened(self) -> ReadSession:
+        """By RemoteRead; by qm2qm where the endpoint mapper does not know RemoteRead.
+
+        Source: [MS-MQRR] 3.2.4.1.
+        """
+        session = RemoteReadSession(self._connections, self._name)
+        try:
+            await session.open(self._access, self._exclusive)
+        except RpcFault as fault:
+            if fault.status is not FaultStatus.EPT_S_NOT_REGISTERED:
+                raise
+            # Only now, because few servers need it and interfaces take time to load.
+            from rpcqm.client.qm2qm_session import Qm2QmSession
+
+            older = Qm2QmSession(self._connections, self._name)
+            await older.open(self._access, self._exclusive)
+            return older
+        return session
+
+    @property
+    def session(self) -> ReadSession:
+        """The queue at the server; HandleLostError when it is not open."""
+        if self._session is None:
+            raise HandleLostError(f"{self._name} is not open.")
+        return self._session
+
     async def close(self) -> None:
         """End what is pending, the cursors and the handle ([MS-MQRR] 3.2.4.13)."""
+        if self._session is None:
+            return
+        session = self._session
         with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
             for cursor in list(self._cursors):
                 await self.close_cursor(cursor)
         await self._cancel_all(list(self._waiting))
-        await super().close()
+        self._session = None
+        await session.close()
 
     async def peek(
         self, timeout: int = INFINITE, *, cursor: int = 0, body: int = WHOLE_BODY
@@ -141,19 +294,21 @@ class QueueReader(_Handle):
 
         `body` is how much of the body is wanted, in bytes.
         """
-        return await self._start(ACTION_PEEK_CURRENT, self._next_id(), timeout, cursor, body=body)
+        read = Read(ACTION_PEEK_CURRENT, self._next_id(), timeout, cursor, body=body)
+        return await self._start(read)
 
     async def peek_next(
         self, cursor: int, timeout: int = INFINITE, *, body: int = WHOLE_BODY
     ) -> ReceivedMessage:
         """Move the cursor on and read the message there."""
-        return await self._start(ACTION_PEEK_NEXT, self._next_id(), timeout, cursor, body=body)
+        read = Read(ACTION_PEEK_NEXT, self._next_id(), timeout, cursor, body=body)
+        return await self._start(read)
 
     async def peek_by_lookup_identifier(
         self, identifier: int, action: int = LOOKUP_PEEK_CURRENT, *, body: int = WHOLE_BODY
     ) -> ReceivedMessage:
         """The message with the identifier, or by `action` its neighbour."""
-        return await self._start(action, self._next_id(), 0, 0, identifier, body)
+        return await self._start(Read(action, self._next_id(), 0, 0, identifier, body))
 
     async def browse(
         self, timeout: int = 0, *, body: int = WHOLE_BODY
@@ -175,75 +330,78 @@ class QueueReader(_Handle):
 
     async def receive(self, timeout: int = INFINITE, *, cursor: int = 0) -> "PendingReceive":
         """The first message, or the one under `cursor`; it stays until it is acknowledged."""
-        return await self._receive(ACTION_RECEIVE, timeout, cursor, 0)
+        return await self._receive(Read(ACTION_RECEIVE, self._next_id(), timeout, cursor))
 
     async def receive_by_lookup_identifier(
         self, identifier: int, action: int = LOOKUP_RECEIVE_CURRENT
     ) -> "PendingReceive":
         """The message with the identifier, or by `action` its neighbour."""
-        return await self._receive(action, 0, 0, identifier)
+        return await self._receive(Read(action, self._next_id(), identifier=identifier))
 
-    async def _receive(
-        self, action: int, timeout: int, cursor: int, identifier: int
-    ) -> "PendingReceive":
-        request_id = self._next_id()
+    async def _receive(self, read: Read) -> "PendingReceive":
+        message = await self._start(read)
+        return PendingReceive(self.session, read.request_id, message)
+
+    async def _start(self, read: Read) -> ReceivedMessage:
+        """A read; one that the loss of the connection ended is begun again on a new one.
+
+        Nothing is lost or doubled by that: the server gives back what it had locked.
+        """
+        session = self.session
         try:
-            message = await self._start(action, request_id, timeout, cursor, identifier)
-        except DecodeError:
-            await self.end(request_id, RR_NACK)  # [MS-MQRR] 3.2.4.4.1: it cannot be put together
+            return await self._read(session, read)
+        except OutcomeUnknownError:
             raise
-        return PendingReceive(self, request_id, message)
+        except (ServerUnreachableError, RpcFault) as error:
+            if read.cursor or not _means_lost(error):
+                raise
+            await self._open_again(session, error)
+        return await self._read(self.session, read)
 
-    async def _start(
-        self,
-        action: int,
-        request_id: int,
-        timeout: int,
-        cursor: int,
-        identifier: int = 0,
-        body: int = WHOLE_BODY,
-    ) -> ReceivedMessage:
-        """R_StartReceive; a cancelled wait is cancelled at the server as well."""
-        request = remoteread.R_StartReceiveRequest(
-            phContext=self._handle,
-            LookupId=identifier,
-            hCursor=cursor,
-            ulAction=action,
-            ulTimeout=timeout,
-            dwRequestId=request_id,
-            dwMaxBodySize=body,
-            dwMaxCompoundMessageSize=WHOLE_BODY,
-        )
-        self._waiting[request_id] = cursor
-        started = asyncio.ensure_future(self._call("R_StartReceive", request))
+    async def _open_again(self, lost: ReadSession, reason: Exception) -> None:
+        """Open the queue anew; who cannot says why the old session ended."""
+        if self._session is lost:
+            self._cursors.clear()
+            try:
+                self._session = await self._opened()
+            except ServerUnreachableError as error:
+                raise reason from error
+
+    async def _read(self, session: ReadSession, read: Read) -> ReceivedMessage:
+        """A cancelled wait is cancelled at the server as well."""
+        self._waiting[read.request_id] = read.cursor
+        started = asyncio.ensure_future(session.start(read))
         try:
-            response = await asyncio.shield(started)
+            return await asyncio.shield(started)
         except asyncio.CancelledError:
-            await self._withdraw(started, request_id, action)
+            await self._withdraw(session, started, read)
             raise
         finally:
-            self._waiting.pop(request_id, None)
-        return from_sections(
-            response.ppPacketSections or [], response.pSequenceId, response.pdwArriveTime
-        )
+            self._waiting.pop(read.request_id, None)
 
-    async def _withdraw(self, started: "asyncio.Future[Any]", request_id: int, action: int) -> None:
-        """End a wait that nobody wants any more; a message that came meanwhile is given back."""
-        await self._cancel_all([request_id])
+    async def _withdraw(
+        self, session: ReadSession, started: "asyncio.Future[ReceivedMessage]", read: Read
+    ) -> None:
+        """End a wait that nobody wants any more; a message that came meanwhile is given back.
+
+        The cancel may arrive before the read does: then it is repeated.
+        """
+        delay = 0.01
+        while not started.done():
+            await self._cancel_all([read.request_id])
+            await asyncio.wait([started], timeout=delay)
+            delay = min(2 * delay, 1.0)
         try:
             await started
         except (MQError, RpcFault, DecodeError, ServerUnreachableError):
             return
-        if action in RECEIVE_ACTIONS:
+        if read.action in RECEIVE_ACTIONS:
             with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
-                await self.end(request_id, RR_NACK)
+                await session.end(read.request_id, RR_NACK)
 
     async def cancel(self, request_id: int) -> None:
-        """R_CancelReceive; MQError(STATUS_NOT_FOUND) when nothing waits under that number."""
-        await self._call(
-            "R_CancelReceive",
-            remoteread.R_CancelReceiveRequest(phContext=self._handle, dwRequestId=request_id),
-        )
+        """End a read that waits; MQError(STATUS_NOT_FOUND) when nothing waits so."""
+        await self.session.cancel(request_id)
 
     async def _cancel_all(self, request_ids: list[int]) -> None:
         """Cancel reads; those that have been answered meanwhile are none of our business."""
@@ -251,21 +409,9 @@ class QueueReader(_Handle):
             with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
                 await self.cancel(request_id)
 
-    async def end(self, request_id: int, acknowledgement: int) -> None:
-        """R_EndReceive."""
-        await self._call(
-            "R_EndReceive",
-            remoteread.R_EndReceiveRequest(
-                phContext=self._handle, dwAck=acknowledgement, dwRequestId=request_id
-            ),
-        )
-
     async def create_cursor(self) -> int:
         """A cursor before the first message."""
-        response = await self._call(
-            "R_CreateCursor", remoteread.R_CreateCursorRequest(phContext=self._handle)
-        )
-        cursor: int = response.phCursor
+        cursor = await self.session.create_cursor()
         self._cursors.add(cursor)
         return cursor
 
@@ -273,32 +419,28 @@ class QueueReader(_Handle):
         """Close a cursor; reads that wait on it are cancelled first ([MS-MQRR] 3.2.4.12)."""
         await self._cancel_all([read for read, on in self._waiting.items() if on == cursor])
         self._cursors.discard(cursor)
-        await self._call(
-            "R_CloseCursor",
-            remoteread.R_CloseCursorRequest(phContext=self._handle, hCursor=cursor),
-        )
+        await self.session.close_cursor(cursor)
 
     async def move(self, identifier: int, target: MoveTarget) -> None:
         """Move a message to a related queue.
 
         Raises MQError with STATUS_INVALID_PARAMETER where the two are not related.
         """
-        await self._call(
-            "R_MoveMessage",
-            remoteread.R_MoveMessageRequest(
-                phContextFrom=self._handle,
-                ullContextTo=target.context,
-                LookupId=identifier,
-                pTransactionId=NO_TRANSACTION,
-            ),
-        )
+        await self.session.move(identifier, target)
 
     async def purge(self) -> None:
         """Delete every message."""
-        await self._call("R_PurgeQueue", remoteread.R_PurgeQueueRequest(phContext=self._handle))
+        await self.session.purge()
 
     def _next_id(self) -> int:
         return next(self._request_ids) & 0xFFFFFFFF
+
+
+def _means_lost(error: Exception) -> bool:
+    """Whether what was open at the server is not open any more."""
+    if isinstance(error, RpcFault):
+        return error.status is FaultStatus.nca_s_fault_context_mismatch
+    return True
 
 
 class PendingReceive:
@@ -307,18 +449,18 @@ class PendingReceive:
     As a context manager it is acknowledged when the block ends well, else given back.
     """
 
-    def __init__(self, reader: QueueReader, request_id: int, message: ReceivedMessage) -> None:
-        self._reader = reader
+    def __init__(self, session: ReadSession, request_id: int, message: ReceivedMessage) -> None:
+        self._session = session
         self._request_id = request_id
         self.message = message
 
     async def acknowledge(self) -> None:
         """The message has arrived; it leaves its queue."""
-        await self._reader.end(self._request_id, RR_ACK)
+        await self._session.end(self._request_id, RR_ACK)
 
     async def release(self) -> None:
         """The message is for somebody else."""
-        await self._reader.end(self._request_id, RR_NACK)
+        await self._session.end(self._request_id, RR_NACK)
 
     async def __aenter__(self) -> ReceivedMessage:
         return self.message

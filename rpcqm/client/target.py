@@ -41,3 +41,14 @@ Target = LocalServer | RemoteServer
 
 class ServerUnreachableError(Exception):
     """Nobody answers there; the text is one sentence."""
+
+
+class HandleLostError(ServerUnreachableError):
+    """The connection broke, and with it what was open: nothing of the call has happened."""
+
+
+class OutcomeUnknownError(ServerUnreachableError):
+    """The connection broke before the answer came: the call may have been done, or not.
+
+    It is never repeated by itself.
+    """

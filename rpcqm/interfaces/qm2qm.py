@@ -107,7 +107,8 @@ class RemoteReadEntry:
 class Qm2Qm:
     """The handlers of the interface; `handles` are those of qmcomm.
 
-    `rpc_port` and `qm2qm_port` tell the TCP ports of the interfaces, 0 where there is none.
+    `rpc_port` and `qm2qm_port` tell the TCP ports of the interfaces, 0 where there is none;
+    `version` is what clients are told.
     """
 
     def __init__(
@@ -122,6 +123,7 @@ class Qm2Qm:
         self._handles = handles
         self._ports = {IP_HANDSHAKE: rpc_port, IP_READ: qm2qm_port}
         self._open: dict[int, OpenQueueEntry] = {}
+        self.version = VERSION
 
     # About the server
 
@@ -139,7 +141,7 @@ class Qm2Qm:
         self, call: Call, request: RemoteQmGetVersionRequest
     ) -> RemoteQmGetVersionResponse:
         """[MS-MQQP] 3.1.4.9 RemoteQmGetVersion (Opnum 8)."""
-        major, minor, build = VERSION
+        major, minor, build = self.version
         return RemoteQmGetVersionResponse(pMajor=major, pMinor=minor, pBuildNumber=build)
 
     # Opening and closing

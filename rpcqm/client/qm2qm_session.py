@@ -1,0 +1,164 @@
+"""Reading through qm2qm where a server does not have RemoteRead ([MS-MQRR] 3.2.4.1).
+
+The queue and its cursors are opened through qmcomm, which any server has open for remote readers.
+"""
+
+import contextlib
+from typing import Any
+from uuid import UUID, uuid4
+
+from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
+from rpcqm.client.connection import OPEN_TIMEOUT, Connections
+from rpcqm.client.message import ReceivedMessage
+from rpcqm.client.remote_queue import RR_NACK, RemoteMessage, RemoteQueue
+from rpcqm.client.remote_read import (
+    DENY_NONE,
+    DENY_SHARE,
+    LOOKUP_PEEK_CURRENT,
+    LOOKUP_PEEK_NEXT,
+    LOOKUP_PEEK_PREV,
+    LOOKUP_RECEIVE_CURRENT,
+    LOOKUP_RECEIVE_NEXT,
+    LOOKUP_RECEIVE_PREV,
+    MoveTarget,
+    Read,
+)
+from rpcqm.client.target import ServerUnreachableError
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.message import PacketMessage
+from rpcqm.codec.packet_remote_read import MessagePacketExtension
+from rpcqm.codec.queue_format import queue_format_of
+from rpcqm.codec.types import qmcomm
+
+NOT_DECLARED = 0x0000
+"""dwMQS of a client that does not say what it is ([MS-MQMP] 3.1.4.2)."""
+
+_BY_IDENTIFIER = frozenset(
+    {
+        LOOKUP_PEEK_CURRENT,
+        LOOKUP_PEEK_NEXT,
+        LOOKUP_PEEK_PREV,
+        LOOKUP_RECEIVE_CURRENT,
+        LOOKUP_RECEIVE_NEXT,
+        LOOKUP_RECEIVE_PREV,
+    }
+)
+_CLIENT = uuid4()
+
+
+class RemoteOpening:
+    """A queue that was opened by R_QMOpenRemoteQueue: the numbers it got."""
+
+    def __init__(self, connections: Connections, response: Any) -> None:
+        self._connections = connections
+        self._handle: bytes = response.pphContext
+        self.context: int = response.pdwContext
+        self.descriptor: int = response.dwpQueue
+        self.queue: int = response.phQueue
+
+    async def close(self) -> None:
+        """R_QMCloseRemoteQueueContext; whoever has taken the queue over goes on with it (G27)."""
+        handle, self._handle = self._handle, b""
+        if handle:
+            request = qmcomm.R_QMCloseRemoteQueueContextRequest(pphContext=handle)
+            await self._connections.call("qmcomm", "R_QMCloseRemoteQueueContext", request)
+
+
+async def open_remote_queue(
+    connections: Connections, name: FormatName, access: int, share_mode: int, client: UUID
+) -> RemoteOpening:
+    """Open a queue for somebody who reads by qm2qm ([MS-MQMP] 3.1.4.2)."""
+    request = qmcomm.R_QMOpenRemoteQueueRequest(
+        pQueueFormat=queue_format_of(name),
+        dwCallingProcessID=0,
+        dwDesiredAccess=access,
+        dwShareMode=share_mode,
+        pLicGuid=client,
+        dwMQS=NOT_DECLARED,
+    )
+    response = await connections.call("qmcomm", "R_QMOpenRemoteQueue", request, OPEN_TIMEOUT)
+    return RemoteOpening(connections, response)
+
+
+async def create_remote_cursor(connections: Connections, queue: int) -> int:
+    """A cursor on a queue that was opened so ([MS-MQMP] 3.1.4.4)."""
+    ignored = qmcomm.CACTransferBufferV1(
+        uTransferType=qmcomm.CACTB_CREATECURSOR,
+        u=qmcomm.CACTransferBufferV1_u(qmcomm.CACTB_CREATECURSOR, qmcomm.CACCreateRemoteCursor()),
+    )
+    request = qmcomm.R_QMCreateRemoteCursorRequest(ptb1=ignored, hQueue=queue)
+    response = await connections.call("qmcomm", "R_QMCreateRemoteCursor", request)
+    return int(response.phCursor)
+
+
+class Qm2QmSession:
+    """A queue that is read through qm2qm; it can neither move messages nor cut bodies."""
+
+    def __init__(self, connections: Connections, name: FormatName) -> None:
+        self._connections = connections
+        self._name = name
+        self._queue = RemoteQueue(connections, 0)
+        self._locked: dict[int, bytes] = {}
+
+    async def open(self, access: int, exclusive: bool) -> None:
+        """Open through qmcomm, take over, and leave the rest to us."""
+        share_mode = DENY_SHARE if exclusive else DENY_NONE
+        opening = await open_remote_queue(
+            self._connections, self._name, access, share_mode, _CLIENT
+        )
+        try:
+            self._queue = RemoteQueue(self._connections, opening.queue)
+            await self._queue.open(opening.descriptor, opening.context, _CLIENT, False)
+        finally:
+            with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
+                await opening.close()
+
+    async def start(self, read: Read) -> ReceivedMessage:
+        if read.action in _BY_IDENTIFIER:
+            found = await self._queue.read_by_lookup_identifier(
+                read.action, read.request_id, read.identifier
+            )
+        else:
+            found = await self._queue.read(read.action, read.request_id, read.timeout, read.cursor)
+        if any(found.handle):
+            self._locked[read.request_id] = found.handle
+        try:
+            return _received(found)
+        except DecodeError:
+            if read.request_id in self._locked:
+                await self.end(read.request_id, RR_NACK)
+            raise
+
+    async def end(self, request_id: int, acknowledgement: int) -> None:
+        handle = self._locked.pop(request_id, None)
+        if handle is None:
+            raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "no message is locked")
+        await self._queue.end(handle, acknowledgement)
+
+    async def cancel(self, request_id: int) -> None:
+        await self._queue.cancel(request_id)
+
+    async def create_cursor(self) -> int:
+        return await create_remote_cursor(self._connections, self._queue.number)
+
+    async def close_cursor(self, cursor: int) -> None:
+        await self._queue.close_cursor(cursor)
+
+    async def move(self, identifier: int, target: MoveTarget) -> None:
+        raise MQError(HResult.MQ_ERROR_UNSUPPORTED_OPERATION, "the server is too old to move")
+
+    async def purge(self) -> None:
+        await self._queue.purge()
+
+    async def close(self) -> None:
+        self._locked.clear()
+        await self._queue.close()
+
+
+def _received(found: RemoteMessage) -> ReceivedMessage:
+    """The message of a packet; raises DecodeError for one that is none."""
+    message = PacketMessage(found.packet)
+    message.validate()
+    return ReceivedMessage(
+        found.packet, MessagePacketExtension(), found.sequential_identifier, found.arrival_time
+    )

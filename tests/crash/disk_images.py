@@ -23,6 +23,7 @@ class Loss(enum.Enum):
     NOTHING = "the process was killed, the machine went on"
     ALL = "everything that was not durable"
     TAIL = "the end of what was not durable in each file, from some byte on"
+    SECTOR = "one sector that was not durable"
     SECTORS = "any sectors that were not durable, and any names"
 
 
@@ -104,6 +105,18 @@ class Disk:
         """Directory syncs under way: the directory, and what was in it."""
         self._newest_sync: dict[str, int] = {}
 
+    @classmethod
+    def of(cls, root: Path) -> "Disk":
+        """A directory as it is now, all of it durable."""
+        disk = cls()
+        disk.root = str(root)
+        for path in sorted(root.rglob("*")):
+            disk.names[str(path)] = (
+                None if path.is_dir() else File(durable=bytearray(path.read_bytes()))
+            )
+        disk.durable_names = dict(disk.names)
+        return disk
+
     def apply(self, event: Event) -> None:
         """Let one event happen."""
         match event.kind:
@@ -182,19 +195,53 @@ class Disk:
             case _:
                 raise ValueError(f"an event of kind {event.kind!r} is not known")
 
-    def image(self, target: Path, loss: Loss, random: Random) -> None:
-        """Write what may be found after a crash now."""
-        for path, file in sorted(self._surviving_names(loss, random).items()):
+    def image(self, target: Path, loss: Loss, random: Random, lost: int | None = None) -> None:
+        """Write what may be found after a crash now.
+
+        `lost` is the number of the sector that Loss.SECTOR takes, any when it is None.
+        """
+        names = self._surviving_names(loss, random)
+        gone = self._lost_sector(loss, random, lost)
+        for path, file in sorted(names.items()):
             place = target / os.path.relpath(path, self.root)
             if file is None:
                 place.mkdir(parents=True, exist_ok=True)
             elif place.parent.is_dir():
-                place.write_bytes(file.content(_surviving(file.pending, loss, random)))
+                left = gone[file] if file in gone else _surviving(file.pending, loss, random)
+                place.write_bytes(file.content(left))
 
     def _surviving_names(self, loss: Loss, random: Random) -> dict[str, File | None]:
         if loss is Loss.ALL or (loss is Loss.SECTORS and random.random() < 0.5):
             return self.durable_names
         return self.names
+
+    def unsynced_sectors(self) -> list[tuple[File, int]]:
+        """Each sector of the database that is not durable: its file, and which it is there."""
+        return [
+            (file, number)
+            for path, file in sorted(self.names.items())
+            if file is not None and file.pending and _matters(path)
+            for number in range(len(_all_sectors(file.pending)))
+        ]
+
+    def _lost_sector(
+        self, loss: Loss, random: Random, lost: int | None
+    ) -> dict[File, list[Change]]:
+        """The file that loses a sector, with the changes that are left of it."""
+        if loss is not Loss.SECTOR or not (sectors := self.unsynced_sectors()):
+            return {}
+        file, number = sectors[random.randrange(len(sectors)) if lost is None else lost]
+        changes = _all_sectors(file.pending)
+        return {file: changes[:number] + changes[number + 1 :]}
+
+
+def _matters(path: str) -> bool:
+    """Whether anybody reads the file again: RocksDB's diary of its own nobody does."""
+    return not os.path.basename(path).startswith("LOG")
+
+
+def _all_sectors(pending: list[Change]) -> list[Change]:
+    return [sector for change in pending for sector in _sectors(*change)]
 
 
 def _entries(names: dict[str, File | None], directory: str) -> dict[str, File | None]:
@@ -204,16 +251,15 @@ def _entries(names: dict[str, File | None], directory: str) -> dict[str, File | 
 def _surviving(pending: list[Change], loss: Loss, random: Random) -> list[Change]:
     """Which changes of a file survive."""
     match loss:
-        case Loss.NOTHING:
+        case Loss.NOTHING | Loss.SECTOR:
             return pending
         case Loss.ALL:
             return []
         case Loss.TAIL:
             return _cut(pending, random)
         case Loss.SECTORS:
-            sectors = [sector for change in pending for sector in _sectors(*change)]
             chance = random.choice([0.2, 0.5, 0.9])
-            return [sector for sector in sectors if random.random() < chance]
+            return [sector for sector in _all_sectors(pending) if random.random() < chance]
 
 
 def _cut(pending: list[Change], random: Random) -> list[Change]:

@@ -1,0 +1,127 @@
+"""Every crash that can be thought of, for as long as there is time; see `scripts/soak --help`."""
+
+import argparse
+import shutil
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+from rpcqm.base.log import configure
+from tests.crash.disk_images import Loss
+from tests.crash.power_loss import Machine, Recording, memory_directory, record
+
+LENGTH = 360
+SUBSETS = 64
+"""Random choices of what survives, for each sync."""
+
+RECOVERIES = 40
+"""How many recoveries of one recording are crashed themselves, at every event."""
+
+
+class OutOfTimeError(Exception):
+    """The minutes are over."""
+
+
+class PowerLoss:
+    """The crashes of one recording."""
+
+    def __init__(
+        self, recording: Recording, seed: int, directory: Path, deadline: float, share: float
+    ) -> None:
+        self.recording = recording
+        self._share = share
+        self.syncs = 0
+        self.recoveries = 0
+        self.tried: Counter[str] = Counter()
+        self._random = Random(seed)
+        self._machine = Machine(recording.script, directory)
+        self._deadline = deadline
+        count = len(recording.events)
+        self._recovered = set(self._random.sample(range(count), round(RECOVERIES * share)))
+
+    def run(self) -> None:
+        """Crash at every event; AssertionError, StoreError … where a promise was broken."""
+        for number, event in self._machine.run(self.recording.events):
+            self._crash(self._machine, Loss.NOTHING)
+            self._crash(self._machine, Loss.ALL)
+            self._crash(self._machine, Loss.TAIL)
+            if event.kind == "b":
+                self.syncs += 1
+                self._crash_at_sync()
+            if number in self._recovered:
+                self._crash_recovery()
+
+    def _crash(self, machine: Machine, loss: Loss, lost: int | None = None) -> None:
+        if time.monotonic() > self._deadline:
+            raise OutOfTimeError
+        if self._random.random() >= self._share:
+            return
+        machine.crash(loss, self._random, lost)
+        self.tried[loss.name.lower()] += 1
+
+    def _crash_at_sync(self) -> None:
+        """Right before something becomes durable, most may be lost."""
+        for lost in range(len(self._machine.disk.unsynced_sectors())):
+            self._crash(self._machine, Loss.SECTOR, lost)
+        for _ in range(SUBSETS):
+            self._crash(self._machine, Loss.SECTORS)
+
+    def _crash_recovery(self) -> None:
+        self.recoveries += 1
+        recorder = self.recording.recorder
+        recovering, events = self._machine.recover_recorded(Loss.SECTORS, self._random, recorder)
+        for _ in recovering.run(events):
+            for loss in Loss:
+                self._crash(recovering, loss)
+
+    def __str__(self) -> str:
+        kinds = ", ".join(f"{count} {name}" for name, count in sorted(self.tried.items()))
+        return (
+            f"{self.tried.total()} crashes ({kinds}) at {len(self.recording.events)} events with "
+            f"{self.syncs} syncs; {self.recoveries} recoveries crashed as well"
+        )
+
+
+def soak_power_loss(seed: int, deadline: float, share: float, keep: Path) -> bool:
+    """The crashes of one recording; whether there was time for all."""
+    with memory_directory() as name:
+        directory, images = Path(name), Path(name) / "images"
+        images.mkdir()
+        part = PowerLoss(record(directory, seed, LENGTH), seed, images, deadline, share)
+        try:
+            part.run()
+        except OutOfTimeError:
+            print(f"seed {seed}: out of time after {part}", flush=True)
+            return False
+        except BaseException:
+            shutil.copytree(directory, keep, dirs_exist_ok=True)
+            print(f"seed {seed}: BROKEN after {part}; what was left is in {keep}", flush=True)
+            raise
+    print(f"seed {seed}: {part}", flush=True)
+    return True
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="scripts/soak", description="Crash the store everywhere, and look at what is left."
+    )
+    parser.add_argument("--seed", type=int, default=1, help="the first seed (default 1)")
+    parser.add_argument("--seeds", type=int, default=1, help="how many seeds (default 1)")
+    parser.add_argument("--minutes", type=float, default=30, help="stop then (default 30)")
+    parser.add_argument(
+        "--share", type=float, default=1, help="try only this share of the crashes (default 1)"
+    )
+    parser.add_argument("--keep", type=Path, default=Path("var/soak"), help="for what has failed")
+    arguments = parser.parse_args()
+    configure("critical")
+    deadline = time.monotonic() + arguments.minutes * 60
+    for seed in range(arguments.seed, arguments.seed + arguments.seeds):
+        if not soak_power_loss(seed, deadline, arguments.share, arguments.keep):
+            break
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -43,8 +43,7 @@ def _denied(text: str, reason: RejectReason = RejectReason.invalid_checksum) -> 
 class SecurityTable:
     """What authentication a connection has, by auth_context_id.
 
-    `base` is what a call without a trailer has on a connection that was bound without one;
-    `authenticated` says that it was bound with one.
+    `base` is what calls have on a connection without any; `authenticated` says that there is one.
     """
 
     __slots__ = (
@@ -82,7 +81,7 @@ class SecurityTable:
     def bind(self, trailer: SecurityTrailer) -> bytes:
         """The first leg in a bind: its context is the connection's default."""
         context = self._begin(trailer)
-        self._default, self.authenticated = context, True
+        self._default = context
         return self._step(context, trailer)
 
     def check_type(self, trailer: SecurityTrailer) -> None:
@@ -145,6 +144,7 @@ class SecurityTable:
         if self.signs_headers:
             context.sign_headers()
         self._contexts[trailer.auth_context_id] = context
+        self.authenticated = True
         return context
 
     def _step(self, context: SecurityContext, trailer: SecurityTrailer) -> bytes:
@@ -186,9 +186,18 @@ class SecurityTable:
         return context.unsigned if context.is_unsigned(pdu, auth_length) else context
 
     def _of_plain_request(self) -> SecurityContext:
+        """What a request without a trailer is made under ([MS-RPCE] 3.3.1.5.4).
+
+        That is the only context, unless it came after the bind and does more than CONNECT. Which
+        of several is meant nobody can say: none of them, unless they are all the same caller's.
+        """
         context = self._default
         if context is self.base:
-            return context
+            context = next(iter(self._contexts.values()), context)
+            if context.level != CONNECT or not context.established:
+                return self.base
+        if any(each.identity != context.identity for each in self._contexts.values()):
+            return self.base
         _check_usable(context)
         if context.level == CONNECT:
             return context

@@ -158,14 +158,16 @@ class Session:
         return len(self._in_flight)
 
     @property
-    def can_send(self) -> bool:
-        """Whether the window has room for a message ([MS-MQQB] 3.1.7.1, step 2)."""
+    def room(self) -> int:
+        """How many messages the windows of both sides let out ([MS-MQQB] 3.1.7.1, step 2)."""
+        if self.state is not SessionState.OPEN:
+            return 0
         window = max(1, min(self.window_size, self.received_window_size))
-        return (
-            self.state is SessionState.OPEN
-            and len(self._in_flight) < window
-            and len(self._unpersisted) < _MOST_UNPERSISTED
-        )
+        return min(window - len(self._in_flight), _MOST_UNPERSISTED - len(self._unpersisted))
+
+    @property
+    def can_send(self) -> bool:
+        return self.room > 0
 
     # Start and end
 

@@ -147,6 +147,25 @@ class Logging:
 
 
 @dataclass(frozen=True, slots=True)
+class Binary:
+    """Messages to and from other queue managers."""
+
+    peers: Annotated[
+        str,
+        About(
+            "Where queue managers are found that the resolver does not know, or not so: "
+            "NAME=HOST[:PORT], separated by commas; a name may also be a queue manager's GUID, and "
+            "stand there once for each address to try.",
+            default="none",
+            form=r"[^\s=,]+=[^\s=,]+(, ?[^\s=,]+=[^\s=,]+)*",
+        ),
+    ] = ""
+    ping: Annotated[
+        bool, About("Ask with a datagram before connecting, and answer such questions (UDP 3527).")
+    ] = False
+
+
+@dataclass(frozen=True, slots=True)
 class Configuration:
     """Everything that can be set about one queue manager."""
 
@@ -181,8 +200,13 @@ class Configuration:
         ),
     ] = None
     binary_port: Annotated[
-        int, About("The binary protocol; this version does not have it yet.", PORTS)
-    ] = -1
+        int | None,
+        About(
+            "Messages of other queue managers; Windows sends to 1801 only.",
+            PORTS,
+            default="1801, else the next free of 1812, 1823 …",
+        ),
+    ] = None
     http_port: Annotated[
         int, About("Messages over HTTP; this version does not have it yet.", PORTS)
     ] = -1
@@ -193,6 +217,7 @@ class Configuration:
     limits: Limits = field(default_factory=Limits)
     storage: Storage = field(default_factory=Storage)
     logging: Logging = field(default_factory=Logging)
+    binary: Binary = field(default_factory=Binary)
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +242,13 @@ class Setting:
 
 def tables() -> dict[str, type[Any]]:
     """Tables of the configuration file, by name."""
-    return {"security": Security, "limits": Limits, "storage": Storage, "logging": Logging}
+    return {
+        "security": Security,
+        "limits": Limits,
+        "storage": Storage,
+        "logging": Logging,
+        "binary": Binary,
+    }
 
 
 def settings() -> Iterator[Setting]:

@@ -14,6 +14,8 @@ from rpcqm.accounts import Accounts
 from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
+from rpcqm.binary.connection.door import BinaryDoor
+from rpcqm.binary.connection.line import BINARY_PORT
 from rpcqm.codec.interface import load
 from rpcqm.config import Configuration
 from rpcqm.config.ready import ENDPOINT_FILE, ReadyFile
@@ -114,7 +116,10 @@ class QueueManagerService:
         self._register(server, engine, accounts)
         local = LocalSocket(self._configuration.data_dir)
         self._undo.callback(local.remove)
-        await self._open_doors(server, local)
+        binary = BinaryDoor(engine, self._clock, self._configuration.binary)
+        self._undo.push_async_callback(binary.stop)
+        await self._open_doors(server, local, binary)
+        binary.start()
         self.ready = ReadyFile(
             os.getpid(),
             engine.queue_manager.computer_name,
@@ -186,7 +191,7 @@ class QueueManagerService:
         server.register(load("qmmgmt"), qmmgmt.QmMgmt(engine), qmmgmt.POLICY)
         server.register(load("rpcqm_admin"), admin.Admin(accounts), admin.POLICY)
 
-    async def _open_doors(self, server: RpcServer, local: LocalSocket) -> None:
+    async def _open_doors(self, server: RpcServer, local: LocalSocket, binary: BinaryDoor) -> None:
         """Listen; the endpoint mapper, which tells of the others, comes last."""
         configuration = self._configuration
         offered = list(server.interfaces)
@@ -208,6 +213,8 @@ class QueueManagerService:
 
         await self._open("rpc", rpc, configuration.rpc_port, REMOTE_READ_PORT)
         await self._open("qm2qm", qm2qm, configuration.qm2qm_port, QM2QM_PORT)
+        if not configuration.security.hardened_security:
+            await self._open("binary", binary.listen, configuration.binary_port, BINARY_PORT)
         await self._open("epm", epm, configuration.epm_port, configuration.epm_port)
 
     async def _open(self, door: str, listen: Listen, port: int | None, first: int) -> None:
@@ -217,7 +224,7 @@ class QueueManagerService:
             self._ports[door] = bound
 
     def _warn_of_missing_doors(self) -> None:
-        for door in ("binary", "http"):
+        for door in ("http",):
             if getattr(self._configuration, f"{door}_port") >= 0:
                 _log.warning("this version does not have the door yet", door=door)
 

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 _POLL_SECONDS = 0.01
-FREE_PORTS = ("--epm-port", "0", "--rpc-port", "0", "--qm2qm-port", "0")
+FREE_PORTS = tuple(
+    part for door in ("epm", "rpc", "qm2qm", "binary") for part in (f"--{door}-port", "0")
+)
 _COMMAND = (sys.executable, "-m", "rpcqm")
 
 
@@ -74,7 +76,7 @@ class PrivateQueueManager:
         return self.ready.socket
 
     def endpoint(self, door: str) -> tuple[str, int]:
-        """Address and port of a door: epm, rpc or qm2qm."""
+        """Address and port of a door: epm, rpc, qm2qm or binary."""
         return self.ready.endpoints[door]
 
     def client(self) -> "BlockingClient":

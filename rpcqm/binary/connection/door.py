@@ -1,0 +1,76 @@
+"""The binary protocol as a service starts it."""
+
+from typing import Protocol
+from uuid import UUID
+
+from rpcqm.base.clock import Clock
+from rpcqm.base.log import get_logger
+from rpcqm.binary.connection.exchange import Exchange, Peers
+from rpcqm.binary.connection.line import BINARY_PORT, Hop
+from rpcqm.binary.connection.tcp import TcpNetwork
+from rpcqm.codec.layout import NULL_GUID
+from rpcqm.qm.engine import QueueManagerEngine
+
+_log = get_logger("binary")
+
+
+class DoorSettings(Protocol):
+    """What an operator decides."""
+
+    @property
+    def peers(self) -> str: ...
+
+
+class BinaryDoor:
+    """Listens, sends, and stops; the engine has been started. Raises ValueError for bad peers."""
+
+    def __init__(self, engine: QueueManagerEngine, clock: Clock, settings: DoorSettings) -> None:
+        self._network = TcpNetwork(clock)
+        self.exchange = Exchange(engine, self._network, peers=parse_peers(settings.peers))
+
+    async def listen(self, host: str, port: int) -> int:
+        """Accept sessions; the port. OSError when it cannot be had."""
+        bound = await self._network.listen(self.exchange, host, port)
+        if bound != BINARY_PORT:
+            _log.info("other queue managers expect the port to be 1801", port=bound)
+        return bound
+
+    def start(self) -> None:
+        """Send what waits."""
+        self.exchange.start()
+
+    async def stop(self) -> None:
+        """Close all sessions."""
+        self.exchange.stop()
+        await self._network.stop()
+
+
+def parse_peers(text: str) -> Peers:
+    """Peers from NAME=HOST[:PORT], separated by commas; ValueError for anything else."""
+    peers: Peers = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        name, _, place = entry.partition("=")
+        if not name or not place:
+            raise ValueError(f"{entry!r} is not NAME=HOST[:PORT]")
+        host, port = _place(place)
+        guid = _guid(name)
+        key = name.lower() if guid is None else str(guid)
+        hop = Hop(host, port, name if guid is None else "", guid or NULL_GUID)
+        peers.setdefault(key, []).append(hop)
+    return peers
+
+
+def _place(text: str) -> tuple[str, int]:
+    """HOST, HOST:PORT, [IPV6] or [IPV6]:PORT."""
+    if text.startswith("["):
+        host, _, rest = text[1:].partition("]")
+        return host, int(rest[1:]) if rest else BINARY_PORT
+    host, colon, port = text.partition(":")
+    return host, int(port) if colon else BINARY_PORT
+
+
+def _guid(text: str) -> UUID | None:
+    try:
+        return UUID(text.strip("{}"))
+    except ValueError:
+        return None

@@ -1,0 +1,272 @@
+"""The binary protocol of one queue manager: its lines, links, streams and history.
+
+Nothing here knows sockets: a `Network` resolves and connects, so that tests can simulate one.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from rpcqm.adm.enums import OutgoingQueueState
+from rpcqm.adm.message import Message
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.completion import Completion, completed, failed
+from rpcqm.base.log import get_logger
+from rpcqm.binary.connection.line import BINARY_PORT, Hop, Line, Network
+from rpcqm.binary.connection.link import SEQUENCE_PREFIX, Link
+from rpcqm.binary.connection.receiving import Receiver
+from rpcqm.binary.connection.streams import Streams
+from rpcqm.binary.history import PREFIX as HISTORY_PREFIX
+from rpcqm.binary.history import MessageIDHistory
+from rpcqm.binary.sequence import next_identifier, sequence_of
+from rpcqm.binary.session import Identities, Session
+from rpcqm.binary.settings import ROUTER_SESSION_CLEANUP, BinarySettings
+from rpcqm.codec.format_name import FormatName, FormatNameType, PrivateQueueFormatName
+from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet_acknowledgement import PacketKind
+from rpcqm.codec.packet_types import TxSequenceID
+from rpcqm.store.transaction import Transaction as StoreTransaction
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+_log = get_logger("binary")
+
+Peers = dict[str, list[Hop]]
+"""Where to find queue managers, by host name or GUID in lower case; it comes before the DNS."""
+
+LAST_SEQUENCE_KEY = b"qb last sequence"
+_SEQUENCE_SIZE = 8
+
+
+class Exchange:
+    """Sends what is in outgoing queues, and takes what others send.
+
+    The engine must have been started. `start` looks for messages that wait; `stop` closes all.
+    """
+
+    def __init__(
+        self,
+        engine: "QueueManagerEngine",
+        network: Network,
+        settings: BinarySettings | None = None,
+        peers: Peers | None = None,
+    ) -> None:
+        self.engine = engine
+        self.network = network
+        self.settings = settings or _settings_of(engine)
+        self.peers = peers or {}
+        self.stopping = False
+        self.lines: dict[Line, None] = {}
+        self.links: dict[OutgoingQueue, Link] = {}
+        self._by_sequence: dict[int, Link] = {}
+        self._last_sequence = self._kept_last_sequence()
+        self.history = MessageIDHistory(engine.clock, engine.timers, self.settings)
+        self.history.restore(engine.streams.records(HISTORY_PREFIX))
+        self.streams = Streams(self)
+        self._receiver = Receiver(self)
+
+    def start(self) -> None:
+        """[MS-MQQB] 3.1.4.1: connect for every queue that has messages."""
+        engine = self.engine
+        engine.positions.available_hooks.append(self._message_position_available)
+        engine.positions.deleted_hooks.append(self._message_position_deleted)
+        engine.outgoing.state_hooks.append(self._state_changed)
+        engine.outgoing.resend_hooks.append(self._resend)
+        engine.online_hooks.append(self._online_changed)
+        engine.stopped_hooks.append(self.stop)
+        for queue in engine.outgoing.list():
+            if self._carries(queue) and (queue.message_count or self._has_sequence(queue)):
+                self.link(queue).wake()
+
+    def stop(self) -> None:
+        """[MS-MQQB] 3.1.4.2."""
+        if self.stopping:
+            return
+        self.stopping = True
+        for link in list(self.links.values()):
+            link.stop()
+        for line in list(self.lines):
+            line.session.close("the queue manager stops")
+        self.streams.stop()
+        self.history.stop()
+
+    # Lines
+
+    def accept(self) -> Line:
+        """A line for somebody who has connected ([MS-MQQB] 3.1.5.10)."""
+        return Line(self, initiator=False)
+
+    def new_session(self, line: Line, remote: UUID, direct: bool) -> Session:
+        self.lines[line] = None
+        engine = self.engine
+        identities = Identities(engine.queue_manager.identifier, remote)
+        return Session(line, identities, engine.clock, engine.timers, self.settings, direct=direct)
+
+    def line_opened(self, line: Line) -> None:
+        """Links that wait for that queue manager can use the line."""
+        if line.initiator:
+            return
+        for link in list(self.links.values()):
+            if link.line is None and self._leads_to(link.name, line):
+                link.wake()
+
+    def line_gone(self, line: Line, reason: str) -> None:
+        self.lines.pop(line, None)
+        _log.info("session closed", peer=line.address, reason=reason)
+
+    def line_to(self, name: FormatName) -> Line | None:
+        """An open line to the queue manager that a private format name names."""
+        for line in self.lines:
+            if self._leads_to(name, line):
+                return line
+        return None
+
+    def _leads_to(self, name: FormatName, line: Line) -> bool:
+        value = name.value
+        return (
+            isinstance(value, PrivateQueueFormatName)
+            and line.session.is_open
+            and line.session.remote_qm_guid == value.source_queue_manager
+        )
+
+    def message_received(
+        self, line: Line, kind: PacketKind, packet: bytes, recoverable: int | None
+    ) -> None:
+        self._receiver.message_received(line, kind, packet, recoverable)
+
+    # Links
+
+    def _carries(self, queue: Queue) -> bool:
+        """Whether the binary protocol is the one that sends from a queue."""
+        if not isinstance(queue, OutgoingQueue) or queue.multicast:
+            return False
+        name = FormatName.parse(queue.destination_format_name)
+        return not (self.is_direct(name) and name.direct_name.protocol in ("HTTP", "HTTPS"))
+
+    def is_direct(self, name: FormatName) -> bool:
+        return name.type is FormatNameType.QUEUE_FORMAT_TYPE_DIRECT
+
+    def link(self, queue: OutgoingQueue) -> Link:
+        """The link of a queue, made when it is first needed."""
+        link = self.links.get(queue)
+        if link is None:
+            link = self.links[queue] = Link(self, queue)
+        return link
+
+    def _message_position_available(self, queue: Queue, key: int) -> None:
+        """[MS-MQQB] 3.1.7.12."""
+        if isinstance(queue, OutgoingQueue) and not self.stopping and self._carries(queue):
+            self.link(queue).wake()
+
+    def _message_position_deleted(
+        self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass
+    ) -> None:
+        if not isinstance(queue, OutgoingQueue):
+            self._receiver.removed(change, queue, key, reason)
+        elif queue in self.links:
+            self.links[queue].removed(change, key)
+
+    def _state_changed(self, queue: OutgoingQueue) -> None:
+        """[MS-MQQB] 3.1.7.13, 3.1.7.14."""
+        link = self.links.get(queue)
+        if queue.state is OutgoingQueueState.ON_HOLD and link is not None:
+            link.hold()
+        elif queue.state is OutgoingQueueState.INACTIVE and self._carries(queue):
+            self.link(queue).resume()
+
+    def _resend(self, queue: OutgoingQueue) -> None:
+        link = self.links.get(queue)
+        if link is not None and link.sequence is not None:
+            link.sequence.resend_now()
+
+    def _online_changed(self, active: bool) -> None:
+        for queue, link in list(self.links.items()):
+            if not active:
+                link.disconnect("the queue manager goes offline")
+            elif queue.message_count:
+                link.wake()
+
+    # Where to connect
+
+    def next_hops(self, name: FormatName) -> Completion[list[Hop]]:
+        """Resolve Host Address ([MS-MQQB] 3.1.5.2.1); fails with an OSError."""
+        value = name.value
+        if isinstance(value, str):
+            host = name.direct_name.host
+            return self._hops_of(host)
+        if isinstance(value, PrivateQueueFormatName):
+            known = self.peers.get(str(value.source_queue_manager).lower())
+            if known is not None:
+                return self._resolved_all(known)
+        return failed(OSError("there is no directory that knows the queue manager"))
+
+    def _hops_of(self, host: str) -> Completion[list[Hop]]:
+        known = self.peers.get(host.lower())
+        return self._resolved_all(known or [Hop(host, BINARY_PORT, host)])
+
+    def _resolved_all(self, hops: list[Hop]) -> Completion[list[Hop]]:
+        """Every address of every hop, in their order; those without any are left out."""
+        outcome: Completion[list[Hop]] = Completion()
+        found: list[list[Hop]] = [[] for _ in hops]
+        waiting = len(hops)
+
+        def resolved(index: int, hop: Hop, answer: Completion[list[str]]) -> None:
+            nonlocal waiting
+            waiting -= 1
+            if answer.error is None:
+                found[index] = [
+                    Hop(address, hop.port, hop.host_name or hop.address, hop.qm_guid)
+                    for address in answer.result()
+                ]
+            if not waiting:
+                outcome.succeed([hop for group in found for hop in group])
+
+        for index, hop in enumerate(hops):
+            answer = self.network.resolve(hop.address)
+            answer.add_done_callback(partial(resolved, index, hop))
+        return outcome if hops else completed([])
+
+    # Sequences
+
+    def next_sequence(self) -> TxSequenceID:
+        """An identifier greater than all before; durable with the first stamp of it."""
+        now = self.engine.clock.now() // 1000
+        self._last_sequence = next_identifier(self._last_sequence, now)
+        value = self._last_sequence.value.to_bytes(_SEQUENCE_SIZE, "little")
+        self.engine.streams.write({LAST_SEQUENCE_KEY: value})
+        return self._last_sequence
+
+    def _kept_last_sequence(self) -> TxSequenceID:
+        kept = self.engine.streams.get(LAST_SEQUENCE_KEY)
+        return sequence_of(int.from_bytes(kept or b"", "little"))
+
+    def _has_sequence(self, queue: OutgoingQueue) -> bool:
+        key = SEQUENCE_PREFIX + queue.queue_id.to_bytes(4, "big")
+        return self.engine.streams.get(key) is not None
+
+    def remember_sequence(self, identifier: TxSequenceID, link: Link) -> None:
+        self._by_sequence[identifier.value] = link
+
+    def forget_sequence(self, identifier: TxSequenceID) -> None:
+        self._by_sequence.pop(identifier.value, None)
+
+    def order_ack(self, identifier: TxSequenceID, number: int) -> None:
+        link = self._by_sequence.get(identifier.value)
+        if link is not None:
+            link.order_ack(identifier, number)
+
+    def final_ack(self, identifier: TxSequenceID, number: int, reason: MessageClass) -> None:
+        link = self._by_sequence.get(identifier.value)
+        if link is not None:
+            link.final_ack(identifier, number, reason)
+
+    def outgoing_packet(self, message: Message) -> bytes:
+        """The bytes of a message as they travel."""
+        return message.packet
+
+
+def _settings_of(engine: "QueueManagerEngine") -> BinarySettings:
+    if engine.queue_manager.routing_server:
+        return BinarySettings(session_cleanup=ROUTER_SESSION_CLEANUP)
+    return BinarySettings()

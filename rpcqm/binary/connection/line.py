@@ -1,0 +1,146 @@
+"""One connection to another queue manager: its session, and who uses it."""
+
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from rpcqm.base.completion import Completion
+from rpcqm.binary.session import Session, SessionState
+from rpcqm.codec.layout import NULL_GUID
+from rpcqm.codec.packet_acknowledgement import PacketKind
+
+BINARY_PORT = 1801
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """Where to connect: NextHop of [MS-MQQB] 3.1.1.3.1.3; null when any queue manager will do."""
+
+    address: str
+    port: int = BINARY_PORT
+    host_name: str = ""
+    qm_guid: UUID = NULL_GUID
+
+
+class Wire(Protocol):
+    """The transport of a line."""
+
+    def write(self, data: bytes) -> None: ...
+    def close(self) -> None: ...
+    def pause(self, paused: bool) -> None:
+        """Read nothing for the time being."""
+
+
+class Network(Protocol):
+    """Resolves names and connects; both report through completions."""
+
+    def resolve(self, host: str) -> Completion[list[str]]:
+        """The addresses of a host, in the order in which to try them; OSError for none."""
+
+    def connect(self, hop: Hop, line: "Line") -> Completion[None]:
+        """Connect a line, which is attached when the completion succeeds; OSError."""
+
+
+class LineUser(Protocol):
+    """Somebody who sends over a line."""
+
+    def line_changed(self, line: "Line", state: SessionState) -> None:
+        """The session has another state."""
+
+    def line_closed(self, line: "Line", reason: str) -> None:
+        """The session is over; what it had in flight is not acknowledged."""
+
+    def line_moved(self, line: "Line") -> None:
+        """There is room for more."""
+
+    def acknowledged(self, keys: list[int]) -> None:
+        """The peer has these messages."""
+
+
+class LineOwner(Protocol):
+    """What lines of a queue manager have in common."""
+
+    def new_session(self, line: "Line", remote: UUID, direct: bool) -> Session: ...
+    def message_received(
+        self, line: "Line", kind: PacketKind, packet: bytes, recoverable: int | None
+    ) -> None: ...
+    def line_opened(self, line: "Line") -> None: ...
+    def line_gone(self, line: "Line", reason: str) -> None: ...
+
+
+class Line:
+    """The host of a session; made before it is connected."""
+
+    def __init__(
+        self, owner: LineOwner, *, initiator: bool, remote: UUID = NULL_GUID, direct: bool = True
+    ) -> None:
+        self._owner = owner
+        self._wire: Wire | None = None
+        self.initiator = initiator
+        self.address = ""
+        self.users: list[LineUser] = []
+        self.pending = 0
+        self.session = owner.new_session(self, remote, direct)
+
+    def attach(self, wire: Wire, address: str) -> None:
+        """The connection stands: begin the session."""
+        self._wire = wire
+        self.address = address
+        if self.initiator:
+            self.session.start_initiator()
+        else:
+            self.session.start_acceptor()
+
+    @property
+    def closed_already(self) -> bool:
+        return bool(self.session.close_reason)
+
+    def pause(self, paused: bool) -> None:
+        """Read nothing more until what has arrived is on the disk."""
+        if self._wire is not None:
+            self._wire.pause(paused)
+
+    # What the session wants
+
+    def transmit(self, data: bytes) -> None:
+        if self._wire is not None:
+            self._wire.write(data)
+
+    def state_changed(self, state: SessionState) -> None:
+        for user in list(self.users):
+            user.line_changed(self, state)
+        if state is SessionState.OPEN:
+            self._owner.line_opened(self)
+
+    def message_received(self, kind: PacketKind, packet: bytes, recoverable: int | None) -> None:
+        self._owner.message_received(self, kind, packet, recoverable)
+
+    def messages_acknowledged(self, tokens: list[object]) -> None:
+        """Tokens are (user, key), or None for what nobody waits for."""
+        by_user: dict[int, tuple[LineUser, list[int]]] = {}
+        for token in tokens:
+            if isinstance(token, Token):
+                by_user.setdefault(id(token.user), (token.user, []))[1].append(token.key)
+        for user, keys in by_user.values():
+            user.acknowledged(keys)
+
+    def window_moved(self) -> None:
+        for user in list(self.users):
+            user.line_moved(self)
+
+    def closed(self, reason: str) -> None:
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            wire.close()
+        self._owner.line_gone(self, reason)
+        users, self.users = self.users, []
+        for user in users:
+            user.line_closed(self, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """Which message of whom a session has in flight."""
+
+    user: LineUser
+    key: int

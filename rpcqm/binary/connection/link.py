@@ -1,0 +1,452 @@
+"""The way of one outgoing queue to its next hop ([MS-MQQB] 3.1.5.2, 3.1.5.9, 3.1.6.1, 3.1.7.1).
+
+A message that is in flight is locked; what a session has not acknowledged when it ends is given
+back and sent again by the next one. Transactional messages of our own carry a stamp that is
+durable before they leave, and stay until their order is acknowledged.
+"""
+
+import struct
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rpcqm.adm.enums import ConnectionStatus, OutgoingQueueState
+from rpcqm.adm.message import (
+    FLAG_NEGATIVE_JOURNALING,
+    FLAG_POSITIVE_JOURNALING,
+    Message,
+)
+from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.base.clock import Timer
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.binary.connection.line import Hop, Line, Token
+from rpcqm.binary.sequence import OutgoingSequence
+from rpcqm.binary.session import SessionState
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet_patch import set_sequence
+from rpcqm.codec.packet_types import TxSequenceID
+from rpcqm.store.records import Family
+from rpcqm.store.transaction import Transaction as StoreTransaction
+
+if TYPE_CHECKING:
+    from rpcqm.binary.connection.exchange import Exchange
+
+SEQUENCE_PREFIX = b"qb sequence:"
+STAMP_PREFIX = b"qb stamp:"
+_QUEUE = struct.Struct(">I")
+_STAMP_KEY = struct.Struct(">IQ")
+_NUMBER = struct.Struct("<I")
+
+_STOPPED = frozenset({OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED})
+_STAMPS_SOON = 100
+"""Milliseconds in which stamps that are being written become durable."""
+
+_JOURNALING = FLAG_NEGATIVE_JOURNALING | FLAG_POSITIVE_JOURNALING
+
+_PROGRESS = {
+    SessionState.WAITING_ECR_MSG: ConnectionStatus.IN_PROCESS,
+    SessionState.WAITING_CPR_MSG: ConnectionStatus.ESTABLISH_PACKET_RECEIVED,
+    SessionState.OPEN: ConnectionStatus.ESTABLISHED,
+}
+
+
+class Link:
+    """Sends the messages of one outgoing queue, over lines of its own or a borrowed one."""
+
+    def __init__(self, exchange: "Exchange", queue: OutgoingQueue) -> None:
+        self._exchange = exchange
+        self._engine = exchange.engine
+        self._transfer = exchange.engine.transfer
+        self.queue = queue
+        self.name = FormatName.parse(queue.destination_format_name)
+        self.line: Line | None = None
+        self.hops: list[Hop] = []
+        self._next_hop = 0
+        self._busy = False
+        self._borrowed = False
+        self._retry: Timer | None = None
+        self._pumping = False
+        self._in_flight: dict[int, None] = {}
+        self._stamping = 0
+        self._stamping_line: Line | None = None
+        self.sequence: OutgoingSequence | None = self._restored_sequence()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing may be sent: on hold, locked, or the queue manager is offline."""
+        return self.queue.state in _STOPPED or not self._engine.queue_manager.connection_active
+
+    @property
+    def has_messages(self) -> bool:
+        return self.queue.message_position_list.available > 0 or bool(self._in_flight)
+
+    # Establishing a session
+
+    def wake(self) -> None:
+        """There is something to send ([MS-MQQB] 3.1.7.12)."""
+        if self.stopped or self._busy:
+            return
+        if self.line is not None:
+            self.pump()
+        elif self._retry is None and self.has_messages:
+            self._establish()
+
+    def _establish(self) -> None:
+        """[MS-MQQB] 3.1.5.2: an open line to that queue manager is as good as one of our own."""
+        self._cancel_retry()
+        borrowed = self._exchange.line_to(self.name)
+        if borrowed is not None:
+            self._borrowed = True
+            self.line = borrowed
+            borrowed.users.append(self)
+            self._opened()
+            return
+        self._busy = True
+        self._exchange.next_hops(self.name).add_done_callback(self._resolved)
+
+    def _resolved(self, outcome: Completion[list[Hop]]) -> None:
+        """[MS-MQQB] 3.1.5.2.1: without an address the queue needs validation."""
+        self._busy = False
+        if self.stopped:
+            return
+        if outcome.error is not None or not outcome.result():
+            self._record(ConnectionStatus.DNS_FAILURE)
+            self._set_state(OutgoingQueueState.NEED_VALIDATION)
+            self._retry_later()
+            return
+        self.hops = outcome.result()
+        self.queue.next_hops = [f"{hop_text(hop)}" for hop in self.hops]
+        self._next_hop = 0
+        self._connect()
+
+    def _connect(self) -> None:
+        hop = self.hops[self._next_hop]
+        direct = self._exchange.is_direct(self.name)
+        line = Line(self._exchange, initiator=True, remote=hop.qm_guid, direct=direct)
+        line.users.append(self)
+        self.line = line
+        self._borrowed = False
+        self._set_state(OutgoingQueueState.WAITING)
+        connected = self._exchange.network.connect(hop, line)
+        connected.add_done_callback(partial(self._connected, line))
+
+    def _connected(self, line: Line, outcome: Completion[None]) -> None:
+        if outcome.error is not None and self.line is line:
+            self._record(ConnectionStatus.SOCKET_CONNECT_FAILURE)
+            line.session.close(f"cannot connect: {outcome.error}")
+
+    def line_changed(self, line: Line, state: SessionState) -> None:
+        """The handshake goes on ([MS-MQQB] 3.1.5.3.2, 3.1.5.4.2)."""
+        status = _PROGRESS.get(state)
+        if status is not None:
+            self._record(status)
+        if state is SessionState.OPEN:
+            self.queue.next_hops = [hop_text(self.hops[self._next_hop])]
+            self._opened()
+
+    def _opened(self) -> None:
+        self._set_state(OutgoingQueueState.CONNECTED)
+        self.pump()
+
+    def line_closed(self, line: Line, reason: str) -> None:
+        """Give back what was in flight, and try again while there are messages.
+
+        The next address is tried at once, the first one after the Session Retry Connect Timer.
+        Source: [MS-MQQB] 3.1.5.9, 3.1.6.1.
+        """
+        if self.line is not line:
+            return
+        was_open = self._borrowed or self.queue.state is OutgoingQueueState.CONNECTED
+        self.line = None
+        self._give_back()
+        self._set_state(OutgoingQueueState.DISCONNECTED)
+        if self.stopped or self._exchange.stopping:
+            return
+        if not was_open and self._next_hop + 1 < len(self.hops):
+            self._next_hop += 1
+            self._connect()
+        else:
+            self._retry_later()
+
+    def _give_back(self) -> None:
+        keys, self._in_flight = list(self._in_flight), {}
+        self._pumping = True
+        for key in keys:
+            self._transfer.release(self.queue, key)
+        self._pumping = False
+
+    def _retry_later(self) -> None:
+        if self._retry is None and self.has_messages:
+            delay = self._exchange.settings.session_retry_connect
+            self._retry = self._engine.timers.call_later(delay, self._retry_expired)
+
+    def _retry_expired(self) -> None:
+        """[MS-MQQB] 3.1.6.1."""
+        self._retry = None
+        self.wake()
+
+    def _cancel_retry(self) -> None:
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+
+    # Administrators
+
+    def hold(self) -> None:
+        """The queue is on hold: what is in flight is acknowledged, nothing follows."""
+        self._cancel_retry()
+        if self.line is not None and not self._borrowed:
+            self.line.session.pause()
+
+    def resume(self) -> None:
+        """[MS-MQQB] 3.1.7.14."""
+        if self.line is not None and self.line.session.is_open:
+            self._set_state(OutgoingQueueState.CONNECTED)
+        self.wake()
+
+    def disconnect(self, reason: str) -> None:
+        """Close the session of the queue; a borrowed line only loses it."""
+        self._cancel_retry()
+        line = self.line
+        if line is None:
+            return
+        if self._borrowed:
+            line.users.remove(self)
+            self.line_closed(line, reason)
+        else:
+            line.session.close(reason)
+
+    def stop(self) -> None:
+        """The queue manager stops."""
+        self.disconnect("the queue manager stops")
+        if self.sequence is not None:
+            self.sequence.stop()
+
+    # Sending
+
+    def line_moved(self, line: Line) -> None:
+        self.pump()
+
+    def pump(self) -> None:
+        """Send what the window lets out ([MS-MQQB] 3.1.7.1)."""
+        line = self.line
+        if self._pumping or line is None or self.stopped:
+            return
+        if self._stamping and self._stamping_line is not line:
+            return
+        self._pumping = True
+        stamped: list[Message] = []
+        changes: dict[bytes, bytes | None] = {}
+        while line.session.room - self._stamping - len(stamped) > 0:
+            message = self._transfer.lock_next(self.queue, self)
+            if message is None:
+                break
+            self._in_flight[message.lookup_identifier] = None
+            if self._is_ours_in_sequence(message):
+                self._stamp(message, changes)
+                stamped.append(message)
+            elif not self._expired(message):
+                key = message.lookup_identifier
+                line.session.send(self._exchange.outgoing_packet(message), Token(self, key))
+        self._pumping = False
+        if stamped:
+            self._send_stamped(line, stamped, changes)
+
+    def _expired(self, message: Message) -> bool:
+        """[MS-MQQB] 3.1.7.1.2; whether the time to reach the queue is over."""
+        envelope = message.envelope
+        if envelope.time_to_reach_queue == 0xFFFF_FFFF:
+            return False
+        age = self._engine.clock.now() // 1000 - envelope.sent_time
+        if age <= envelope.time_to_reach_queue:
+            return False
+        key = message.lookup_identifier
+        self._in_flight.pop(key, None)
+        self._transfer.failed(self.queue, key, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
+        return True
+
+    def _is_ours_in_sequence(self, message: Message) -> bool:
+        """Only the source stamps; who forwards passes the stamp on ([MS-MQQB] 3.1.1.5)."""
+        envelope = message.envelope
+        own = self._engine.queue_manager.identifier.bytes_le
+        return envelope.transactional and envelope.source_machine == own
+
+    def _stamp(self, message: Message, changes: dict[bytes, bytes | None]) -> None:
+        sequence = self.sequence
+        if sequence is None:
+            sequence = self.sequence = self._new_sequence(self._exchange.next_sequence())
+        key = message.lookup_identifier
+        if sequence.number_of(key) is None:
+            if not len(sequence) and sequence.next_number > 1:
+                self._exchange.forget_sequence(sequence.identifier)
+                sequence.restart_when_drained(self._exchange.next_sequence())
+            self._exchange.remember_sequence(sequence.identifier, self)
+            stamp = sequence.assign(key)
+            changes[self._stamp_key(key)] = _NUMBER.pack(stamp.number)
+            changes[SEQUENCE_PREFIX + _QUEUE.pack(self.queue.queue_id)] = sequence.encode()
+
+    def _send_stamped(
+        self, line: Line, messages: list[Message], changes: dict[bytes, bytes | None]
+    ) -> None:
+        """The stamps are durable before the first byte leaves (G55)."""
+        if not changes:
+            self._transmit_stamped(line, messages)
+            return
+        self._stamping += len(messages)
+        self._stamping_line = line
+        written = self._engine.streams.write(changes)
+        written.add_done_callback(partial(self._stamps_written, line, messages))
+
+    def _stamps_written(
+        self, line: Line, messages: list[Message], outcome: Completion[None]
+    ) -> None:
+        self._stamping -= len(messages)
+        if self.line is line and outcome.error is None:
+            self._transmit_stamped(line, messages)
+        else:
+            self.pump()
+
+    def _transmit_stamped(self, line: Line, messages: list[Message]) -> None:
+        """Send in the order of the numbers; what is gone by now leaves a gap."""
+        sequence = self.sequence
+        assert sequence is not None
+        for message in messages:
+            key = message.lookup_identifier
+            if key not in self._in_flight or sequence.number_of(key) is None:
+                continue
+            if self._expired(message):
+                continue
+            stamp = sequence.stamp_of(key)
+            packet = bytearray(self._exchange.outgoing_packet(message))
+            set_sequence(packet, stamp.sequence, stamp.number, stamp.previous)
+            line.session.send(bytes(packet), None)
+        sequence.transmitted()
+        self.show()
+
+    # Acknowledgements
+
+    def acknowledged(self, keys: list[int]) -> None:
+        """The next hop has them ([MS-MQQB] 3.1.5.5.2 to .4)."""
+        for key in keys:
+            if self._in_flight.pop(key, self) is None:
+                self._delivered(key, None)
+
+    def _delivered(self, key: int, changes: dict[bytes, bytes | None] | None) -> None:
+        """An administrator may have removed the message meanwhile."""
+        try:
+            self._transfer.delivered(self.queue, key, changes)
+        except MQError as error:
+            if error.status is not HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
+                raise
+
+    def order_ack(self, identifier: TxSequenceID, number: int) -> None:
+        """Everything up to a number has arrived in order ([MS-MQQB] 3.1.5.6)."""
+        sequence = self.sequence
+        if sequence is None:
+            return
+        for key in sequence.order_ack(identifier, number):
+            self._arrived_in_order(key, sequence)
+        self.show()
+        self.pump()
+
+    def _arrived_in_order(self, key: int, sequence: OutgoingSequence) -> None:
+        held = self._in_flight.pop(key, self) is None
+        position = self.queue.message_position_list.position(key)
+        if position is None:
+            return
+        changes = self._without_stamp(key, sequence)
+        if position.flags & _JOURNALING:
+            if not held and not self.queue.message_position_list.lock(key, self):
+                return
+            self._transfer.await_final_acknowledgement(self.queue, key, changes)
+            sequence.no_read_count = len(self._transfer.awaiting(self.queue))
+        else:
+            self._delivered(key, changes)
+
+    def final_ack(self, identifier: TxSequenceID, number: int, reason: MessageClass) -> None:
+        """The destination has decided about a message that is still being sent."""
+        sequence = self.sequence
+        if sequence is None or sequence.identifier != identifier:
+            return
+        for key in sequence.keys:
+            if sequence.number_of(key) == number:
+                sequence.forget(key)
+                self._in_flight.pop(key, None)
+                changes = self._without_stamp(key, sequence)
+                self._transfer.finished(self.queue, key, reason, changes)
+                break
+        self.show()
+
+    def resend(self) -> None:
+        """Send every unacknowledged transactional message again ([MS-MQQB] 3.1.6.5)."""
+        if self.sequence is None:
+            return
+        if self._stamping:
+            self._engine.timers.call_later(_STAMPS_SOON, self.resend)
+            return
+        self._pumping = True
+        for key in self.sequence.keys:
+            if self._in_flight.pop(key, self) is None:
+                self._transfer.release(self.queue, key)
+        self._pumping = False
+        self.show()
+        self.wake()
+
+    def removed(self, change: StoreTransaction, key: int) -> None:
+        """A message has left the queue some other way, for example because it expired."""
+        self._in_flight.pop(key, None)
+        if self.sequence is not None and self.sequence.number_of(key) is not None:
+            self.sequence.forget(key)
+            change.delete(Family.STREAM, self._stamp_key(key))
+
+    # Sequences over restarts
+
+    def _new_sequence(self, identifier: TxSequenceID) -> OutgoingSequence:
+        table = self._exchange.settings.resend_timer_table
+        engine = self._engine
+        return OutgoingSequence(identifier, engine.clock, engine.timers, self.resend, table)
+
+    def _restored_sequence(self) -> OutgoingSequence | None:
+        prefix = _QUEUE.pack(self.queue.queue_id)
+        data = self._engine.streams.get(SEQUENCE_PREFIX + prefix)
+        if data is None:
+            return None
+        numbers: dict[int, int] = {}
+        for record, value in self._engine.streams.records(STAMP_PREFIX + prefix):
+            key = _STAMP_KEY.unpack_from(record, len(STAMP_PREFIX))[1]
+            if key in self.queue.message_position_list:
+                numbers[key] = _NUMBER.unpack(value)[0]
+        sequence = self._new_sequence(TxSequenceID())
+        sequence.restore(data, numbers)
+        self._exchange.remember_sequence(sequence.identifier, self)
+        return sequence
+
+    def _stamp_key(self, key: int) -> bytes:
+        return STAMP_PREFIX + _STAMP_KEY.pack(self.queue.queue_id, key)
+
+    def _without_stamp(self, key: int, sequence: OutgoingSequence) -> dict[bytes, bytes | None]:
+        return {
+            self._stamp_key(key): None,
+            SEQUENCE_PREFIX + _QUEUE.pack(self.queue.queue_id): sequence.encode(),
+        }
+
+    # What administrators see
+
+    def show(self) -> None:
+        """Bring OutgoingTransferInfo up to date."""
+        if self.sequence is not None:
+            self.sequence.show(self._engine.outgoing.transfer_info(self.queue))
+
+    def _record(self, status: ConnectionStatus) -> None:
+        addresses = tuple(hop_text(hop) for hop in self.hops[self._next_hop : self._next_hop + 1])
+        self._engine.outgoing.record_connection(self.queue, status, 0, addresses)
+
+    def _set_state(self, state: OutgoingQueueState) -> None:
+        if self.queue.state not in _STOPPED and self.queue.state is not state:
+            self._engine.outgoing.set_state(self.queue, state)
+
+
+def hop_text(hop: Hop) -> str:
+    """A next hop as administrators see it ([MS-MQMQ] 2.3.12.12)."""
+    return f"IP={hop.address}"

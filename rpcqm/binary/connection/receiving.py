@@ -1,0 +1,241 @@
+"""What happens to a message that has arrived ([MS-MQQB] 3.1.5.6 to 3.1.5.8).
+
+Counting was the session's. A message is known to be taken when it is on the disk together with
+what remembers that it was taken: the sequence of a transactional one, the history of another.
+"""
+
+import copy
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rpcqm.adm.message import Message
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import DecodeError, MQError
+from rpcqm.base.identity import ANONYMOUS, Identity
+from rpcqm.base.log import get_logger
+from rpcqm.binary.connection.line import Line
+from rpcqm.binary.connection.streams import Stream, stamp_in, transaction_header_of
+from rpcqm.codec.layout import NULL_GUID
+from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet_acknowledgement import PacketKind
+from rpcqm.codec.packet_internal import FinalAckBody, OrderAckBody
+from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.qm.arrivals import RejectedError
+from rpcqm.store.transaction import Transaction as StoreTransaction
+
+if TYPE_CHECKING:
+    from rpcqm.binary.connection.exchange import Exchange
+
+_log = get_logger("binary")
+
+_JOURNALING = 0x0300
+_DIRECT = 7
+_MOST_PENDING = 512
+Changes = dict[bytes, bytes | None]
+
+
+class Receiver:
+    """Takes messages from all lines."""
+
+    def __init__(self, exchange: "Exchange") -> None:
+        self._exchange = exchange
+        self._engine = exchange.engine
+        self._arrivals = exchange.engine.arrivals
+
+    def message_received(
+        self, line: Line, kind: PacketKind, packet: bytes, recoverable: int | None
+    ) -> None:
+        """Decide about a message; `recoverable` is settled when that is durable."""
+        message = Message(packet)
+        done = partial(self._settled, line, recoverable)
+        line.pending += 1
+        if line.pending == _MOST_PENDING:
+            line.pause(True)
+        if kind is not PacketKind.USER_MESSAGE and self._is_here(message):
+            self._acknowledgement(kind, message, done)
+        elif message.envelope.transactional and self._is_here(message):
+            self._take_in_sequence(line, message, done)
+        else:
+            self._take(line, message, done)
+
+    def _is_here(self, message: Message) -> bool:
+        """Whether this queue manager is the final destination (G21)."""
+        address = message.attributes.destination_queue_manager_identifier
+        return address in (NULL_GUID, self._engine.queue_manager.identifier)
+
+    def _settled(
+        self, line: Line, recoverable: int | None, outcome: Completion[None] | None = None
+    ) -> None:
+        """It is durable, or it needs not be."""
+        line.pending -= 1
+        if line.pending == _MOST_PENDING // 2:
+            line.pause(False)
+        if recoverable is not None and (outcome is None or outcome.error is None):
+            line.session.persisted(recoverable)
+
+    # Acknowledgements of our own transactional messages
+
+    def _acknowledgement(
+        self, kind: PacketKind, message: Message, done: Callable[..., None]
+    ) -> None:
+        if kind is PacketKind.ORDER_ACK:
+            body = OrderAckBody.decode(message.attributes.body)
+            self._exchange.order_ack(body.tx_sequence_id, body.tx_sequence_number)
+            done()
+            return
+        final = FinalAckBody.decode(message.attributes.body)
+        reason = _class_of(message)
+        identifier = MessageIdentifier(final.source_guid, final.message_id)
+        waiting = self._engine.transfer.final_acknowledgement(identifier, reason)
+        if waiting.done and not waiting.result():
+            self._exchange.final_ack(final.tx_sequence_id, final.tx_sequence_number, reason)
+        written = self._engine.streams.write({})
+        written.add_done_callback(done)
+
+    # Messages
+
+    def _take(self, line: Line, message: Message, done: Callable[..., None]) -> None:
+        """A message that is not in a sequence that ends here: duplicates are dropped."""
+        history = self._exchange.history
+        identifier = bytes(message.packet[16:32]) + bytes(message.packet[56:60])
+        if identifier in history:
+            history.refresh(identifier)
+            self._engine.streams.write(history.take_stale()).add_done_callback(done)
+            return
+        changes: Changes = {}
+        history.add(identifier, changes if message.envelope.recoverable else None)
+        undo = partial(history.remove, identifier)
+        self._store(line, message, changes, done, undo, None)
+
+    def _take_in_sequence(self, line: Line, message: Message, done: Callable[..., None]) -> None:
+        """Exactly once and in order ([MS-MQQB] 3.1.5.8.6); what is not next is dropped."""
+        stream = self._exchange.streams.of(message)
+        direct = message.attributes.user_header.flags.DQ == _DIRECT
+        before = copy.copy(stream.incoming)
+        stamp = stamp_in(message)
+        accepted = stream.incoming.accept(stamp)
+        stream.arrived(line, direct)
+        if not accepted:
+            self._engine.streams.write({}).add_done_callback(done)
+            self._show(stream)
+            return
+
+        def undo() -> None:
+            before.durable = stream.incoming.durable
+            stream.incoming = before
+
+        def settled(outcome: Completion[None]) -> None:
+            if outcome.error is None:
+                stream.settled(stamp)
+            done(outcome)
+
+        self._store(line, message, {}, settled, undo, stream)
+
+    def _store(
+        self,
+        line: Line,
+        message: Message,
+        changes: Changes,
+        done: Callable[..., None],
+        undo: Callable[[], None],
+        stream: Stream | None,
+    ) -> None:
+        """Steps 3 to 10 of [MS-MQQB] 3.1.5.8.
+
+        When the queue manager has no room at all nothing has changed: the session closes and the
+        peer sends again (G59).
+        """
+        try:
+            stored = self._stored_or_refused(message, changes, stream)
+        except MQError as error:
+            undo()
+            done(_failed(error))
+            line.session.close(f"no room for a message: {error}")
+            return
+        stored.add_done_callback(done)
+
+    def _stored_or_refused(
+        self, message: Message, changes: Changes, stream: Stream | None
+    ) -> Completion[None]:
+        try:
+            queue = self._arrivals.destination(message)
+            identity = self._checked_sender(queue, message)
+            if not isinstance(queue, OutgoingQueue):
+                self._arrivals.check_access(queue, identity)
+            self._arrivals.check_expiry(message)
+            if stream is not None:
+                self._note(stream, queue, changes)
+            return self._arrivals.store(queue, message, changes)
+        except RejectedError as error:
+            return self._refuse(message, error.reason, changes, stream)
+
+    def _checked_sender(self, queue: Queue, message: Message) -> Identity:
+        """[MS-MQQB] 3.1.5.8.3: who sent it, as far as that is proved."""
+        if not isinstance(queue, OutgoingQueue):
+            self._arrivals.check_protection(queue, authenticated=False, encrypted=False)
+        return ANONYMOUS
+
+    def _note(self, stream: Stream, queue: Queue, changes: Changes) -> None:
+        stream.queue_id = queue.queue_id
+        self._exchange.streams.fed.add(queue.queue_id)
+        changes[stream.key] = stream.encode()
+        self._show(stream)
+
+    def _refuse(
+        self, message: Message, reason: MessageClass, changes: Changes, stream: Stream | None
+    ) -> Completion[None]:
+        """A refused message counts as taken: it is acknowledged, and never comes again (G59)."""
+        _log.info("message refused", reason=reason.name, id=str(message.attributes.identifier))
+        if stream is not None:
+            changes[stream.key] = stream.encode()
+        refused = self._arrivals.reject(message, reason, changes)
+        if stream is not None:
+            with self._engine.store.transaction("final acknowledgement") as change:
+                stream.send_final_ack(change, message, reason)
+        return refused
+
+    def _show(self, stream: Stream) -> None:
+        """IncomingTransactionalTransferInfo ([MS-MQQB] 3.1.5.8.8)."""
+        queue = self._engine.queues.by_id.get(stream.queue_id)
+        if queue is None:
+            return
+        info = self._arrivals.transfer_info(queue, stream.name, stream.source)
+        info.sequence_identifier = stream.incoming.sequence.value
+        info.sequence_number = stream.incoming.number
+        info.reject_count = stream.incoming.reject_count
+        info.last_access_time = self._engine.clock.now() // 1000
+
+    # Removals
+
+    def removed(
+        self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass
+    ) -> None:
+        """A message has left its queue: tell its source if that wants to know.
+
+        Source: [MS-MQQB] 3.1.7.2.2.
+        """
+        if queue.main.queue_id not in self._exchange.streams.fed or queue.is_journal:
+            return
+        message = self._engine.positions.message_at(queue, key)
+        envelope = message.envelope
+        own = self._engine.queue_manager.identifier.bytes_le
+        if not envelope.transactional or envelope.source_machine == own:
+            return
+        header = transaction_header_of(message)
+        if envelope.user_flags & _JOURNALING or header.flags.FA:
+            self._exchange.streams.of(message).send_final_ack(change, message, reason)
+
+
+def _class_of(message: Message) -> MessageClass:
+    try:
+        return MessageClass(message.attributes.message_class)
+    except ValueError as error:
+        raise DecodeError(f"acknowledgement of an unknown class: {error}") from error
+
+
+def _failed(error: MQError) -> Completion[None]:
+    outcome: Completion[None] = Completion()
+    outcome.fail(error)
+    return outcome

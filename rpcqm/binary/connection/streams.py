@@ -1,0 +1,182 @@
+"""Incoming sequences of transactional messages, and the acknowledgements that they are owed.
+
+A stream is what one source queue manager sends to one destination format name (G55). It knows
+how its source can be reached, so that the final acknowledgement of a message that is received
+long after its session has ended finds its way ([MS-MQQB] 3.1.5.8.6, 3.1.6.9, 3.1.7.17).
+"""
+
+import struct
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from rpcqm.adm.message import Message
+from rpcqm.base.errors import DecodeError
+from rpcqm.binary.connection.line import Line
+from rpcqm.binary.sequence import INCOMING_SIZE, IncomingSequence, OrderAckSchedule, Stamp
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.message import build_user_message
+from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet_acknowledgement import final_ack, order_ack
+from rpcqm.codec.packet_internal import ORDER_QUEUE_IDENTIFIER, FinalAckBody, OrderAckBody
+from rpcqm.codec.packet_transaction import TransactionHeader
+from rpcqm.store.transaction import Transaction as StoreTransaction
+
+if TYPE_CHECKING:
+    from rpcqm.binary.connection.exchange import Exchange
+
+PREFIX = b"qb stream:"
+_QUEUE_ID = struct.Struct("<I")
+_CACHED = 10_000
+
+
+class Stream:
+    """One incoming sequence, the line that it comes by, and the way back."""
+
+    def __init__(self, exchange: "Exchange", source: UUID, name: str) -> None:
+        self._exchange = exchange
+        self.source = source
+        self.name = name
+        self.incoming = IncomingSequence()
+        self.address = ""
+        self.queue_id = 0
+        self.line: Line | None = None
+        engine = exchange.engine
+        self.schedule = OrderAckSchedule(
+            engine.clock, engine.timers, exchange.settings, self.send_order_ack
+        )
+
+    @property
+    def key(self) -> bytes:
+        return PREFIX + self.source.bytes_le + self.name.encode("utf-8", "surrogatepass")
+
+    def encode(self) -> bytes:
+        address = self.address.encode()
+        return self.incoming.encode() + _QUEUE_ID.pack(self.queue_id) + address
+
+    def restore(self, data: bytes) -> None:
+        """Go on where `encode` was; raises DecodeError."""
+        self.incoming = IncomingSequence.decode(data[:INCOMING_SIZE])
+        self.queue_id = _QUEUE_ID.unpack_from(data, INCOMING_SIZE)[0]
+        self.address = data[INCOMING_SIZE + _QUEUE_ID.size :].decode()
+
+    def arrived(self, line: Line, direct: bool) -> None:
+        """A message has come by a line: its order is to be acknowledged there."""
+        self.line = line
+        from_source = line.session.remote_qm_guid == self.source
+        self.address = line.address if direct and from_source else ""
+        self.schedule.message_received()
+
+    def settled(self, stamp: Stamp) -> None:
+        """What became of a message is durable."""
+        self.incoming.settled(stamp)
+
+    @property
+    def order_queue(self) -> FormatName:
+        """The order queue of the source ([MS-MQQB] 3.1.7.17).
+
+        An address of our own machine leads to ourselves, so that its number is used then.
+        """
+        if self.address and not self._exchange.engine.names.is_local(self.address):
+            return FormatName.parse(f"DIRECT=TCP:{self.address}\\PRIVATE$\\order_queue$")
+        return FormatName.private(self.source, ORDER_QUEUE_IDENTIFIER)
+
+    def send_order_ack(self) -> None:
+        """[MS-MQQB] 3.1.6.9: only what is durable, over the session that it came by.
+
+        The source of a message that was routed here has no session with us: its acknowledgement
+        goes by an outgoing queue.
+        """
+        durable, line = self.incoming.durable, self.line
+        if durable.number < self.incoming.number or durable.sequence != self.incoming.sequence:
+            self.schedule.message_received()
+        if not durable.number or line is None or not line.session.is_open:
+            return
+        body = OrderAckBody(durable.sequence, durable.number, durable.number - 1)
+        engine = self._exchange.engine
+        now = engine.clock.now() // 1000
+        identifier = engine.composer.new_identifier()
+        packet = build_user_message(order_ack(self.order_queue, identifier, now, body))
+        if line.session.remote_qm_guid != self.source:
+            with engine.store.transaction("order acknowledgement") as change:
+                engine.acknowledgements.send_within(change, Message(packet), self.order_queue)
+        elif line.session.can_send:
+            line.session.send(packet, None)
+        else:
+            self.schedule.message_received()
+
+    def send_final_ack(
+        self, change: StoreTransaction, message: Message, reason: MessageClass
+    ) -> None:
+        """Tell the source what became of a message, within the commit that decides it."""
+        attributes = message.attributes
+        stamp = stamp_in(message)
+        body = FinalAckBody(
+            stamp.sequence,
+            stamp.number,
+            stamp.previous,
+            self.source,
+            attributes.identifier.ordinal,
+        )
+        engine = self._exchange.engine
+        now = engine.clock.now() // 1000
+        identifier = engine.composer.new_identifier()
+        built = final_ack(self.order_queue, identifier, now, body, reason)
+        packet = build_user_message(built)
+        engine.acknowledgements.send_within(change, Message(packet), self.order_queue)
+
+
+def stamp_in(message: Message) -> Stamp:
+    """The stamp of a transactional message; DecodeError when it is none."""
+    header = transaction_header_of(message)
+    return Stamp(
+        header.tx_sequence_id, header.tx_sequence_number, header.previous_tx_sequence_number
+    )
+
+
+def transaction_header_of(message: Message) -> TransactionHeader:
+    """The TransactionHeader; DecodeError when there is none."""
+    header = message.attributes.transaction_header
+    if header is None:
+        raise DecodeError("message is not transactional")
+    return header
+
+
+class Streams:
+    """The streams of a queue manager; the least used ones are read back when they are needed."""
+
+    def __init__(self, exchange: "Exchange") -> None:
+        self._exchange = exchange
+        self._cache: OrderedDict[bytes, Stream] = OrderedDict()
+        self.fed: set[int] = set()
+        """Queues that have ever received from elsewhere in sequence."""
+        for _, data in exchange.engine.streams.records(PREFIX):
+            self.fed.add(_QUEUE_ID.unpack_from(data, INCOMING_SIZE)[0])
+
+    def of(self, message: Message) -> Stream:
+        """The stream that a message belongs to."""
+        attributes = message.attributes
+        name = attributes.destination_queue_format_name
+        stream = Stream(
+            self._exchange, attributes.identifier.queue_manager_guid, str(name).casefold()
+        )
+        key = stream.key
+        found = self._cache.get(key)
+        if found is not None:
+            self._cache.move_to_end(key)
+            return found
+        data = self._exchange.engine.streams.get(key)
+        if data is not None:
+            stream.restore(data)
+        self._cache[key] = stream
+        while len(self._cache) > _CACHED:
+            self._cache.popitem(last=False)[1].schedule.stop()
+        return stream
+
+    def __iter__(self) -> Iterator[Stream]:
+        return iter(self._cache.values())
+
+    def stop(self) -> None:
+        for stream in self:
+            stream.schedule.stop()

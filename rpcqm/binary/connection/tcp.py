@@ -1,0 +1,169 @@
+"""Lines over TCP ([MS-MQQB] 2.1.1): listening on port 1801, connecting, resolving names."""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Coroutine
+from typing import Any, cast
+
+from rpcqm.base.clock import Clock
+from rpcqm.base.completion import Completion, completed
+from rpcqm.base.log import get_logger
+from rpcqm.binary.connection.exchange import Exchange
+from rpcqm.binary.connection.line import Hop, Line
+
+_log = get_logger("binary")
+
+CONNECT_SECONDS = 20
+BACK_OFF = 5_000
+"""Milliseconds for which somebody who sent bad packets is not let in again."""
+CONNECTIONS = 4096
+UNSENT_BYTES = 64 << 20
+
+
+class TcpWire(asyncio.Protocol):
+    """The connection of a line."""
+
+    def __init__(self, line: Line, network: "TcpNetwork", *, accepted: bool) -> None:
+        self._line = line
+        self._network = network
+        self._accepted = accepted
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        host = self._transport.get_extra_info("peername")[0]
+        sock = self._transport.get_extra_info("socket")
+        if sock is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._line.closed_already or not self._network.admit(self, host, self._accepted):
+            self._transport.abort()
+            return
+        self._line.attach(self, host)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._line.session.receive_data(data)
+        except Exception as error:
+            _log.exception("session failed", peer=self._line.address)
+            self._line.session.close(f"failure: {type(error).__name__}")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._network.wires.discard(self)
+        self._line.session.disconnected()
+
+    # What the line wants
+
+    def write(self, data: bytes) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        self._transport.write(data)
+        if self._transport.get_write_buffer_size() > UNSENT_BYTES:
+            self._transport.abort()
+
+    def close(self) -> None:
+        """Closed without a word; a peer who broke the rules is kept out for a while."""
+        if self._transport is not None:
+            self._network.note_end(self._line)
+            self._transport.close()
+
+    def pause(self, paused: bool) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        if paused:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+
+class TcpNetwork:
+    """The Network of a queue manager in an asyncio loop."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._servers: list[asyncio.Server] = []
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._kept_out: dict[str, int] = {}
+        self.wires: set[TcpWire] = set()
+
+    async def listen(self, exchange: Exchange, host: str, port: int) -> int:
+        """Accept sessions; the port. OSError when it cannot be had."""
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            lambda: TcpWire(exchange.accept(), self, accepted=True), host, port
+        )
+        self._servers.append(server)
+        return int(server.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Let nobody in any more, and wait until connections are closed."""
+        for server in self._servers:
+            server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        for wire in list(self.wires):
+            wire.close()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def admit(self, wire: TcpWire, host: str, accepted: bool) -> bool:
+        """Whether a connection may stay."""
+        until = self._kept_out.get(host)
+        if until is not None and until <= self._clock.monotonic():
+            del self._kept_out[host]
+            until = None
+        if accepted and (until is not None or len(self.wires) >= CONNECTIONS):
+            return False
+        self.wires.add(wire)
+        return True
+
+    def note_end(self, line: Line) -> None:
+        reason = line.session.close_reason
+        if not line.initiator and reason.startswith("bad packet"):
+            if len(self._kept_out) >= CONNECTIONS:
+                self._kept_out.clear()
+            self._kept_out[line.address] = self._clock.monotonic() + BACK_OFF
+
+    # Outgoing
+
+    def resolve(self, host: str) -> Completion[list[str]]:
+        """The addresses of a host from the system's resolver; IPv4 ones first."""
+        try:
+            return completed([str(ipaddress.ip_address(host))])
+        except ValueError:
+            return self._start(_resolve(host))
+
+    def connect(self, hop: Hop, line: Line) -> Completion[None]:
+        return self._start(self._connect(hop, line))
+
+    async def _connect(self, hop: Hop, line: Line) -> None:
+        loop = asyncio.get_running_loop()
+        connecting = loop.create_connection(
+            lambda: TcpWire(line, self, accepted=False), hop.address, hop.port
+        )
+        await asyncio.wait_for(connecting, CONNECT_SECONDS)
+
+    def _start(self, coroutine: Coroutine[Any, Any, Any]) -> Completion[Any]:
+        outcome: Completion[Any] = Completion()
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+
+        def done(finished: asyncio.Task[Any]) -> None:
+            self._tasks.discard(finished)
+            if finished.cancelled():
+                outcome.fail(OSError("the queue manager stops"))
+                return
+            error = finished.exception()
+            if error is None:
+                outcome.succeed(finished.result())
+            else:
+                outcome.fail(error)
+
+        task.add_done_callback(done)
+        return outcome
+
+
+async def _resolve(host: str) -> list[str]:
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    ordered = sorted(found, key=lambda entry: entry[0] != socket.AF_INET)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in ordered))

@@ -1,0 +1,93 @@
+"""MessageIDHistoryTable: which messages have been taken lately ([MS-MQQB] 3.1.5.8.1, G22)."""
+
+import struct
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from rpcqm.base.clock import Clock, Timer, Timers
+from rpcqm.binary.settings import BinarySettings
+
+PREFIX = b"qb history:"
+_TIME = struct.Struct("<Q")
+
+
+class MessageIDHistory:
+    """Identifiers (source queue manager and ordinal, 20 bytes) and when they were seen last.
+
+    At most `message_id_history_size` of them, none older than `message_id_history_cleanup`. The
+    table says what to keep: `add` and `refresh` fill in changes for the commit of the message.
+    """
+
+    def __init__(self, clock: Clock, timers: Timers, settings: BinarySettings) -> None:
+        self._clock = clock
+        self._timers = timers
+        self._settings = settings
+        self._entries: OrderedDict[bytes, int] = OrderedDict()
+        self._stale: list[bytes] = []
+        self._timer: Timer | None = None
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, identifier: bytes) -> bool:
+        return identifier in self._entries
+
+    def restore(self, records: Iterable[tuple[bytes, bytes]]) -> None:
+        """What was kept, in any order."""
+        entries = [(_TIME.unpack(value)[0], key[len(PREFIX) :]) for key, value in records]
+        for time, identifier in sorted(entries):
+            self._entries[identifier] = time
+        self._trim()
+        self._start()
+
+    def refresh(self, identifier: bytes) -> None:
+        """A message has come again: remember it longer."""
+        self._entries[identifier] = self._clock.now()
+        self._entries.move_to_end(identifier)
+
+    def add(self, identifier: bytes, changes: dict[bytes, bytes | None] | None) -> None:
+        """Remember a message; `changes` (None for express ones) makes that durable with it."""
+        self._entries[identifier] = now = self._clock.now()
+        self._trim()
+        if changes is not None:
+            changes[PREFIX + identifier] = _TIME.pack(now)
+            for stale in self._stale:
+                changes[PREFIX + stale] = None
+            self._stale.clear()
+        self._start()
+
+    def remove(self, identifier: bytes) -> None:
+        """The message could not be taken after all."""
+        self._entries.pop(identifier, None)
+
+    def _trim(self) -> None:
+        while len(self._entries) > self._settings.message_id_history_size:
+            self._stale.append(self._entries.popitem(last=False)[0])
+
+    def _start(self) -> None:
+        if self._timer is None and self._entries:
+            self._timer = self._timers.call_later(
+                self._settings.message_id_history_cleanup, self._cleanup
+            )
+
+    def _cleanup(self) -> None:
+        """[MS-MQQB] 3.1.6.7."""
+        self._timer = None
+        oldest = self._clock.now() - self._settings.message_id_history_cleanup
+        while self._entries:
+            identifier, time = next(iter(self._entries.items()))
+            if time >= oldest:
+                break
+            del self._entries[identifier]
+            self._stale.append(identifier)
+        self._start()
+
+    def take_stale(self) -> dict[bytes, bytes | None]:
+        """Records to delete that no message has taken along yet."""
+        stale, self._stale = self._stale, []
+        return {PREFIX + identifier: None for identifier in stale}
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -144,3 +144,37 @@ def test_subqueues_are_shown(run: Command, queue: str) -> None:
     run("send", queue, "--body", "x")
     run("move", queue, f"{queue};late")
     assert shown(run, queue)["subqueues"] == ["late"]
+
+
+def test_permissions_are_shown_and_changed_in_plain_words(run: Command, queue: str) -> None:
+    assert run("queue", "acl", "show", queue).lines == [
+        "Owner: anonymous",
+        "WHO       MAY   MAY NOT",
+        "everyone  full",
+    ]
+    run("queue", "acl", "grant", queue, "administrators", "full")
+    assert run("queue", "acl", "revoke", queue, "everyone").text == "everyone may now: nothing.\n"
+    granted = run("queue", "acl", "grant", queue, "S-1-5-21-1-2-3-1000", "receive", "send")
+    assert granted.text == "S-1-5-21-1-2-3-1000 may now: receive, send.\n"
+    run("queue", "acl", "deny", queue, "anonymous", "send")
+    shown = json.loads(run("queue", "acl", "show", queue, "--json").output)
+    assert shown["owner"] == "S-1-5-7"
+    assert {entry["sid"]: (entry["allowed"], entry["denied"]) for entry in shown["entries"]} == {
+        "S-1-5-7": ([], ["send"]),
+        "S-1-5-21-1-2-3-1000": (["receive", "send"], []),
+        "S-1-5-32-544": (["full"], []),
+    }
+
+
+def test_nobody_is_locked_out(run: Command, refused: Command, queue: str) -> None:
+    for words in (["revoke", queue, "everyone"], ["deny", queue, "everyone", "full"]):
+        assert (
+            "Nobody could change the permissions any more" in refused("queue", "acl", *words).errors
+        )
+    assert "full" in run("queue", "acl", "show", queue).text
+
+
+def test_permissions_of_nobody_known_are_refused(refused: Command, queue: str) -> None:
+    outcome = refused("queue", "acl", "grant", queue, "nobody-here", "send")
+    assert "There is no account `nobody-here` here" in outcome.errors
+    assert "not a valid SID" in refused("queue", "acl", "grant", queue, "S-1-x", "send").errors

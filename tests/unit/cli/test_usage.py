@@ -46,6 +46,8 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
         (["queue", "create", r"DIRECT=OS:.\private$\a"], "A queue is created by its path name"),
         (["queue", "set", "a"], "Nothing to set was given; see"),
         (["queue", "set", "a", "--transactional"], "There is no option --transactional"),
+        (["queue", "acl", "grant", "q", "everyone"], "RIGHT is missing"),
+        (["queue", "acl", "grant", "q", "everyone", "read"], "`read` is no right; there are full"),
         (["queue", "show", "DIRECT=XX:nothing"], "(MQ_ERROR_ILLEGAL_FORMATNAME)"),
         (["queue", "list", "--jsn"], "There is no option --jsn; did you mean --json?"),
         (["user", "add"], "NAME is missing; see"),
@@ -240,7 +242,7 @@ def test_a_mistake_of_ours_is_no_traceback(
     ("line", "words"),
     [
         ("rpcqm qu", ["queue"]),
-        ("rpcqm queue ", ["create", "list", "show", "set", "delete"]),
+        ("rpcqm queue ", ["create", "list", "show", "set", "delete", "acl"]),
         ("rpcqm receive q --fo", ["--format"]),
     ],
 )

@@ -1,0 +1,139 @@
+"""Permissions of queues in plain words, and changes of them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from rpcqm.codec.access_check import MQQUEUEACCESSMASK, QUEUE_MAPPING
+from rpcqm.codec.security_descriptor import Ace, AceType, Acl, SecurityDescriptor
+from rpcqm.codec.security_identifier import (
+    ANONYMOUS,
+    AUTHENTICATED_USERS,
+    BUILTIN_ADMINISTRATORS,
+    EVERYONE,
+    LOCAL_SYSTEM,
+    Sid,
+)
+
+_M = MQQUEUEACCESSMASK
+FULL = int(_M.MQSEC_QUEUE_GENERIC_ALL)
+RIGHTS: dict[str, int] = {
+    "full": FULL,
+    "receive": int(_M.MQSEC_RECEIVE_MESSAGE),
+    "receive-journal": int(_M.MQSEC_RECEIVE_JOURNAL_MESSAGE),
+    "peek": int(_M.MQSEC_PEEK_MESSAGE),
+    "send": int(_M.MQSEC_WRITE_MESSAGE),
+    "get-properties": int(_M.MQSEC_GET_QUEUE_PROPERTIES),
+    "set-properties": int(_M.MQSEC_SET_QUEUE_PROPERTIES),
+    "get-permissions": int(_M.MQSEC_GET_QUEUE_PERMISSIONS),
+    "change-permissions": int(_M.MQSEC_CHANGE_QUEUE_PERMISSIONS),
+    "take-ownership": int(_M.MQSEC_TAKE_QUEUE_OWNERSHIP),
+    "delete": int(_M.MQSEC_DELETE_QUEUE),
+}
+"""Words for rights; some of them include others."""
+
+WELL_KNOWN: dict[str, Sid] = {
+    "everyone": EVERYONE,
+    "anonymous": ANONYMOUS,
+    "authenticated": AUTHENTICATED_USERS,
+    "administrators": BUILTIN_ADMINISTRATORS,
+    "users": Sid(5, (32, 545)),
+    "guests": Sid(5, (32, 546)),
+    "system": LOCAL_SYSTEM,
+}
+"""Words for those that are the same on every computer."""
+
+_ALLOW, _DENY = AceType.ACCESS_ALLOWED_ACE_TYPE, AceType.ACCESS_DENIED_ACE_TYPE
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """What one group or account may do, and what it is denied."""
+
+    sid: Sid
+    allowed: int
+    denied: int
+
+
+def permissions(descriptor: SecurityDescriptor) -> list[Permission]:
+    """The entries of a list by whom they are for; entries of other kinds are left out.
+
+    Without a list everybody may do everything.
+    """
+    if descriptor.dacl is None:
+        return [Permission(EVERYONE, FULL, 0)]
+    found: dict[Sid, Permission] = {}
+    for ace in descriptor.dacl.aces:
+        if ace.sid is None or ace.type not in (_ALLOW, _DENY):
+            continue
+        known = found.get(ace.sid, Permission(ace.sid, 0, 0))
+        mask = QUEUE_MAPPING.map(ace.mask)
+        if ace.type == _ALLOW:
+            found[ace.sid] = replace(known, allowed=known.allowed | mask)
+        else:
+            found[ace.sid] = replace(known, denied=known.denied | mask)
+    return list(found.values())
+
+
+def granted(descriptor: SecurityDescriptor, sid: Sid, mask: int) -> SecurityDescriptor:
+    """The list with an entry that allows `mask`, and none that denies any of it to `sid`."""
+    known = next((p.allowed for p in permissions(descriptor) if p.sid == sid), 0)
+    aces = _without(_entries(descriptor), sid, mask, {_DENY})
+    others = _without(aces, sid, known, {_ALLOW})
+    return _with_entries(descriptor, [*others, _entry(_ALLOW, known | mask, sid)])
+
+
+def denied(descriptor: SecurityDescriptor, sid: Sid, mask: int) -> SecurityDescriptor:
+    """The list with an entry that denies `mask`; such entries come first, so they win."""
+    aces = _without(_entries(descriptor), sid, mask, {_ALLOW, _DENY})
+    return _with_entries(descriptor, [_entry(_DENY, mask, sid), *aces])
+
+
+def revoked(descriptor: SecurityDescriptor, sid: Sid, mask: int) -> SecurityDescriptor:
+    """The list without what it says of `mask` for `sid`, be it allowed or denied."""
+    return _with_entries(descriptor, [*_without(_entries(descriptor), sid, mask, {_ALLOW, _DENY})])
+
+
+def words_of(mask: int) -> str:
+    """A mask in words, the larger ones first."""
+    found = []
+    rest = mask
+    for word, bits in RIGHTS.items():
+        if bits & mask == bits and bits & rest:
+            found.append(word)
+            rest &= ~bits
+    if rest:
+        found.append(f"0x{rest:x}")
+    return ", ".join(found) or "nothing"
+
+
+def mask_of(words: Iterable[str]) -> int:
+    """The rights that the words stand for; KeyError for an unknown word."""
+    mask = 0
+    for word in words:
+        mask |= RIGHTS[word]
+    return mask
+
+
+def _entries(descriptor: SecurityDescriptor) -> tuple[Ace, ...]:
+    if descriptor.dacl is None:
+        return (_entry(_ALLOW, FULL, EVERYONE),)
+    return descriptor.dacl.aces
+
+
+def _without(aces: Iterable[Ace], sid: Sid, mask: int, types: set[AceType]) -> Iterable[Ace]:
+    """The entries less those bits of `sid`; what is left without bits goes."""
+    for ace in aces:
+        if ace.sid != sid or ace.type not in types:
+            yield ace
+        elif rest := QUEUE_MAPPING.map(ace.mask) & ~mask:
+            yield replace(ace, mask=rest)
+
+
+def _entry(kind: AceType, mask: int, sid: Sid) -> Ace:
+    return Ace(kind, mask=mask, sid=sid)
+
+
+def _with_entries(descriptor: SecurityDescriptor, aces: list[Ace]) -> SecurityDescriptor:
+    """Only the list: what is not given is not changed."""
+    revision = descriptor.dacl.revision if descriptor.dacl else 2
+    return SecurityDescriptor(dacl=Acl(tuple(aces), revision))

@@ -6,6 +6,7 @@ import traceback
 from importlib.metadata import version
 
 from rpcqm.cli import (
+    capture,
     config,
     explain,
     fsck,
@@ -33,7 +34,7 @@ examples:
   rpcqm receive orders
 exit status: 0 done, 1 the queue manager refused, 2 wrong usage, 3 no queue manager to talk to"""
 
-COMMANDS = (serve, queue, user, send, receive, move, purge, explain, fsck, config, service)
+COMMANDS = (serve, queue, user, send, receive, move, purge, explain, fsck, config, service, capture)
 
 
 def build_parser() -> Parser:

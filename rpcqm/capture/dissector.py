@@ -1,0 +1,194 @@
+"""A Wireshark dissector in Lua: the types of idl/ as tables, and a program that walks them."""
+
+import struct
+from importlib.resources import files
+from typing import Any
+
+from rpcqm.base.hresult import HResult, NtStatus
+from rpcqm.capture import packet_fields
+from rpcqm.capture.interfaces import known_interfaces
+from rpcqm.codec.idl_tree import (
+    Array,
+    ContextHandle,
+    Enumeration,
+    Float,
+    Guid,
+    Integer,
+    InterfacePointer,
+    OperationDeclaration,
+    Pointer,
+    String,
+    Structure,
+    Type,
+    Union,
+    UnionArm,
+)
+from rpcqm.codec.ndr_classes import message
+from rpcqm.codec.ndr_layout import Wire, alignment, open_end, scalar
+
+_NDR, _NDR64 = Wire(), Wire(ndr64=True)
+_HEADERS = (
+    "BASE_HEADER",
+    "USER_HEADER",
+    "INTERNAL_HEADER",
+    "SESSION_HEADER",
+    "CONNECTION_PARAMETERS_HEADER",
+    "ESTABLISH_CONNECTION_HEADER",
+    "TRANSACTION_HEADER",
+    "SECURITY_HEADER",
+    "MESSAGE_PROPERTIES_HEADER",
+)
+
+
+def dissector() -> str:
+    """The whole script."""
+    types = _Types()
+    interfaces = {
+        str(uuid): {
+            "name": interface.name,
+            "operations": {
+                operation.opnum: _operation(types, operation.declaration)
+                for operation in interface.operations
+                if operation is not None
+            },
+        }
+        for uuid, interface in known_interfaces().items()
+    }
+    statuses = {int(each): each.name for names in (NtStatus, HResult) for each in names}
+    parts = (
+        "-- Written by `rpcqm capture dissector`.",
+        f"local TYPES = {_lua(types.tables)}",
+        f"local INTERFACES = {_lua(interfaces)}",
+        f"local STATUSES = {_lua(statuses)}",
+        f"local HEADERS = {_lua({_title(name): _header(name) for name in _HEADERS})}",
+    )
+    return "\n".join(parts) + "\n" + files(__package__).joinpath("dissector.lua").read_text("utf-8")
+
+
+def _title(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def _header(name: str) -> list[list[Any]]:
+    fields: packet_fields.Fields = getattr(packet_fields, name)
+    return [[field, struct.calcsize("<" + code), _kind(code)] for field, code in fields]
+
+
+def _kind(code: str) -> str:
+    if code == "16s":
+        return "guid"
+    return "octets" if code.endswith("s") else "number"
+
+
+def _operation(types: "_Types", declaration: OperationDeclaration) -> dict[str, Any]:
+    return {
+        "name": declaration.name,
+        "request": _parameters(types, declaration, False),
+        "response": _parameters(types, declaration, True),
+    }
+
+
+def _parameters(
+    types: "_Types", declaration: OperationDeclaration, response: bool
+) -> list[list[Any]]:
+    status = getattr(declaration.result, "name", "") == "long"
+    return [
+        [each.name, types.number(each.type), status]
+        for each in message(declaration, response).parameters
+    ]
+
+
+class _Types:
+    """Each type once, under a number; so types may hold themselves."""
+
+    def __init__(self) -> None:
+        self.tables: list[dict[str, Any]] = []
+        self._numbers: dict[int, int] = {}
+        self._kept: list[Type] = []
+
+    def number(self, made: Type) -> int:
+        if id(made) not in self._numbers:
+            self._kept.append(made)
+            table: dict[str, Any] = {}
+            self.tables.append(table)
+            self._numbers[id(made)] = len(self.tables)
+            table.update(self._described(made))
+            table["align"], table["align64"] = alignment(made, _NDR), alignment(made, _NDR64)
+        return self._numbers[id(made)]
+
+    def _described(self, made: Type) -> dict[str, Any]:
+        match made:
+            case Pointer():
+                return {"k": "pointer", "kind": made.kind.value, "to": self.number(made.to)}
+            case Array():
+                return {
+                    "k": "array",
+                    "element": self.number(made.element),
+                    "count": made.count,
+                    "conformant": made.conformant,
+                    "varying": made.varying,
+                }
+            case String():
+                return {
+                    "k": "string",
+                    "size": made.character.size,
+                    "count": made.count,
+                    "conformant": made.conformant,
+                }
+            case Structure():
+                fields = [[field.name, self.number(field.type)] for field in made.fields]
+                return {"k": "struct", "fields": fields, "open": bool(open_end(made))}
+            case Union():
+                return self._union(made)
+        return _scalar(made)
+
+    def _union(self, made: Union) -> dict[str, Any]:
+        arms = {label: self._arm(arm) for arm in made.arms for label in arm.labels}
+        every = [arm.type for arm in made.arms if arm.type]
+        return {
+            "k": "union",
+            "name": made.name,
+            "tag": self.number(made.tag) if made.tag else None,
+            "arms": arms,
+            "default": self._arm(made.default) if made.default else None,
+            "ms_union": made.ms_union,
+            "arms_align": max((alignment(each, _NDR) for each in every), default=1),
+            "arms_align64": max((alignment(each, _NDR64) for each in every), default=1),
+        }
+
+    def _arm(self, arm: UnionArm) -> list[Any]:
+        name = arm.name or "value"
+        return [name, self.number(arm.type)] if arm.type else [name]
+
+
+def _scalar(made: Type) -> dict[str, Any]:
+    if isinstance(made, InterfacePointer):
+        return {"k": "interface"}
+    sizes = [(scalar(made, wire) or ("", 0))[1] for wire in (_NDR, _NDR64)]
+    found: dict[str, Any] = {"k": "number", "size": sizes[0], "size64": sizes[1]}
+    match made:
+        case Integer():
+            found |= {"octet": made.octet, "character": made.character}
+        case Enumeration():
+            found["names"] = {number: name for name, number in made.values.items()}
+        case Guid():
+            found["k"] = "guid"
+        case ContextHandle():
+            found["k"] = "handle"
+        case Float():
+            found["k"] = "float"
+    return found
+
+
+def _lua(value: Any) -> str:
+    """A value as a Lua table; what is None or False is left out of tables."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(int(value))
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if isinstance(value, dict):
+        kept = ((k, v) for k, v in value.items() if v is not None and v is not False)
+        return "{" + ",".join(f"[{_lua(k)}]={_lua(v)}" for k, v in kept) + "}"
+    return "{" + ",".join("nil" if each is None else _lua(each) for each in value) + "}"

@@ -1,0 +1,112 @@
+"""Calls for other programs: JSON lines, or Parquet in columns."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from rpcqm.capture.analysis import Exchange
+from rpcqm.capture.report import as_object
+from rpcqm.capture.subjects import message_identifiers
+
+Write = Callable[[Exchange, str], None]
+
+BATCH = 10_000
+
+COLUMNS = (
+    ("time", "timestamp"),
+    ("client", "string"),
+    ("server", "string"),
+    ("protocol", "string"),
+    ("interface", "string"),
+    ("opnum", "int"),
+    ("name", "string"),
+    ("status", "long"),
+    ("status_name", "string"),
+    ("duration_ms", "double"),
+    ("sealed", "bool"),
+    ("request", "string"),
+    ("response", "string"),
+    ("conversation", "long"),
+    ("queue", "string"),
+    ("message_ids", "strings"),
+    ("request_size", "long"),
+    ("response_size", "long"),
+)
+"""The columns of a Parquet file; `request` and `response` are JSON."""
+
+
+def row(exchange: Exchange, queue: str) -> dict[str, Any]:
+    """One call as a row of `COLUMNS`."""
+    found = as_object(exchange)
+    found["time"] = exchange.time // 1000
+    for side in ("request", "response"):
+        value = found[side]
+        found[side] = None if value is None else json.dumps(value, ensure_ascii=False)
+    found["conversation"] = exchange.conversation.number
+    found["queue"] = queue or None
+    found["message_ids"] = message_identifiers(exchange)
+    found["request_size"] = exchange.request_size
+    found["response_size"] = exchange.response_size
+    return found
+
+
+@contextmanager
+def exporter(form: str, output: Path | None) -> Iterator[Write]:
+    """A function that writes one call; the file is complete when the block ends."""
+    if form == "parquet":
+        assert output is not None
+        with _parquet(output) as write:
+            yield write
+    elif output is None:
+        yield _json_lines(sys.stdout)
+    else:
+        with output.open("w", encoding="utf-8") as file:
+            yield _json_lines(file)
+
+
+def _json_lines(file: TextIO) -> Write:
+    def write(exchange: Exchange, queue: str) -> None:
+        file.write(json.dumps(as_object(exchange), ensure_ascii=False) + "\n")
+
+    return write
+
+
+def arrow_schema() -> Any:
+    """The schema of `COLUMNS`."""
+    import pyarrow as pa
+
+    types = {
+        "timestamp": pa.timestamp("us", "UTC"),
+        "string": pa.string(),
+        "strings": pa.list_(pa.string()),
+        "int": pa.int32(),
+        "long": pa.int64(),
+        "double": pa.float64(),
+        "bool": pa.bool_(),
+    }
+    return pa.schema([(name, types[kind]) for name, kind in COLUMNS])
+
+
+@contextmanager
+def _parquet(output: Path) -> Iterator[Write]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = arrow_schema()
+    rows: list[dict[str, Any]] = []
+    with pq.ParquetWriter(output, schema) as writer:
+
+        def flush() -> None:
+            writer.write_table(pa.Table.from_pylist(rows, schema))
+            rows.clear()
+
+        def write(exchange: Exchange, queue: str) -> None:
+            rows.append(row(exchange, queue))
+            if len(rows) >= BATCH:
+                flush()
+
+        yield write
+        flush()

@@ -1,0 +1,70 @@
+"""Which calls are wanted: by interface, opnum, status, queue, message identifier."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from rpcqm.base.errors import FaultStatus
+from rpcqm.base.hresult import HResult, NtStatus
+from rpcqm.capture.analysis import Exchange
+from rpcqm.capture.call import Call
+from rpcqm.capture.interfaces import interface_named
+from rpcqm.capture.subjects import Subjects, message_identifiers
+
+
+def status_of(text: str) -> int:
+    """A status by its name or number; raises ValueError."""
+    for names in (HResult, NtStatus, FaultStatus):
+        if text in names.__members__:
+            return int(names[text])
+    return int(text, 0) & 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What every condition that is set lets through; empty collections let everything through.
+
+    `opnums` are numbers or method names, `interfaces` names or UUIDs in lower case, `queues`
+    parts of queue names in lower case, `messages` parts of identifiers.
+    """
+
+    interfaces: Collection[str] = ()
+    opnums: Collection[str] = ()
+    statuses: Collection[int] = ()
+    queues: Collection[str] = ()
+    messages: Collection[str] = ()
+
+    def lets_through(self, exchange: Exchange, queue: str) -> bool:
+        """Whether a call or packet fits all conditions; `queue` is what it is about."""
+        return (
+            (not self.interfaces or self._interface(exchange))
+            and (not self.opnums or self._opnum(exchange))
+            and (not self.statuses or exchange.status in self.statuses)
+            and (not self.queues or any(part in queue.lower() for part in self.queues))
+            and (not self.messages or self._message(exchange))
+        )
+
+    def _interface(self, exchange: Exchange) -> bool:
+        if exchange.interface_name.lower() in self.interfaces:
+            return True
+        if not isinstance(exchange, Call):
+            return False
+        context = exchange.context
+        if str(context.uuid) in self.interfaces:
+            return True
+        found = (interface_named(name) for name in self.interfaces)
+        return context.interface is not None and context.interface in found
+
+    def _opnum(self, exchange: Exchange) -> bool:
+        return str(exchange.opnum) in self.opnums or exchange.name.lower() in self.opnums
+
+    def _message(self, exchange: Exchange) -> bool:
+        found = message_identifiers(exchange)
+        return any(part in text for text in found for part in self.messages)
+
+    @property
+    def empty(self) -> bool:
+        every = (self.interfaces, self.opnums, self.statuses, self.queues, self.messages)
+        return not any(every)
+
+
+__all__ = ["Filter", "Subjects", "status_of"]

@@ -1,0 +1,255 @@
+"""Calls as lines for people and as objects for programs."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from rpcqm.capture.analysis import Exchange
+from rpcqm.capture.binary_conversation import BinaryPacket
+from rpcqm.capture.call import Call
+from rpcqm.capture.ndr_fields import StubField, stub_fields
+from rpcqm.capture.packet_fields import packet_fields
+from rpcqm.capture.subjects import message_identifiers
+from rpcqm.capture.values import message_attributes, plain
+from rpcqm.codec.interface import Value
+from rpcqm.codec.message import PacketMessage
+
+_SECOND = 1_000_000_000
+_SHOWN_OCTETS = 32
+
+# What a reader of a list does not want to know of every call.
+_BORING = frozenset(
+    {
+        "BuildNumber",
+        "Major",
+        "Minor",
+        "cbSize",
+        "dwMaxBodySize",
+        "dwMaxCompoundMessageSize",
+        "fNonRoutingServer",
+        "fWorkgroup",
+        "pClientId",
+        "pQueueFormat",
+        "pTransactionId",
+        "pdwArriveTime",
+        "pdwNumberOfSections",
+        "result",
+    }
+)
+_ACTIONS = {
+    0x00000000: "receive",
+    0x80000000: "peek-current",
+    0x80000001: "peek-next",
+    0x40000010: "lookup-peek-current",
+    0x40000011: "lookup-peek-next",
+    0x40000012: "lookup-peek-previous",
+    0x40000014: "lookup-peek-first",
+    0x40000018: "lookup-peek-last",
+    0x40000020: "lookup-receive-current",
+    0x40000021: "lookup-receive-next",
+    0x40000022: "lookup-receive-previous",
+    0x40000024: "lookup-receive-first",
+    0x40000028: "lookup-receive-last",
+}
+_NAMED = {
+    "ulAction": _ACTIONS,
+    "dwAck": {1: "nack", 2: "ack"},
+    "dwAccess": {1: "receive", 2: "send", 4: "move", 0x20: "peek"},
+    "dwShareMode": {0: "", 1: "deny-receive"},
+}
+_LARGE = 0xFFFF
+
+
+class _Times:
+    """Formats times; most calls share the second of the one before."""
+
+    def __init__(self) -> None:
+        self._second = -1
+        self._text = ""
+
+    def __call__(self, nanoseconds: int) -> str:
+        second, rest = divmod(nanoseconds, _SECOND)
+        if second != self._second:
+            self._second = second
+            self._text = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        return f"{self._text}.{rest // 1000:06d}Z"
+
+
+utc_time = _Times()
+"""Nanoseconds since 1970 as ISO 8601 with microseconds."""
+
+
+def arguments_text(call: Call) -> str:
+    """The parameters that matter, in and out, in one line."""
+    parts = _parts(call.decoded_request())
+    answer = _parts(call.decoded_response())
+    if answer:
+        parts += ["→", *answer]
+    return " ".join(parts)
+
+
+def _parts(value: Any) -> list[str]:
+    if value is None:
+        return []
+    found = []
+    for name in value.__slots__:
+        if name in _BORING:
+            continue
+        text = _short(name, getattr(value, name, None))
+        if text:
+            found.append(f"{name}={text}")
+    return found
+
+
+def _short(name: str, value: Any) -> str:
+    """A value in a few characters; nothing for what is 0, empty or long."""
+    if type(value) is int:
+        named = _NAMED.get(name)
+        if named is not None:
+            return named.get(value, hex(value))
+        if not value:
+            return ""
+        return hex(value) if value > _LARGE else str(value)
+    if isinstance(value, str):
+        return repr(value) if value else ""
+    if isinstance(value, bytes) or value is None:
+        return ""
+    if isinstance(value, list):
+        return _elements(value)
+    return "" if isinstance(value, Value) else str(value)
+
+
+def _elements(values: list[Any]) -> str:
+    if not values:
+        return ""
+    sections = [getattr(each, "SectionSize", None) for each in values]
+    if None not in sections:
+        return "+".join(map(str, sections))
+    if all(type(each) is int for each in values) and len(values) <= 4:
+        return ",".join(map(str, values))
+    return f"[{len(values)}]"
+
+
+def line(exchange: Exchange, queue: str) -> str:
+    """One call in one line: when, which conversation, who, what, how it ended, how long."""
+    conversation = exchange.conversation
+    duration = exchange.duration_ms
+    took = f"{duration:9.3f}" if duration is not None else "        -"
+    if isinstance(exchange, BinaryPacket):
+        arrow = "→" if exchange.from_client else "←"
+        status, text = "-", f"{arrow} {_packet_text(exchange)}"
+    else:
+        status, text = _status(exchange), arguments_text(exchange)
+    about = f" queue={queue}" if queue else ""
+    note = f"  ({exchange.note})" if exchange.note else ""
+    method = f"{exchange.interface_name}.{exchange.name}"
+    return (
+        f"{utc_time(exchange.time)} {conversation.number:>4} {conversation.client:<21} "
+        f"{method:<32} {status:<28} {took}{about} {text}{note}"
+    )
+
+
+def _status(call: Call) -> str:
+    if call.fault is not None:
+        return f"fault {call.status_name}"
+    if call.sealed and call.response is None:
+        return f"sealed {call.request_size}/{call.response_size}"
+    return call.status_name or ("-" if call.ended else "no answer")
+
+
+def _packet_text(packet: BinaryPacket) -> str:
+    decoded = packet.decoded_request()
+    if isinstance(decoded, PacketMessage):
+        found = message_attributes(decoded)
+        label = f" label={found.get('label')!r}" if found.get("label") else ""
+        return f"{found.get('identifier')} {found.get('message_class')}{label}"
+    return f"{packet.request_size} octets"
+
+
+def as_object(exchange: Exchange) -> dict[str, Any]:
+    """One call as JSON has it, with the keys that programs rely on."""
+    conversation = exchange.conversation
+    request, response = _side(exchange, False), _side(exchange, True)
+    duration = exchange.duration_ms
+    return {
+        "time": utc_time(exchange.time),
+        "client": conversation.client,
+        "server": conversation.server,
+        "protocol": exchange.protocol,
+        "interface": exchange.interface_name,
+        "opnum": exchange.opnum,
+        "name": exchange.name,
+        "status": exchange.status,
+        "status_name": exchange.status_name,
+        "duration_ms": None if duration is None else round(duration, 6),
+        "sealed": exchange.sealed,
+        "request": request,
+        "response": response,
+    }
+
+
+def _side(exchange: Exchange, response: bool) -> Any:
+    """A request's or a response's parameters, or how long it was where they are not known."""
+    value = exchange.decoded_response() if response else exchange.decoded_request()
+    if value is not None:
+        return plain(value)
+    if isinstance(exchange, BinaryPacket):
+        return None if response else {"size": exchange.request_size}
+    stub = exchange.response if response else exchange.request
+    size = exchange.response_size if response else exchange.request_size
+    if stub is not None:
+        return {"size": size, "stub_data": stub.hex()}
+    there = size or (exchange.ended and exchange.fault is None if response else not exchange.note)
+    return {"size": size} if there and exchange.sealed else None
+
+
+def full(exchange: Exchange) -> list[str]:
+    """Every decoded field of a call or packet, one per line with its offset and size."""
+    if isinstance(exchange, BinaryPacket):
+        return _section(f"packet, {exchange.request_size} octets", *packet_fields(exchange.octets))
+    lines = _half(exchange, False)
+    if exchange.ended:
+        lines += _half(exchange, True)
+    for text in message_identifiers(exchange):
+        lines.append(f"    message {text}")
+    return lines
+
+
+def _half(call: Call, response: bool) -> list[str]:
+    which = "response" if response else "request"
+    stub = call.response if response else call.request
+    size = call.response_size if response else call.request_size
+    offset = call.response_offset if response else call.offset
+    title = f"{which}, {size} octets, record at {offset}"
+    if stub is None:
+        if response and call.fault is not None:
+            return [f"  {title}: fault 0x{call.fault:08X}"]
+        return [f"  {title}: sealed" if call.sealed else f"  {title}: not captured"]
+    operation, syntax = call.operation, call.context.syntax
+    if operation is None or syntax is None:
+        return [f"  {title}: {stub[:_SHOWN_OCTETS].hex(' ')}{'…' if len(stub) > 32 else ''}"]
+    fields, why = stub_fields(operation, response, syntax, stub, call.big_endian)
+    lines = _section(title, fields, why)
+    for field in fields:
+        if isinstance(field.value, bytes) and field.value[4:8] == b"LIOR":
+            inner, odd = packet_fields(field.value)
+            lines += _section(f"packet in {field.path}", inner, odd, field.offset)
+    return lines
+
+
+def _section(title: str, fields: list[StubField], why: str, base: int = 0) -> list[str]:
+    lines = [f"  {title}:"]
+    for field in fields:
+        lines.append(f"    {base + field.offset:>6} +{field.size:<5} {field.path} = {_text(field)}")
+    if why:
+        lines.append(f"    {why}")
+    return lines
+
+
+def _text(field: StubField) -> str:
+    value = field.value
+    if isinstance(value, bytes):
+        more = f"… ({len(value)} octets)" if len(value) > _SHOWN_OCTETS else ""
+        return value[:_SHOWN_OCTETS].hex(" ") + more
+    if type(value) is int:
+        return f"{value} (0x{value & 0xFFFFFFFFFFFFFFFF:X})" if abs(value) > 9 else str(value)
+    return repr(value) if isinstance(value, str) else str(value)

@@ -1,0 +1,116 @@
+"""What calls are about: queues by the handles they gave, messages by their identifiers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.capture.analysis import Exchange
+from rpcqm.capture.binary_conversation import SIGNATURE, BinaryPacket
+from rpcqm.capture.call import Call
+from rpcqm.capture.values import queue_text
+from rpcqm.codec.interface import Value
+from rpcqm.codec.message import PacketMessage
+from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT
+
+NO_HANDLE = bytes(20)
+
+
+class Subjects:
+    """Follows handles from call to call; feed it calls in their order."""
+
+    def __init__(self) -> None:
+        self._queues: dict[tuple[str, bytes], str] = {}
+
+    def queue(self, exchange: Exchange) -> str:
+        """The queue that a call or a packet is about; empty when it is not known."""
+        if isinstance(exchange, BinaryPacket):
+            return _destination(exchange)
+        operation = exchange.operation
+        if operation is None:
+            return ""
+        request = exchange.decoded_request()
+        named = _queue_named(request)
+        server = exchange.conversation.server
+        for handle in operation.context_handles:
+            if "in" in handle.direction and request is not None:
+                octets = getattr(request, handle.name, b"")
+                if isinstance(octets, bytes):
+                    named = self._queues.get((server, octets), named)
+        if named and any("out" in handle.direction for handle in operation.context_handles):
+            self._keep(exchange, named)
+        return named
+
+    def _keep(self, call: Call, named: str) -> None:
+        response, operation = call.decoded_response(), call.operation
+        if response is None or operation is None:
+            return
+        for handle in operation.context_handles:
+            octets = getattr(response, handle.name, b"") if "out" in handle.direction else b""
+            if isinstance(octets, bytes) and octets not in (b"", NO_HANDLE):
+                self._queues[call.conversation.server, octets] = named
+
+
+def _destination(packet: BinaryPacket) -> str:
+    message = packet.decoded_request()
+    if not isinstance(message, PacketMessage):
+        return ""
+    try:
+        return str(message.destination_queue_format_name or "")
+    except DecodeError:
+        return ""
+
+
+def _queue_named(request: Any) -> str:
+    """The first queue that a request names, by format name or path."""
+    for value in _values(request, 4):
+        if isinstance(value, QUEUE_FORMAT):
+            return queue_text(value)
+    path = getattr(request, "lpwcsPathName", None) if request is not None else None
+    return path if isinstance(path, str) else ""
+
+
+def message_identifiers(exchange: Exchange) -> list[str]:
+    """The identifiers of the messages that a call or packet carries, as `guid\\number`."""
+    if isinstance(exchange, BinaryPacket):
+        return [text for text in [_identifier(exchange.decoded_request())] if text]
+    found: list[str] = []
+    for part in (exchange.decoded_request(), exchange.decoded_response()):
+        for value in _values(part, 8):
+            text = _identifier(value)
+            if text and text not in found:
+                found.append(text)
+    return found
+
+
+def _identifier(value: Any) -> str:
+    if isinstance(value, OBJECTID):
+        return f"{value.Lineage}\\{value.Uniquifier}"
+    if isinstance(value, bytes) and value[4:8] == SIGNATURE:
+        value = _packet(value)
+    if isinstance(value, PacketMessage):
+        try:
+            return str(value.identifier)
+        except DecodeError:
+            return ""
+    return ""
+
+
+def _packet(octets: bytes) -> PacketMessage | None:
+    try:
+        return PacketMessage(octets)
+    except DecodeError:
+        return None
+
+
+def _values(value: Any, depth: int) -> Iterator[Any]:
+    """A value and what is in it, down to a depth."""
+    yield value
+    if not depth:
+        return
+    if isinstance(value, Value):
+        for name in value.__slots__:
+            yield from _values(getattr(value, name, None), depth - 1)
+    elif isinstance(value, list):
+        for each in value[:64]:
+            if isinstance(each, Value | bytes | list):
+                yield from _values(each, depth - 1)

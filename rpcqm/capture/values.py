@@ -1,0 +1,83 @@
+"""Decoded values as JSON has them, and as one line for people."""
+
+import dataclasses
+import enum
+from typing import Any
+from uuid import UUID
+
+from rpcqm.base.errors import DecodeError, MQError
+from rpcqm.codec.interface import NULL, Value
+from rpcqm.codec.message import PacketMessage
+from rpcqm.codec.queue_format import format_name_of
+from rpcqm.codec.types.mqmq import QUEUE_FORMAT
+
+MESSAGE_ATTRIBUTES = (
+    "identifier",
+    "priority",
+    "message_class",
+    "delivery_guarantee",
+    "label",
+    "destination_queue_format_name",
+    "administration_queue_format_name",
+    "response_queue_format_name",
+    "source_machine_identifier",
+    "destination_queue_manager_identifier",
+    "sent_time",
+    "time_to_reach_queue",
+    "time_to_be_received",
+    "body_size",
+)
+"""What is told of a message packet."""
+
+
+def plain(value: Any) -> Any:
+    """A value of any decoded kind as JSON has it: octets in hexadecimal, GUIDs as text."""
+    if value is None or isinstance(value, str | bool | float):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).hex()
+    if isinstance(value, PacketMessage):
+        return message_attributes(value)
+    if isinstance(value, Value):
+        return {name: plain(getattr(value, name, None)) for name in value.__slots__}
+    return _plain_other(value)
+
+
+def _plain_other(value: Any) -> Any:
+    if value is NULL:
+        return None
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        return [plain(each) for each in value]
+    if dataclasses.is_dataclass(value):
+        names = (field.name for field in dataclasses.fields(value))
+        return {name: plain(getattr(value, name)) for name in names}
+    return str(value)
+
+
+def message_attributes(message: PacketMessage) -> dict[str, Any]:
+    """What a message packet tells; what is damaged is left out."""
+    found: dict[str, Any] = {}
+    for name in MESSAGE_ATTRIBUTES:
+        try:
+            value = getattr(message, name)
+        except (DecodeError, ValueError):
+            continue
+        named = isinstance(value, enum.Enum)
+        found[name] = value.name if named else plain(_text_of(value))
+    return found
+
+
+def _text_of(value: Any) -> Any:
+    return value if isinstance(value, int | str | UUID) or value is None else str(value)
+
+
+def queue_text(structure: QUEUE_FORMAT) -> str:
+    """The format name of a QUEUE_FORMAT; empty for one that names nothing."""
+    try:
+        return str(format_name_of(structure))
+    except (MQError, ValueError, TypeError, AttributeError):
+        return ""

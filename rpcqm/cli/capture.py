@@ -1,0 +1,281 @@
+"""`rpcqm capture`: look at recorded traffic."""
+
+import argparse
+import importlib.util
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rpcqm.cli.errors import CommandError, ExitStatus, UsageMistake
+from rpcqm.cli.output import Table, counted, json_line, printable
+from rpcqm.cli.parser import Parser, add_command, add_commands
+
+if TYPE_CHECKING:
+    from rpcqm.capture.accounts import Account
+    from rpcqm.capture.analysis import Exchange
+    from rpcqm.capture.call import Conversation
+    from rpcqm.capture.filtering import Filter
+    from rpcqm.capture.problems import Problem, Problems
+
+_TOLD = 20
+"""So many problems of a file are told one by one."""
+
+
+def add(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add the commands to the parser."""
+    parser = commands.add_parser(
+        "capture",
+        help="look at recorded traffic",
+        description="Look at recorded traffic: pcap and pcapng files, plain, gzip or zstd.",
+    )
+    inner = add_commands(parser)
+    _add_show(inner)
+    _add_export(inner)
+    _add_dissector(inner)
+
+
+def _add_show(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        commands,
+        "show",
+        "List the calls of a capture, and its conversations.",
+        [
+            ("rpcqm capture show trace.pcapng", "one line per call"),
+            ("rpcqm capture show trace.pcapng --interface RemoteRead --full", "every field"),
+            ("rpcqm capture show trace.pcapng --account 'CORP\\ann:secret' --json", "unsealed"),
+        ],
+        _show,
+        "A damaged capture is read as far as it can be; what is wrong is told on standard error.",
+    )
+    _add_file(parser)
+    _add_filters(parser)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--full", action="store_true", help="print every field with its offset")
+    form.add_argument("--json", action="store_true", help="print one JSON object per call")
+
+
+def _add_export(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        commands,
+        "export",
+        "Write the calls of a capture to a file for other programs.",
+        [("rpcqm capture export trace.pcapng --format parquet --output calls.parquet", "columns")],
+        _export,
+    )
+    _add_file(parser)
+    _add_filters(parser)
+    parser.add_argument(
+        "--format", choices=("jsonl", "parquet"), default="jsonl", help="the format (jsonl)"
+    )
+    parser.add_argument(
+        "--output", metavar="FILE", type=Path, help="where to write; standard output for jsonl"
+    )
+
+
+def _add_dissector(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        commands,
+        "dissector",
+        "Write a Wireshark dissector for the interfaces and the binary protocol.",
+        [
+            (
+                "rpcqm capture dissector --output rpcqm.lua",
+                "then: wireshark -X lua_script:rpcqm.lua",
+            ),
+        ],
+        _dissector,
+    )
+    parser.add_argument(
+        "--output", metavar="FILE", type=Path, help="where to write (standard output)"
+    )
+
+
+def _add_file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", type=Path, help="the capture")
+    parser.add_argument(
+        "--account",
+        metavar="ACCOUNT",
+        action="append",
+        default=[],
+        help="unseal with DOMAIN\\user:password, DOMAIN\\user:NT-HASH, or a file of such lines; "
+        "may be given more than once",
+    )
+
+
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("filters, each may be given more than once")
+    for option, metavar, meaning in (
+        ("--interface", "NAME", "only calls of this interface, by name or UUID"),
+        ("--opnum", "N", "only calls of this method, by number or name"),
+        ("--status", "CODE", "only calls that ended so, by name or number"),
+        ("--queue", "TEXT", "only calls about queues with this in their name"),
+        ("--message-id", "ID", "only calls about messages with this in their identifier"),
+    ):
+        group.add_argument(option, metavar=metavar, action="append", default=[], help=meaning)
+
+
+def filter_of(arguments: argparse.Namespace) -> "Filter":
+    """The filter that the options ask for; UsageMistake."""
+    from rpcqm.capture.filtering import Filter, status_of
+
+    try:
+        statuses = {status_of(text) for text in arguments.status}
+    except ValueError:
+        raise UsageMistake(f"--status {arguments.status[-1]} is no status.") from None
+    lower = [{text.lower() for text in texts} for texts in (arguments.interface, arguments.opnum)]
+    queues = {text.lower() for text in arguments.queue}
+    return Filter(lower[0], lower[1], statuses, queues, set(arguments.message_id))
+
+
+def accounts_of(arguments: argparse.Namespace) -> "list[Account]":
+    """The accounts that the options give; CommandError."""
+    from rpcqm.capture.accounts import AccountError, read_accounts
+
+    try:
+        accounts, keytabs = read_accounts(arguments.account)
+    except AccountError as error:
+        raise UsageMistake(f"--account: {error}") from None
+    except OSError as error:
+        raise UsageMistake(
+            f"--account: {error.filename} cannot be read: {error.strerror}."
+        ) from None
+    if keytabs:
+        raise CommandError(f"{keytabs[0]} is a keytab; Kerberos cannot be unsealed yet.")
+    return accounts
+
+
+def _tell(problem: "Problem") -> None:
+    print(f"rpcqm: {problem}", file=sys.stderr)
+
+
+def read(
+    path: Path,
+    emit: "Callable[[Exchange], None]",
+    accounts: "list[Account]",
+    opened: "Callable[[Conversation], None] | None" = None,
+) -> "Problems":
+    """Analyse a capture, and tell what is wrong with it; CommandError when it is none."""
+    from rpcqm.capture.analysis import analyse
+    from rpcqm.capture.problems import Problems
+    from rpcqm.capture.reading import CaptureError
+
+    problems = Problems(str(path), _tell, _TOLD)
+    try:
+        analyse(path, emit, problems, accounts, opened=opened)
+    except CaptureError as error:
+        raise CommandError(str(error)) from None
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror}.") from None
+    if problems.total:
+        kinds = ", ".join(f"{number} {kind}" for kind, number in problems.counts.items())
+        print(f"rpcqm: {path}: {counted(problems.total, 'problem')}: {kinds}.", file=sys.stderr)
+    return problems
+
+
+class _Shown:
+    """Prints calls as they come, and keeps what the list of conversations says."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        from rpcqm.capture.subjects import Subjects
+
+        self.wanted = filter_of(arguments)
+        self.conversations: list[Conversation] = []
+        self.calls: Counter[int] = Counter()
+        self.sealed: Counter[int] = Counter()
+        self._all = self.wanted.empty
+        self._subjects = Subjects()
+        self._print = self._printer(arguments)
+
+    def _printer(self, arguments: argparse.Namespace) -> "Callable[[Exchange, str], None]":
+        from rpcqm.capture import report
+
+        write = sys.stdout.write
+        if arguments.json:
+            return lambda exchange, _: _none(write(json_line(report.as_object(exchange)) + "\n"))
+        if arguments.full:
+            return lambda exchange, queue: _none(
+                write("\n".join(_printable(report, exchange, queue)) + "\n")
+            )
+        return lambda exchange, queue: _none(write(printable(report.line(exchange, queue)) + "\n"))
+
+    def __call__(self, exchange: "Exchange") -> None:
+        queue = self._subjects.queue(exchange)
+        if self._all or self.wanted.lets_through(exchange, queue):
+            number = exchange.conversation.number
+            self.calls[number] += 1
+            self.sealed[number] += exchange.sealed
+            self._print(exchange, queue)
+
+
+def _none(written: int) -> None:
+    """Nothing: what was written is of no interest."""
+
+
+def _printable(report: Any, exchange: "Exchange", queue: str) -> list[str]:
+    return [printable(text) for text in (report.line(exchange, queue), *report.full(exchange))]
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    shown = _Shown(arguments)
+    read(arguments.file, shown, accounts_of(arguments), shown.conversations.append)
+    if not arguments.json:
+        _print_conversations(shown)
+    return ExitStatus.OK
+
+
+def _print_conversations(shown: _Shown) -> None:
+    seen = [each for each in shown.conversations if shown.calls[each.number]]
+    print(f"\n{counted(shown.calls.total(), 'call')} in {counted(len(seen), 'conversation')}")
+    if not seen:
+        return
+    table = Table([">#", "CLIENT", "SERVER", "PROTOCOL", ">LEVEL", "ACCOUNT", ">CALLS", ">SEALED"])
+    for each in seen:
+        number = each.number
+        table.add(
+            *(number, each.client, each.server, each.protocol, each.level, each.account or "-"),
+            *(shown.calls[number], shown.sealed[number]),
+        )
+    table.print()
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from rpcqm.capture.export import exporter
+
+    if arguments.format == "parquet" and arguments.output is None:
+        raise UsageMistake("--format parquet needs --output FILE.")
+    if arguments.format == "parquet" and importlib.util.find_spec("pyarrow") is None:
+        raise CommandError("--format parquet needs pyarrow: pip install 'rpcqm[spark]'.")
+    wanted, accounts = filter_of(arguments), accounts_of(arguments)
+    with exporter(arguments.format, arguments.output) as write:
+        read(arguments.file, _filtered(wanted, write), accounts)
+    return ExitStatus.OK
+
+
+def _filtered(
+    wanted: "Filter", write: "Callable[[Exchange, str], None]"
+) -> "Callable[[Exchange], None]":
+    from rpcqm.capture.subjects import Subjects
+
+    subjects = Subjects()
+
+    def take(exchange: "Exchange") -> None:
+        queue = subjects.queue(exchange)
+        if wanted.lets_through(exchange, queue):
+            write(exchange, queue)
+
+    return take
+
+
+def _dissector(arguments: argparse.Namespace) -> int:
+    from rpcqm.capture.dissector import dissector
+
+    text = dissector()
+    if arguments.output is None:
+        print(text, end="")
+    else:
+        arguments.output.write_text(text, "utf-8")
+    return ExitStatus.OK

@@ -1,0 +1,21 @@
+"""Message packets for tests that only need some."""
+
+from uuid import UUID
+
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.message import MessageAttributes, build_user_message
+from rpcqm.codec.packet_types import MessageIdentifier
+
+MACHINE = UUID("f2b9c2a0-4d3c-4f8e-9d51-000000000001")
+
+
+def user_message(label: str = "", body: bytes = b"a body", number: int = 1) -> bytes:
+    """A UserMessage packet for a private queue."""
+    name = FormatName.parse("DIRECT=OS:there\\private$\\orders")
+    attributes = MessageAttributes(
+        destination_queue_format_name=name,
+        identifier=MessageIdentifier(MACHINE, number),
+        label=label,
+        body=body,
+    )
+    return bytes(build_user_message(attributes))

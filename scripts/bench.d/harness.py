@@ -10,8 +10,8 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -104,6 +104,21 @@ def pin(pid: int, cpu: int) -> None:
         os.sched_setaffinity(int(task), {cpu})
 
 
+def processor_seconds(pid: int) -> float:
+    """Time that the processors have spent on a process and all below it, in steps of 10 ms."""
+    parents, ticks = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = path.read_text("utf-8", "replace").rpartition(")")[2].split()
+            found = int(path.parent.name)
+            parents[found], ticks[found] = int(fields[1]), int(fields[11]) + int(fields[12])
+    total, below = 0, [pid]
+    while below:
+        total += sum(ticks.get(each, 0) for each in below)
+        below = [each for each, parent in parents.items() if parent in below]
+    return total / os.sysconf("SC_CLK_TCK")
+
+
 def pinned(argv: Sequence[object], cpu: int, **popen: Any) -> subprocess.Popen[bytes]:
     """Start a process on one CPU; the keywords are those of Popen."""
     taskset = ["taskset", "--cpu-list", str(cpu)]
@@ -186,6 +201,7 @@ class Load:
     calls_per_second: float
     p50_us: float
     p99_us: float
+    calls: int
 
 
 def load(
@@ -196,11 +212,24 @@ def load(
     Raises RuntimeError when an answer is a fault, or is not what the script says.
     """
     argv = [compile_c("load"), str(port), str(connections), str(warm_up), str(seconds)]
-    process = pinned(
-        argv, client_cpu, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    out, err = process.communicate(script.text.encode(), timeout=warm_up + seconds + 60)
+    return _loaded(argv, script.text, warm_up + seconds + 60)
+
+
+def load_streams(streams: Mapping[int, Path], seconds: float, warm_up: float) -> Load:
+    """Drive connections that are open and bound already: file descriptors, and files of PDUs.
+
+    Each request is sent once, because it is sealed. The run ends when a file does.
+    """
+    argv = [compile_c("load"), "0", "0", str(warm_up), str(seconds)]
+    script = "".join(f"stream {socket} {path}\n" for socket, path in streams.items())
+    return _loaded(argv, script, warm_up + seconds + 60, pass_fds=tuple(streams))
+
+
+def _loaded(argv: Sequence[object], script: str, timeout: float, **popen: Any) -> Load:
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = pinned(argv, client_cpu, **pipes, **popen)
+    out, err = process.communicate(script.encode(), timeout=timeout)
     if process.returncode:
         raise RuntimeError(f"load generator: {err.decode().strip()}")
     calls, took, p50, p99 = out.split()
-    return Load(int(calls) / float(took), int(p50) / 1000, int(p99) / 1000)
+    return Load(int(calls) / float(took), int(p50) / 1000, int(p99) / 1000, int(calls))

@@ -8,6 +8,9 @@
  *   copy REPLY START LENGTH LOOP TO  bytes of that once-answer go into that loop PDU
  *   loop HEX                         the PDUs sent in turn, over and over
  *   tail HEX                         every answer in the loop must end with these bytes
+ *   stream FD FILE                   a connection that is open and bound already, and the PDUs of
+ *                                    all its calls, each sent once; instead of once, copy and loop,
+ *                                    and of CONNECTIONS. The run ends when one has none left.
  * Any answer in the loop that is not a response, or ends otherwise, stops the run.
  */
 
@@ -21,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ROOM = 1 << 17, MOST_PDUS = 16, MOST_COPIES = 16, EVENTS = 1024, MOST_SAMPLES = 1 << 22 };
+enum { ROOM = 1 << 17, MOST_PDUS = 16, MOST_COPIES = 16, EVENTS = 1024, MOST_SAMPLES = 1 << 22, MOST_STREAMS = 64 };
 
 struct copy {
     unsigned reply, start, length, loop, to;
@@ -33,12 +36,17 @@ struct connection {
     uint64_t sent_at;
     size_t held;
     struct bytes loop[MOST_PDUS];
+    struct bytes stream;
+    size_t streamed;
     uint8_t input[ROOM];
 };
 
 static struct bytes once[MOST_PDUS], loop[MOST_PDUS], tail;
 static struct copy copies[MOST_COPIES];
 static unsigned once_count, loop_count, copy_count;
+static struct { int socket; struct bytes pdus; } streams[MOST_STREAMS];
+static unsigned stream_count;
+static int exhausted;
 static uint64_t *samples;
 static size_t calls;
 
@@ -55,6 +63,28 @@ static void refuse(const char *why)
     exit(3);
 }
 
+static struct bytes read_file(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file || fseek(file, 0, SEEK_END))
+        die(path);
+    struct bytes all = { malloc(ftell(file) + 1), ftell(file) };
+    rewind(file);
+    if (!all.data || fread(all.data, 1, all.length, file) != all.length)
+        die(path);
+    fclose(file);
+    return all;
+}
+
+static void read_stream(const char *value)
+{
+    char path[4096];
+    if (stream_count == MOST_STREAMS ||
+        sscanf(value, "%d %4095s", &streams[stream_count].socket, path) != 2)
+        refuse("a stream that is not understood");
+    streams[stream_count++].pdus = read_file(path);
+}
+
 static void read_line(char *line)
 {
     struct copy copy;
@@ -66,6 +96,8 @@ static void read_line(char *line)
         once[once_count++] = from_hex(value + 1);
     else if (!strncmp(line, "loop ", 5) && loop_count < MOST_PDUS)
         loop[loop_count++] = from_hex(value + 1);
+    else if (!strncmp(line, "stream ", 7))
+        read_stream(value + 1);
     else if (!strncmp(line, "tail ", 5))
         tail = from_hex(value + 1);
     else if (copy_count < MOST_COPIES && sscanf(line, "copy %u %u %u %u %u", &copy.reply, &copy.start,
@@ -148,9 +180,29 @@ static void start(struct connection *made, int port)
     }
 }
 
+/* The next call of a stream: all fragments of one request. */
+static struct bytes next_of_stream(struct connection *on)
+{
+    struct bytes request = { on->stream.data + on->streamed, 0 };
+    while (on->streamed < on->stream.length) {
+        const uint8_t *fragment = on->stream.data + on->streamed;
+        on->streamed += fragment_length(fragment);
+        request.length += fragment_length(fragment);
+        if (fragment[FLAGS_AT] & PFC_LAST_FRAG)
+            break;
+    }
+    return request;
+}
+
 static void call(struct connection *on)
 {
     on->sent_at = now();
+    if (on->stream.length) {
+        struct bytes request = next_of_stream(on);
+        exhausted |= !request.length;
+        send_all(on->socket, &request);
+        return;
+    }
     send_all(on->socket, on->loop + on->next);
     on->next = (on->next + 1) % loop_count;
 }
@@ -184,7 +236,7 @@ static double run_until(int epoll, struct connection *all, uint64_t end, int mea
 {
     struct epoll_event events[EVENTS];
     uint64_t began = now(), time = began;
-    while (time < end) {
+    while (time < end && !exhausted) {
         int count = epoll_wait(epoll, events, EVENTS, 100);
         for (int i = 0; i < count; i++)
             take_answer(all + events[i].data.u32, measured);
@@ -218,9 +270,9 @@ int main(int count, char **arguments)
     }
     while (fgets(line, sizeof line, stdin))
         read_line(line);
-    if (!loop_count)
+    if (!loop_count && !stream_count)
         refuse("a script without a loop");
-    unsigned connection_count = atoi(arguments[2]);
+    unsigned connection_count = stream_count ? stream_count : (unsigned)atoi(arguments[2]);
     struct connection *all = calloc(connection_count, sizeof *all);
     samples = malloc(MOST_SAMPLES * sizeof *samples);
     if (!all || !samples)
@@ -228,7 +280,12 @@ int main(int count, char **arguments)
     int epoll = epoll_create1(0);
     for (unsigned i = 0; i < connection_count; i++) {
         struct epoll_event event = { .events = EPOLLIN, .data.u32 = i };
-        start(all + i, atoi(arguments[1]));
+        if (stream_count) {
+            all[i].socket = streams[i].socket;
+            all[i].stream = streams[i].pdus;
+        } else {
+            start(all + i, atoi(arguments[1]));
+        }
         epoll_ctl(epoll, EPOLL_CTL_ADD, all[i].socket, &event);
     }
     for (unsigned i = 0; i < connection_count; i++)

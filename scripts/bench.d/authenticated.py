@@ -1,0 +1,73 @@
+"""Connections for the benches that log on by NTLM, and calls sealed before they are sent.
+
+A sealed request is good for one place in its connection's sequence. So a connection is bound by
+Python, its requests are sealed beforehand, and the load generator only sends them.
+"""
+
+import socket
+from pathlib import Path
+from typing import Any
+
+from rpcqm.codec.interface import Interface, TransferSyntax, Value
+from rpcqm.rpc.client_association import ClientAssociation, Faulted, Responded
+from rpcqm.rpc.constants import AuthenticationLevel
+from rpcqm.rpc.ntlm import NtlmCredentials
+from rpcqm.rpc.pdu import SyntaxId
+from rpcqm.rpc.presentation import NDR
+
+ACCOUNT = NtlmCredentials("bench", "Passw0rd!")
+NONE = AuthenticationLevel.RPC_C_AUTHN_LEVEL_NONE
+PRIVACY = AuthenticationLevel.RPC_C_AUTHN_LEVEL_PKT_PRIVACY
+
+
+class Connection:
+    """One connection bound to one interface in NDR, at level NONE or by NTLM at another."""
+
+    def __init__(self, port: int, interface: Interface, level: AuthenticationLevel) -> None:
+        self.interface = interface
+        authentication = ACCOUNT.authentication(level) if level != NONE else None
+        self.association = ClientAssociation(authentication=authentication)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.association.bind([(SyntaxId(interface.uuid, *interface.version), (NDR,))])
+        self._send()
+        while not self.association.contexts:
+            self._receive()
+        self._send()
+
+    def _send(self) -> None:
+        self.socket.sendall(self.association.data_to_send())
+
+    def _receive(self) -> list[Any]:
+        octets = self.socket.recv(1 << 16)
+        if not octets:
+            raise RuntimeError("the server closed the connection")
+        return self.association.receive_data(octets)
+
+    def request(self, operation: str, request: Value) -> int:
+        """Queue a request; its call_id."""
+        called = self.interface.operation(operation)
+        stub = called.encode_request(TransferSyntax.NDR, request)
+        return self.association.request(0, called.opnum, stub)
+
+    def call(self, operation: str, request: Value) -> Any:
+        """A call and its response; raises RuntimeError for a fault."""
+        self.request(operation, request)
+        self._send()
+        while True:
+            for event in self._receive():
+                if isinstance(event, Responded):
+                    called = self.interface.operation(operation)
+                    return called.decode_response(TransferSyntax.NDR, event.stub_data)
+                if isinstance(event, Faulted):
+                    raise RuntimeError(f"{operation}: fault 0x{event.status:08X}")
+
+    def prepare(self, operation: str, request: Value, calls: int, path: Path) -> None:
+        """Write so many calls to a file, as they are to be sent from now on."""
+        with path.open("wb") as file:
+            for _ in range(calls):
+                self.request(operation, request)
+                file.write(self.association.data_to_send())
+
+    def close(self) -> None:
+        self.socket.close()

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.support.accounts import PASSWORD
+from tests.support.kdc import PROGRAMS as KDC_PROGRAMS
+from tests.support.kdc import Kdc
 from tests.support.namespace import Namespace, NamespaceError
 from tests.support.served import ServedQueueManager
 
@@ -53,6 +55,17 @@ def namespace() -> Iterator[Namespace]:
 
 
 @pytest.fixture(scope="module")
+def kdc(
+    require: Callable[..., None], namespace: Namespace, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Kdc]:
+    """A KDC in the module's namespace."""
+    require(*KDC_PROGRAMS)
+    pytest.importorskip("gssapi", reason="the package gssapi is not installed (rpcqm[kerberos])")
+    with Kdc(tmp_path_factory.mktemp("kdc"), namespace.argv) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
 def server(
     request: pytest.FixtureRequest,
     require: Callable[..., None],
@@ -61,10 +74,14 @@ def server(
 ) -> Iterator[ServedQueueManager]:
     """A queue manager of the module's own with an account for alice.
 
-    It is set up by the module's CONFIGURATION, once the module's PROGRAMS are there.
+    It is set up by the module's CONFIGURATION, once the module's PROGRAMS are there. With
+    KERBEROS it has the keys of the module's KDC.
     """
     require(*getattr(request.module, "PROGRAMS", ()))
     configuration = getattr(request.module, "CONFIGURATION", "")
+    if getattr(request.module, "KERBEROS", False):
+        keytab = request.getfixturevalue("kdc").keytab
+        configuration += f'\n[security]\nkeytab = "{keytab}"\n'
     with ServedQueueManager(namespace, tmp_path_factory.mktemp("server"), configuration) as served:
         served.command("user", "add", "alice", "--password-stdin", stdin=PASSWORD + "\n")
         yield served

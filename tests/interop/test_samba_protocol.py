@@ -8,7 +8,7 @@ import csv
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -16,8 +16,6 @@ import pytest
 
 from tests.support.accounts import PASSWORD
 from tests.support.kdc import HOST, REALM, Kdc
-from tests.support.kdc import PROGRAMS as KDC_PROGRAMS
-from tests.support.namespace import Namespace
 from tests.support.served import ServedQueueManager
 
 HERE = Path(__file__).parent / "samba"
@@ -32,10 +30,13 @@ PASSING = [test for test, value in EXPECTED.items() if value == "pass"]
 # NTLM covers headers whether that was agreed on or not, and one test tells the difference.
 KERBEROS_ONLY = [test for test in PASSING if "krb5" in test or test.endswith("auth_hdr_signing")]
 NTLM = [test for test in PASSING if test not in KERBEROS_ONLY]
-KERBEROS = [test for test in PASSING if test in KERBEROS_ONLY or "spnego" in test]
+WITH_KERBEROS = [test for test in PASSING if test in KERBEROS_ONLY or "spnego" in test]
 
 SECURITY_CONTEXTS = 64
 """The limit of one connection: the suite tries one more."""
+
+KERBEROS = True
+CONFIGURATION = f"[limits]\nsecurity_contexts = {SECURITY_CONTEXTS}\n"
 
 
 @pytest.fixture(scope="module")
@@ -46,35 +47,12 @@ def samba() -> None:
         pytest.skip("samba's Python modules are not installed (Debian package python3-samba)")
 
 
-@pytest.fixture(scope="module")
-def kdc(
-    require: Callable[..., None], namespace: Namespace, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Kdc]:
-    require(*KDC_PROGRAMS)
-    with Kdc(tmp_path_factory.mktemp("kdc"), namespace.argv) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def server(
-    samba: None, namespace: Namespace, kdc: Kdc, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ServedQueueManager]:
-    pytest.importorskip("gssapi", reason="the package gssapi is not installed (rpcqm[kerberos])")
-    configuration = (
-        f'[security]\nkeytab = "{kdc.keytab}"\n'
-        + f"[limits]\nsecurity_contexts = {SECURITY_CONTEXTS}\n"
-    )
-    with ServedQueueManager(namespace, tmp_path_factory.mktemp("server"), configuration) as served:
-        served.command("user", "add", "alice", "--password-stdin", stdin=PASSWORD + "\n")
-        yield served
-
-
 Outcomes = Callable[[bool], dict[str, str]]
 
 
 @pytest.fixture(scope="module")
 def outcomes(
-    server: ServedQueueManager, kdc: Kdc, tmp_path_factory: pytest.TempPathFactory
+    samba: None, server: ServedQueueManager, kdc: Kdc, tmp_path_factory: pytest.TempPathFactory
 ) -> Outcomes:
     """What became of each test, with NTLM or with Kerberos: "passed", or why it failed."""
     configuration = tmp_path_factory.mktemp("smb") / "smb.conf"
@@ -97,7 +75,7 @@ def outcomes(
         else:  # there are no tickets for an address
             changes = {"TARGET_HOSTNAME": "127.0.0.1", "DOMAIN": "RPCQM", "REALM": "RPCQM"}
             environment.update(changes)
-        tests = KERBEROS if with_kerberos else NTLM
+        tests = WITH_KERBEROS if with_kerberos else NTLM
         done = server.namespace.run([PYTHON, RUNNER, *tests], timeout=300, env=environment)
         results = [json.loads(line) for line in done.stdout.splitlines()]
         return {
@@ -113,7 +91,7 @@ def test_samba_accepts(outcomes: Outcomes, test: str) -> None:
     assert outcomes(False)[test] == "passed", outcomes(False)[test]
 
 
-@pytest.mark.parametrize("test", KERBEROS)
+@pytest.mark.parametrize("test", WITH_KERBEROS)
 def test_samba_accepts_kerberos(outcomes: Outcomes, test: str) -> None:
     """By itself, and as what SPNEGO prefers."""
     assert outcomes(True)[test] == "passed", outcomes(True)[test]

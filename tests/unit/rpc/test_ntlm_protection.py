@@ -149,3 +149,14 @@ def test_a_signature_of_another_length_is_refused(length: int) -> None:
 def test_the_flags_are_those_of_the_specification() -> None:
     assert NegotiateFlags.NTLMSSP_NEGOTIATE_EXTENDED_SESSIONSECURITY == ESS
     assert NegotiateFlags.NTLMSSP_NEGOTIATE_KEY_EXCH == KEY_EXCH
+
+
+def test_random_pad_means_nothing() -> None:
+    """[MS-NLMP] 3.4.4.1; Samba leaves what it has encrypted there."""
+    key, flags = bytes(16), NegotiateFlags.NTLMSSP_NEGOTIATE_SIGN
+    signature = bytearray(NtlmProtection(flags, key, Direction.CLIENT).sign(b"", b"body", b""))
+    signature[4:8] = b"1234"
+    NtlmProtection(flags, key, Direction.SERVER).verify(b"", b"body", b"", bytes(signature))
+    signature[8] ^= 1
+    with pytest.raises(DecodeError):
+        NtlmProtection(flags, key, Direction.SERVER).verify(b"", b"body", b"", bytes(signature))

@@ -8,11 +8,12 @@ long after its session has ended finds its way ([MS-MQQB] 3.1.5.8.6, 3.1.6.9, 3.
 import struct
 from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rpcqm.adm.message import Message
-from rpcqm.base.errors import DecodeError
+from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.binary.connection.line import Line
 from rpcqm.binary.sequence import INCOMING_SIZE, IncomingSequence, OrderAckSchedule, Stamp
 from rpcqm.codec.format_name import FormatName
@@ -79,7 +80,8 @@ class Stream:
         An address of our own machine leads to ourselves, so that its number is used then.
         """
         if self.address and not self._exchange.engine.names.is_local(self.address):
-            return FormatName.parse(f"DIRECT=TCP:{self.address}\\PRIVATE$\\order_queue$")
+            with suppress(MQError):  # an address with a scope is no part of a name
+                return FormatName.parse(f"DIRECT=TCP:{self.address}\\PRIVATE$\\order_queue$")
         return FormatName.private(self.source, ORDER_QUEUE_IDENTIFIER)
 
     def send_order_ack(self) -> None:

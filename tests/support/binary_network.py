@@ -1,0 +1,354 @@
+"""Queue managers on a simulated network under one simulated clock.
+
+A network delays, cuts, corrupts and duplicates as its seed says. A queue manager can be killed:
+it goes on from what was on its disk, everything else is gone. The same seed gives the same run.
+"""
+
+import random
+import shutil
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from uuid import UUID
+
+from rpcqm.adm.enums import QueueAccessType, QueueShareMode
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.clock import SimulatedClock, Timer, Timers
+from rpcqm.base.completion import Completion, completed
+from rpcqm.binary.connection.exchange import Exchange, Peers
+from rpcqm.binary.connection.line import Hop, Line
+from rpcqm.codec.format_name import FormatName, parse_format_names
+from rpcqm.codec.message import MessageAttributes
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.settings import QueueManagerSettings
+from rpcqm.store.settings import StoreSettings
+from rpcqm.store.store import Store
+
+
+@dataclass
+class Faults:
+    """How likely what is, for each chunk that travels; delays are milliseconds."""
+
+    cut: float = 0.0
+    corrupt: float = 0.0
+    duplicate: float = 0.0
+    refuse: float = 0.0
+    delay: int = 5
+
+
+class _End:
+    """One end of a simulated connection."""
+
+    def __init__(self, network: "Simulation", node: "Node", line: Line) -> None:
+        self.network = network
+        self.node = node
+        self.line = line
+        self.peer: _End | None = None
+        self.closed = False
+        self.arrival = 0
+
+    def write(self, data: bytes) -> None:
+        peer = self.peer
+        if self.closed or peer is None:
+            return
+        for chunk in self.network.chunks(data):
+            if chunk is None:
+                self.cut()
+                return
+            self.network.deliver(self, peer, chunk)
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            if self.peer is not None:
+                self.network.later(self.network.delay(), self.peer.disconnected)
+
+    def cut(self) -> None:
+        for end in (self, self.peer):
+            if end is not None:
+                self.network.later(0, end.disconnected)
+
+    def receive(self, data: bytes) -> None:
+        if not self.closed and self.node.alive:
+            self.line.session.receive_data(data)
+
+    def disconnected(self) -> None:
+        if not self.closed:
+            self.closed = True
+            if self.node.alive:
+                self.line.session.disconnected()
+
+    def pause(self, paused: bool) -> None:
+        """The simulated reader is never too slow."""
+
+
+class Simulation:
+    """The network, its clock and its queue managers."""
+
+    def __init__(self, directory: Path, seed: int = 0, faults: Faults | None = None) -> None:
+        self.directory = directory
+        self.clock = SimulatedClock()
+        self.random = random.Random(seed)
+        self.faults = faults or Faults()
+        self.nodes: dict[str, Node] = {}
+        self.ends: list[_End] = []
+
+    def node(self, name: str, peers: Peers | None = None, routing: bool = False) -> "Node":
+        node = Node(self, name, peers or {}, routing)
+        self.nodes[name] = node
+        return node
+
+    def later(self, milliseconds: int, callback: Callable[[], None]) -> None:
+        self.clock.timers.call_later(milliseconds, callback)
+
+    def delay(self) -> int:
+        return self.random.randint(0, self.faults.delay)
+
+    def chunks(self, data: bytes) -> list[bytes | None]:
+        """What becomes of bytes on their way; None is a cut."""
+        faults, roll = self.faults, self.random.random
+        if roll() < faults.cut:
+            return [data[: self.random.randrange(len(data) + 1)], None]
+        if roll() < faults.corrupt:
+            damaged = bytearray(data)
+            damaged[self.random.choice((0, 4, 5, 6, 7))] ^= 1 << self.random.randrange(8)
+            return [bytes(damaged)]
+        if roll() < faults.duplicate:
+            return [data, data]
+        return [data]
+
+    def deliver(self, source: _End, target: _End, data: bytes) -> None:
+        """In order, each chunk a little later than it was sent."""
+        target.arrival = max(target.arrival, self.clock.monotonic() + self.delay())
+        self.later(target.arrival - self.clock.monotonic(), partial(target.receive, data))
+
+    def connect(self, source: "Node", hop: Hop, line: Line) -> Completion[None]:
+        outcome: Completion[None] = Completion()
+        self.later(self.delay(), partial(self._connected, source, hop, line, outcome))
+        return outcome
+
+    def _connected(self, source: "Node", hop: Hop, line: Line, outcome: Completion[None]) -> None:
+        target = next((n for n in self.nodes.values() if n.address == hop.address), None)
+        if not source.alive or line.closed_already:
+            return
+        if target is None or not target.alive or self.random.random() < self.faults.refuse:
+            outcome.fail(OSError("connection refused"))
+            return
+        near = _End(self, source, line)
+        far = _End(self, target, target.exchange.accept())
+        near.peer, far.peer = far, near
+        self.ends = [end for end in self.ends if not end.closed] + [near, far]
+        far.line.attach(far, source.address)
+        near.line.attach(near, hop.address)
+        outcome.succeed(None)
+
+    def settle(self) -> None:
+        """End the turn of every queue manager, until all are at rest."""
+        while any(node.turn for node in self.nodes.values()):
+            for node in self.nodes.values():
+                node.settle()
+
+    def advance(self, milliseconds: int) -> None:
+        """Let time pass, ending turns at every timer on the way."""
+        self.settle()
+        end = self.clock.monotonic() + milliseconds
+        while (due := self.clock.timers.next_due()) is not None and due <= end:
+            self.clock.advance(max(due - self.clock.monotonic(), 0))
+            self.settle()
+        self.clock.advance(end - self.clock.monotonic())
+
+    def until(self, condition: Callable[[], bool], hours: int = 24) -> None:
+        """Let time pass until something is so; AssertionError when it never is."""
+        end = self.clock.monotonic() + hours * 3_600_000
+        self.settle()
+        while not condition():
+            due = self.clock.timers.next_due()
+            assert due is not None, "nothing happens any more"
+            assert due <= end, "it takes too long"
+            self.clock.advance(max(due - self.clock.monotonic(), 0))
+            self.settle()
+
+    def stop(self) -> None:
+        for node in self.nodes.values():
+            node.stop()
+
+
+class Node:
+    """A queue manager of a simulation, with an address of its own."""
+
+    def __init__(self, simulation: Simulation, name: str, peers: Peers, routing: bool) -> None:
+        self.simulation = simulation
+        self.name = name
+        self.address = f"192.0.2.{len(simulation.nodes) + 1}"
+        self.peers = peers
+        self.turn: deque[Callable[[], None]] = deque()
+        self.alive = False
+        self._lives = 0
+        self._settings = QueueManagerSettings(
+            computer_name=name, addresses=(self.address,), routing_server=routing
+        )
+        self._directory = simulation.directory / f"{name}-0"
+        self._directory.mkdir(parents=True)
+        self.start()
+
+    # Life and death
+
+    def start(self) -> None:
+        clock = self.simulation.clock
+        self.turn.clear()
+        self._lives += 1
+        self.store = Store.open(
+            self._directory,
+            end_of_turn=self.turn.append,
+            clock=clock,
+            settings=StoreSettings(reserve=1),
+            free=lambda: 1 << 40,
+        )
+        self.engine = QueueManagerEngine(
+            self.store, clock, LivingTimers(self, self._lives), self._settings
+        )
+        self.engine.queue_manager_started()
+        self.alive = True
+        self.settle()
+        self.exchange = Exchange(self.engine, self, peers=self.peers)
+        self.exchange.start()
+        self.settle()
+
+    def kill(self) -> None:
+        """Die: only what is on the disk is left, and connections break."""
+        self.alive = False
+        survivor = self.simulation.directory / f"{self.name}-{self._lives}"
+        _copy(self._directory, survivor)
+        self._lives += 1
+        self.turn.clear()
+        self.store.close()
+        self.turn.clear()
+        shutil.rmtree(self._directory)
+        self._directory = survivor
+        for end in self.simulation.ends:
+            if end.node is self:
+                end.closed = True
+                if end.peer is not None:
+                    self.simulation.later(1, end.peer.disconnected)
+
+    def stop(self) -> None:
+        if self.alive:
+            self.engine.queue_manager_stopped()
+            self.store.close()
+            self.alive = False
+
+    def runs(self, life: int) -> bool:
+        return self._lives == life
+
+    def settle(self) -> None:
+        while self.turn:
+            self.turn.popleft()()
+
+    # The network
+
+    def resolve(self, host: str) -> Completion[list[str]]:
+        node = self.simulation.nodes.get(host.lower())
+        return completed([host if node is None else node.address])
+
+    def connect(self, hop: Hop, line: Line) -> Completion[None]:
+        return self.simulation.connect(self, hop, line)
+
+    # What tests do
+
+    def create(self, name: str = "orders", transactional: bool = False) -> Queue:
+        queue = self.engine.queues.new_queue(f".\\private$\\{name}")
+        queue.transactional = transactional
+        created = self.engine.queues.create_queue(queue)
+        self.settle()
+        return created.result()
+
+    def send(self, to: str, body: bytes, transactional: bool = False, **more: object) -> None:
+        """Send a recoverable message, unless `more` says otherwise; it is on the disk then."""
+        engine = self.engine
+        names = parse_format_names(to)
+        descriptor = engine.queues.open_queue(
+            names, QueueAccessType.SEND_ACCESS, QueueShareMode.DENY_NONE
+        )
+        attributes = MessageAttributes(body=body, delivery_guarantee=1)
+        for attribute, value in more.items():
+            setattr(attributes, attribute, value)
+        transaction = (
+            engine.transactions.create_transaction(self._new_uow()) if transactional else None
+        )
+        message = engine.composer.compose(descriptor, attributes, None, transaction)
+        engine.messages.enqueue_message_to_an_open_queue(descriptor, message, transaction)
+        if transaction is not None:
+            engine.transactions.transaction_prepare(transaction.identifier)
+            engine.transactions.transaction_commit(transaction.identifier)
+        engine.queues.close_queue(descriptor)
+        self.settle()
+
+    def bodies(self, name: str = "orders") -> list[bytes]:
+        """The bodies of what can be read in a queue of this queue manager, in order."""
+        return self._bodies_of(self.find(name))
+
+    def find(self, name: str = "orders") -> Queue:
+        path = name if "$" in name else f"private$\\{name}"
+        queue = self.engine.queues.find_by_path(f".\\{path}")
+        assert queue is not None
+        return queue
+
+    def _bodies_of(self, queue: Queue) -> list[bytes]:
+        message_at = self.engine.positions.message_at
+        keys = queue.message_position_list.page(None, 1_000_000)
+        return [message_at(queue, key).attributes.body for key in keys]
+
+    def receive(self, name: str = "orders", transactional: bool = False) -> bytes:
+        """Receive the first message of a queue."""
+        descriptor = self.engine.queues.open_queue(
+            self.engine.queues.format_name_of(self.find(name)),
+            QueueAccessType.RECEIVE_ACCESS,
+            QueueShareMode.DENY_NONE,
+        )
+        received = self.engine.messages.dequeue_message(descriptor, 0)
+        self.settle()
+        self.engine.queues.close_queue(descriptor)
+        return received.result().attributes.body
+
+    def outgoing(self, to: str) -> OutgoingQueue:
+        queue = self.engine.outgoing.find(FormatName.parse(to))
+        assert queue is not None
+        return queue
+
+    @property
+    def unsent(self) -> int:
+        """Messages in all outgoing queues, whatever their state."""
+        return sum(queue.message_count for queue in self.engine.outgoing.list())
+
+    def _new_uow(self) -> UUID:
+        return UUID(int=self.simulation.random.getrandbits(128))
+
+
+class LivingTimers(Timers):
+    """Timers of one life of a queue manager: they do not outlive it."""
+
+    def __init__(self, node: Node, life: int) -> None:
+        super().__init__(node.simulation.clock)
+        self._node = node
+        self._life = life
+
+    def call_later(self, delay: int, callback: Callable[[], None]) -> Timer:
+        def run() -> None:
+            if self._node.alive and self._node.runs(self._life):
+                callback()
+
+        return self._node.simulation.clock.timers.call_later(delay, run)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a store's directory; its background work may remove files meanwhile."""
+    for _ in range(100):
+        try:
+            shutil.copytree(source, target)
+        except shutil.Error:
+            shutil.rmtree(target)
+        else:
+            return
+    raise AssertionError(f"{source} does not come to rest")

@@ -14,8 +14,7 @@ buffer: what is cut off or contradicts itself is a DecodeError.
 import struct
 import typing
 from collections.abc import Callable
-from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
 from uuid import UUID
 
 from rpcqm.base.errors import DecodeError
@@ -88,6 +87,11 @@ class Bits(int):
     """An integer whose bit fields have names; subclasses list them as BitField attributes."""
 
     __slots__ = ()
+    _fields: ClassVar[dict[str, BitField]] = {}
+
+    def __init_subclass__(cls) -> None:
+        members = vars(cls).items()
+        cls._fields = {name: field for name, field in members if isinstance(field, BitField)}
 
     @classmethod
     def of(cls, **fields: int) -> Self:
@@ -98,21 +102,15 @@ class Bits(int):
         """The same bits with some fields changed."""
         bits = int(self)
         for name, value in fields.items():
-            field = _fields_of(type(self))[name]
+            field = self._fields[name]
             if not 0 <= value <= field.mask:
                 raise ValueError(f"{type(self).__name__}.{name} cannot hold {value}")
             bits = bits & ~(field.mask << field.offset) | value << field.offset
         return type(self)(bits)
 
     def __repr__(self) -> str:
-        fields = _fields_of(type(self))
-        shown = [f"{name}={value}" for name in fields if (value := getattr(self, name))]
+        shown = [f"{name}={value}" for name in self._fields if (value := getattr(self, name))]
         return f"{type(self).__name__}({', '.join(shown)})"
-
-
-@cache
-def _fields_of(kind: type) -> dict[str, BitField]:
-    return {name: field for name, field in vars(kind).items() if isinstance(field, BitField)}
 
 
 class WireType(NamedTuple):

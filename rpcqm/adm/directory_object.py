@@ -74,6 +74,14 @@ class User(DirectoryObject):
 
 
 @dataclass(slots=True, eq=False)
+class DistributionList(DirectoryObject):
+    """What DL=identifier stands for: format names, other lists among them ([MS-MQMQ] 2.1.5)."""
+
+    name: str = ""
+    format_names: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
 class InternalCertificate:
     """A certificate made here for a user ([MS-MQDMPR] 3.1.1.19)."""
 

@@ -80,7 +80,8 @@ class QueueManager(DirectoryObject):
     dispatch_collection: list[DispatchEntry] = field(default_factory=list)
     internal_certificate_collection: list[InternalCertificate] = field(default_factory=list)
 
-    # Ours: the store counts
+    # Ours: addresses from the static directory; the store counts
+    addresses: list[str] = field(default_factory=list)
     last_sequential_id: Callable[[], int] = int
 
     def __repr__(self) -> str:

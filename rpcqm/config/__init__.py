@@ -1,5 +1,6 @@
 """What an operator can set: names, defaults, checks, and where a value came from."""
 
+from rpcqm.config.check import check_file
 from rpcqm.config.load import ConfigurationError, check, load
 from rpcqm.config.schema import Configuration, Limits, Logging, Security, Storage
 
@@ -11,5 +12,6 @@ __all__ = [
     "Security",
     "Storage",
     "check",
+    "check_file",
     "load",
 ]

@@ -213,6 +213,13 @@ class Configuration:
     ready_file: Annotated[
         Path | None, About("File to write once every door listens.", default="none")
     ] = None
+    directory_file: Annotated[
+        Path | None,
+        About(
+            "File that says what other queue managers, sites and public queues there are.",
+            default="none",
+        ),
+    ] = None
     security: Security = field(default_factory=Security)
     limits: Limits = field(default_factory=Limits)
     storage: Storage = field(default_factory=Storage)

@@ -64,8 +64,9 @@ class Composer:
 
     def _set_destination_queue_manager(self, message: MessageAttributes, name: FormatName) -> None:
         if name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:
-            identifier = self._engine.queue_manager.identifier
-            message.destination_queue_manager_identifier = identifier
+            identifier = self._engine.directory.destination_queue_manager(name)
+            if identifier is not None:
+                message.destination_queue_manager_identifier = identifier
 
     def readdressed(
         self, message: Message, single: OpenQueueDescriptor, several: OpenQueueDescriptor

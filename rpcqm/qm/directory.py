@@ -1,23 +1,34 @@
-"""What names mean without a directory ([MS-MQDMPR] 3.1.7.1.26, 3.1.7.3.8).
+"""What names mean ([MS-MQDMPR] 3.1.7.1.26, 3.1.7.3.8), by a directory where there is one."""
 
-There is none yet: names that only a directory can resolve are refused, except our own.
-"""
-
-from typing import TYPE_CHECKING
+from typing import NoReturn
 from uuid import UUID
 
+from rpcqm.adm.directory import equals
+from rpcqm.adm.directory_object import DistributionList, Enterprise, Site
+from rpcqm.adm.enums import DirectoryOperationResult, QueueType
+from rpcqm.adm.queue import Queue
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.format_name import FormatName, FormatNameType, PrivateQueueFormatName
+from rpcqm.base.log import get_logger
+from rpcqm.codec.format_name import (
+    DistributionList as DistributionListName,
+)
+from rpcqm.codec.format_name import (
+    FormatName,
+    FormatNameType,
+    PrivateQueueFormatName,
+)
+from rpcqm.codec.path_name import PathName
+from rpcqm.qm.directory_access import DirectoryAccess
 
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
+MAXIMUM_ELEMENTS = 1_000
+"""Format names that one distribution list may stand for, with the lists in it."""
+
+_log = get_logger("qm")
 
 
-class Directory:
-    """Resolves names."""
-
-    def __init__(self, engine: "QueueManagerEngine") -> None:
-        self._engine = engine
+class Directory(DirectoryAccess):
+    """Resolves names; and brings what the directory says into the queue manager."""
 
     def get_queue_path(self, format_name: FormatName) -> tuple[str, str]:
         """The path name of a queue, or "" when only its machine is known, and the machine.
@@ -29,37 +40,186 @@ class Directory:
         if isinstance(value, str):
             return str(format_name.path_name), format_name.direct_name.host
         if isinstance(value, PrivateQueueFormatName):
-            self._require_own(value.source_queue_manager, format_name)
-        elif format_name.type is not FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:
+            return self._private_queue_path(format_name, value)
+        if format_name.type is not FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:
             _refuse(format_name)
-        queue = self._engine.queues.find_by_format_name(format_name)
-        if queue is None and not isinstance(value, PrivateQueueFormatName):
+        local = self._engine.queues.find_by_format_name(format_name)
+        if local is not None:
+            return local.pathname, self._engine.queue_manager.computer_name
+        queue = self.public_queue(format_name)
+        if queue is None or queue.queue_manager is None:
             _refuse(format_name)
-        return "" if queue is None else queue.pathname, self._engine.queue_manager.computer_name
+        return queue.pathname, queue.queue_manager.computer_name
 
-    def _require_own(self, identifier: UUID, format_name: FormatName) -> None:
-        if identifier != self._engine.queue_manager.identifier:
+    def _private_queue_path(
+        self, format_name: FormatName, value: PrivateQueueFormatName
+    ) -> tuple[str, str]:
+        own = self._engine.queue_manager
+        if value.source_queue_manager == own.identifier:
+            queue = self._engine.queues.find_by_format_name(format_name)
+            return "" if queue is None else queue.pathname, own.computer_name
+        machine = self.queue_manager(value.source_queue_manager)
+        if machine is None:
             _refuse(format_name)
+        return "", machine.computer_name
+
+    def queue_manager(self, identifier: UUID) -> QueueManager | None:
+        """A queue manager by its identifier, as far as the directory knows it."""
+        return self.read_directory(QueueManager, [equals("identifier", identifier)])[1]
+
+    def public_queue(self, format_name: FormatName) -> Queue | None:
+        """The queue that a PUBLIC= name means, from the directory; its queue manager is set."""
+        return self.read_directory(Queue, [equals("identifier", format_name.value)])[1]
+
+    def find_path(self, pathname: str) -> FormatName | None:
+        """The PUBLIC= name of a public queue of any machine; MQError when it is no path name."""
+        path = PathName.parse(pathname)
+        for attribute in ("pathname", "qualified_pathname"):
+            queue = self.read_directory(Queue, [equals(attribute, str(path))])[1]
+            if queue is not None:
+                return FormatName(FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC, queue.identifier)
+        return None
+
+    def destination_queue_manager(self, format_name: FormatName) -> UUID | None:
+        """Whose queue a public or private name means; None where the directory does not know."""
+        value = format_name.value
+        if isinstance(value, PrivateQueueFormatName):
+            return value.source_queue_manager
+        if format_name.type is not FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:
+            return None
+        if self._engine.queues.find_by_format_name(format_name) is not None:
+            return self._engine.queue_manager.identifier
+        queue = self.public_queue(format_name)
+        if queue is None or queue.queue_manager is None:
+            return None
+        return queue.queue_manager.identifier
+
+    # Lists
 
     def expand_format_name(
         self, format_name: FormatName | tuple[FormatName, ...]
     ) -> tuple[FormatName, ...]:
         """The single names that a name stands for, each once, sorted without regard to case.
 
-        MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION for distribution lists, which need a directory.
+        MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION for distribution lists that cannot be resolved.
         Source: [MS-MQDMPR] 3.1.7.3.8.
         """
         names = (format_name,) if isinstance(format_name, FormatName) else format_name
-        for name in names:
-            if name.type is FormatNameType.QUEUE_FORMAT_TYPE_DL:
-                raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, str(name))
-        if len(names) == 1:
+        if len(names) == 1 and not isinstance(names[0].value, DistributionListName):
             return names
         unique: dict[FormatName, None] = dict.fromkeys(
-            sorted(names, key=lambda name: str(name).upper())
+            sorted(self._resolved(names), key=lambda name: str(name).upper())
         )
         return tuple(unique)
 
+    def _resolved(self, names: tuple[FormatName, ...]) -> list[FormatName]:
+        """Lists are replaced by what is in them; one that is met again adds nothing."""
+        pending, found, seen = list(names), [], set()
+        for name in pending:  # which grows
+            if name in seen:
+                continue
+            seen.add(name)
+            if isinstance(name.value, DistributionListName):
+                pending += self._members(name, name.value)
+            else:
+                found.append(name)
+            if len(seen) > MAXIMUM_ELEMENTS:
+                raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, "too many names")
+        return found
 
-def _refuse(format_name: FormatName) -> None:
+    def _members(self, name: FormatName, value: DistributionListName) -> list[FormatName]:
+        found = self.read_directory(DistributionList, [equals("identifier", value.guid)])[1]
+        if found is None:
+            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, str(name))
+        return [FormatName.parse(text) for text in found.format_names]
+
+    # What the directory says of this queue manager
+
+    def given_identifier(self) -> UUID | None:
+        """What the directory calls a queue manager of this name, for one that is new."""
+        own = [equals("computer_name", self._engine.queue_manager.computer_name)]
+        found = self.read_directory(QueueManager, own, force_directory_read=True)[1]
+        return None if found is None else found.identifier
+
+    def online(self) -> None:
+        """Follow the identifiers to the elements, and make the public queues that are ours."""
+        queue_manager = self._engine.queue_manager
+        queue_manager.enterprise_reference = self.read_directory(Enterprise)[1]
+        queue_manager.site_collection = [
+            site
+            for identifier in queue_manager.site_identifier_list
+            if (site := self.read_directory(Site, [equals("identifier", identifier)])[1])
+        ]
+        queue_manager.out_routing_server_collection = self._queue_managers(
+            queue_manager.out_routing_server_identifier_list
+        )
+        queue_manager.in_routing_server_collection = self._queue_managers(
+            queue_manager.in_routing_server_identifier_list
+        )
+        self._create_own_queues()
+
+    def _queue_managers(self, identifiers: list[UUID]) -> list[QueueManager]:
+        found = [self.queue_manager(identifier) for identifier in identifiers]
+        return [machine for machine in found if machine is not None]
+
+    def _create_own_queues(self) -> None:
+        """Public queues are created by listing them in the directory file."""
+        status, handle = self.read_directory_begin(Queue)
+        if status is not DirectoryOperationResult.SUCCESS:
+            return
+        while True:
+            queue = self.read_directory_next(handle)[1]
+            if not isinstance(queue, Queue):
+                break
+            if queue.queue_manager is not None:
+                self._create_own_queue(queue, queue.queue_manager)
+        self.read_directory_end(handle)
+
+    def _create_own_queue(self, queue: Queue, machine: QueueManager) -> None:
+        if machine.identifier != self._engine.queue_manager.identifier:
+            return
+        path = PathName.parse(queue.pathname)
+        if self._engine.queues.find_path(path) is not None:
+            return
+        queue.pathname = str(self._engine.names.path(path.kind, path.queue))
+        try:
+            self._engine.queues.create_queue(queue, skip_directory=True)
+        except MQError as error:
+            _log.warning("queue not created", queue=queue.pathname, error=str(error))
+
+    # Publishing
+
+    def publish(self, queue: Queue) -> None:
+        """Let others find a public queue; MQ_ERROR_NO_DS, QUEUE_EXISTS, DS_ERROR."""
+        _check(self.create_directory_object(queue)[0])
+
+    def publish_changes(self, queue: Queue, attributes: list[str]) -> None:
+        """Let others know what has changed; MQ_ERROR_NO_DS, DS_ERROR."""
+        if self.is_there and queue.queue_type is QueueType.PUBLIC:
+            status = self.write_directory(queue, attributes)
+            if status is not DirectoryOperationResult.OBJECT_NOT_FOUND:
+                _check(status)
+
+    def withdraw(self, queue: Queue) -> None:
+        """A public queue is deleted; MQ_ERROR_ACCESS_DENIED when the directory's file has it."""
+        if self.is_there and queue.queue_type is QueueType.PUBLIC:
+            status = self.delete_directory_object(queue)
+            if status is DirectoryOperationResult.GENERIC_ERROR:
+                raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "the directory file has the queue")
+            if status is not DirectoryOperationResult.OBJECT_NOT_FOUND:
+                _check(status)
+
+
+_REFUSALS = {
+    DirectoryOperationResult.DIRECTORY_NOT_CONNECTED: HResult.MQ_ERROR_NO_DS,
+    DirectoryOperationResult.OBJECT_ALREADY_EXISTS: HResult.MQ_ERROR_QUEUE_EXISTS,
+}
+
+
+def _check(status: DirectoryOperationResult) -> None:
+    if status is not DirectoryOperationResult.SUCCESS:
+        raise MQError(_REFUSALS.get(status, HResult.MQ_ERROR_DS_ERROR), status.value)
+
+
+def _refuse(format_name: FormatName) -> NoReturn:
     raise MQError(HResult.MQ_ERROR_ILLEGAL_FORMATNAME, str(format_name))

@@ -60,6 +60,7 @@ class Initialization:
         self._create_system_queues()
         self._load_queues()
         engine.outgoing.apply_hardened_security()
+        engine.directory.start()
         staged.recover(engine)
         engine.transfer.recover()
         self._finish_purges()
@@ -75,6 +76,7 @@ class Initialization:
         engine = self._engine
         engine.queue_manager.queue_manager_state = QueueManagerState.STOPPING
         engine.expiry.stop()
+        engine.directory.stop()
         for queue in list(engine.queues.by_id.values()):
             engine.readers.end_all_waits(queue, HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
         for hook in engine.stopped_hooks:
@@ -102,7 +104,7 @@ class Initialization:
         queue_manager.srmp_http_support = settings.srmp_http_support
         queue_manager.hardened_security = settings.hardened_security
         if record is None:
-            queue_manager.identifier = uuid4()
+            queue_manager.identifier = engine.directory.given_identifier() or uuid4()
             now = engine.clock.now() // 1000
             queue_manager.create_time = queue_manager.modify_time = now
             queue_manager.security = engine.access.default_queue_manager_security()

@@ -33,7 +33,6 @@ _SENT_ONLY = frozenset(
 
 _UNRESOLVED = frozenset(
     {
-        FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC,
         FormatNameType.QUEUE_FORMAT_TYPE_MACHINE,
         FormatNameType.QUEUE_FORMAT_TYPE_DL,
     }
@@ -148,10 +147,21 @@ class Opening:
         if self._is_here(name):
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         if name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:
-            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, "no directory")
+            self._check_public(name)
         queue = queue or self._engine.outgoing.create(name)
         self._engine.access.check_open(queue, identity, access)
         return queue
+
+    def _check_public(self, name: FormatName) -> None:
+        """A public queue that is not here must be one of another machine."""
+        directory = self._engine.directory
+        if not directory.is_there:
+            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, "no directory")
+        machine = directory.destination_queue_manager(name)
+        if machine is None and self._engine.queue_manager.directory_offline:
+            raise MQError(HResult.MQ_ERROR_NO_DS, str(name))
+        if machine is None or machine == self._engine.queue_manager.identifier:
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
 
     def resolve_for_sending(self, name: FormatName, change: StoreTransaction) -> Queue | None:
         """The queue that the queue manager's own messages to a name go into, None for nowhere.
@@ -162,6 +172,11 @@ class Opening:
         if queue is not None:
             return None if queue.is_journal or queue.subqueue_name else queue
         if self._is_here(name) or name.type in _UNRESOLVED:
+            return None
+        if (
+            name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC
+            and self._engine.directory.destination_queue_manager(name) is None
+        ):
             return None
         return self._engine.outgoing.find(name) or self._engine.outgoing.create(name, change)
 

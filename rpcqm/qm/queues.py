@@ -171,9 +171,11 @@ class Queues:
         return None
 
     def format_name_of(self, queue: Queue) -> FormatName:
-        """The name by which others can open a queue: direct, since there is no directory."""
+        """The name by which others can open a queue: direct, unless a directory has it."""
         if isinstance(queue, OutgoingQueue):
             return FormatName.parse(queue.destination_format_name)
+        if queue.queue_type is QueueType.PUBLIC and self._engine.directory.is_there:
+            return _public_name(queue)
         return FormatName.of_path(PathName.parse(queue.pathname))
 
     def are_related(self, source: Queue, target: Queue) -> bool:
@@ -221,9 +223,12 @@ class Queues:
             raise MQError(HResult.MQ_ERROR_QUEUE_EXISTS, queue.pathname)
         if path.suffix:
             return self._create_by_name(path)
-        if path.kind is QueueKind.PUBLIC and not skip_directory:
-            raise MQError(HResult.MQ_ERROR_NO_DS, "public queues need a directory")
         new = self._instantiate(queue, path, identity)
+        if path.kind is QueueKind.PUBLIC:
+            if skip_directory:
+                new.identifier = queue.identifier if queue.identifier.int else new.identifier
+            else:
+                self._engine.directory.publish(new)
         outcome: Completion[Queue] = Completion()
         with self._store.transaction("create queue") as change:
             self._put(change, new)
@@ -346,6 +351,8 @@ class Queues:
         parts = [*queue.subqueue_collection.values(), queue]
         if queue.journal_queue_reference is not None:
             parts.insert(0, queue.journal_queue_reference)
+        if not skip_directory:
+            self._engine.directory.withdraw(queue)
         for part in parts:
             self._detach(part)
         return start(self._delete(parts))
@@ -482,6 +489,7 @@ class Queues:
             setattr(queue, name, value)
         queue.modify_time = self._engine.clock.now() // 1000
         try:
+            self._engine.directory.publish_changes(queue, list(before))
             with self._store.transaction("set properties") as change:
                 self._put(change, queue)
                 return change.committed
@@ -500,6 +508,17 @@ _TYPES = {
 
 def _path_of(name: DirectName) -> PathName:
     return PathName(name.host, name.queue, name.kind, name.suffix)
+
+
+def _public_name(queue: Queue) -> FormatName:
+    """PUBLIC=, with its suffix for a journal; subqueues have direct names only."""
+    public = FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC
+    if queue.subqueue_name:
+        return FormatName.of_path(PathName.parse(queue.pathname))
+    if queue.is_journal:
+        journal = SuffixType.QUEUE_SUFFIX_TYPE_JOURNAL
+        return FormatName(public, queue.main.identifier, journal)
+    return FormatName(public, queue.identifier)
 
 
 def _with_suffix(queue: Queue, suffix: SuffixType) -> Queue | None:

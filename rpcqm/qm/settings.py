@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from rpcqm.adm.directory import DirectorySource
 from rpcqm.adm.enums import INFINITE
 
 
@@ -10,6 +11,7 @@ class QueueManagerSettings:
     """Names, limits and switches; quotas are KB.
 
     `addresses` are the machine's own IP addresses, by which direct names may call it (G10).
+    `directory` reads the static directory, None in a workgroup.
     """
 
     computer_name: str = "localhost"
@@ -24,3 +26,4 @@ class QueueManagerSettings:
     send_insecure_nacks: bool = False
     queue_manager_version: str = ""
     operating_system_version: str = ""
+    directory: DirectorySource | None = None

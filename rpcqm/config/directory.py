@@ -1,0 +1,98 @@
+"""The static directory: a TOML file that says what other queue managers there are.
+
+    [enterprise]
+    name = "example"
+
+    [[site]]
+    name = "Berlin"
+    gates = ["ROUTER1"]
+
+    [[routing_link]]
+    sites = ["Berlin", "Paris"]
+    cost = 10
+
+    [[queue_manager]]
+    name = "ROUTER1"
+    identifier = "6b29fc40-ca47-1067-b31d-00dd010662da"
+    sites = ["Berlin"]
+    routing_server = true
+
+    [[queue]]
+    path = 'ROUTER1\\orders'
+    identifier = "5d1f8a2e-4c3b-4a19-8e7d-6f5c4b3a2918"
+
+    [[user]]
+    name = "alice"
+    sid = "S-1-5-21-1-2-3-1001"
+
+    [[distribution_list]]
+    name = "everybody"
+    identifier = "f0e1d2c3-b4a5-4687-9a8b-7c6d5e4f3a2b"
+    members = ['DIRECT=OS:server1\\private$\\orders']
+
+Sites, links and users need no identifier: one follows from their names.
+"""
+
+import tomllib
+from pathlib import Path
+
+from rpcqm.adm.directory import DirectoryContents, DirectoryUnavailableError
+from rpcqm.base.log import get_logger
+from rpcqm.config.directory_objects import Reader
+from rpcqm.config.load import ConfigurationError, Mistake
+
+_log = get_logger("config")
+
+
+def load_directory(path: Path) -> DirectoryContents:
+    """What a directory file says; raises ConfigurationError with every mistake."""
+    text = _text(path)
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError([Mistake(str(path), f"{error}.")]) from None
+    reader = Reader(path, text)
+    return reader.read(document)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        mistake = Mistake(str(path), f"cannot be read: {error.strerror}.")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        mistake = Mistake(f"{path}:{line}", "is not UTF-8 text.")
+    raise ConfigurationError([mistake])
+
+
+class DirectoryFile:
+    """A directory source that reads its file again when it has changed.
+
+    A file with mistakes leaves the directory as it was, and is complained of once; one that
+    cannot be read makes it unavailable until it is back.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Read the file; raises ConfigurationError with every mistake."""
+        self._path = path
+        self._contents = load_directory(path)
+        self._seen = self._version()
+
+    def _version(self) -> tuple[int, int, int]:
+        status = self._path.stat()
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+    def __call__(self) -> DirectoryContents:
+        """The contents as they are now; raises DirectoryUnavailableError."""
+        try:
+            version = self._version()
+        except OSError as error:
+            raise DirectoryUnavailableError(f"{self._path}: {error.strerror}") from error
+        if version != self._seen:
+            self._seen = version
+            try:
+                self._contents = load_directory(self._path)
+            except ConfigurationError as error:
+                _log.warning("the directory file has mistakes", mistakes=str(error))
+        return self._contents

@@ -1,0 +1,417 @@
+"""Reading and writing the directory ([MS-MQDMPR] 3.1.7.1.18 to .25, 3.1.6.1, 3.1.6.2).
+
+The directory is a static one: its file belongs to an operator and is never written. What is
+created or changed here lies over it, in the queue manager's own store.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
+
+from rpcqm.adm.directory import (
+    DIRECTORY_ATTRIBUTES,
+    KINDS,
+    AttributeFilter,
+    AttributeSortOrder,
+    DirectoryContents,
+    DirectoryUnavailableError,
+    equals,
+)
+from rpcqm.adm.directory_object import DirectoryObject, Site
+from rpcqm.adm.directory_records import decode_attributes, encode_attributes
+from rpcqm.adm.enums import DirectoryOperationResult, QueueType
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.clock import Timer
+from rpcqm.base.log import get_logger
+from rpcqm.qm.handles import new_handle
+from rpcqm.store.records import Family
+from rpcqm.store.store import Store
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+T = TypeVar("T", bound=DirectoryObject)
+
+SITES_UPDATE = 12 * 60 * 60 * 1000
+SITE_GATES_UPDATE = 60 * 60 * 1000
+DIRECTORY_ONLINE = 60 * 1000
+"""The timers of [MS-MQDMPR] 3.1.2.1, 3.1.2.2 and 3.1.2.5, in milliseconds."""
+
+_PREFIX = b"directory:"
+_SUCCESS = DirectoryOperationResult.SUCCESS
+_NOT_CONNECTED = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
+
+ChangeHook = Callable[[str, DirectoryObject], None]
+"""Told of QueueCreation, QueueDeletion, QueueUpdate and QueueManagerUpdate ([MS-MQCN])."""
+
+_log = get_logger("qm")
+
+
+class DirectoryAccess:
+    """The directory events; without a directory, every one of them is DirectoryNotConnected."""
+
+    def __init__(self, engine: "QueueManagerEngine") -> None:
+        self._engine = engine
+        self._source = engine.settings.directory
+        self._made_here = _read_records(engine.store)
+        self._queries: dict[int, Iterator[DirectoryObject]] = {}
+        self._timers: dict[str, Timer] = {}
+        self.change_hooks: list[ChangeHook] = []
+
+    @property
+    def is_there(self) -> bool:
+        """Whether this queue manager has a directory at all."""
+        return self._source is not None
+
+    # Events that change
+
+    def create_directory_object(
+        self, element: DirectoryObject, attributes: Iterable[str] | None = None
+    ) -> tuple[DirectoryOperationResult, UUID | None]:
+        """Publish an object, or the attributes listed ([MS-MQDMPR] 3.1.7.1.18)."""
+        if isinstance(element, Queue) and element.queue_type is QueueType.PUBLIC:
+            self._notify("QueueCreation", element)
+        contents = self._contents()
+        if contents is None:
+            self._go_offline()
+            return _NOT_CONNECTED, None
+        kind = _kind(element)
+        if any(each.identifier == element.identifier for each in self._all(contents, kind)):
+            return DirectoryOperationResult.OBJECT_ALREADY_EXISTS, None
+        self._keep(element, attributes)
+        return _SUCCESS, element.identifier
+
+    def delete_directory_object(self, element: DirectoryObject) -> DirectoryOperationResult:
+        """Withdraw an object ([MS-MQDMPR] 3.1.7.1.19).
+
+        GenericError for one of the file, which only its operator changes.
+        """
+        if isinstance(element, Queue) and element.queue_type is QueueType.PUBLIC:
+            self._notify("QueueDeletion", element)
+        contents = self._contents()
+        if contents is None:
+            return self._go_offline()
+        kind = _kind(element)
+        if any(each.identifier == element.identifier for each in contents.of(kind)):
+            return DirectoryOperationResult.GENERIC_ERROR
+        if self._made_here[kind].pop(element.identifier, None) is None:
+            return DirectoryOperationResult.OBJECT_NOT_FOUND
+        with self._engine.store.transaction("delete directory object") as change:
+            change.delete(Family.META, _key(kind, element.identifier))
+        return _SUCCESS
+
+    def write_directory(
+        self, element: DirectoryObject, attributes: Iterable[str] | None = None
+    ) -> DirectoryOperationResult:
+        """Change attributes of an object that is there ([MS-MQDMPR] 3.1.7.1.24)."""
+        contents = self._contents()
+        if contents is None:
+            return self._go_offline()
+        kind = _kind(element)
+        if not any(each.identifier == element.identifier for each in self._all(contents, kind)):
+            return DirectoryOperationResult.OBJECT_NOT_FOUND
+        self._keep(element, attributes)
+        if isinstance(element, Queue) and element.queue_type is QueueType.PUBLIC:
+            self._notify("QueueUpdate", element)
+        elif isinstance(element, QueueManager):
+            self._notify("QueueManagerUpdate", element)
+        return _SUCCESS
+
+    def _keep(self, element: DirectoryObject, attributes: Iterable[str] | None) -> None:
+        kind = _kind(element)
+        names = set(DIRECTORY_ATTRIBUTES[kind] if attributes is None else attributes)
+        values = self._made_here[kind].setdefault(element.identifier, {})
+        values.update((name, getattr(element, name)) for name in names | {"identifier"})
+        with self._engine.store.transaction("write directory") as change:
+            key = _key(kind, element.identifier)
+            change.put(Family.META, key, encode_attributes(values))
+
+    def _notify(self, operation: str, element: DirectoryObject) -> None:
+        for hook in self.change_hooks:
+            hook(operation, element)
+
+    # Events that read
+
+    def read_directory(
+        self,
+        kind: type[T],
+        filters: Sequence[AttributeFilter] = (),
+        attributes: Iterable[str] | None = None,
+        force_directory_read: bool = False,
+    ) -> tuple[DirectoryOperationResult, T | None]:
+        """The first object that satisfies all filters ([MS-MQDMPR] 3.1.7.1.20).
+
+        What is returned is a copy with the attributes listed, except for local queues and the
+        local queue manager while the directory is offline.
+        """
+        if self._engine.queue_manager.directory_offline and not force_directory_read:
+            return self._read_offline(kind, filters)
+        contents = self._contents()
+        if contents is None:
+            if not force_directory_read:
+                self._go_offline()
+            return _NOT_CONNECTED, None
+        if not _are_attributes(kind, filters):
+            return DirectoryOperationResult.ATTRIBUTE_NOT_FOUND, None
+        for element in self._all(contents, kind):
+            if all(each.matches(element) for each in filters):
+                return _SUCCESS, _copy(element, attributes)
+        return DirectoryOperationResult.OBJECT_NOT_FOUND, None
+
+    def _read_offline(
+        self, kind: type[T], filters: Sequence[AttributeFilter]
+    ) -> tuple[DirectoryOperationResult, T | None]:
+        local: list[DirectoryObject] = []
+        if kind is Queue:
+            local += self._engine.queues.by_id.values()
+        elif kind is QueueManager:
+            local.append(self._engine.queue_manager)
+        for element in local:
+            if isinstance(element, kind) and all(each.matches(element) for each in filters):
+                return _SUCCESS, element
+        if kind is Queue:
+            return DirectoryOperationResult.OBJECT_NOT_FOUND, None
+        return _NOT_CONNECTED, None
+
+    def read_directory_begin(
+        self,
+        kind: type[DirectoryObject],
+        filters: Sequence[AttributeFilter] = (),
+        attributes: Iterable[str] | None = None,
+        sort_order: Sequence[AttributeSortOrder] = (),
+    ) -> tuple[DirectoryOperationResult, int]:
+        """Begin to read all objects that satisfy the filters ([MS-MQDMPR] 3.1.7.1.21).
+
+        The handle is for `read_directory_next`; 0 without success.
+        """
+        contents = self._contents()
+        if contents is None:
+            return _NOT_CONNECTED, 0
+        sorted_by = [equals(each.attribute, None) for each in sort_order]
+        if not _are_attributes(kind, [*filters, *sorted_by]):
+            return DirectoryOperationResult.ATTRIBUTE_NOT_FOUND, 0
+        found = [
+            element
+            for element in self._all(contents, kind)
+            if all(each.matches(element) for each in filters)
+        ]
+        for order in sorted(sort_order, key=lambda order: order.sort_priority):
+            if order.sort_priority:
+                found.sort(key=partial(_sort_key, order), reverse=not order.sort_ascending)
+        names = None if attributes is None else list(attributes)
+        handle = new_handle(self._queries)
+        self._queries[handle] = iter([_copy(element, names) for element in found])
+        return _SUCCESS, handle
+
+    def read_directory_next(
+        self, handle: int
+    ) -> tuple[DirectoryOperationResult, DirectoryObject | None]:
+        """The next object; EndOfData behind the last ([MS-MQDMPR] 3.1.7.1.22).
+
+        GenericError for a handle that is none.
+        """
+        if handle not in self._queries:
+            return DirectoryOperationResult.GENERIC_ERROR, None
+        element = next(self._queries[handle], None)
+        if element is None:
+            return DirectoryOperationResult.END_OF_DATA, None
+        return _SUCCESS, element
+
+    def read_directory_end(self, handle: int) -> DirectoryOperationResult:
+        """Forget a query; GenericError for a handle that is none ([MS-MQDMPR] 3.1.7.1.23)."""
+        if self._queries.pop(handle, None) is None:
+            return DirectoryOperationResult.GENERIC_ERROR
+        return _SUCCESS
+
+    def _contents(self) -> DirectoryContents | None:
+        if self._source is None:
+            return None
+        try:
+            return self._source()
+        except DirectoryUnavailableError as error:
+            _log.warning("the directory cannot be read", error=str(error))
+            return None
+
+    def _all(self, contents: DirectoryContents, kind: type[T]) -> Iterator[T]:
+        """The objects of the file with what was changed here, then those made here."""
+        changed = dict(self._made_here[kind])
+        for element in contents.of(kind):
+            change = changed.pop(element.identifier, None)
+            if change is None:
+                yield element
+            else:
+                yield _changed(_copy(element, None), change)
+        for values in changed.values():
+            yield _changed(kind(), values)
+
+    # Online and offline
+
+    def start(self) -> None:
+        """Look for the directory, and arm the timers of [MS-MQDMPR] 3.1.2."""
+        if self.is_there:
+            self._engine.queue_manager.directory_integrated = True
+            self.check_directory_online()
+            self._arm("sites", SITES_UPDATE, self._sites_update_timer_expired)
+            self._arm("gates", SITE_GATES_UPDATE, self._site_gates_update_timer_expired)
+
+    def stop(self) -> None:
+        """Look no more."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def _arm(self, name: str, milliseconds: int, expired: Callable[[], None]) -> None:
+        self._timers[name] = self._engine.timers.call_later(milliseconds, expired)
+
+    def _go_offline(self) -> DirectoryOperationResult:
+        """The directory did not answer: try again every minute."""
+        if self.is_there:
+            self._engine.queue_manager.directory_offline = True
+            if "online" not in self._timers:
+                self._arm("online", DIRECTORY_ONLINE, self.check_directory_online)
+        return _NOT_CONNECTED
+
+    def check_directory_online(self) -> None:
+        """See whether the directory is back, and take over what it says of us.
+
+        Source: [MS-MQDMPR] 3.1.7.1.25.
+        """
+        timer = self._timers.pop("online", None)
+        if timer is not None:
+            timer.cancel()
+        queue_manager = self._engine.queue_manager
+        own = [equals("identifier", queue_manager.identifier)]
+        status, element = self.read_directory(QueueManager, own, force_directory_read=True)
+        if status is _NOT_CONNECTED:
+            self._go_offline()
+            return
+        queue_manager.directory_offline = False
+        if element is None:
+            _log.warning("the directory does not know this queue manager", status=status.value)
+            self._arm("online", DIRECTORY_ONLINE, self.check_directory_online)
+        else:
+            _update(queue_manager, element, _KEPT_LOCALLY)
+            queue_manager.addresses = list(element.addresses)
+        for queue in list(self._engine.queues.by_id.values()):
+            if queue.queue_type is QueueType.PUBLIC and not isinstance(queue, OutgoingQueue):
+                self._update_queue(queue)
+        self.online()
+
+    def _update_queue(self, queue: Queue) -> None:
+        status, element = self.read_directory(Queue, [equals("identifier", queue.identifier)])
+        if status is _SUCCESS and element is not None:
+            _update(queue, element, _KEPT_LOCALLY)
+
+    def online(self) -> None:
+        """The directory has been read: what depends on it can be looked up."""
+
+    def _sites_update_timer_expired(self) -> None:
+        self.directory_sites_update()
+        self._arm("sites", SITES_UPDATE, self._sites_update_timer_expired)
+
+    def directory_sites_update(self) -> None:
+        """Read the sites that this queue manager is in again ([MS-MQDMPR] 3.1.6.1)."""
+        for site in self._engine.queue_manager.site_collection:
+            status, element = self.read_directory(Site, [equals("identifier", site.identifier)])
+            if status is _SUCCESS and element is not None:
+                _update(site, element)
+
+    def _site_gates_update_timer_expired(self) -> None:
+        self.directory_site_gates_update()
+        self._arm("gates", SITE_GATES_UPDATE, self._site_gates_update_timer_expired)
+
+    def directory_site_gates_update(self) -> None:
+        """Read the gates of those sites again ([MS-MQDMPR] 3.1.6.2)."""
+        for site in self._engine.queue_manager.site_collection:
+            for gate in site.site_gate_collection:
+                own = [equals("identifier", gate.identifier)]
+                status, element = self.read_directory(QueueManager, own)
+                if status is _SUCCESS and element is not None:
+                    _update(gate, element)
+
+
+_KEPT_LOCALLY = frozenset(
+    {
+        "identifier",
+        "create_time",
+        "queue_manager_version",
+        "operating_system_version",
+        "operating_system_type",
+        "security",
+        "pathname",
+        "qualified_pathname",
+        "private_queue_number",
+        "queue_type",
+        "transactional",
+        "computer_name",
+        "qualified_computer_name",
+        "supporting_server",
+    }
+)
+"""What a static file does not decide: facts of this machine, and what was fixed when it began."""
+
+
+def _kind(element: DirectoryObject) -> type[DirectoryObject]:
+    return next(kind for kind in DIRECTORY_ATTRIBUTES if isinstance(element, kind))
+
+
+def _read_records(store: Store) -> dict[type[DirectoryObject], dict[UUID, dict[str, Any]]]:
+    """What was created or changed here before, by kind and identifier."""
+    found: dict[type[DirectoryObject], dict[UUID, dict[str, Any]]] = {
+        kind: {} for kind in DIRECTORY_ATTRIBUTES
+    }
+    for key, record in store.records(Family.META, _PREFIX):
+        name, _, identifier = key[len(_PREFIX) :].partition(b":")
+        found[KINDS[name.decode()]][UUID(bytes=identifier)] = decode_attributes(record)
+    return found
+
+
+def _key(kind: type[DirectoryObject], identifier: UUID) -> bytes:
+    return _PREFIX + kind.__name__.encode() + b":" + identifier.bytes
+
+
+def _are_attributes(kind: type[DirectoryObject], filters: Iterable[AttributeFilter]) -> bool:
+    return all(each.attribute in DIRECTORY_ATTRIBUTES[KINDS[kind.__name__]] for each in filters)
+
+
+def _copy(element: T, attributes: Iterable[str] | None) -> T:
+    """A copy with the attributes listed, which the reader may change."""
+    kind = _kind(element)
+    copy = type(element)()
+    for name in DIRECTORY_ATTRIBUTES[kind] if attributes is None else attributes:
+        value = getattr(element, name)
+        setattr(copy, name, list(value) if isinstance(value, list) else value)
+    if isinstance(copy, QueueManager) and isinstance(element, QueueManager):
+        copy.addresses = list(element.addresses)
+    if isinstance(copy, Queue) and isinstance(element, Queue):
+        copy.queue_manager = element.queue_manager
+    if isinstance(copy, Site) and isinstance(element, Site):
+        copy.site_gate_collection = list(element.site_gate_collection)
+    return copy
+
+
+def _changed(element: T, values: dict[str, object]) -> T:
+    for name, value in values.items():
+        setattr(element, name, value)
+    return element
+
+
+def _update(
+    element: DirectoryObject, read: DirectoryObject, kept: frozenset[str] = frozenset()
+) -> None:
+    """Take over the directory attributes of what was read, in place."""
+    for name in DIRECTORY_ATTRIBUTES[_kind(read)]:
+        if name not in kept:
+            setattr(element, name, getattr(read, name))
+    if isinstance(element, Site) and isinstance(read, Site):
+        element.site_gate_collection = read.site_gate_collection
+
+
+def _sort_key(order: AttributeSortOrder, element: DirectoryObject) -> tuple[str, object]:
+    """Values of one attribute are of one type, but may be missing."""
+    value = getattr(element, order.attribute)
+    if isinstance(value, str):
+        value = value.casefold()
+    return ("", "") if value is None else (type(value).__name__, value)

@@ -1,0 +1,502 @@
+"""The directory events over a static directory ([MS-MQDMPR] 3.1.6.1, .2, 3.1.7.1.18 to .25)."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import UUID, uuid4
+
+import pytest
+
+from rpcqm.adm.directory import (
+    AttributeFilter,
+    AttributeSortOrder,
+    DirectoryContents,
+    DirectoryUnavailableError,
+    FilterOperator,
+    equals,
+)
+from rpcqm.adm.directory_object import DirectoryObject, Enterprise, RoutingLink, Site, User
+from rpcqm.adm.enums import DirectoryOperationResult, QueueAccessType
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.identity import ANONYMOUS
+from rpcqm.codec.format_name import FormatName
+from rpcqm.config.directory import DirectoryFile, load_directory
+from tests.support.directories import (
+    DIRECTORY,
+    INNER_LIST,
+    LIST,
+    OWN_QUEUE,
+    ROUTER,
+    SERVER,
+    THEIR_QUEUE,
+    WORKSTATION,
+    write_directory,
+)
+from tests.support.queue_manager import MEMORY, SETTINGS, RunningQueueManager, refusal
+
+SUCCESS = DirectoryOperationResult.SUCCESS
+NOT_FOUND = DirectoryOperationResult.OBJECT_NOT_FOUND
+NOT_CONNECTED = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
+SEND = QueueAccessType.SEND_ACCESS
+HOUR = 60 * 60 * 1000
+
+
+class Source:
+    """A directory that can be out of reach."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.there = True
+
+    def __call__(self) -> DirectoryContents:
+        if not self.there:
+            raise DirectoryUnavailableError("cut off")
+        return load_directory(self.path)
+
+
+@pytest.fixture
+def directory() -> Iterator[Path]:
+    with TemporaryDirectory(prefix="rpcqm-directory-", dir=MEMORY) as directory:
+        yield Path(directory)
+
+
+@pytest.fixture
+def source(directory: Path) -> Source:
+    return Source(write_directory(directory))
+
+
+@pytest.fixture
+def qm(directory: Path, source: Source) -> Iterator[RunningQueueManager]:
+    running = RunningQueueManager(directory / "data", replace(SETTINGS, directory=source))
+    yield running
+    running.stop()
+
+
+def named(elements: list[DirectoryObject]) -> list[str]:
+    return [
+        getattr(element, "computer_name", "") or getattr(element, "name", "")
+        for element in elements
+    ]
+
+
+def all_of(
+    qm: RunningQueueManager,
+    kind: type[DirectoryObject],
+    filters: list[AttributeFilter] | None = None,
+    order: list[AttributeSortOrder] | None = None,
+) -> list[DirectoryObject]:
+    status, handle = qm.engine.directory.read_directory_begin(
+        kind, filters or [], None, order or []
+    )
+    assert status is SUCCESS
+    found: list[DirectoryObject] = []
+    while True:
+        status, element = qm.engine.directory.read_directory_next(handle)
+        if status is DirectoryOperationResult.END_OF_DATA:
+            break
+        assert element is not None
+        found.append(element)
+    assert qm.engine.directory.read_directory_end(handle) is SUCCESS
+    return found
+
+
+# Reading
+
+
+@pytest.mark.conformance("MQDMPR-event-read_directory")
+def test_the_first_object_that_satisfies_all_filters_is_read(qm: RunningQueueManager) -> None:
+    read = qm.engine.directory.read_directory
+    status, machine = read(QueueManager, [equals("computer_name", "server")])
+    assert status is SUCCESS
+    assert machine is not None
+    assert machine.identifier == SERVER
+    both = [equals("computer_name", "SERVER"), equals("routing_server", True)]
+    assert read(QueueManager, both) == (NOT_FOUND, None)
+    assert read(QueueManager)[1] is not None
+    assert read(Enterprise)[0] is SUCCESS
+
+
+@pytest.mark.conformance("MQDMPR-event-read_directory", "MQDMPR-element-RoutingLink")
+@pytest.mark.parametrize(
+    ("operator", "value", "found"),
+    [
+        (FilterOperator.EQUALS, 10, True),
+        (FilterOperator.NOT_EQUALS, 10, False),
+        (FilterOperator.LESS_THAN, 11, True),
+        (FilterOperator.LESS_THAN, 10, False),
+        (FilterOperator.GREATER_THAN, 9, True),
+        (FilterOperator.GREATER_THAN, 10, False),
+        (FilterOperator.LESS_THAN_OR_EQUAL, 10, True),
+        (FilterOperator.LESS_THAN_OR_EQUAL, 9, False),
+        (FilterOperator.GREATER_THAN_OR_EQUAL, 10, True),
+        (FilterOperator.GREATER_THAN_OR_EQUAL, 11, False),
+        (FilterOperator.LESS_THAN, "no number", False),
+    ],
+)
+def test_filters_compare_as_their_operators_say(
+    qm: RunningQueueManager, operator: FilterOperator, value: object, found: bool
+) -> None:
+    filters = [AttributeFilter("actual_cost", operator, value)]
+    status, _ = qm.engine.directory.read_directory(RoutingLink, filters)
+    assert (status is SUCCESS) is found
+
+
+@pytest.mark.conformance("MQDMPR-event-read_directory", "MQDMPR-element-DirectoryOperationResult")
+def test_only_listed_attributes_are_read_and_unknown_ones_are_refused(
+    qm: RunningQueueManager,
+) -> None:
+    own = [equals("identifier", ROUTER)]
+    _, machine = qm.engine.directory.read_directory(QueueManager, own, ["computer_name"])
+    assert machine is not None
+    assert machine.computer_name == "ROUTER"
+    assert machine.qualified_computer_name == ""
+    status, _ = qm.engine.directory.read_directory(Site, [equals("computer_name", "x")])
+    assert status is DirectoryOperationResult.ATTRIBUTE_NOT_FOUND
+
+
+@pytest.mark.conformance(
+    "MQDMPR-event-read_directory_begin",
+    "MQDMPR-event-read_directory_next",
+    "MQDMPR-event-read_directory_end",
+)
+def test_an_enumeration_gives_every_object_once(qm: RunningQueueManager) -> None:
+    assert named(all_of(qm, QueueManager)) == ["WORKSTATION", "ROUTER", "SERVER"]
+    assert named(all_of(qm, QueueManager, [equals("routing_server", False)])) == [
+        "WORKSTATION",
+        "SERVER",
+    ]
+    assert named(all_of(qm, Site, [equals("name", "Rome")])) == []
+    assert named(all_of(qm, User)) == [""]
+
+
+@pytest.mark.conformance("MQDMPR-event-read_directory_begin")
+def test_what_is_found_is_sorted_by_priority(qm: RunningQueueManager) -> None:
+    by_name = AttributeSortOrder("computer_name", 1)
+    assert named(all_of(qm, QueueManager, order=[by_name])) == ["ROUTER", "SERVER", "WORKSTATION"]
+    down = by_name._replace(sort_ascending=False)
+    assert named(all_of(qm, QueueManager, order=[down])) == ["WORKSTATION", "SERVER", "ROUTER"]
+    routers_first = AttributeSortOrder("routing_server", 2, sort_ascending=False)
+    assert named(all_of(qm, QueueManager, order=[down, routers_first])) == [
+        "ROUTER",
+        "WORKSTATION",
+        "SERVER",
+    ]
+    unsorted = by_name._replace(sort_priority=0)
+    assert named(all_of(qm, QueueManager, order=[unsorted]))[0] == "WORKSTATION"
+
+
+@pytest.mark.conformance("MQDMPR-event-read_directory_next", "MQDMPR-event-read_directory_end")
+def test_a_handle_that_is_none_is_an_error(qm: RunningQueueManager) -> None:
+    events = qm.engine.directory
+    _, handle = events.read_directory_begin(Site)
+    assert events.read_directory_end(handle) is SUCCESS
+    generic = DirectoryOperationResult.GENERIC_ERROR
+    assert events.read_directory_end(handle) is generic
+    assert events.read_directory_next(handle) == (generic, None)
+    unknown = [equals("nothing", 1)]
+    assert events.read_directory_begin(Site, unknown)[0] is (
+        DirectoryOperationResult.ATTRIBUTE_NOT_FOUND
+    )
+
+
+# Changing
+
+
+@pytest.mark.conformance("MQDMPR-event-create_directory_object")
+def test_a_created_object_is_found_over_a_restart_and_announced(qm: RunningQueueManager) -> None:
+    heard: list[tuple[str, DirectoryObject]] = []
+    qm.engine.directory.change_hooks.append(lambda what, element: heard.append((what, element)))
+    site = Site(uuid4(), "Rome", foreign_site=True)
+    assert qm.engine.directory.create_directory_object(site) == (SUCCESS, site.identifier)
+    assert heard == []
+    exists = DirectoryOperationResult.OBJECT_ALREADY_EXISTS
+    assert qm.engine.directory.create_directory_object(site)[0] is exists
+    qm.restart()
+    assert named(all_of(qm, Site)) == ["Berlin", "Paris", "Rome"]
+    found = all_of(qm, Site)[-1]
+    assert isinstance(found, Site)
+    assert found.foreign_site
+
+
+@pytest.mark.conformance("MQDMPR-event-delete_directory_object")
+def test_what_was_created_here_can_be_deleted_and_the_file_cannot(qm: RunningQueueManager) -> None:
+    site = Site(uuid4(), "Rome")
+    qm.engine.directory.create_directory_object(site)
+    qm.settle()
+    assert qm.engine.directory.delete_directory_object(site) is SUCCESS
+    qm.settle()
+    assert qm.engine.directory.delete_directory_object(site) is NOT_FOUND
+    berlin = all_of(qm, Site)[0]
+    generic = DirectoryOperationResult.GENERIC_ERROR
+    assert qm.engine.directory.delete_directory_object(berlin) is generic
+
+
+@pytest.mark.conformance("MQDMPR-event-write_directory")
+def test_a_change_lies_over_the_file_and_is_announced(qm: RunningQueueManager) -> None:
+    heard: list[str] = []
+    qm.engine.directory.change_hooks.append(lambda what, _: heard.append(what))
+    _, router = qm.engine.directory.read_directory(QueueManager, [equals("identifier", ROUTER)])
+    assert router is not None
+    router.queue_manager_quota, router.computer_name = 77, "unsaid"
+    assert qm.engine.directory.write_directory(router, ["queue_manager_quota"]) is SUCCESS
+    assert heard == ["QueueManagerUpdate"]
+    qm.restart()
+    _, again = qm.engine.directory.read_directory(QueueManager, [equals("identifier", ROUTER)])
+    assert again is not None
+    assert (again.queue_manager_quota, again.computer_name) == (77, "ROUTER")
+    assert qm.engine.directory.write_directory(Site(uuid4())) is NOT_FOUND
+
+
+# Offline and online
+
+
+@pytest.mark.conformance(
+    "MQDMPR-event-create_directory_object",
+    "MQDMPR-event-delete_directory_object",
+    "MQDMPR-event-write_directory",
+    "MQDMPR-event-check_directory_online",
+    "MQDMPR-timer-directory_online",
+)
+@pytest.mark.parametrize("how", ["create", "delete", "write", "read"])
+def test_a_directory_that_does_not_answer_is_offline_until_it_does(
+    qm: RunningQueueManager, source: Source, how: str
+) -> None:
+    source.there = False
+    directory, site = qm.engine.directory, Site(uuid4())
+    results = {
+        "create": lambda: directory.create_directory_object(site)[0],
+        "delete": lambda: directory.delete_directory_object(site),
+        "write": lambda: directory.write_directory(site),
+        "read": lambda: directory.read_directory(Site)[0],
+    }
+    assert results[how]() is NOT_CONNECTED
+    assert qm.engine.queue_manager.directory_offline
+    qm.advance(59_000)
+    source.there = True
+    assert qm.engine.queue_manager.directory_offline
+    qm.advance(1_000)
+    assert not qm.engine.queue_manager.directory_offline
+
+
+@pytest.mark.conformance("MQDMPR-event-read_directory")
+def test_offline_only_what_is_here_is_found(qm: RunningQueueManager, source: Source) -> None:
+    source.there = False
+    read = qm.engine.directory.read_directory
+    assert read(Site)[0] is NOT_CONNECTED
+    assert read(QueueManager, [equals("identifier", WORKSTATION)]) == (
+        SUCCESS,
+        qm.engine.queue_manager,
+    )
+    assert read(QueueManager, [equals("identifier", SERVER)])[0] is NOT_CONNECTED
+    status, queue = read(Queue, [equals("identifier", OWN_QUEUE)])
+    assert (status, queue) == (SUCCESS, qm.find("reports"))
+    assert read(Queue, [equals("identifier", THEIR_QUEUE)])[0] is NOT_FOUND
+    source.there = True
+    assert read(Queue, [equals("identifier", THEIR_QUEUE)])[0] is NOT_FOUND
+    forced, _ = read(Queue, [equals("identifier", THEIR_QUEUE)], None, True)
+    assert forced is SUCCESS
+
+
+@pytest.mark.conformance("MQDMPR-event-check_directory_online", "MQDMPR-timer-directory_online")
+def test_what_changed_meanwhile_is_taken_over_when_the_directory_is_back(
+    qm: RunningQueueManager, source: Source
+) -> None:
+    source.there = False
+    qm.engine.directory.read_directory(Site)
+    changed = DIRECTORY.replace("quota = 4096", "quota = 99").replace('"Reports"', '"New"')
+    source.path.write_text(changed)
+    qm.advance(120_000)
+    assert qm.engine.queue_manager.queue_manager_quota == 4096
+    source.there = True
+    qm.advance(60_000)
+    assert qm.engine.queue_manager.queue_manager_quota == 99
+    assert qm.find("reports").label == "New"
+
+
+@pytest.mark.conformance("MQDMPR-event-check_directory_online")
+def test_a_directory_that_does_not_know_us_is_asked_again(
+    qm: RunningQueueManager, source: Source
+) -> None:
+    source.path.write_text('[[site]]\nname = "Rome"\n')
+    qm.engine.directory.check_directory_online()
+    assert not qm.engine.queue_manager.directory_offline
+    source.path.write_text(DIRECTORY.replace("quota = 4096", "quota = 5"))
+    qm.advance(60_000)
+    assert qm.engine.queue_manager.queue_manager_quota == 5
+
+
+@pytest.mark.conformance(
+    "MQDMPR-event-directory_sites_update", "MQDMPR-timer-directory_sites_update"
+)
+def test_own_sites_are_read_again_twice_a_day(qm: RunningQueueManager, source: Source) -> None:
+    (berlin,) = qm.engine.queue_manager.site_collection
+    assert not berlin.foreign_site
+    source.path.write_text(DIRECTORY.replace('name = "Berlin"', 'name = "Berlin"\nforeign = true'))
+    qm.advance(12 * HOUR - 1)
+    assert not berlin.foreign_site
+    qm.advance(1)
+    assert berlin.foreign_site
+    source.path.write_text(DIRECTORY)
+    qm.advance(12 * HOUR)
+    assert not berlin.foreign_site
+
+
+@pytest.mark.conformance(
+    "MQDMPR-event-directory_site_gates_update", "MQDMPR-timer-directory_site_gates_update"
+)
+def test_gates_of_own_sites_are_read_again_every_hour(
+    qm: RunningQueueManager, source: Source
+) -> None:
+    (berlin,) = qm.engine.queue_manager.site_collection
+    (gate,) = berlin.site_gate_collection
+    assert isinstance(gate, QueueManager)
+    assert gate.routing_server
+    source.path.write_text(DIRECTORY.replace("routing_server = true", "routing_server = false"))
+    qm.advance(HOUR - 1)
+    assert gate.routing_server
+    qm.advance(1)
+    assert not gate.routing_server
+    source.path.write_text(DIRECTORY)
+    qm.advance(HOUR)
+    assert gate.routing_server
+
+
+# What it means for the queue manager
+
+
+def test_a_new_queue_manager_takes_its_identity_and_its_servers_from_the_directory(
+    qm: RunningQueueManager,
+) -> None:
+    own = qm.engine.queue_manager
+    assert own.identifier == WORKSTATION
+    assert own.directory_integrated
+    assert [server.identifier for server in own.out_routing_server_collection] == [ROUTER]
+    assert own.enterprise_reference is not None
+    assert own.enterprise_reference.name == "example"
+    qm.restart()
+    assert qm.engine.queue_manager.identifier == WORKSTATION
+
+
+def test_public_queues_of_the_file_are_there_and_can_be_opened(qm: RunningQueueManager) -> None:
+    queue = qm.find("reports")
+    assert queue.identifier == OWN_QUEUE
+    assert queue.label == "Reports"
+    descriptor = qm.open(f"PUBLIC={OWN_QUEUE}")
+    assert descriptor.queue_reference is queue
+    assert qm.open(r"DIRECT=OS:workstation\reports").queue_reference is queue
+    assert qm.open(f"PUBLIC={OWN_QUEUE};JOURNAL").queue_reference is queue.journal_queue_reference
+    assert str(qm.engine.queues.format_name_of(queue)) == f"PUBLIC={OWN_QUEUE}".lower().replace(
+        "public", "PUBLIC"
+    )
+    qm.send(queue, b"a")
+    qm.restart()
+    assert qm.bodies(qm.find("reports")) == [b"a"]
+
+
+def test_public_queues_elsewhere_are_sent_to_with_their_queue_manager(
+    qm: RunningQueueManager,
+) -> None:
+    queue = qm.open(f"PUBLIC={THEIR_QUEUE}", SEND).queue_reference
+    assert isinstance(queue, OutgoingQueue)
+    message = qm.compose(queue, b"a")
+    assert message.attributes.destination_queue_manager_identifier == SERVER
+    open_queue = qm.engine.queues.open_queue
+    unknown = FormatName.parse(f"PUBLIC={uuid4()}")
+    assert refusal(open_queue, unknown, SEND) == "MQ_ERROR_QUEUE_NOT_FOUND"
+
+
+def test_a_new_public_queue_offline_is_refused(qm: RunningQueueManager, source: Source) -> None:
+    source.there = False
+    new = qm.engine.queues.new_queue(r".\invoices")
+    assert refusal(qm.engine.queues.create_queue, new) == "MQ_ERROR_NO_DS"
+    unknown = FormatName.parse(f"PUBLIC={THEIR_QUEUE}")
+    assert refusal(qm.engine.queues.open_queue, unknown, SEND) == "MQ_ERROR_NO_DS"
+
+
+@pytest.mark.conformance("MQDMPR-event-create_queue", "MQDMPR-event-delete_queue")
+def test_a_public_queue_is_published_changed_and_withdrawn(qm: RunningQueueManager) -> None:
+    heard: list[str] = []
+    qm.engine.directory.change_hooks.append(lambda what, _: heard.append(what))
+    queue = qm.create("invoices")
+    own = [equals("identifier", queue.identifier)]
+    assert qm.engine.directory.read_directory(Queue, own)[0] is SUCCESS
+    qm.done(qm.engine.queues.set_properties(queue, {"label": "Invoices"}))
+    _, read = qm.engine.directory.read_directory(Queue, own)
+    assert read is not None
+    assert read.label == "Invoices"
+    qm.done(qm.engine.queues.delete_queue(queue))
+    assert qm.engine.directory.read_directory(Queue, own)[0] is NOT_FOUND
+    assert heard == ["QueueCreation", "QueueUpdate", "QueueDeletion"]
+    listed = qm.find("reports")
+    assert refusal(qm.engine.queues.delete_queue, listed) == "MQ_ERROR_ACCESS_DENIED"
+
+
+def test_a_changed_queue_of_the_file_keeps_its_change_over_a_restart(
+    qm: RunningQueueManager,
+) -> None:
+    qm.done(qm.engine.queues.set_properties(qm.find("reports"), {"label": "Ours"}))
+    qm.restart()
+    assert qm.find("reports").label == "Ours"
+
+
+@pytest.mark.conformance("MQDMPR-event-get_queue_path")
+def test_names_are_resolved_by_the_directory(qm: RunningQueueManager) -> None:
+    path = qm.engine.directory.get_queue_path
+    theirs = FormatName.parse(f"PUBLIC={THEIR_QUEUE}")
+    assert path(theirs) == ("SERVER\\orders", "SERVER")
+    assert path(FormatName.parse(f"PUBLIC={OWN_QUEUE}")) == ("WORKSTATION\\reports", "WORKSTATION")
+    assert path(FormatName.private(SERVER, 17)) == ("", "SERVER")
+    assert refusal(path, FormatName.private(uuid4(), 17)) == "MQ_ERROR_ILLEGAL_FORMATNAME"
+    assert qm.engine.directory.find_path("server\\orders") == theirs
+    assert qm.engine.directory.find_path("server.example.org\\orders") == theirs
+    assert qm.engine.directory.find_path("server\\none") is None
+
+
+@pytest.mark.conformance("MQDMPR-event-expand_format_name")
+def test_lists_are_expanded_with_the_lists_in_them(qm: RunningQueueManager) -> None:
+    """A list that has itself in it, by way of another one, comes to an end."""
+    names = qm.engine.directory.expand_format_name(FormatName.parse(f"DL={LIST}"))
+    assert names == (
+        FormatName.parse(r"DIRECT=OS:other\private$\a"),
+        FormatName.parse(f"PUBLIC={OWN_QUEUE}"),
+        FormatName.parse(f"PUBLIC={THEIR_QUEUE}"),
+    )
+    expand = qm.engine.directory.expand_format_name
+    unknown = FormatName.parse(f"DL={uuid4()}")
+    assert refusal(expand, unknown) == "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"
+
+
+@pytest.mark.conformance("MQDMPR-event-enqueue_message_to_an_open_queue")
+def test_a_message_to_a_list_goes_to_every_queue_of_it(qm: RunningQueueManager) -> None:
+    descriptor = qm.open(f"DL={INNER_LIST}", SEND)
+    assert len(descriptor.open_queue_descriptor_collection) == 3
+    local = qm.find("reports")
+    message = qm.compose(local, b"a")
+    qm.done(qm.engine.messages.enqueue_message_to_an_open_queue(descriptor, message))
+    assert qm.bodies(local) == [b"a"]
+    waiting = {
+        queue.destination_format_name: qm.bodies(queue) for queue in qm.engine.outgoing.list()
+    }
+    assert list(waiting.values()) == [[b"a"], [b"a"]]
+
+
+def test_without_a_directory_everything_is_as_in_a_workgroup(directory: Path) -> None:
+    running = RunningQueueManager(directory / "workgroup")
+    try:
+        assert not running.engine.queue_manager.directory_offline
+        assert running.engine.directory.read_directory(Site) == (NOT_CONNECTED, None)
+        assert running.engine.directory.read_directory_begin(Site) == (NOT_CONNECTED, 0)
+        assert not running.engine.queue_manager.directory_offline
+        new = running.engine.queues.new_queue(r".\invoices", ANONYMOUS)
+        assert refusal(running.engine.queues.create_queue, new) == "MQ_ERROR_NO_DS"
+    finally:
+        running.stop()
+
+
+def test_the_service_reads_the_file_itself(directory: Path) -> None:
+    settings = replace(SETTINGS, directory=DirectoryFile(write_directory(directory)))
+    running = RunningQueueManager(directory / "own", settings)
+    assert running.find("reports").identifier == UUID(str(OWN_QUEUE))
+    running.stop()

@@ -5,7 +5,7 @@ network.
 """
 
 import enum
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 from uuid import UUID, uuid4
 
@@ -47,6 +47,10 @@ NOT_REGISTERED = 0x16C9A0D6
 MAP_HANDLE = "ept_lookup_handle_t"
 NIL = UUID(int=0)
 
+ANY_ADDRESS = "0.0.0.0"
+MOST_MAPS = 64
+"""How many addresses of this machine the map is kept for."""
+
 T = TypeVar("T")
 
 
@@ -59,6 +63,7 @@ class InquiryType(enum.IntEnum):
     RPC_C_EP_MATCH_BY_BOTH = 3
 
 
+_INQUIRIES = frozenset(InquiryType)
 _BY_INTERFACE = (InquiryType.RPC_C_EP_MATCH_BY_IF, InquiryType.RPC_C_EP_MATCH_BY_BOTH)
 _BY_OBJECT = (InquiryType.RPC_C_EP_MATCH_BY_OBJ, InquiryType.RPC_C_EP_MATCH_BY_BOTH)
 
@@ -75,7 +80,7 @@ class VersionOption(enum.IntEnum):
 
 _Versions = tuple[int, int]
 
-_MATCHES: dict[VersionOption, Callable[[_Versions, _Versions], bool]] = {
+_MATCHES: dict[int, Callable[[_Versions, _Versions], bool]] = {
     VersionOption.RPC_C_VERS_ALL: lambda served, asked: True,
     VersionOption.RPC_C_VERS_COMPATIBLE: lambda served, asked: (
         served[0] == asked[0] and served[1] >= asked[1]
@@ -89,12 +94,13 @@ _MATCHES: dict[VersionOption, Callable[[_Versions, _Versions], bool]] = {
 class Element:
     """One element of the map; all of ours have the nil object."""
 
-    __slots__ = ("entry", "host", "interface", "port")
+    __slots__ = ("entry", "host", "interface", "port", "version")
 
     def __init__(self, interface: RegisteredInterface, host: str, port: int) -> None:
         self.interface = interface
         self.host = host
         self.port = port
+        self.version = interface.syntax.major, interface.syntax.minor
         self.entry = ept_entry_t(
             object=NIL, tower=_counted(self.tower()), annotation=interface.policy.annotation
         )
@@ -102,15 +108,39 @@ class Element:
     def tower(self, transfer_syntax: SyntaxId = NDR) -> Tower:
         return tcp_tower(self.interface.syntax, transfer_syntax, self.host, self.port)
 
-    def is_asked_for(self, asked: RPC_IF_ID, option: VersionOption) -> bool:
-        """Whether its version is one of those that are asked for."""
-        served = self.interface.syntax
-        return _MATCHES[option]((served.major, served.minor), (asked.VersMajor, asked.VersMinor))
-
 
 def _counted(tower: Tower) -> twr_t:
     octets = tower.pack()
     return twr_t(tower_length=len(octets), tower_octet_string=octets)
+
+
+class _Map:
+    """The elements for callers that have reached the machine by one address.
+
+    A caller by IPv4 is not told of what listens on IPv6 only. Towers cannot name an IPv6 address:
+    clients take the one they have used. The management interface is everywhere and not named.
+    """
+
+    def __init__(self, endpoints: Sequence[BoundEndpoint], reached: str) -> None:
+        self.elements: list[Element] = []
+        self.by_uuid: dict[UUID, list[Element]] = {}
+        named = [each for each in endpoints if each.transport == NCACN_IP_TCP and each.advertised]
+        if ":" in reached:
+            named.sort(key=lambda endpoint: ":" not in endpoint.address)
+        elif reached:
+            named = [each for each in named if ":" not in each.address]
+        for endpoint in named:
+            self._add(endpoint, reached)
+
+    def _add(self, endpoint: BoundEndpoint, reached: str) -> None:
+        host = endpoint.address
+        if host == ANY_ADDRESS and reached:
+            host = reached
+        for interface in endpoint.interfaces:
+            if interface.syntax.uuid != MGMT.uuid:
+                element = Element(interface, host, endpoint.port)
+                self.elements.append(element)
+                self.by_uuid.setdefault(interface.syntax.uuid, []).append(element)
 
 
 class EndpointMapper:
@@ -123,29 +153,22 @@ class EndpointMapper:
         self._server = server
         self._object = object_uuid or uuid4()
         self._known: list[BoundEndpoint] = []
-        self._elements: list[Element] = []
-        self._by_uuid: dict[UUID, list[Element]] = {}
+        self._maps: dict[str, _Map] = {}
 
-    def elements(self, uuid: UUID | None = None) -> list[Element]:
+    def elements(self, reached: str = "", uuid: UUID | None = None) -> list[Element]:
         """The map as it is now: all of it, or what it has of one interface.
 
-        It is made anew when the server listens elsewhere. The management interface is
-        everywhere and not in it.
+        `reached` is the address by which the caller has reached this machine, if any: it stands
+        in the towers of endpoints that listen on all addresses. The map is made anew when the
+        server listens elsewhere.
         """
         endpoints = self._server.endpoints
-        if endpoints != self._known:
-            self._known, self._elements, self._by_uuid = list(endpoints), [], {}
-            for endpoint in self._known:
-                if endpoint.transport == NCACN_IP_TCP and endpoint.advertised:
-                    self._add(endpoint)
-        return self._elements if uuid is None else self._by_uuid.get(uuid, [])
-
-    def _add(self, endpoint: BoundEndpoint) -> None:
-        for interface in endpoint.interfaces:
-            if interface.syntax.uuid != MGMT.uuid:
-                element = Element(interface, endpoint.address, endpoint.port)
-                self._elements.append(element)
-                self._by_uuid.setdefault(interface.syntax.uuid, []).append(element)
+        if endpoints != self._known or len(self._maps) > MOST_MAPS:
+            self._known, self._maps = list(endpoints), {}
+        found = self._maps.get(reached)
+        if found is None:
+            found = self._maps[reached] = _Map(self._known, reached)
+        return found.elements if uuid is None else found.by_uuid.get(uuid, [])
 
     def ept_insert(self, call: Call, request: ept_insertRequest) -> ept_insertResponse:
         """Refused: endpoints are registered by this process only."""
@@ -172,7 +195,7 @@ class EndpointMapper:
         """
         handle: ContextHandle | None = request.entry_handle
         try:
-            rest = self._selected(request) if handle is None else handle.value
+            rest = self._selected(call, request) if handle is None else handle.value
         except ValueError:
             return self._looked_up(request, [], NULL_HANDLE, FaultStatus.EPT_S_CANT_PERFORM_OP)
         found = [element.entry for element in _take(rest, request.max_ents)]
@@ -196,21 +219,26 @@ class EndpointMapper:
             max_ents=request.max_ents,
         )
 
-    def _selected(self, request: ept_lookupRequest) -> list[Element]:
+    def _selected(self, call: Call, request: ept_lookupRequest) -> list[Element]:
         """The elements of an inquiry; raises ValueError for one that makes no sense."""
-        inquiry = InquiryType(request.inquiry_type)
+        reached = call.local_address
+        inquiry = request.inquiry_type
+        if inquiry not in _INQUIRIES:
+            raise ValueError("an inquiry of no known type")
         if inquiry in _BY_INTERFACE:
-            asked, option = request.Ifid, VersionOption(request.vers_option)
-            if asked is None:
-                raise ValueError("an inquiry by interface without one")
-            elements = [
-                each for each in self.elements(asked.Uuid) if each.is_asked_for(asked, option)
-            ]
+            elements = self._of_interface(request.Ifid, request.vers_option)
         else:
             elements = list(self.elements())
         if inquiry in _BY_OBJECT and request.object not in (None, NIL):
             return []
         return elements
+
+    def _of_interface(self, asked: RPC_IF_ID | None, option: int) -> list[Element]:
+        matches = _MATCHES.get(option)
+        if asked is None or matches is None:
+            raise ValueError("an inquiry by interface without one")
+        version = asked.VersMajor, asked.VersMinor
+        return [each for each in self.elements(asked.Uuid) if matches(each.version, version)]
 
     def ept_map(self, call: Call, request: ept_mapRequest) -> ept_mapResponse:
         """[C706] O, [MS-RPCE] 2.2.1.2.5 ept_map (Opnum 3).
@@ -220,7 +248,7 @@ class EndpointMapper:
         """
         handle: ContextHandle | None = request.entry_handle
         try:
-            rest = list(self._mapped(request)) if handle is None else handle.value
+            rest = list(self._mapped(call, request)) if handle is None else handle.value
         except DecodeError:
             return self._answered(request, [], NULL_HANDLE, FaultStatus.EPT_S_CANT_PERFORM_OP)
         found = [_counted(tower) for tower in _take(rest, request.max_towers)]
@@ -244,12 +272,12 @@ class EndpointMapper:
             max_towers=request.max_towers,
         )
 
-    def _mapped(self, request: ept_mapRequest) -> Iterator[Tower]:
+    def _mapped(self, call: Call, request: ept_mapRequest) -> Iterator[Tower]:
         """The towers like the one asked for, with the addresses filled in."""
         if request.map_tower is None:
             raise DecodeError("no tower")
         asked = Tower.unpack(request.map_tower.tower_octet_string)
-        for element in self.elements(asked.interface.uuid):
+        for element in self.elements(call.local_address, asked.interface.uuid):
             offered = element.interface
             tower = element.tower(asked.transfer_syntax)
             if (

@@ -160,6 +160,7 @@ class Queue(DirectoryObject):
     peekable_when_locked: set[int] = field(default_factory=set)
     pending_moves: int = 0
     message_reader: Callable[["Queue", int], "Message"] | None = None
+    trail: bool = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.pathname}>"

@@ -20,6 +20,7 @@ from rpcqm.qm.readers import Readers
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.qm.streams import Streams
 from rpcqm.qm.timers import TimeToBeReceivedTimer
+from rpcqm.qm.trail import Trail
 from rpcqm.qm.transactions import Transactions
 from rpcqm.qm.transfer import Transfer
 from rpcqm.store.store import Store
@@ -54,6 +55,7 @@ class QueueManagerEngine:
         self.quotas = Quotas(self)
         self.readers = Readers(self)
         self.expiry = TimeToBeReceivedTimer(self)
+        self.trail = Trail(self)
         self.positions = Positions(self)
         self.streams = Streams(self)
         self.outgoing = Outgoing(self)
@@ -71,6 +73,7 @@ class QueueManagerEngine:
     def queue_manager_started(self) -> None:
         """Initialize ([MS-MQDMPR] 3.1.4.1); the queue manager is Ready when this returns."""
         self.initialization.start()
+        self.trail.restore()
 
     def queue_manager_stopped(self) -> None:
         """Stop ([MS-MQDMPR] 3.1.4.2): readers are answered, `stopped_hooks` are called.

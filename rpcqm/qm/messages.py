@@ -36,6 +36,7 @@ from rpcqm.qm.seeking import (
     seek_available_message_position_with_id,
 )
 from rpcqm.qm.streams import Changes, apply_changes
+from rpcqm.qm.trail import Happening
 
 if TYPE_CHECKING:
     from rpcqm.qm.engine import QueueManagerEngine
@@ -123,6 +124,8 @@ class Messages:
             )
             if flags & ON_ARRIVAL:
                 self._engine.acknowledgements.message_arrived(transaction, queue, message, flags)
+            if queue.trail:
+                self._engine.trail.note(transaction, queue, message, Happening.ARRIVED)
             if changes:
                 apply_changes(transaction, changes)
             transaction.call_after(partial(self._positions.published, queue, key, expiry, outcome))

@@ -19,6 +19,7 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.message_enums import MessageClass
+from rpcqm.qm.trail import Happening
 from rpcqm.store.errors import PositionStateError
 from rpcqm.store.records import NEVER, Moves
 from rpcqm.store.transaction import Transaction as StoreTransaction
@@ -68,6 +69,8 @@ class Positions:
             raise PositionStateError(f"there is no message {key:#x}")
         flags = position.flags
         main = queue.parent or queue
+        if main.trail:
+            self._engine.trail.removed(transaction, queue, key, reason)
         if flags & CONSEQUENCES or main.journaling:
             self._delete_with_consequences(transaction, queue, key, reason, flags, position.size)
         else:
@@ -101,6 +104,8 @@ class Positions:
 
         It does not expire there and has no further consequences; no byte is copied.
         """
+        if (queue.parent or queue).trail:
+            self._engine.trail.note_at(transaction, queue, key, Happening.KEPT, target.pathname)
         counters = self._store.counters
         new_key = counters.next_lookup_identifier(7 - (key >> SEQUENTIAL_BITS))
         flags = self._store.index(queue.queue_id).expected(key).flags
@@ -122,6 +127,8 @@ class Positions:
 
         Who hears of removals is told that it has reached its queue; nobody is sent anything.
         """
+        if queue.trail:
+            self._engine.trail.note_at(transaction, queue, key, Happening.LEFT, "")
         if target is None:
             transaction.remove(queue.queue_id, key)
         else:
@@ -135,6 +142,8 @@ class Positions:
 
         The caller sees to it that the target is not dropped meanwhile (G58).
         """
+        if (queue.parent or queue).trail:
+            self._engine.trail.note_at(transaction, queue, key, Happening.MOVED, target.pathname)
         index = self._store.index(queue.queue_id)
         expiry = index.expected(key).expiry
         moves = Moves(0, index.moves(key).move_count + 1, self._engine.clock.now())
@@ -171,6 +180,8 @@ class Positions:
             raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
         if message.kept_flags & FLAG_ALLOW_PEEK_WHEN_LOCKED:
             queue.peekable_when_locked.add(key)
+        if (queue.parent or queue).trail:
+            self._engine.trail.note_alone(queue, key, Happening.LOCKED)
 
     def release(self, queue: Queue, key: int) -> None:
         """Give back a locked message: it is available again, or removed when it has expired or
@@ -179,6 +190,8 @@ class Positions:
         positions = queue.message_position_list
         if positions.unlock(key):
             queue.peekable_when_locked.discard(key)
+            if (queue.parent or queue).trail:
+                self._engine.trail.note_alone(queue, key, Happening.GIVEN_BACK)
             position = positions.position(key)
             if position is not None:
                 self.published(queue, key, position.expiry)

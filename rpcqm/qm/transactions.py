@@ -12,6 +12,7 @@ from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.message_enums import MessageClass
 from rpcqm.qm import staged
+from rpcqm.qm.trail import Happening
 from rpcqm.store.records import Moves
 from rpcqm.store.transaction import Transaction as StoreTransaction
 
@@ -191,6 +192,8 @@ class Transactions:
         )
         if flags & ON_ARRIVAL:
             acknowledgements.message_arrived(change, queue, message, flags)
+        if queue.trail:
+            self._engine.trail.note(change, queue, message, Happening.ARRIVED)
         change.call_after(partial(self._positions.published, queue, key, expiry))
 
     def transaction_abort(self, identifier: UUID) -> Completion[None]:

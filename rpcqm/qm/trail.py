@@ -1,0 +1,169 @@
+"""The event trail: what happened to each message of the queues that have one.
+
+A record is kept twice in the store's family HISTORY: by message, to be found, and by time, to be
+removed when it is old. It belongs to the commit that does what it tells of.
+"""
+
+import contextlib
+import enum
+import secrets
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rpcqm.adm.message import Message
+from rpcqm.adm.queue import Queue
+from rpcqm.base.errors import DecodeError, MQError
+from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.store.errors import StoreError
+from rpcqm.store.records import Family
+from rpcqm.store.transaction import Transaction as StoreTransaction
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+DAY = 86_400_000
+"""Milliseconds."""
+
+REMOVED_AT_ONCE = 1_000
+"""Old records that one commit removes."""
+
+_BY_MESSAGE, _BY_TIME, _SWITCH = b"m", b"t", b"s"
+_IDENTIFIER = struct.Struct(">16sI")
+_MOMENT = struct.Struct(">QI")
+_FIXED = struct.Struct("<BQ")
+_SEPARATOR = "\0"
+
+
+class Happening(enum.IntEnum):
+    """What can happen to a message; the numbers are on the disk."""
+
+    ARRIVED = 1
+    LOCKED = 2
+    GIVEN_BACK = 3
+    RECEIVED = 4
+    MOVED = 5
+    KEPT = 6
+    REMOVED = 7
+    LEFT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TrailEvent:
+    """One thing that happened; `time` is milliseconds since 1970.
+
+    `detail` is the queue that it went to, or the name of the reason.
+    """
+
+    time: int
+    happening: Happening
+    queue: str
+    lookup_identifier: int
+    detail: str = ""
+
+
+class Trail:
+    """Writes and reads the records; a queue's trail is off until it is switched on.
+
+    `days` is how long records are kept.
+    """
+
+    days = 7
+
+    def __init__(self, engine: "QueueManagerEngine") -> None:
+        self._engine = engine
+        self._store = engine.store
+        # Within one millisecond it orders; after a restart no number comes again.
+        self._number = secrets.randbits(31)
+
+    def restore(self) -> None:
+        """Switch on the trails that were on, and remove what is too old."""
+        with self._store.transaction("restore trails") as change:
+            for key, _ in self._store.records(Family.HISTORY, _SWITCH):
+                queue = self._engine.queues.by_id.get(int.from_bytes(key[1:], "big"))
+                if queue is not None:
+                    queue.trail = True
+                else:
+                    change.delete(Family.HISTORY, key)
+        self.remove_old()
+
+    def switch(self, queue: Queue, on: bool) -> None:
+        """Begin or end the trail of a queue, its journal and its subqueues; durable."""
+        queue.main.trail = on
+        key = _SWITCH + queue.main.queue_id.to_bytes(4, "big")
+        with self._store.transaction("switch a trail") as change:
+            if on:
+                change.put(Family.HISTORY, key, b"")
+            else:
+                change.delete(Family.HISTORY, key)
+
+    def note(
+        self,
+        change: StoreTransaction,
+        queue: Queue,
+        message: Message,
+        happening: Happening,
+        detail: str = "",
+    ) -> None:
+        """Let a record belong to a commit."""
+        self._number = (self._number + 1) & 0xFFFF_FFFF
+        moment = _MOMENT.pack(self._engine.clock.now(), self._number)
+        identifier = _identifier(message.attributes.identifier)
+        text = _SEPARATOR.join((queue.pathname, detail)).encode()
+        value = _FIXED.pack(happening, message.lookup_identifier) + text
+        change.put(Family.HISTORY, _BY_MESSAGE + identifier + moment, value)
+        change.put(Family.HISTORY, _BY_TIME + moment, identifier)
+
+    def removed(
+        self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass
+    ) -> None:
+        """A message leaves its queue, for whatever reason."""
+        received = reason is MessageClass.MQMSG_CLASS_ACK_RECEIVE
+        happening = Happening.RECEIVED if received else Happening.REMOVED
+        detail = "" if received else reason.name.removeprefix("MQMSG_CLASS_")
+        self.note_at(change, queue, key, happening, detail)
+
+    def note_at(
+        self, change: StoreTransaction, queue: Queue, key: int, happening: Happening, detail: str
+    ) -> None:
+        """The same for a message that is not in hand."""
+        # What cannot be read can still be removed.
+        with contextlib.suppress(DecodeError, MQError, StoreError):
+            message = self._engine.positions.message_at(queue, key)
+            self.note(change, queue, message, happening, detail)
+
+    def note_alone(self, queue: Queue, key: int, happening: Happening) -> None:
+        """A record of what changes nothing on the disk; it waits for no sync."""
+        with self._store.transaction("trail") as change:
+            self.note_at(change, queue, key, happening, "")
+            change.sync = False
+
+    def events(self, identifier: MessageIdentifier) -> Iterator[TrailEvent]:
+        """What happened to a message, in order."""
+        prefix = _BY_MESSAGE + _identifier(identifier)
+        for key, value in self._store.records(Family.HISTORY, prefix):
+            time, _ = _MOMENT.unpack_from(key, len(prefix))
+            happening, lookup_identifier = _FIXED.unpack_from(value)
+            queue, _, detail = value[_FIXED.size :].decode().partition(_SEPARATOR)
+            yield TrailEvent(time, Happening(happening), queue, lookup_identifier, detail)
+
+    def remove_old(self) -> None:
+        """Remove what is older than the settings say, some at a time; look again tomorrow."""
+        limit = self._engine.clock.now() - self.days * DAY
+        removed = 0
+        with self._store.transaction("remove old trails") as change:
+            for key, identifier in self._store.records(Family.HISTORY, _BY_TIME):
+                time, _ = _MOMENT.unpack_from(key, len(_BY_TIME))
+                if time >= limit or removed == REMOVED_AT_ONCE:
+                    break
+                change.delete(Family.HISTORY, key)
+                change.delete(Family.HISTORY, _BY_MESSAGE + identifier + key[len(_BY_TIME) :])
+                removed += 1
+        delay = 1_000 if removed == REMOVED_AT_ONCE else DAY
+        self._engine.timers.call_later(delay, self.remove_old)
+
+
+def _identifier(identifier: MessageIdentifier) -> bytes:
+    return _IDENTIFIER.pack(identifier.queue_manager_guid.bytes, identifier.ordinal)

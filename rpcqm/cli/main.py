@@ -6,7 +6,9 @@ import traceback
 from importlib.metadata import version
 
 from rpcqm.cli import (
+    backup,
     capture,
+    compact,
     config,
     explain,
     fsck,
@@ -34,7 +36,22 @@ examples:
   rpcqm receive orders
 exit status: 0 done, 1 the queue manager refused, 2 wrong usage, 3 no queue manager to talk to"""
 
-COMMANDS = (serve, queue, user, send, receive, move, purge, explain, fsck, config, service, capture)
+COMMANDS = (
+    serve,
+    queue,
+    user,
+    send,
+    receive,
+    move,
+    purge,
+    explain,
+    fsck,
+    backup,
+    compact,
+    config,
+    service,
+    capture,
+)
 
 
 def build_parser() -> Parser:

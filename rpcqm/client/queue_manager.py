@@ -13,6 +13,7 @@ from rpcqm.codec.format_name import FormatName
 
 if TYPE_CHECKING:
     from rpcqm.client.accounts import Accounts
+    from rpcqm.client.maintenance import Maintenance
     from rpcqm.client.management import Management
     from rpcqm.client.queues import Queues
     from rpcqm.client.remote_read import MoveTarget, QueueReader
@@ -67,6 +68,13 @@ class QueueManagerClient:
         from rpcqm.client.accounts import Accounts
 
         return Accounts(self._connections)
+
+    @cached_property
+    def maintenance(self) -> "Maintenance":
+        """Backups, and disk space."""
+        from rpcqm.client.maintenance import Maintenance
+
+        return Maintenance(self._connections)
 
     def open_reader(
         self, name: FormatName, *, peek_only: bool = False, exclusive: bool = False

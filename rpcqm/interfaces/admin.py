@@ -1,4 +1,4 @@
-"""rpcqm_admin: accounts, for administrators of this machine."""
+"""rpcqm_admin: accounts, backups and compaction, for administrators of this machine."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,8 +10,12 @@ from rpcqm.codec.types.rpcqm_admin import (
     ACCOUNT,
     R_AddAccountRequest,
     R_AddAccountResponse,
+    R_CompactRequest,
+    R_CompactResponse,
     R_ListAccountsRequest,
     R_ListAccountsResponse,
+    R_MakeBackupRequest,
+    R_MakeBackupResponse,
     R_RemoveAccountRequest,
     R_SetAccountPasswordRequest,
 )
@@ -42,11 +46,20 @@ class Accounts(Protocol):
     def list(self) -> Sequence[Account]: ...
 
 
+class Maintenance(Protocol):
+    """What can be done with the data while it is in use."""
+
+    def make_backup(self, directory: str) -> Completion[str]: ...
+    def compact(self) -> Completion[None]: ...
+    def disk_bytes(self) -> int: ...
+
+
 class Admin:
     """The handlers of the interface; others than administrators get MQ_ERROR_ACCESS_DENIED."""
 
-    def __init__(self, accounts: Accounts) -> None:
+    def __init__(self, accounts: Accounts, maintenance: Maintenance) -> None:
         self._accounts = accounts
+        self._maintenance = maintenance
 
     async def R_AddAccount(self, call: Call, request: R_AddAccountRequest) -> R_AddAccountResponse:
         """Create an account; its SID is told once it is durable (Opnum 0)."""
@@ -71,6 +84,20 @@ class Admin:
         _require_administrator(call)
         accounts = [_structure(account) for account in self._accounts.list()]
         return R_ListAccountsResponse(pcAccounts=len(accounts), ppAccounts=accounts, result=0)
+
+    async def R_MakeBackup(self, call: Call, request: R_MakeBackupRequest) -> R_MakeBackupResponse:
+        """Copy everything that is durable to a directory of this machine (Opnum 4)."""
+        _require_administrator(call)
+        problem = await self._maintenance.make_backup(request.pwszDirectory)
+        return R_MakeBackupResponse(ppwszProblem=problem, result=HResult.MQ_OK)
+
+    async def R_Compact(self, call: Call, request: R_CompactRequest) -> R_CompactResponse:
+        """Give the disk space of removed messages back; tells what is used (Opnum 5)."""
+        _require_administrator(call)
+        before = self._maintenance.disk_bytes()
+        await self._maintenance.compact()
+        after = self._maintenance.disk_bytes()
+        return R_CompactResponse(pBytesBefore=before, pBytesAfter=after, result=HResult.MQ_OK)
 
 
 def _require_administrator(call: Call) -> None:

@@ -31,6 +31,7 @@ from rpcqm.service.addresses import own_addresses
 from rpcqm.service.doors import Listen, open_door
 from rpcqm.service.local_socket import LocalSocket
 from rpcqm.service.loop_timers import timers_on_loop
+from rpcqm.service.maintenance import Maintenance
 from rpcqm.service.reload import changed_settings
 from rpcqm.service.start_error import StartError
 from rpcqm.store.errors import StoreError
@@ -189,7 +190,8 @@ class QueueManagerService:
         server.register(load("qmcomm2"), qmcomm2.QmComm2(engine, comm.handles), qmcomm2.POLICY)
         server.register(load("qm2qm"), qm2qm.Qm2Qm(engine, comm.handles, *ports), qm2qm.POLICY)
         server.register(load("qmmgmt"), qmmgmt.QmMgmt(engine), qmmgmt.POLICY)
-        server.register(load("rpcqm_admin"), admin.Admin(accounts), admin.POLICY)
+        maintenance = Maintenance(engine, accounts.user_file, self._clock)
+        server.register(load("rpcqm_admin"), admin.Admin(accounts, maintenance), admin.POLICY)
 
     async def _open_doors(self, server: RpcServer, local: LocalSocket, binary: BinaryDoor) -> None:
         """Listen; the endpoint mapper, which tells of the others, comes last."""

@@ -4,7 +4,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -208,8 +208,6 @@ class Database:
 
     def checkpoint(self, directory: Path) -> None:
         """Make a consistent copy, a data directory of its own, while everything goes on."""
-        if directory.exists():
-            raise FileExistsError(f"{directory} exists already")
         make_durable_directory(directory)
         Checkpoint(self._db).create_checkpoint(str(directory / DATABASE_NAME))
 
@@ -231,6 +229,14 @@ class Database:
     def _collect_blobs(self, share: float) -> None:
         """Set which share of the blob files, from the oldest on, compaction may rewrite."""
         self.families[Family.BODY].set_options({"blob_garbage_collection_age_cutoff": str(share)})
+
+    def disk_bytes(self) -> int:
+        """What the files take on the disk."""
+        total = 0
+        for path in self.path.iterdir():
+            with suppress(FileNotFoundError):  # a file of RocksDB may go at any time
+                total += path.stat().st_blocks * 512
+        return total
 
     def cancel_background_work(self) -> None:
         """Let long work end soon; the database can only be closed after this."""

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from rpcqm.base.metrics import Metrics
 from rpcqm.store import recovery
 from rpcqm.store.account import Account
 from rpcqm.store.background import BackgroundWork
+from rpcqm.store.backup import write_backup
 from rpcqm.store.counters import Counters
 from rpcqm.store.database import Database
 from rpcqm.store.errors import StoreStoppedError
@@ -241,16 +242,25 @@ class Store:
             express_spilled=self.express.spilled,
         )
 
-    def checkpoint(self, path: Path | str) -> Completion[None]:
-        """Copy what is durable to a data directory that must not exist yet, while running.
+    def backup(
+        self, path: Path | str, files: Sequence[Path] = (), note: Mapping[str, object] | None = None
+    ) -> Completion[None]:
+        """Copy what is durable, while running, to a directory that is new or empty.
 
-        The completion fails with FileExistsError when it does, or with another OSError.
+        The files are copied with it, and the note says what it is. The completion fails with
+        StoreError when the directory has something in it, or with another error that says why it
+        cannot be written.
         """
-        return self._background.run(partial(self._database.checkpoint, Path(path)))
+        work = partial(write_backup, self._database, Path(path), files, note or {})
+        return self._background.run(work)
 
     def compact(self) -> Completion[None]:
         """Give back the disk space of removed messages; no message is removed."""
         return self._background.run(self._database.compact)
+
+    def disk_bytes(self) -> int:
+        """What the store takes on the disk."""
+        return self._database.disk_bytes()
 
     def close(self) -> None:
         """Write what is pending, and release the directory."""

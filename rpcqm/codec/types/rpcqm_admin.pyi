@@ -49,3 +49,21 @@ class R_ListAccountsResponse(Value):
     def __init__(
         self, *, pcAccounts: int, ppAccounts: list[ACCOUNT] | None = ..., result: int
     ) -> None: ...
+
+class R_MakeBackupRequest(Value):
+    pwszDirectory: str
+    def __init__(self, *, pwszDirectory: str) -> None: ...
+
+class R_MakeBackupResponse(Value):
+    ppwszProblem: str | None
+    result: int
+    def __init__(self, *, ppwszProblem: str | None = ..., result: int) -> None: ...
+
+class R_CompactRequest(Value):
+    def __init__(self) -> None: ...
+
+class R_CompactResponse(Value):
+    pBytesBefore: int
+    pBytesAfter: int
+    result: int
+    def __init__(self, *, pBytesBefore: int, pBytesAfter: int, result: int) -> None: ...

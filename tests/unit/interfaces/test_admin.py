@@ -1,4 +1,4 @@
-"""Accounts by rpcqm_admin."""
+"""Accounts, backups and compaction by rpcqm_admin."""
 
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ from rpcqm.interfaces import admin
 from rpcqm.interfaces.admin import Admin
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP, NCALRPC
 from rpcqm.rpc.pdu import SyntaxId
+from rpcqm.service.maintenance import Maintenance
+from rpcqm.store.backup import restore_backup
 from tests.support.callers import ADMINISTRATOR, ALICE, Caller, CallServer, Served
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.remote_reader import status_name
@@ -26,8 +28,13 @@ def accounts(qm: RunningQueueManager, tmp_path: Path) -> Accounts:
 
 
 @pytest.fixture
-def server(qm: RunningQueueManager, accounts: Accounts) -> CallServer:
-    return CallServer(qm, Served("rpcqm_admin", Admin(accounts), admin.POLICY))
+def maintenance(qm: RunningQueueManager, accounts: Accounts) -> Maintenance:
+    return Maintenance(qm.engine, accounts.user_file, qm.clock)
+
+
+@pytest.fixture
+def server(qm: RunningQueueManager, accounts: Accounts, maintenance: Maintenance) -> CallServer:
+    return CallServer(qm, Served("rpcqm_admin", Admin(accounts, maintenance), admin.POLICY))
 
 
 @pytest.fixture
@@ -97,13 +104,54 @@ def test_what_accounts_refuse_is_told(
         ("R_SetAccountPassword", {"pwszName": "bob", "NtHash": HASH}),
         ("R_RemoveAccount", {"pwszName": "bob"}),
         ("R_ListAccounts", {}),
+        ("R_MakeBackup", {"pwszDirectory": "/nowhere"}),
+        ("R_Compact", {}),
     ],
 )
-def test_only_administrators_manage_accounts(
+def test_only_administrators_manage_accounts_and_data(
     server: CallServer, operation: str, fields: dict[str, Any]
 ) -> None:
     alice = server.connect(ALICE, transport=NCALRPC)
     assert status_name(alice.call(operation, **fields).result) == "MQ_ERROR_ACCESS_DENIED"
+
+
+def test_a_backup_holds_the_store_and_the_accounts(
+    caller: Caller, qm: RunningQueueManager, tmp_path: Path
+) -> None:
+    caller.call("R_AddAccount", pwszName="alice", NtHash=HASH, pGroups=groups())
+    response = caller.call("R_MakeBackup", pwszDirectory=str(tmp_path / "copy"))
+    assert (response.result, response.ppwszProblem) == (0, "")
+    note = restore_backup(tmp_path / "copy", tmp_path / "restored")
+    assert note["queue_manager"] == qm.engine.queue_manager.computer_name
+    assert note["identifier"] == str(qm.engine.queue_manager.identifier)
+    assert HASH.hex().upper() in (tmp_path / "restored" / "accounts").read_text()
+
+
+def test_a_sentence_says_why_there_is_no_backup(caller: Caller, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    problems = [
+        caller.call("R_MakeBackup", pwszDirectory=str(path)).ppwszProblem
+        for path in ("relative", tmp_path, tmp_path / "file" / "inside")
+    ]
+    assert problems[0] == "relative is no absolute path."
+    assert problems[1] == f"{tmp_path} is not empty: name a new directory."
+    assert problems[2].startswith(f"The queue manager cannot write {tmp_path}")
+
+
+def test_compaction_tells_what_it_has_given_back(caller: Caller, qm: RunningQueueManager) -> None:
+    for number in range(100):
+        with qm.store.transaction("insert") as txn:
+            txn.insert(16, number, bytes(50_000), arrival=0)
+    qm.settle()
+    caller.call("R_Compact")
+    with qm.store.transaction("remove") as txn:
+        for number in range(100):
+            txn.remove(16, number)
+    qm.settle()
+    response = caller.call("R_Compact")
+    assert response.result == 0
+    assert response.pBytesBefore - response.pBytesAfter > 4_900_000
+    assert response.pBytesAfter == qm.store.disk_bytes()
 
 
 def test_accounts_cannot_be_reached_over_a_network(server: CallServer) -> None:

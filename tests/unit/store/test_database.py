@@ -143,14 +143,14 @@ def test_too_old_a_format_is_refused(turns: Turns) -> None:
     database.close()
 
 
-def test_a_checkpoint_is_a_consistent_copy_taken_while_running(
+def test_a_backup_is_a_consistent_copy_taken_while_running(
     store: Store, turns: Turns, tmp_path: Path
 ) -> None:
     for key in range(100):
         with store.transaction("insert") as txn:
             txn.insert(16, key, bytes(10_000), arrival=0)
     turns.end()
-    assert store.checkpoint(tmp_path / "copy").done
+    assert store.backup(tmp_path / "copy").done
     with store.transaction("remove") as txn:
         txn.remove(16, 0)
     turns.end()
@@ -160,9 +160,10 @@ def test_a_checkpoint_is_a_consistent_copy_taken_while_running(
     copied.close()
 
 
-def test_a_checkpoint_does_not_overwrite(store: Store, tmp_path: Path) -> None:
+def test_a_backup_does_not_overwrite(store: Store, tmp_path: Path) -> None:
     (tmp_path / "copy").mkdir()
-    assert isinstance(store.checkpoint(tmp_path / "copy").error, FileExistsError)
+    (tmp_path / "copy" / "file").touch()
+    assert isinstance(store.backup(tmp_path / "copy").error, StoreError)
 
 
 def size_of(store: Store) -> int:

@@ -1,0 +1,68 @@
+"""What an administrator can have done with the data while it is in use."""
+
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from rpcqm.base.clock import Clock
+from rpcqm.base.completion import Completion, start
+from rpcqm.base.log import get_logger
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.store.errors import StoreError
+
+_log = get_logger("service")
+
+
+class Maintenance:
+    """Backups and compaction of one queue manager."""
+
+    def __init__(self, engine: QueueManagerEngine, user_file: Path, clock: Clock) -> None:
+        self._engine = engine
+        self._user_file = user_file
+        self._clock = clock
+
+    def make_backup(self, directory: str) -> Completion[str]:
+        """Copy the store and the accounts to a directory that is new or empty.
+
+        The outcome is a sentence that says why it cannot be done, "" when it is.
+        """
+        return start(self._make_backup(Path(directory)))
+
+    async def _make_backup(self, directory: Path) -> str:
+        if not directory.is_absolute():
+            return f"{directory} is no absolute path."
+        try:
+            await self._engine.store.backup(directory, [self._user_file], self._note())
+        except StoreError as error:
+            return str(error)
+        except Exception as error:
+            problem = _sentence(directory, error)
+            _log.error("no backup made", problem=problem)
+            return problem
+        _log.info("backup made", directory=str(directory))
+        return ""
+
+    def _note(self) -> dict[str, object]:
+        queue_manager = self._engine.queue_manager
+        made = datetime.fromtimestamp(self._clock.now() / 1000, UTC)
+        return {
+            "queue_manager": queue_manager.computer_name,
+            "identifier": str(queue_manager.identifier),
+            "made": made.isoformat(timespec="seconds"),
+            "messages": self._engine.store.total.count,
+            "rpcqm": version("rpcqm"),
+        }
+
+    def compact(self) -> Completion[None]:
+        """Give the disk space of removed messages back."""
+        return self._engine.store.compact()
+
+    def disk_bytes(self) -> int:
+        """What the store takes on the disk."""
+        return self._engine.store.disk_bytes()
+
+
+def _sentence(directory: Path, error: Exception) -> str:
+    """RocksDB's own errors are texts only."""
+    text = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+    return f"The queue manager cannot write {directory}: {text}."

@@ -1,0 +1,159 @@
+"""Copies of a data directory: made while it is in use, and brought back where there is none."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from rpcqm.store.database import DATABASE_NAME, Database, make_durable_directory
+from rpcqm.store.errors import StoreError
+from rpcqm.store.fsck import check
+
+NOTE_NAME = "backup.json"
+"""Written last: a copy without it is not whole."""
+
+UNFINISHED = ".restoring"
+"""Where a data directory is put together; what is left of an attempt that was cut short."""
+
+
+def write_backup(
+    database: Database, directory: Path, files: Sequence[Path], note: Mapping[str, object]
+) -> None:
+    """Copy a database that is in use, some files beside it, and then a note of what it is.
+
+    StoreError when the directory has something in it; another error when it cannot be written,
+    with nothing left of it.
+    """
+    existed = directory.is_dir()
+    if existed and any(directory.iterdir()):
+        raise StoreError(f"{directory} is not empty: name a new directory.")
+    try:
+        database.checkpoint(directory)
+        directory.chmod(0o700)
+        for path in files:
+            with suppress(FileNotFoundError):
+                _copy(path, directory / path.name)
+        _write(directory / NOTE_NAME, json.dumps(note, indent=2).encode() + b"\n")
+        sync_directory(directory)
+    except Exception:
+        _remove(directory, itself=not existed)
+        raise
+
+
+def _remove(directory: Path, itself: bool) -> None:
+    """Take an unfinished copy away, as far as that is possible."""
+    if itself:
+        shutil.rmtree(directory, ignore_errors=True)
+    elif directory.is_dir():
+        for path in directory.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def read_note(backup: Path) -> dict[str, object]:
+    """What a backup says of itself; StoreError when it is none, or not whole."""
+    try:
+        note = json.loads((backup / NOTE_NAME).read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        raise StoreError(f"{backup} is no whole backup: it has no file {NOTE_NAME}.") from None
+    except ValueError:
+        raise StoreError(f"{backup} is no whole backup: {NOTE_NAME} is damaged.") from None
+    if not isinstance(note, dict):
+        raise StoreError(f"{backup} is no whole backup: {NOTE_NAME} is damaged.")
+    return note
+
+
+def restore_backup(
+    backup: Path, directory: Path, progress: Callable[[str, int], None] | None = None
+) -> dict[str, object]:
+    """Make a data directory from a backup, checked before it is put in place; returns the note.
+
+    StoreError says in a sentence why it cannot be; nothing has changed then. A crash leaves
+    either nothing that a queue manager would take for its data, or everything.
+    """
+    note = read_note(backup)
+    _refuse_used(directory)
+    make_durable_directory(directory)
+    unfinished = directory / UNFINISHED
+    shutil.rmtree(unfinished, ignore_errors=True)
+    try:
+        _copy_tree(backup, unfinished)
+        if findings := check(unfinished, progress):
+            raise StoreError(
+                f"The backup {backup} is damaged: {findings[0]}"
+                + (f", and {len(findings) - 1} more." if len(findings) > 1 else ".")
+            )
+        _give_to_owner(unfinished, directory)
+        _put_in_place(unfinished, directory)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return note
+
+
+def _refuse_used(directory: Path) -> None:
+    if directory.exists() and not directory.is_dir():
+        raise StoreError(f"{directory} is no directory.")
+    if directory.is_dir() and any(path.name != UNFINISHED for path in directory.iterdir()):
+        raise StoreError(
+            f"{directory} is not empty: restore to a new directory, or move away what is there."
+        )
+
+
+def _copy_tree(source: Path, target: Path) -> None:
+    target.mkdir(mode=0o700)
+    for path in sorted(source.iterdir()):
+        if path.is_dir():
+            _copy_tree(path, target / path.name)
+        elif path.name != NOTE_NAME:
+            _copy(path, target / path.name)
+    sync_directory(target)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file durably, with its mode."""
+    shutil.copy(source, target)
+    with target.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def _write(path: Path, content: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _give_to_owner(tree: Path, directory: Path) -> None:
+    """Root restores for the user whose directory it is."""
+    user, group = _owner(directory)
+    if os.geteuid() == 0 and user != 0:
+        for path in (tree, *tree.rglob("*")):
+            os.chown(path, user, group)
+
+
+def _owner(directory: Path) -> tuple[int, int]:
+    status = directory.stat()
+    return status.st_uid, status.st_gid
+
+
+def _put_in_place(unfinished: Path, directory: Path) -> None:
+    """Move everything, the database last; a data directory with others' files lets them pass."""
+    others = [path for path in unfinished.iterdir() if path.name != DATABASE_NAME]
+    for path in (*others, unfinished / DATABASE_NAME):
+        sync_directory(directory)
+        path.rename(directory / path.name)
+    directory.chmod(0o711)
+    sync_directory(directory)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -17,7 +17,8 @@ from rpcqm.base.metrics import Metrics
 from rpcqm.binary.connection.door import BinaryDoor
 from rpcqm.binary.connection.line import BINARY_PORT
 from rpcqm.codec.interface import load
-from rpcqm.config import Configuration
+from rpcqm.config import Configuration, ConfigurationError
+from rpcqm.config.directory import DirectoryFile
 from rpcqm.config.ready import ENDPOINT_FILE, ReadyFile
 from rpcqm.interfaces import admin, qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read
 from rpcqm.qm.engine import QueueManagerEngine
@@ -158,6 +159,13 @@ class QueueManagerService:
         self._undo.callback(store.close)
         return store
 
+    def _directory(self) -> DirectoryFile | None:
+        path = self._configuration.directory_file
+        try:
+            return None if path is None else DirectoryFile(path)
+        except ConfigurationError as error:
+            raise StartError(str(error)) from error
+
     def _start_engine(self, store: Store) -> QueueManagerEngine:
         configuration = self._configuration
         settings = QueueManagerSettings(
@@ -170,6 +178,7 @@ class QueueManagerService:
             send_insecure_nacks=configuration.security.send_insecure_nacks,
             queue_manager_version=version("rpcqm"),
             operating_system_version=" ".join(os.uname()[:3:2]),
+            directory=self._directory(),
         )
         timers = timers_on_loop(self._clock, asyncio.get_running_loop())
         engine = QueueManagerEngine(store, self._clock, timers, settings)

@@ -30,12 +30,12 @@ class Connection:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.association.bind([(SyntaxId(interface.uuid, *interface.version), (NDR,))])
-        self._send()
+        self.send()
         while not self.association.contexts:
             self._receive()
-        self._send()
+        self.send()
 
-    def _send(self) -> None:
+    def send(self) -> None:
         self.socket.sendall(self.association.data_to_send())
 
     def _receive(self) -> list[Any]:
@@ -53,7 +53,7 @@ class Connection:
     def call(self, operation: str, request: Value) -> Any:
         """A call and its response; raises RuntimeError for a fault."""
         self.request(operation, request)
-        self._send()
+        self.send()
         while True:
             for event in self._receive():
                 if isinstance(event, Responded):

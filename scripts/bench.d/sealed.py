@@ -61,13 +61,13 @@ def null(connection: Connection) -> tuple[str, Value]:
     return "R_GetServerPort", remoteread.R_GetServerPortRequest()
 
 
-def transfer(connection: Connection) -> tuple[str, Value]:
+def transfer(connection: Connection, access: int = 0x20) -> tuple[str, Value]:
     name = FormatName.parse(rf"DIRECT=TCP:127.0.0.1\private$\{QUEUE}")
     opened = connection.call(
         "R_OpenQueue",
         remoteread.R_OpenQueueRequest(
             pQueueFormat=queue_format_of(name),
-            dwAccess=0x20,
+            dwAccess=access,
             dwShareMode=0,
             pClientId=UUID(int=1),
             fNonRoutingServer=1,

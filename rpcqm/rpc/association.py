@@ -108,6 +108,7 @@ class ServerAssociation:
         "_wanted",
         "deliveries",
         "endpoint",
+        "local_address",
         "on_call",
         "on_event",
         "output",
@@ -131,6 +132,7 @@ class ServerAssociation:
     ) -> None:
         self.endpoint = endpoint
         self.peer = peer
+        self.local_address = ""
         self.on_call = on_call
         self.on_event = on_event
         self.output_ready = output_ready

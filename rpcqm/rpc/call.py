@@ -112,6 +112,11 @@ class Call:
         return self.association.peer
 
     @property
+    def local_address(self) -> str:
+        """The address of this machine that the caller has reached; none on a Unix socket."""
+        return self.association.local_address
+
+    @property
     def association_group(self) -> AssociationGroup:
         return self.association.group
 

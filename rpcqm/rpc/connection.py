@@ -13,6 +13,7 @@ from rpcqm.rpc.events import (
     Event,
     ProtocolError,
 )
+from rpcqm.rpc.interface_registry import NCACN_IP_TCP
 from rpcqm.rpc.negotiation import Endpoint
 from rpcqm.rpc.security import SecurityContext
 
@@ -62,6 +63,8 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         peer, client, security = self._server.identify(self._endpoint, self._transport)
         self._start(peer, client, security)
+        if self._endpoint.transport == NCACN_IP_TCP:
+            self.association.local_address = self._transport.get_extra_info("sockname")[0]
         if not self._server.admit(self):
             self._transport.abort()
             return

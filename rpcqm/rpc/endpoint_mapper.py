@@ -226,19 +226,20 @@ class EndpointMapper:
         if inquiry not in _INQUIRIES:
             raise ValueError("an inquiry of no known type")
         if inquiry in _BY_INTERFACE:
-            elements = self._of_interface(request.Ifid, request.vers_option)
+            elements = self._of_interface(reached, request.Ifid, request.vers_option)
         else:
-            elements = list(self.elements())
+            elements = list(self.elements(reached))
         if inquiry in _BY_OBJECT and request.object not in (None, NIL):
             return []
         return elements
 
-    def _of_interface(self, asked: RPC_IF_ID | None, option: int) -> list[Element]:
+    def _of_interface(self, reached: str, asked: RPC_IF_ID | None, option: int) -> list[Element]:
         matches = _MATCHES.get(option)
         if asked is None or matches is None:
             raise ValueError("an inquiry by interface without one")
         version = asked.VersMajor, asked.VersMinor
-        return [each for each in self.elements(asked.Uuid) if matches(each.version, version)]
+        known = self.elements(reached, asked.Uuid)
+        return [each for each in known if matches(each.version, version)]
 
     def ept_map(self, call: Call, request: ept_mapRequest) -> ept_mapResponse:
         """[C706] O, [MS-RPCE] 2.2.1.2.5 ept_map (Opnum 3).

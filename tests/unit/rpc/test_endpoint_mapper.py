@@ -12,6 +12,7 @@ from rpcqm.rpc import pdu
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.endpoint_mapper import (
     EPM,
+    MOST_MAPS,
     NIL,
     NOT_REGISTERED,
     EndpointMapper,
@@ -362,3 +363,54 @@ def test_the_map_follows_the_server() -> None:
     more = BoundEndpoint(NCACN_IP_TCP, "127.0.0.1", 2107, InterfaceSet([rig.server.other]))
     rig.server.endpoints.append(more)
     assert found(lookup(wire)) == [*EVERYTHING[2:], (OTHER, 2107)]
+
+
+# Addresses.
+
+TCP = NCACN_IP_TCP
+
+
+def hosts_and_ports(reached: str, *endpoints: tuple[str, int]) -> list[tuple[str, int]]:
+    """What a caller is told who has reached the machine by an address."""
+    server = Server()
+    probes = InterfaceSet([server.probe])
+    server.endpoints = [BoundEndpoint(TCP, host, port, probes) for host, port in endpoints]
+    rig = MapperRig()
+    rig.mapper._server = server
+    wire = rig.connect()
+    wire.association.local_address = reached
+    wire.bind(p_context_elem=(element(0, MAPPER),))
+    towers = [Tower.unpack(each.tower.tower_octet_string) for each in lookup(wire).entries]
+    response = mapped(wire, tcp_tower(PROBE, NDR, "0.0.0.0", 0), max_towers=9)
+    assert [Tower.unpack(each.tower_octet_string) for each in response.ITowers] == towers
+    return [(".".join(map(str, each.floors[2].right)), each.tcp_port or 0) for each in towers]
+
+
+@pytest.mark.parametrize(
+    ("reached", "expected"),
+    [
+        pytest.param("192.0.2.7", [("192.0.2.7", 1), ("127.0.0.1", 2)], id="by IPv4"),
+        pytest.param(
+            "2001:db8::7",
+            [("0.0.0.0", 3), ("0.0.0.0", 4), ("2001:db8::7", 1), ("127.0.0.1", 2)],
+            id="by IPv6",
+        ),
+        pytest.param(
+            "", [("0.0.0.0", 1), ("127.0.0.1", 2), ("0.0.0.0", 3), ("0.0.0.0", 4)], id="locally"
+        ),
+    ],
+)
+def test_towers_name_the_address_that_was_reached(
+    reached: str, expected: list[tuple[str, int]]
+) -> None:
+    """An endpoint on all addresses has the caller's; IPv6 addresses do not fit into a tower."""
+    endpoints = ("0.0.0.0", 1), ("127.0.0.1", 2), ("::", 3), ("::1", 4)
+    wanted = [("0.0.0.0" if ":" in host else host, port) for host, port in expected]
+    assert hosts_and_ports(reached, *endpoints) == wanted
+
+
+def test_the_map_is_kept_for_few_addresses() -> None:
+    mapper = MapperRig().mapper
+    for number in range(500):
+        assert mapper.elements(f"127.0.{number // 256}.{number % 256}")
+    assert len(mapper._maps) <= MOST_MAPS + 1

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gc
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable
@@ -27,6 +28,7 @@ def serve(configuration: Configuration, load: Callable[[], Configuration]) -> No
     """
     _configure_log(configuration)
     os.umask(PRIVATE)
+    _allow_many_connections()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(configuration, load))
 
@@ -36,6 +38,14 @@ def _configure_log(configuration: Configuration) -> None:
         configuration.logging.format == "auto" and not sys.stderr.isatty()
     )
     log.configure(configuration.logging.level, as_json)
+
+
+def _allow_many_connections() -> None:
+    """Every connection is an open file; the usual limit of 1024 is there for select(2)."""
+    limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit != most:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def _serve(configuration: Configuration, load: Callable[[], Configuration]) -> None:

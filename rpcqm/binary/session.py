@@ -180,7 +180,6 @@ class Session:
             self.remote_qm_guid,
             self._clock.monotonic() & _TIMESTAMP,
             flags,
-            padding=bytes(512),
         )
         self._change(SessionState.WAITING_ECR_MSG)
         self._host.transmit(EstablishConnectionPacket.of(header))

@@ -8,6 +8,8 @@ from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.exchange import Exchange, Peers
 from rpcqm.binary.connection.line import BINARY_PORT, Hop
 from rpcqm.binary.connection.tcp import TcpNetwork
+from rpcqm.binary.connection.udp import PingDoor
+from rpcqm.binary.ping import PingRequests, answer_ping
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.qm.engine import QueueManagerEngine
 
@@ -19,6 +21,8 @@ class DoorSettings(Protocol):
 
     @property
     def peers(self) -> str: ...
+    @property
+    def ping(self) -> bool: ...
 
 
 class BinaryDoor:
@@ -27,12 +31,25 @@ class BinaryDoor:
     def __init__(self, engine: QueueManagerEngine, clock: Clock, settings: DoorSettings) -> None:
         self._network = TcpNetwork(clock)
         self.exchange = Exchange(engine, self._network, peers=parse_peers(settings.peers))
+        self.pings = self._ping_door(engine) if settings.ping else None
+
+    def _ping_door(self, engine: QueueManagerEngine) -> PingDoor:
+        identifier = engine.queue_manager.identifier
+        requests = PingRequests(identifier, engine.timers, self.exchange.settings)
+        return PingDoor(requests, self._answer)
+
+    def _answer(self, question: bytes) -> bytes | None:
+        identifier = self.exchange.engine.queue_manager.identifier
+        return answer_ping(question, identifier, refused=self._network.is_full)
 
     async def listen(self, host: str, port: int) -> int:
         """Accept sessions; the port. OSError when it cannot be had."""
         bound = await self._network.listen(self.exchange, host, port)
         if bound != BINARY_PORT:
             _log.info("other queue managers expect the port to be 1801", port=bound)
+        if self.pings is not None:
+            await self.pings.listen(host)
+            self.exchange.ping = self.pings.ping
         return bound
 
     def start(self) -> None:
@@ -42,6 +59,8 @@ class BinaryDoor:
     async def stop(self) -> None:
         """Close all sessions."""
         self.exchange.stop()
+        if self.pings is not None:
+            self.pings.close()
         await self._network.stop()
 
 

@@ -3,6 +3,7 @@
 Nothing here knows sockets: a `Network` resolves and connects, so that tests can simulate one.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -13,7 +14,7 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion, completed, failed
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.line import BINARY_PORT, Hop, Line, Network
-from rpcqm.binary.connection.link import SEQUENCE_PREFIX, Link
+from rpcqm.binary.connection.link import Link, sequence_key
 from rpcqm.binary.connection.receiving import Receiver
 from rpcqm.binary.connection.streams import Streams
 from rpcqm.binary.history import PREFIX as HISTORY_PREFIX
@@ -37,6 +38,7 @@ Peers = dict[str, list[Hop]]
 
 LAST_SEQUENCE_KEY = b"qb last sequence"
 _SEQUENCE_SIZE = 8
+_TIDY_AT_LEAST = 64
 
 
 class Exchange:
@@ -56,10 +58,12 @@ class Exchange:
         self.network = network
         self.settings = settings or _settings_of(engine)
         self.peers = peers or {}
+        self.ping: Callable[[str], Completion[bool]] | None = None
         self.stopping = False
         self.lines: dict[Line, None] = {}
         self.links: dict[OutgoingQueue, Link] = {}
         self._by_sequence: dict[int, Link] = {}
+        self._tidy_at = _TIDY_AT_LEAST
         self._last_sequence = self._kept_last_sequence()
         self.history = MessageIDHistory(engine.clock, engine.timers, self.settings)
         self.history.restore(engine.streams.records(HISTORY_PREFIX))
@@ -151,8 +155,20 @@ class Exchange:
         """The link of a queue, made when it is first needed."""
         link = self.links.get(queue)
         if link is None:
+            if len(self.links) >= self._tidy_at:
+                self._tidy()
             link = self.links[queue] = Link(self, queue)
         return link
+
+    def _tidy(self) -> None:
+        """Forget the links of queues that are gone, and what is kept of them."""
+        gone = [queue for queue in self.links if queue.deleted]
+        for queue in gone:
+            link = self.links.pop(queue)
+            if link.sequence is not None:
+                self.forget_sequence(link.sequence.identifier)
+        self.engine.streams.write(dict.fromkeys(map(sequence_key, gone)))
+        self._tidy_at = max(_TIDY_AT_LEAST, 2 * len(self.links))
 
     def _message_position_available(self, queue: Queue, key: int) -> None:
         """[MS-MQQB] 3.1.7.12."""
@@ -242,8 +258,7 @@ class Exchange:
         return sequence_of(int.from_bytes(kept or b"", "little"))
 
     def _has_sequence(self, queue: OutgoingQueue) -> bool:
-        key = SEQUENCE_PREFIX + queue.queue_id.to_bytes(4, "big")
-        return self.engine.streams.get(key) is not None
+        return self.engine.streams.get(sequence_key(queue)) is not None
 
     def remember_sequence(self, identifier: TxSequenceID, link: Link) -> None:
         self._by_sequence[identifier.value] = link

@@ -78,6 +78,7 @@ class Line:
         self._wire: Wire | None = None
         self.initiator = initiator
         self.address = ""
+        self.pinged = False
         self.users: list[LineUser] = []
         self.pending = 0
         self.session = owner.new_session(self, remote, direct)
@@ -87,7 +88,7 @@ class Line:
         self._wire = wire
         self.address = address
         if self.initiator:
-            self.session.start_initiator()
+            self.session.start_initiator(self.pinged)
         else:
             self.session.start_acceptor()
 

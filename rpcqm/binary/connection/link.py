@@ -65,6 +65,7 @@ class Link:
         self._next_hop = 0
         self._busy = False
         self._borrowed = False
+        self._retrying = False
         self._retry: Timer | None = None
         self._pumping = False
         self._in_flight: dict[int, None] = {}
@@ -128,6 +129,24 @@ class Link:
         self.line = line
         self._borrowed = False
         self._set_state(OutgoingQueueState.WAITING)
+        if self._exchange.ping is None or self._retrying:
+            self._connect_line(hop, line)
+        else:
+            asked = self._exchange.ping(hop.address)
+            asked.add_done_callback(partial(self._pinged, hop, line))
+
+    def _pinged(self, hop: Hop, line: Line, outcome: Completion[bool]) -> None:
+        """[MS-MQQB] 3.1.5.2.2."""
+        if self.line is not line:
+            return
+        if not outcome.result():
+            self._record(ConnectionStatus.PING_FAILURE)
+            line.session.close("the ping was not answered, or refused")
+            return
+        line.pinged = True
+        self._connect_line(hop, line)
+
+    def _connect_line(self, hop: Hop, line: Line) -> None:
         connected = self._exchange.network.connect(hop, line)
         connected.add_done_callback(partial(self._connected, line))
 
@@ -146,6 +165,7 @@ class Link:
             self._opened()
 
     def _opened(self) -> None:
+        self._retrying = False
         self._set_state(OutgoingQueueState.CONNECTED)
         self.pump()
 
@@ -184,6 +204,7 @@ class Link:
     def _retry_expired(self) -> None:
         """[MS-MQQB] 3.1.6.1."""
         self._retry = None
+        self._retrying = True
         self.wake()
 
     def _cancel_retry(self) -> None:
@@ -284,7 +305,7 @@ class Link:
             self._exchange.remember_sequence(sequence.identifier, self)
             stamp = sequence.assign(key)
             changes[self._stamp_key(key)] = _NUMBER.pack(stamp.number)
-            changes[SEQUENCE_PREFIX + _QUEUE.pack(self.queue.queue_id)] = sequence.encode()
+            changes[sequence_key(self.queue)] = sequence.encode()
 
     def _send_stamped(
         self, line: Line, messages: list[Message], changes: dict[bytes, bytes | None]
@@ -409,7 +430,7 @@ class Link:
 
     def _restored_sequence(self) -> OutgoingSequence | None:
         prefix = _QUEUE.pack(self.queue.queue_id)
-        data = self._engine.streams.get(SEQUENCE_PREFIX + prefix)
+        data = self._engine.streams.get(sequence_key(self.queue))
         if data is None:
             return None
         numbers: dict[int, int] = {}
@@ -428,7 +449,7 @@ class Link:
     def _without_stamp(self, key: int, sequence: OutgoingSequence) -> dict[bytes, bytes | None]:
         return {
             self._stamp_key(key): None,
-            SEQUENCE_PREFIX + _QUEUE.pack(self.queue.queue_id): sequence.encode(),
+            sequence_key(self.queue): sequence.encode(),
         }
 
     # What administrators see
@@ -450,3 +471,8 @@ class Link:
 def hop_text(hop: Hop) -> str:
     """A next hop as administrators see it ([MS-MQMQ] 2.3.12.12)."""
     return f"IP={hop.address}"
+
+
+def sequence_key(queue: OutgoingQueue) -> bytes:
+    """Where the sequence of a queue is kept."""
+    return SEQUENCE_PREFIX + _QUEUE.pack(queue.queue_id)

@@ -105,13 +105,18 @@ class TcpNetwork:
             wire.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no further connection is taken."""
+        return len(self.wires) >= CONNECTIONS
+
     def admit(self, wire: TcpWire, host: str, accepted: bool) -> bool:
         """Whether a connection may stay."""
         until = self._kept_out.get(host)
         if until is not None and until <= self._clock.monotonic():
             del self._kept_out[host]
             until = None
-        if accepted and (until is not None or len(self.wires) >= CONNECTIONS):
+        if accepted and (until is not None or self.is_full):
             return False
         self.wires.add(wire)
         return True

@@ -1,0 +1,75 @@
+"""Pings over UDP ([MS-MQQB] 2.1.2): answering on port 3527, and asking from a port of our own."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+from rpcqm.base.completion import Completion
+from rpcqm.binary.ping import PING_PORT, PingRequests
+
+Received = Callable[[bytes, tuple[Any, ...]], None]
+
+
+class Datagrams(asyncio.DatagramProtocol):
+    """A UDP socket that hands on what it receives."""
+
+    def __init__(self, received: Received) -> None:
+        self._received = received
+        self.transport: asyncio.DatagramTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.DatagramTransport, transport)
+
+    def datagram_received(self, data: bytes, addr: tuple[Any, ...]) -> None:
+        self._received(data, addr)
+
+
+class PingDoor:
+    """Asks and answers pings; `answer` is given a question and returns the datagram to send."""
+
+    def __init__(self, requests: PingRequests, answer: Callable[[bytes], bytes | None]) -> None:
+        self._requests = requests
+        self._answer = answer
+        self._sockets: list[Datagrams] = []
+        self._asking: Datagrams | None = None
+        self.port = 0
+
+    async def listen(self, host: str, port: int = PING_PORT) -> int:
+        """Answer on `port`; the port. OSError when it cannot be had."""
+        answering = await self._open(self._question, (host, port))
+        self._asking = await self._open(lambda data, _: self._requests.receive(data), (host, 0))
+        assert answering.transport is not None
+        self.port = int(answering.transport.get_extra_info("sockname")[1])
+        return self.port
+
+    async def _open(self, received: Received, local: tuple[str, int]) -> Datagrams:
+        loop = asyncio.get_running_loop()
+        opened = Datagrams(received)
+        await loop.create_datagram_endpoint(lambda: opened, local_addr=local)
+        self._sockets.append(opened)
+        return opened
+
+    def _question(self, data: bytes, address: tuple[Any, ...]) -> None:
+        answer = self._answer(data)
+        if answer is not None:
+            self._send(self._sockets[0], answer, address)
+
+    def ping(self, address: str, port: int = PING_PORT) -> Completion[bool]:
+        """Ask the queue manager at an address."""
+
+        def transmit(data: bytes) -> None:
+            if self._asking is not None:
+                self._send(self._asking, data, (address, port))
+
+        return self._requests.send(address, transmit)
+
+    def _send(self, sender: Datagrams, data: bytes, address: tuple[Any, ...]) -> None:
+        if sender.transport is not None:
+            sender.transport.sendto(data, address)
+
+    def close(self) -> None:
+        """Stop asking and answering."""
+        self._requests.stop()
+        for opened in self._sockets:
+            if opened.transport is not None:
+                opened.transport.close()

@@ -1,0 +1,81 @@
+"""Asking whether a queue manager would take a session ([MS-MQQB] 2.1.2, 3.1.7.6 to 3.1.7.9)."""
+
+from collections.abc import Callable
+from functools import partial
+from uuid import UUID
+
+from rpcqm.base.clock import Timer, Timers
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import DecodeError
+from rpcqm.binary.settings import BinarySettings
+from rpcqm.codec.packet_internal import PING_SIGNATURE, PingFlags, PingPacket
+
+PING_PORT = 3527
+_COOKIE = 0xFFFF_FFFF
+
+
+class PingRequests:
+    """Questions that wait for their answers; only the latest one of each address counts."""
+
+    def __init__(
+        self, local: UUID, timers: Timers, settings: BinarySettings, cookie: int = 0
+    ) -> None:
+        self._local = local
+        self._timers = timers
+        self._settings = settings
+        self._cookie = cookie
+        self._waiting: dict[int, tuple[str, Completion[bool], Timer]] = {}
+
+    def send(self, address: str, transmit: Callable[[bytes], None]) -> Completion[bool]:
+        """Ask; True when a session would be taken, False when not, or when nobody answers.
+
+        Source: [MS-MQQB] 3.1.7.6.
+        """
+        for cookie, (asked, _, _) in list(self._waiting.items()):
+            if asked == address:
+                self._finish(cookie, False)
+        cookie = self._cookie = (self._cookie + 1) & _COOKIE
+        outcome: Completion[bool] = Completion()
+        expired = partial(self._finish, cookie, False)
+        timer = self._timers.call_later(self._settings.ping_response, expired)
+        self._waiting[cookie] = (address, outcome, timer)
+        transmit(PingPacket.of(self._local, cookie, PingFlags.of()))
+        return outcome
+
+    def receive(self, datagram: bytes) -> None:
+        """An answer, or anything else, which is ignored ([MS-MQQB] 3.1.7.8)."""
+        ping = _decoded(datagram)
+        if ping is not None:
+            self._finish(ping.cookie, not ping.flags.RF)
+
+    def _finish(self, cookie: int, accepted: bool) -> None:
+        """[MS-MQQB] 3.1.7.9, 3.1.6.8."""
+        waiting = self._waiting.pop(cookie, None)
+        if waiting is not None:
+            _, outcome, timer = waiting
+            timer.cancel()
+            outcome.succeed(accepted)
+
+    def stop(self) -> None:
+        """Wait for no answer any more."""
+        for cookie in list(self._waiting):
+            self._finish(cookie, False)
+
+
+def answer_ping(datagram: bytes, local: UUID, refused: bool) -> bytes | None:
+    """The answer to a question, None when it is none ([MS-MQQB] 3.1.7.7)."""
+    ping = _decoded(datagram)
+    if ping is None:
+        return None
+    flags = PingFlags.of(RC=ping.flags.RC, RF=refused)
+    return PingPacket.of(local, ping.cookie, flags)
+
+
+def _decoded(datagram: bytes) -> PingPacket | None:
+    if len(datagram) != PingPacket.size():
+        return None
+    try:
+        ping = PingPacket.decode(datagram)
+    except DecodeError:
+        return None
+    return ping if ping.signature == PING_SIGNATURE else None

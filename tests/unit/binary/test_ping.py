@@ -1,0 +1,88 @@
+"""Pings ([MS-MQQB] 2.1.2, 3.1.7.6 to 3.1.7.9)."""
+
+import asyncio
+from uuid import UUID
+
+import pytest
+
+from rpcqm.base.clock import SimulatedClock
+from rpcqm.base.completion import Completion
+from rpcqm.binary.connection.udp import PingDoor
+from rpcqm.binary.ping import PingRequests, answer_ping
+from rpcqm.binary.settings import BinarySettings
+from rpcqm.codec.packet_internal import PingFlags, PingPacket
+
+ALICE = UUID(int=1)
+BOB = UUID(int=2)
+
+
+class Asker:
+    def __init__(self) -> None:
+        self.clock = SimulatedClock()
+        self.requests = PingRequests(ALICE, self.clock.timers, BinarySettings())
+        self.sent: list[bytes] = []
+
+    def ask(self, address: str = "192.0.2.1") -> Completion[bool]:
+        return self.requests.send(address, self.sent.append)
+
+
+@pytest.mark.conformance("MQQB-timer-ping_response", "MQQB-event-ping_response_processed")
+def test_a_ping_that_nobody_answers_fails_after_a_second() -> None:
+    asker = Asker()
+    outcome = asker.ask()
+    asker.clock.advance(999)
+    assert not outcome.done
+    asker.clock.advance(1)
+    assert outcome.result() is False
+
+
+@pytest.mark.conformance("MQQB-event-receive_ping_response", "MQQB-event-ping_response_processed")
+@pytest.mark.parametrize("refused", [False, True])
+def test_the_answer_says_whether_a_session_would_be_taken(refused: bool) -> None:
+    asker = Asker()
+    outcome = asker.ask()
+    answer = answer_ping(asker.sent[0], BOB, refused)
+    assert answer is not None
+    asker.requests.receive(answer)
+    assert outcome.result() is not refused
+    assert not len(asker.clock.timers)
+
+
+@pytest.mark.conformance("MQQB-event-receive_ping_response")
+def test_answers_to_other_questions_are_ignored() -> None:
+    asker = Asker()
+    first = asker.ask()
+    second = asker.ask()
+    assert first.result() is False
+    late = answer_ping(asker.sent[0], BOB, refused=False)
+    assert late is not None
+    for datagram in (late, late[:-1], b"", bytes(24)):
+        asker.requests.receive(datagram)
+    assert not second.done
+
+
+@pytest.mark.conformance("MQQB-event-receive_ping_request")
+def test_the_answer_repeats_the_cookie_and_the_type_of_the_initiator() -> None:
+    question = PingPacket.of(ALICE, 77, PingFlags.of(RC=1))
+    answer = PingPacket.decode(answer_ping(question, BOB, refused=True) or b"")
+    assert (answer.cookie, answer.qm_guid) == (77, BOB)
+    assert (answer.flags.RC, answer.flags.RF) == (1, 1)
+    damaged = question[:2] + bytes(2) + question[4:]
+    assert answer_ping(damaged, BOB, refused=False) is None
+
+
+@pytest.mark.conformance("MQQB-rule-2.1.2")
+def test_pings_travel_by_udp() -> None:
+    async def ask() -> Completion[bool]:
+        clock = SimulatedClock()
+        requests = PingRequests(ALICE, clock.timers, BinarySettings())
+        door = PingDoor(requests, lambda question: answer_ping(question, BOB, refused=False))
+        port = await door.listen("127.0.0.1", 0)
+        outcome = door.ping("127.0.0.1", port)
+        arrived = asyncio.Event()
+        outcome.add_done_callback(lambda _: arrived.set())
+        await asyncio.wait_for(arrived.wait(), 10)
+        door.close()
+        return outcome
+
+    assert asyncio.run(ask()).result() is True

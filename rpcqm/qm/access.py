@@ -4,13 +4,14 @@ The queue manager itself (identity None) may do everything.
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.base.identity import Identity
+from rpcqm.base.log import get_logger
 from rpcqm.codec.access_check import (
     MQQMACCESSMASK,
     MQQUEUEACCESSMASK,
@@ -18,6 +19,8 @@ from rpcqm.codec.access_check import (
     QUEUE_MAPPING,
     GenericMapping,
     PreparedDescriptor,
+    Privilege,
+    privileges_of,
 )
 from rpcqm.codec.security_descriptor import (
     Ace,
@@ -37,6 +40,8 @@ from rpcqm.codec.security_identifier import (
 
 if TYPE_CHECKING:
     from rpcqm.qm.engine import QueueManagerEngine
+
+_log = get_logger("qm")
 
 _CACHE_AT_MOST = 4096
 
@@ -61,25 +66,33 @@ class AccessControl:
     # Checks
 
     def check_queue(self, queue: Queue, identity: Identity | None, rights: int) -> None:
-        """Raise MQError(MQ_ERROR_ACCESS_DENIED) unless the queue's descriptor grants `rights`."""
-        self._check(queue.main.security, QUEUE_MAPPING, identity, rights)
+        """Raise MQError(MQ_ERROR_ACCESS_DENIED) unless the queue's descriptor grants `rights`.
+
+        Refusals are logged, as all of them here.
+        """
+        self._check(queue.main.security, QUEUE_MAPPING, identity, rights, queue.pathname)
 
     def check_queue_manager(self, identity: Identity | None, rights: int) -> None:
         """Raise MQError(MQ_ERROR_ACCESS_DENIED) unless the machine's descriptor grants them."""
         security = self._engine.queue_manager.security
-        self._check(security, QUEUE_MANAGER_MAPPING, identity, rights)
+        self._check(security, QUEUE_MANAGER_MAPPING, identity, rights, "the queue manager")
 
     def allows(self, queue: Queue, identity: Identity, rights: int) -> bool:
         """Whether the queue's descriptor grants all of `rights`."""
         return self._prepare(queue.main.security, QUEUE_MAPPING).allows(identity.sids, rights)
 
     def _check(
-        self, security: bytes, mapping: GenericMapping, identity: Identity | None, rights: int
+        self,
+        security: bytes,
+        mapping: GenericMapping,
+        identity: Identity | None,
+        rights: int,
+        what: str,
     ) -> None:
         if identity is None:
             return
         if not self._prepare(security, mapping).allows(identity.sids, int(rights)):
-            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, identity.name)
+            _refuse(identity, what, rights)
 
     def _prepare(self, security: bytes, mapping: GenericMapping) -> PreparedDescriptor:
         key = (security, id(mapping))
@@ -107,7 +120,7 @@ class AccessControl:
         elif self._engine.initialization.is_deadletter(queue):
             self.check_queue_manager(identity, self._machine_rights(access, journal=False))
         elif self._engine.initialization.is_internal(queue):
-            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, queue.pathname)
+            _refuse(identity, queue.pathname, _OPEN_RIGHTS[access])
         elif queue.is_journal:
             self.check_queue(queue, identity, _journal_rights(access))
         else:
@@ -115,7 +128,7 @@ class AccessControl:
 
     def _check_open_outgoing(self, identity: Identity, access: QueueAccessType) -> None:
         if access != QueueAccessType.SEND_ACCESS and not identity.is_administrator:
-            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, identity.name)
+            _refuse(identity, "an outgoing queue", _OPEN_RIGHTS[access])
 
     def _machine_rights(self, access: QueueAccessType, journal: bool) -> MQQMACCESSMASK:
         """Nobody sends to a system queue or moves into it."""
@@ -132,7 +145,12 @@ class AccessControl:
     # Descriptors
 
     def get_queue_security(self, queue: Queue, parts: int, identity: Identity | None) -> bytes:
-        """The `parts` (SecurityInformation) of a queue's descriptor, self-relative."""
+        """The `parts` (SecurityInformation) of a queue's descriptor, self-relative.
+
+        MQ_ERROR_PRIVILEGE_NOT_HELD when the auditing part is asked for by others than
+        administrators.
+        """
+        _check_auditing(parts, identity)
         self.check_queue(queue, identity, MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PERMISSIONS)
         return SecurityDescriptor.decode(queue.main.security).selected(parts).encode()
 
@@ -141,14 +159,19 @@ class AccessControl:
     ) -> bytes:
         """The queue's descriptor with `parts` from `change`, after the checks.
 
+        Others than administrators give a queue to nobody but themselves and their groups, and
+        change no auditing (MQ_ERROR_ACCESS_DENIED, MQ_ERROR_PRIVILEGE_NOT_HELD).
         MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR for bytes that are none.
         """
+        _check_auditing(parts, identity)
         rights = MQQUEUEACCESSMASK(0)
         if parts & ~SecurityInformation.OWNER_SECURITY_INFORMATION:
             rights |= MQQUEUEACCESSMASK.MQSEC_CHANGE_QUEUE_PERMISSIONS
         if parts & SecurityInformation.OWNER_SECURITY_INFORMATION:
             rights |= MQQUEUEACCESSMASK.MQSEC_TAKE_QUEUE_OWNERSHIP
         self.check_queue(queue, identity, rights)
+        if parts & SecurityInformation.OWNER_SECURITY_INFORMATION:
+            _check_new_owner(queue, change, identity)
         return _replaced(queue.main.security, parts, change)
 
     def get_queue_manager_security(self, parts: int, identity: Identity | None) -> bytes:
@@ -190,6 +213,29 @@ class AccessControl:
             _allow(EVERYONE, MQQMACCESSMASK.MQSEC_MACHINE_WORLD_RIGHTS),
         )
         return SecurityDescriptor(owner=BUILTIN_ADMINISTRATORS, dacl=Acl(aces)).encode()
+
+
+def _refuse(identity: Identity, what: str, rights: int) -> NoReturn:
+    """Say who wanted what, in the log and to the caller."""
+    _log.warning(
+        "access refused", who=identity.name, sid=identity.sid, object=what, rights=f"{rights:#x}"
+    )
+    raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, f"{identity.name}, {what}")
+
+
+def _check_auditing(parts: int, identity: Identity | None) -> None:
+    """The list of what is audited is for who holds SeSecurityPrivilege."""
+    if not parts & SecurityInformation.SACL_SECURITY_INFORMATION or identity is None:
+        return
+    if not privileges_of(identity.sids) & Privilege.SeSecurityPrivilege:
+        raise MQError(HResult.MQ_ERROR_PRIVILEGE_NOT_HELD, identity.name)
+
+
+def _check_new_owner(queue: Queue, change: bytes, identity: Identity | None) -> None:
+    if identity is None or identity.is_administrator:
+        return
+    if str(_decoded(change).owner) not in identity.sids:
+        _refuse(identity, queue.pathname, MQQUEUEACCESSMASK.MQSEC_TAKE_QUEUE_OWNERSHIP)
 
 
 def _journal_rights(access: QueueAccessType) -> MQQUEUEACCESSMASK:

@@ -1,11 +1,14 @@
 """Access checks (G9) and default descriptors ([MS-MQDMPR] 3.1.7.1.3.1)."""
 
 import pytest
+from structlog.testing import capture_logs
 
 from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.queue import Queue
+from rpcqm.base.errors import MQError
 from rpcqm.base.identity import ANONYMOUS, Identity, authenticated
 from rpcqm.codec.access_check import MQQMACCESSMASK, MQQUEUEACCESSMASK
+from rpcqm.codec.sddl import parse_sddl
 from rpcqm.codec.security_descriptor import (
     Ace,
     Acl,
@@ -240,3 +243,41 @@ def test_what_is_allowed_can_be_asked_without_refusal(qm: RunningQueueManager) -
     protect(qm, queue, (ANN.sid, 0x3))
     assert qm.engine.access.allows(queue, ANN, 0x3)
     assert not qm.engine.access.allows(queue, BOB, 0x2)
+
+
+def test_every_refusal_is_logged_with_who_wanted_what(qm: RunningQueueManager) -> None:
+    qm.create(security=parse_sddl("O:BAD:(A;;0x2;;;WD)").encode())
+    refused = {
+        r"DIRECT=OS:.\private$\orders": r"WORKSTATION\private$\orders",
+        r"DIRECT=OS:.\private$\order_queue$": r"WORKSTATION\private$\order_queue$",
+        r"DIRECT=OS:.\system$;JOURNAL": "the queue manager",
+    }
+    with capture_logs() as lines:
+        for name in refused:
+            with pytest.raises(MQError):
+                qm.open(name, identity=ANN)
+    assert [line["object"] for line in lines] == list(refused.values())
+    assert [line["rights"] for line in lines] == ["0x3", "0x3", "0xc0"]
+    for line in lines:
+        said = (line["event"], line["who"], line["sid"])
+        assert said == ("access refused", "ann", ANN.sid)
+
+
+def test_only_administrators_see_and_change_what_is_audited(qm: RunningQueueManager) -> None:
+    queue = qm.create(security=parse_sddl("O:BAD:(A;;GA;;;WD)S:(AU;FA;GA;;;WD)").encode())
+    queues, sacl = qm.engine.queues, int(SecurityInformation.SACL_SECURITY_INFORMATION)
+    descriptor = parse_sddl("S:").encode()
+    denied = "MQ_ERROR_PRIVILEGE_NOT_HELD"
+    assert refusal(queues.get_security, queue, sacl, identity=ANN) == denied
+    assert refusal(queues.set_security, queue, sacl, descriptor, identity=ANN) == denied
+    assert queues.get_security(queue, sacl, identity=ADMINISTRATOR)
+
+
+def test_a_queue_is_taken_and_not_given_away(qm: RunningQueueManager) -> None:
+    queue = qm.create(security=parse_sddl("O:BAD:(A;;GA;;;WD)").encode())
+    owner = int(SecurityInformation.OWNER_SECURITY_INFORMATION)
+    mine, theirs = (parse_sddl(f"O:{sid}").encode() for sid in (ANN.sid, "S-1-5-21-9-9-9-9"))
+    change = qm.engine.queues.set_security
+    assert refusal(change, queue, owner, theirs, identity=ANN) == "MQ_ERROR_ACCESS_DENIED"
+    qm.done(change(queue, owner, mine, identity=ANN))
+    qm.done(change(queue, owner, theirs, identity=ADMINISTRATOR))

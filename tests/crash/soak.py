@@ -11,6 +11,7 @@ from random import Random
 from rpcqm.base.log import configure
 from tests.crash.disk_images import Loss
 from tests.crash.power_loss import Machine, Recording, memory_directory, record
+from tests.crash.server_load import loaded_queue_manager
 
 LENGTH = 360
 SUBSETS = 64
@@ -103,9 +104,32 @@ def soak_power_loss(seed: int, deadline: float, share: float, keep: Path) -> boo
     return True
 
 
+def soak_kills(seed: int, kills: int, deadline: float) -> bool:
+    """Kill a loaded server so often; whether there was time for all."""
+    with loaded_queue_manager(seed) as load:
+        while load.ledger.kills < kills and time.monotonic() < deadline:
+            load.run(1)
+    print(
+        f"seed {seed}: {load.ledger.kills} kills of a server with {load.ledger.operations} "
+        "acknowledged operations",
+        flush=True,
+    )
+    return load.ledger.kills == kills
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         prog="scripts/soak", description="Crash the store everywhere, and look at what is left."
+    )
+    parser.add_argument(
+        "part",
+        nargs="?",
+        choices=["power", "kill", "all"],
+        default="all",
+        help="loss of power in a simulation, kill -9 of a server under load, or all (default)",
+    )
+    parser.add_argument(
+        "--kills", type=int, default=100, help="how often a server is killed (default 100)"
     )
     parser.add_argument("--seed", type=int, default=1, help="the first seed (default 1)")
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds (default 1)")
@@ -117,8 +141,13 @@ def main() -> int:
     arguments = parser.parse_args()
     configure("critical")
     deadline = time.monotonic() + arguments.minutes * 60
+    parts = ["power", "kill"] if arguments.part == "all" else [arguments.part]
     for seed in range(arguments.seed, arguments.seed + arguments.seeds):
-        if not soak_power_loss(seed, deadline, arguments.share, arguments.keep):
+        if "power" in parts and not soak_power_loss(
+            seed, deadline, arguments.share, arguments.keep
+        ):
+            break
+        if "kill" in parts and not soak_kills(seed, arguments.kills, deadline):
             break
     return 0
 

@@ -1,0 +1,204 @@
+"""A real queue manager under load from several clients, killed at random moments.
+
+What the clients were told is kept; after each restart the queues must hold exactly what follows
+from it. An operation that got no answer may have either outcome, as a whole.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from random import Random
+
+from rpcqm.base.errors import MQError
+from rpcqm.client.outgoing import OutgoingMessage
+from rpcqm.client.queue_manager import QueueManagerClient
+from rpcqm.client.target import LocalServer, ServerUnreachableError
+from rpcqm.codec.format_name import FormatName
+from rpcqm.store.fsck import check
+from rpcqm.testing import PrivateQueueManager, private_queue_manager
+
+ORDERS, LATE, PAIRS = (
+    FormatName.parse(rf"DIRECT=OS:.\private$\{name}") for name in ("orders", "orders;late", "pairs")
+)
+SENDERS = 3
+RECEIVERS = 2
+SHORTEST, LONGEST = 0.05, 0.6
+"""Seconds of load before a kill."""
+
+
+@dataclass
+class Ledger:
+    """What clients know of messages, which are named `sender:number`."""
+
+    there: set[str] = field(default_factory=set)
+    """Sent, and the answer has come."""
+    sending: set[str] = field(default_factory=set)
+    gone: set[str] = field(default_factory=set)
+    """Received, and the answer to the end has come."""
+    ending: set[str] = field(default_factory=set)
+    pairs: set[str] = field(default_factory=set)
+    """Transactions of two messages that were committed."""
+    committing: set[str] = field(default_factory=set)
+    kills: int = 0
+
+    @property
+    def operations(self) -> int:
+        """How many were acknowledged."""
+        return len(self.there) + 2 * len(self.gone) + len(self.pairs)
+
+    def delivered(self, name: str) -> None:
+        """A receiver was given a message."""
+        assert name not in self.gone, f"{name} came again after its end was acknowledged"
+        assert name in self.there | self.sending, f"{name} was never sent"
+
+    def ended(self, name: str) -> None:
+        """The end of a receive was acknowledged."""
+        self.ending.discard(name)
+        self.there.discard(name)
+        self.gone.add(name)
+
+    def compare(self, orders: list[str], late: list[str], pairs: list[str]) -> None:
+        """The queues hold what they must; what had no answer is known from now on."""
+        found = [*orders, *late]
+        assert len(found) == len(set(found)), "a message is there twice"
+        lost = self.there - self.ending - set(found)
+        assert not lost, f"acknowledged messages are lost: {sorted(lost)}"
+        strange = set(found) - self.there - self.sending
+        assert not strange, f"messages are there that must not be: {sorted(strange)}"
+        self._compare_order(orders)
+        self._compare_pairs(pairs)
+        self.gone |= (self.there | self.sending) - set(found)
+        self.there = set(found)
+        self.sending.clear()
+        self.ending.clear()
+
+    @staticmethod
+    def _compare_order(found: Iterable[str]) -> None:
+        for sender in range(SENDERS):
+            numbers = [int(name.split(":")[1]) for name in found if name.startswith(f"{sender}:")]
+            assert all(one < other for one, other in pairwise(numbers)), "the order is lost"
+
+    def _compare_pairs(self, found: list[str]) -> None:
+        names = [name.rsplit(":", 1)[0] for name in found]
+        whole = [f"{name}:{half}" for name in dict.fromkeys(names) for half in ("a", "b")]
+        assert found == whole, "a transaction is there in part"
+        assert self.pairs <= set(names) <= self.pairs | self.committing
+        self.pairs = set(names)
+        self.committing.clear()
+
+
+@contextlib.contextmanager
+def loaded_queue_manager(seed: int) -> Iterator["ServerLoad"]:
+    """A queue manager with the queues of the load; its data is checked in the end."""
+    with private_queue_manager() as queue_manager:
+        queue_manager.run("queue", "create", "orders")
+        queue_manager.run("queue", "create", "pairs", "--transactional")
+        yield ServerLoad(queue_manager, seed)
+        queue_manager.stop()
+        assert check(queue_manager.data_dir) == []
+
+
+class ServerLoad:
+    """The clients of one queue manager, over its lives."""
+
+    def __init__(self, queue_manager: PrivateQueueManager, seed: int) -> None:
+        self._queue_manager = queue_manager
+        self._random = Random(seed)
+        self._numbers = dict.fromkeys([*map(str, range(SENDERS)), "t"], 0)
+        self.ledger = Ledger()
+
+    def run(self, kills: int) -> None:
+        """Load, kill, restart and compare, so many times."""
+        for _ in range(kills):
+            asyncio.run(self._live_and_die())
+            self.ledger.kills += 1
+            self._queue_manager.start()
+            asyncio.run(self._compare())
+
+    async def _live_and_die(self) -> None:
+        work: list[Callable[[QueueManagerClient], Awaitable[None]]] = [
+            *[lambda client, name=str(n): self._send(client, name) for n in range(SENDERS)],
+            *[self._receive] * RECEIVERS,
+            self._move,
+            self._send_pairs,
+        ]
+        async with contextlib.AsyncExitStack() as stack:
+            tasks = []
+            for clients_work in work:
+                client = await stack.enter_async_context(self._client())
+                tasks.append(asyncio.create_task(self._until_killed(clients_work(client))))
+            await asyncio.sleep(self._random.uniform(SHORTEST, LONGEST))
+            await asyncio.to_thread(self._queue_manager.kill)
+            await asyncio.gather(*tasks)
+
+    def _client(self) -> QueueManagerClient:
+        return QueueManagerClient(LocalServer(self._queue_manager.socket))
+
+    @staticmethod
+    async def _until_killed(work: Awaitable[None]) -> None:
+        with contextlib.suppress(ServerUnreachableError):
+            await work
+
+    def _next(self, sender: str) -> str:
+        self._numbers[sender] += 1
+        return f"{sender}:{self._numbers[sender]}"
+
+    def _message(self, name: str) -> OutgoingMessage:
+        filling = "." * self._random.choice([0, 200, 10_000])
+        return OutgoingMessage(f"{name} {filling}".encode())
+
+    async def _send(self, client: QueueManagerClient, sender: str) -> None:
+        async with client.open_sender(ORDERS) as queue:
+            while True:
+                name = self._next(sender)
+                self.ledger.sending.add(name)
+                await queue.send(self._message(name))
+                self.ledger.sending.discard(name)
+                if name not in self.ledger.gone:
+                    self.ledger.there.add(name)
+
+    async def _receive(self, client: QueueManagerClient) -> None:
+        async with client.open_reader(ORDERS) as queue:
+            while True:
+                pending = await queue.receive()
+                name = _name(pending.message.body)
+                self.ledger.delivered(name)
+                self.ledger.ending.add(name)
+                await pending.acknowledge()
+                self.ledger.ended(name)
+
+    async def _move(self, client: QueueManagerClient) -> None:
+        async with client.open_reader(ORDERS) as queue, client.open_move_target(LATE) as target:
+            while True:
+                message = await queue.peek()
+                with contextlib.suppress(MQError):  # a receiver was quicker
+                    await queue.move(message.lookup_identifier, target)
+                await asyncio.sleep(0.01)
+
+    async def _send_pairs(self, client: QueueManagerClient) -> None:
+        async with client.open_sender(PAIRS) as queue:
+            while True:
+                name = self._next("t")
+                async with client.begin_transaction() as transaction:
+                    for half in ("a", "b"):
+                        message = self._message(f"{name}:{half}")
+                        await queue.send(message, transaction)
+                    self.ledger.committing.add(name)
+                self.ledger.committing.discard(name)
+                self.ledger.pairs.add(name)
+
+    async def _compare(self) -> None:
+        async with self._client() as client:
+            found = [await _browse(client, queue) for queue in (ORDERS, LATE, PAIRS)]
+        self.ledger.compare(*found)
+
+
+def _name(body: bytes) -> str:
+    return body.split()[0].decode()
+
+
+async def _browse(client: QueueManagerClient, queue: FormatName) -> list[str]:
+    async with client.open_reader(queue, peek_only=True) as reader:
+        return [_name(message.body) async for message in reader.browse()]

@@ -4,7 +4,7 @@ import asyncio
 import functools
 import os
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from typing import Any, TypeVar
 
 from rpcqm.base.errors import FaultStatus, HResult, MQError, NtStatus, RpcFault
@@ -101,14 +101,20 @@ class Connections:
         return self._target
 
     async def call(
-        self, interface_name: str, operation: str, request: object, limit: float | None = None
+        self,
+        interface_name: str,
+        operation: str,
+        request: object,
+        limit: float | None = None,
+        accepted: Container[int] = (),
     ) -> Any:
         """Make one call and return its response; it is given up after `limit` seconds.
 
-        Raises MQError for a refusal, whether it is returned or thrown, RpcFault for any other
-        fault, DecodeError for an answer that cannot be read, ServerUnreachableError when there
-        is no server; of that HandleLostError when what the call uses was closed with the
-        connection, OutcomeUnknownError when nobody can tell whether it was done.
+        Failures in `accepted` are for the caller to look at. Raises MQError for any other
+        refusal, returned or thrown, RpcFault for any other fault, DecodeError for an answer that
+        cannot be read, ServerUnreachableError when there is no server; of that HandleLostError
+        when what the call uses was closed with the connection, OutcomeUnknownError when nobody
+        can tell whether it was done.
         """
         try:
             async with asyncio.timeout(limit):
@@ -119,7 +125,9 @@ class Connections:
             if isinstance(fault.status, HResult | NtStatus):
                 raise MQError(fault.status) from fault
             raise
-        require_success(getattr(response, "result", HResult.MQ_OK))
+        result = getattr(response, "result", HResult.MQ_OK)
+        if result not in accepted:
+            require_success(result)
         return response
 
     async def redirect(self, interface_name: str, port: int) -> None:

@@ -4,6 +4,7 @@ What speaks an interface is imported when it is first needed, because each takes
 most programs need one or two.
 """
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
@@ -13,6 +14,7 @@ from rpcqm.codec.format_name import FormatName
 
 if TYPE_CHECKING:
     from rpcqm.client.accounts import Accounts
+    from rpcqm.client.dependent import DependentQueue
     from rpcqm.client.maintenance import Maintenance
     from rpcqm.client.management import Management
     from rpcqm.client.queues import Queues
@@ -25,6 +27,8 @@ class QueueManagerClient:
 
     Connections are made when they are first needed. Every call may raise MQError or RpcFault
     for a refusal, DecodeError for an answer that cannot be read, and ServerUnreachableError.
+    A server that is lost is looked for again for `patience` seconds; nothing that may have been
+    done is repeated.
 
         async with QueueManagerClient(LocalServer(socket)) as client:
             async with client.open_sender(name) as sender:
@@ -34,9 +38,9 @@ class QueueManagerClient:
                     print(message.body)
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, patience: float = 0.0) -> None:
         self.target = target
-        self._connections = Connections(target)
+        self._connections = Connections(target, patience)
 
     async def __aenter__(self) -> Self:
         return self
@@ -89,6 +93,28 @@ class QueueManagerClient:
         from rpcqm.client.remote_read import MoveTarget
 
         return MoveTarget(self._connections, name)
+
+    def open_dependent(
+        self,
+        name: FormatName,
+        *,
+        peek_only: bool = False,
+        exclusive: bool = False,
+        target_of: Callable[[str], Target] | None = None,
+    ) -> "DependentQueue":
+        """A queue to read as a dependent client of this server; open it with `async with`.
+
+        `target_of` tells where the machine of a queue elsewhere is reached; without it that is
+        by the machine's name, with the same credentials.
+        """
+        from rpcqm.client.dependent import DependentQueue
+
+        def connect(machine: str) -> Connections:
+            return Connections(target_of(machine) if target_of else self.target.at(machine))
+
+        return DependentQueue(
+            self._connections, name, connect, peek_only=peek_only, exclusive=exclusive
+        )
 
     def open_sender(self, name: FormatName) -> "QueueSender":
         """A queue to send to; open it with `async with`."""

@@ -19,6 +19,10 @@ class LocalServer:
     def __str__(self) -> str:
         return str(self.socket)
 
+    def at(self, machine: str) -> "RemoteServer":
+        """Another machine, as we reach machines."""
+        return RemoteServer(machine)
+
 
 @dataclass(frozen=True, slots=True)
 class RemoteServer:
@@ -34,6 +38,10 @@ class RemoteServer:
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.endpoint_mapper_port}"
+
+    def at(self, machine: str) -> "RemoteServer":
+        """Another machine, as we reach this one."""
+        return RemoteServer(machine, self.endpoint_mapper_port, self.credentials)
 
 
 Target = LocalServer | RemoteServer

@@ -8,6 +8,7 @@ from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.enums import RemoteReadState
 from rpcqm.adm.transaction import Transaction
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.interfaces._remote_proxy import OpenRemote, RemoteQueueProxies, proxy_of
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import ContextHandle
@@ -28,21 +29,27 @@ class LocalQueueContextHandle:
 
 
 class RemoteQueueOpenContextHandle(LocalQueueContextHandle):
-    """A PCTX_OPENREMOTE_HANDLE_TYPE ([MS-MQMP] 3.1.1.8)."""
+    """A PCTX_OPENREMOTE_HANDLE_TYPE ([MS-MQMP] 3.1.1.8); `reader` is who has taken it over."""
 
-    __slots__ = ()
+    __slots__ = ("reader",)
+
+    def __init__(self, descriptor: OpenQueueDescriptor, owner: str) -> None:
+        super().__init__(descriptor, owner)
+        self.reader: str | None = None
 
 
 class ClientHandles:
     """The tables of both interfaces, and who may use these at all.
 
-    `local` and `remote` are by descriptor handle, which is the 32-bit number that clients see.
+    `local` and `remote` are by descriptor handle, which is the 32-bit number that clients see;
+    `proxies` are queues of other queue managers.
     """
 
-    def __init__(self, engine: QueueManagerEngine) -> None:
+    def __init__(self, engine: QueueManagerEngine, open_remote: OpenRemote | None = None) -> None:
         self._engine = engine
         self.local: dict[int, LocalQueueContextHandle] = {}
         self.remote: dict[int, RemoteQueueOpenContextHandle] = {}
+        self.proxies = RemoteQueueProxies(open_remote)
 
     def admit(self, call: Call) -> None:
         """Serve dependent clients on the network only as a supporting server.
@@ -70,7 +77,11 @@ class ClientHandles:
         return _owned(self.local.get(number), call)
 
     def close_local(self, handle: ContextHandle) -> None:
-        """Close the queue of a handle."""
+        """Close the queue of a handle, here or elsewhere."""
+        proxy = proxy_of(handle)
+        if proxy is not None:
+            self.proxies.close(proxy)
+            return
         descriptor: OpenQueueDescriptor = handle.value.open_queue_descriptor_reference
         self.local.pop(descriptor.handle, None)
         self._engine.queues.close_queue(descriptor)
@@ -96,19 +107,26 @@ class ClientHandles:
         return handle
 
     def find_remote(self, call: Call, number: int) -> OpenQueueDescriptor:
-        """The queue that a remote reader has open; MQError(MQ_ERROR_INVALID_HANDLE)."""
-        return _owned(self.remote.get(number), call)
+        """The queue that a remote reader has open; MQError(MQ_ERROR_INVALID_HANDLE).
 
-    def adopt_remote(self, number: int) -> OpenQueueDescriptor:
+        It is known to who has opened it and to who has taken it over.
+        """
+        record = self.remote.get(number)
+        if record is not None and record.reader == call.identity.sid:
+            return record.open_queue_descriptor_reference
+        return _owned(record, call)
+
+    def adopt_remote(self, call: Call, number: int) -> OpenQueueDescriptor:
         """Hand a queue over to who reads from it by qm2qm, once (G27).
 
         That is the supporting server, while its client has opened the queue ([MS-MQMP] 3.2.4.7):
         here the number alone counts. MQError(MQ_ERROR_INVALID_PARAMETER) when it is none.
         """
         record = self.remote.get(number)
-        descriptor = None if record is None else record.open_queue_descriptor_reference
-        if descriptor is None or descriptor.remote_read_state is not RemoteReadState.OPENED:
+        if record is None or record.reader is not None:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "not opened for a remote reader")
+        record.reader = call.identity.sid
+        descriptor = record.open_queue_descriptor_reference
         descriptor.remote_read_state = RemoteReadState.READY_FOR_READ
         return descriptor
 

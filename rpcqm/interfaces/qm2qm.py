@@ -156,7 +156,7 @@ class Qm2Qm:
         number = request.dwpContext
         if not number or request.pQueue != number:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "no queue, or two of them")
-        descriptor = self._handles.adopt_remote(number)
+        descriptor = self._handles.adopt_remote(call, number)
         entry = OpenQueueEntry(descriptor, request.pLicGuid, call.identity.sid)
         try:
             handle = call.open_context_handle("PCTX_RRSESSION_HANDLE_TYPE", entry, self._run_down)

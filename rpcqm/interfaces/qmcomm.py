@@ -5,7 +5,8 @@ server, but for the methods that remote readers need.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 from uuid import UUID
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
@@ -64,6 +65,7 @@ from rpcqm.codec.types.qmcomm import (
 )
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.interfaces._queue_properties import attributes_of, values_of
+from rpcqm.interfaces._remote_proxy import OpenRemote, RemoteNumbers, proxy_of
 from rpcqm.interfaces._wide_text import fitted, wide_length
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.rpc.call import Call
@@ -99,7 +101,8 @@ _VERSION = re.compile(r"\d{1,4}\.\d{1,4}\.\d{1,4}")
 class QmComm:
     """The handlers of the interface; `handles` are shared with qmcomm2.
 
-    `rpc_port` and `qm2qm_port` tell the TCP ports of the interfaces, 0 where there is none.
+    `rpc_port` and `qm2qm_port` tell the TCP ports of the interfaces, 0 where there is none;
+    `open_remote` reads from other queue managers, where we can.
     """
 
     def __init__(
@@ -107,13 +110,14 @@ class QmComm:
         engine: QueueManagerEngine,
         rpc_port: Callable[[], int] = int,
         qm2qm_port: Callable[[], int] = int,
+        open_remote: OpenRemote | None = None,
     ) -> None:
         self._engine = engine
         self._queues = engine.queues
         self._transactions = engine.transactions
         self._rpc_port = rpc_port
         self._qm2qm_port = qm2qm_port
-        self.handles = ClientHandles(engine)
+        self.handles = ClientHandles(engine, open_remote)
 
     # Remote readers
 
@@ -354,8 +358,8 @@ class QmComm:
 
     def rpc_QMOpenQueueInternal(
         self, call: Call, request: rpc_QMOpenQueueInternalRequest
-    ) -> rpc_QMOpenQueueInternalResponse:
-        """Open a queue here, or tell where it is.
+    ) -> rpc_QMOpenQueueInternalResponse | Coroutine[Any, Any, rpc_QMOpenQueueInternalResponse]:
+        """Open a queue here, or tell where it is, or read there for the client who has asked.
 
         Source: [MS-MQMP] 3.1.4.17 rpc_QMOpenQueueInternal (Opnum 19).
         """
@@ -363,10 +367,7 @@ class QmComm:
         _check_opening(request)
         name = format_name_of(request.pQueueFormat)
         if request.hRemoteQueue:
-            self._queue_path(name)
-            raise MQError(
-                HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, "no reading from elsewhere"
-            )
+            return self._open_elsewhere(call, request, name)
         try:
             descriptor = self._open(call, name, request.dwDesiredAccess, request.dwShareMode)
         except MQError as error:
@@ -375,7 +376,7 @@ class QmComm:
             ):
                 raise
             return rpc_QMOpenQueueInternalResponse(
-                lplpRemoteQueueName=self._queue_path(name),
+                lplpRemoteQueueName=self._queue_path(name)[0],
                 pdwQMContext=0,
                 phQueue=NULL_HANDLE,
                 result=0,
@@ -386,6 +387,17 @@ class QmComm:
             pdwQMContext=descriptor.handle,
             phQueue=handle.wire,
             result=0,
+        )
+
+    async def _open_elsewhere(
+        self, call: Call, request: rpc_QMOpenQueueInternalRequest, name: FormatName
+    ) -> rpc_QMOpenQueueInternalResponse:
+        """Take over what the client has opened at another queue manager."""
+        path, machine = self._queue_path(name)
+        numbers = RemoteNumbers(request.hRemoteQueue, request.dwpQueue, request.dwpRemoteContext)
+        handle, context = await self.handles.proxies.open(call, machine, path, name, numbers)
+        return rpc_QMOpenQueueInternalResponse(
+            lplpRemoteQueueName=None, pdwQMContext=context, phQueue=handle.wire, result=0
         )
 
     def _open(
@@ -411,11 +423,11 @@ class QmComm:
             return True
         return isinstance(name.value, str) and self._queues.is_local_direct(name.direct_name)
 
-    def _queue_path(self, name: FormatName) -> str:
-        path, _ = self._engine.directory.get_queue_path(name)
+    def _queue_path(self, name: FormatName) -> tuple[str, str]:
+        path, machine = self._engine.directory.get_queue_path(name)
         if not path:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
-        return path
+        return path, machine
 
     def rpc_ACCloseHandle(
         self, call: Call, request: rpc_ACCloseHandleRequest
@@ -427,10 +439,14 @@ class QmComm:
         call.close_context_handle(handle)
         return rpc_ACCloseHandleResponse(phQueue=NULL_HANDLE, result=0)
 
-    def rpc_ACCloseCursor(self, call: Call, request: rpc_ACCloseCursorRequest) -> HResult:
+    async def rpc_ACCloseCursor(self, call: Call, request: rpc_ACCloseCursorRequest) -> HResult:
         """[MS-MQMP] 3.1.4.19 rpc_ACCloseCursor (Opnum 22)."""
         self.handles.admit(call)
         if request.hCursor == NO_CURSOR:
+            return HResult.MQ_OK
+        proxy = proxy_of(request.hQueue)
+        if proxy is not None:
+            await proxy.close_cursor(request.hCursor)
             return HResult.MQ_OK
         cursor = _descriptor(request.hQueue).cursor_collection.get(request.hCursor)
         if cursor is None:
@@ -455,7 +471,9 @@ class QmComm:
         size = request.pdwLength
         if size != request.dwFormatNameRPCBufferLen:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "two different lengths")
-        text = format_names(_descriptor(request.hQueue).format_names)
+        proxy = proxy_of(request.hQueue)
+        names = (proxy.format_name,) if proxy else _descriptor(request.hQueue).format_names
+        text = format_names(names)
         needed = wide_length(text) + 1
         buffer = request.lpwcsFormatName
         if buffer is not None and size:
@@ -473,6 +491,10 @@ class QmComm:
         Source: [MS-MQMP] 3.1.4.22 rpc_ACPurgeQueue (Opnum 27).
         """
         self.handles.admit(call)
+        proxy = proxy_of(request.hQueue)
+        if proxy is not None:
+            await proxy.reader.purge()
+            return HResult.MQ_OK
         descriptor = _descriptor(request.hQueue)
         if descriptor.queue_reference is None:
             raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "the queue has been deleted")

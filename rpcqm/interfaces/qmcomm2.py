@@ -23,6 +23,12 @@ from rpcqm.codec.types.qmcomm2 import (
 )
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.interfaces._received_buffer import fill
+from rpcqm.interfaces._remote_proxy import (
+    RemoteMessage,
+    RemoteQueueProxyHandle,
+    proxy_of,
+    read_through,
+)
 from rpcqm.interfaces._sent_buffer import message_attributes
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.rpc.call import Call
@@ -63,6 +69,8 @@ class QmComm2:
         Source: [MS-MQMP] 3.1.5.2 rpc_ACSendMessageEx (Opnum 1).
         """
         self._handles.admit(call)
+        if proxy_of(request.hQueue) is not None:
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "opened for reading")
         descriptor: OpenQueueDescriptor = request.hQueue.value.open_queue_descriptor_reference
         identifier = self._engine.queue_manager.identifier
         attributes = message_attributes(
@@ -97,6 +105,12 @@ class QmComm2:
         if not isinstance(receive, CACTransferBufferV1_Receive) or receive.Action not in _ACTIONS:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER)
         transaction = self._find_transaction(request.ptb.old.pUow)
+        proxy = self._handles.proxies.find(call, request.hQMContext)
+        if proxy is not None:
+            if transaction is not None:
+                raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE, "not from elsewhere")
+            status = await self._read_elsewhere(call, request, receive, proxy)
+            return rpc_ACReceiveMessageExResponse(ptb=request.ptb, result=status)
         descriptor = self._handles.find_local(call, request.hQMContext)
         if descriptor.access_type == QueueAccessType.SEND_ACCESS:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "opened for sending")
@@ -107,6 +121,24 @@ class QmComm2:
         else:
             status = await self._receive(call, request, receive, descriptor, cursor, transaction)
         return rpc_ACReceiveMessageExResponse(ptb=request.ptb, result=status)
+
+    async def _read_elsewhere(
+        self,
+        call: Call,
+        request: rpc_ACReceiveMessageExRequest,
+        receive: CACTransferBufferV1_Receive,
+        proxy: RemoteQueueProxyHandle,
+    ) -> HResult:
+        """Read at another queue manager for the client."""
+
+        def translate(found: RemoteMessage) -> HResult:
+            message = Message(found.packet)
+            message.arrival_time = found.arrival_time * 1000
+            return fill(request.ptb, message, self._clock.now() // 1000)
+
+        return await read_through(
+            call, proxy, receive.Action, receive.RequestTimeout, receive.Cursor, translate
+        )
 
     async def _peek(
         self,
@@ -183,13 +215,17 @@ class QmComm2:
 
     # Cursors
 
-    def rpc_ACCreateCursorEx(
+    async def rpc_ACCreateCursorEx(
         self, call: Call, request: rpc_ACCreateCursorExRequest
     ) -> rpc_ACCreateCursorExResponse:
         """[MS-MQMP] 3.1.5.4 rpc_ACCreateCursorEx (Opnum 3)."""
         self._handles.admit(call)
-        descriptor: OpenQueueDescriptor = request.hQueue.value.open_queue_descriptor_reference
-        request.pcc.hCursor = self._handles.create_cursor(descriptor)
+        proxy = proxy_of(request.hQueue)
+        if proxy is not None:
+            request.pcc.hCursor = await proxy.create_cursor()
+        else:
+            descriptor = request.hQueue.value.open_queue_descriptor_reference
+            request.pcc.hCursor = self._handles.create_cursor(descriptor)
         return rpc_ACCreateCursorExResponse(pcc=request.pcc, result=0)
 
 

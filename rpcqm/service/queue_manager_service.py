@@ -34,6 +34,7 @@ from rpcqm.service.local_socket import LocalSocket
 from rpcqm.service.loop_timers import timers_on_loop
 from rpcqm.service.maintenance import Maintenance
 from rpcqm.service.reload import changed_settings
+from rpcqm.service.remote_queues import RemoteQueues
 from rpcqm.service.start_error import StartError
 from rpcqm.store.errors import StoreError
 from rpcqm.store.settings import MIB, StoreSettings
@@ -182,6 +183,7 @@ class QueueManagerService:
         )
         timers = timers_on_loop(self._clock, asyncio.get_running_loop())
         engine = QueueManagerEngine(store, self._clock, timers, settings)
+        engine.trail.days = configuration.storage.trail_days
         engine.queue_manager_started()
         return engine
 
@@ -193,7 +195,9 @@ class QueueManagerService:
             server_port=lambda: self._ports.get("rpc", 0),
         )
         ports = (lambda: self._ports.get("rpc", 0), lambda: self._ports.get("qm2qm", 0))
-        comm = qmcomm.QmComm(engine, *ports)
+        remote = RemoteQueues(engine.queue_manager)
+        self._undo.push_async_callback(remote.stop)
+        comm = qmcomm.QmComm(engine, *ports, remote.open)
         server.register(load("remoteread"), reading, remote_read.POLICY)
         server.register(load("qmcomm"), comm, qmcomm.POLICY)
         server.register(load("qmcomm2"), qmcomm2.QmComm2(engine, comm.handles), qmcomm2.POLICY)

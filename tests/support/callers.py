@@ -181,8 +181,9 @@ class Caller:
         self.settle()
 
     def lose(self, delivered: bool = True) -> None:
-        """The connection breaks; what was answered last has been `delivered`, or has not."""
-        undelivered = [] if delivered else list(self.association.deliveries)
+        """The connection breaks; what was not taken yet has been `delivered`, or has not."""
+        deliveries = [] if delivered else self.association.deliveries
+        undelivered = [call for call in deliveries if call.call_id in self.pending]
         self.association.connection_lost()
         for call in undelivered:
             call.notify_undelivered()

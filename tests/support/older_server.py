@@ -1,21 +1,30 @@
-"""A queue manager without RemoteRead, as the oldest servers are, on the event loop of a test."""
+"""Queue managers on the event loop of a test: an old one, and one for dependent clients."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from rpcqm.adm.enums import QueueAccessType
 from rpcqm.base.clock import SystemClock
-from rpcqm.client.target import RemoteServer
+from rpcqm.client.target import RemoteServer, Target
+from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import load
-from rpcqm.interfaces import qm2qm, qmcomm
+from rpcqm.codec.message import MessageAttributes
+from rpcqm.interfaces import qm2qm, qmcomm, qmcomm2
 from rpcqm.interfaces.qm2qm import Qm2Qm
 from rpcqm.interfaces.qmcomm import QmComm
+from rpcqm.interfaces.qmcomm2 import QmComm2
 from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
+from rpcqm.rpc.interface_registry import RegisteredInterface
 from rpcqm.rpc.server import RpcServer
 from rpcqm.service.loop_timers import timers_on_loop
+from rpcqm.service.remote_queues import RemoteQueues
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
 from tests.support.queue_manager import SETTINGS
@@ -31,14 +40,33 @@ class OlderServer:
         self.calls: list[str] = []
         self.called_at: dict[str, int] = {}
 
-    async def create(self, name: str = "orders") -> str:
+    async def create(self, name: str = "orders", **attributes: Any) -> str:
         """A queue, by its format name."""
         queue = self.engine.queues.new_queue(rf".\private$\{name}")
+        for attribute, value in attributes.items():
+            setattr(queue, attribute, value)
         created: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         creating = self.engine.queues.create_queue(queue)
         creating.add_done_callback(lambda _: created.set_result(None))
         await created
-        return rf"DIRECT=OS:{queue.pathname}"
+        computer = self.engine.queue_manager.computer_name
+        return rf"DIRECT=OS:{computer}\private$\{name}"
+
+    def enqueue(self, name: str, *bodies: bytes, **attributes: Any) -> None:
+        """Send express messages to a queue."""
+        queue = FormatName.parse(name)
+        descriptor = self.engine.queues.open_queue(queue, QueueAccessType.SEND_ACCESS)
+        for body in bodies:
+            given = MessageAttributes(body=body, delivery_guarantee=0, **attributes)
+            message = self.engine.composer.compose(descriptor, given, None)
+            self.engine.messages.enqueue_message_to_an_open_queue(descriptor, message)
+        self.engine.queues.close_queue(descriptor)
+
+    def count(self, name: str) -> int:
+        """How many messages a queue has, available or not."""
+        queue = self.engine.queues.find_by_format_name(FormatName.parse(name))
+        assert queue is not None
+        return queue.message_count
 
 
 class Recorded:
@@ -66,33 +94,70 @@ async def older_server(
     directory: Path, version: tuple[int, int, int] = qm2qm.VERSION
 ) -> AsyncIterator[OlderServer]:
     """A queue manager that serves qmcomm at one port and qm2qm at two."""
+    async with _engine(directory, SETTINGS) as engine:
+        older = OlderServer(engine)
+        ports = (lambda: older.ports["rpc"], lambda: older.ports["qm2qm"])
+        comm = QmComm(engine, *ports)
+        reading = Qm2Qm(engine, comm.handles, *ports)
+        reading.version = version
+        server = RpcServer()
+        second = server.register(load("qm2qm"), Recorded(reading, older), qm2qm.POLICY)
+        served = [server.register(load("qmcomm"), Recorded(comm, older), qmcomm.POLICY), second]
+        async with _listening(server, older, served):
+            bound = await server.listen_tcp("127.0.0.1", 0, [second], advertised=False)
+            older.ports["qm2qm"] = bound.port
+            yield older
+
+
+@asynccontextmanager
+async def supporting_server(
+    directory: Path, target_of: Callable[[str], Target]
+) -> AsyncIterator[OlderServer]:
+    """The queue manager SUPPORTING, which reads elsewhere for its clients."""
+    settings = replace(
+        SETTINGS, computer_name="SUPPORTING", addresses=("192.0.2.8",), supporting_server=True
+    )
+    settings = replace(settings, qualified_computer_name="supporting.example.org")
+    async with _engine(directory, settings) as engine:
+        supporting, server = OlderServer(engine), RpcServer()
+        remote = RemoteQueues(engine.queue_manager, target_of)
+        comm = QmComm(engine, open_remote=remote.open)
+        sending = QmComm2(engine, comm.handles)
+        served = [
+            server.register(load("qmcomm"), Recorded(comm, supporting), qmcomm.POLICY),
+            server.register(load("qmcomm2"), Recorded(sending, supporting), qmcomm2.POLICY),
+        ]
+        async with _listening(server, supporting, served):
+            yield supporting
+        await remote.stop()
+
+
+@asynccontextmanager
+async def _engine(
+    directory: Path, settings: QueueManagerSettings
+) -> AsyncIterator[QueueManagerEngine]:
     loop, clock = asyncio.get_running_loop(), SystemClock()
     store = Store.open(
         directory, end_of_turn=loop.call_soon, clock=clock, settings=StoreSettings(reserve=1)
     )
-    engine = QueueManagerEngine(store, clock, timers_on_loop(clock, loop), SETTINGS)
+    engine = QueueManagerEngine(store, clock, timers_on_loop(clock, loop), settings)
     engine.queue_manager_started()
-    older, server = OlderServer(engine), RpcServer()
-    comm = QmComm(engine, lambda: older.ports["rpc"], lambda: older.ports["qm2qm"])
-    reading = Qm2Qm(engine, comm.handles, lambda: older.ports["rpc"], lambda: older.ports["qm2qm"])
-    reading.version = version
     try:
-        await _listen(older, server, comm, reading)
-        yield older
+        yield engine
     finally:
-        await server.stop()
         engine.queue_manager_stopped()
         store.close()
 
 
-async def _listen(older: OlderServer, server: RpcServer, comm: QmComm, reading: Qm2Qm) -> None:
+@asynccontextmanager
+async def _listening(
+    server: RpcServer, served_by: OlderServer, served: list[RegisteredInterface]
+) -> AsyncIterator[None]:
     mapper = server.register(EPM, EndpointMapper(server))
-    served = [
-        server.register(load("qmcomm"), Recorded(comm, older), qmcomm.POLICY),
-        server.register(load("qm2qm"), Recorded(reading, older), qm2qm.POLICY),
-    ]
-    older.ports["rpc"] = (await server.listen_tcp("127.0.0.1", 0, served)).port
-    second = await server.listen_tcp("127.0.0.1", 0, [served[1]], advertised=False)
-    older.ports["qm2qm"] = second.port
-    epm = await server.listen_tcp("127.0.0.1", 0, [mapper], advertised=False)
-    older.target = RemoteServer("127.0.0.1", epm.port)
+    try:
+        served_by.ports["rpc"] = (await server.listen_tcp("127.0.0.1", 0, served)).port
+        epm = await server.listen_tcp("127.0.0.1", 0, [mapper], advertised=False)
+        served_by.target = RemoteServer("127.0.0.1", epm.port)
+        yield
+    finally:
+        await server.stop()

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from rpcqm.adm.enums import QueueAccessType
 from rpcqm.base.errors import FaultStatus, HResult, MQError, RpcFault
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.remote_read import (
@@ -18,22 +17,10 @@ from rpcqm.client.target import LocalServer
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import TransferSyntax
 from rpcqm.codec.interface import load as load_interface
-from rpcqm.codec.message import MessageAttributes
-from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.rpc.client import RpcClient
 from tests.support.older_server import OlderServer, older_server
 
 Program = Callable[[OlderServer, QueueReader], Awaitable[None]]
-
-
-def enqueue(engine: QueueManagerEngine, name: str, *bodies: bytes) -> None:
-    queue = FormatName.parse(name)
-    descriptor = engine.queues.open_queue(queue, QueueAccessType.SEND_ACCESS)
-    for body in bodies:
-        attributes = MessageAttributes(body=body, delivery_guarantee=0)
-        message = engine.composer.compose(descriptor, attributes, None)
-        engine.messages.enqueue_message_to_an_open_queue(descriptor, message)
-    engine.queues.close_queue(descriptor)
 
 
 def reading(
@@ -48,7 +35,7 @@ def reading(
     async def main() -> list[str]:
         async with older_server(directory, version) as server:
             name = await server.create()
-            enqueue(server.engine, name, *bodies)
+            server.enqueue(name, *bodies)
             async with (
                 QueueManagerClient(server.target) as client,
                 client.open_reader(FormatName.parse(name), peek_only=peek_only) as reader,
@@ -188,7 +175,7 @@ def test_a_wait_is_cancelled_and_the_reader_goes_on(tmp_path: Path) -> None:
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        enqueue(server.engine, "DIRECT=OS:.\\private$\\orders", b"next")
+        server.enqueue("DIRECT=OS:.\\private$\\orders", b"next")
         assert await body_of(reader) == b"next"
         waiting = asyncio.ensure_future(reader.receive())
         while server.calls[-1] != "RemoteQMStartReceive2":

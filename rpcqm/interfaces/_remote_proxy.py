@@ -1,0 +1,188 @@
+"""Queues elsewhere that clients read through us as their supporting server ([MS-MQMP] 3.1.1.4).
+
+How the other queue manager is called is none of our business: the service gives us somebody who
+does it ([MS-MQQP] 3.2).
+"""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.format_name import FormatName
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.context_handle import ContextHandle
+
+MAXIMUM_CURSORS = 4096
+"""How many cursors one queue handle can have."""
+
+RR_NACK, RR_ACK = 1, 2
+
+
+class RemoteNumbers(NamedTuple):
+    """What R_QMOpenRemoteQueue at the other queue manager has told the client."""
+
+    queue: int
+    descriptor: int
+    context: int
+
+
+class RemoteMessage(Protocol):
+    """A message that was read: a UserMessage packet, and `handle`, NULL after a peek."""
+
+    @property
+    def handle(self) -> bytes: ...
+
+    @property
+    def packet(self) -> bytes: ...
+
+    @property
+    def arrival_time(self) -> int:
+        """Seconds since 1970."""
+
+
+class RemoteReader(Protocol):
+    """A queue of another queue manager that has been taken over.
+
+    Everything may fail with MQError; MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE when nobody answers.
+    """
+
+    def read(self, action: int, timeout: int, cursor: int) -> "PendingRead": ...
+
+    def end(self, message: RemoteMessage, acknowledgement: int) -> Completion[None]: ...
+
+    def create_cursor(self) -> Completion[int]: ...
+
+    def close_cursor(self, cursor: int) -> Completion[None]: ...
+
+    def purge(self) -> Completion[None]: ...
+
+    def close(self) -> None:
+        """Close it, without waiting for that."""
+
+
+class PendingRead(NamedTuple):
+    """A read that may wait; `cancel` ends it."""
+
+    message: Completion[RemoteMessage]
+    cancel: Callable[[], None]
+
+
+OpenRemote = Callable[[str, RemoteNumbers], Completion[RemoteReader]]
+"""Takes over a queue at a machine, by the numbers it has there."""
+
+
+@dataclass(eq=False, slots=True)
+class RemoteQueueProxyHandle:
+    """An RPC_QUEUE_HANDLE on a queue elsewhere ([MS-MQMP] 3.1.1.5).
+
+    `cursors` are its CursorProxy elements ([MS-MQMP] 3.1.1.6): ours to theirs.
+    """
+
+    context: int
+    owner: str
+    reader: RemoteReader
+    path_name: str
+    format_name: FormatName
+    cursors: dict[int, int]
+
+    def remote_cursor(self, cursor: int) -> int:
+        """The cursor over there, 0 for none; MQError(MQ_ERROR_INVALID_HANDLE)."""
+        if not cursor:
+            return 0
+        try:
+            return self.cursors[cursor]
+        except KeyError:
+            raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, f"cursor {cursor:#x}") from None
+
+    async def create_cursor(self) -> int:
+        """A cursor over there, under a number of ours ([MS-MQMP] 3.1.5.4)."""
+        if len(self.cursors) >= MAXIMUM_CURSORS:
+            raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many cursors")
+        remote = await self.reader.create_cursor()
+        number = 0
+        while not number or number in self.cursors:
+            number = secrets.randbits(32)
+        self.cursors[number] = remote
+        return number
+
+    async def close_cursor(self, cursor: int) -> None:
+        """Close both ([MS-MQMP] 3.1.4.19)."""
+        remote = self.remote_cursor(cursor)
+        del self.cursors[cursor]
+        await self.reader.close_cursor(remote)
+
+
+class RemoteQueueProxies:
+    """The proxies of all clients, by the 32-bit number that these see ([MS-MQMP] 3.1.1.4)."""
+
+    def __init__(self, open_remote: OpenRemote | None) -> None:
+        self._open_remote = open_remote
+        self._by_context: dict[int, RemoteQueueProxyHandle] = {}
+
+    async def open(
+        self, call: Call, machine: str, path: str, name: FormatName, numbers: RemoteNumbers
+    ) -> tuple[ContextHandle, int]:
+        """Take a queue over for a client; its handle and number ([MS-MQMP] 3.1.4.17)."""
+        if self._open_remote is None:
+            raise MQError(
+                HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, "no reading from elsewhere"
+            )
+        reader = await self._open_remote(machine, numbers)
+        proxy = RemoteQueueProxyHandle(0, call.identity.sid, reader, path, name, {})
+        while not proxy.context or proxy.context in self._by_context:
+            proxy.context = secrets.randbits(32)
+        try:
+            handle = call.open_context_handle("RPC_QUEUE_HANDLE", proxy, self._run_down)
+        except BaseException:
+            reader.close()
+            raise
+        self._by_context[proxy.context] = proxy
+        return handle, proxy.context
+
+    def find(self, call: Call, number: int) -> RemoteQueueProxyHandle | None:
+        """The proxy that a caller has under a number, None when it is none of his (G43)."""
+        proxy = self._by_context.get(number)
+        return proxy if proxy is not None and proxy.owner == call.identity.sid else None
+
+    def close(self, proxy: RemoteQueueProxyHandle) -> None:
+        """Close it over there as well, whatever comes of that ([MS-MQMP] 3.1.4.18)."""
+        if self._by_context.pop(proxy.context, None) is not None:
+            proxy.reader.close()
+
+    def _run_down(self, handle: ContextHandle) -> None:
+        """[MS-MQMP] 3.1.7.1 RPC_QUEUE_HANDLE Context Handle Rundown Routine."""
+        self.close(handle.value)
+
+
+def proxy_of(handle: ContextHandle) -> RemoteQueueProxyHandle | None:
+    """The proxy that an RPC_QUEUE_HANDLE stands for; None for a queue here."""
+    value = handle.value
+    return value if isinstance(value, RemoteQueueProxyHandle) else None
+
+
+async def read_through(
+    call: Call,
+    proxy: RemoteQueueProxyHandle,
+    action: int,
+    timeout: int,
+    cursor: int,
+    translate: Callable[[RemoteMessage], HResult],
+) -> HResult:
+    """Read for a client ([MS-MQMP] 3.1.5.3): acknowledged once it has been translated for him.
+
+    The status of `translate`, or of the end of the read; MQError as the other side refuses.
+    """
+    pending = proxy.reader.read(action, timeout, proxy.remote_cursor(cursor))
+    call.on_abandoned(pending.cancel)
+    message = await pending.message
+    status = HResult.MQ_ERROR
+    try:
+        status = translate(message)
+    finally:
+        if any(message.handle):
+            done = status is HResult.MQ_OK and not call.abandoned
+            await proxy.reader.end(message, RR_ACK if done else RR_NACK)
+    return status

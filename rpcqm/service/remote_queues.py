@@ -1,0 +1,129 @@
+"""Reading from other queue managers for our clients, by qm2qm and an event loop."""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
+from rpcqm.base.log import get_logger
+from rpcqm.client.connection import Connections
+from rpcqm.client.qm2qm_session import create_remote_cursor
+from rpcqm.client.remote_queue import RemoteQueue
+from rpcqm.client.target import RemoteServer, ServerUnreachableError, Target
+from rpcqm.interfaces._remote_proxy import (
+    PendingRead,
+    RemoteMessage,
+    RemoteNumbers,
+    RemoteReader,
+)
+
+T = TypeVar("T")
+
+_log = get_logger("service")
+
+
+class RemoteQueues:
+    """Opens queues of other queue managers; `target_of` tells where a machine is reached."""
+
+    def __init__(
+        self, queue_manager: QueueManager, target_of: Callable[[str], Target] = RemoteServer
+    ) -> None:
+        self._queue_manager = queue_manager
+        self._target_of = target_of
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def open(self, machine: str, numbers: RemoteNumbers) -> Completion[RemoteReader]:
+        """Take over a queue that was opened at a machine; MQError when that is refused."""
+        return self.run(self._open(machine, numbers))
+
+    async def _open(self, machine: str, numbers: RemoteNumbers) -> RemoteReader:
+        connections = Connections(self._target_of(machine))
+        queue = RemoteQueue(connections, numbers.queue)
+        me = self._queue_manager
+        routing = me.routing_server or me.directory_server
+        try:
+            await queue.open(numbers.descriptor, numbers.context, me.identifier, routing)
+        except BaseException:
+            await connections.close()
+            raise
+        return LoopRemoteReader(self, connections, queue)
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> Completion[T]:
+        """Run something on the loop; whatever goes wrong is an MQError."""
+        outcome: Completion[T] = Completion()
+        self.start(_resolve(coroutine, outcome))
+        return outcome
+
+    def start(self, coroutine: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def stop(self) -> None:
+        """End what is still under way."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class LoopRemoteReader:
+    """A queue of another queue manager, on connections of its own."""
+
+    def __init__(self, queues: RemoteQueues, connections: Connections, queue: RemoteQueue) -> None:
+        self._queues = queues
+        self._connections = connections
+        self._queue = queue
+        self._request_ids = itertools.count(1)
+
+    def read(self, action: int, timeout: int, cursor: int) -> PendingRead:
+        request_id = next(self._request_ids) & 0xFFFFFFFF
+        reading = self._queue.read(action, request_id, timeout, cursor)
+        message: Completion[RemoteMessage] = Completion()
+        self._queues.start(_resolve(reading, message))
+        return PendingRead(message, lambda: self._cancel(message, request_id))
+
+    def _cancel(self, message: Completion[RemoteMessage], request_id: int) -> None:
+        if not message.done:
+            self._queues.run(self._queue.cancel(request_id))
+
+    def end(self, message: RemoteMessage, acknowledgement: int) -> Completion[None]:
+        return self._queues.run(self._queue.end(message.handle, acknowledgement))
+
+    def create_cursor(self) -> Completion[int]:
+        return self._queues.run(create_remote_cursor(self._connections, self._queue.number))
+
+    def close_cursor(self, cursor: int) -> Completion[None]:
+        return self._queues.run(self._queue.close_cursor(cursor))
+
+    def purge(self) -> Completion[None]:
+        return self._queues.run(self._queue.purge())
+
+    def close(self) -> None:
+        self._queues.run(self._close())
+
+    async def _close(self) -> None:
+        try:
+            await self._queue.close()
+        finally:
+            await self._connections.close()
+
+
+async def _resolve(coroutine: Coroutine[Any, Any, T], outcome: Completion[Any]) -> None:
+    try:
+        value = await coroutine
+    except MQError as error:
+        outcome.fail(error)
+    except (ServerUnreachableError, RpcFault, DecodeError) as error:
+        _log.info("another queue manager cannot be read", reason=str(error))
+        unavailable = HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE
+        outcome.fail(MQError(unavailable, str(error)))
+    except BaseException as error:
+        outcome.fail(error)
+        raise
+    else:
+        outcome.succeed(value)

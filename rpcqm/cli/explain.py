@@ -1,13 +1,19 @@
-"""`rpcqm explain`: what a code means."""
+"""`rpcqm explain`: what a code means, or what became of a message."""
 
 import argparse
+import contextlib
 
 from rpcqm.cli.codes import Code, find_codes, similar_names
 from rpcqm.cli.errors import CommandError, ExitStatus
+from rpcqm.cli.message_search import explain_message
+from rpcqm.cli.options import add_server_options
 from rpcqm.cli.output import print_fields, print_json
 from rpcqm.cli.parser import Parser, add_command
+from rpcqm.codec.packet_types import MessageIdentifier
 
 DETAILS = """\
+A message is looked for in every queue; what happened to it is told as far as its queues had event
+trails (`rpcqm queue set QUEUE --trail`).
 A code is the number or the name of a result (HRESULT or NTSTATUS), of an RPC fault, or of a
 message's class. Numbers are hexadecimal with 0x, or decimal, also signed as .NET prints them."""
 
@@ -17,21 +23,31 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
     parser = add_command(
         commands,
         "explain",
-        "Explain a code.",
+        "Explain a code, or what became of a message.",
         [
             ("rpcqm explain 0xC00E0025", "a result by its number"),
             ("rpcqm explain -- -1072824283", "the same, as .NET prints it"),
             ("rpcqm explain nack_q_purged", "the class of an acknowledgement"),
+            (
+                r"rpcqm explain '{b612fe70-822d-4a0a-bb8c-fa25e3950d10}\1'",
+                "a message, by what `rpcqm send` printed",
+            ),
         ],
         run,
         DETAILS,
     )
-    parser.add_argument("subject", metavar="CODE", help="a number or a name")
-    parser.add_argument("--json", action="store_true", help="print a JSON array")
+    parser.add_argument(
+        "subject", metavar="SUBJECT", help="a number, a name, or the identifier of a message"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_server_options(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print everything that the code may stand for."""
+    """Print everything that the code may stand for, or all that is known of the message."""
+    identifier = _message_identifier(arguments.subject)
+    if identifier is not None:
+        return explain_message(arguments, identifier)
     found = find_codes(arguments.subject)
     if not found:
         raise _unknown(arguments.subject)
@@ -43,6 +59,12 @@ def run(arguments: argparse.Namespace) -> int:
             print()
         print_fields(_for_people(code))
     return ExitStatus.OK
+
+
+def _message_identifier(subject: str) -> MessageIdentifier | None:
+    with contextlib.suppress(ValueError):
+        return MessageIdentifier.parse(subject)
+    return None
 
 
 def _unknown(subject: str) -> CommandError:

@@ -115,7 +115,7 @@ def time_text(seconds: float) -> str:
     return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S") if seconds else ""
 
 
-def iso_time(seconds: int) -> str | None:
+def iso_time(seconds: float) -> str | None:
     """A moment for programs: ISO 8601 in UTC; None for 0."""
     if not seconds:
         return None

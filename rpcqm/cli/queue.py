@@ -239,10 +239,13 @@ def run_show(arguments: argparse.Namespace) -> int:
         properties = await _properties_where_told(client, name)
         descriptor = await _security_where_told(client, name)
         sddl = None if descriptor is None else format_sddl(descriptor)
+        trail = await _trail_where_told(client, name)
         if arguments.json:
-            print_json(_shown_to_programs(information, properties, sddl))
+            shown = _shown_to_programs(information, properties, sddl)
+            print_json(shown if trail is None else shown | {"trail": trail})
         else:
-            print_fields(_shown_to_people(information, properties, sddl))
+            shown = _shown_to_people(information, properties, sddl)
+            print_fields(shown if trail is None else shown | {"Event trail": _yes(trail)})
 
     return with_server(arguments, f"show `{arguments.queue}`", work, administrators_only=True)
 
@@ -262,6 +265,13 @@ async def _security_where_told(
     """Permissions, where the caller may see them."""
     with contextlib.suppress(MQError, RpcFault):
         return await client.queues.security(name)
+    return None
+
+
+async def _trail_where_told(client: "QueueManagerClient", name: FormatName) -> bool | None:
+    """Whether it has an event trail, which only its own machine tells."""
+    with contextlib.suppress(MQError, RpcFault):
+        return await client.maintenance.has_trail(name)
     return None
 
 
@@ -345,6 +355,7 @@ def _add_set(commands: "argparse._SubParsersAction[Parser]") -> None:
         [
             ("rpcqm queue set orders --quota 102400 --label 'Orders of today'", "both at once"),
             ("rpcqm queue set orders --no-journal", "keep no more copies"),
+            ("rpcqm queue set orders --trail", "`rpcqm explain` can tell what became of messages"),
         ],
         run_set,
     )
@@ -359,6 +370,11 @@ def _add_set(commands: "argparse._SubParsersAction[Parser]") -> None:
         action=argparse.BooleanOptionalAction,
         help="take signed messages only, or any",
     )
+    parser.add_argument(
+        "--trail",
+        action=argparse.BooleanOptionalAction,
+        help="write down what happens to its messages for `rpcqm explain`, or no longer",
+    )
     _add_settings(parser)
 
 
@@ -366,7 +382,7 @@ def run_set(arguments: argparse.Namespace) -> int:
     """Change the queue."""
     name = queue_name(arguments, arguments.queue)
     settings = _settings(arguments)
-    if not dict(settings.given()) and arguments.sddl is None:
+    if not dict(settings.given()) and arguments.sddl is None and arguments.trail is None:
         raise UsageMistake("Nothing to set was given; see `rpcqm queue set --help`.")
 
     async def work(client: "QueueManagerClient") -> None:
@@ -374,6 +390,8 @@ def run_set(arguments: argparse.Namespace) -> int:
             await client.queues.set_properties(name, settings)
         if arguments.sddl is not None:
             await client.queues.set_security(name, arguments.sddl)
+        if arguments.trail is not None:
+            await client.maintenance.switch_trail(name, arguments.trail)
 
     return with_server(arguments, f"change `{arguments.queue}`", work)
 

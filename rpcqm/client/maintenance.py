@@ -1,9 +1,40 @@
-"""Backups and disk space of a queue manager, through its administration interface."""
+"""Backups, disk space and event trails of a queue manager, through its administration interface."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from rpcqm.client.connection import Connections
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.queue_format import queue_format_of
 from rpcqm.codec.types import rpcqm_admin
+from rpcqm.codec.types.mqmq import OBJECTID
+
+HAPPENINGS = {
+    1: "arrived",
+    2: "locked",
+    3: "given back",
+    4: "received",
+    5: "moved",
+    6: "kept",
+    7: "removed",
+    8: "left",
+}
+"""Words for what can happen to a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrailEvent:
+    """One thing that happened to a message; `time` is seconds since 1970.
+
+    `detail` is the queue that it went to, or the name of a reason.
+    """
+
+    time: float
+    happening: str
+    queue: str
+    lookup_identifier: int
+    detail: str
 
 
 class MaintenanceError(Exception):
@@ -31,3 +62,30 @@ class Maintenance:
         request = rpcqm_admin.R_CompactRequest()
         response = await self._connections.call("rpcqm_admin", "R_Compact", request)
         return response.pBytesBefore, response.pBytesAfter
+
+    async def switch_trail(self, name: FormatName, on: bool) -> None:
+        """Have what happens to the messages of a queue written down, or no longer."""
+        request = rpcqm_admin.R_SetEventTrailRequest(pQueueFormat=queue_format_of(name), fOn=on)
+        await self._connections.call("rpcqm_admin", "R_SetEventTrail", request)
+
+    async def has_trail(self, name: FormatName) -> bool:
+        """Whether a queue has an event trail."""
+        request = rpcqm_admin.R_GetEventTrailStateRequest(pQueueFormat=queue_format_of(name))
+        response = await self._connections.call("rpcqm_admin", "R_GetEventTrailState", request)
+        return bool(response.pfOn)
+
+    async def trail(self, identifier: MessageIdentifier) -> list[TrailEvent]:
+        """What happened to a message, as far as it was written down."""
+        wanted = OBJECTID(Lineage=identifier.queue_manager_guid, Uniquifier=identifier.ordinal)
+        request = rpcqm_admin.R_GetEventTrailRequest(pMessageId=wanted)
+        response = await self._connections.call("rpcqm_admin", "R_GetEventTrail", request)
+        return [
+            TrailEvent(
+                event.Time / 1000,
+                HAPPENINGS.get(event.Happening, str(event.Happening)),
+                event.pwszQueue or "",
+                event.LookupId,
+                event.pwszDetail or "",
+            )
+            for event in response.ppEvents or ()
+        ]

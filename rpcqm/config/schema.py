@@ -122,6 +122,9 @@ class Storage:
     express_memory: Annotated[
         int, About("Memory for bodies of express messages; more goes to disk (MiB).", (1, 1 << 20))
     ] = 256
+    trail_days: Annotated[
+        int, About("Days for which event trails of messages are kept.", (1, 36_500))
+    ] = 7
     quota: Annotated[int, About("What all messages together may take (KiB).", (1, 0xFFFF_FFFF))] = (
         1 << 20
     )

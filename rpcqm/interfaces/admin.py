@@ -1,26 +1,40 @@
-"""rpcqm_admin: accounts, backups and compaction, for administrators of this machine."""
+"""rpcqm_admin: accounts, backups, compaction and trails, for administrators of this machine."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Protocol
 
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.queue_format import format_name_of
 from rpcqm.codec.types.mqmq import CALPWSTR
 from rpcqm.codec.types.rpcqm_admin import (
     ACCOUNT,
+    TRAIL_EVENT,
     R_AddAccountRequest,
     R_AddAccountResponse,
     R_CompactRequest,
     R_CompactResponse,
+    R_GetEventTrailRequest,
+    R_GetEventTrailResponse,
+    R_GetEventTrailStateRequest,
+    R_GetEventTrailStateResponse,
     R_ListAccountsRequest,
     R_ListAccountsResponse,
     R_MakeBackupRequest,
     R_MakeBackupResponse,
     R_RemoveAccountRequest,
     R_SetAccountPasswordRequest,
+    R_SetEventTrailRequest,
 )
+from rpcqm.qm.trail import TrailEvent
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import NCALRPC, InterfacePolicy
+
+MOST_EVENTS = 10_000
+"""What one call tells of a message."""
 
 POLICY = InterfacePolicy(transports=frozenset({NCALRPC}))
 """Nothing of this interface can be reached from another machine."""
@@ -52,6 +66,9 @@ class Maintenance(Protocol):
     def make_backup(self, directory: str) -> Completion[str]: ...
     def compact(self) -> Completion[None]: ...
     def disk_bytes(self) -> int: ...
+    def switch_trail(self, name: FormatName, on: bool) -> Completion[None]: ...
+    def has_trail(self, name: FormatName) -> bool: ...
+    def trail(self, identifier: MessageIdentifier) -> Iterable[TrailEvent]: ...
 
 
 class Admin:
@@ -98,6 +115,39 @@ class Admin:
         await self._maintenance.compact()
         after = self._maintenance.disk_bytes()
         return R_CompactResponse(pBytesBefore=before, pBytesAfter=after, result=HResult.MQ_OK)
+
+    def R_SetEventTrail(self, call: Call, request: R_SetEventTrailRequest) -> Completion[None]:
+        """Begin or end the event trail of a queue (Opnum 6)."""
+        _require_administrator(call)
+        name = format_name_of(request.pQueueFormat)
+        return self._maintenance.switch_trail(name, bool(request.fOn))
+
+    def R_GetEventTrailState(
+        self, call: Call, request: R_GetEventTrailStateRequest
+    ) -> R_GetEventTrailStateResponse:
+        """Whether a queue has an event trail (Opnum 7)."""
+        _require_administrator(call)
+        on = self._maintenance.has_trail(format_name_of(request.pQueueFormat))
+        return R_GetEventTrailStateResponse(pfOn=on, result=0)
+
+    def R_GetEventTrail(
+        self, call: Call, request: R_GetEventTrailRequest
+    ) -> R_GetEventTrailResponse:
+        """What happened to a message, in order (Opnum 8)."""
+        _require_administrator(call)
+        wanted = MessageIdentifier(request.pMessageId.Lineage, request.pMessageId.Uniquifier)
+        events = [_event(event) for event in islice(self._maintenance.trail(wanted), MOST_EVENTS)]
+        return R_GetEventTrailResponse(pcEvents=len(events), ppEvents=events, result=0)
+
+
+def _event(event: TrailEvent) -> TRAIL_EVENT:
+    return TRAIL_EVENT(
+        Time=event.time,
+        LookupId=event.lookup_identifier,
+        Happening=event.happening,
+        pwszQueue=event.queue,
+        pwszDetail=event.detail,
+    )
 
 
 def _require_administrator(call: Call) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
+from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.message_enums import MessageClass
 from rpcqm.codec.packet_types import MessageIdentifier
@@ -89,8 +90,8 @@ class Trail:
                     change.delete(Family.HISTORY, key)
         self.remove_old()
 
-    def switch(self, queue: Queue, on: bool) -> None:
-        """Begin or end the trail of a queue, its journal and its subqueues; durable."""
+    def switch(self, queue: Queue, on: bool) -> Completion[None]:
+        """Begin or end the trail of a queue, its journal and its subqueues; done when durable."""
         queue.main.trail = on
         key = _SWITCH + queue.main.queue_id.to_bytes(4, "big")
         with self._store.transaction("switch a trail") as change:
@@ -98,6 +99,7 @@ class Trail:
                 change.put(Family.HISTORY, key, b"")
             else:
                 change.delete(Family.HISTORY, key)
+            return change.committed
 
     def note(
         self,

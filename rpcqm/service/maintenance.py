@@ -1,20 +1,26 @@
 """What an administrator can have done with the data while it is in use."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from rpcqm.adm.queue import Queue
 from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion, start
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.packet_types import MessageIdentifier
 from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.trail import TrailEvent
 from rpcqm.store.errors import StoreError
 
 _log = get_logger("service")
 
 
 class Maintenance:
-    """Backups and compaction of one queue manager."""
+    """Backups, compaction and event trails of one queue manager."""
 
     def __init__(self, engine: QueueManagerEngine, user_file: Path, clock: Clock) -> None:
         self._engine = engine
@@ -60,6 +66,24 @@ class Maintenance:
     def disk_bytes(self) -> int:
         """What the store takes on the disk."""
         return self._engine.store.disk_bytes()
+
+    def switch_trail(self, name: FormatName, on: bool) -> Completion[None]:
+        """Begin or end the event trail of a queue; MQ_ERROR_QUEUE_NOT_FOUND."""
+        return self._engine.trail.switch(self._queue(name), on)
+
+    def has_trail(self, name: FormatName) -> bool:
+        """Whether a queue has an event trail; MQ_ERROR_QUEUE_NOT_FOUND."""
+        return self._queue(name).main.trail
+
+    def trail(self, identifier: MessageIdentifier) -> Iterator[TrailEvent]:
+        """What happened to a message, in order."""
+        return self._engine.trail.events(identifier)
+
+    def _queue(self, name: FormatName) -> Queue:
+        queue = self._engine.queues.find_by_format_name(name) or self._engine.outgoing.find(name)
+        if queue is None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+        return queue
 
 
 def _sentence(directory: Path, error: Exception) -> str:

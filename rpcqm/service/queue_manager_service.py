@@ -38,7 +38,7 @@ from rpcqm.service.remote_queues import RemoteQueues
 from rpcqm.service.start_error import StartError
 from rpcqm.store.errors import StoreError
 from rpcqm.store.settings import MIB, StoreSettings
-from rpcqm.store.store import EXIT_STATUS, Store
+from rpcqm.store.store import Store
 
 REMOTE_READ_PORT = 2103
 QM2QM_PORT = 2105
@@ -145,7 +145,6 @@ class QueueManagerService:
                 settings=StoreSettings(
                     reserve=storage.reserve * MIB, express_memory=storage.express_memory * MIB
                 ),
-                fatal=_end_unanswered,
                 executor=executor.submit,
                 call_from_thread=loop.call_soon_threadsafe,
                 metrics=metrics,
@@ -311,9 +310,3 @@ def _prepare_directory(path: Path) -> None:
             f"The data directory {path} cannot be made: {error.strerror}; choose another one "
             "with --data-dir."
         ) from error
-
-
-def _end_unanswered(error: BaseException) -> None:
-    """End at once after a write of unknown outcome, so that nobody is told a wrong one."""
-    _log.critical("a write failed; the process ends without answers", error=str(error))
-    os._exit(EXIT_STATUS)

@@ -1,7 +1,7 @@
 """Types of idl/rpcqm_admin.idl: written by scripts/generate."""
 
 from rpcqm.codec.interface import Value
-from rpcqm.codec.types.mqmq import CALPWSTR
+from rpcqm.codec.types.mqmq import CALPWSTR, OBJECTID, QUEUE_FORMAT
 
 class ACCOUNT(Value):
     pwszName: str | None
@@ -9,6 +9,22 @@ class ACCOUNT(Value):
     Groups: CALPWSTR
     def __init__(
         self, *, pwszName: str | None = ..., pwszSid: str | None = ..., Groups: CALPWSTR
+    ) -> None: ...
+
+class TRAIL_EVENT(Value):
+    Time: int
+    LookupId: int
+    Happening: int
+    pwszQueue: str | None
+    pwszDetail: str | None
+    def __init__(
+        self,
+        *,
+        Time: int = ...,
+        LookupId: int = ...,
+        Happening: int = ...,
+        pwszQueue: str | None = ...,
+        pwszDetail: str | None = ...,
     ) -> None: ...
 
 class R_AddAccountRequest(Value):
@@ -67,3 +83,33 @@ class R_CompactResponse(Value):
     pBytesAfter: int
     result: int
     def __init__(self, *, pBytesBefore: int, pBytesAfter: int, result: int) -> None: ...
+
+class R_SetEventTrailRequest(Value):
+    pQueueFormat: QUEUE_FORMAT
+    fOn: int
+    def __init__(self, *, pQueueFormat: QUEUE_FORMAT, fOn: int) -> None: ...
+
+class R_SetEventTrailResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...
+
+class R_GetEventTrailStateRequest(Value):
+    pQueueFormat: QUEUE_FORMAT
+    def __init__(self, *, pQueueFormat: QUEUE_FORMAT) -> None: ...
+
+class R_GetEventTrailStateResponse(Value):
+    pfOn: int
+    result: int
+    def __init__(self, *, pfOn: int, result: int) -> None: ...
+
+class R_GetEventTrailRequest(Value):
+    pMessageId: OBJECTID
+    def __init__(self, *, pMessageId: OBJECTID) -> None: ...
+
+class R_GetEventTrailResponse(Value):
+    pcEvents: int
+    ppEvents: list[TRAIL_EVENT] | None
+    result: int
+    def __init__(
+        self, *, pcEvents: int, ppEvents: list[TRAIL_EVENT] | None = ..., result: int
+    ) -> None: ...

@@ -231,8 +231,8 @@ def test_a_password_needs_a_terminal_or_an_option(
 def test_a_mistake_of_ours_is_no_traceback(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rpcqm.cli.config.check", lambda path: 1 / 0)
-    status, _, err = run(capsys, "config", "check", "x")
+    monkeypatch.setattr("rpcqm.cli.explain.find_codes", lambda subject: 1 / 0)
+    status, _, err = run(capsys, "explain", "x")
     assert status == 1
     assert "division by zero" in err
     assert "Traceback" not in err

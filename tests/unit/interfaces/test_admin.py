@@ -2,13 +2,17 @@
 
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from rpcqm.accounts import Accounts
-from rpcqm.codec.types.mqmq import CALPWSTR
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.queue_format import queue_format_of
+from rpcqm.codec.types.mqmq import CALPWSTR, OBJECTID
 from rpcqm.interfaces import admin
 from rpcqm.interfaces.admin import Admin
+from rpcqm.qm.trail import Happening
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP, NCALRPC
 from rpcqm.rpc.pdu import SyntaxId
 from rpcqm.service.maintenance import Maintenance
@@ -18,6 +22,7 @@ from tests.support.queue_manager import RunningQueueManager
 from tests.support.remote_reader import status_name
 
 HASH = bytes(range(16))
+NOWHERE = FormatName.parse(r"DIRECT=OS:.\private$\nowhere")
 
 
 @pytest.fixture
@@ -106,6 +111,9 @@ def test_what_accounts_refuse_is_told(
         ("R_ListAccounts", {}),
         ("R_MakeBackup", {"pwszDirectory": "/nowhere"}),
         ("R_Compact", {}),
+        ("R_SetEventTrail", {"pQueueFormat": queue_format_of(NOWHERE), "fOn": 1}),
+        ("R_GetEventTrailState", {"pQueueFormat": queue_format_of(NOWHERE)}),
+        ("R_GetEventTrail", {"pMessageId": OBJECTID(Lineage=UUID(int=0), Uniquifier=0)}),
     ],
 )
 def test_only_administrators_manage_accounts_and_data(
@@ -152,6 +160,32 @@ def test_compaction_tells_what_it_has_given_back(caller: Caller, qm: RunningQueu
     assert response.result == 0
     assert response.pBytesBefore - response.pBytesAfter > 4_900_000
     assert response.pBytesAfter == qm.store.disk_bytes()
+
+
+def test_a_trail_is_switched_on_and_told(caller: Caller, qm: RunningQueueManager) -> None:
+    queue = qm.create()
+    name = queue_format_of(qm.engine.queues.format_name_of(queue))
+    assert caller.call("R_GetEventTrailState", pQueueFormat=name).pfOn == 0
+    assert caller.call("R_SetEventTrail", pQueueFormat=name, fOn=1).result == 0
+    assert caller.call("R_GetEventTrailState", pQueueFormat=name).pfOn == 1
+    message = qm.compose(queue, b"a")
+    qm.done(qm.engine.messages.enqueue_message(queue, message))
+    qm.receive(qm.open(queue))
+    identifier = message.attributes.identifier
+    wanted = OBJECTID(Lineage=identifier.queue_manager_guid, Uniquifier=identifier.ordinal)
+    response = caller.call("R_GetEventTrail", pMessageId=wanted)
+    assert response.pcEvents == 2
+    assert [(e.Happening, e.pwszQueue, e.LookupId) for e in response.ppEvents] == [
+        (Happening.ARRIVED, queue.pathname, message.lookup_identifier),
+        (Happening.RECEIVED, queue.pathname, message.lookup_identifier),
+    ]
+
+
+@pytest.mark.parametrize("operation", ["R_SetEventTrail", "R_GetEventTrailState"])
+def test_a_trail_needs_a_queue(caller: Caller, operation: str) -> None:
+    more = {"fOn": 1} if operation == "R_SetEventTrail" else {}
+    response = caller.call(operation, pQueueFormat=queue_format_of(NOWHERE), **more)
+    assert status_name(response.result) == "MQ_ERROR_QUEUE_NOT_FOUND"
 
 
 def test_accounts_cannot_be_reached_over_a_network(server: CallServer) -> None:

@@ -278,7 +278,11 @@ class GroupCommit:
 
     def _fail(self, error: BaseException) -> None:
         self.failed = error
-        _log.critical("write failed with unknown outcome, stopping", error=str(error))
+        _log.critical(
+            "a write failed and nobody knows its outcome; the process ends without answers, "
+            "and finds out when it is started again",
+            error=str(error),
+        )
         self._fatal(error)
 
     def drain(self) -> None:

@@ -16,9 +16,9 @@ from rpcqm.store.store import Store
 from tests.crash.disk_images import Disk, Event, Loss, read_events
 from tests.crash.script import EXPRESS_QUEUE, Script, marker_of, model_of
 from tests.crash.workload import SETTINGS
+from tests.support.preloading import compile_library
 
 ROOT = Path(__file__).parents[2]
-RECORDER = ROOT / "tests" / "support" / "write_recorder.c"
 
 SESSIONS = (
     ["--turns", "30", "--end", "kill"],
@@ -38,14 +38,6 @@ class Recording:
     recorder: Path
 
 
-def make_recorder(place: Path) -> Path:
-    """Compile what records writes and syncs."""
-    recorder = place / "recorder.so"
-    compiler = ["cc", "-O2", "-shared", "-fPIC", "-o", str(recorder), str(RECORDER), "-ldl"]
-    subprocess.run(compiler, check=True)
-    return recorder
-
-
 def run_recorded(recorder: Path, root: Path, log: Path, *command: str) -> None:
     """Run a module of these tests; its events under `root` are added to `log`."""
     environment = {
@@ -61,7 +53,7 @@ def run_recorded(recorder: Path, root: Path, log: Path, *command: str) -> None:
 
 def record(place: Path, seed: int, length: int) -> Recording:
     """Every write and sync of several processes that perform one script."""
-    recorder, root = make_recorder(place), place / "root"
+    recorder, root = compile_library("write_recorder", place), place / "root"
     root.mkdir()
     for options in SESSIONS:
         arguments = [str(root), str(seed), str(length), *options]

@@ -6,9 +6,10 @@ from it. An operation that got no answer may have either outcome, as a whole.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 from random import Random
 
 from rpcqm.base.errors import MQError
@@ -90,9 +91,11 @@ class Ledger:
 
 
 @contextlib.contextmanager
-def loaded_queue_manager(seed: int) -> Iterator["ServerLoad"]:
+def loaded_queue_manager(
+    seed: int, environment: Mapping[str, str] | None = None, data_dir: Path | None = None
+) -> Iterator["ServerLoad"]:
     """A queue manager with the queues of the load; its data is checked in the end."""
-    with private_queue_manager() as queue_manager:
+    with private_queue_manager(environment=environment, data_dir=data_dir) as queue_manager:
         queue_manager.run("queue", "create", "orders")
         queue_manager.run("queue", "create", "pairs", "--transactional")
         yield ServerLoad(queue_manager, seed)
@@ -104,7 +107,7 @@ class ServerLoad:
     """The clients of one queue manager, over its lives."""
 
     def __init__(self, queue_manager: PrivateQueueManager, seed: int) -> None:
-        self._queue_manager = queue_manager
+        self.queue_manager = queue_manager
         self._random = Random(seed)
         self._numbers = dict.fromkeys([*map(str, range(SENDERS)), "t"], 0)
         self.ledger = Ledger()
@@ -112,12 +115,20 @@ class ServerLoad:
     def run(self, kills: int) -> None:
         """Load, kill, restart and compare, so many times."""
         for _ in range(kills):
-            asyncio.run(self._live_and_die())
+            self.live_until(self.queue_manager.kill)
             self.ledger.kills += 1
-            self._queue_manager.start()
-            asyncio.run(self._compare())
+            self.restart()
 
-    async def _live_and_die(self) -> None:
+    def live_until(self, end: Callable[[], object]) -> None:
+        """Load; `end` ends the process at a random moment."""
+        asyncio.run(self._live_until(end))
+
+    def restart(self) -> None:
+        """Start the queue manager again, and compare what it has with what clients were told."""
+        self.queue_manager.start()
+        asyncio.run(self._compare())
+
+    async def _live_until(self, end: Callable[[], object]) -> None:
         work: list[Callable[[QueueManagerClient], Awaitable[None]]] = [
             *[lambda client, name=str(n): self._send(client, name) for n in range(SENDERS)],
             *[self._receive] * RECEIVERS,
@@ -130,11 +141,11 @@ class ServerLoad:
                 client = await stack.enter_async_context(self._client())
                 tasks.append(asyncio.create_task(self._until_killed(clients_work(client))))
             await asyncio.sleep(self._random.uniform(SHORTEST, LONGEST))
-            await asyncio.to_thread(self._queue_manager.kill)
+            await asyncio.to_thread(end)
             await asyncio.gather(*tasks)
 
     def _client(self) -> QueueManagerClient:
-        return QueueManagerClient(LocalServer(self._queue_manager.socket))
+        return QueueManagerClient(LocalServer(self.queue_manager.socket))
 
     @staticmethod
     async def _until_killed(work: Awaitable[None]) -> None:

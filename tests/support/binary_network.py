@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
+from rpcqm.adm.directory import DirectoryContents
 from rpcqm.adm.enums import QueueAccessType, QueueShareMode
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import SimulatedClock, Timer, Timers
@@ -95,8 +96,10 @@ class Simulation:
         self.nodes: dict[str, Node] = {}
         self.ends: list[_End] = []
 
-    def node(self, name: str, peers: Peers | None = None, routing: bool = False) -> "Node":
-        node = Node(self, name, peers or {}, routing)
+    def node(
+        self, name: str, peers: Peers | None = None, directory: DirectoryContents | None = None
+    ) -> "Node":
+        node = Node(self, name, peers or {}, directory)
         self.nodes[name] = node
         return node
 
@@ -178,7 +181,13 @@ class Simulation:
 class Node:
     """A queue manager of a simulation, with an address of its own."""
 
-    def __init__(self, simulation: Simulation, name: str, peers: Peers, routing: bool) -> None:
+    def __init__(
+        self,
+        simulation: Simulation,
+        name: str,
+        peers: Peers,
+        directory: DirectoryContents | None,
+    ) -> None:
         self.simulation = simulation
         self.name = name
         self.address = f"192.0.2.{len(simulation.nodes) + 1}"
@@ -187,7 +196,9 @@ class Node:
         self.alive = False
         self._lives = 0
         self._settings = QueueManagerSettings(
-            computer_name=name, addresses=(self.address,), routing_server=routing
+            computer_name=name,
+            addresses=(self.address,),
+            directory=None if directory is None else lambda: directory,
         )
         self._directory = simulation.directory / f"{name}-0"
         self._directory.mkdir(parents=True)

@@ -19,6 +19,7 @@ from rpcqm.binary.connection.receiving import Receiver
 from rpcqm.binary.connection.streams import Streams
 from rpcqm.binary.history import PREFIX as HISTORY_PREFIX
 from rpcqm.binary.history import MessageIDHistory
+from rpcqm.binary.routing import Routing
 from rpcqm.binary.sequence import next_identifier, sequence_of
 from rpcqm.binary.session import Identities, Session
 from rpcqm.binary.settings import ROUTER_SESSION_CLEANUP, BinarySettings
@@ -64,6 +65,7 @@ class Exchange:
         self.links: dict[OutgoingQueue, Link] = {}
         self._by_sequence: dict[int, Link] = {}
         self._tidy_at = _TIDY_AT_LEAST
+        self.routing = _routing_of(engine)
         self._last_sequence = self._kept_last_sequence()
         self.history = MessageIDHistory(engine.clock, engine.timers, self.settings)
         self.history.restore(engine.streams.records(HISTORY_PREFIX))
@@ -79,6 +81,8 @@ class Exchange:
         engine.outgoing.resend_hooks.append(self._resend)
         engine.online_hooks.append(self._online_changed)
         engine.stopped_hooks.append(self.stop)
+        if self.routing is not None:
+            self.routing.start()
         for queue in engine.outgoing.list():
             if self._carries(queue) and (queue.message_count or self._has_sequence(queue)):
                 self.link(queue).wake()
@@ -94,6 +98,8 @@ class Exchange:
             line.session.close("the queue manager stops")
         self.streams.stop()
         self.history.stop()
+        if self.routing is not None:
+            self.routing.stop()
 
     # Lines
 
@@ -207,19 +213,34 @@ class Exchange:
 
     def next_hops(self, name: FormatName) -> Completion[list[Hop]]:
         """Resolve Host Address ([MS-MQQB] 3.1.5.2.1); fails with an OSError."""
-        value = name.value
-        if isinstance(value, str):
+        if isinstance(name.value, str):
             host = name.direct_name.host
-            return self._hops_of(host)
-        if isinstance(value, PrivateQueueFormatName):
-            known = self.peers.get(str(value.source_queue_manager).lower())
-            if known is not None:
-                return self._resolved_all(known)
-        return failed(OSError("there is no directory that knows the queue manager"))
+            known = self.peers.get(host.lower())
+            return self._resolved_all(known or [Hop(host, BINARY_PORT, host)])
+        destination = self.engine.directory.destination_queue_manager(name)
+        if destination is None:
+            return failed(OSError("the directory does not know the queue manager"))
+        return self._resolved_all(self._hops_to(destination))
 
-    def _hops_of(self, host: str) -> Completion[list[Hop]]:
-        known = self.peers.get(host.lower())
-        return self._resolved_all(known or [Hop(host, BINARY_PORT, host)])
+    def _hops_to(self, destination: UUID) -> list[Hop]:
+        """Get Next Hops ([MS-MQQB] 3.1.7.5); without a directory the peer itself, if known."""
+        own = self.engine.queue_manager.identifier
+        machines = self.routing.get_next_hops(own, destination) if self.routing else [destination]
+        return [hop for machine in machines for hop in self._places_of(machine)]
+
+    def _places_of(self, machine: UUID) -> list[Hop]:
+        """Where a queue manager may be found: configured, in the directory, or by its name."""
+        known = self.peers.get(str(machine))
+        if known is not None:
+            return known
+        found = self.engine.directory.queue_manager(machine)
+        if found is None:
+            return []
+        name = found.qualified_computer_name or found.computer_name
+        by_name = self.peers.get(found.computer_name.lower())
+        if by_name is not None:
+            return [Hop(hop.address, hop.port, name, machine) for hop in by_name]
+        return [Hop(place, BINARY_PORT, name, machine) for place in found.addresses or [name]]
 
     def _resolved_all(self, hops: list[Hop]) -> Completion[list[Hop]]:
         """Every address of every hop, in their order; those without any are left out."""
@@ -279,6 +300,12 @@ class Exchange:
     def outgoing_packet(self, message: Message) -> bytes:
         """The bytes of a message as they travel."""
         return message.packet
+
+
+def _routing_of(engine: "QueueManagerEngine") -> Routing | None:
+    if not engine.directory.is_there:
+        return None
+    return Routing(engine.directory, engine.timers, engine.queue_manager.identifier)
 
 
 def _settings_of(engine: "QueueManagerEngine") -> BinarySettings:

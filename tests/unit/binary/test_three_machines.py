@@ -1,0 +1,98 @@
+"""A message goes by a routing server that keeps it ([MS-MQQB] 3.1.5.8.2, [MS-MQBR] 3.1.5)."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from rpcqm.adm.directory import DirectoryContents
+from rpcqm.adm.directory_object import Site
+from rpcqm.adm.enums import OutgoingQueueState
+from rpcqm.adm.queue_manager import QueueManager
+from tests.support.binary_network import Faults, Node, Simulation
+from tests.support.queue_manager import MEMORY
+
+ALICE, ROUTER, BOB = UUID(int=11), UUID(int=12), UUID(int=13)
+BERLIN, PARIS = UUID(int=21), UUID(int=22)
+
+
+def directory() -> DirectoryContents:
+    """Alice in Berlin, Bob in Paris, the router in both."""
+    router = QueueManager(ROUTER, computer_name="router", site_identifier_list=[BERLIN, PARIS])
+    router.routing_server = True
+    alice = QueueManager(ALICE, computer_name="alice", site_identifier_list=[BERLIN])
+    bob = QueueManager(BOB, computer_name="bob", site_identifier_list=[PARIS])
+    sites = [Site(BERLIN, name="Berlin"), Site(PARIS, name="Paris")]
+    return DirectoryContents(sites=sites, queue_managers=[alice, router, bob])
+
+
+@pytest.fixture
+def simulation() -> Iterator[Simulation]:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as name:
+        simulation = Simulation(Path(name))
+        for machine in ("alice", "router", "bob"):
+            simulation.node(machine, directory=directory())
+        yield simulation
+        simulation.stop()
+
+
+def private_name(node: Node, queue: str) -> str:
+    """The PRIVATE= name of a queue of a node."""
+    number = node.find(queue).private_queue_number
+    return f"PRIVATE={node.engine.queue_manager.identifier}\\{number:08x}"
+
+
+@pytest.mark.conformance(
+    "MQQB-event-get_next_hops", "MQQB-event-get_destination_info", "MQQB-rule-3.1.5.8.5"
+)
+def test_a_message_goes_by_the_routing_server_and_counts_the_hop(simulation: Simulation) -> None:
+    alice, router, bob = simulation.nodes.values()
+    queue = bob.create()
+    alice.send(private_name(bob, "orders"), b"hello")
+    simulation.advance(5_000)
+    assert bob.bodies() == [b"hello"]
+    key = queue.message_position_list.first()
+    assert key is not None
+    message = bob.engine.positions.message_at(queue, key)
+    assert message.attributes.user_header.flags.RC == 1
+    assert alice.unsent == router.unsent == 0
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.1.5")
+def test_a_routing_server_keeps_messages_while_it_is_dead_and_their_order_is_acknowledged(
+    simulation: Simulation,
+) -> None:
+    simulation.faults = Faults(cut=0.01, delay=20)
+    alice, router, bob = simulation.nodes.values()
+    bob.create("stream", transactional=True)
+    name = private_name(bob, "stream")
+    total = 60
+    for number in range(total):
+        alice.send(name, b"%d" % number, transactional=True)
+        simulation.advance(200)
+        if number in (20, 40):
+            bob.kill()
+            simulation.advance(3_000)
+            router.kill()
+            simulation.advance(3_000)
+            bob.start()
+            router.start()
+    simulation.faults = Faults()
+    simulation.until(lambda: alice.unsent == 0)
+    assert bob.bodies("stream") == [b"%d" % number for number in range(total)]
+    simulation.advance(60_000)
+    assert router.unsent == bob.unsent == 0
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.2.1")
+def test_a_queue_manager_that_nobody_knows_leaves_its_queue_in_need_of_validation(
+    simulation: Simulation,
+) -> None:
+    alice = simulation.nodes["alice"]
+    name = f"PRIVATE={UUID(int=99)}\\00000010"
+    alice.send(name, b"lost")
+    simulation.advance(100)
+    assert alice.outgoing(name).state is OutgoingQueueState.NEED_VALIDATION
+    assert alice.unsent == 1

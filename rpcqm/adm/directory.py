@@ -18,7 +18,6 @@ from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.records import QUEUE_ATTRIBUTES
 
-
 T = TypeVar("T", bound=DirectoryObject)
 
 

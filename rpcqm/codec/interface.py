@@ -13,16 +13,17 @@ union; None for a null pointer, and `NULL` for a pointer to one.
 import enum
 import functools
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from rpcqm.codec.failure import failure_response
-from rpcqm.codec.idl import load_idl
+from rpcqm.codec.idl import load_idl, read_idl
 from rpcqm.codec.idl_tree import (
     Array,
     ContextHandle,
     Enumeration,
+    IdlFile,
     InterfaceDeclaration,
     OperationDeclaration,
     Structure,
@@ -42,6 +43,7 @@ __all__ = [
     "TransferSyntax",
     "Value",
     "load",
+    "read",
     "types_of",
 ]
 
@@ -237,9 +239,25 @@ def load(name: str, ms_union: bool = False) -> Interface:
     return _load(name, ms_union)
 
 
+def read(
+    text: str, name: str = "text.idl", syntaxes: Iterable[TransferSyntax] = TransferSyntax
+) -> Interface:
+    """The interface that an IDL text declares, for anybody's own; `name` stands in errors.
+
+    Raises IdlError for a text that is not understood, and ValueError for one that declares no
+    interface, or several.
+    """
+    interface = _only(read_idl(text, name), ms_union=False)
+    interface.syntaxes = tuple(syntaxes)
+    return interface
+
+
 @functools.cache
 def _load(name: str, ms_union: bool) -> Interface:
-    file = load_idl(name)
+    return _only(load_idl(name), ms_union)
+
+
+def _only(file: IdlFile, ms_union: bool) -> Interface:
     declared = list(file.interfaces.values())
     if len(declared) != 1:
         raise ValueError(f"{file.name} declares {len(declared)} interfaces, not one")

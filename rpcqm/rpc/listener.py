@@ -6,11 +6,15 @@
     server.start()
 
 A callback takes the stub data of a request and returns that of the response, as bytes or as an
-impacket structure. Unlike the original this serves any number of connections at once, fragments
-both ways, several interfaces per connection, NTLM (`setAccounts`), the management interface,
-cancels, and stops (`stop`). Callbacks run one at a time in a thread of their own, as they did,
-unless `setCallbackThreads` allows more. An unknown opnum is nca_s_op_rng_error, a callback that
-raises is nca_s_fault_unspec; in both cases the connection lives on.
+impacket structure. An interface whose IDL is at hand can be given as such (`addInterface`): its
+methods take and return values, and it is served in NDR64 as well.
+
+Unlike the original this serves any number of connections at once, fragments both ways, several
+interfaces per connection, authentication (`setAccounts`: NTLM and SPNEGO, `setKeytab`: Kerberos),
+the management interface, cancels, and stops (`stop`). Callbacks run one at a time in a thread of
+their own, as they did, unless `setCallbackThreads` allows more; `currentCall` says who calls. An
+unknown opnum is nca_s_op_rng_error, a callback that raises is nca_s_fault_unspec (or the status
+of its RpcFault); in all cases the connection lives on.
 """
 
 import asyncio
@@ -20,6 +24,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -34,9 +39,12 @@ from rpcqm.rpc.constants import (
     PduType,
     PfcFlags,
 )
+from rpcqm.rpc.interface_registry import Interface, InterfacePolicy
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.ntlm import AccountDirectory, NtlmProvider
+from rpcqm.rpc.ntlm import AccountDirectory
 from rpcqm.rpc.presentation import NDR
+from rpcqm.rpc.providers import security_providers
+from rpcqm.rpc.security import SecurityProvider
 from rpcqm.rpc.server import RpcServer
 
 MSRPC_REQUEST = PduType.request
@@ -153,9 +161,11 @@ class DCERPCServer(threading.Thread):
         super().__init__()
         self._listenPort = 0
         self._listenAddress = "127.0.0.1"
-        self._interfaces: list[tuple[_Interface, object]] = []
+        self._interfaces: list[tuple[Interface, object, InterfacePolicy]] = []
         self._secondary_address = ""
         self._accounts: AccountDirectory | None = None
+        self._keytab: tuple[Path, str] | None = None
+        self._running = threading.local()
         self._limits = Limits()
         self._callback_threads = 1
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -173,10 +183,30 @@ class DCERPCServer(threading.Thread):
         interface = _Interface(UUID(ifaceUUID[0]), (int(major), int(minor or 0)), set(callbacks))
         handlers = type("Callbacks", (), {})()
         for opnum, callback in callbacks.items():
-            setattr(handlers, f"opnum_{opnum}", self._handler(callback))
-        self._interfaces.append((interface, handlers))
+            setattr(handlers, f"opnum_{opnum}", self._handler(_octets(callback)))
+        self._interfaces.append((interface, handlers, InterfacePolicy()))
         self._secondary_address = self._secondary_address or secondaryAddr
         self.log(f"Callback added for UUID {ifaceUUID[0]} V:{ifaceUUID[1]}", logging.DEBUG)
+
+    def addInterface(
+        self, interface: Interface, methods: object, policy: InterfacePolicy | None = None
+    ) -> None:
+        """Serve an interface by its IDL (`rpcqm.codec.interface.read` or `load`).
+
+        `methods` has one for each operation, named as there; it takes a request and returns a
+        response or a status. `policy` says what callers need, for example a minimum level.
+        """
+        handlers = type("Methods", (), {})()
+        for operation in filter(None, interface.operations):
+            method = getattr(methods, operation.name, None)
+            if method is not None:
+                setattr(handlers, operation.name, self._handler(method))
+        self._interfaces.append((interface, handlers, policy or InterfacePolicy()))
+
+    def currentCall(self) -> Call:
+        """The call that this thread's callback runs for: its identity, its level, its peer."""
+        call: Call = self._running.call
+        return call
 
     def setListenAddress(self, addr: str) -> None:
         """Listen on another address than 127.0.0.1."""
@@ -193,8 +223,12 @@ class DCERPCServer(threading.Thread):
         return int(self._sock.getsockname()[1])
 
     def setAccounts(self, accounts: AccountDirectory) -> None:
-        """Let callers authenticate by NTLM."""
+        """Let callers authenticate, by NTLM or SPNEGO."""
         self._accounts = accounts
+
+    def setKeytab(self, keytab: Path, principal: str = "") -> None:
+        """Let the callers that have accounts authenticate by Kerberos as well."""
+        self._keytab = keytab, principal
 
     def setLimits(self, limits: Limits) -> None:
         """Bound what clients may use."""
@@ -227,10 +261,9 @@ class DCERPCServer(threading.Thread):
     async def _serve(self) -> None:
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        providers = {} if self._accounts is None else {10: NtlmProvider(self._accounts)}
-        server = RpcServer(providers=providers, limits=self._limits)
-        for interface, handlers in self._interfaces:
-            server.register(interface, handlers)
+        server = RpcServer(providers=self._providers(), limits=self._limits)
+        for interface, handlers, policy in self._interfaces:
+            server.register(interface, handlers, policy)
         await server.listen_socket(self._sock, secondary_address=self._secondary_address)
         if not self._stopping.is_set():
             await self._wake.wait()
@@ -243,13 +276,23 @@ class DCERPCServer(threading.Thread):
         bound.bind((self._listenAddress, self._listenPort))
         return bound
 
-    def _handler(self, callback: Callback) -> Callable[[Call, bytes], Completion[_Stub]]:
-        """A handler that runs the callback in a worker thread."""
+    def _providers(self) -> dict[int, SecurityProvider]:
+        if self._accounts is None:
+            return {}
+        keytab, principal = self._keytab or (None, "")
+        return security_providers(self._accounts, keytab=keytab, principal=principal)
 
-        def handle(call: Call, stub: bytes) -> Completion[_Stub]:
-            completion: Completion[_Stub] = Completion()
+    def _handler(self, method: Callable[[Any], Any]) -> Callable[[Call, Any], Completion[Any]]:
+        """A handler that runs a method in a worker thread."""
+
+        def run(call: Call, request: Any) -> Any:
+            self._running.call = call
+            return method(request)
+
+        def handle(call: Call, request: Any) -> Completion[Any]:
+            completion: Completion[Any] = Completion()
             loop = asyncio.get_running_loop()
-            future = self._workers.submit(callback, stub)
+            future = self._workers.submit(run, call, request)
             future.add_done_callback(
                 lambda done: loop.call_soon_threadsafe(_conclude, completion, done)
             )
@@ -258,11 +301,19 @@ class DCERPCServer(threading.Thread):
         return handle
 
 
-def _conclude(completion: Completion[_Stub], done: "Future[Any]") -> None:
+def _octets(callback: Callback) -> Callable[[bytes], _Stub]:
+    """A method that answers with what a callback returns."""
+
+    def method(stub: bytes) -> _Stub:
+        answer = callback(stub)
+        return _Stub(bytes(answer.getData() if hasattr(answer, "getData") else answer))
+
+    return method
+
+
+def _conclude(completion: Completion[Any], done: "Future[Any]") -> None:
     error = done.exception()
     if error is not None:
         completion.fail(error)
-        return
-    answer = done.result()
-    octets = answer.getData() if hasattr(answer, "getData") else answer
-    completion.succeed(_Stub(bytes(octets)))
+    else:
+        completion.succeed(done.result())

@@ -1,7 +1,11 @@
 """The drop-in for impacket's DCERPCServer, with impacket's own classes on both sides."""
 
+import asyncio
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +14,15 @@ from impacket import uuid as impacket_uuid
 from impacket.dcerpc.v5 import mgmt, rpcrt, transport, wkst
 from impacket.dcerpc.v5.rpcrt import DCERPCException
 
+from rpcqm.base.errors import FaultStatus, RpcFault
+from rpcqm.codec.interface import TransferSyntax, read
 from rpcqm.rpc import listener
+from rpcqm.rpc.client import RpcClient
+from rpcqm.rpc.interface_registry import InterfacePolicy
 from rpcqm.rpc.listener import DCERPCServer
+from rpcqm.rpc.ntlm import NtlmCredentials
+from rpcqm.rpc.security import PKT_INTEGRITY, PKT_PRIVACY, Credentials
+from rpcqm.rpc.spnego import SpnegoCredentials
 from tests.support.accounts import PASSWORD, TestAccounts
 
 WORKSTATION = ("6BFFD098-A112-3610-9833-46C3F87E345A", "1.0")
@@ -145,3 +156,140 @@ def test_every_public_method_of_impackets_setup_is_there() -> None:
     face = {"addCallbacks", "setListenAddress", "setListenPort", "getListenPort", "log", "run"}
     assert face <= {*vars(rpcrt.DCERPCServer)}
     assert face <= {*vars(DCERPCServer)}
+
+
+# By IDL.
+
+COUNTER = """
+    [uuid(5f1d3b1e-8d0e-4c7b-9d9f-6a1c6b5d9a03), version(1.0), pointer_default(unique)]
+    interface counter
+    {
+        long add([in] long a, [in, unique, string] wchar_t *text, [out] __int64 *sum);
+        long fail([in] long status);
+        long nothing(void);
+    }
+"""
+
+
+class Counter:
+    def __init__(self, server: DCERPCServer) -> None:
+        self.server = server
+        self.seen: list[tuple[str, int]] = []
+
+    def add(self, request: Any) -> Any:
+        call = self.server.currentCall()
+        self.seen.append((call.identity.name, call.authentication_level))
+        total = request.a + len(request.text or "")
+        return ADD.response_class(sum=total, result=0)
+
+    def fail(self, request: Any) -> int:
+        raise RpcFault(FaultStatus(request.status))
+
+
+INTERFACE = read(COUNTER)
+ADD = INTERFACE.operation("add")
+
+
+@pytest.fixture
+def counter(tmp_path: Path) -> Iterator[Counter]:
+    started = DCERPCServer()
+    methods = Counter(started)
+    started.addInterface(INTERFACE, methods)
+    started.setAccounts(TestAccounts(tmp_path))
+    started.start()
+    yield methods
+    started.stop()
+    started.join(20)
+
+
+def go(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(coroutine, 20))
+
+
+async def bound(counter: Counter, syntax: TransferSyntax | None = None, **options: Any) -> Any:
+    port = counter.server.getListenPort()
+    client = await RpcClient.connect_tcp("127.0.0.1", port, **options)
+    return await client.bind(INTERFACE, syntax)
+
+
+ALICE = NtlmCredentials("alice", PASSWORD)
+
+
+@pytest.mark.parametrize(
+    "credentials", [ALICE, SpnegoCredentials((ALICE,))], ids=["NTLM", "SPNEGO"]
+)
+@pytest.mark.parametrize("syntax", list(TransferSyntax), ids=lambda syntax: syntax.name)
+def test_an_interface_by_its_idl(
+    counter: Counter, syntax: TransferSyntax, credentials: Credentials
+) -> None:
+    async def main() -> None:
+        binding = await bound(counter, syntax, credentials=credentials)
+        assert binding.syntax is syntax
+        answer = await binding.call("add", ADD.request_class(a=-5, text="four"))
+        assert (answer.sum, answer.result) == (-1, 0)
+        binding.client.close()
+
+    go(main())
+    assert counter.seen == [("alice", 6)]
+
+
+def test_ndr64_is_preferred(counter: Counter) -> None:
+    async def main() -> TransferSyntax:
+        binding = await bound(counter)
+        binding.client.close()
+        assert isinstance(binding.syntax, TransferSyntax)
+        return binding.syntax
+
+    assert go(main()) is TransferSyntax.NDR64
+
+
+def test_faults_of_methods_and_methods_that_are_not_there(counter: Counter) -> None:
+    async def main() -> None:
+        binding = await bound(counter)
+        request = INTERFACE.operation("fail").request_class(status=5)
+        with pytest.raises(RpcFault, match="RPC_S_ACCESS_DENIED"):
+            await binding.call("fail", request)
+        with pytest.raises(RpcFault, match="nca_s_op_rng_error"):
+            await binding.call("nothing", INTERFACE.operation("nothing").request_class())
+        binding.client.close()
+
+    go(main())
+
+
+def test_a_policy_is_kept(tmp_path: Path) -> None:
+    server = DCERPCServer()
+    methods = Counter(server)
+    server.addInterface(INTERFACE, methods, InterfacePolicy(minimum_level=PKT_PRIVACY))
+    server.setAccounts(TestAccounts(tmp_path))
+    server.start()
+
+    async def main() -> None:
+        for level in (PKT_INTEGRITY, PKT_PRIVACY):
+            binding = await bound(methods, credentials=ALICE, level=level)
+            refused = (
+                nullcontext() if level is PKT_PRIVACY else pytest.raises(RpcFault, match="ACC")
+            )
+            with refused:
+                await binding.call("add", ADD.request_class(a=1))
+            binding.client.close()
+
+    go(main())
+    server.stop()
+    server.join(20)
+    assert methods.seen == [("alice", 6)]
+
+
+@pytest.mark.parametrize(
+    ("number", "printed"),
+    [
+        pytest.param(0, ["alice greets the world", "1"], id="listener"),
+        pytest.param(1, ["42 NDR64"], id="asyncio"),
+    ],
+)
+def test_the_examples_of_the_documentation_run(number: int, printed: list[str]) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "rpc.md").read_text("utf-8")
+    example = text.split("```python\n")[1 + number].split("```")[0]
+    command = [sys.executable, "-c", example]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == printed

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.binary_network import Faults, Simulation
+from tests.support.binary_network import Simulation
+from tests.support.network_soak import run_seed
 from tests.support.queue_manager import MEMORY
 
 ORDERS = "DIRECT=OS:bob\\private$\\orders"
@@ -49,24 +50,12 @@ def test_transactional_messages_stay_until_their_order_is_acknowledged(
     assert alice.unsent == 0
 
 
+@pytest.mark.conformance("MQQB-rule-3.1.1.5", "MQQB-rule-3.1.5.8.1", "MQQB-rule-3.1.5.8.6")
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_happens_each_message_arrives_once_and_in_order(
-    simulation: Simulation, seed: int
-) -> None:
-    simulation.random.seed(seed)
-    simulation.faults = Faults(cut=0.02, corrupt=0.02, duplicate=0.02, refuse=0.2, delay=20)
-    alice, bob = simulation.nodes["alice"], simulation.nodes["bob"]
-    total = 120
-    for number in range(total):
-        alice.send(STREAM, b"%d" % number, transactional=True)
-        alice.send(ORDERS, b"%d" % number)
-        simulation.advance(simulation.random.randint(0, 400))
-        if simulation.random.random() < 0.05:
-            victim = simulation.random.choice((alice, bob))
-            victim.kill()
-            simulation.advance(simulation.random.randint(0, 20 * SECOND))
-            victim.start()
-    simulation.faults = Faults()
-    simulation.until(lambda: alice.unsent == 0)
-    assert bob.bodies("stream") == [b"%d" % number for number in range(total)]
-    assert sorted(bob.bodies()) == sorted(b"%d" % number for number in range(total))
+def test_whatever_happens_each_message_arrives_once_and_in_order(seed: int) -> None:
+    outcome = run_seed(seed, messages=100)
+    assert outcome.problems == []
+
+
+def test_a_seed_is_a_run() -> None:
+    assert run_seed(7, messages=40) == run_seed(7, messages=40)

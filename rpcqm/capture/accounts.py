@@ -7,7 +7,7 @@ lines of an smbpasswd file.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 _HASHES = re.compile(r"(?:[0-9A-Fa-f]{32}:)?([0-9A-Fa-f]{32})")
@@ -20,11 +20,15 @@ class AccountError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A name with the NT hashes that may be its own; `domain` is empty where none was given."""
+    """A name with the NT hashes that may be its own; `domain` is empty where none was given.
+
+    `password` is what was typed in the place of one, which may be a hash.
+    """
 
     domain: str
     name: str
     hashes: tuple[bytes, ...]
+    password: str = field(default="", repr=False, compare=False)
 
 
 def nt_hash(password: str) -> bytes:
@@ -46,7 +50,7 @@ def parse_account(text: str) -> Account:
     hashes = [nt_hash(password)]
     if found := _HASHES.fullmatch(password):
         hashes.append(bytes.fromhex(found[1]))
-    return Account(domain, name, tuple(hashes))
+    return Account(domain, name, tuple(hashes), password)
 
 
 def read_accounts(texts: Iterable[str]) -> tuple[list[Account], list[Path]]:

@@ -30,9 +30,13 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
         help="look at recorded traffic",
         description="Look at recorded traffic: pcap and pcapng files, plain, gzip or zstd.",
     )
+    # It uses what is here.
+    from rpcqm.cli import replay
+
     inner = add_commands(parser)
     _add_show(inner)
     _add_export(inner)
+    replay.add(inner)
     _add_dissector(inner)
 
 
@@ -49,7 +53,7 @@ def _add_show(commands: "argparse._SubParsersAction[Parser]") -> None:
         _show,
         "A damaged capture is read as far as it can be; what is wrong is told on standard error.",
     )
-    _add_file(parser)
+    add_file(parser)
     _add_filters(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--full", action="store_true", help="print every field with its offset")
@@ -64,7 +68,7 @@ def _add_export(commands: "argparse._SubParsersAction[Parser]") -> None:
         [("rpcqm capture export trace.pcapng --format parquet --output calls.parquet", "columns")],
         _export,
     )
-    _add_file(parser)
+    add_file(parser)
     _add_filters(parser)
     parser.add_argument(
         "--format", choices=("jsonl", "parquet"), default="jsonl", help="the format (jsonl)"
@@ -92,7 +96,7 @@ def _add_dissector(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
 
 
-def _add_file(parser: argparse.ArgumentParser) -> None:
+def add_file(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", type=Path, help="the capture")
     parser.add_argument(
         "--account",

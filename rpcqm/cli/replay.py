@@ -1,0 +1,195 @@
+"""`rpcqm capture replay`: play the clients of a capture against a server."""
+
+import argparse
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rpcqm.cli import capture
+from rpcqm.cli.errors import CommandError, ExitStatus, NoServer, UsageMistake, explain
+from rpcqm.cli.output import Progress, printable
+from rpcqm.cli.parser import Parser, add_command
+
+if TYPE_CHECKING:
+    from rpcqm.capture.accounts import Account
+    from rpcqm.capture.analysis import Exchange
+    from rpcqm.capture.replay import Result, Server
+    from rpcqm.capture.replay_fixture import Fixture
+    from rpcqm.client.target import Target
+    from rpcqm.testing.private import PrivateQueueManager
+
+DETAILS = """\
+Handles, cursors, lookup identifiers, ports and message identifiers are translated from captured
+to live ones; calls that waited wait again, and cancels come while they do. Each field of each
+answer is compared, but for times and addresses. Exit status 0 when all calls were answered alike,
+1 when not."""
+
+
+def add(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add the command to the parser."""
+    parser = add_command(
+        commands,
+        "replay",
+        "Play the clients of a capture against a server, and compare its answers.",
+        [
+            ("rpcqm capture replay trace.pcapng --in-process", "against a fresh queue manager"),
+            ("rpcqm capture replay trace.pcapng --server msmq.example.com --fixture", "Windows"),
+        ],
+        run,
+        DETAILS,
+    )
+    capture.add_file(parser)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--server", metavar="HOST[:PORT]", help="the server's endpoint mapper")
+    where.add_argument(
+        "--in-process", action="store_true", help="a fresh queue manager, gone afterwards"
+    )
+    parser.add_argument(
+        "--fixture",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="create the queues and send the messages that the capture presupposes "
+        "(always with --in-process)",
+    )
+    parser.add_argument(
+        "--speed",
+        metavar="X",
+        type=_speed,
+        default=0.0,
+        help="`captured`, a factor of it, or `max` (max)",
+    )
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the result as JSON")
+    parser.add_argument("--junit", metavar="FILE", type=Path, help="write it as JUnit XML")
+
+
+def _speed(text: str) -> float:
+    named = {"captured": 1.0, "max": 0.0}
+    try:
+        value = named[text] if text in named else float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e9:
+        raise argparse.ArgumentTypeError(f"`{text}` is no speed; give `captured`, `max` or 2.5")
+    return value
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Play it, tell what differed; exit status 1 when something did."""
+    from rpcqm.capture import replay_report
+    from rpcqm.capture.replay_fixture import infer
+
+    accounts = capture.accounts_of(arguments)
+    exchanges: list[Exchange] = []
+    capture.read(arguments.file, exchanges.append, accounts)
+    fixture = infer(exchanges)
+    with _server(arguments, exchanges, accounts) as (server, target):
+        if arguments.fixture or (arguments.in_process and arguments.fixture is None):
+            _prepare(fixture, target)
+        result = _played(exchanges, server, accounts, arguments.speed)
+    for line in replay_report.lines(result):
+        print(printable(line))
+    notes = fixture.notes
+    told = replay_report.as_object(result, str(arguments.file), server.host, notes)
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(told, indent=2) + "\n", "utf-8")
+    if arguments.junit is not None:
+        arguments.junit.write_text(replay_report.junit(result, str(arguments.file)), "utf-8")
+    return ExitStatus.OK if result.clean else ExitStatus.REFUSED
+
+
+def _played(
+    exchanges: "list[Exchange]", server: "Server", accounts: "list[Account]", speed: float
+) -> "Result":
+    from rpcqm.capture.replay import Replay
+
+    with Progress("Played", len(exchanges)) as progress:
+        replay = Replay(exchanges, server, accounts, speed, progress.advance_to)
+        try:
+            return asyncio.run(replay.run())
+        except OSError as error:
+            raise NoServer(f"{server.host} cannot be reached: {error}.") from None
+
+
+def _prepare(fixture: "Fixture", target: "Target") -> None:
+    from rpcqm.base.errors import DecodeError, MQError, RpcFault
+    from rpcqm.capture.replay_fixture import prepare
+    from rpcqm.client.queue_manager import QueueManagerClient
+    from rpcqm.client.target import ServerUnreachableError
+
+    async def work() -> None:
+        async with QueueManagerClient(target) as client:
+            await prepare(fixture, client)
+
+    try:
+        asyncio.run(work())
+    except (MQError, RpcFault, DecodeError) as error:
+        raise CommandError(explain(error, "The fixture cannot be prepared")) from None
+    except ServerUnreachableError as error:
+        raise NoServer(str(error)) from None
+
+
+@contextmanager
+def _server(
+    arguments: argparse.Namespace, exchanges: "list[Exchange]", accounts: "list[Account]"
+) -> "Iterator[tuple[Server, Target]]":
+    """Where to play, and how to prepare it."""
+    if arguments.in_process:
+        with _fresh(exchanges, accounts) as found:
+            yield found
+        return
+    from rpcqm.capture.replay import Server
+    from rpcqm.client.target import ENDPOINT_MAPPER_PORT, RemoteServer
+
+    host, port = _host_and_port(arguments.server, ENDPOINT_MAPPER_PORT)
+    credentials = None
+    if accounts:
+        from rpcqm.rpc.ntlm import NtlmCredentials
+
+        first = accounts[0]
+        credentials = NtlmCredentials(first.name, domain=first.domain, nt_hash=first.hashes[-1])
+    address = host if host.replace(".", "").isdigit() else "127.0.0.1"
+    yield Server(host, port, ".", address), RemoteServer(host, port, credentials)
+
+
+def _host_and_port(text: str, default: int) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]") or (":" in host and not host.startswith("[")):
+        return text.strip("[]"), default
+    if not port.isdigit() or not 0 < int(port) < 65536:
+        raise UsageMistake(f"--server: `{port}` is no port.")
+    return host.strip("[]"), int(port)
+
+
+@contextmanager
+def _fresh(
+    exchanges: "list[Exchange]", accounts: "list[Account]"
+) -> "Iterator[tuple[Server, Target]]":
+    """A queue manager of its own that takes the levels and the interfaces of the capture."""
+    from rpcqm.capture.replay import Server
+    from rpcqm.client.target import LocalServer
+    from rpcqm.testing.private import private_queue_manager
+
+    interfaces = {each.interface_name for each in exchanges}
+    plain = any(each.conversation.level < 6 for each in exchanges)
+    dependent = "qmcomm" in interfaces or "qmcomm2" in interfaces
+    security = f"""\
+[security]
+allow_nonauthenticated_rpc = {str(plain).lower()}
+supporting_server = {str(dependent).lower()}
+"""
+    with private_queue_manager(configuration=security) as made:
+        for account in accounts:
+            _add_account(made, account)
+        host, port = made.endpoint("epm")
+        yield Server(host, port), LocalServer(made.socket)
+
+
+def _add_account(made: "PrivateQueueManager", account: "Account") -> None:
+    """Administrators, so that access is what the captured server granted at best."""
+    if not account.password:
+        raise CommandError(f"--in-process needs the password of {account.name}, not its hash.")
+    words = ("user", "add", account.name, "--password-stdin", "--group", "administrators")
+    made.run(*words, input=account.password + "\n")

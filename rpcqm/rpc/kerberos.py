@@ -108,8 +108,10 @@ def _token_length(context: Any, level: AuthenticationLevel) -> int:
     return len(iov[1].value)
 
 
-def _told(error: Exception) -> str:
-    return f"Kerberos: {error}"
+def _told(error: GSSError) -> str:
+    """What went wrong in the mechanism's words, or in GSS-API's where it has none."""
+    words = [each for each in error.get_all_statuses(error.min_code, False) if each != "Success"]
+    return f"Kerberos: {'; '.join(words or error.get_all_statuses(error.maj_code, True))}"
 
 
 class _KerberosHandshake:

@@ -269,6 +269,15 @@ def test_a_keytab_that_cannot_be_used(kdc: Kdc, accounts: TestAccounts, tmp_path
         security_providers(accounts, keytab=kdc.keytab, principal=f"host/other@{REALM}")
 
 
+def test_without_ntlm_spnego_leads_to_kerberos_only(kdc: Kdc, accounts: TestAccounts) -> None:
+    providers = security_providers(accounts, ntlm=False, keytab=kdc.keytab)
+    assert sorted(providers) == [9, 16]
+    client = NtlmCredentials("alice", PASSWORD)
+    token = SpnegoCredentials((client,)).authentication(PKT).begin().step(b"")
+    with pytest.raises(AuthenticationError, match="none of"):
+        providers[9].accept(PKT).step(token)
+
+
 def test_the_name_is_the_first_of_the_keytab(kdc: Kdc, accounts: TestAccounts) -> None:
     providers = security_providers(accounts, keytab=kdc.keytab)
     assert sorted(providers) == [9, 10, 16]

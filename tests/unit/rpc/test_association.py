@@ -221,6 +221,16 @@ def test_the_last_fragment_of_a_call_with_too_large_an_identifier(bound: Wire) -
     assert ended(bound)
 
 
+@pytest.mark.parametrize(
+    "flag", [PfcFlags.PFC_MAYBE, PfcFlags.PFC_DID_NOT_EXECUTE, PfcFlags.PFC_RESERVED_1]
+)
+def test_flags_without_a_meaning_in_requests_are_ignored(bound: Wire, flag: int) -> None:
+    """[MS-RPCE] 2.2.2.2 <35>: a call with PFC_MAYBE is answered like any other."""
+    answer = bound.call(1, b"octets", pfc_flags=WHOLE | flag)
+    assert isinstance(answer, pdu.Response)
+    assert answer.pfc_flags == WHOLE
+
+
 def test_with_multiplexing_the_fault_is_the_intruders(rig: Rig) -> None:
     wire = rig.connect()
     wire.bind(pfc_flags=WHOLE | PfcFlags.PFC_CONC_MPX)

@@ -5,7 +5,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from rpcqm.base.errors import HResult, MQError, RpcFault
-from rpcqm.cli import acl
+from rpcqm.cli import acl, transfer
 from rpcqm.cli.errors import UsageMistake
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import Table, iso_time, print_fields, print_json, size_text, time_text
@@ -38,6 +38,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
     _add_show(queues)
     _add_set(queues)
     _add_delete(queues)
+    transfer.add(queues)
     acl.add(queues)
 
 

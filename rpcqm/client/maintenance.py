@@ -89,3 +89,11 @@ class Maintenance:
             )
             for event in response.ppEvents or ()
         ]
+
+    async def import_message(self, name: FormatName, packet: bytes) -> int:
+        """Put a whole packet into a queue as it was; returns its lookup identifier."""
+        request = rpcqm_admin.R_ImportMessageRequest(
+            pQueueFormat=queue_format_of(name), cbPacket=len(packet), pPacket=packet
+        )
+        response = await self._connections.call("rpcqm_admin", "R_ImportMessage", request)
+        return int(response.pLookupId)

@@ -21,6 +21,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_GetEventTrailResponse,
     R_GetEventTrailStateRequest,
     R_GetEventTrailStateResponse,
+    R_ImportMessageRequest,
+    R_ImportMessageResponse,
     R_ListAccountsRequest,
     R_ListAccountsResponse,
     R_MakeBackupRequest,
@@ -69,6 +71,7 @@ class Maintenance(Protocol):
     def switch_trail(self, name: FormatName, on: bool) -> Completion[None]: ...
     def has_trail(self, name: FormatName) -> bool: ...
     def trail(self, identifier: MessageIdentifier) -> Iterable[TrailEvent]: ...
+    def import_message(self, name: FormatName, packet: bytes) -> Completion[int]: ...
 
 
 class Admin:
@@ -138,6 +141,15 @@ class Admin:
         wanted = MessageIdentifier(request.pMessageId.Lineage, request.pMessageId.Uniquifier)
         events = [_event(event) for event in islice(self._maintenance.trail(wanted), MOST_EVENTS)]
         return R_GetEventTrailResponse(pcEvents=len(events), ppEvents=events, result=0)
+
+    async def R_ImportMessage(
+        self, call: Call, request: R_ImportMessageRequest
+    ) -> R_ImportMessageResponse:
+        """Put a message that was exported into a queue, as it was (Opnum 9)."""
+        _require_administrator(call)
+        name = format_name_of(request.pQueueFormat)
+        key = await self._maintenance.import_message(name, bytes(request.pPacket))
+        return R_ImportMessageResponse(pLookupId=key, result=0)
 
 
 def _event(event: TrailEvent) -> TRAIL_EVENT:

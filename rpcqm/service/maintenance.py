@@ -13,6 +13,7 @@ from rpcqm.base.log import get_logger
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.packet_types import MessageIdentifier
 from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.importing import import_message
 from rpcqm.qm.trail import TrailEvent
 from rpcqm.store.errors import StoreError
 
@@ -78,6 +79,10 @@ class Maintenance:
     def trail(self, identifier: MessageIdentifier) -> Iterator[TrailEvent]:
         """What happened to a message, in order."""
         return self._engine.trail.events(identifier)
+
+    def import_message(self, name: FormatName, packet: bytes) -> Completion[int]:
+        """Put a message that was exported into a queue; MQ_ERROR_QUEUE_NOT_FOUND and others."""
+        return import_message(self._engine, self._queue(name), packet)
 
     def _queue(self, name: FormatName) -> Queue:
         queue = self._engine.queues.find_by_format_name(name) or self._engine.outgoing.find(name)

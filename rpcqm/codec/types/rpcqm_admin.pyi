@@ -113,3 +113,14 @@ class R_GetEventTrailResponse(Value):
     def __init__(
         self, *, pcEvents: int, ppEvents: list[TRAIL_EVENT] | None = ..., result: int
     ) -> None: ...
+
+class R_ImportMessageRequest(Value):
+    pQueueFormat: QUEUE_FORMAT
+    cbPacket: int
+    pPacket: bytes
+    def __init__(self, *, pQueueFormat: QUEUE_FORMAT, cbPacket: int, pPacket: bytes) -> None: ...
+
+class R_ImportMessageResponse(Value):
+    pLookupId: int
+    result: int
+    def __init__(self, *, pLookupId: int, result: int) -> None: ...

@@ -242,7 +242,7 @@ def test_a_mistake_of_ours_is_no_traceback(
     ("line", "words"),
     [
         ("rpcqm qu", ["queue"]),
-        ("rpcqm queue ", ["create", "list", "show", "set", "delete", "acl"]),
+        ("rpcqm queue ", ["create", "list", "show", "set", "delete", "export", "import", "acl"]),
         ("rpcqm receive q --fo", ["--format"]),
     ],
 )

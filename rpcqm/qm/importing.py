@@ -1,0 +1,61 @@
+"""Taking in messages that were exported from a queue, here or elsewhere."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rpcqm.adm.message import NEVER, Message
+from rpcqm.adm.queue import Queue
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import DecodeError, HResult, MQError
+from rpcqm.codec.packet import UserMessage
+from rpcqm.codec.packet_patch import set_time_to_reach_queue
+from rpcqm.qm.trail import Happening
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+
+def import_message(engine: "QueueManagerEngine", queue: Queue, packet: bytes) -> Completion[int]:
+    """Put a whole packet into a queue as it was; its lookup identifier when it is durable.
+
+    It has arrived once already, so nobody is sent an acknowledgement of that, no copy goes to
+    the journal, and its time to reach a queue is over. Its time to be received goes on from when
+    it was sent. MQError: MQ_ERROR_INVALID_PARAMETER for what is no message,
+    MQ_ERROR_TRANSACTION_USAGE for one of the other kind than the queue, and what an enqueue
+    refuses for lack of room.
+    """
+    message = _message(packet)
+    transactional = message.attributes.transaction_identifier is not None
+    if transactional is not queue.transactional:
+        raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
+    engine.quotas.admit(queue, len(packet))
+    envelope = message.envelope
+    key = engine.store.counters.next_lookup_identifier(envelope.priority)
+    expiry = engine.expiry.expiry_of(envelope, queue)
+    message.queue, message.lookup_identifier = queue, key
+    outcome: Completion[int] = Completion()
+    with engine.store.transaction("import") as change:
+        change.insert(
+            queue.queue_id,
+            key,
+            message.stored,
+            arrival=engine.clock.now(),
+            expiry=expiry,
+            flags=message.position_flags(envelope),
+            durable=envelope.recoverable,
+        )
+        if queue.trail:
+            engine.trail.note(change, queue, message, Happening.ARRIVED, "imported")
+        change.call_after(partial(engine.positions.published, queue, key, expiry))
+        change.call_after(partial(outcome.succeed, key))
+    return outcome
+
+
+def _message(packet: bytes) -> Message:
+    try:
+        UserMessage(packet).validate()
+    except DecodeError as error:
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, str(error)) from error
+    arrived = bytearray(packet)
+    set_time_to_reach_queue(arrived, NEVER)
+    return Message(bytes(arrived))

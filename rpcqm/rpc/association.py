@@ -116,6 +116,7 @@ class ServerAssociation:
         "pdus_in",
         "pdus_out",
         "peer",
+        "pending",
         "state",
         "watching",
     )
@@ -138,7 +139,7 @@ class ServerAssociation:
         self.output_ready = output_ready
         self.watching = False
         self.deliveries: list[Call] = []
-        self.pdus_in = self.pdus_out = 0
+        self.pdus_in = self.pdus_out = self.pending = 0
         self._negotiation = Negotiation(endpoint, client, base)
         self._limits = endpoint.limits
         self._largest = endpoint.limits.fragment_size
@@ -173,6 +174,11 @@ class ServerAssociation:
         if self._requests.incomplete is not None:
             return self._requests.incomplete
         return self._negotiation.security.unfinished or (self.pdus_in if self._partial else None)
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """Octets of a PDU and of a request that have come and are of no use yet."""
+        return len(self._partial) + self._requests.incomplete_bytes
 
     @property
     def idle(self) -> bool:

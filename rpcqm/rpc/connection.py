@@ -36,13 +36,16 @@ class Connection(asyncio.Protocol):
         "_endpoint",
         "_server",
         "_stuck",
+        "_taken",
         "_transport",
         "_unsettled",
+        "_written",
         "active",
         "association",
         "owed",
         "owed_since",
         "silent_since",
+        "taken_since",
     )
 
     association: ServerAssociation
@@ -55,7 +58,8 @@ class Connection(asyncio.Protocol):
         self._unsettled: list[Call] = []
         self.active = True
         self.owed: object | None = None
-        self.owed_since = self.silent_since = server.clock.monotonic()
+        self._written = self._taken = 0
+        self.owed_since = self.silent_since = self.taken_since = server.clock.monotonic()
 
     # What asyncio calls.
 
@@ -128,7 +132,9 @@ class Connection(asyncio.Protocol):
         output = association.output
         if output:
             try:
-                transport.write(b"".join(output))
+                data = b"".join(output)
+                transport.write(data)
+                self._written += len(data)
                 output.clear()
             except RuntimeError:
                 # uvloop's way to say that the transport is closed; connection_lost follows.
@@ -144,8 +150,24 @@ class Connection(asyncio.Protocol):
 
     def _give_up_if_hopeless(self, transport: asyncio.Transport) -> None:
         if transport.get_write_buffer_size() > self._endpoint.limits.unsent_bytes:
+            self._server.metrics.count("rpc.connections_given_up")
             _log.warning("a client does not read its replies", peer=self.association.peer)
             self.abort()
+
+    @property
+    def unsent(self) -> int:
+        """Octets of replies that the client has not made room for."""
+        return self._transport.get_write_buffer_size() if self._transport is not None else 0
+
+    @property
+    def held(self) -> int:
+        """Octets that are kept for the client: unsent replies, and a request that is not whole."""
+        return self.unsent + self.association.unfinished_bytes
+
+    def takes_what_is_sent(self) -> bool:
+        """Whether nothing is left unsent, or less than when this was asked last."""
+        before, self._taken = self._taken, self._written - self.unsent
+        return self._taken > before or self._taken == self._written
 
     def settle(self) -> None:
         """Note that replies were delivered when nothing is left to be written."""

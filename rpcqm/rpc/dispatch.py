@@ -24,7 +24,8 @@ from rpcqm.rpc import verification
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle, check_use
 from rpcqm.rpc.interface_registry import Entry, HandleParameter
-from rpcqm.rpc.verification import TamperedError
+from rpcqm.rpc.limits import Limits
+from rpcqm.rpc.verification import LARGEST, SIGNATURE, TamperedError
 
 _log = get_logger("rpc")
 
@@ -52,11 +53,12 @@ _UNSENDABLE = frozenset(
 class _HandleUse:
     """The context handles that a running call uses."""
 
-    __slots__ = ("closing", "serialized")
+    __slots__ = ("closing", "pending", "serialized", "started")
 
     def __init__(self) -> None:
         self.closing: list[ContextHandle] = []
         self.serialized: list[ContextHandle] = []
+        self.pending = self.started = False
 
     def end(self) -> None:
         for handle in self.closing:
@@ -66,11 +68,19 @@ class _HandleUse:
 
 
 class Dispatcher:
-    """Runs calls; `calls` is how many there were, `metrics` counts refusals and failures."""
+    """Runs calls; `calls` is how many there were, `metrics` counts refusals and failures.
 
-    def __init__(self, metrics: Metrics | None = None) -> None:
+    `pending` is how many wait, for their handlers or for their turn, also those whose clients
+    have given them up. Beyond `limits` new ones are refused: of a connection as its calls in
+    flight are, of all connections so that each may still have one.
+    """
+
+    def __init__(self, metrics: Metrics | None = None, limits: Limits | None = None) -> None:
         self.metrics = metrics if metrics is not None else Metrics()
         self.calls = 0
+        self.pending = 0
+        limits = limits or Limits()
+        self._most_pending, self._most_of_one = limits.waiting_calls, limits.calls
 
     def dispatch(self, call: Call) -> None:
         """Run one call; it is answered now, or when its handler's completion is resolved."""
@@ -82,6 +92,12 @@ class Dispatcher:
             error = RpcFault(FaultStatus.nca_s_op_rng_error, f"opnum {opnum} is not served")
             self._fault(None, call, error, executed=False)
             return
+        if call.association.pending:
+            busy = self._busy(call)
+            if busy:
+                error = RpcFault(FaultStatus.nca_s_server_too_busy, busy)
+                self._fault(entry, call, error, executed=False)
+                return
         try:
             if call.security.assured_level < entry.minimum_level:
                 level = entry.minimum_level.name
@@ -90,8 +106,10 @@ class Dispatcher:
                 entry.check(call)
             decode = entry.decode_big_endian if call.big_endian else entry.decode
             stub = call.stub_data
-            trailer = verification.place(stub) if call.security.auth_type else -1
-            request = decode(stub) if trailer < 0 else _verified(call, decode, trailer)
+            if call.security.auth_type and SIGNATURE in stub[-LARGEST:]:
+                request = _verified(call, decode)
+            else:
+                request = decode(stub)
             use = self._resolve(entry, call, request) if entry.handles_in else None
         except Exception as error:
             self._refuse(entry, call, error)
@@ -100,6 +118,16 @@ class Dispatcher:
                 self._run(entry, call, request, None)
             else:
                 self._run_in_turn(entry, call, request, use)
+
+    def _busy(self, call: Call) -> str:
+        """Why a call of a connection that has calls pending is refused; empty if it is not."""
+        if call.association.pending >= self._most_of_one:
+            return "too many calls"
+        return "too many calls in all" if self.pending >= self._most_pending else ""
+
+    def _pend(self, call: Call, change: int) -> None:
+        self.pending += change
+        call.association.pending += change
 
     def _refuse(self, entry: Entry, call: Call, error: Exception) -> None:
         """The answer to a call that no handler has seen."""
@@ -149,6 +177,9 @@ class Dispatcher:
         if len(use.serialized) > 1:
             use.serialized.sort(key=lambda handle: handle.wire)
         self._acquire(use.serialized, 0, partial(self._run_used, entry, call, request, use))
+        if not use.started:
+            use.pending = True
+            self._pend(call, 1)
 
     def _acquire(self, handles: list[ContextHandle], first: int, run: Any) -> None:
         """Take the handles from `first` on, one after the other, and run then."""
@@ -160,6 +191,9 @@ class Dispatcher:
 
     def _run_used(self, entry: Entry, call: Call, request: Any, use: _HandleUse) -> None:
         """The turn has come; meanwhile the client or the handle may have gone."""
+        use.started = True
+        if use.pending:
+            self._pend(call, -1)
         if call.abandoned or any(handle.closed for handle in use.serialized):
             fault = RpcFault(FaultStatus.nca_s_fault_context_mismatch, "the handle was closed")
             self._fault(entry, call, fault, executed=False)
@@ -177,6 +211,7 @@ class Dispatcher:
                     outcome = start(outcome)
                 if isinstance(outcome, Completion):
                     call.stub_data = b""
+                    self._pend(call, 1)
                     finish = partial(self._finish, entry, call, request, use)
                     outcome.add_done_callback(finish)
                     return
@@ -197,6 +232,7 @@ class Dispatcher:
         use: _HandleUse | None,
         completion: Completion[Any],
     ) -> None:
+        self._pend(call, -1)
         if completion.error is None:
             self._respond(entry, call, request, completion.result())
         else:
@@ -256,9 +292,12 @@ class Dispatcher:
         call.fault(status, executed)
 
 
-def _verified(call: Call, decode: Callable[[bytes], Any], place: int) -> Any:
+def _verified(call: Call, decode: Callable[[bytes], Any]) -> Any:
     """The request in front of what may be a verification trailer, which is checked."""
     stub = call.stub_data
+    place = verification.place(stub)
+    if place < 0:
+        return decode(stub)
     try:
         request = decode(stub[:place])
     except DecodeError:

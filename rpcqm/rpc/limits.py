@@ -9,10 +9,15 @@ class Limits:
 
     fragment_size: largest PDU sent or accepted; negotiated sizes are multiples of 8 from 2048.
     call_bytes: stub data of one request ([MS-RPCE] 3.3.3.5.4); call_fragments: its pieces.
-    calls: requests in flight per connection. contexts, security_contexts: per connection.
+    calls: requests in flight per connection, those that it has orphaned included.
+    waiting_calls: requests of the whole server that wait; beyond, each connection may have one.
+    contexts, security_contexts: per connection.
     handles: context handles per association group. connections: of the whole server.
     output_bytes: unsent replies after which a connection is not read from.
     unsent_bytes: unsent replies after which a connection is given up.
+    held_bytes_in_all: unsent replies and unfinished requests of the whole server, after which the
+        connections with most are given up.
+    unread_milliseconds: in which a client must take some of what was sent to it.
     unfinished_milliseconds: for the first bind, a handshake, a PDU or a fragmented request.
     idle_milliseconds: for a connection without calls and without context handles.
     stop_milliseconds: for calls in flight when the server stops.
@@ -23,12 +28,15 @@ class Limits:
     call_bytes: int = 0x400000
     call_fragments: int = 8192
     calls: int = 1024
+    waiting_calls: int = 65536
     contexts: int = 1024
     security_contexts: int = 64
     handles: int = 4096
     connections: int = 16384
     output_bytes: int = 1 << 20
     unsent_bytes: int = 64 << 20
+    held_bytes_in_all: int = 512 << 20
+    unread_milliseconds: int = 60_000
     unfinished_milliseconds: int = 30_000
     idle_milliseconds: int = 0
     stop_milliseconds: int = 5_000

@@ -85,6 +85,11 @@ class RequestReceiver:
         """The request that has begun and not ended."""
         return self._assembly
 
+    @property
+    def incomplete_bytes(self) -> int:
+        """How much of its stub data has come."""
+        return self._assembly.size if self._assembly is not None else 0
+
     def forget(self) -> None:
         self._assembly = None
 

@@ -55,7 +55,7 @@ class RpcServer:
         self.limits = limits or Limits()
         self.clock: Clock = clock or SystemClock()
         self.metrics = metrics if metrics is not None else Metrics()
-        self.dispatcher = Dispatcher(self.metrics)
+        self.dispatcher = Dispatcher(self.metrics, self.limits)
         self.groups = AssociationGroups(self.limits.handles)
         self.endpoints: list[BoundEndpoint] = []
         self.interfaces: list[RegisteredInterface] = []
@@ -265,13 +265,30 @@ class RpcServer:
     def sweep(self) -> None:
         """End connections that owe something for too long, or have been idle for too long."""
         now = self.clock.monotonic()
+        held = 0
         for connection in list(self._connections):
             connection.settle()
+            held += connection.held
             reason = self._overdue(connection, now)
             if reason:
                 self.metrics.count("rpc.connections_timed_out")
-                _log.info("a connection timed out", peer=connection.association.peer, reason=reason)
-                connection.abort()
+                self._cut_off(connection, "a connection timed out", reason)
+        if held > self.limits.held_bytes_in_all:
+            self._give_up_most(held)
+
+    def _give_up_most(self, held: int) -> None:
+        """End the connections that leave most of their requests unfinished and replies unread."""
+        for connection in sorted(self._connections, key=lambda each: -each.held):
+            if held <= self.limits.held_bytes_in_all:
+                break
+            held -= connection.held
+            self.metrics.count("rpc.connections_given_up")
+            self._cut_off(connection, "a connection was given up", "too much is held in all")
+
+    @staticmethod
+    def _cut_off(connection: Connection, event: str, reason: str) -> None:
+        _log.info(event, peer=connection.association.peer, reason=reason)
+        connection.abort()
 
     def _overdue(self, connection: Connection, now: int) -> str:
         association, limits = connection.association, self.limits
@@ -280,6 +297,10 @@ class RpcServer:
             connection.owed, connection.owed_since = owed, now
         elif 0 < limits.unfinished_milliseconds <= now - connection.owed_since:
             return "unfinished"
+        if connection.takes_what_is_sent():
+            connection.taken_since = now
+        elif 0 < limits.unread_milliseconds <= now - connection.taken_since:
+            return "unread"
         if connection.active or not association.idle:
             connection.active, connection.silent_since = False, now
         elif 0 < limits.idle_milliseconds <= now - connection.silent_since:

@@ -224,7 +224,7 @@ class Rig:
 
     def __post_init__(self) -> None:
         self.groups = AssociationGroups(self.limits.handles)
-        self.dispatcher = Dispatcher()
+        self.dispatcher = Dispatcher(limits=self.limits)
         served = self.served or self.handlers
         interfaces = [
             register(

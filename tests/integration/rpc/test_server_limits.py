@@ -3,16 +3,13 @@
 import contextlib
 import socket
 from collections.abc import Iterator
-from typing import Any
 from uuid import UUID
 
 import pytest
 
-from rpcqm.base.clock import SimulatedClock
 from rpcqm.base.errors import FaultStatus
 from rpcqm.rpc import pdu
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.server import RpcServer
 from tests.support.probe import (
     ProbeHandlers,
     ProbeInterface,
@@ -23,6 +20,7 @@ from tests.support.probe import (
 )
 from tests.support.rpc_server import RunningServer, serving
 from tests.support.rpc_sockets import flood, only_connection, raw, read_all, read_pdu
+from tests.support.sweeping import Sweeping
 
 
 @pytest.fixture
@@ -32,30 +30,6 @@ def running() -> Iterator[RunningServer]:
 
 
 # Deadlines and limits.
-
-
-class Sweeping:
-    """A server whose clock stands still until a test moves it."""
-
-    def __init__(self, **limits: int) -> None:
-        self.clock = SimulatedClock()
-        self.limits = Limits(**limits)
-        self.handlers = ProbeHandlers()
-
-    def make(self, **settings: Any) -> RpcServer:
-        return RpcServer(clock=self.clock, **settings)
-
-    def sweep(self, running: RunningServer, milliseconds: int) -> int:
-        """Let time pass in steps of a second; how many connections are left."""
-
-        def pass_time() -> int:
-            for _ in range(milliseconds // 1000):
-                self.clock.advance(1000)
-                running.server.sweep()
-            return running.server.connections
-
-        running.do(pass_time)
-        return running.do(lambda: running.server.connections)
 
 
 @pytest.mark.parametrize(

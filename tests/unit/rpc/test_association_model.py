@@ -130,7 +130,9 @@ class Conversation:
             completion.fail(MQError(HResult.MQ_ERROR_OPERATION_CANCELLED))
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(first=proper_bind | others, rest=conversations, seed=st.integers(0, 1000))
 def test_random_conversations_stay_in_the_table_and_leak_nothing(
     tmp_path: Path, first: bytes, rest: list[bytes], seed: int
@@ -163,7 +165,7 @@ def check_notifications(rig: Rig, whole: list[Call]) -> None:
     assert len(rig.handlers.run_down) + closed <= opened
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(data=st.data(), stop_at=st.integers(0, 10))
 def test_a_server_may_stop_in_the_middle(data: Any, stop_at: int) -> None:
     rig = Rig(limits=SMALL)
@@ -184,7 +186,7 @@ def test_a_server_may_stop_in_the_middle(data: Any, stop_at: int) -> None:
     assert len(rig.groups) == 0
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(
     octets=st.sampled_from(
         [bind(), request(1, b"octets"), alter(), pdu.CoCancel(call_id=1).pack()]

@@ -163,6 +163,15 @@ class Binary:
             form=r"[^\s=,]+=[^\s=,]+(, ?[^\s=,]+=[^\s=,]+)*",
         ),
     ] = ""
+    signing_key: Annotated[
+        str, About("RSA key (PEM file) that signs what is sent from here.", default="none")
+    ] = ""
+    signing_certificate: Annotated[
+        str, About("Certificate (PEM file) of that key.", default="none")
+    ] = ""
+    encryption_key: Annotated[
+        str, About("RSA key (PEM file) that decrypts bodies sent to here.", default="none")
+    ] = ""
     ping: Annotated[
         bool, About("Ask with a datagram before connecting, and answer such questions (UDP 3527).")
     ] = False

@@ -119,7 +119,7 @@ class QueueManagerService:
         self._register(server, engine, accounts)
         local = LocalSocket(self._configuration.data_dir)
         self._undo.callback(local.remove)
-        binary = BinaryDoor(engine, self._clock, self._configuration.binary)
+        binary = self._binary_door(engine)
         self._undo.push_async_callback(binary.stop)
         await self._open_doors(server, local, binary)
         binary.start()
@@ -131,6 +131,12 @@ class QueueManagerService:
             {door: (self._configuration.host, port) for door, port in self._ports.items()},
         )
         self._publish()
+
+    def _binary_door(self, engine: QueueManagerEngine) -> BinaryDoor:
+        try:
+            return BinaryDoor(engine, self._clock, self._configuration.binary)
+        except (ValueError, OSError) as error:
+            raise StartError(f"The table [binary] of the configuration: {error}.") from error
 
     def _open_store(self, metrics: Metrics) -> Store:
         loop = asyncio.get_running_loop()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 from rpcqm.adm.directory import DirectoryContents
@@ -18,7 +19,9 @@ from rpcqm.adm.enums import QueueAccessType, QueueShareMode
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import SimulatedClock, Timer, Timers
 from rpcqm.base.completion import Completion, completed
+from rpcqm.base.identity import Identity
 from rpcqm.binary.connection.exchange import Exchange, Peers
+from rpcqm.binary.connection.guard import OwnKeys
 from rpcqm.binary.connection.line import Hop, Line
 from rpcqm.codec.format_name import FormatName, parse_format_names
 from rpcqm.codec.message import MessageAttributes
@@ -95,6 +98,8 @@ class Simulation:
         self.faults = faults or Faults()
         self.nodes: dict[str, Node] = {}
         self.ends: list[_End] = []
+        self.record: list[bytes] | None = None
+        """What has travelled, when somebody wants to know."""
 
     def node(
         self, name: str, peers: Peers | None = None, directory: DirectoryContents | None = None
@@ -124,6 +129,8 @@ class Simulation:
 
     def deliver(self, source: _End, target: _End, data: bytes) -> None:
         """In order, each chunk a little later than it was sent."""
+        if self.record is not None:
+            self.record.append(data)
         target.arrival = max(target.arrival, self.clock.monotonic() + self.delay())
         self.later(target.arrival - self.clock.monotonic(), partial(target.receive, data))
 
@@ -200,6 +207,7 @@ class Node:
             addresses=(self.address,),
             directory=None if directory is None else lambda: directory,
         )
+        self.keys = OwnKeys()
         self._directory = simulation.directory / f"{name}-0"
         self._directory.mkdir(parents=True)
         self.start()
@@ -223,7 +231,7 @@ class Node:
         self.engine.queue_manager_started()
         self.alive = True
         self.settle()
-        self.exchange = Exchange(self.engine, self, peers=self.peers)
+        self.exchange = Exchange(self.engine, self, peers=self.peers, keys=self.keys)
         self.exchange.start()
         self.settle()
 
@@ -250,6 +258,11 @@ class Node:
             self.store.close()
             self.alive = False
 
+    def restart(self) -> None:
+        """Stop and start again, with the keys that it has now."""
+        self.stop()
+        self.start()
+
     def runs(self, life: int) -> bool:
         return self._lives == life
 
@@ -275,7 +288,7 @@ class Node:
         self.settle()
         return created.result()
 
-    def send(self, to: str, body: bytes, transactional: bool = False, **more: object) -> None:
+    def send(self, to: str, body: bytes, transactional: bool = False, **more: Any) -> None:
         """Send a recoverable message, unless `more` says otherwise; it is on the disk then."""
         engine = self.engine
         names = parse_format_names(to)
@@ -283,12 +296,16 @@ class Node:
             names, QueueAccessType.SEND_ACCESS, QueueShareMode.DENY_NONE
         )
         attributes = MessageAttributes(body=body, delivery_guarantee=1)
+        identity = more.pop("identity", None)
+        assert identity is None or isinstance(identity, Identity)
+        if isinstance(admin := more.get("administration_queue_format_name"), str):
+            more["administration_queue_format_name"] = FormatName.parse(admin)
         for attribute, value in more.items():
             setattr(attributes, attribute, value)
         transaction = (
             engine.transactions.create_transaction(self._new_uow()) if transactional else None
         )
-        message = engine.composer.compose(descriptor, attributes, None, transaction)
+        message = engine.composer.compose(descriptor, attributes, identity, transaction)
         engine.messages.enqueue_message_to_an_open_queue(descriptor, message, transaction)
         if transaction is not None:
             engine.transactions.transaction_prepare(transaction.identifier)

@@ -6,6 +6,7 @@ from uuid import UUID
 from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.exchange import Exchange, Peers
+from rpcqm.binary.connection.guard import OwnKeys
 from rpcqm.binary.connection.line import BINARY_PORT, Hop
 from rpcqm.binary.connection.tcp import TcpNetwork
 from rpcqm.binary.connection.udp import PingDoor
@@ -22,15 +23,28 @@ class DoorSettings(Protocol):
     @property
     def peers(self) -> str: ...
     @property
+    def signing_key(self) -> str: ...
+    @property
+    def signing_certificate(self) -> str: ...
+    @property
+    def encryption_key(self) -> str: ...
+    @property
     def ping(self) -> bool: ...
 
 
 class BinaryDoor:
-    """Listens, sends, and stops; the engine has been started. Raises ValueError for bad peers."""
+    """Listens, sends, and stops; the engine has been started.
+
+    ValueError or OSError for peers that are none and keys that cannot be read.
+    """
 
     def __init__(self, engine: QueueManagerEngine, clock: Clock, settings: DoorSettings) -> None:
         self._network = TcpNetwork(clock)
-        self.exchange = Exchange(engine, self._network, peers=parse_peers(settings.peers))
+        keys = OwnKeys.load(
+            settings.signing_key, settings.signing_certificate, settings.encryption_key
+        )
+        peers = parse_peers(settings.peers)
+        self.exchange = Exchange(engine, self._network, peers=peers, keys=keys)
         self.pings = self._ping_door(engine) if settings.ping else None
 
     def _ping_door(self, engine: QueueManagerEngine) -> PingDoor:

@@ -13,6 +13,7 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion, completed, failed
 from rpcqm.base.log import get_logger
+from rpcqm.binary.connection.guard import Guard, OwnKeys
 from rpcqm.binary.connection.line import BINARY_PORT, Hop, Line, Network
 from rpcqm.binary.connection.link import Link, sequence_key
 from rpcqm.binary.connection.receiving import Receiver
@@ -54,6 +55,7 @@ class Exchange:
         network: Network,
         settings: BinarySettings | None = None,
         peers: Peers | None = None,
+        keys: OwnKeys | None = None,
     ) -> None:
         self.engine = engine
         self.network = network
@@ -70,6 +72,7 @@ class Exchange:
         self.history = MessageIDHistory(engine.clock, engine.timers, self.settings)
         self.history.restore(engine.streams.records(HISTORY_PREFIX))
         self.streams = Streams(self)
+        self.guard = Guard(engine, keys or OwnKeys())
         self._receiver = Receiver(self)
 
     def start(self) -> None:
@@ -98,6 +101,7 @@ class Exchange:
             line.session.close("the queue manager stops")
         self.streams.stop()
         self.history.stop()
+        self.guard.stop()
         if self.routing is not None:
             self.routing.stop()
 
@@ -297,9 +301,12 @@ class Exchange:
         if link is not None:
             link.final_ack(identifier, number, reason)
 
-    def outgoing_packet(self, message: Message) -> bytes:
-        """The bytes of a message as they travel."""
-        return message.packet
+    def outgoing_packet(self, name: FormatName, message: Message) -> bytes:
+        """The bytes of a message as they travel; CouldNotEncryptError."""
+        destination = None
+        if not isinstance(name.value, str):
+            destination = self.engine.directory.destination_queue_manager(name)
+        return self.guard.protect(message, destination)
 
 
 def _routing_of(engine: "QueueManagerEngine") -> Routing | None:

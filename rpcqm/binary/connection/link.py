@@ -19,6 +19,8 @@ from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.clock import Timer
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.log import get_logger
+from rpcqm.binary.connection.guard import CouldNotEncryptError
 from rpcqm.binary.connection.line import Hop, Line, Token
 from rpcqm.binary.sequence import OutgoingSequence
 from rpcqm.binary.session import SessionState
@@ -31,6 +33,8 @@ from rpcqm.store.transaction import Transaction as StoreTransaction
 
 if TYPE_CHECKING:
     from rpcqm.binary.connection.exchange import Exchange
+
+_log = get_logger("binary")
 
 SEQUENCE_PREFIX = b"qb sequence:"
 STAMP_PREFIX = b"qb stamp:"
@@ -267,9 +271,8 @@ class Link:
             if self._is_ours_in_sequence(message):
                 self._stamp(message, changes)
                 stamped.append(message)
-            elif not self._expired(message):
-                key = message.lookup_identifier
-                line.session.send(self._exchange.outgoing_packet(message), Token(self, key))
+            elif (packet := self._packet_of(message)) is not None:
+                line.session.send(packet, Token(self, message.lookup_identifier))
         self._pumping = False
         if stamped:
             self._send_stamped(line, stamped, changes)
@@ -282,10 +285,28 @@ class Link:
         age = self._engine.clock.now() // 1000 - envelope.sent_time
         if age <= envelope.time_to_reach_queue:
             return False
-        key = message.lookup_identifier
-        self._in_flight.pop(key, None)
-        self._transfer.failed(self.queue, key, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
+        self._fail(message, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
         return True
+
+    def _packet_of(self, message: Message) -> bytes | None:
+        """The packet to send; None when the message has expired, or cannot be encrypted.
+
+        Source: [MS-MQQB] 3.1.7.1.5.1.
+        """
+        if self._expired(message):
+            return None
+        try:
+            return self._exchange.outgoing_packet(self.name, message)
+        except CouldNotEncryptError as error:
+            _log.warning("not encrypted", queue=str(self.name), reason=str(error))
+            self._record(ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE)
+            self._fail(message, MessageClass.MQMSG_CLASS_NACK_COULD_NOT_ENCRYPT)
+            return None
+
+    def _fail(self, message: Message, reason: MessageClass) -> None:
+        """It will never be sent."""
+        self._in_flight.pop(message.lookup_identifier, None)
+        self._transfer.failed(self.queue, message.lookup_identifier, reason)
 
     def _is_ours_in_sequence(self, message: Message) -> bool:
         """Only the source stamps; who forwards passes the stamp on ([MS-MQQB] 3.1.1.5)."""
@@ -336,10 +357,11 @@ class Link:
             key = message.lookup_identifier
             if key not in self._in_flight or sequence.number_of(key) is None:
                 continue
-            if self._expired(message):
+            plain = self._packet_of(message)
+            if plain is None:
                 continue
             stamp = sequence.stamp_of(key)
-            packet = bytearray(self._exchange.outgoing_packet(message))
+            packet = bytearray(plain)
             set_sequence(packet, stamp.sequence, stamp.number, stamp.previous)
             line.session.send(bytes(packet), None)
         sequence.transmitted()

@@ -13,7 +13,6 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, MQError
-from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.line import Line
 from rpcqm.binary.connection.streams import Stream, stamp_in, transaction_header_of
@@ -161,9 +160,8 @@ class Receiver:
     ) -> Completion[None]:
         try:
             queue = self._arrivals.destination(message)
-            identity = self._checked_sender(queue, message)
             if not isinstance(queue, OutgoingQueue):
-                self._arrivals.check_access(queue, identity)
+                self._check_sender(queue, message)
             self._arrivals.check_expiry(message)
             if stream is not None:
                 self._note(stream, queue, changes)
@@ -171,11 +169,11 @@ class Receiver:
         except RejectedError as error:
             return self._refuse(message, error.reason, changes, stream)
 
-    def _checked_sender(self, queue: Queue, message: Message) -> Identity:
-        """[MS-MQQB] 3.1.5.8.3: who sent it, as far as that is proved."""
-        if not isinstance(queue, OutgoingQueue):
-            self._arrivals.check_protection(queue, authenticated=False, encrypted=False)
-        return ANONYMOUS
+    def _check_sender(self, queue: Queue, message: Message) -> None:
+        """[MS-MQQB] 3.1.5.8.3: who sent it, as far as that is proved, may write here."""
+        checked = self._exchange.guard.check(message)
+        self._arrivals.check_protection(queue, checked.authenticated, checked.encrypted)
+        self._arrivals.check_access(queue, checked.identity)
 
     def _note(self, stream: Stream, queue: Queue, changes: Changes) -> None:
         stream.queue_id = queue.queue_id

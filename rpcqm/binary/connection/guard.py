@@ -1,0 +1,275 @@
+"""Signatures, certificates and encrypted bodies of messages ([MS-MQQB] 3.1.5.8.3, 3.1.7.1.4, .5).
+
+A sender signs before it encrypts; so a body is decrypted here before the signature is checked.
+"""
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+
+from rpcqm.adm.directory import equals
+from rpcqm.adm.directory_object import User
+from rpcqm.adm.message import Message
+from rpcqm.base.errors import DecodeError
+from rpcqm.base.identity import ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, Identity
+from rpcqm.binary import ciphers
+from rpcqm.binary.blobs import decode_public_keys
+from rpcqm.binary.caches import (
+    RECEIVE_SYMMETRIC_KEY_CACHE_SIZE,
+    SEND_SYMMETRIC_KEY_CACHE_SIZE,
+    SYMMETRIC_KEY_SHORT_LIFETIME,
+    USER_CERT_CACHE_SIZE,
+    USER_CERT_LIFETIME,
+    AgingCache,
+)
+from rpcqm.binary.signatures import sign, verified_level
+from rpcqm.codec.message import build_user_message, read_attributes
+from rpcqm.codec.message_enums import (
+    AuthenticationLevel,
+    HashAlgorithm,
+    MessageClass,
+    PrivacyLevel,
+    SenderIdentifierType,
+)
+from rpcqm.codec.packet import UserMessage
+from rpcqm.codec.packet_patch import set_authentication_level
+from rpcqm.codec.packet_security import SecurityHeader
+from rpcqm.codec.security_identifier import Sid
+from rpcqm.qm.arrivals import RejectedError
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+_BAD_SIGNATURE = MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE
+_BAD_ENCRYPTION = MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION
+_CERTIFICATE_HEADER = 36
+"""Digest, identifier and length in front of each certificate of MQUSERSIGNCERTS."""
+
+
+class CouldNotEncryptError(Exception):
+    """A message that has to be encrypted cannot be."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnKeys:
+    """What this queue manager signs and decrypts with; None where it has no key."""
+
+    signing_key: RSAPrivateKey | None = None
+    certificate: bytes = b""
+    encryption_key: RSAPrivateKey | None = None
+
+    @classmethod
+    def load(cls, signing_key: str, certificate: str, encryption_key: str) -> "OwnKeys":
+        """Read PEM files, an empty path for none; OSError, ValueError when they are no keys."""
+        loaded = (
+            x509.load_pem_x509_certificate(Path(certificate).read_bytes()) if certificate else None
+        )
+        der = b"" if loaded is None else loaded.public_bytes(serialization.Encoding.DER)
+        return cls(_private_key(signing_key), der, _private_key(encryption_key))
+
+
+class Checked(NamedTuple):
+    """What is known of a message's sender and of its way here."""
+
+    identity: Identity
+    authenticated: bool
+    encrypted: bool
+
+
+class Guard:
+    """Checks what arrives, signs and encrypts what leaves."""
+
+    def __init__(self, engine: "QueueManagerEngine", keys: OwnKeys) -> None:
+        self._engine = engine
+        self._keys = keys
+        clock, timers = engine.clock, engine.timers
+        self.receive_symmetric_key_cache: AgingCache[tuple[object, ...], bytes] = AgingCache(
+            clock, timers, RECEIVE_SYMMETRIC_KEY_CACHE_SIZE, SYMMETRIC_KEY_SHORT_LIFETIME
+        )
+        self.send_symmetric_key_cache: AgingCache[tuple[object, ...], tuple[bytes, bytes]] = (
+            AgingCache(clock, timers, SEND_SYMMETRIC_KEY_CACHE_SIZE, SYMMETRIC_KEY_SHORT_LIFETIME)
+        )
+        self.user_cert_cache: AgingCache[tuple[bytes, bytes], bool] = AgingCache(
+            clock, timers, USER_CERT_CACHE_SIZE, USER_CERT_LIFETIME
+        )
+
+    def stop(self) -> None:
+        """Forget what was cached."""
+        self.receive_symmetric_key_cache.stop()
+        self.send_symmetric_key_cache.stop()
+        self.user_cert_cache.stop()
+
+    # Arriving
+
+    def check(self, message: Message) -> Checked:
+        """Decrypt a message in place and find out who sent it.
+
+        RejectedError: BAD_ENCRYPTION, BAD_SIGNATURE. A message without a SecurityHeader is
+        anonymous (G28).
+        """
+        header = message.attributes.security_header
+        encrypted = header is not None and bool(header.flags.EB)
+        if header is not None and encrypted:
+            self._decrypt(message, header)
+        level = verified_level(message.attributes)
+        if level is None:
+            raise RejectedError(_BAD_SIGNATURE)
+        authenticated = level is not AuthenticationLevel.NONE
+        if header is None:
+            return Checked(ANONYMOUS, authenticated, encrypted)
+        if authenticated:
+            if header.flags.ST:
+                self._check_certificate(header)
+            packet = bytearray(message.packet)
+            set_authentication_level(packet, level)
+            message.packet = bytes(packet)
+        return Checked(_sender(header, authenticated), authenticated, encrypted)
+
+    def _decrypt(self, message: Message, header: SecurityHeader) -> None:
+        attributes = message.attributes
+        level, algorithm = int(attributes.privacy_level), int(attributes.encryption_algorithm)
+        source = attributes.identifier.queue_manager_guid
+        try:
+            key = self._received_key(source, header.encryption_key, level, algorithm)
+            body = ciphers.decrypt(attributes.body, key, algorithm)
+        except DecodeError:
+            raise RejectedError(_BAD_ENCRYPTION) from None
+        clear = replace(
+            read_attributes(message.packet), body=body, privacy_level=0, symmetric_key=b""
+        )
+        message.packet = build_user_message(clear)
+
+    def _received_key(self, source: UUID, blob: bytes, level: int, algorithm: int) -> bytes:
+        cached = self.receive_symmetric_key_cache.get((source, level, algorithm, blob))
+        if cached is not None:
+            return cached
+        if self._keys.encryption_key is None:
+            raise DecodeError("there is no key to decrypt with")
+        key = ciphers.received_key(self._keys.encryption_key, blob, level, algorithm)
+        self.receive_symmetric_key_cache.add((source, level, algorithm, blob), key)
+        return key
+
+    def _check_certificate(self, header: SecurityHeader) -> None:
+        """The directory must know the certificate as one of the sender's."""
+        known = (header.security_id, header.sender_cert)
+        if self.user_cert_cache.get(known):
+            return
+        if not self._is_registered(*known):
+            raise RejectedError(_BAD_SIGNATURE)
+        self.user_cert_cache.add(known, True)
+
+    def _is_registered(self, security_id: bytes, certificate: bytes) -> bool:
+        known = [equals("security_identifier", security_id)]
+        found = self._engine.directory.read_directory(User, known)[1]
+        return found is not None and certificate in _certificates(found.certificates)
+
+    # Leaving
+
+    def protect(self, message: Message, destination: UUID | None) -> bytes:
+        """The packet to send: signed if we have a key, and encrypted if the message asks for it.
+
+        Whoever forwards a message changes nothing, and acknowledgements are left as they are.
+        CouldNotEncryptError.
+        """
+        packet = message.packet
+        own = self._engine.queue_manager.identifier.bytes_le
+        if message.envelope.source_machine != own:
+            return packet
+        attributes = message.attributes
+        if attributes.message_class != MessageClass.MQMSG_CLASS_NORMAL:
+            return packet
+        privacy_level = attributes.privacy_level
+        if self._keys.signing_key is not None:
+            packet = self._signed(packet, self._keys.signing_key)
+        return self._encrypted(packet, destination) if privacy_level else packet
+
+    def _signed(self, packet: bytes, key: RSAPrivateKey) -> bytes:
+        """With SHA-512; a message to several queues gets a 3.0 signature, others a 2.0 one.
+
+        The sender is named only if the directory knows our certificate as his: whoever checks
+        the signature refuses it otherwise.
+        """
+        attributes = read_attributes(packet)
+        if attributes.signature or attributes.multiple_destination_signature:
+            return packet
+        several = attributes.destination_multi_queue_format_name
+        level = AuthenticationLevel.SIG30 if several else AuthenticationLevel.SIG20
+        certificate, sender = self._keys.certificate, attributes.sender_identifier
+        unsigned = replace(
+            attributes,
+            sender_certificate=certificate,
+            sender_identifier=sender if self._is_registered(sender, certificate) else b"",
+            hash_algorithm=HashAlgorithm.SHA_512,
+        )
+        signature = sign(UserMessage(build_user_message(unsigned)), key, level)
+        if several:
+            return build_user_message(replace(unsigned, multiple_destination_signature=signature))
+        return build_user_message(replace(unsigned, signature=signature))
+
+    def _encrypted(self, packet: bytes, destination: UUID | None) -> bytes:
+        attributes = read_attributes(packet)
+        if attributes.symmetric_key:
+            return packet
+        key, blob, algorithm = self._sent_key(destination, attributes.privacy_level)
+        body = ciphers.encrypt(attributes.body, key, algorithm)
+        changed = replace(attributes, body=body, symmetric_key=blob, encryption_algorithm=algorithm)
+        return build_user_message(changed)
+
+    def _sent_key(self, destination: UUID | None, level: int) -> tuple[bytes, bytes, int]:
+        """A symmetric key for a queue manager whose public key the directory has."""
+        if destination is None or level not in ciphers.PROVIDERS:
+            raise CouldNotEncryptError("direct names tell no key")
+        algorithm = ciphers.PREFERRED[PrivacyLevel(level)]
+        cached = self.send_symmetric_key_cache.get((destination, level))
+        if cached is None:
+            machine = self._engine.directory.queue_manager(destination)
+            public = b"" if machine is None else machine.public_encryption_key_list
+            try:
+                keys = decode_public_keys(public)
+                public_key = keys[ciphers.PROVIDERS[PrivacyLevel(level)]]
+            except (DecodeError, KeyError) as error:
+                raise CouldNotEncryptError(f"no public key: {error}") from error
+            cached = ciphers.new_key(public_key, PrivacyLevel(level), algorithm)
+            self.send_symmetric_key_cache.add((destination, level), cached)
+        return cached[0], cached[1], algorithm
+
+
+def _sender(header: SecurityHeader, authenticated: bool) -> Identity:
+    """Whose rights count; a queue manager's are everybody's."""
+    if header.flags.ST == SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER:
+        return Identity("", EVERYONE, frozenset((EVERYONE,)))
+    if header.flags.ST != SenderIdentifierType.SID:
+        return ANONYMOUS
+    sid = str(Sid.decode(header.security_id))
+    groups = {EVERYONE, AUTHENTICATED_USERS} if authenticated else {EVERYONE}
+    return Identity(sid, sid, frozenset(groups))
+
+
+def _certificates(packed: bytes) -> list[bytes]:
+    """The certificates of MQUSERSIGNCERTS ([MS-MQMQ] 2.2.21); damaged ones end the list."""
+    certificates, position = [], 4
+    for _ in range(int.from_bytes(packed[:4], "little")):
+        start = position + _CERTIFICATE_HEADER
+        size = int.from_bytes(packed[start - 4 : start], "little")
+        certificate = packed[start : start + size]
+        digest = hashlib.md5(certificate, usedforsecurity=False).digest()
+        if len(certificate) != size or digest != packed[position : position + 16]:
+            break
+        certificates.append(certificate)
+        position = start + size
+    return certificates
+
+
+def _private_key(path: str) -> RSAPrivateKey | None:
+    if not path:
+        return None
+    key = serialization.load_pem_private_key(Path(path).read_bytes(), None)
+    if not isinstance(key, RSAPrivateKey):
+        raise ValueError(f"{path} has no RSA key")
+    return key

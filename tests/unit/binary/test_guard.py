@@ -1,0 +1,220 @@
+"""Who may send what, between queue managers ([MS-MQQB] 3.1.5.8.3, 3.1.7.1.4, 3.1.7.1.5)."""
+
+import hashlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+
+from rpcqm.adm.directory import DirectoryContents
+from rpcqm.adm.directory_object import User
+from rpcqm.adm.enums import ConnectionStatus, QueuePrivacyLevel
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.identity import Identity
+from rpcqm.binary.blobs import AES_PROVIDER, BASE_PROVIDER, ENHANCED_PROVIDER, encode_public_keys
+from rpcqm.binary.connection.guard import OwnKeys
+from rpcqm.codec.message_enums import AuthenticationLevel, MessageClass, PrivacyLevel
+from rpcqm.codec.sddl import parse_sddl
+from rpcqm.codec.security_identifier import sid_bytes
+from tests.support.binary_network import Node, Simulation
+from tests.support.certificates import certificate_of
+from tests.support.queue_manager import MEMORY
+
+ALICE, BOB = UUID(int=11), UUID(int=13)
+SITE = UUID(int=21)
+SID = "S-1-5-21-1-2-3-1001"
+ORDERS = "DIRECT=OS:bob\\private$\\orders"
+ADMIN = "DIRECT=OS:alice\\private$\\admin"
+
+
+@lru_cache
+def signing_key() -> RSAPrivateKey:
+    return generate_private_key(65537, 2048)
+
+
+@lru_cache
+def encryption_key() -> RSAPrivateKey:
+    return generate_private_key(65537, 1024)
+
+
+def user() -> User:
+    """The owner of the signing key's certificate, as the directory has him."""
+    certificate = certificate_of(signing_key())
+    digest = hashlib.md5(certificate, usedforsecurity=False).digest()
+    packed = digest + bytes(16) + len(certificate).to_bytes(4, "little") + certificate
+    return User(UUID(int=31), security_identifier=sid_bytes(SID), certificates=b"\1\0\0\0" + packed)
+
+
+def directory() -> DirectoryContents:
+    bob = QueueManager(BOB, computer_name="bob", site_identifier_list=[SITE])
+    public = encryption_key().public_key()
+    providers = (BASE_PROVIDER, ENHANCED_PROVIDER, AES_PROVIDER)
+    bob.public_encryption_key_list = encode_public_keys(dict.fromkeys(providers, public))
+    alice = QueueManager(ALICE, computer_name="alice", site_identifier_list=[SITE])
+    return DirectoryContents(queue_managers=[alice, bob], users=[user()])
+
+
+class Pair:
+    def __init__(self, simulation: Simulation, bobs: DirectoryContents | None = None) -> None:
+        self.simulation = simulation
+        self.alice = simulation.node("alice", directory=directory())
+        self.bob = simulation.node("bob", directory=bobs or directory())
+        self.orders = self.bob.create()
+        self.alice.create("admin")
+
+    def sign(self) -> None:
+        self.alice.keys = OwnKeys(signing_key(), certificate_of(signing_key()))
+        self.alice.restart()
+
+    def send(self, to: str = ORDERS, sid: str = "", **more: Any) -> None:
+        """Send a message that asks for every acknowledgement, and let it arrive."""
+        self.alice.send(
+            to,
+            b"content",
+            identity=Identity("alice", sid) if sid else None,
+            administration_queue_format_name=ADMIN,
+            acknowledgements_requested=0x0F,
+            **more,
+        )
+        self.simulation.advance(5_000)
+
+    @property
+    def arrived(self) -> list[bytes]:
+        return self.bob.bodies()
+
+    @property
+    def acknowledged(self) -> list[int]:
+        """The classes of the acknowledgements that have come back."""
+        queue = self.alice.find("admin")
+        message_at = self.alice.engine.positions.message_at
+        keys = queue.message_position_list.page(None, 100)
+        return [message_at(queue, key).attributes.message_class for key in keys]
+
+    def restrict(self, sddl: str) -> None:
+        self.orders.security = parse_sddl(sddl).encode()
+
+
+@pytest.fixture
+def simulation() -> Iterator[Simulation]:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as name:
+        simulation = Simulation(Path(name))
+        yield simulation
+        simulation.stop()
+
+
+@pytest.fixture
+def pair(simulation: Simulation) -> Pair:
+    return Pair(simulation)
+
+
+def private_name(node: Node) -> str:
+    number = node.find("orders").private_queue_number
+    return f"PRIVATE={node.engine.queue_manager.identifier}\\{number:08x}"
+
+
+def level_of_arrived(pair: Pair) -> int:
+    queue = pair.orders
+    key = queue.message_position_list.first()
+    assert key is not None
+    return int(pair.bob.engine.positions.message_at(queue, key).attributes.authentication_level)
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.7.1.4", "MQQB-rule-3.1.5.8.3")
+def test_a_signed_message_arrives_authenticated(pair: Pair) -> None:
+    pair.sign()
+    pair.orders.authentication = True
+    pair.send(sid=SID)
+    assert pair.arrived == [b"content"]
+    assert level_of_arrived(pair) == AuthenticationLevel.SIG20
+    assert len(pair.bob.exchange.guard.user_cert_cache) == 1
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.3")
+def test_a_queue_that_wants_signatures_refuses_others(pair: Pair) -> None:
+    pair.orders.authentication = True
+    pair.send()
+    assert pair.arrived == []
+    assert pair.alice.unsent == 0
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.3")
+def test_a_certificate_that_nobody_has_registered_is_refused(simulation: Simulation) -> None:
+    bobs = directory()
+    bobs.users.clear()
+    pair = Pair(simulation, bobs)
+    pair.sign()
+    pair.send(sid=SID)
+    assert pair.arrived == []
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.3", "MQQB-event-send_administration_acknowledgment")
+@pytest.mark.parametrize(("insecure", "classes"), [(False, []), (True, [0x8004])])
+def test_a_sender_without_the_right_is_refused_and_told_only_if_that_is_allowed(
+    simulation: Simulation, insecure: bool, classes: list[int]
+) -> None:
+    pair = Pair(simulation)
+    settings = pair.bob.engine.settings
+    pair.bob.engine.settings = replace(settings, send_insecure_nacks=insecure)
+    pair.restrict(f"O:BAD:(A;;0x4;;;{SID})")
+    pair.send(sid="S-1-5-21-1-2-3-1002")
+    assert pair.arrived == []
+    assert pair.acknowledged == classes
+    pair.send(sid=SID)
+    assert pair.arrived == [b"content"]
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.3")
+def test_a_message_without_a_sender_is_anonymous(pair: Pair) -> None:
+    pair.restrict(f"O:BAD:(A;;0x4;;;{SID})")
+    pair.send()
+    assert pair.arrived == []
+    pair.restrict("O:BAD:(A;;0x4;;;AN)")
+    pair.send()
+    assert pair.arrived == [b"content"]
+
+
+@pytest.mark.conformance(
+    "MQQB-rule-3.1.7.1.5", "MQQB-rule-3.1.5.8.3", "MQQB-element-CachedSymmetricKey"
+)
+@pytest.mark.parametrize("level", [PrivacyLevel.BASE, PrivacyLevel.ENHANCED, PrivacyLevel.ADVANCED])
+@pytest.mark.parametrize("signs", [False, True], ids=["unsigned", "signed"])
+def test_a_body_travels_encrypted_and_is_stored_clear(
+    pair: Pair, level: PrivacyLevel, signs: bool
+) -> None:
+    pair.bob.keys = OwnKeys(encryption_key=encryption_key())
+    pair.bob.restart()
+    if signs:
+        pair.sign()
+    travelled: list[bytes] = []
+    pair.simulation.record = travelled
+    pair.orders = pair.bob.find()
+    pair.orders.privacy_level = QueuePrivacyLevel.BODY
+    for _ in range(2):
+        pair.send(private_name(pair.bob), sid=SID, privacy_level=level)
+    assert pair.arrived == [b"content"] * 2
+    assert not any(b"content" in packet for packet in travelled)
+    assert len(pair.bob.exchange.guard.receive_symmetric_key_cache) == 1
+    assert len(pair.alice.exchange.guard.send_symmetric_key_cache) == 1
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.3")
+def test_an_encrypted_body_for_which_there_is_no_key_is_refused(pair: Pair) -> None:
+    pair.send(private_name(pair.bob), privacy_level=PrivacyLevel.ADVANCED)
+    assert pair.arrived == []
+    assert pair.alice.unsent == 0
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.7.1.5", "MQQB-rule-3.1.7.1.5.1")
+def test_what_cannot_be_encrypted_is_not_sent_but_kept(pair: Pair) -> None:
+    pair.send(privacy_level=PrivacyLevel.ADVANCED, negative_journaling_requested=True)
+    assert pair.arrived == []
+    assert pair.acknowledged == [MessageClass.MQMSG_CLASS_NACK_COULD_NOT_ENCRYPT]
+    assert pair.alice.bodies("system$;deadletter") == [b"content"]
+    history = pair.alice.outgoing(ORDERS).connection_history
+    assert history[-1].status is ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE

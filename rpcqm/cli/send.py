@@ -103,6 +103,14 @@ def _add_properties(parser: Parser) -> None:
         "--transactional", action="store_true", help="send in a transaction of its own"
     )
     parser.add_argument(
+        "--dead-letter",
+        action="store_true",
+        help="keep it as a dead letter when it cannot be delivered, or is not received in time",
+    )
+    parser.add_argument(
+        "--journal", action="store_true", help="keep a copy in the journal of this computer"
+    )
+    parser.add_argument(
         "--ttbr", metavar="S", type=seconds, help="seconds in which it has to be received"
     )
     parser.add_argument(
@@ -234,6 +242,8 @@ def _message(arguments: argparse.Namespace) -> OutgoingMessage:
         administration_queue=_other_queue(arguments, arguments.admin_queue),
         response_queue=_other_queue(arguments, arguments.response_queue),
         correlation_identifier=arguments.correlation_id,
+        dead_letter=arguments.dead_letter,
+        journal=arguments.journal,
     )
 
 

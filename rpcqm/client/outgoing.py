@@ -27,3 +27,7 @@ class OutgoingMessage:
     application_tag: int = 0
     extension: bytes = b""
     connector_type: UUID | None = None
+    dead_letter: bool = False
+    """Kept in a dead-letter queue when it cannot be delivered or is not received in time."""
+    journal: bool = False
+    """A copy stays in the journal of the computer that it is sent from."""

@@ -17,6 +17,8 @@ from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV2,
 )
 
+_DEADLETTER, _JOURNAL = 1, 2
+
 MAXIMUM_PACKET = 0x400000
 """Bytes of a whole message ([MS-MQMQ] 2.2.19.1, PacketSize)."""
 
@@ -42,6 +44,7 @@ def transfer_buffer_of(
         u=CACTransferBufferV1_u(CACTB_SEND, send),
         pPriority=message.priority,
         pDelivery=int(message.recoverable),
+        pAuditing=int(message.dead_letter) * _DEADLETTER | int(message.journal) * _JOURNAL,
         pAcknowledge=int(message.acknowledgements),
         pApplicationTag=message.application_tag,
         ulAbsoluteTimeToQueue=_absolute(message.time_to_reach_queue, now),

@@ -1,0 +1,268 @@
+"""`rpcqm dead-letter`: look at what was not delivered or not received, and send it again."""
+
+import argparse
+import time
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.cli.errors import CommandError, UsageMistake
+from rpcqm.cli.options import add_local_options, add_server_options, queue_name
+from rpcqm.cli.output import Progress, Table, counted, iso_time, print_fields, print_json, time_text
+from rpcqm.cli.parser import Parser, add_command, add_commands, whole_number
+from rpcqm.cli.session import with_server
+from rpcqm.client.outgoing import OutgoingMessage
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.packet_base import INFINITE
+
+if TYPE_CHECKING:
+    from rpcqm.client.message import ReceivedMessage
+    from rpcqm.client.queue_manager import QueueManagerClient
+
+QUEUES = ("DeadLetter$", "XactDeadLetter$")
+"""The system's dead-letter queues: of ordinary messages, and of transactional ones."""
+
+MAXIMUM_IDENTIFIER = (1 << 64) - 1
+RESEND_DETAILS = """\
+A message is sent anew, with a new identifier and new times, to the queue that it was for or to
+another one, and then leaves the dead-letter queue. Should the command be killed between, the
+message is in both."""
+
+
+def add(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add the commands to the parser."""
+    parser = commands.add_parser(
+        "dead-letter",
+        help="list, inspect and resend dead letters",
+        description="Look at messages that could not be delivered or were not received in time.",
+    )
+    letters = add_commands(parser)
+    _add_list(letters)
+    _add_inspect(letters)
+    _add_resend(letters)
+
+
+def _add_list(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        commands,
+        "list",
+        "List the dead letters.",
+        [
+            ("rpcqm dead-letter list", "both system queues"),
+            ("rpcqm dead-letter list --queue undelivered", "those of an application's own"),
+        ],
+        run_list,
+    )
+    _add_queue(parser)
+    parser.add_argument("--json", action="store_true", help="print a JSON array")
+    add_server_options(parser)
+
+
+def _add_queue(parser: Parser) -> None:
+    parser.add_argument(
+        "--queue", metavar="Q", help="another queue than the two dead-letter queues of the system"
+    )
+
+
+def _add_inspect(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        commands,
+        "inspect",
+        "Show everything about a dead letter.",
+        [("rpcqm dead-letter inspect 288230376151711745", "by what `list` shows")],
+        run_inspect,
+    )
+    _add_lookup(parser)
+    _add_queue(parser)
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    add_server_options(parser)
+
+
+def _add_lookup(parser: Parser, nargs: str | None = None) -> None:
+    parser.add_argument(
+        "lookup_id",
+        metavar="LOOKUP-ID",
+        nargs=nargs,
+        type=whole_number(1, MAXIMUM_IDENTIFIER, "a lookup identifier"),
+        help="the message's lookup identifier",
+    )
+
+
+def _add_resend(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        commands,
+        "resend",
+        "Send dead letters again.",
+        [
+            ("rpcqm dead-letter resend 288230376151711745", "one, to where it was for"),
+            ("rpcqm dead-letter resend --all --to orders", "all of them, to another queue"),
+        ],
+        run_resend,
+        RESEND_DETAILS,
+    )
+    _add_lookup(parser, "?")
+    parser.add_argument("--all", action="store_true", help="every one that is there now")
+    parser.add_argument("--to", metavar="QUEUE", help="another queue than the one it was for")
+    _add_queue(parser)
+    add_local_options(parser)
+
+
+def run_list(arguments: argparse.Namespace) -> int:
+    """List what is there."""
+
+    async def work(client: "QueueManagerClient") -> None:
+        found = [letter async for letter in _letters(client, arguments)]
+        if arguments.json:
+            print_json([_summary(path, message) for path, message in found])
+            return
+        table = Table(["LOOKUP ID", "SINCE", "IT WAS FOR", "LIKELY WHY", "LABEL"])
+        for _, message in found:
+            lookup, since = message.lookup_identifier, time_text(message.arrival_time)
+            table.add(lookup, since, _destination(message), _likely_reason(message), message.label)
+        table.print()
+
+    return with_server(arguments, "list the dead letters", work)
+
+
+def run_inspect(arguments: argparse.Namespace) -> int:
+    """Show one of them."""
+
+    async def work(client: "QueueManagerClient") -> None:
+        from rpcqm.cli.messages import as_json
+
+        path, message = await _letter(client, arguments)
+        shown = _summary(path, message) | as_json(message)
+        if arguments.json:
+            print_json(shown)
+        else:
+            print_fields({name: value for name, value in shown.items() if value is not None})
+
+    return with_server(arguments, f"inspect {arguments.lookup_id}", work)
+
+
+def run_resend(arguments: argparse.Namespace) -> int:
+    """Send one or all of them again."""
+    if arguments.all is (arguments.lookup_id is not None):
+        raise UsageMistake("Either a lookup identifier or --all is needed.")
+
+    async def work(client: "QueueManagerClient") -> None:
+        if arguments.all:
+            letters = [letter async for letter in _letters(client, arguments)]
+        else:
+            letters = [await _letter(client, arguments)]
+        with Progress("Resent", len(letters)) as progress:
+            for path, message in letters:
+                await _resend(client, arguments, path, message.lookup_identifier)
+                progress.advance()
+        print(f"Resent {counted(len(letters), 'message')}.")
+
+    return with_server(arguments, "resend", work)
+
+
+def _paths(arguments: argparse.Namespace) -> tuple[str, ...]:
+    return QUEUES if arguments.queue is None else (arguments.queue,)
+
+
+async def _letters(
+    client: "QueueManagerClient", arguments: argparse.Namespace
+) -> AsyncIterator[tuple[str, "ReceivedMessage"]]:
+    """Each message with the queue that it is in, without its body."""
+    for path in _paths(arguments):
+        async with client.open_reader(queue_name(arguments, path), peek_only=True) as reader:
+            async for message in reader.browse(body=0):
+                yield path, message
+
+
+async def _letter(
+    client: "QueueManagerClient", arguments: argparse.Namespace
+) -> tuple[str, "ReceivedMessage"]:
+    for path in _paths(arguments):
+        async with client.open_reader(queue_name(arguments, path), peek_only=True) as reader:
+            try:
+                return path, await reader.peek_by_lookup_identifier(arguments.lookup_id)
+            except MQError as error:
+                if error.status is not HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
+                    raise
+    raise CommandError(
+        f"There is no dead letter {arguments.lookup_id}; `rpcqm dead-letter list` shows them."
+    )
+
+
+async def _resend(
+    client: "QueueManagerClient", arguments: argparse.Namespace, path: str, lookup_id: int
+) -> None:
+    async with client.open_reader(queue_name(arguments, path)) as reader:
+        pending = await reader.receive_by_lookup_identifier(lookup_id)
+        try:
+            await _send(client, _target(arguments, pending.message), pending.message)
+        except BaseException:
+            await pending.give_back()
+            raise
+        await pending.acknowledge()
+
+
+def _target(arguments: argparse.Namespace, message: "ReceivedMessage") -> FormatName:
+    if arguments.to is not None:
+        return queue_name(arguments, arguments.to)
+    destination = message.destination_queue_format_name
+    if destination is None:
+        raise CommandError("The message does not say what queue it was for; give --to QUEUE.")
+    return destination
+
+
+async def _send(
+    client: "QueueManagerClient", target: FormatName, message: "ReceivedMessage"
+) -> None:
+    async with client.open_sender(target) as sender:
+        if not message.is_transactional:
+            await sender.send(_again(message))
+            return
+        async with client.begin_transaction() as transaction:
+            await sender.send(_again(message), transaction)
+
+
+def _again(message: "ReceivedMessage") -> OutgoingMessage:
+    """What an application sees of the message, to be sent anew."""
+    return OutgoingMessage(
+        body=message.body,
+        label=message.label,
+        priority=message.priority,
+        recoverable=bool(message.delivery_guarantee),
+        body_type=message.body_type,
+        time_to_be_received=message.time_to_be_received,
+        acknowledgements=message.acknowledgements_requested,
+        administration_queue=message.administration_queue_format_name,
+        response_queue=message.response_queue_format_name,
+        correlation_identifier=message.correlation_identifier,
+        application_tag=message.application_tag,
+        extension=message.extension,
+        dead_letter=message.negative_journaling_requested,
+        journal=message.positive_journaling_requested,
+    )
+
+
+def _destination(message: "ReceivedMessage") -> str:
+    name = message.destination_queue_format_name
+    return str(name).removeprefix("DIRECT=OS:") if name is not None else ""
+
+
+def _likely_reason(message: "ReceivedMessage", now: float | None = None) -> str:
+    """What can be told from the message itself; `rpcqm explain` knows it if there was a trail."""
+    limit = message.time_to_be_received
+    died = message.arrival_time or (time.time() if now is None else now)
+    if limit != INFINITE and died >= message.sent_time + limit:
+        return "not received in time"
+    return "purged, deleted, or not delivered"
+
+
+def _summary(path: str, message: "ReceivedMessage") -> dict[str, object]:
+    return {
+        "queue": path,
+        "lookup_id": str(message.lookup_identifier),
+        "since": iso_time(message.arrival_time),
+        "destination": _destination(message),
+        "likely_reason": _likely_reason(message),
+        "id": str(message.identifier),
+        "label": message.label,
+        "body_size": message.body_size,
+    }

@@ -1,0 +1,85 @@
+"""`rpcqm dead-letter`: list, inspect, resend."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def letter(run: Command, queue: str) -> Iterator[str]:
+    """The lookup identifier of a message that was purged, in the system's dead-letter queue."""
+    run("send", queue, "--body", "precious", "--label", "fruit", "--dead-letter")
+    run("purge", queue)
+    (found,) = json.loads(run("dead-letter", "list", "--json").output)
+    yield found["lookup_id"]
+    run("purge", "DeadLetter$")
+
+
+def test_dead_letters_are_listed_with_what_they_were_for(
+    run: Command, queue: str, letter: str
+) -> None:
+    heading, line = run("dead-letter", "list").lines
+    assert heading.split("  ")[0] == "LOOKUP ID"
+    assert line.startswith(letter)
+    assert line.endswith("fruit")
+    assert rf".\private$\{queue}" in line
+
+
+def test_everything_is_told_of_one(run: Command, queue: str, letter: str) -> None:
+    told = json.loads(run("dead-letter", "inspect", letter, "--json").output)
+    assert told["queue"] == "DeadLetter$"
+    assert told["destination"] == rf"DIRECT=OS:.\private$\{queue}"
+    assert told["likely_reason"] == "purged, deleted, or not delivered"
+    assert (told["body"], told["label"]) == ("precious", "fruit")
+    assert "body " in run("dead-letter", "inspect", letter).text
+
+
+def test_one_is_sent_again(run: Command, queue: str, letter: str) -> None:
+    before = json.loads(run("dead-letter", "inspect", letter, "--json").output)
+    assert run("dead-letter", "resend", letter).text == "Resent 1 message.\n"
+    (message,) = [json.loads(x) for x in run("peek", queue, "--format", "json").lines]
+    for key in ("body", "label", "priority", "delivery", "body_type", "application_tag"):
+        assert message[key] == before[key]
+    assert message["id"] != before["id"]
+    assert json.loads(run("dead-letter", "list", "--json").output) == []
+
+
+def test_all_are_sent_to_another_queue(run: Command, queue: str, letter: str) -> None:
+    other = f"{queue}-other"
+    run("queue", "create", other)
+    run("send", queue, "--body", "second", "--dead-letter")
+    run("purge", queue)
+    assert run("dead-letter", "resend", "--all", "--to", other).text == "Resent 2 messages.\n"
+    assert len(run("peek", other, "--all", "--format", "json").lines) == 2
+    assert letter not in run("dead-letter", "list").text
+
+
+def test_one_that_cannot_be_sent_stays(run: Command, refused: Command, letter: str) -> None:
+    outcome = refused("dead-letter", "resend", letter, "--to", "no-such-queue")
+    assert "(MQ_ERROR_QUEUE_NOT_FOUND)" in outcome.errors
+    assert letter in run("dead-letter", "list").text
+
+
+def test_a_transactional_one_is_sent_in_a_transaction(run: Command, name: str) -> None:
+    run("queue", "create", name, "--transactional")
+    run("send", name, "--body", "exact", "--transactional", "--dead-letter")
+    run("purge", name)
+    (found,) = json.loads(run("dead-letter", "list", "--json").output)
+    assert found["queue"] == "XactDeadLetter$"
+    run("dead-letter", "resend", found["lookup_id"])
+    assert run("receive", name, "--format", "body").output == b"exact"
+
+
+def test_what_is_not_there_is_one_sentence(refused: Command, attempt: Command) -> None:
+    assert "There is no dead letter 7;" in refused("dead-letter", "inspect", "7").errors
+    assert attempt("dead-letter", "resend").status == 2
+    assert attempt("dead-letter", "resend", "7", "--all").status == 2
+
+
+def test_a_copy_stays_in_the_journal_of_this_computer(run: Command, queue: str) -> None:
+    run("send", queue, "--body", "kept", "--journal")
+    assert run("receive", "Journal$", "--format", "body").output == b"kept"

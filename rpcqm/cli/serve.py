@@ -45,6 +45,12 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
     parser.add_argument(
         "--config", metavar="F", type=Path, help="configuration file (or RPCQM_CONFIG)"
     )
+    parser.add_argument(
+        "--capture",
+        metavar="FILE",
+        type=Path,
+        help="record what is served over TCP as pcapng, unsealed; for tests and bug reports only",
+    )
     for setting in settings():
         if len(setting.path) == 1 and setting.key not in NOT_OPTIONS:
             _add_option(parser, setting)
@@ -72,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     # Only this command needs the server, whose modules take longest to load.
     service = importlib.import_module("rpcqm.service")
     try:
-        service.serve(configuration, configured)
+        service.serve(configuration, configured, arguments.capture)
     except service.StartError as error:
         raise CommandError(str(error)) from error
     return ExitStatus.OK

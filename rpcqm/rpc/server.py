@@ -68,6 +68,7 @@ class RpcServer:
         self._packets_in = self._packets_out = 0
         self._sweeper: asyncio.TimerHandle | None = None
         self._stopping = False
+        self.make_connection: Callable[[RpcServer, Endpoint], Connection] = Connection
         self._empty = asyncio.Event()
 
     def register(
@@ -113,7 +114,7 @@ class RpcServer:
         endpoint = self._endpoint(NCACN_IP_TCP, address, interfaces)
         loop = asyncio.get_running_loop()
         listener = await loop.create_server(
-            lambda: Connection(self, endpoint), sock=listening, backlog=1024
+            lambda: self.make_connection(self, endpoint), sock=listening, backlog=1024
         )
         return self._listens(listener, endpoint, host, port, advertised)
 
@@ -126,7 +127,7 @@ class RpcServer:
         endpoint = self._endpoint(NCALRPC, os.fsencode(path), interfaces)
         loop = asyncio.get_running_loop()
         listener = await loop.create_unix_server(
-            lambda: Connection(self, endpoint), str(path), backlog=1024
+            lambda: self.make_connection(self, endpoint), str(path), backlog=1024
         )
         path.chmod(0o666)
         return self._listens(listener, endpoint, str(path), 0, True)

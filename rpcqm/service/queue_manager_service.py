@@ -33,6 +33,7 @@ from rpcqm.service.doors import Listen, open_door
 from rpcqm.service.local_socket import LocalSocket
 from rpcqm.service.loop_timers import timers_on_loop
 from rpcqm.service.maintenance import Maintenance
+from rpcqm.service.recording import Recorder
 from rpcqm.service.reload import changed_settings
 from rpcqm.service.remote_queues import RemoteQueues
 from rpcqm.service.start_error import StartError
@@ -57,7 +58,13 @@ class QueueManagerService:
     _server: RpcServer
     _reading: remote_read.RemoteRead
 
-    def __init__(self, configuration: Configuration, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        clock: Clock | None = None,
+        capture: Path | None = None,
+    ) -> None:
+        self._capture = capture
         self._configuration = self._started_with = configuration
         self._clock = clock or SystemClock()
         self._ports: dict[str, int] = {}
@@ -107,19 +114,23 @@ class QueueManagerService:
         store = self._open_store(metrics)
         accounts = Accounts(store, self._configuration.data_dir, clock=self._clock)
         engine = self._engine = self._start_engine(store)
+        recorder = None if self._capture is None else self._record(self._capture)
+        recorded = (lambda providers: providers) if recorder is None else recorder.providers
         server = self._server = RpcServer(
-            providers=_providers(accounts, self._configuration.security),
+            providers=recorded(_providers(accounts, self._configuration.security)),
             limits=_limits(self._configuration.limits),
             clock=self._clock,
             metrics=metrics,
             local_identity=accounts.local_identity,
         )
+        if recorder is not None:
+            server.make_connection = recorder.connection
         self._undo.push_async_callback(server.stop)
         self._undo.callback(engine.queue_manager_stopped)
         self._register(server, engine, accounts)
         local = LocalSocket(self._configuration.data_dir)
         self._undo.callback(local.remove)
-        binary = self._binary_door(engine)
+        binary = BinaryDoor(engine, self._clock, self._configuration.binary)
         self._undo.push_async_callback(binary.stop)
         await self._open_doors(server, local, binary)
         binary.start()
@@ -132,11 +143,14 @@ class QueueManagerService:
         )
         self._publish()
 
-    def _binary_door(self, engine: QueueManagerEngine) -> BinaryDoor:
+    def _record(self, path: Path) -> Recorder:
+        _log.warning("everything that is served over TCP is recorded, unsealed", capture=str(path))
         try:
-            return BinaryDoor(engine, self._clock, self._configuration.binary)
-        except (ValueError, OSError) as error:
-            raise StartError(f"The table [binary] of the configuration: {error}.") from error
+            recorder = Recorder(path)
+        except OSError as error:
+            raise StartError(f"{path} cannot be written: {error.strerror}.") from error
+        self._undo.callback(recorder.close)
+        return recorder
 
     def _open_store(self, metrics: Metrics) -> Store:
         loop = asyncio.get_running_loop()

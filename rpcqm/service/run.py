@@ -8,6 +8,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from rpcqm.base import log
 from rpcqm.config import Configuration, ConfigurationError
@@ -21,16 +22,21 @@ COLLECTION_THRESHOLDS = (50_000, 20, 50)
 _log = log.get_logger("service")
 
 
-def serve(configuration: Configuration, load: Callable[[], Configuration]) -> None:
+def serve(
+    configuration: Configuration,
+    load: Callable[[], Configuration],
+    capture: Path | None = None,
+) -> None:
     """Run a queue manager until SIGTERM or SIGINT; StartError when it cannot be started.
 
-    On SIGHUP it takes over what `load` then returns, as far as a running one can.
+    On SIGHUP it takes over what `load` then returns, as far as a running one can. What is served
+    over TCP is recorded in `capture`, in clear.
     """
     _configure_log(configuration)
     os.umask(PRIVATE)
     _allow_many_connections()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(configuration, load))
+        runner.run(_serve(configuration, load, capture))
 
 
 def _configure_log(configuration: Configuration) -> None:
@@ -48,12 +54,16 @@ def _allow_many_connections() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-async def _serve(configuration: Configuration, load: Callable[[], Configuration]) -> None:
+async def _serve(
+    configuration: Configuration,
+    load: Callable[[], Configuration],
+    capture: Path | None,
+) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    service = QueueManagerService(configuration)
+    service = QueueManagerService(configuration, capture=capture)
     await service.start()
     loop.add_signal_handler(signal.SIGHUP, _reload, service, load)
     signs = loop.create_task(_give_signs_of_life())

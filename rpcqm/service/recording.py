@@ -1,0 +1,197 @@
+"""`rpcqm serve --capture`: what is served over TCP as a capture, unsealed where it is served.
+
+For tests and bug reports only: whoever reads the file reads every message in it.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from rpcqm.base.identity import Identity
+from rpcqm.capture.pdu_stream import PduStream
+from rpcqm.capture.problems import Problems
+from rpcqm.capture.writing import CaptureWriter, WrittenConnection
+from rpcqm.rpc.connection import Connection
+from rpcqm.rpc.constants import AuthenticationLevel
+from rpcqm.rpc.interface_registry import NCACN_IP_TCP
+from rpcqm.rpc.negotiation import Endpoint
+from rpcqm.rpc.pdu import TRAILER_LENGTH
+from rpcqm.rpc.security import Handshake, MessageProtection, SecurityProvider, SecurityProviders
+from rpcqm.rpc.server import RpcServer
+
+_SEALED = AuthenticationLevel.RPC_C_AUTHN_LEVEL_PKT_PRIVACY
+_FRAGMENT_LENGTH = slice(8, 12)
+
+
+class Recorder:
+    """Writes connections to a file as they go on."""
+
+    def __init__(self, path: Path) -> None:
+        # Written at once, so that a process that dies leaves what it has served.
+        self._file = path.open("wb", buffering=0)
+        self.writer = CaptureWriter(self._file)
+        self.current: RecordedConnection | None = None
+
+    def close(self) -> None:
+        self._file.close()
+
+    def providers(self, providers: SecurityProviders) -> SecurityProviders:
+        """The same providers, whose messages are also recorded in clear."""
+        return {number: _Provider(each, self) for number, each in providers.items()}
+
+    def connection(self, server: RpcServer, endpoint: Endpoint) -> Connection:
+        """A connection that is recorded, if it comes over TCP."""
+        if endpoint.transport != NCACN_IP_TCP:
+            return Connection(server, endpoint)
+        return RecordedConnection(server, endpoint, self)
+
+
+class _Side:
+    """One direction of a connection: PDUs as they were sent, or as they would be in clear."""
+
+    def __init__(self, write: Callable[[int, bytes], None]) -> None:
+        self._write = write
+        self._stream = PduStream(self._pdu, Problems())
+        self.plain: deque[tuple[bytes, bytes]] = deque()
+
+    def take(self, data: bytes) -> None:
+        self._stream.take(data, time.time_ns(), 0)
+
+    def _pdu(
+        self,
+        data: bytes,
+        at: int,
+        stop: int,
+        kind: int,
+        flags: int,
+        drep: int,
+        auth_length: int,
+        call_id: int,
+        moment: int,
+        offset: int,
+    ) -> None:
+        pdu = data[at:stop]
+        if auth_length and self.plain and pdu.startswith(self.plain[0][0]):
+            head, body = self.plain.popleft()
+            padding = pdu[len(pdu) - auth_length - TRAILER_LENGTH + 2]
+            pdu = _unprotected(head, body[: len(body) - padding])
+        self._write(moment, pdu)
+
+
+def _unprotected(head: bytes, stub: bytes) -> bytes:
+    """A PDU without its authentication trailer."""
+    length = (len(head) + len(stub)).to_bytes(2, "little" if head[4] else "big")
+    changed = bytearray(head)
+    changed[_FRAGMENT_LENGTH] = length + b"\0\0"
+    return bytes(changed) + stub
+
+
+class RecordedConnection(Connection):
+    """A connection of a server whose octets go to a capture as well."""
+
+    def __init__(self, server: RpcServer, endpoint: Endpoint, recorder: Recorder) -> None:
+        super().__init__(server, endpoint)
+        self._recorder = recorder
+        self._written_to: WrittenConnection | None = None
+        self._incoming = b""
+        self.received = _Side(lambda moment, pdu: self._record(True, moment, pdu))
+        self.sent = _Side(lambda moment, pdu: self._record(False, moment, pdu))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        info = transport.get_extra_info
+        client, server = info("peername")[:2], info("sockname")[:2]
+        self._written_to = self._recorder.writer.connection(time.time_ns(), client, server)
+
+    def _record(self, from_client: bool, moment: int, pdu: bytes) -> None:
+        if self._written_to is not None:
+            write = self._written_to.client_sent if from_client else self._written_to.server_sent
+            write(moment, pdu)
+
+    def data_received(self, data: bytes) -> None:
+        self._incoming = data
+        self._recorder.current = self
+        super().data_received(data)
+        self._recorder.current = None
+
+    def flush(self) -> None:
+        # What was received is unsealed by now, and comes before its answers.
+        incoming, self._incoming = self._incoming, b""
+        self.received.take(incoming)
+        output = b"".join(self.association.output)
+        super().flush()
+        self.sent.take(output)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        super().connection_lost(error)
+        if self._written_to is not None:
+            self._written_to.close(time.time_ns())
+            self._written_to = None
+
+
+class _Provider:
+    """A security provider whose handshakes are those of recorded connections."""
+
+    def __init__(self, provider: SecurityProvider, recorder: Recorder) -> None:
+        self._provider = provider
+        self._recorder = recorder
+
+    @property
+    def principal_name(self) -> str:
+        return self._provider.principal_name
+
+    def accept(self, level: AuthenticationLevel) -> Handshake:
+        handshake = self._provider.accept(level)
+        connection = self._recorder.current
+        return handshake if connection is None else _Handshake(handshake, connection)
+
+
+class _Handshake:
+    def __init__(self, handshake: Handshake, connection: RecordedConnection) -> None:
+        self._handshake = handshake
+        self._connection = connection
+
+    @property
+    def complete(self) -> bool:
+        return self._handshake.complete
+
+    def step(self, token: bytes) -> bytes:
+        return self._handshake.step(token)
+
+    def protection(self, level: AuthenticationLevel) -> MessageProtection:
+        protection = self._handshake.protection(level)
+        return _Protection(protection, self._connection) if level == _SEALED else protection
+
+    def peer(self) -> Identity:
+        return self._handshake.peer()
+
+
+class _Protection:
+    """Protects messages as ever, and notes what was sealed."""
+
+    def __init__(self, protection: MessageProtection, connection: RecordedConnection) -> None:
+        self._protection = protection
+        self._connection = connection
+        self.sign_headers = protection.sign_headers
+        self.restart_ciphers = protection.restart_ciphers
+        self.sign = protection.sign
+        self.verify = protection.verify
+
+    @property
+    def signature_length(self) -> int:
+        return self._protection.signature_length
+
+    @property
+    def dummy_signature(self) -> bytes | None:
+        return self._protection.dummy_signature
+
+    def seal(self, head: bytes, body: bytes, tail: bytes) -> tuple[bytes, bytes]:
+        self._connection.sent.plain.append((head, body))
+        return self._protection.seal(head, body, tail)
+
+    def unseal(self, head: bytes, sealed: bytes, tail: bytes, signature: bytes) -> bytes:
+        body = self._protection.unseal(head, sealed, tail, signature)
+        self._connection.received.plain.append((head, body))
+        return body

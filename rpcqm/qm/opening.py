@@ -146,22 +146,21 @@ class Opening:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         if self._is_here(name):
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+        base_priority = 0
         if name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:
-            self._check_public(name)
-        queue = queue or self._engine.outgoing.create(name)
+            base_priority = self._look_up_public(name).base_priority
+        queue = queue or self._engine.outgoing.create(name, base_priority=base_priority)
         self._engine.access.check_open(queue, identity, access)
         return queue
 
-    def _check_public(self, name: FormatName) -> None:
+    def _look_up_public(self, name: FormatName) -> Queue:
         """A public queue that is not here must be one of another machine."""
-        directory = self._engine.directory
-        if not directory.is_there:
-            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, "no directory")
-        machine = directory.destination_queue_manager(name)
-        if machine is None and self._engine.queue_manager.directory_offline:
-            raise MQError(HResult.MQ_ERROR_NO_DS, str(name))
-        if machine is None or machine == self._engine.queue_manager.identifier:
+        queue = self._engine.directory.public_queue(name)
+        if queue is None or queue.queue_manager is None:
+            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, "not in a directory")
+        if queue.queue_manager.identifier == self._engine.queue_manager.identifier:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+        return queue
 
     def resolve_for_sending(self, name: FormatName, change: StoreTransaction) -> Queue | None:
         """The queue that the queue manager's own messages to a name go into, None for nowhere.

@@ -61,7 +61,9 @@ class Outgoing:
         """The outgoing queue to a destination."""
         return self.by_destination.get(name)
 
-    def create(self, name: FormatName, change: StoreTransaction | None = None) -> OutgoingQueue:
+    def create(
+        self, name: FormatName, change: StoreTransaction | None = None, base_priority: int = 0
+    ) -> OutgoingQueue:
         """Make the outgoing queue to a destination ([MS-MQDMPR] 3.1.7.1.5).
 
         It is durable with `change`, or else before any message in it.
@@ -70,6 +72,7 @@ class Outgoing:
             identifier=uuid4(),
             label=str(name),
             destination_format_name=str(name),
+            base_priority=base_priority,
             multicast=name.type is FormatNameType.QUEUE_FORMAT_TYPE_MULTICAST,
             queue_id=self._store.counters.queue_id.take(),
         )

@@ -59,6 +59,7 @@ label = "Reports"
 path = 'SERVER\orders'
 identifier = "{THEIR_QUEUE}"
 transactional = true
+base_priority = 7
 
 [[user]]
 name = "alice"

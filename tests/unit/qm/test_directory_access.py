@@ -404,7 +404,8 @@ def test_public_queues_elsewhere_are_sent_to_with_their_queue_manager(
     assert message.attributes.destination_queue_manager_identifier == SERVER
     open_queue = qm.engine.queues.open_queue
     unknown = FormatName.parse(f"PUBLIC={uuid4()}")
-    assert refusal(open_queue, unknown, SEND) == "MQ_ERROR_QUEUE_NOT_FOUND"
+    assert queue.base_priority == 7
+    assert refusal(open_queue, unknown, SEND) == "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"
 
 
 def test_a_new_public_queue_offline_is_refused(qm: RunningQueueManager, source: Source) -> None:
@@ -412,7 +413,20 @@ def test_a_new_public_queue_offline_is_refused(qm: RunningQueueManager, source: 
     new = qm.engine.queues.new_queue(r".\invoices")
     assert refusal(qm.engine.queues.create_queue, new) == "MQ_ERROR_NO_DS"
     unknown = FormatName.parse(f"PUBLIC={THEIR_QUEUE}")
-    assert refusal(qm.engine.queues.open_queue, unknown, SEND) == "MQ_ERROR_NO_DS"
+    open_queue = qm.engine.queues.open_queue
+    assert refusal(open_queue, unknown, SEND) == "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"
+
+
+@pytest.mark.conformance("MQDMPR-event-open_queue")
+def test_a_public_queue_that_the_directory_has_here_and_we_have_not_is_not_found(
+    qm: RunningQueueManager, source: Source
+) -> None:
+    new = uuid4()
+    source.path.write_text(
+        f"{DIRECTORY}\n[[queue]]\npath = 'WORKSTATION\\late'\nidentifier = \"{new}\"\n"
+    )
+    name = FormatName.parse(f"PUBLIC={new}")
+    assert refusal(qm.engine.queues.open_queue, name, SEND) == "MQ_ERROR_QUEUE_NOT_FOUND"
 
 
 @pytest.mark.conformance("MQDMPR-event-create_queue", "MQDMPR-event-delete_queue")

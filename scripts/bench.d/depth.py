@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""What a receive costs with few and with very many messages in the queue.
+
+Usage: depth.py [--messages N]
+
+Recoverable messages of 1 KiB, received in two phases in the order of the queue, 64 to a commit:
+the whole time of it, reading bodies and writing removals included. The deep queue lies on the
+disk, most of it outside RocksDB's caches.
+"""
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from engine import GROUP, Bench
+from harness import Figure
+
+from rpcqm.adm.enums import INFINITE, MessageSeekAction
+from rpcqm.adm.message import Message
+
+SHALLOW, DEEP = 1_000, 1_000_000
+ROUNDS = 9
+TARGET = 1.2
+TOGETHER = 1_000
+"""Messages to a commit while a queue is filled."""
+
+
+def fill(bench: Bench, messages: int) -> None:
+    """Put messages into the queue, many to a commit."""
+    packet = bench.compose().packet
+    send = bench.engine.messages.enqueue_message_to_an_open_queue
+    for _ in range(messages // TOGETHER):
+        for _ in range(TOGETHER):
+            send(bench.sending, Message(packet))
+        bench.settle()
+
+
+def receiving(bench: Bench) -> float:
+    """Microseconds for each of some messages at the head, which are replaced."""
+    count = 8 * GROUP
+    began = time.perf_counter()
+    bench.receive(count)
+    elapsed = time.perf_counter() - began
+    bench.enqueue(count)
+    return elapsed / count * 1e6
+
+
+def looking(bench: Bench) -> float:
+    """Microseconds for a peek in the middle, by lookup identifier."""
+    positions = bench.queue.message_position_list
+    first, last = positions.first(), positions.last()
+    assert first is not None
+    assert last is not None
+    step = (last - first) // 512 or 1
+    read = bench.engine.messages.read_message_by_lookup_identifier
+    began = time.perf_counter()
+    for number in range(500):
+        read(bench.receiving, first + number * step, True, MessageSeekAction.SEEK_NEXT)
+    return (time.perf_counter() - began) / 500 * 1e6
+
+
+def measure(messages: int) -> dict[str, float]:
+    """How many times a receive, and a peek, cost in the deep queue what they cost in the shallow.
+
+    Both queues are measured in turns; the medians of the ratios count.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        shallow, deep = (Bench(Path(directory) / name) for name in ("shallow", "deep"))
+        deep.engine.queue_manager.queue_manager_quota = INFINITE
+        fill(shallow, SHALLOW)
+        fill(deep, messages)
+        for bench in (shallow, deep):
+            receiving(bench)
+        found: dict[str, list[tuple[float, float]]] = {"receive": [], "peek": []}
+        for _ in range(ROUNDS):
+            found["receive"].append((receiving(deep), receiving(shallow)))
+            found["peek"].append((looking(deep), looking(shallow)))
+        for bench in (shallow, deep):
+            bench.store.close()
+        shutil.rmtree(Path(directory) / "deep", ignore_errors=True)
+    return {
+        name: statistics.median(one / other for one, other in pairs)
+        for name, pairs in found.items()
+    } | {f"{name} µs": statistics.median(one for one, _ in pairs) for name, pairs in found.items()}
+
+
+def run(messages: int = DEEP) -> list[Figure]:
+    """The figures for scripts/bench."""
+    found = measure(messages)
+    what = f"{messages:,} against {SHALLOW:,} messages"
+    return [
+        Figure(
+            f"receive, {what}",
+            found["receive"],
+            TARGET,
+            at_most=True,
+            note=f"{found['receive µs']:.0f} µs each in the deep queue",
+        ),
+        Figure(
+            f"peek by lookup identifier, {what}",
+            found["peek"],
+            note=f"{found['peek µs']:.0f} µs each, anywhere in the deep queue",
+            at_most=True,
+        ),
+    ]
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="The cost of a receive by queue length.")
+    parser.add_argument("--messages", type=int, default=DEEP)
+    for figure in run(parser.parse_args().messages):
+        print(f"{figure.name}: {figure.value:.2f} ({figure.note})")
+
+
+if __name__ == "__main__":
+    main()

@@ -60,13 +60,13 @@ W = TypeVar("W", bound=_Opened)
 class BlockingClient:
     """A client of one queue manager, on an event loop in a thread of its own."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, patience: float = 0.0) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="rpcqm client", daemon=True
         )
         self._thread.start()
-        self._client = QueueManagerClient(target)
+        self._client = QueueManagerClient(target, patience)
 
     def __enter__(self) -> Self:
         return self
@@ -92,6 +92,11 @@ class BlockingClient:
         except BaseException:
             future.cancel()
             raise
+
+    @property
+    def wrapped(self) -> QueueManagerClient:
+        """The asyncio client; wait for its calls with `run`."""
+        return self._client
 
     @property
     def queues(self) -> Queues:

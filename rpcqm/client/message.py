@@ -1,6 +1,9 @@
 """Messages as a queue manager hands them out."""
 
+from xml.etree.ElementTree import Element
+
 from rpcqm.base.errors import DecodeError
+from rpcqm.client.bodies import Value, decode_body, parse_xml
 from rpcqm.codec.message import PacketMessage
 from rpcqm.codec.message_enums import BodyType
 from rpcqm.codec.packet_remote_read import MessagePacketExtension, SectionType
@@ -55,6 +58,16 @@ class ReceivedMessage(PacketMessage):
     @property
     def abort_count(self) -> int:
         return self.extensions.subqueue.abort_counter if self.extensions.subqueue else 0
+
+    @property
+    def value(self) -> Value:
+        """The body as its type says (see `rpcqm.client.bodies`); raises DecodeError."""
+        return decode_body(self.available_body, self.body_type)
+
+    @property
+    def xml(self) -> Element:
+        """The root element of a body that is XML; raises DecodeError."""
+        return parse_xml(self.available_body)
 
     @property
     def text(self) -> str | None:

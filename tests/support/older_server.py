@@ -1,6 +1,7 @@
 """Queue managers on the event loop of a test: an old one, and one for dependent clients."""
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -9,6 +10,7 @@ from typing import Any
 
 from rpcqm.adm.enums import QueueAccessType
 from rpcqm.base.clock import SystemClock
+from rpcqm.base.completion import Completion, start
 from rpcqm.client.target import RemoteServer, Target
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import load
@@ -35,10 +37,17 @@ class OlderServer:
 
     def __init__(self, engine: QueueManagerEngine) -> None:
         self.engine = engine
+        self.server = RpcServer()
         self.target = RemoteServer("127.0.0.1", 0)
         self.ports: dict[str, int] = {}
         self.calls: list[str] = []
         self.called_at: dict[str, int] = {}
+        self.cut_off = ""
+        """The next call of this name is done, but its connection breaks before the answer."""
+
+    def break_connections(self) -> None:
+        for connection in list(self.server._connections):
+            connection.abort()
 
     async def create(self, name: str = "orders", **attributes: Any) -> str:
         """A queue, by its format name."""
@@ -84,7 +93,14 @@ class Recorded:
             self._older.called_at[name] = int(
                 call.association.endpoint.secondary_address.rstrip(b"\0")
             )
-            return handler(call, request)
+            outcome = handler(call, request)
+            if name != self._older.cut_off:
+                return outcome
+            self._older.cut_off = ""
+            if inspect.iscoroutine(outcome):
+                start(outcome)
+            asyncio.get_running_loop().call_soon(self._older.break_connections)
+            return Completion()
 
         return recorded
 
@@ -100,7 +116,7 @@ async def older_server(
         comm = QmComm(engine, *ports)
         reading = Qm2Qm(engine, comm.handles, *ports)
         reading.version = version
-        server = RpcServer()
+        server = older.server
         second = server.register(load("qm2qm"), Recorded(reading, older), qm2qm.POLICY)
         served = [server.register(load("qmcomm"), Recorded(comm, older), qmcomm.POLICY), second]
         async with _listening(server, older, served):
@@ -119,7 +135,8 @@ async def supporting_server(
     )
     settings = replace(settings, qualified_computer_name="supporting.example.org")
     async with _engine(directory, settings) as engine:
-        supporting, server = OlderServer(engine), RpcServer()
+        supporting = OlderServer(engine)
+        server = supporting.server
         remote = RemoteQueues(engine.queue_manager, target_of)
         comm = QmComm(engine, open_remote=remote.open)
         sending = QmComm2(engine, comm.handles)

@@ -1,0 +1,372 @@
+"""Queues in a few lines, for programs with and without an event loop.
+
+    from rpcqm.client import mq
+
+    with mq.open("orders") as queue:
+        queue.send("hello")
+        for message in queue.receive(timeout=5):
+            print(message.value)
+
+Timeouts are seconds here, and None waits for ever. See docs/client.md.
+"""
+
+import json
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.client.blocking import BlockingClient
+from rpcqm.client.bodies import encode_body
+from rpcqm.client.message import ReceivedMessage
+from rpcqm.client.names import HERE, format_name
+from rpcqm.client.outgoing import OutgoingMessage
+from rpcqm.client.queue_manager import QueueManagerClient
+from rpcqm.client.target import (
+    ENDPOINT_MAPPER_PORT,
+    LocalServer,
+    RemoteServer,
+    ServerUnreachableError,
+    Target,
+)
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.packet_base import INFINITE
+from rpcqm.codec.packet_types import MessageIdentifier
+
+if TYPE_CHECKING:
+    from rpcqm.client.remote_read import PendingReceive, QueueReader
+    from rpcqm.client.sending import QueueSender
+
+DATA_DIR = "RPCQM_DATA_DIR"
+ENDPOINT_FILE = "rpcqm.json"
+"""What a queue manager writes into its data directory."""
+
+END_OF_QUEUE = frozenset({HResult.MQ_ERROR_IO_TIMEOUT, HResult.MQ_ERROR_MESSAGE_NOT_FOUND})
+
+
+def local_server(data_dir: Path | str | None = None) -> LocalServer:
+    """The queue manager of this machine that runs on a data directory.
+
+    Without one that is `$RPCQM_DATA_DIR`, or `var`. Raises ServerUnreachableError.
+    """
+    directory = Path(data_dir if data_dir is not None else os.environ.get(DATA_DIR, "var"))
+    try:
+        content = json.loads((directory / ENDPOINT_FILE).read_text("utf-8"))
+        return LocalServer(Path(content["socket"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ServerUnreachableError(f"No queue manager runs on {directory}.") from error
+
+
+def server_at(address: str, user: str | None = None, password: str = "") -> RemoteServer:
+    """The queue manager at `HOST` or `HOST:PORT`, the port being its endpoint mapper's.
+
+    With a user, who may be `DOMAIN\\user`, calls are authenticated and encrypted.
+    """
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdigit() or (":" in host and not host.endswith("]")):
+        host, port = address, str(ENDPOINT_MAPPER_PORT)
+    host = host.removeprefix("[").removesuffix("]")
+    if user is None:
+        return RemoteServer(host, int(port))
+    from rpcqm.rpc.ntlm import NtlmCredentials
+
+    domain, _, name = user.rpartition("\\")
+    return RemoteServer(host, int(port), NtlmCredentials(name, password, domain))
+
+
+class Message:
+    """A message that was received: acknowledged, or given back, once.
+
+    Everything that ReceivedMessage tells it tells as well: `body`, `text`, `value`, `xml`,
+    `label`, `priority`, `identifier` and so on.
+    """
+
+    def __init__(self, pending: "PendingReceive") -> None:
+        self._pending: PendingReceive | None = pending
+        self.received: ReceivedMessage = pending.message
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.received, name)
+
+    @property
+    def settled(self) -> bool:
+        """Whether it has been acknowledged or given back."""
+        return self._pending is None
+
+    async def acknowledge(self) -> None:
+        """It has arrived, and leaves its queue. Does nothing the second time."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            await pending.acknowledge()
+
+    async def release(self) -> None:
+        """It goes back to its queue. Does nothing the second time."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            await pending.give_back()
+
+
+class AsyncQueue:
+    """A queue for programs with an event loop; what Queue does, with `await`.
+
+    The message in hand is acknowledged when the program comes back for the next one, or ends the
+    block; it is given back when an exception leaves the block.
+    """
+
+    def __init__(
+        self,
+        client: QueueManagerClient,
+        name: FormatName,
+        *,
+        peek_only: bool = False,
+        exclusive: bool = False,
+    ) -> None:
+        self.client = client
+        self.name = name
+        self._peek_only = peek_only
+        self._exclusive = exclusive
+        self._reader: QueueReader | None = None
+        self._sender: QueueSender | None = None
+        self._opened = AsyncExitStack()
+        self._in_hand: Message | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if error is not None and self._in_hand is not None:
+                await self._in_hand.release()
+            await self._settle()
+        finally:
+            await self._opened.aclose()
+            await self.client.close()
+
+    async def send(self, body: object, **fields: Any) -> MessageIdentifier:
+        """Send a body of any type that `encode_body` takes, or an OutgoingMessage.
+
+        `fields` are those of OutgoingMessage. A recoverable message (the default) is durable
+        when its identifier comes back.
+        """
+        if self._sender is None:
+            sender = self.client.open_sender(self.name)
+            self._sender = await self._opened.enter_async_context(sender)
+        return await self._sender.send(outgoing(body, fields))
+
+    async def receive(
+        self, timeout: float | None = None, limit: int | None = None
+    ) -> AsyncIterator[Message]:
+        """Messages as they come, at most `limit`; it ends when none comes within `timeout`."""
+        received = 0
+        while limit is None or received < limit:
+            message = await self.receive_one(timeout)
+            if message is None:
+                return
+            received += 1
+            yield message
+        await self._settle()
+
+    async def receive_one(self, timeout: float | None = None) -> Message | None:
+        """The next message, None when none comes within `timeout`."""
+        await self._settle()
+        reader = await self._open_reader()
+        try:
+            self._in_hand = Message(await reader.receive(_milliseconds(timeout)))
+        except MQError as error:
+            if error.status not in END_OF_QUEUE:
+                raise
+        return self._in_hand
+
+    async def peek(self, timeout: float | None = None) -> ReceivedMessage | None:
+        """A look at the first message, which stays; None when there is none in time."""
+        reader = await self._open_reader()
+        try:
+            return await reader.peek(_milliseconds(timeout))
+        except MQError as error:
+            if error.status not in END_OF_QUEUE:
+                raise
+        return None
+
+    async def browse(self) -> AsyncIterator[ReceivedMessage]:
+        """Every message that is there, in order; they stay."""
+        reader = await self._open_reader()
+        async for message in reader.browse():
+            yield message
+
+    async def purge(self) -> None:
+        """Delete every message."""
+        await (await self._open_reader()).purge()
+
+    async def _open_reader(self) -> "QueueReader":
+        if self._reader is None:
+            reader = self.client.open_reader(
+                self.name, peek_only=self._peek_only, exclusive=self._exclusive
+            )
+            self._reader = await self._opened.enter_async_context(reader)
+        return self._reader
+
+    async def _settle(self) -> None:
+        """Acknowledge the message in hand."""
+        message, self._in_hand = self._in_hand, None
+        if message is not None:
+            await message.acknowledge()
+
+
+class BlockingMessage:
+    """A Message whose `acknowledge` and `release` wait; otherwise the same."""
+
+    def __init__(self, client: BlockingClient, message: Message) -> None:
+        self._client = client
+        self._message = message
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._message, name)
+
+    def acknowledge(self) -> None:
+        """It has arrived, and leaves its queue."""
+        self._client.run(self._message.acknowledge())
+
+    def release(self) -> None:
+        """It goes back to its queue."""
+        self._client.run(self._message.release())
+
+
+class Queue:
+    """A queue; use it in a `with` block.
+
+    The message in hand is acknowledged when the program comes back for the next one, or ends the
+    block; it is given back when an exception leaves the block.
+    """
+
+    def __init__(self, target: Target, name: FormatName, patience: float, **how: bool) -> None:
+        self._client = BlockingClient(target, patience)
+        self._queue = AsyncQueue(self._client.wrapped, name, **how)
+
+    @property
+    def name(self) -> FormatName:
+        return self._queue.name
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self._client.run(self._queue.__aexit__(kind, error, traceback))
+        finally:
+            self._client.close()
+
+    def send(self, body: object, **fields: Any) -> MessageIdentifier:
+        """Send a body of any type that `encode_body` takes, or an OutgoingMessage."""
+        return self._client.run(self._queue.send(body, **fields))
+
+    def receive(
+        self, timeout: float | None = None, limit: int | None = None
+    ) -> Iterator[BlockingMessage]:
+        """Messages as they come, at most `limit`; it ends when none comes within `timeout`."""
+        received = 0
+        while limit is None or received < limit:
+            message = self.receive_one(timeout)
+            if message is None:
+                return
+            received += 1
+            yield message
+        self._client.run(self._queue._settle())
+
+    def receive_one(self, timeout: float | None = None) -> BlockingMessage | None:
+        """The next message, None when none comes within `timeout`."""
+        message = self._client.run(self._queue.receive_one(timeout))
+        return None if message is None else BlockingMessage(self._client, message)
+
+    def peek(self, timeout: float | None = None) -> ReceivedMessage | None:
+        """A look at the first message, which stays; None when there is none in time."""
+        return self._client.run(self._queue.peek(timeout))
+
+    def browse(self) -> Iterator[ReceivedMessage]:
+        """Every message that is there, in order; they stay."""
+        messages = self._queue.browse()
+
+        async def following() -> ReceivedMessage | None:
+            return await anext(messages, None)
+
+        while (message := self._client.run(following())) is not None:
+            yield message
+
+    def purge(self) -> None:
+        """Delete every message."""
+        self._client.run(self._queue.purge())
+
+
+def outgoing(body: object, fields: dict[str, Any]) -> OutgoingMessage:
+    """A message with a body of some type; TypeError for what has no type."""
+    if isinstance(body, OutgoingMessage):
+        if fields:
+            raise TypeError("an OutgoingMessage has its fields already")
+        return body
+    octets, body_type = encode_body(body)
+    return OutgoingMessage(octets, **{"body_type": body_type, **fields})
+
+
+def open(
+    queue: str,
+    server: Target | str | None = None,
+    *,
+    user: str | None = None,
+    password: str = "",
+    peek_only: bool = False,
+    exclusive: bool = False,
+    patience: float = 0.0,
+) -> Queue:
+    """A queue, by its short name, path name or format name.
+
+    `server` is `HOST` or `HOST:PORT` (with `user` and `password` calls are encrypted), a Target,
+    or by default the queue manager of this machine. It is looked for again for `patience`
+    seconds when it is lost. MQError for what is no queue's name.
+    """
+    target, name = _named(queue, server, user, password)
+    return Queue(target, name, patience, peek_only=peek_only, exclusive=exclusive)
+
+
+def open_async(
+    queue: str,
+    server: Target | str | None = None,
+    *,
+    user: str | None = None,
+    password: str = "",
+    peek_only: bool = False,
+    exclusive: bool = False,
+    patience: float = 0.0,
+) -> AsyncQueue:
+    """The same for programs with an event loop."""
+    target, name = _named(queue, server, user, password)
+    client = QueueManagerClient(target, patience)
+    return AsyncQueue(client, name, peek_only=peek_only, exclusive=exclusive)
+
+
+def _named(
+    queue: str, server: Target | str | None, user: str | None, password: str
+) -> tuple[Target, FormatName]:
+    if server is None:
+        target: Target = local_server()
+    else:
+        target = server_at(server, user, password) if isinstance(server, str) else server
+    host = target.host if isinstance(target, RemoteServer) else HERE
+    return target, format_name(queue, host)
+
+
+def _milliseconds(seconds: float | None) -> int:
+    if seconds is None:
+        return INFINITE
+    return max(0, min(round(seconds * 1000), INFINITE - 1))

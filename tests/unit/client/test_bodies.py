@@ -1,0 +1,188 @@
+"""Bodies as values: ActiveX types, XML, and what BinaryFormatter writes ([MS-NRBF])."""
+
+import datetime
+import struct
+import uuid
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.client.bodies import (
+    DOTNET_BINARY,
+    decode_body,
+    encode_body,
+    encode_xml,
+    parse_xml,
+    value_of_xml,
+)
+from rpcqm.client.dotnet_binary import CLASS, decode_binary
+from rpcqm.codec.message_enums import BodyType
+
+GUID = uuid.UUID("1a9134dd-7b39-45ba-ad88-44d01ca47f28")
+MOMENT = datetime.datetime(2024, 2, 29, 12)
+
+
+@pytest.mark.parametrize(
+    ("value", "body", "body_type"),
+    [
+        (b"\x01\x02", b"\x01\x02", 0),
+        ("Hä", b"H\0\xe4\0", BodyType.VT_BSTR),
+        (True, b"\xff\xff", BodyType.VT_BOOL),
+        (False, b"\0\0", BodyType.VT_BOOL),
+        (-2, b"\xfe\xff\xff\xff", BodyType.VT_I4),
+        (1 << 40, b"\0\0\0\0\0\1\0\0", BodyType.VT_I8),
+        ((1 << 64) - 1, b"\xff" * 8, BodyType.VT_UI8),
+        (1.5, struct.pack("<d", 1.5), 5),
+        (Decimal("12.34"), struct.pack("<q", 123400), 6),
+        (MOMENT, struct.pack("<d", 45351.5), 7),
+        (GUID, GUID.bytes_le, BodyType.VT_CLSID),
+        (None, b"", BodyType.VT_NULL),
+    ],
+)
+def test_values_have_the_types_of_the_activex_formatter(
+    value: object, body: bytes, body_type: int
+) -> None:
+    assert encode_body(value) == (body, body_type)
+    assert decode_body(body, body_type) == value
+
+
+@pytest.mark.parametrize(
+    ("body", "body_type", "value"),
+    [
+        (b"abc\0", BodyType.VT_LPSTR, "abc"),
+        (b"a\0b\0\0\0", BodyType.VT_LPWSTR, "ab"),
+        (b"\x80", BodyType.VT_UI1, 128),
+        (b"\x80", BodyType.VT_I1, -128),
+        (b"\x00\x00\xc0\x3f", 4, 1.5),
+        (b"abc", BodyType.VT_VECTOR_UI1, b"abc"),
+        (b"abc", 0x2011, b"abc"),
+    ],
+)
+def test_other_types_are_read(body: bytes, body_type: int, value: object) -> None:
+    assert decode_body(body, body_type) == value
+
+
+@pytest.mark.parametrize(
+    ("body", "body_type"),
+    [(b"abc", BodyType.VT_I4), (b"\0", BodyType.VT_BSTR), (b"", 9), (b"x", BodyType.VT_CLSID)],
+)
+def test_what_is_not_of_its_type_is_refused(body: bytes, body_type: int) -> None:
+    with pytest.raises(DecodeError):
+        decode_body(body, body_type)
+
+
+def test_what_has_no_type_is_not_sent() -> None:
+    with pytest.raises(TypeError, match="dict"):
+        encode_body({})
+    with pytest.raises(OverflowError, match="64 bits"):
+        encode_body(1 << 64)
+
+
+# XML
+
+
+@pytest.mark.parametrize("value", ["text", True, 17, 1.5, b"\0\1", Decimal("1.20"), MOMENT, GUID])
+def test_simple_values_go_through_xml(value: object) -> None:
+    assert value_of_xml(parse_xml(encode_xml(value))) == value
+
+
+def test_lists_and_the_other_tags_of_dotnet_are_read() -> None:
+    body = b"<ArrayOfInt xmlns:xsd='x'><int>1</int><int>2</int></ArrayOfInt>"
+    assert value_of_xml(parse_xml(body)) == [1, 2]
+    assert value_of_xml(parse_xml(b"<char>65</char>")) == "A"
+    assert value_of_xml(parse_xml(b"<boolean>0</boolean>")) is False
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"no xml",
+        b'<!DOCTYPE x [<!ENTITY a "aaa"><!ENTITY b "&a;&a;">]><string>&b;</string>',
+        b'<!DOCTYPE x SYSTEM "http://example.org/x.dtd"><string>x</string>',
+        b"<string>cut",
+    ],
+)
+def test_xml_that_is_none_or_has_a_document_type_is_refused(body: bytes) -> None:
+    with pytest.raises(DecodeError):
+        parse_xml(body)
+
+
+@pytest.mark.parametrize("body", [b"<Order/>", b"<int>x</int>", b"<boolean>maybe</boolean>"])
+def test_elements_that_are_no_simple_value_are_refused(body: bytes) -> None:
+    with pytest.raises(DecodeError):
+        value_of_xml(parse_xml(body))
+
+
+# BinaryFormatter
+
+HEADER = b"\0" + struct.pack("<4i", 1, -1, 1, 0)
+END = b"\x0b"
+
+
+def text(value: str) -> bytes:
+    return bytes([len(value)]) + value.encode()
+
+
+def number(value: int) -> bytes:
+    return struct.pack("<i", value)
+
+
+def test_a_string_is_read() -> None:
+    stream = HEADER + b"\x06" + number(1) + text("hello") + END
+    assert decode_body(stream, DOTNET_BINARY) == "hello"
+
+
+def test_a_boxed_number_is_a_number() -> None:
+    described = number(1) + text("System.Int32") + number(1) + text("m_value")
+    stream = HEADER + b"\x04" + described + b"\0\x08" + number(42) + END
+    assert decode_binary(stream) == 42
+
+
+def test_an_object_is_a_dictionary_of_its_members() -> None:
+    described = number(1) + text("Shop.Order") + number(3)
+    described += text("Number") + text("Buyer") + text("Lines")
+    library = b"\x0c" + number(2) + text("Shop, Version=1.0.0.0")
+    kinds = b"\0\1\7" + b"\x08" + b"\x08"
+    members = number(17) + b"\x06" + number(3) + text("Ann") + b"\x09" + number(4)
+    lines = b"\x0f" + number(4) + number(2) + b"\x08" + number(5) + number(6)
+    stream = HEADER + library + b"\x05" + described + kinds + number(2) + members + lines + END
+    order = {CLASS: "Shop.Order", "Number": 17, "Buyer": "Ann", "Lines": [5, 6]}
+    assert decode_binary(stream) == order
+
+
+def test_arrays_of_strings_may_have_nulls() -> None:
+    elements = b"\x06" + number(2) + text("a") + b"\x0d\x02" + b"\x09" + number(2)
+    stream = HEADER + b"\x11" + number(1) + number(4) + elements + END
+    assert decode_binary(stream) == ["a", None, None, "a"]
+
+
+def test_objects_that_share_others_take_no_longer_than_they_are() -> None:
+    """Each list holds the next one twice: written out, there would be 2 to the power of 30."""
+    stream = HEADER
+    for level in range(1, 31):
+        inner = (b"\x09" + number(level + 1)) * 2
+        stream += b"\x10" + number(level) + number(2) + inner
+    stream += b"\x06" + number(31) + text("end") + END
+    found = decode_binary(stream)
+    for _ in range(30):
+        assert found[0] is found[1] or found[0] == found[1] == "end"
+        found = found[0]
+    assert found == "end"
+
+
+def test_runs_of_nulls_are_not_longer_than_their_array() -> None:
+    stream = HEADER + b"\x10" + number(1) + number(3) + b"\x0e" + number(1 << 30) + END
+    with pytest.raises(DecodeError):
+        decode_binary(stream)
+
+
+@given(st.binary(max_size=200))
+def test_any_octets_are_decoded_or_refused(octets: bytes) -> None:
+    for stream in (octets, HEADER + octets, HEADER + b"\x05" + octets, HEADER + b"\x07" + octets):
+        try:
+            decode_binary(stream)
+        except DecodeError:
+            continue

@@ -1,0 +1,205 @@
+"""What becomes of messages that arrive ([MS-MQQB] 3.1.5.6 to 3.1.5.8)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rpcqm.codec.message import PacketMessage
+from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet_acknowledgement import PacketKind, identify_packet
+from rpcqm.codec.packet_internal import OrderAckBody
+from tests.support.binary_pair import ADMIN, ORDERS, STREAM, Exchanging, exchanging, packets
+
+NOWHERE = "DIRECT=OS:bob\\private$\\nowhere"
+
+
+@pytest.fixture
+def pair() -> Iterator[Exchanging]:
+    with exchanging() as pair:
+        yield pair
+
+
+@pytest.mark.conformance(
+    "MQQB-rule-3.1.5.8.8", "MQQB-rule-3.1.5.8.10", "MQQB-rule-3.1.5.11", "MQQB-rule-3.1.7.2.1"
+)
+def test_arrival_and_receipt_are_acknowledged(pair: Exchanging) -> None:
+    pair.send()
+    pair.settle()
+    assert pair.acknowledged == [MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE]
+    pair.bob.receive("orders")
+    pair.settle()
+    assert pair.acknowledged == [
+        MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE,
+        MessageClass.MQMSG_CLASS_ACK_RECEIVE,
+    ]
+
+
+REFUSALS: list[tuple[str, dict[str, Any], MessageClass, bool]] = [
+    (NOWHERE, {}, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q, True),
+    (STREAM, {}, MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG, False),
+    (
+        ORDERS,
+        {"transactional": True},
+        MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q,
+        False,
+    ),
+]
+
+
+@pytest.mark.conformance(
+    "MQQB-rule-3.1.5.8.2",
+    "MQQB-event-send_administration_acknowledgment",
+    "MQQB-event-send_transactional_acknowledgment",
+)
+@pytest.mark.parametrize(("to", "how", "reason", "insecure"), REFUSALS)
+def test_a_message_that_is_not_taken_is_acknowledged_negatively(
+    pair: Exchanging, to: str, how: dict[str, Any], reason: MessageClass, insecure: bool
+) -> None:
+    pair.send(to, **how)
+    pair.settle()
+    assert pair.acknowledged == ([] if insecure else [reason])
+    assert pair.bob.bodies("orders") == pair.bob.bodies("stream") == []
+    assert pair.alice.unsent == 0
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.7", "MQQB-packet-FinalAck", "MQQB-header-FinalAckBody")
+@pytest.mark.parametrize("to", [ORDERS, NOWHERE])
+def test_a_rejected_transactional_message_becomes_a_dead_letter_of_its_sender(
+    pair: Exchanging, to: str
+) -> None:
+    pair.send(to, transactional=True, negative_journaling_requested=True)
+    pair.settle()
+    assert pair.alice.bodies("system$;deadxact") == [b"content"]
+    assert pair.alice.unsent == 0
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.7", "MQQB-rule-3.1.7.2.2", "MQQB-rule-3.1.5.6")
+@pytest.mark.parametrize("wish", ["positive", "negative"])
+def test_a_message_that_asks_for_it_waits_for_its_final_acknowledgement(
+    pair: Exchanging, wish: str
+) -> None:
+    wishes: dict[str, Any] = {f"{wish}_journaling_requested": True}
+    pair.send(STREAM, transactional=True, **wishes)
+    pair.settle()
+    assert pair.alice.unsent == 1
+    info = pair.alice.engine.outgoing.transfer_info(pair.alice.outgoing(STREAM))
+    assert (info.eod_no_ack_count, info.eod_no_read_count) == (0, 1)
+    pair.bob.receive("stream")
+    pair.settle()
+    assert pair.alice.unsent == 0
+    journal = [b"content"] if wish == "positive" else []
+    assert pair.alice.bodies("system$;journal") == journal
+    assert pair.alice.bodies("system$;deadxact") == []
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.7", "MQQB-event-message_position_deleted")
+def test_a_purge_reaches_the_sender_even_after_restarts(pair: Exchanging) -> None:
+    pair.send(STREAM, transactional=True, negative_journaling_requested=True)
+    pair.settle()
+    pair.alice.kill()
+    pair.bob.kill()
+    pair.settle()
+    pair.alice.start()
+    pair.bob.start()
+    pair.settle()
+    pair.bob.engine.queues.purge_queue(pair.bob.find("stream"))
+    pair.settle(20)
+    assert pair.alice.bodies("system$;deadxact") == [b"content"]
+    assert pair.alice.unsent == 0
+
+
+@pytest.mark.conformance("MQQB-packet-OrderAck", "MQQB-header-OrderAckBody", "MQQB-rule-3.1.5.1.1")
+def test_an_order_acknowledgement_names_the_last_message(pair: Exchanging) -> None:
+    travelled: list[bytes] = []
+    pair.simulation.record = travelled
+    for _ in range(3):
+        pair.send(STREAM, transactional=True)
+    pair.settle()
+    whole = [data for data in travelled if data[4:8] == b"LIOR"]
+    (found,) = [data for data in whole if identify_packet(data) is PacketKind.ORDER_ACK]
+    body = OrderAckBody.decode(PacketMessage(found).body)
+    assert (body.tx_sequence_number, body.tx_previous_sequence_number) == (3, 2)
+    assert body.reserved == bytes(20)
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.8")
+def test_a_full_queue_refuses_and_keeps_a_dead_letter_of_what_is_not_transactional(
+    pair: Exchanging,
+) -> None:
+    for queue in (pair.orders, pair.stream):
+        queue.quota = 1
+    pair.send(ORDERS, b"x" * 2048, negative_journaling_requested=True)
+    pair.send(STREAM, b"y" * 2048, transactional=True, negative_journaling_requested=True)
+    pair.settle()
+    assert pair.acknowledged == [MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA] * 2
+    assert pair.bob.bodies("system$;deadletter") == [b"x" * 2048]
+    assert pair.alice.bodies("system$;deadxact") == [b"y" * 2048]
+    pair.stream.quota = 100
+    pair.send(STREAM, b"next", transactional=True)
+    pair.settle()
+    assert pair.bob.bodies("stream") == [b"next"]
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.8")
+def test_a_full_queue_manager_closes_the_session_and_nothing_is_lost(pair: Exchanging) -> None:
+    pair.bob.engine.begin_flow_control()
+    pair.send()
+    pair.send(STREAM, transactional=True)
+    pair.settle(60)
+    assert pair.alice.unsent == 2
+    assert pair.acknowledged == []
+    pair.bob.engine.end_flow_control()
+    pair.settle(60)
+    assert pair.bob.bodies("orders") == pair.bob.bodies("stream") == [b"content"]
+    assert pair.alice.unsent == 0
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.1", "MQQB-timer-message_id_history_cleanup")
+def test_duplicates_are_dropped_for_half_an_hour(pair: Exchanging) -> None:
+    travelled: list[bytes] = []
+    pair.simulation.record = travelled
+    pair.send()
+    pair.settle()
+    (packet,) = [data for data in travelled if b"content" in data and data[4:8] == b"LIOR"]
+    pair.bob.kill()
+    pair.bob.start()
+    again(pair, packet)
+    assert pair.bob.bodies("orders") == [b"content"]
+    pair.settle(29 * 60)
+    again(pair, packet)
+    assert pair.bob.bodies("orders") == [b"content"]
+    pair.settle(61 * 60)
+    again(pair, packet)
+    assert pair.bob.bodies("orders") == [b"content"] * 2
+
+
+def again(pair: Exchanging, packet: bytes) -> None:
+    """Alice sends a packet once more, beside a message that opens a session."""
+    pair.send(STREAM, transactional=True)
+    pair.settle(1)
+    lines = [line for line in pair.alice.exchange.lines if line.session.can_send]
+    lines[0].session.send(packet, None)
+    pair.settle(20)
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.6", "MQQB-element-ProtocolState")
+def test_administrators_see_what_arrives_in_sequence(pair: Exchanging) -> None:
+    for _ in range(3):
+        pair.send(STREAM, transactional=True)
+    pair.settle()
+    (info,) = pair.stream.incoming_transactional_transfer_info_collection
+    assert info.sender_identifier == pair.alice.engine.queue_manager.identifier
+    assert info.sequence_number == 3
+    assert info.reject_count == 0
+    assert info.last_access_time is not None
+
+
+@pytest.mark.conformance("MQQB-event-get_message_data_element_from_buffer")
+def test_what_arrives_is_what_was_sent(pair: Exchanging) -> None:
+    pair.send(label="a label", priority=5, application_tag=77, body_type=8)
+    pair.settle()
+    (arrived,) = packets(pair.bob, pair.orders)
+    assert (arrived.label, arrived.priority, arrived.application_tag) == ("a label", 5, 77)
+    assert arrived.identifier.queue_manager_guid == pair.alice.engine.queue_manager.identifier
+    assert str(arrived.administration_queue_format_name) == ADMIN

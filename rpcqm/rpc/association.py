@@ -27,6 +27,7 @@ from rpcqm.rpc.association_group import AssociationGroup
 from rpcqm.rpc.call import ANSWERED, Call
 from rpcqm.rpc.constants import RPC_VERS, WHOLE, PduType, PfcFlags, RejectReason
 from rpcqm.rpc.events import (
+    SHOWN,
     AuthenticationFailed,
     BindReceived,
     BindRefused,
@@ -303,7 +304,7 @@ class ServerAssociation:
         """Answer a PDU that could not be received."""
         if isinstance(error, Refused):
             self._queue(_fault(call_id, error.context_id, error.status, False))
-            self.on_event(CallRefused(call_id, error.opnum, error.status, error.text))
+            self.on_event(CallRefused(call_id, error.opnum, error.status, error.text, pdu[:SHOWN]))
         elif isinstance(error, Broken):
             self._break(error, ptype, call_id, pdu)
         elif isinstance(error, DecodeError):
@@ -319,7 +320,7 @@ class ServerAssociation:
         try:
             ack = self._negotiation.bind(bind)
         except BindRejected as error:
-            self._reject_bind(bind.call_id, error)
+            self._reject_bind(pdu, bind.call_id, error)
             return
         self._joined_group = self._negotiation.group
         self._become(State.BOUND)
@@ -335,7 +336,7 @@ class ServerAssociation:
         try:
             response = self._negotiation.alter(alter)
         except BindRejected as error:
-            self._reject_bind(alter.call_id, error)
+            self._reject_bind(pdu, alter.call_id, error)
             return
         except RpcFault as error:
             raise Broken(error.detail, error.status, executed=False) from error
@@ -348,15 +349,15 @@ class ServerAssociation:
         try:
             self._negotiation.auth3(auth3)
         except SecurityRefusal as error:
-            self.on_event(AuthenticationFailed(str(error)))
+            self.on_event(AuthenticationFailed(str(error), pdu[:SHOWN]))
         except RpcFault as error:
             raise Broken(error.detail, error.status, executed=False) from error
 
-    def _reject_bind(self, call_id: int, error: BindRejected) -> None:
+    def _reject_bind(self, pdu: bytes, call_id: int, error: BindRejected) -> None:
         nak = BindNak(call_id=call_id, provider_reject_reason=error.reason)
         self._queue(nak.pack())
         self._become(State.CLOSED)
-        self.on_event(BindRefused(error.reason, error.text))
+        self.on_event(BindRefused(error.reason, error.text, pdu[:SHOWN]))
 
     # Requests.
 
@@ -402,7 +403,7 @@ class ServerAssociation:
                 call_id = error.call_id
             self._queue(_fault(call_id, error.context_id, error.status, error.executed))
         self._become(State.CLOSED)
-        self.on_event(ProtocolError(error.text, octets[:32]))
+        self.on_event(ProtocolError(error.text, octets[:SHOWN]))
 
     def _end_if_done(self) -> None:
         if self.state is State.STOPPING and not self._calls:

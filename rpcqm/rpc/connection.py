@@ -8,7 +8,10 @@ from rpcqm.rpc.association import ServerAssociation, State
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.events import (
     AuthenticationFailed,
+    BindReceived,
     BindRefused,
+    CallCancelled,
+    CallOrphaned,
     CallRefused,
     Event,
     ProtocolError,
@@ -192,26 +195,32 @@ class Connection(asyncio.Protocol):
         self._server.flush_later(self)
 
     def _note(self, event: Event) -> None:
-        """Log and count what is not a call."""
-        peer, metrics = self.association.peer, self._server.metrics
-        if isinstance(event, ProtocolError):
-            metrics.count("rpc.protocol_errors")
-            _log.info(
-                "the protocol was broken", peer=peer, reason=event.text, octets=event.octets.hex()
-            )
-        elif isinstance(event, BindRefused):
-            metrics.count("rpc.binds_refused")
-            _log.info("a bind was refused", peer=peer, reason=event.text, code=event.reason.name)
-        elif isinstance(event, AuthenticationFailed):
-            metrics.count("rpc.authentications_failed")
-            _log.info("an authentication failed", peer=peer, reason=event.text)
-        elif isinstance(event, CallRefused):
-            metrics.count("rpc.refusals")
-            _log.info(
-                "a call was refused",
-                peer=peer,
-                call_id=event.call_id,
-                opnum=event.opnum,
-                status=event.status.name,
-                detail=event.text,
-            )
+        """Log and count what was refused; nothing else is worth a line."""
+        if isinstance(event, BindReceived | CallCancelled | CallOrphaned):
+            return
+        counter, line = _NOTED[type(event)]
+        self._server.metrics.count(counter)
+        _log.info(
+            line,
+            peer=self.association.peer,
+            reason=event.text,
+            octets=event.octets.hex(),
+            **_particulars(event),
+        )
+
+
+def _particulars(event: Event) -> dict[str, object]:
+    if isinstance(event, BindRefused):
+        return {"code": event.reason.name}
+    if isinstance(event, CallRefused):
+        return {"call_id": event.call_id, "opnum": event.opnum, "status": event.status.name}
+    return {}
+
+
+_NOTED: dict[type[Event], tuple[str, str]] = {
+    ProtocolError: ("rpc.protocol_errors", "the protocol was broken"),
+    BindRefused: ("rpc.binds_refused", "a bind was refused"),
+    AuthenticationFailed: ("rpc.authentications_failed", "an authentication failed"),
+    CallRefused: ("rpc.refusals", "a call was refused"),
+}
+"""The counter and the log line of each event that tells of a refusal."""

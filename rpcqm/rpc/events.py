@@ -1,4 +1,8 @@
-"""What an association reports besides calls."""
+"""What an association reports besides calls.
+
+What was refused comes with the first octets of its PDU, for the logs: its header, but nothing
+of what was sealed.
+"""
 
 from dataclasses import dataclass
 
@@ -6,6 +10,9 @@ from rpcqm.base.errors import FaultStatus
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import RejectReason
 from rpcqm.rpc.pdu import ContextAnswer
+
+SHOWN = 32
+"""How many octets that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +28,7 @@ class BindRefused:
 
     reason: RejectReason
     text: str
+    octets: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +36,7 @@ class AuthenticationFailed:
     """A last leg failed; requests under it are refused."""
 
     text: str
+    octets: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,7 @@ class CallRefused:
     opnum: int
     status: FaultStatus
     text: str
+    octets: bytes
 
 
 @dataclass(frozen=True, slots=True)

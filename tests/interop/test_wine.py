@@ -25,12 +25,16 @@ MINGW = "x86_64-w64-mingw32-"
 PROGRAMS = ("wine", "wineserver", "ntlm_auth", f"{MINGW}widl", f"{MINGW}gcc")
 
 NONE, CONNECT, PACKET, INTEGRITY, PRIVACY = 1, 2, 4, 5, 6
+NTLM, NEGOTIATE = 10, 9
+"""Authentication types; Wine's Negotiate sends NTLM as it is, without SPNEGO around it."""
+
 LEVELS = {
-    NONE: "none",
-    CONNECT: "connect",
-    PACKET: "packet",
-    INTEGRITY: "integrity",
-    PRIVACY: "privacy",
+    (NONE, 0): "none",
+    (CONNECT, NTLM): "connect",
+    (PACKET, NTLM): "packet",
+    (INTEGRITY, NTLM): "integrity",
+    (PRIVACY, NTLM): "privacy",
+    (PRIVACY, NEGOTIATE): "privacy by Negotiate",
 }
 CONFIGURATION = "[security]\nallow_nonauthenticated_rpc = true\n"
 BODIES = ("the first message", "the second", "the third", "the fourth")
@@ -96,15 +100,17 @@ def wine(
         wine.stop()
 
 
-def run_client(server: ServedQueueManager, wine: Wine, client: Path, level: int) -> list[Step]:
+def run_client(
+    server: ServedQueueManager, wine: Wine, client: Path, level: int, provider: int
+) -> list[Step]:
     """Fill a queue of its own, run the client at a level, and give its steps."""
-    queue, empty = f"wine-{level}", f"wine-{level}-empty"
+    queue, empty = f"wine-{level}-{provider}", f"wine-{level}-{provider}-empty"
     for name in (queue, empty):
         server.command("queue", "create", name, "--sddl", EVERYONE)
     for body in BODIES:
         server.command("send", queue, "--body", body, "--label", "to wine")
     names = [f"TCP:127.0.0.1\\private$\\{name}" for name in (queue, empty, "missing")]
-    credentials = [] if level == NONE else ["alice", PASSWORD, ""]
+    credentials = [provider, "alice", PASSWORD, ""] if provider else []
     output = wine.run(client, "127.0.0.1", *names, level, *credentials)
     return [json.loads(line) for line in output.splitlines()]
 
@@ -114,7 +120,7 @@ def steps(
     request: pytest.FixtureRequest, server: ServedQueueManager, wine: Wine, client: Path
 ) -> dict[str, Step]:
     """What the client printed for each step, at one authentication level."""
-    return {step["step"]: step for step in run_client(server, wine, client, request.param)}
+    return {step["step"]: step for step in run_client(server, wine, client, *request.param)}
 
 
 def succeeded(step: Step) -> bool:

@@ -304,7 +304,7 @@ static void purge(queue_handle queue)
     read_step("peek after the purge", queue, 0, 0, ACTION_PEEK_CURRENT, 51);
 }
 
-static void authenticate(DWORD level, char **credentials)
+static void authenticate(DWORD level, DWORD provider, char **credentials)
 {
     static SEC_WINNT_AUTH_IDENTITY_A identity;
     identity.User = (unsigned char *)credentials[0];
@@ -315,7 +315,7 @@ static void authenticate(DWORD level, char **credentials)
     identity.DomainLength = strlen(credentials[2]);
     identity.Flags = SEC_WINNT_AUTH_IDENTITY_ANSI;
     report("authenticate", 0, RpcBindingSetAuthInfoA(rpcqm_binding, NULL, level,
-                                                     RPC_C_AUTHN_WINNT, &identity, RPC_C_AUTHZ_NONE));
+                                                     provider, &identity, RPC_C_AUTHZ_NONE));
 }
 
 static void bind_to(char *host)
@@ -330,15 +330,15 @@ static void bind_to(char *host)
 
 int main(int count, char **arguments)
 {
-    if (count != 6 && count != 9) {
+    if (count != 6 && count != 10) {
         fprintf(stderr, "usage: client HOST QUEUE EMPTY_QUEUE MISSING_QUEUE LEVEL"
-                        " [USER PASSWORD DOMAIN]\n");
+                        " [PROVIDER USER PASSWORD DOMAIN]\n");
         return 2;
     }
     AddVectoredExceptionHandler(1, on_exception);
     bind_to(arguments[1]);
-    if (count == 9)
-        authenticate(atoi(arguments[5]), arguments + 6);
+    if (count == 10)
+        authenticate(atoi(arguments[5]), atoi(arguments[6]), arguments + 7);
     server_port();
     open_queue("open missing", arguments[4]);
     queue_handle queue = open_queue("open", arguments[2]);

@@ -12,7 +12,7 @@ _TIME = struct.Struct("<Q")
 
 
 class MessageIDHistory:
-    """Identifiers (source queue manager and ordinal, 20 bytes) and when they were seen last.
+    """Identities of messages (source, ordinal, destination) and when they were seen last.
 
     At most `message_id_history_size` of them, none older than `message_id_history_cleanup`. The
     table says what to keep: `add` and `refresh` fill in changes for the commit of the message.

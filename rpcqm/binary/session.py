@@ -43,6 +43,7 @@ _TIMESTAMP = 0xFFFF_FFFF
 _RECOVERABLE_ACK_TIMEOUTS = (0x1F4, 0x1D4C0)
 _ROUND_TRIPS = 8
 _MOST_UNPERSISTED = 0x2000
+_SOON = 1_000
 _LARGEST_BEFORE_OPEN = EstablishConnectionPacket.size()
 
 
@@ -136,6 +137,8 @@ class Session:
         self._clock = clock
         self._timers = timers
         self._buffer = bytearray()
+        self._last_message = b""
+        self._last_message_time = 0
         self._in_flight: deque[_Sent] = deque()
         self._unpersisted: dict[int, object] = {}
         self._acknowledged_recoverable = 0
@@ -329,6 +332,9 @@ class Session:
             header = SessionHeader.decode(packet, len(packet) - SESSION_HEADER_SIZE)
             packet = without_session_header(packet)
         UserMessage(packet).validate()
+        if self._is_repeated(packet):
+            self.close("the same message twice in a row")
+            return
         self.session_active = True
         self.message_received_count = (self.message_received_count + 1) & _COUNTER
         self.unacked_received_msg_count += 1
@@ -345,6 +351,16 @@ class Session:
         self._host.message_received(kind, packet, recoverable)
         if self.unacked_received_msg_count >= max(1, self.window_size // 2):
             self.send_session_ack()
+
+    def _is_repeated(self, packet: bytes) -> bool:
+        """Whether the line itself has doubled a packet, which no sender does so soon.
+
+        Both would be counted, and our acknowledgement would be for a message still on its way.
+        """
+        now = self._clock.monotonic()
+        repeated = packet == self._last_message and now - self._last_message_time < _SOON
+        self._last_message, self._last_message_time = packet, now
+        return repeated
 
     def persisted(self, number: int) -> None:
         """A recoverable message is on the disk, or refused for good ([MS-MQQB] 3.1.5.8.7).

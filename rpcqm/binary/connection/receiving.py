@@ -5,6 +5,7 @@ what remembers that it was taken: the sequence of a transactional one, the histo
 """
 
 import copy
+import hashlib
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -98,7 +99,7 @@ class Receiver:
     def _take(self, line: Line, message: Message, done: Callable[..., None]) -> None:
         """A message that is not in a sequence that ends here: duplicates are dropped."""
         history = self._exchange.history
-        identifier = bytes(message.packet[16:32]) + bytes(message.packet[56:60])
+        identifier = _identity(message)
         if identifier in history:
             history.refresh(identifier)
             self._engine.streams.write(history.take_stale()).add_done_callback(done)
@@ -224,6 +225,16 @@ class Receiver:
         header = transaction_header_of(message)
         if envelope.user_flags & _JOURNALING or header.flags.FA:
             self._exchange.streams.of(message).send_final_ack(change, message, reason)
+
+
+def _identity(message: Message) -> bytes:
+    """What makes a message one of its own: its identifier and where it goes.
+
+    The copies of a message to several queues of one machine have the same identifier.
+    """
+    name = str(message.attributes.destination_queue_format_name).casefold()
+    destination = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return bytes(message.packet[16:32] + message.packet[56:60]) + destination
 
 
 def _class_of(message: Message) -> MessageClass:

@@ -203,3 +203,11 @@ def test_what_arrives_is_what_was_sent(pair: Exchanging) -> None:
     assert (arrived.label, arrived.priority, arrived.application_tag) == ("a label", 5, 77)
     assert arrived.identifier.queue_manager_guid == pair.alice.engine.queue_manager.identifier
     assert str(arrived.administration_queue_format_name) == ADMIN
+
+
+def test_copies_of_a_message_to_several_queues_of_one_machine_all_arrive(pair: Exchanging) -> None:
+    pair.bob.create("copies")
+    pair.send(f"{ORDERS},DIRECT=OS:bob\\private$\\copies")
+    pair.settle(20)
+    assert pair.bob.bodies("orders") == pair.bob.bodies("copies") == [b"content"]
+    assert pair.alice.unsent == 0

@@ -388,6 +388,23 @@ def near(session: Session) -> None:
     session._persisted_recoverable = session._acknowledged_recoverable = 0xFFFC
 
 
+def test_a_packet_that_the_line_doubles_closes_the_session_before_it_is_acknowledged() -> None:
+    pair = Pair(BinarySettings(window_size=2)).open()
+    pair.acceptor.session.receive_data(packet(1, True))
+    pair.acceptor.sent.clear()
+    pair.acceptor.session.receive_data(packet(1, True))
+    assert pair.acceptor.reason == "the same message twice in a row"
+    assert not pair.acceptor.sent
+
+
+def test_a_message_may_be_sent_again_later() -> None:
+    pair = Pair().open()
+    pair.acceptor.session.receive_data(packet(1, True))
+    pair.clock.advance(1_000)
+    pair.acceptor.session.receive_data(packet(1, True))
+    assert pair.acceptor.session.is_open
+
+
 # Timers
 
 

@@ -273,10 +273,15 @@ class QmComm:
         unknown = request.pObjectFormat.u.value
         if unknown is None or unknown.m_qft != FormatNameType.QUEUE_FORMAT_TYPE_UNKNOWN:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "not the unknown format")
-        queue = self._queues.find_by_path(request.lpwcsPathName)
-        if queue is None:
-            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, request.lpwcsPathName)
-        structure = queue_format_of(self._format_name(queue))
+        path = request.lpwcsPathName
+        queue = self._queues.find_by_path(path)
+        if queue is None or queue.queue_type is QueueType.PUBLIC:
+            name = self._engine.directory.find_path(path)
+        else:
+            name = self._format_name(queue)
+        if name is None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, path)
+        structure = queue_format_of(name)
         found = OBJECT_FORMAT(ObjType=QUEUE_OBJECT, u=OBJECT_FORMAT_u(QUEUE_OBJECT, structure))
         return R_QMObjectPathToObjectFormatResponse(pObjectFormat=found, result=0)
 

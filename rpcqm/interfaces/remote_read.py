@@ -519,12 +519,15 @@ class RemoteRead:
     def R_QMEnlistRemoteTransaction(
         self, call: Call, request: R_QMEnlistRemoteTransactionRequest
     ) -> HResult:
-        """Refused: there is no transaction coordinator here that could enlist.
+        """Join a transaction of this queue manager; there is no coordinator to ask for others.
 
         Source: [MS-MQRR] 3.1.4.12 R_QMEnlistRemoteTransaction (Opnum 12).
         """
         require_level(call, self.security.minimum_level(False, bool))
-        raise MQError(HResult.MQ_ERROR_TRANSACTION_ENLIST, "no distributed transactions")
+        identifier = UUID(bytes_le=request.pTransactionId.rgb)
+        if identifier not in self._engine.queue_manager.transaction_collection:
+            raise MQError(HResult.MQ_ERROR_TRANSACTION_ENLIST, "no distributed transactions")
+        return HResult.MQ_OK
 
     def R_SetUserAcknowledgementClass(
         self, call: Call, request: R_SetUserAcknowledgementClassRequest

@@ -1,5 +1,7 @@
 """Queues as objects of qmcomm, and the queries about the server ([MS-MQMP] 3.1.4.5 to .11)."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -15,10 +17,12 @@ from rpcqm.codec.sddl import format_sddl, parse_sddl
 from rpcqm.codec.security_descriptor import SecurityDescriptor
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT
 from rpcqm.codec.types.qmcomm import OBJECT_FORMAT, OBJECT_FORMAT_u
+from rpcqm.config.directory import load_directory
 from rpcqm.rpc.interface_registry import NCALRPC
 from tests.support.callers import ADMINISTRATOR, ALICE, BOB, LEVEL_NONE, NOBODY, CallServer
 from tests.support.dependent_client import Client, object_of, served_clients
-from tests.support.queue_manager import RunningQueueManager
+from tests.support.directories import OWN_QUEUE, THEIR_QUEUE, write_directory
+from tests.support.queue_manager import SETTINGS, RunningQueueManager
 from tests.support.remote_reader import CLIENT, format_of, status_name
 
 ORDERS = r"DIRECT=OS:.\private$\orders"
@@ -444,6 +448,22 @@ def test_a_path_name_leads_to_a_private_format_name(
     own = qm.engine.queue_manager.identifier
     assert name == FormatName.private(own, queue.private_queue_number)
     assert client.open(name)
+
+
+@pytest.mark.conformance("MQMP-op-12")
+@pytest.mark.parametrize(
+    ("path", "identifier"),
+    [(r"WORKSTATION\reports", OWN_QUEUE), (r"SERVER\orders", THEIR_QUEUE)],
+)
+def test_a_path_name_in_the_directory_leads_to_a_public_format_name(
+    qm: RunningQueueManager, tmp_path: Path, path: str, identifier: UUID
+) -> None:
+    source = write_directory(tmp_path)
+    qm.restart(replace(SETTINGS, directory=lambda: load_directory(source)))
+    client = Client(served_clients(qm).connect(ADMINISTRATOR, transport=NCALRPC))
+    response = find_format(client, path, queue_format_of(None))
+    assert response.result == 0
+    assert str(format_name_of(response.pObjectFormat.u.value)) == f"PUBLIC={identifier}"
 
 
 @pytest.mark.conformance("MQMP-op-12")

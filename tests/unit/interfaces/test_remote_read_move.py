@@ -220,6 +220,30 @@ def test_a_plain_queue_takes_no_move_in_a_transaction(
 # Transactions of a coordinator
 
 
+@pytest.mark.conformance("MQRR-op-12", "MQRR-op-13", "MQRR-op-15")
+def test_a_transaction_of_this_queue_manager_can_be_joined(
+    qm: RunningQueueManager, reader: Reader
+) -> None:
+    queue = qm.create(transactional=True)
+    identifier, transaction = begun(qm)
+    qm.send(queue, b"one", transaction)
+    commit(qm, identifier)
+    identifier, _ = begun(qm)
+    joined = reader.status(
+        "R_QMEnlistRemoteTransaction",
+        pTransactionId=XACTUOW(rgb=identifier),
+        cbPropagationToken=3,
+        pbPropagationToken=b"abc",
+        pQueueFormat=format_of(ORDERS),
+    )
+    assert joined == "MQ_OK"
+    handle = reader.open(queue)
+    assert reader.body(handle, request_id=7, transaction=identifier) == b"one"
+    assert end_transactional(reader, handle, 7) == "MQ_OK"
+    commit(qm, identifier)
+    assert queue.message_count == 0
+
+
 @pytest.mark.conformance("MQRR-op-12")
 def test_nobody_can_enlist_a_distributed_transaction(
     qm: RunningQueueManager, server: CallServer

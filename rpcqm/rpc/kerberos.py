@@ -17,6 +17,7 @@ from gssapi.raw import (
     IOVBufferType,
     acquire_cred_with_password,
     get_mic_iov_length,
+    inquire_sec_context_by_oid,
     unwrap_iov,
     wrap_iov,
     wrap_iov_length,
@@ -37,6 +38,14 @@ from rpcqm.rpc.security import (
 
 _Flag = gssapi.RequirementFlag
 _SIGNED, _DATA, _TOKEN = IOVBufferType.sign_only, IOVBufferType.data, IOVBufferType.header
+
+
+_SESSION_KEY = gssapi.OID.from_int_seq("1.2.840.113554.1.2.2.5.5")
+"""Asks for the session key and its kind, an object identifier that ends in the number."""
+
+_RC4_HMAC = b"\x17"
+_RC4_SIGNATURE = 37
+"""A signature with its frame, which only this old kind of key has (RFC 4757, 7.2)."""
 
 
 class KerberosProtection:
@@ -102,6 +111,8 @@ def _token_length(context: Any, level: AuthenticationLevel) -> int:
     if level == PKT_PRIVACY:
         iov = IOV(body, (_TOKEN, True), std_layout=False)
         wrap_iov_length(context, iov, confidential=True)
+    elif inquire_sec_context_by_oid(context, _SESSION_KEY)[1].endswith(_RC4_HMAC):
+        return _RC4_SIGNATURE
     else:
         iov = IOV(body, (IOVBufferType.mic_token, True), std_layout=False)
         get_mic_iov_length(context, iov)

@@ -24,6 +24,7 @@ _CLIENT = """\
  dns_canonicalize_hostname = false
  rdns = false
  udp_preference_limit = 1
+{keys}
 [realms]
  {realm} = {{
   kdc = 127.0.0.1:{port}
@@ -41,6 +42,7 @@ _SERVER = """\
   database_name = {directory}/principal
   key_stash_file = {directory}/stash
   acl_file = {directory}/acl
+{supported}
  }}
 [logging]
  kdc = FILE:{directory}/kdc.log
@@ -50,13 +52,18 @@ _SERVER = """\
 class Kdc:
     """Runs as long as the ``with`` block lasts; `inside` makes commands run in a namespace.
 
-    `environment` is what its clients need; `keytab` has the keys of SERVICE.
+    `environment` is what its clients need; `keytab` has the keys of SERVICE. All keys are of
+    `key_type` if it is given, also of one that nobody should use any more.
     """
 
     def __init__(
-        self, directory: Path, inside: Callable[[Sequence[object]], list[str]] | None = None
+        self,
+        directory: Path,
+        inside: Callable[[Sequence[object]], list[str]] | None = None,
+        key_type: str = "",
     ) -> None:
         self.directory = directory
+        self._key_type = key_type
         self.keytab = directory / "keytab"
         self._caches: dict[str, str] = {}
         self._argv = inside or (lambda command: list(map(str, command)))
@@ -74,7 +81,12 @@ class Kdc:
             "host": HOST,
             "port": free_port(),
             "realm": REALM,
+            "keys": "",
+            "supported": "",
         }
+        if self._key_type:
+            values["keys"] = f" permitted_enctypes = {self._key_type}\n allow_rc4 = true"
+            values["supported"] = f"  supported_enctypes = {self._key_type}:normal"
         (self.directory / "krb5.conf").write_text(_CLIENT.format(**values))
         (self.directory / "kdc.conf").write_text(_SERVER.format(**values))
         self._run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master")

@@ -284,6 +284,41 @@ def test_the_name_is_the_first_of_the_keytab(kdc: Kdc, accounts: TestAccounts) -
     assert {providers[kind].principal_name for kind in (9, 16)} == {SERVICE}
 
 
+@pytest.mark.parametrize(
+    ("key_type", "signature", "token"),
+    [
+        ("aes128-cts-hmac-sha1-96", 28, 76),
+        ("aes256-cts-hmac-sha384-192", 40, 88),
+        ("arcfour-hmac", 37, 45),
+    ],
+)
+def test_keys_of_every_kind(
+    kdc: Kdc,
+    accounts: TestAccounts,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    key_type: str,
+    signature: int,
+    token: int,
+) -> None:
+    """Their signatures and tokens differ in length, which PDUs announce beforehand."""
+    with Kdc(tmp_path / "kdc", key_type=key_type) as other:
+        for name, value in other.environment.items():
+            monkeypatch.setenv(name, value)
+        client, server = log_on(other, accounts)
+        for level, length in ((PKT_INTEGRITY, signature), (PKT_PRIVACY, token)):
+            ours, theirs = client.protection(level), server.protection(level)
+            assert ours.signature_length == length
+            for body in (b"", b"body" * 4, b"body" * 400):
+                if level is PKT_PRIVACY:
+                    sealed, made = ours.seal(b"head", body, b"tail")
+                    assert theirs.unseal(b"head", sealed, b"tail", made) == body
+                else:
+                    made = ours.sign(b"head", body, b"tail")
+                    theirs.verify(b"head", body, b"tail", made)
+                assert len(made) == length
+
+
 # Other people's clients.
 
 

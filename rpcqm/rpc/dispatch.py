@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from rpcqm.base.completion import Completion, start
-from rpcqm.base.errors import DecodeError, FaultStatus, MQError, RpcFault
+from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, NtStatus, RpcFault
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
 from rpcqm.rpc import verification
@@ -28,6 +28,19 @@ from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.verification import LARGEST, SIGNATURE, TamperedError
 
 _log = get_logger("rpc")
+
+_ORDINARY = frozenset(
+    {
+        HResult.MQ_ERROR_IO_TIMEOUT,
+        HResult.MQ_ERROR_OPERATION_CANCELLED,
+        HResult.MQ_ERROR_MESSAGE_ALREADY_RECEIVED,
+        HResult.MQ_ERROR_MESSAGE_NOT_FOUND,
+        HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE,
+        NtStatus.STATUS_NOT_FOUND,
+        *(status for status in HResult if "BUFFER" in status.name),
+    }
+)
+"""Answers that readers get all day, and that are no refusals."""
 
 _UNSENDABLE = frozenset(
     {
@@ -256,6 +269,8 @@ class Dispatcher:
     def _fail(self, entry: Entry, call: Call, request: Any, error: BaseException) -> None:
         """The answer to an error of the handler."""
         if isinstance(error, MQError) and entry.returns_status and request is not None:
+            if error.status not in _ORDINARY:
+                self._log_refusal(entry, call, error)
             self._respond(entry, call, request, error.status)
         elif isinstance(error, MQError):
             self._fault(entry, call, RpcFault(error.status, error.detail))
@@ -275,6 +290,14 @@ class Dispatcher:
     def _fault(
         self, entry: Entry | None, call: Call, error: RpcFault, executed: bool = True
     ) -> None:
+        self._log_refusal(entry, call, error)
+        status = int(error.status)
+        if status in _UNSENDABLE:
+            status = FaultStatus.nca_s_fault_unspec
+        call.fault(status, executed)
+
+    def _log_refusal(self, entry: Entry | None, call: Call, error: MQError | RpcFault) -> None:
+        """One line for each call that is refused, whichever way the caller is told."""
         self.metrics.count("rpc.refusals")
         _log.info(
             "a call was refused",
@@ -286,10 +309,6 @@ class Dispatcher:
             status=error.status.name,
             detail=error.detail,
         )
-        status = int(error.status)
-        if status in _UNSENDABLE:
-            status = FaultStatus.nca_s_fault_unspec
-        call.fault(status, executed)
 
 
 def _verified(call: Call, decode: Callable[[bytes], Any]) -> Any:

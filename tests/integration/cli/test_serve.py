@@ -264,6 +264,25 @@ def test_a_wrong_configuration_is_not_taken_over(private: PrivateQueueManager) -
     private.run("queue", "list")
 
 
+def test_each_refused_call_is_one_line_of_the_log(private: PrivateQueueManager) -> None:
+    private.start()
+    private.run("queue", "create", "orders")
+    private.run("receive", "orders", check=False)  # an empty queue is no refusal
+    private.run("queue", "create", "orders", check=False)
+    private.run("queue", "delete", "elsewhere", check=False)
+    host, port = private.endpoint("epm")
+    private.run("peek", "orders", "--server", f"{host}:{port}", check=False)
+    lines = [json.loads(line) for line in private.log.splitlines()]
+    refused = [line for line in lines if line["event"] == "a call was refused"]
+    assert [(line["operation"], line["status"]) for line in refused] == [
+        ("R_QMCreateObjectInternal", "MQ_ERROR_QUEUE_EXISTS"),
+        ("R_QMDeleteObject", "MQ_ERROR_QUEUE_NOT_FOUND"),
+        ("R_OpenQueue", "RPC_S_ACCESS_DENIED"),
+    ]
+    assert refused[-1]["peer"].startswith(host)
+    assert refused[-1]["identity"] == "ANONYMOUS LOGON"
+
+
 def test_what_waits_for_a_restart_is_named(private: PrivateQueueManager) -> None:
     private.start()
     said = private.reload('name = "elsewhere"\n' + CONFIGURATION)

@@ -137,7 +137,7 @@ class Database:
         options = self._family_options(Family.META, cache)
         options.create_if_missing(True)
         options.create_missing_column_families(True)
-        options.set_recycle_log_file_num(2)
+        options.set_recycle_log_file_num(1)  # one is flushed while another one is written
         # All families are flushed at once, always. An old log is free for reuse as soon as one
         # family fills, and a reused log whose end is not durable can be told from a damaged one.
         options.set_atomic_flush(True)
@@ -173,6 +173,7 @@ class Database:
         if family is Family.BODY:
             options.set_enable_blob_files(True)
             options.set_min_blob_size(self._settings.large_body)
+            options.set_blob_file_size(16 * MIB)  # small ones are given back sooner
             options.set_enable_blob_gc(True)
             options.set_blob_gc_age_cutoff(BLOB_AGE)
             options.set_blob_gc_force_threshold(0.5)

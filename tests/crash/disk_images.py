@@ -224,6 +224,21 @@ class Disk:
             for number in range(len(_all_sectors(file.pending)))
         ]
 
+    def sectors_to_lose(self, descriptor: int, seen: dict[File, int]) -> list[int]:
+        """Numbers of the unsynced sectors to try where a sync of a file begins.
+
+        Of that file all, of others those of changes that are not in `seen`, how often each file
+        had been changed; it is brought up to date.
+        """
+        _, synced = self._open.get(descriptor, ("", None))
+        chosen = []
+        for at, (file, number) in enumerate(self.unsynced_sectors()):
+            known = max(seen.get(file, 0) - file.applied, 0)
+            if file is synced or number >= len(_all_sectors(file.pending[:known])):
+                chosen.append(at)
+        seen.update((file, file.changes) for file in self.names.values() if file is not None)
+        return chosen
+
     def _lost_sector(
         self, loss: Loss, random: Random, lost: int | None
     ) -> dict[File, list[Change]]:

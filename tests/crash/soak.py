@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from rpcqm.base.log import configure
-from tests.crash.disk_images import Loss
+from tests.crash.disk_images import File, Loss
 from tests.crash.power_loss import Machine, Recording, memory_directory, record
 from tests.crash.server_load import loaded_queue_manager
 
@@ -17,7 +17,7 @@ LENGTH = 360
 SUBSETS = 64
 """Random choices of what survives, for each sync."""
 
-RECOVERIES = 40
+RECOVERIES = 20
 """How many recoveries of one recording are crashed themselves, at every event."""
 
 
@@ -33,6 +33,7 @@ class PowerLoss:
     ) -> None:
         self.recording = recording
         self._share = share
+        self._seen: dict[File, int] = {}
         self.syncs = 0
         self.recoveries = 0
         self.tried: Counter[str] = Counter()
@@ -50,7 +51,7 @@ class PowerLoss:
             self._crash(self._machine, Loss.TAIL)
             if event.kind == "b":
                 self.syncs += 1
-                self._crash_at_sync()
+                self._crash_at_sync(event.descriptor)
             if number in self._recovered:
                 self._crash_recovery()
 
@@ -62,9 +63,9 @@ class PowerLoss:
         machine.crash(loss, self._random, lost)
         self.tried[loss.name.lower()] += 1
 
-    def _crash_at_sync(self) -> None:
+    def _crash_at_sync(self, descriptor: int) -> None:
         """Right before something becomes durable, most may be lost."""
-        for lost in range(len(self._machine.disk.unsynced_sectors())):
+        for lost in self._machine.disk.sectors_to_lose(descriptor, self._seen):
             self._crash(self._machine, Loss.SECTOR, lost)
         for _ in range(SUBSETS):
             self._crash(self._machine, Loss.SECTORS)

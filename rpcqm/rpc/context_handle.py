@@ -95,8 +95,6 @@ class ContextHandle:
 
     def run_down(self) -> None:
         """Tell the interface that nobody can use the handle any more; only once."""
-        if self.closed:
-            return
         self.closed = True
         rundown, self._rundown = self._rundown, None
         if rundown is not None:

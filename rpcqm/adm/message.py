@@ -137,6 +137,14 @@ class Message:
         name = self.application_deadletter_queue.encode("utf-8", "surrogatepass")
         return self.packet + name + _LENGTH.pack(len(name))
 
+    @classmethod
+    def of(cls, attributes: PacketMessage) -> "Message":
+        """The message whose packet has been looked at already."""
+        message = cls(bytes(attributes.buffer))
+        if attributes.buffer is message.packet:
+            message._attributes = attributes
+        return message
+
     @property
     def attributes(self) -> PacketMessage:
         """The ADM attributes that are in the packet, each decoded when it is asked for."""

@@ -12,6 +12,7 @@ is on the disk is told by the host with `persisted`, and only that is acknowledg
 
 import enum
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
@@ -20,8 +21,12 @@ from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.base.errors import DecodeError
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.layout import NULL_GUID
-from rpcqm.codec.packet import UserMessage
-from rpcqm.codec.packet_acknowledgement import PacketKind, identify_packet
+from rpcqm.codec.message import PacketMessage
+from rpcqm.codec.packet_acknowledgement import (
+    PacketKind,
+    identify_message,
+    identify_packet,
+)
 from rpcqm.codec.packet_base import BASE_HEADER_SIZE, SESSION_HEADER_SIZE, SessionHeader, frame_size
 from rpcqm.codec.packet_internal import (
     ConnectionParametersHeader,
@@ -36,6 +41,8 @@ from rpcqm.codec.packet_patch import with_session_header, without_session_header
 _COUNTER = 0xFFFF
 _HALF = 0x8000
 _ACK_BITS = 32
+_FLAGS_OFFSET = 2
+_INTERNAL_FLAG = 0x08
 _SESSION_HEADER_FLAG = 0x10
 _DELIVERY_MODE_OFFSET = 60
 _DELIVERY_MODE = 0x60
@@ -68,7 +75,9 @@ class SessionHost(Protocol):
     def state_changed(self, state: SessionState) -> None:
         """The session has another state; CLOSED is told by `closed`."""
 
-    def message_received(self, kind: PacketKind, packet: bytes, recoverable: int | None) -> None:
+    def message_received(
+        self, kind: PacketKind, message: PacketMessage, recoverable: int | None
+    ) -> None:
         """A message has arrived, without a SessionHeader.
 
         `recoverable` is the number of a recoverable one, to be given to `Session.persisted` once
@@ -248,14 +257,22 @@ class Session:
 
     def _receive_packet(self, packet: bytes) -> None:
         self.received_ack = True
-        kind = identify_packet(packet)
-        handler = _TABLE.get((self.state, kind))
-        if handler is None:
-            self.close(f"{kind.name} in state {self.state.value}")
+        message = None
+        if packet[_FLAGS_OFFSET] & _INTERNAL_FLAG:
+            kind = identify_packet(packet)
+        else:
+            message = PacketMessage(without_session_header(packet))
+            kind = identify_message(message)
+        if (self.state, kind) not in _TABLE:
+            self.close(f"bad packet: {kind.name} in state {self.state.value}")
             return
-        handler(self, kind, packet)
+        handler = _TABLE[self.state, kind]
+        if handler is not None:
+            handler(self, packet)
+        elif message is not None:
+            self._message(kind, packet, message)
 
-    def _establish_request(self, kind: PacketKind, packet: bytes) -> None:
+    def _establish_request(self, packet: bytes) -> None:
         """[MS-MQQB] 3.1.5.3.1; a request for another queue manager is refused."""
         request = EstablishConnectionPacket.decode(packet).establish_connection_header
         refused = request.server_guid not in (self.local_guid, NULL_GUID)
@@ -269,7 +286,7 @@ class Session:
         else:
             self._change(SessionState.WAITING_CP_MSG)
 
-    def _establish_response(self, kind: PacketKind, packet: bytes) -> None:
+    def _establish_response(self, packet: bytes) -> None:
         """[MS-MQQB] 3.1.5.3.2; who answers for a direct name is learned here (G26)."""
         response = EstablishConnectionPacket.decode(packet)
         header = response.establish_connection_header
@@ -289,7 +306,7 @@ class Session:
         self._change(SessionState.WAITING_CPR_MSG)
         self._send_parameters(self.recoverable_ack_send_timeout, self.ack_wait_timeout)
 
-    def _parameters_request(self, kind: PacketKind, packet: bytes) -> None:
+    def _parameters_request(self, packet: bytes) -> None:
         """[MS-MQQB] 3.1.5.4.1: the initiator's times hold for both."""
         header = ConnectionParametersPacket.decode(packet).connection_parameters_header
         header.validate()
@@ -299,7 +316,7 @@ class Session:
         self._send_parameters(header.recoverable_ack_timeout, header.ack_timeout)
         self._opened()
 
-    def _parameters_response(self, kind: PacketKind, packet: bytes) -> None:
+    def _parameters_response(self, packet: bytes) -> None:
         """[MS-MQQB] 3.1.5.4.2."""
         header = ConnectionParametersPacket.decode(packet).connection_parameters_header
         header.validate()
@@ -318,20 +335,19 @@ class Session:
             self._initialization = None
         self._change(SessionState.OPEN)
 
-    def _session_ack(self, kind: PacketKind, packet: bytes) -> None:
+    def _session_ack(self, packet: bytes) -> None:
         self._process_session_header(SessionAckPacket.decode(packet).session_header)
 
-    def _message(self, kind: PacketKind, packet: bytes) -> None:
+    def _message(self, kind: PacketKind, packet: bytes, message: PacketMessage) -> None:
         """Count a message, whatever becomes of it, then hand it on ([MS-MQQB] 3.1.5.8).
 
         Both counters come before the SessionHeader and before the check for duplicates
         (G22, G28).
         """
         header = None
-        if packet[2] & _SESSION_HEADER_FLAG:
+        if packet[_FLAGS_OFFSET] & _SESSION_HEADER_FLAG:
             header = SessionHeader.decode(packet, len(packet) - SESSION_HEADER_SIZE)
-            packet = without_session_header(packet)
-        UserMessage(packet).validate()
+        message.validate()
         if self._is_repeated(packet):
             self.close("the same message twice in a row")
             return
@@ -348,7 +364,7 @@ class Session:
                 return
         if self._ack_send is None:
             self._start_ack_send(self.ack_wait_timeout // 2)
-        self._host.message_received(kind, packet, recoverable)
+        self._host.message_received(kind, message, recoverable)
         if self.unacked_received_msg_count >= max(1, self.window_size // 2):
             self.send_session_ack()
 
@@ -563,14 +579,14 @@ class Session:
             self.send_session_ack()
 
 
-_TABLE = {
+_TABLE: dict[tuple[SessionState, PacketKind], Callable[[Session, bytes], None] | None] = {
     (SessionState.WAITING_EC_MSG, PacketKind.ESTABLISH_CONNECTION): Session._establish_request,
     (SessionState.WAITING_ECR_MSG, PacketKind.ESTABLISH_CONNECTION): Session._establish_response,
     (SessionState.WAITING_CP_MSG, PacketKind.CONNECTION_PARAMETERS): Session._parameters_request,
     (SessionState.WAITING_CPR_MSG, PacketKind.CONNECTION_PARAMETERS): Session._parameters_response,
     (SessionState.OPEN, PacketKind.SESSION_ACK): Session._session_ack,
-    (SessionState.OPEN, PacketKind.USER_MESSAGE): Session._message,
-    (SessionState.OPEN, PacketKind.ORDER_ACK): Session._message,
-    (SessionState.OPEN, PacketKind.FINAL_ACK): Session._message,
+    (SessionState.OPEN, PacketKind.USER_MESSAGE): None,
+    (SessionState.OPEN, PacketKind.ORDER_ACK): None,
+    (SessionState.OPEN, PacketKind.FINAL_ACK): None,
 }
-"""Which packets a session takes in which state; every other one closes it."""
+"""Which packets a session takes in which state, messages being one case; others close it."""

@@ -102,16 +102,21 @@ def identify_packet(buffer: Buffer) -> PacketKind:
     base.validate()
     if base.flags.IN:
         return _identify_internal(buffer)
-    message = PacketMessage(buffer)
+    return identify_message(PacketMessage(buffer))
+
+
+def identify_message(message: PacketMessage) -> PacketKind:
+    """What a packet that is no internal one is for; its class is looked at first."""
+    kind = PacketKind.FINAL_ACK
+    if message.message_class == MessageClass.MQMSG_CLASS_ORDER_ACK:
+        kind = PacketKind.ORDER_ACK
+    elif message.message_class < _FINAL_ACK_FROM:
+        return PacketKind.USER_MESSAGE
     if message.base_flags & ~_SESSION_HEADER_FLAG or not _goes_to_order_queue(message):
         return PacketKind.USER_MESSAGE
     if message.label != ORDER_ACK_LABEL or message.body_size != OrderAckBody.size():
         return PacketKind.USER_MESSAGE
-    if message.message_class == MessageClass.MQMSG_CLASS_ORDER_ACK:
-        return PacketKind.ORDER_ACK
-    if message.message_class >= _FINAL_ACK_FROM:
-        return PacketKind.FINAL_ACK
-    return PacketKind.USER_MESSAGE
+    return kind
 
 
 def _identify_internal(buffer: Buffer) -> PacketKind:

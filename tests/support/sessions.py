@@ -8,7 +8,7 @@ from rpcqm.binary.session import Identities, Session, SessionState
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.layout import NULL_GUID
-from rpcqm.codec.message import MessageAttributes, build_user_message
+from rpcqm.codec.message import MessageAttributes, PacketMessage, build_user_message
 from rpcqm.codec.packet_acknowledgement import PacketKind
 from rpcqm.codec.packet_internal import InternalPacket, decode_internal_packet
 from rpcqm.codec.packet_types import MessageIdentifier
@@ -45,8 +45,10 @@ class Host:
     def state_changed(self, state: SessionState) -> None:
         self.states.append(state)
 
-    def message_received(self, kind: PacketKind, packet: bytes, recoverable: int | None) -> None:
-        self.received.append((kind, packet, recoverable))
+    def message_received(
+        self, kind: PacketKind, message: PacketMessage, recoverable: int | None
+    ) -> None:
+        self.received.append((kind, bytes(message.buffer), recoverable))
         if recoverable is not None and self.persist:
             self.session.persisted(recoverable)
 

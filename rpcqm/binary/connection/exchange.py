@@ -25,6 +25,7 @@ from rpcqm.binary.sequence import next_identifier, sequence_of
 from rpcqm.binary.session import Identities, Session
 from rpcqm.binary.settings import ROUTER_SESSION_CLEANUP, BinarySettings
 from rpcqm.codec.format_name import FormatName, FormatNameType, PrivateQueueFormatName
+from rpcqm.codec.message import PacketMessage
 from rpcqm.codec.message_enums import MessageClass
 from rpcqm.codec.packet_acknowledgement import PacketKind
 from rpcqm.codec.packet_types import TxSequenceID
@@ -145,9 +146,9 @@ class Exchange:
         )
 
     def message_received(
-        self, line: Line, kind: PacketKind, packet: bytes, recoverable: int | None
+        self, line: Line, kind: PacketKind, message: PacketMessage, recoverable: int | None
     ) -> None:
-        self._receiver.message_received(line, kind, packet, recoverable)
+        self._receiver.message_received(line, kind, message, recoverable)
 
     # Links
 

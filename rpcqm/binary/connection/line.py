@@ -7,6 +7,7 @@ from uuid import UUID
 from rpcqm.base.completion import Completion
 from rpcqm.binary.session import Session, SessionState
 from rpcqm.codec.layout import NULL_GUID
+from rpcqm.codec.message import PacketMessage
 from rpcqm.codec.packet_acknowledgement import PacketKind
 
 BINARY_PORT = 1801
@@ -62,7 +63,7 @@ class LineOwner(Protocol):
 
     def new_session(self, line: "Line", remote: UUID, direct: bool) -> Session: ...
     def message_received(
-        self, line: "Line", kind: PacketKind, packet: bytes, recoverable: int | None
+        self, line: "Line", kind: PacketKind, message: PacketMessage, recoverable: int | None
     ) -> None: ...
     def line_opened(self, line: "Line") -> None: ...
     def line_gone(self, line: "Line", reason: str) -> None: ...
@@ -113,8 +114,10 @@ class Line:
         if state is SessionState.OPEN:
             self._owner.line_opened(self)
 
-    def message_received(self, kind: PacketKind, packet: bytes, recoverable: int | None) -> None:
-        self._owner.message_received(self, kind, packet, recoverable)
+    def message_received(
+        self, kind: PacketKind, message: PacketMessage, recoverable: int | None
+    ) -> None:
+        self._owner.message_received(self, kind, message, recoverable)
 
     def messages_acknowledged(self, tokens: list[object]) -> None:
         """Tokens are (user, key), or None for what nobody waits for."""

@@ -18,7 +18,9 @@ from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.line import Line
 from rpcqm.binary.connection.streams import Stream, stamp_in, transaction_header_of
 from rpcqm.codec.layout import NULL_GUID
+from rpcqm.codec.message import PacketMessage
 from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet import NAMES_OFFSET
 from rpcqm.codec.packet_acknowledgement import PacketKind
 from rpcqm.codec.packet_internal import FinalAckBody, OrderAckBody
 from rpcqm.codec.packet_types import MessageIdentifier
@@ -45,10 +47,10 @@ class Receiver:
         self._arrivals = exchange.engine.arrivals
 
     def message_received(
-        self, line: Line, kind: PacketKind, packet: bytes, recoverable: int | None
+        self, line: Line, kind: PacketKind, attributes: PacketMessage, recoverable: int | None
     ) -> None:
         """Decide about a message; `recoverable` is settled when that is durable."""
-        message = Message(packet)
+        message = Message.of(attributes)
         done = partial(self._settled, line, recoverable)
         line.pending += 1
         if line.pending == _MOST_PENDING:
@@ -112,7 +114,7 @@ class Receiver:
     def _take_in_sequence(self, line: Line, message: Message, done: Callable[..., None]) -> None:
         """Exactly once and in order ([MS-MQQB] 3.1.5.8.6); what is not next is dropped."""
         stream = self._exchange.streams.of(message)
-        direct = message.attributes.user_header.flags.DQ == _DIRECT
+        direct = message.envelope.user_flags >> 10 & 7 == _DIRECT
         before = copy.copy(stream.incoming)
         stamp = stamp_in(message)
         accepted = stream.incoming.accept(stamp)
@@ -232,9 +234,10 @@ def _identity(message: Message) -> bytes:
 
     The copies of a message to several queues of one machine have the same identifier.
     """
-    name = str(message.attributes.destination_queue_format_name).casefold()
-    destination = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return bytes(message.packet[16:32] + message.packet[56:60]) + destination
+    packet = message.packet
+    name = packet[NAMES_OFFSET : message.attributes.layout.admin_queue]
+    destination = hashlib.blake2b(packet[32:48] + name, digest_size=8).digest()
+    return packet[16:32] + packet[56:60] + destination
 
 
 def _class_of(message: Message) -> MessageClass:

@@ -19,6 +19,7 @@ from rpcqm.binary.sequence import INCOMING_SIZE, IncomingSequence, OrderAckSched
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.message import build_user_message
 from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet import NAMES_OFFSET
 from rpcqm.codec.packet_acknowledgement import final_ack, order_ack
 from rpcqm.codec.packet_internal import ORDER_QUEUE_IDENTIFIER, FinalAckBody, OrderAckBody
 from rpcqm.codec.packet_transaction import TransactionHeader
@@ -159,19 +160,22 @@ class Streams:
     def of(self, message: Message) -> Stream:
         """The stream that a message belongs to."""
         attributes = message.attributes
-        name = attributes.destination_queue_format_name
+        names = message.packet[NAMES_OFFSET : attributes.layout.admin_queue]
+        written = message.packet[16:48] + names
+        found = self._cache.get(written)
+        if found is not None:
+            self._cache.move_to_end(written)
+            return found
         stream = Stream(
-            self._exchange, attributes.identifier.queue_manager_guid, str(name).casefold()
+            self._exchange,
+            attributes.identifier.queue_manager_guid,
+            str(attributes.destination_queue_format_name),
         )
         key = stream.key
-        found = self._cache.get(key)
-        if found is not None:
-            self._cache.move_to_end(key)
-            return found
         data = self._exchange.engine.streams.get(key)
         if data is not None:
             stream.restore(data)
-        self._cache[key] = stream
+        self._cache[written] = stream
         while len(self._cache) > _CACHED:
             self._cache.popitem(last=False)[1].schedule.stop()
         return stream

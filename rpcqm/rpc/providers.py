@@ -1,5 +1,6 @@
 """A server's table of security providers ([MS-RPCE] 3.1.3.1.1), made from what is at hand."""
 
+import socket
 from pathlib import Path
 
 from rpcqm.rpc.constants import AuthenticationType
@@ -17,16 +18,19 @@ def security_providers(
 ) -> dict[int, SecurityProvider]:
     """The providers by authentication type: NTLM, Kerberos where there is a keytab, and SPNEGO.
 
+    Without a `principal` the server's name is the first in the keytab, else that of the host.
     Raises AuthenticationError when the keytab cannot be used.
     """
+    name = principal or f"host/{socket.gethostname()}"
     providers: dict[int, SecurityProvider] = {}
     mechanisms: dict[str, SecurityProvider] = {}
     if keytab is not None:
         kerberos = _kerberos(accounts, keytab, principal)
         providers[AuthenticationType.RPC_C_AUTHN_GSS_KERBEROS] = kerberos
         mechanisms |= {MS_KERBEROS: kerberos, KERBEROS: kerberos}
+        name = kerberos.principal_name
     if ntlm:
-        provider = NtlmProvider(accounts, principal)
+        provider = NtlmProvider(accounts, name)
         providers[AuthenticationType.RPC_C_AUTHN_WINNT] = mechanisms[NTLM] = provider
     if mechanisms:
         providers[AuthenticationType.RPC_C_AUTHN_GSS_NEGOTIATE] = SpnegoProvider(mechanisms)

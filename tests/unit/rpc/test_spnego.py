@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 import spnego
@@ -214,6 +215,8 @@ def test_the_table_of_providers(accounts: TestAccounts) -> None:
     assert security_providers(accounts, ntlm=False) == {}
     named = security_providers(accounts, principal="host/server@REALM")
     assert {each.principal_name for each in named.values()} == {"host/server@REALM"}
+    unnamed = security_providers(accounts)
+    assert {each.principal_name for each in unnamed.values()} == {f"host/{gethostname()}"}
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -196,7 +196,8 @@ class SecurityTable:
             context = next(iter(self._contexts.values()), context)
             if context.level != CONNECT or not context.established:
                 return self.base
-        if any(each.identity != context.identity for each in self._contexts.values()):
+        established = (each for each in self._contexts.values() if each.established)
+        if any(each.identity != context.identity for each in established):
             return self.base
         _check_usable(context)
         if context.level == CONNECT:

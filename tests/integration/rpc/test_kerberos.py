@@ -3,12 +3,14 @@
 import asyncio
 import os
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from shutil import which
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from impacket.dcerpc.v5.transport import DCERPCTransportFactory
 
 from rpcqm.base.errors import DecodeError, RpcFault
@@ -260,6 +262,23 @@ def test_hostile_tokens_are_authentication_errors(
 ) -> None:
     with pytest.raises(AuthenticationError):
         kerberos.KerberosProvider(accounts, kdc.keytab).accept(PKT).step(token)
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    position=st.integers(0, 700), noise=st.binary(min_size=1, max_size=8), cut=st.integers(0, 900)
+)
+def test_changed_requests_are_authentication_errors(
+    kdc: Kdc, accounts: TestAccounts, position: int, noise: bytes, cut: int
+) -> None:
+    token = kerberos.KerberosInitiator(alice(kdc)).step(b"")
+    changed = (token[:position] + noise + token[position + len(noise) :])[:cut]
+    server = kerberos.KerberosProvider(accounts, kdc.keytab).accept(PKT)
+    with suppress(AuthenticationError):
+        server.step(changed)
+    assert not server.complete  # no third leg
 
 
 def test_a_keytab_that_cannot_be_used(kdc: Kdc, accounts: TestAccounts, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from rpcqm.rpc.security import (
 )
 from rpcqm.rpc.spnego import SpnegoCredentials
 from tests.support.accounts import PASSWORD, TestAccounts
-from tests.support.probe import ProbeResponse, Rig, Wire, ended, is_fault, request
+from tests.support.probe import ProbeResponse, Rig, Wire, alter, ended, is_fault, request
 from tests.support.secured import ALICE, LEVELS, call, log_on, protected
 
 CAROL = NtlmCredentials("carol", PASSWORD, "CORP")
@@ -120,6 +120,14 @@ def test_one_caller_may_authenticate_twice(wire: Wire) -> None:
     """impacket does for every interface, and sends no trailers at CONNECT level."""
     log_on(wire, CONNECT, 1)
     log_on(wire, CONNECT, 2, first=False)
+    wire.call(ECHO)
+    assert callers(wire) == [("alice", CONNECT)]
+
+
+def test_a_handshake_in_progress_changes_nothing_for_plain_requests(wire: Wire) -> None:
+    log_on(wire, CONNECT, 1)
+    token = CAROL.authentication(CONNECT).begin().step(b"")
+    wire.send(alter(auth=pdu.SecurityTrailer(10, CONNECT, 2, token)))
     wire.call(ECHO)
     assert callers(wire) == [("alice", CONNECT)]
 

@@ -1,0 +1,65 @@
+"""`rpcqm doctor`: whether a queue manager can do its work here."""
+
+import argparse
+from pathlib import Path
+
+from rpcqm.cli.checks import CHECKS, Finding, Level, Patient
+from rpcqm.cli.errors import ExitStatus
+from rpcqm.cli.options import add_local_options, configuration
+from rpcqm.cli.output import Table, print_json
+from rpcqm.cli.parser import Parser, add_command
+from rpcqm.config.ready import ENDPOINT_FILE, ReadyFile
+
+DETAILS = """\
+It looks at file rights, accounts, disk, clock, limits, name resolution and ports, and asks as a
+Windows client would. Nothing is changed. The exit status is 1 when there is a problem."""
+
+
+def add(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add the command to the parser."""
+    parser = add_command(
+        commands,
+        "doctor",
+        "Check whether a queue manager can do its work here.",
+        [
+            ("rpcqm doctor", "before the first start, or when clients cannot reach it"),
+            ("rpcqm doctor --config /etc/rpcqm/rpcqm.toml", "the system's service"),
+        ],
+        run,
+        DETAILS,
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON array")
+    add_local_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Look at everything, and tell it in a table."""
+    configured = configuration(arguments)
+    patient = Patient(configured, _running(configured.data_dir))
+    findings = [finding for check in CHECKS for finding in check(patient)]
+    if arguments.json:
+        print_json([_for_programs(finding) for finding in findings])
+    else:
+        table = Table(["", "WHAT", "FINDING"])
+        for finding in findings:
+            table.add(finding.level.value, finding.subject, finding.text)
+        table.print()
+    sick = any(finding.level is Level.PROBLEM for finding in findings)
+    return ExitStatus.REFUSED if sick else ExitStatus.OK
+
+
+def _running(data_dir: Path) -> ReadyFile | None:
+    """Where it runs; what a dead process has left does not count."""
+    try:
+        ready = ReadyFile.read(data_dir / ENDPOINT_FILE)
+    except (OSError, ValueError):
+        return None
+    return ready if Path(f"/proc/{ready.pid}").exists() else None
+
+
+def _for_programs(finding: Finding) -> dict[str, str]:
+    return {
+        "subject": finding.subject,
+        "level": finding.level.value,
+        "text": finding.text,
+    }

@@ -1,0 +1,154 @@
+"""`rpcqm doctor`: each check finds what it is there for."""
+
+import dataclasses
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from rpcqm.cli import checks
+from rpcqm.cli.checks import Check, Level, Patient
+from rpcqm.config import Configuration
+from rpcqm.config.ready import ReadyFile
+from rpcqm.config.schema import Limits, Storage
+
+ACCOUNT = f"alice:1000:{'X' * 32}:{'0' * 32}:[U          ]:LCT-00000000\n"
+
+
+@pytest.fixture
+def healthy(tmp_path: Path) -> Patient:
+    """One that does not run, with an account, on a door that is free."""
+    (tmp_path / "data").mkdir(mode=0o711)
+    (tmp_path / "data").chmod(0o711)
+    accounts = tmp_path / "data" / "accounts"
+    accounts.write_text(ACCOUNT)
+    accounts.chmod(0o600)
+    return Patient(Configuration(data_dir=tmp_path / "data", epm_port=0), None)
+
+
+@pytest.fixture
+def listening() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def changed(patient: Patient, **settings: Any) -> Patient:
+    return Patient(dataclasses.replace(patient.configuration, **settings), patient.running)
+
+
+def running(patient: Patient, **endpoints: tuple[str, int]) -> Patient:
+    ready = ReadyFile(os.getpid(), "here", UUID(int=1), Path("socket"), endpoints)
+    return Patient(patient.configuration, ready)
+
+
+def levels(check: Check, patient: Patient) -> set[Level]:
+    return {finding.level for finding in check(patient)}
+
+
+def told(check: Check, patient: Patient) -> str:
+    return " ".join(finding.text for finding in check(patient))
+
+
+@pytest.mark.parametrize("check", [checks.check_files, checks.check_accounts, checks.check_disk])
+def test_what_is_well_is_good(healthy: Patient, check: Check) -> None:
+    assert levels(check, healthy) == {Level.GOOD}
+
+
+def test_a_directory_that_others_read_is_told(healthy: Patient) -> None:
+    healthy.configuration.data_dir.chmod(0o755)
+    assert "`chmod 711" in told(checks.check_files, healthy)
+    assert levels(checks.check_files, healthy) == {Level.WARNING}
+
+
+def test_a_directory_that_cannot_be_written_is_a_problem(
+    healthy: Patient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert levels(checks.check_files, healthy) == {Level.PROBLEM}
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "level", "words"),
+    [
+        (ACCOUNT, 0o644, Level.PROBLEM, "chmod 600"),
+        (ACCOUNT + "nonsense\n", 0o600, Level.PROBLEM, "accounts:2: is no line of an account"),
+        ("", 0o600, Level.WARNING, "There is no account"),
+    ],
+)
+def test_a_wrong_account_file_is_told(
+    healthy: Patient, text: str, mode: int, level: Level, words: str
+) -> None:
+    path = healthy.configuration.data_dir / "accounts"
+    path.write_text(text)
+    path.chmod(mode)
+    assert level in levels(checks.check_accounts, healthy)
+    assert words in told(checks.check_accounts, healthy)
+
+
+def test_a_full_disk_is_a_problem(healthy: Patient) -> None:
+    full = changed(healthy, storage=Storage(reserve=1 << 30))
+    assert levels(checks.check_disk, full) == {Level.PROBLEM, Level.GOOD}
+
+
+def test_a_slow_disk_is_told(healthy: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "SLOW_SYNC", 0.0)
+    assert Level.WARNING in levels(checks.check_disk, healthy)
+
+
+def test_a_clock_that_was_set_back_is_a_problem(healthy: Patient) -> None:
+    later = 4_000_000_000
+    os.utime(healthy.configuration.data_dir / "accounts", (later, later))
+    assert "it was set back" in told(checks.check_clock, healthy)
+
+
+@pytest.mark.parametrize(
+    ("said", "level"), [(True, Level.GOOD), (False, Level.WARNING), (None, Level.WARNING)]
+)
+def test_a_clock_that_nothing_keeps_right_is_told(
+    healthy: Patient, monkeypatch: pytest.MonkeyPatch, said: bool | None, level: Level
+) -> None:
+    monkeypatch.setattr(checks, "_synchronized", lambda: said)
+    assert levels(checks.check_clock, healthy) == {level}
+
+
+def test_too_few_open_files_are_told(healthy: Patient) -> None:
+    many = changed(healthy, limits=Limits(connections=1 << 20))
+    few = changed(healthy, limits=Limits(connections=1))
+    assert levels(checks.check_limits, few) == {Level.GOOD}
+    assert levels(checks.check_limits, many) <= {Level.WARNING, Level.GOOD}
+
+
+def test_a_name_without_an_address_is_told(healthy: Patient) -> None:
+    nowhere = changed(healthy, name="no-such-host.invalid")
+    assert "has no address here" in told(checks.check_name, nowhere)
+    assert "see that clients" in told(checks.check_name, changed(healthy, name="localhost"))
+
+
+def test_a_port_that_is_taken_is_a_problem(healthy: Patient, listening: int) -> None:
+    taken = changed(healthy, epm_port=listening)
+    assert f"Port {listening} of 127.0.0.1 cannot be had" in told(checks.check_ports, taken)
+
+
+def test_a_door_that_does_not_answer_is_a_problem(healthy: Patient, listening: int) -> None:
+    there = running(healthy, rpc=("127.0.0.1", listening))
+    assert levels(checks.check_ports, there) == {Level.GOOD}
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        gone = running(healthy, rpc=("127.0.0.1", reserved.getsockname()[1]))
+        assert levels(checks.check_ports, gone) == {Level.PROBLEM}
+
+
+def test_a_windows_client_needs_the_endpoint_mapper(healthy: Patient, listening: int) -> None:
+    without = running(healthy, rpc=("127.0.0.1", listening))
+    assert "It would find nothing" in told(checks.check_windows, without)
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        gone = ("127.0.0.1", reserved.getsockname()[1])
+        text = told(checks.check_windows, running(healthy, epm=gone, rpc=gone))
+    assert "which is this machine's own" in text
+    assert "It would ask at port 135" in text
+    assert "leads to no RemoteRead" in text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import structlog
 
-from tests.fuzz import targets_calls, targets_codec, targets_rpc
+from tests.fuzz import targets_binary, targets_calls, targets_codec, targets_rpc
 from tests.fuzz.campaign import Campaign, Report
 from tests.fuzz.target import Target
 
@@ -15,7 +15,12 @@ CRASHES = Path("var/fuzz")
 
 TARGETS: Mapping[str, Target] = {
     each.name: each
-    for each in (*targets_rpc.TARGETS, *targets_codec.TARGETS, *targets_calls.TARGETS)
+    for each in (
+        *targets_rpc.TARGETS,
+        *targets_codec.TARGETS,
+        *targets_calls.TARGETS,
+        *targets_binary.TARGETS,
+    )
 }
 
 

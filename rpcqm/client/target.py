@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rpcqm.rpc.ntlm import NtlmCredentials
+    from rpcqm.rpc.security import Credentials
 
 ENDPOINT_MAPPER_PORT = 135
 
@@ -28,12 +28,13 @@ class LocalServer:
 class RemoteServer:
     """A queue manager across the network, by its endpoint mapper.
 
-    Without credentials calls are not authenticated; with them they are encrypted.
+    Without credentials calls are not authenticated; with them (NtlmCredentials,
+    KerberosCredentials or SpnegoCredentials of rpcqm.rpc) they are encrypted.
     """
 
     host: str
     endpoint_mapper_port: int = ENDPOINT_MAPPER_PORT
-    credentials: "NtlmCredentials | None" = None
+    credentials: "Credentials | None" = None
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host

@@ -95,7 +95,7 @@ class RpcClient:
         Credentials are NtlmCredentials, KerberosCredentials or SpnegoCredentials; with them the
         level is PKT_PRIVACY unless it is given. Raises OSError.
         """
-        client = cls(_association(credentials, level, limits), group_id)
+        client = cls(_association(credentials, level, limits, host), group_id)
         loop = asyncio.get_running_loop()
         await loop.create_connection(lambda: client._protocol, host, port)
         return client
@@ -305,15 +305,17 @@ class TypedCall:
 
 
 def _association(
-    credentials: Credentials | None, level: AuthenticationLevel | None, limits: Limits | None
+    credentials: Credentials | None,
+    level: AuthenticationLevel | None,
+    limits: Limits | None,
+    host: str = "",
 ) -> ClientAssociation:
     if credentials is None:
         if level not in (None, NONE):
             raise ValueError(f"{level.name if level else level} needs credentials")
         return ClientAssociation(limits)
-    return ClientAssociation(
-        limits, credentials.authentication(PKT_PRIVACY if level is None else level)
-    )
+    wanted = PKT_PRIVACY if level is None else level
+    return ClientAssociation(limits, credentials.authentication(wanted, host))
 
 
 def _check(bound: Bound) -> None:

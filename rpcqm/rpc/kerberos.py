@@ -232,19 +232,23 @@ def _acceptor_credentials(principal: str, **store: str) -> Any:
 class KerberosCredentials:
     """What a client logs on with: a ticket cache (the environment's by default) or a password.
 
-    `target` is the server's principal, for example host/server@REALM.
+    `target` is the server's principal, for example host/server@REALM; without one it is host/
+    and the name that the client connects to.
     """
 
-    target: str
+    target: str = ""
     principal: str = ""
     password: str = field(default="", repr=False)
     ccache: str = ""
 
-    def authentication(self, level: AuthenticationLevel) -> Authentication:
+    def authentication(self, level: AuthenticationLevel, host: str = "") -> Authentication:
         """How to authenticate by Kerberos at a level."""
         level = normalized_level(level) or CONNECT
+        target = self.target or f"host/{host}"
         return Authentication(
-            AuthenticationType.RPC_C_AUTHN_GSS_KERBEROS, level, lambda: KerberosInitiator(self)
+            AuthenticationType.RPC_C_AUTHN_GSS_KERBEROS,
+            level,
+            lambda: KerberosInitiator(self, target),
         )
 
     def acquire(self) -> Any:
@@ -274,10 +278,10 @@ _ASKED = (
 class KerberosInitiator(_KerberosHandshake):
     """A handshake on the client's side."""
 
-    def __init__(self, credentials: KerberosCredentials) -> None:
+    def __init__(self, credentials: KerberosCredentials, target: str) -> None:
         try:
             context = _context(
-                name=_name(credentials.target),
+                name=_name(target),
                 creds=credentials.acquire(),
                 flags=_ASKED,
                 mech=gssapi.MechType.kerberos,

@@ -55,7 +55,7 @@ class NtlmCredentials:
     domain: str = ""
     nt_hash: bytes = field(default=b"", repr=False)
 
-    def authentication(self, level: AuthenticationLevel) -> Authentication:
+    def authentication(self, level: AuthenticationLevel, host: str = "") -> Authentication:
         """How to authenticate by NTLM at a level."""
         return ntlm(self, level)
 

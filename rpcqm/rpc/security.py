@@ -119,9 +119,9 @@ class Authentication:
 
 
 class Credentials(Protocol):
-    """What a client logs on with, in a manner of its own."""
+    """What a client logs on with, in a manner of its own; `host` is where it connects to."""
 
-    def authentication(self, level: AuthenticationLevel) -> Authentication: ...
+    def authentication(self, level: AuthenticationLevel, host: str = "") -> Authentication: ...
 
 
 SecurityProviders = Mapping[int, SecurityProvider]

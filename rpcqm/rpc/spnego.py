@@ -209,12 +209,12 @@ class SpnegoCredentials:
 
     mechanisms: tuple[Credentials, ...]
 
-    def authentication(self, level: AuthenticationLevel) -> Authentication:
+    def authentication(self, level: AuthenticationLevel, host: str = "") -> Authentication:
         """How to authenticate by SPNEGO at a level."""
         level = normalized_level(level) or CONNECT
 
         def begin() -> SpnegoInitiator:
-            single = [each.authentication(level) for each in self.mechanisms]
+            single = [each.authentication(level, host) for each in self.mechanisms]
             return SpnegoInitiator([(_MECHANISMS[each.auth_type], each.begin()) for each in single])
 
         kind = AuthenticationType.RPC_C_AUTHN_GSS_NEGOTIATE

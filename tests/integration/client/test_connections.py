@@ -20,6 +20,7 @@ from rpcqm.client.target import (
 )
 from rpcqm.codec.format_name import FormatName
 from rpcqm.rpc.client import RpcClient
+from rpcqm.rpc.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.older_server import older_server
 
@@ -273,7 +274,7 @@ def test_servers_are_named_with_or_without_a_port(address: str, host: str, port:
     server = mq.server_at(address)
     assert (server.host, server.endpoint_mapper_port, server.credentials) == (host, port, None)
     named = mq.server_at(address, "EXAMPLE\\alice", "secret").credentials
-    assert named is not None
+    assert isinstance(named, NtlmCredentials)
     assert (named.domain, named.username) == ("EXAMPLE", "alice")
 
 

@@ -150,13 +150,22 @@ def test_a_client_without_a_ticket_is_told(kdc: Kdc) -> None:
         credentials.authentication(PKT_PRIVACY).begin()
 
 
+def test_the_service_is_that_of_the_host(kdc: Kdc, accounts: TestAccounts) -> None:
+    credentials = kerberos.KerberosCredentials(ccache=kdc.log_on("alice"))
+    both = SpnegoCredentials((credentials,))
+    for each, kind in ((credentials, 16), (both, 9)):
+        client = each.authentication(PKT_PRIVACY, HOST).begin()
+        server = security_providers(accounts, keytab=kdc.keytab)[kind].accept(PKT_PRIVACY)
+        assert server.step(client.step(b""))
+
+
 # Handshakes and protection, side by side.
 
 
 def log_on(
     kdc: Kdc, accounts: TestAccounts, level: AuthenticationLevel = PKT_PRIVACY
 ) -> tuple[Any, Any]:
-    client = kerberos.KerberosInitiator(alice(kdc))
+    client = kerberos.KerberosInitiator(alice(kdc), SERVICE)
     server = kerberos.KerberosProvider(accounts, kdc.keytab).accept(level)
     answer = server.step(client.step(b""))
     assert not server.complete  # the DCE style has a third leg
@@ -241,7 +250,7 @@ def test_a_signed_message_does_not_pass_for_a_sealed_one(kdc: Kdc, accounts: Tes
 
 def test_an_application_request_is_good_once(kdc: Kdc, accounts: TestAccounts) -> None:
     """A recorded first leg leads nowhere without the session key that the third leg proves."""
-    client = kerberos.KerberosInitiator(alice(kdc))
+    client = kerberos.KerberosInitiator(alice(kdc), SERVICE)
     request = client.step(b"")
     provider = kerberos.KerberosProvider(accounts, kdc.keytab)
     server = provider.accept(PKT_PRIVACY)
@@ -273,7 +282,7 @@ def test_hostile_tokens_are_authentication_errors(
 def test_changed_requests_are_authentication_errors(
     kdc: Kdc, accounts: TestAccounts, position: int, noise: bytes, cut: int
 ) -> None:
-    token = kerberos.KerberosInitiator(alice(kdc)).step(b"")
+    token = kerberos.KerberosInitiator(alice(kdc), SERVICE).step(b"")
     changed = (token[:position] + noise + token[position + len(noise) :])[:cut]
     server = kerberos.KerberosProvider(accounts, kdc.keytab).accept(PKT)
     with suppress(AuthenticationError):

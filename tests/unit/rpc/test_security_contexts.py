@@ -233,7 +233,7 @@ def test_an_anonymous_caller_is_served_where_nobody_need_be_known(wire: Wire, le
 class Nobody:
     """Credentials of a client that has none, by impacket's messages."""
 
-    def authentication(self, level: AuthenticationLevel) -> Authentication:
+    def authentication(self, level: AuthenticationLevel, host: str = "") -> Authentication:
         return Authentication(10, level, Anonymous)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rpcqm.base.errors import HResult, MQError, RpcFault
 from rpcqm.cli.errors import CommandError
 from rpcqm.cli.options import queue_name
-from rpcqm.cli.output import Progress, Table, iso_time, print_fields, print_json, time_text
+from rpcqm.cli.output import Progress, Table, iso_time, print_json, time_text
 from rpcqm.cli.session import with_server
 from rpcqm.codec.packet_types import MessageIdentifier
 
@@ -134,7 +134,7 @@ def _for_programs(
 def _print(places: list[Place], events: "list[TrailEvent]") -> None:
     for place in places:
         arrived = f", since {time_text(place.arrived)}" if place.arrived else ""
-        print_fields({"It is in": f"{place.queue}, lookup id {place.lookup_identifier}{arrived}"})
+        print(f"It is in {place.queue}, lookup id {place.lookup_identifier}{arrived}.")
     if not places:
         print("It is in no queue any more, or somebody is reading it.")
     if events:

@@ -24,8 +24,9 @@ from rpcqm.binary.routing import Routing
 from rpcqm.binary.sequence import next_identifier, sequence_of
 from rpcqm.binary.session import Identities, Session
 from rpcqm.binary.settings import ROUTER_SESSION_CLEANUP, BinarySettings
+from rpcqm.binary.trace import report
 from rpcqm.codec.format_name import FormatName, FormatNameType, PrivateQueueFormatName
-from rpcqm.codec.message import PacketMessage
+from rpcqm.codec.message import PacketMessage, build_user_message
 from rpcqm.codec.message_enums import MessageClass
 from rpcqm.codec.packet_acknowledgement import PacketKind
 from rpcqm.codec.packet_types import TxSequenceID
@@ -308,6 +309,22 @@ class Exchange:
         if not isinstance(name.value, str):
             destination = self.engine.directory.destination_queue_manager(name)
         return self.guard.protect(message, destination)
+
+    def trace(self, message: Message, next_hop: str = "") -> None:
+        """Report a traced message; without its queue nobody is told."""
+        engine = self.engine
+        now = engine.clock.now() // 1000
+        made = report(message.attributes, engine.composer.new_identifier(), now, next_hop)
+        if made is None or made.destination_queue_format_name is None:
+            return
+        destination = made.destination_queue_format_name
+        owner = engine.directory.destination_queue_manager(destination)
+        if owner is None:
+            return
+        made.destination_queue_manager_identifier = owner
+        with engine.store.transaction("trace") as change:
+            packet = build_user_message(made)
+            engine.acknowledgements.send_within(change, Message(packet), destination)
 
 
 def _routing_of(engine: "QueueManagerEngine") -> Routing | None:

@@ -24,6 +24,7 @@ from rpcqm.binary.connection.guard import CouldNotEncryptError
 from rpcqm.binary.connection.line import Hop, Line, Token
 from rpcqm.binary.sequence import OutgoingSequence
 from rpcqm.binary.session import SessionState
+from rpcqm.binary.trace import is_traced
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.message_enums import MessageClass
 from rpcqm.codec.packet_patch import set_sequence
@@ -273,6 +274,7 @@ class Link:
                 stamped.append(message)
             elif (packet := self._packet_of(message)) is not None:
                 line.session.send(packet, Token(self, message.lookup_identifier))
+                self._trace(message, line)
         self._pumping = False
         if stamped:
             self._send_stamped(line, stamped, changes)
@@ -302,6 +304,11 @@ class Link:
             self._record(ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE)
             self._fail(message, MessageClass.MQMSG_CLASS_NACK_COULD_NOT_ENCRYPT)
             return None
+
+    def _trace(self, message: Message, line: Line) -> None:
+        """[MS-MQQB] 3.1.7.1.7."""
+        if is_traced(message.packet):
+            self._exchange.trace(message, line.address)
 
     def _fail(self, message: Message, reason: MessageClass) -> None:
         """It will never be sent."""
@@ -364,6 +371,7 @@ class Link:
             packet = bytearray(plain)
             set_sequence(packet, stamp.sequence, stamp.number, stamp.previous)
             line.session.send(bytes(packet), None)
+            self._trace(message, line)
         sequence.transmitted()
         self.show()
 

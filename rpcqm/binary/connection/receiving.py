@@ -17,6 +17,7 @@ from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.line import Line
 from rpcqm.binary.connection.streams import Stream, stamp_in, transaction_header_of
+from rpcqm.binary.trace import is_traced
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.message import PacketMessage
 from rpcqm.codec.message_enums import MessageClass
@@ -168,9 +169,12 @@ class Receiver:
             self._arrivals.check_expiry(message)
             if stream is not None:
                 self._note(stream, queue, changes)
-            return self._arrivals.store(queue, message, changes)
+            stored = self._arrivals.store(queue, message, changes)
         except RejectedError as error:
             return self._refuse(message, error.reason, changes, stream)
+        if is_traced(message.packet):
+            self._exchange.trace(message)
+        return stored
 
     def _check_sender(self, queue: Queue, message: Message) -> None:
         """[MS-MQQB] 3.1.5.8.3: who sent it, as far as that is proved, may write here."""

@@ -9,12 +9,16 @@ import pytest
 
 from rpcqm.adm.directory import DirectoryContents
 from rpcqm.adm.directory_object import Site
-from rpcqm.adm.enums import OutgoingQueueState
+from rpcqm.adm.enums import OutgoingQueueState, QueueType
+from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.codec.message_enums import MessageClass
 from tests.support.binary_network import Faults, Node, Simulation
+from tests.support.binary_pair import packets
 from tests.support.queue_manager import MEMORY
 
 ALICE, ROUTER, BOB = UUID(int=11), UUID(int=12), UUID(int=13)
+REPORTS = UUID(int=31)
 BERLIN, PARIS = UUID(int=21), UUID(int=22)
 
 
@@ -24,8 +28,10 @@ def directory() -> DirectoryContents:
     router.routing_server = True
     alice = QueueManager(ALICE, computer_name="alice", site_identifier_list=[BERLIN])
     bob = QueueManager(BOB, computer_name="bob", site_identifier_list=[PARIS])
+    reports = Queue(REPORTS, pathname="alice\\reports", queue_manager=alice)
+    reports.qualified_pathname, reports.queue_type = reports.pathname, QueueType.PUBLIC
     sites = [Site(BERLIN, name="Berlin"), Site(PARIS, name="Paris")]
-    return DirectoryContents(sites=sites, queue_managers=[alice, router, bob])
+    return DirectoryContents(sites=sites, queue_managers=[alice, router, bob], queues=[reports])
 
 
 @pytest.fixture
@@ -96,3 +102,35 @@ def test_a_queue_manager_that_nobody_knows_leaves_its_queue_in_need_of_validatio
     simulation.advance(100)
     assert alice.outgoing(name).state is OutgoingQueueState.NEED_VALIDATION
     assert alice.unsent == 1
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.9", "MQQB-rule-3.1.7.1.7")
+def test_each_hop_of_a_traced_message_is_reported(simulation: Simulation) -> None:
+    alice, router, bob = simulation.nodes.values()
+    bob.create()
+    reports = alice.engine.queues.find_by_path(".\\reports")
+    assert reports is not None
+    alice.send(
+        private_name(bob, "orders"),
+        b"hello",
+        tracing_requested=True,
+        tracing_queue_identifier=REPORTS,
+    )
+    simulation.advance(20_000)
+    assert bob.bodies() == [b"hello"]
+    found = packets(alice, reports)
+    assert [int(each.message_class) for each in found] == [MessageClass.MQMSG_CLASS_REPORT] * 4
+    name = str(packets(bob, bob.find())[0].destination_queue_format_name)
+    identifier = packets(bob, bob.find())[0].identifier.ordinal
+    start = f"<MESSAGE ID>{identifier:08X}</MESSAGE ID>\r\n<TARGET QUEUE>{name}</TARGET QUEUE>\r\n"
+    hop = "<NEXT HOP>{}</NEXT HOP>\r\n<HOP COUNT>{} </HOP COUNT>\r\n"
+    expected = [
+        start + hop.format(router.address, "00"),
+        start,
+        start + hop.format(bob.address, "01"),
+        start,
+    ]
+    assert sorted(each.body.decode("utf-16-le") for each in found) == sorted(expected)
+    label = f"{ALICE.hex[:4].upper()}:{identifier:08X}:01 received by {str(ALICE).upper()} at "
+    assert sum(each.label.startswith(label) for each in found) == 3
+    assert found[0].label.endswith(" PM Sun,Jun 15 25")

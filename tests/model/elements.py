@@ -36,6 +36,26 @@ class MMessage:
     owner: object = None
     aborts: int = 0
     moves: int = 0
+    transactional: bool = False
+    dead_letter: bool = False
+    source_journal: bool = False
+    acknowledge: frozenset[str] = frozenset()
+    kept_aborts: int = 0
+    kept_purge: bool = False
+
+    def copy(self, key: Key) -> "MMessage":
+        """The same in a journal or a dead-letter queue: nothing follows from it any more."""
+        return MMessage(
+            self.body,
+            key,
+            self.size,
+            self.express,
+            None,
+            aborts=self.aborts,
+            moves=self.moves,
+            transactional=self.transactional,
+            kept_aborts=self.aborts,
+        )
 
 
 @dataclass(eq=False)
@@ -59,6 +79,10 @@ class MQueue:
 
     def ordered(self) -> list[MMessage]:
         return [self.messages[key] for key in sorted(self.messages)]
+
+    @property
+    def is_system(self) -> bool:
+        return self.is_journal and self.parent is None
 
     def account(self) -> "MQueue":
         """Who is charged: a journal for itself, a subqueue its parent (G56)."""
@@ -100,6 +124,8 @@ class MTransaction:
     operations: list[tuple[Any, ...]] = field(default_factory=list)
     prepared: bool = False
     two_phase: bool = False
+    durable: bool = False
+    gone: bool = False
     ended: bool = False
 
 

@@ -5,6 +5,7 @@ are known by their bodies, which are unique. What is durable later is a function
 `settle` runs them in order. Times are milliseconds.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -25,7 +26,7 @@ from tests.model.elements import (
     is_held,
     nothing,
 )
-from tests.model.naive_readers import NaiveReaders
+from tests.model.naive_readers import RECEIVED, NaiveReaders
 
 
 class NaiveQueueManager(NaiveReaders):
@@ -52,7 +53,7 @@ class NaiveQueueManager(NaiveReaders):
             found += [queue, *queue.subqueues.values()]
             if queue.journal is not None:
                 found.append(queue.journal)
-        return found
+        return [*found, *self.system.values()]
 
     def delete(self, name: str) -> Outcome:
         queue = self.queues.pop(name)
@@ -70,10 +71,12 @@ class NaiveQueueManager(NaiveReaders):
         return outcome
 
     def _deleted(self, parts: list[MQueue], outcome: Outcome) -> None:
-        for part in parts:
-            for message in list(part.messages.values()):
-                self._gone(part, message)
-        outcome.value = "ok"
+        steps = [
+            self._removing(part, message, "Q_DELETED")
+            for part in parts
+            for message in list(part.messages.values())
+        ]
+        self.pending.append(in_order(steps, lambda: setattr(outcome, "value", "ok")))
 
     def open(self, queue: MQueue, access: str, deny: bool) -> MDescriptor:
         existing = queue.descriptors
@@ -115,7 +118,14 @@ class NaiveQueueManager(NaiveReaders):
         for message in queue.ordered():
             if message.state == LOCKED:
                 message.state = PURGE_PENDING
-        self._remove(queue, removed, lambda: setattr(outcome, "value", len(removed)))
+        held = [message for message in queue.ordered() if message.state == PURGE_PENDING]
+
+        def done() -> None:
+            outcome.value = len(removed)
+            for message in held:
+                message.kept_purge = True
+
+        self._remove(queue, removed, done)
         return outcome
 
     # Sending
@@ -128,6 +138,8 @@ class NaiveQueueManager(NaiveReaders):
         transaction: MTransaction | None,
     ) -> Outcome:
         main = queue.main
+        if self.throttled:
+            raise Refused("MQ_ERROR_INSUFFICIENT_RESOURCES")
         if main.quota is not None and main.charged + message.size > main.quota * 1024:
             raise Refused("MQ_ERROR_INSUFFICIENT_RESOURCES")
         if transaction is not None:
@@ -139,13 +151,8 @@ class NaiveQueueManager(NaiveReaders):
         self._charge(queue, message.size)
         message.key = self.known[message.body] = self._key(priority)
         outcome = Outcome()
-
-        def publish() -> None:
-            self._publish(queue, message)
-            self._announce(queue, message)
-            outcome.value = "ok"
-
-        self.pending.append(publish)
+        step = self._arriving(queue, message)
+        self.pending.append(in_order([step], lambda: setattr(outcome, "value", "ok")))
         return outcome
 
     # Moving
@@ -183,14 +190,14 @@ class NaiveQueueManager(NaiveReaders):
     def _moving(self, queue: MQueue, message: MMessage, target: MQueue) -> Step:
         message.state = LEAVING
         self._charge(target, message.size)
-        moved = MMessage(
-            message.body,
-            message.key,
-            message.size,
-            message.express,
-            message.expiry,
-            message.open_when_locked,
+        moved = replace(
+            message,
+            state=AVAILABLE,
+            owner=None,
+            aborts=0,
             moves=message.moves + 1,
+            kept_aborts=0,
+            kept_purge=False,
         )
 
         def apply() -> None:
@@ -219,17 +226,26 @@ class NaiveQueueManager(NaiveReaders):
             return Outcome("ok")
         transaction.two_phase = True
         outcome = Outcome()
-        self.pending.append(lambda: setattr(outcome, "value", "ok"))
+
+        def durable() -> None:
+            transaction.durable, outcome.value = True, "ok"
+
+        self.pending.append(durable)
         return outcome
 
     def commit(self, transaction: MTransaction) -> Outcome:
         self._open_transaction(transaction)
         transaction.ended = True
-        return self._finish([self._committing(transaction, *op) for op in transaction.operations])
+        steps = [self._committing(transaction, *op) for op in transaction.operations]
+        return self._finish(transaction, steps)
 
-    def _finish(self, steps: list[Step]) -> Outcome:
+    def _finish(self, transaction: MTransaction, steps: list[Step]) -> Outcome:
         outcome = Outcome()
-        self.pending.append(in_order(steps, lambda: setattr(outcome, "value", "ok")))
+
+        def done() -> None:
+            transaction.gone, outcome.value = True, "ok"
+
+        self.pending.append(in_order(steps, done))
         return outcome
 
     def _committing(
@@ -241,16 +257,29 @@ class NaiveQueueManager(NaiveReaders):
             return nothing, nothing
         if kind == "move":
             return self._moving(queue, message, rest[0])
-        return self._removing(queue, message, True)
+        return self._removing(queue, message, RECEIVED)
 
     def _committing_send(self, queue: MQueue, message: MMessage) -> Step:
         if queue.deleted:
-            return partial(self._charge, queue, -message.size), nothing
+            return self._losing(queue, message)
         message.key = self.known[message.body] = self._key(0)
-        return (
-            lambda: self._publish(queue, message),
-            lambda: self._announce(queue, message),
-        )
+        return self._arriving(queue, message)
+
+    def _losing(self, queue: MQueue, message: MMessage) -> Step:
+        """Its queue was deleted before it got there."""
+        told = self._acknowledging(message, "Q_DELETED")
+        target = self._deadletters(message, "Q_DELETED")
+        copy = message.copy(self._key(0))
+        if target is not None:
+            self._charge(target, copy.size)
+
+        def apply() -> None:
+            told()
+            self._charge(queue, -message.size)
+            if target is not None:
+                self._publish(target, copy)
+
+        return apply, lambda: None if target is None else self._announce(target, copy)
 
     def abort(self, transaction: MTransaction) -> Outcome:
         self._open_transaction(transaction)
@@ -261,15 +290,17 @@ class NaiveQueueManager(NaiveReaders):
                 steps.append((partial(self._charge, queue, -message.size), nothing))
             elif is_held(queue, message, transaction):
                 if message.state == PURGE_PENDING:
-                    steps.append(self._removing(queue, message, kind == "receive"))
+                    reason = RECEIVED if kind == "receive" else "Q_PURGED"
+                    steps.append(self._removing(queue, message, reason))
                 else:
                     steps.append((nothing, self._giving_back(queue, message)))
-        return self._finish(steps)
+        return self._finish(transaction, steps)
 
     def _giving_back(self, queue: MQueue, message: MMessage) -> Effect:
         message.aborts += 1
 
         def effect() -> None:
+            message.kept_aborts = message.aborts
             if not queue.deleted:
                 self._release(queue, message)
 
@@ -308,7 +339,7 @@ class NaiveQueueManager(NaiveReaders):
                 and message.expiry <= self.now
             ]
             if over:
-                self._remove(queue, over)
+                self._remove(queue, over, reason="RECEIVE_TIMEOUT")
 
     def restart(self) -> None:
         """What is durable stays; locks, waits, handles and express messages do not."""
@@ -316,6 +347,42 @@ class NaiveQueueManager(NaiveReaders):
             for wait in list(queue.waiting):
                 self._end_wait(wait, "MQ_ERROR_SERVICE_NOT_AVAILABLE")
         self.settle()
+        self._start_again()
+
+    def crash(self) -> None:
+        """The same, and what was pending has never been: nobody is answered."""
+        self.pending.clear()
+        for queue in self.all_queues():
+            queue.waiting.clear()
+            for message in queue.ordered():
+                message.aborts = message.kept_aborts
+                if message.state == LEAVING:
+                    message.state = LOCKED
+                if message.state != AVAILABLE:
+                    message.state = PURGE_PENDING if message.kept_purge else LOCKED
+        for transaction in self.transactions:
+            if not transaction.gone:
+                transaction.two_phase = transaction.prepared = transaction.durable
+                transaction.ended = False
+        self._start_again()
+        self._count_again()
+
+    def _count_again(self) -> None:
+        self.total = 0
+        for queue in self.all_queues():
+            queue.charged = 0
+        for queue in self.all_queues():
+            for message in queue.messages.values():
+                self._charge(queue, message.size)
+        for transaction in self.transactions:
+            if not transaction.ended:
+                for kind, queue, message, *_ in transaction.operations:
+                    if kind == "send":
+                        self._charge(queue, message.size)
+
+    def _start_again(self) -> None:
+        self.throttled = False
+        self.acknowledgements = [ack for ack in self.acknowledgements if not ack[2]]
         for queue in self.all_queues():
             for descriptor in queue.descriptors:
                 descriptor.queue = None
@@ -342,6 +409,6 @@ class NaiveQueueManager(NaiveReaders):
         elif isinstance(owner, MTransaction) and not owner.ended:
             return
         elif message.state == PURGE_PENDING:
-            self._gone(queue, message)
+            self._remove(queue, [message])
         else:
             message.state, message.owner = AVAILABLE, None

@@ -22,6 +22,8 @@ from tests.model.elements import (
     nothing,
 )
 
+REACHED, RECEIVED = "REACH_QUEUE", "RECEIVE"
+
 
 class NaiveReaders:
     """Commits, removals, and everything that reads."""
@@ -34,6 +36,12 @@ class NaiveReaders:
         self.total = 0
         self.known: dict[bytes, Key] = {}
         self.transactions: list[MTransaction] = []
+        self.system = {
+            name: MQueue(f"system$;{name}", is_journal=True)
+            for name in ("deadletter", "deadxact", "journal")
+        }
+        self.acknowledgements: list[tuple[str, bytes, bool]] = []
+        self.throttled = False
 
     # Commits
 
@@ -61,7 +69,7 @@ class NaiveReaders:
             return
         if message.expiry is not None and message.expiry <= self.now:
             if message.state == AVAILABLE:
-                self._remove(queue, [message])
+                self._remove(queue, [message], reason="RECEIVE_TIMEOUT")
             return
         for wait in [wait for wait in queue.waiting if not wait.destructive]:
             if _matches(wait, message):
@@ -90,34 +98,77 @@ class NaiveReaders:
         queue: MQueue,
         messages: list[MMessage],
         then: Effect | None = None,
-        received: bool = False,
+        reason: str = "Q_PURGED",
     ) -> None:
         """One commit that removes messages."""
-        effects = [self._removing(queue, message, received) for message in messages]
+        effects = [self._removing(queue, message, reason) for message in messages]
         self.pending.append(in_order(effects, then))
 
-    def _removing(self, queue: MQueue, message: MMessage, received: bool) -> Step:
-        """A removal; what was received goes to the journal."""
+    def _removing(self, queue: MQueue, message: MMessage, reason: str) -> Step:
+        """A removal, with what follows from it."""
         message.state = LEAVING
-        journal = queue.main.journal if received and not queue.is_journal else None
-        if journal is None:
-            return lambda: self._gone(queue, message), nothing
-        copy = MMessage(
-            message.body,
-            self._key(7 - message.key[0]),
-            message.size,
-            message.express,
-            None,
-            aborts=message.aborts,
-            moves=message.moves,
-        )
-        self._charge(journal, copy.size)
+        told = self._acknowledging(message, reason)
+        kept = self._kept_in(queue, message, reason)
+        copy = message.copy((0, 0))
+        if kept is not None:
+            copy.key = self._key(7 - message.key[0])
+            self._charge(kept, copy.size)
 
         def apply() -> None:
+            told()
             self._gone(queue, message)
-            self._publish(journal, copy)
+            if kept is not None:
+                self._publish(kept, copy)
 
-        return apply, lambda: self._announce(journal, copy)
+        return apply, nothing if kept is None else lambda: self._announce(kept, copy)
+
+    def _kept_in(self, queue: MQueue, message: MMessage, reason: str) -> MQueue | None:
+        """Where a removed message is kept."""
+        if queue.is_journal:
+            return None
+        if reason == RECEIVED:
+            if queue.main.journal is not None:
+                return queue.main.journal
+            wanted = message.source_journal and message.transactional
+            return self.system["journal"] if wanted else None
+        return self._deadletters(message, reason)
+
+    def _deadletters(self, message: MMessage, reason: str) -> MQueue | None:
+        if not message.dead_letter:
+            return None
+        if message.transactional:
+            return self.system["deadxact"]
+        return None if reason == "Q_DELETED" else self.system["deadletter"]
+
+    def _acknowledging(self, message: MMessage, reason: str) -> Effect:
+        """What the administration queue is told, once the commit is there."""
+        asked = {REACHED: "PA", RECEIVED: "PR"}.get(reason, "NR")
+        if asked not in message.acknowledge or self.throttled:
+            return nothing
+        entry = (reason, message.body, message.express)
+        return lambda: self.acknowledgements.append(entry)
+
+    def _arriving(self, queue: MQueue, message: MMessage) -> Step:
+        """A message gets into its queue; one that is not transactional is journaled then."""
+        told = self._acknowledging(message, REACHED)
+        copy: MMessage | None = None
+        journal = self.system["journal"]
+        if message.source_journal and not message.transactional:
+            copy = message.copy(self._key(7 - message.key[0]))
+            self._charge(journal, copy.size)
+
+        def apply() -> None:
+            told()
+            self._publish(queue, message)
+            if copy is not None:
+                self._publish(journal, copy)
+
+        def tell() -> None:
+            if copy is not None:
+                self._announce(journal, copy)
+            self._announce(queue, message)
+
+        return apply, tell
 
     def _gone(self, queue: MQueue, message: MMessage) -> None:
         if queue.messages.pop(message.key, None) is not None:
@@ -191,7 +242,7 @@ class NaiveReaders:
             descriptor.reads.add(message.body)
             outcome.value = seen
         else:
-            self._remove(queue, [message], lambda: setattr(outcome, "value", seen), True)
+            self._remove(queue, [message], lambda: setattr(outcome, "value", seen), RECEIVED)
 
     def end(self, descriptor: MDescriptor, body: bytes, delete: bool) -> Outcome:
         if descriptor.queue is None:
@@ -207,8 +258,8 @@ class NaiveReaders:
             self._release(queue, message)
             return Outcome("ok")
         outcome = Outcome()
-        received = message.state == LOCKED
-        self._remove(queue, [message], lambda: setattr(outcome, "value", "ok"), received)
+        reason = RECEIVED if message.state == LOCKED else "Q_PURGED"
+        self._remove(queue, [message], lambda: setattr(outcome, "value", "ok"), reason)
         return outcome
 
     def peek(

@@ -6,10 +6,9 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from random import Random
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID, uuid4
 
 from hypothesis import HealthCheck, settings
@@ -17,12 +16,26 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
-from rpcqm.adm.enums import INFINITE, MessageSeekAction, QueueAccessType, QueueShareMode
+from rpcqm.adm.enums import INFINITE, MessageSeekAction, QueueShareMode
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.transaction import Transaction
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import MQError
+from rpcqm.codec.packet_types import MessageIdentifier
+from tests.model.choices import (
+    ACCESS,
+    ACKNOWLEDGEMENTS,
+    ASKED,
+    NAMES,
+    OPERATIONS,
+    PARTS,
+    TIMEOUTS,
+    Dice,
+    has_messages,
+    waits,
+)
+from tests.model.comparing import Comparing
 from tests.model.elements import (
     MCursor,
     MDescriptor,
@@ -35,69 +48,8 @@ from tests.model.elements import (
 from tests.model.naive import NaiveQueueManager
 from tests.support.queue_manager import MEMORY, RunningQueueManager
 
-T = TypeVar("T")
 
-ACCESS = {
-    "receive": QueueAccessType.RECEIVE_ACCESS,
-    "peek": QueueAccessType.PEEK_ACCESS,
-    "move": QueueAccessType.MOVE_ACCESS,
-}
-NAMES = ("a", "b", "c")
-PARTS = ("", "", "", ";one", ";two", ";journal")
-TIMEOUTS = (0, 700, 2_500, None)
-OPERATIONS = (
-    *["enqueue"] * 4,
-    *["fill"],
-    *["receive"] * 12,
-    *["end"] * 5,
-    *["peek"] * 6,
-    *["lookup"] * 4,
-    *["move"] * 4,
-    *["finish"] * 5,
-    *["settle"] * 5,
-    *["open"] * 3,
-    *["advance"] * 4,
-    *["purge"] * 3,
-    *["close"] * 3,
-    *["open_cursor"] * 2,
-    *["cancel", "begin"],
-    *["create"] * 2,
-    *["delete"] * 2,
-    *["close_cursor", "restart"],
-)
-
-
-class Dice:
-    """The choices of one step, out of one number that Hypothesis has drawn."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = Random(seed)
-
-    def below(self, bound: int) -> int:
-        return self._random.randrange(bound)
-
-    def one_in(self, number: int) -> bool:
-        return self.below(number) == 0
-
-    def of(self, options: Sequence[T]) -> T:
-        return options[self.below(len(options))]
-
-
-def told(completion: Completion[Any]) -> Any:
-    """What an engine's caller knows by now, in the terms of the naive one."""
-    if not completion.done:
-        return None
-    if completion.error is not None:
-        assert isinstance(completion.error, MQError), completion.error
-        return completion.error.status.name
-    result = completion.result()
-    if isinstance(result, Message):
-        body = result.attributes.body
-        return body, result.abort_count, result.move_count, result.subqueue_name
-    return "ok" if result is None or isinstance(result, Queue) else result
-
-
-class QueueManagerModel(RuleBasedStateMachine):
+class QueueManagerModel(Comparing, RuleBasedStateMachine):
     """Every step does the same to both and compares what they say."""
 
     def __init__(self) -> None:
@@ -112,6 +64,8 @@ class QueueManagerModel(RuleBasedStateMachine):
         self.messages: dict[bytes, Message] = {}
         self.ended: list[tuple[OpenQueueDescriptor, MDescriptor, bytes]] = []
         self.number = 0
+        self.bodies: dict[MessageIdentifier, bytes] = {}
+        self.structure_changed = True
 
     def teardown(self) -> None:
         self.qm.stop()
@@ -120,6 +74,7 @@ class QueueManagerModel(RuleBasedStateMachine):
     @initialize(journaling=st.booleans())
     def begin_with_something(self, journaling: bool) -> None:
         """Two queues, each open for reading, a subqueue, cursors and a transaction."""
+        self.qm.create(r"private$\acks")
         self._create("a", True, journaling, None)
         self._create("b", False, journaling, None)
         for name, part in (("a", ""), ("b", ""), ("a", ";one"), ("b", ";two")):
@@ -158,10 +113,6 @@ class QueueManagerModel(RuleBasedStateMachine):
         if answers is not None:
             self.calls.append(answers)
 
-    def real_queue(self, naive: MQueue) -> Queue | None:
-        """The real one of a naive queue; None for a subqueue that was dropped."""
-        return self.qm.engine.queues.find_by_path(rf".\private$\{naive.name}")
-
     def _queue(self, dice: Dice) -> MQueue:
         return dice.of([self.naive.queues[name] for name in sorted(self.naive.queues)])
 
@@ -183,6 +134,8 @@ class QueueManagerModel(RuleBasedStateMachine):
     def _transaction(self, dice: Dice) -> tuple[UUID, MTransaction]:
         self.begin(dice)
         going = [pair for pair in self.transactions if not pair[1].ended]
+        busy = [pair for pair in going if pair[1].operations]
+        going = going if dice.one_in(3) or not busy else busy
         return dice.of(self.transactions if dice.one_in(9) or not going else going)
 
     def _descriptor(self, dice: Dice) -> tuple[OpenQueueDescriptor, MDescriptor] | None:
@@ -204,6 +157,7 @@ class QueueManagerModel(RuleBasedStateMachine):
         queue.transactional, queue.journaling = transactional, journaling
         if quota is not None:
             queue.quota = quota
+        self.structure_changed = True
         self.qm.engine.queues.create_queue(queue)
         self.naive.create(name, transactional, journaling, quota)
 
@@ -212,6 +166,7 @@ class QueueManagerModel(RuleBasedStateMachine):
             naive = self._queue(dice)
             real = self.real_queue(naive)
             assert real is not None
+            self.structure_changed = True
             self.call(
                 lambda: self.qm.engine.queues.delete_queue(real),
                 lambda: self.naive.delete(naive.name),
@@ -228,6 +183,7 @@ class QueueManagerModel(RuleBasedStateMachine):
             naive, access = main.journal, "receive"
         elif part:
             naive = self.naive.subqueue(main, part[1:])
+            self.structure_changed = True
         if naive is None:
             return
         target = naive
@@ -270,6 +226,9 @@ class QueueManagerModel(RuleBasedStateMachine):
             express=joined is None and dice.one_in(4),
             size=dice.of([10, 10, 200]),
             open_when_locked=dice.one_in(4),
+            dead_letter=dice.one_in(3),
+            source_journal=dice.one_in(4),
+            acknowledge=frozenset(asked for asked in ASKED if dice.one_in(4)),
         )
         if dice.one_in(2):
             self.settle(dice)
@@ -284,6 +243,9 @@ class QueueManagerModel(RuleBasedStateMachine):
         express: bool = False,
         size: int = 10,
         open_when_locked: bool = False,
+        dead_letter: bool = False,
+        source_journal: bool = False,
+        acknowledge: frozenset[str] = frozenset(),
     ) -> None:
         joined, transaction = transactions
         real = self.real_queue(naive)
@@ -298,12 +260,28 @@ class QueueManagerModel(RuleBasedStateMachine):
             delivery_guarantee=0 if express else 1,
             time_to_be_received=0xFFFFFFFF if seconds is None else seconds,
             allow_peek_when_locked=open_when_locked,
+            negative_journaling_requested=dead_letter,
+            positive_journaling_requested=source_journal,
+            acknowledgements_requested=sum(ASKED[asked] for asked in acknowledge),
+            administration_queue_format_name=ACKNOWLEDGEMENTS if acknowledge else None,
         )
         sent = self.qm.clock.now() // 1000
         expiry = None if seconds is None else (sent + seconds) * 1000
         size = len(message.packet)
-        copy = MMessage(body, (0, 0), size, express, expiry, open_when_locked)
+        copy = MMessage(
+            body,
+            (0, 0),
+            size,
+            express,
+            expiry,
+            open_when_locked,
+            transactional=joined is not None,
+            dead_letter=dead_letter,
+            source_journal=source_journal,
+            acknowledge=acknowledge,
+        )
         self.messages[body] = message
+        self.bodies[message.attributes.identifier] = body
         queue = real
         self.call(
             lambda: self.qm.engine.messages.enqueue_message(queue, message, joined),
@@ -425,7 +403,7 @@ class QueueManagerModel(RuleBasedStateMachine):
         there = [pair for pair in self.descriptors if pair[1].queue is not None]
         if not there:
             return
-        real, naive = dice.of([pair for pair in there if _waits(pair[1])] or there)
+        real, naive = dice.of([pair for pair in there if waits(pair[1])] or there)
         queue, naive_queue = real.queue_reference, naive.queue
         assert queue is not None
         assert naive_queue is not None
@@ -458,7 +436,7 @@ class QueueManagerModel(RuleBasedStateMachine):
         there = [pair for pair in self.descriptors if pair[1].queue is not None]
         if not there:
             return
-        real, naive = dice.of([pair for pair in there if _has_messages(pair[1])] or there)
+        real, naive = dice.of([pair for pair in there if has_messages(pair[1])] or there)
         source, target = naive.queue, None
         assert source is not None
         related = [
@@ -512,7 +490,23 @@ class QueueManagerModel(RuleBasedStateMachine):
     def settle(self, dice: Dice) -> None:
         self.qm.settle()
         self.naive.settle()
-        assert self.qm.store.total.bytes == self.naive.total
+        self.structure_changed = False
+        self.totals_are_the_same()
+
+    def totals_are_the_same(self) -> None:
+        """How large an acknowledgement is, is not the naive one's business."""
+        acknowledgements = self.qm.store.index(self.qm.find(r"private$\acks").queue_id)
+        assert self.qm.store.total.bytes - acknowledgements.account.bytes == self.naive.total
+
+    def throttle(self, dice: Dice) -> None:
+        """Begin Flow Control, something that could send, End Flow Control."""
+        self.settle(dice)
+        self.qm.engine.begin_flow_control()
+        self.naive.throttled = True
+        getattr(self, dice.of(["enqueue", "purge", "advance", "finish", "receive"]))(dice)
+        self.settle(dice)
+        self.qm.engine.end_flow_control()
+        self.naive.throttled = False
 
     def advance(self, dice: Dice) -> None:
         self.settle(dice)
@@ -523,9 +517,22 @@ class QueueManagerModel(RuleBasedStateMachine):
     def restart(self, dice: Dice) -> None:
         self.qm.restart()
         self.naive.restart()
+        self._open_again()
+
+    def crash(self, dice: Dice) -> None:
+        """Queues come and go in commits of their own: those are settled before."""
+        if self.structure_changed:
+            self.settle(dice)
+        self.both_look_alike()
+        self.calls.clear()
+        self.qm.crash()
+        self.naive.crash()
+        self._open_again()
+
+    def _open_again(self) -> None:
         self.descriptors.clear()
         self.cursors.clear()
-        assert self.qm.store.total.bytes == self.naive.total
+        self.totals_are_the_same()
         for name in sorted(self.naive.queues):
             self._open(self.naive.queues[name], "", "receive", False)
 
@@ -535,53 +542,12 @@ class QueueManagerModel(RuleBasedStateMachine):
     def both_look_alike(self) -> None:
         self.every_call_is_answered_alike()
         self.every_queue_holds_the_same()
+        self.every_acknowledgement_is_there()
         self.quotas_count_the_same()
-
-    def every_call_is_answered_alike(self) -> None:
-        for completion, outcome in self.calls:
-            assert told(completion) == outcome.value
-        self.calls = [call for call in self.calls if not call[0].done]
-
-    def every_queue_holds_the_same(self) -> None:
-        for naive in self.naive.all_queues():
-            real = self.real_queue(naive)
-            if real is None:
-                assert naive.parent is not None
-                assert not naive.messages
-            else:
-                assert self._contents(real) == [
-                    (message.body, message.state, message.aborts, message.moves)
-                    for message in naive.ordered()
-                ]
-
-    def _contents(self, queue: Queue) -> list[tuple[bytes, str, int, int]]:
-        index = self.qm.store.index(queue.queue_id)
-        found = []
-        for key in list(index.keys()):
-            message = self.qm.engine.positions.message_at(queue, key)
-            if not queue.is_journal:
-                self.messages[message.attributes.body].lookup_identifier = key
-            state = index.state(key).name.replace("_", " ").lower()
-            found.append((message.attributes.body, state, message.abort_count, message.move_count))
-        return found
-
-    def quotas_count_the_same(self) -> None:
-        for naive in self.naive.queues.values():
-            real = self.real_queue(naive)
-            assert real is not None
-            assert self.qm.store.index(real.queue_id).account.bytes == naive.charged
-
-
-def _waits(descriptor: MDescriptor) -> bool:
-    return descriptor.queue is not None and bool(descriptor.queue.waiting)
-
-
-def _has_messages(descriptor: MDescriptor) -> bool:
-    return descriptor.queue is not None and bool(descriptor.queue.messages)
 
 
 QueueManagerModel.TestCase.settings = settings(
-    max_examples=int(os.environ.get("RPCQM_MODEL_EXAMPLES", "300")),
+    max_examples=int(os.environ.get("RPCQM_MODEL_EXAMPLES", "200")),
     stateful_step_count=int(os.environ.get("RPCQM_MODEL_STEPS", "80")),
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -11,7 +11,7 @@ from rpcqm.adm.enums import QueueAccessType, QueueShareMode
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.transaction import Transaction
-from rpcqm.base.clock import SimulatedClock
+from rpcqm.base.clock import SimulatedClock, Timers
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import MQError
 from rpcqm.base.identity import Identity
@@ -19,6 +19,7 @@ from rpcqm.codec.format_name import FormatName, parse_format_names
 from rpcqm.codec.message import MessageAttributes
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
+from rpcqm.store.group import Group
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
 
@@ -70,6 +71,18 @@ class RunningQueueManager:
         """Stop and start again in the same directory; the clock goes on."""
         self.stop()
         self.settings = settings or self.settings
+        self._start()
+
+    def crash(self) -> None:
+        """Die before the end of the turn and start again: what was collected is lost."""
+        writer = self.store._writer
+        for group in writer._groups:
+            for transaction in group.transactions:
+                transaction.operations.clear()  # which hold handles of the database
+        writer._groups = deque([Group(self.store._database)])
+        self.store.close()
+        self._turn.clear()
+        self.clock.timers = Timers(self.clock)
         self._start()
 
     def settle(self) -> None:

@@ -6,7 +6,9 @@ from it. An operation that got no answer may have either outcome, as a whole.
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -25,8 +27,11 @@ ORDERS, LATE, PAIRS = (
 )
 SENDERS = 3
 RECEIVERS = 2
-SHORTEST, LONGEST = 0.05, 0.6
-"""Seconds of load before a kill."""
+FEWEST, MOST = 20, 200
+"""Operations that are acknowledged before a kill."""
+
+PATIENCE = 60
+"""Seconds that they may take on a busy machine."""
 
 
 @dataclass
@@ -49,6 +54,10 @@ class Ledger:
         """How many were acknowledged."""
         return len(self.there) + 2 * len(self.gone) + len(self.pairs)
 
+    def copy(self) -> "Ledger":
+        """As it is now, while others go on."""
+        return deepcopy(self)
+
     def delivered(self, name: str) -> None:
         """A receiver was given a message."""
         assert name not in self.gone, f"{name} came again after its end was acknowledged"
@@ -68,26 +77,30 @@ class Ledger:
         assert not lost, f"acknowledged messages are lost: {sorted(lost)}"
         strange = set(found) - self.there - self.sending
         assert not strange, f"messages are there that must not be: {sorted(strange)}"
-        self._compare_order(orders)
-        self._compare_pairs(pairs)
+        self.compare_order(orders)
+        names = self.compare_pairs(pairs)
+        assert self.pairs <= names, "an acknowledged transaction is lost"
+        self.pairs = names
+        self.committing.clear()
         self.gone |= (self.there | self.sending) - set(found)
         self.there = set(found)
         self.sending.clear()
         self.ending.clear()
 
     @staticmethod
-    def _compare_order(found: Iterable[str]) -> None:
+    def compare_order(found: Iterable[str]) -> None:
+        """Messages of one sender are in the order in which it sent them."""
         for sender in range(SENDERS):
             numbers = [int(name.split(":")[1]) for name in found if name.startswith(f"{sender}:")]
             assert all(one < other for one, other in pairwise(numbers)), "the order is lost"
 
-    def _compare_pairs(self, found: list[str]) -> None:
+    def compare_pairs(self, found: list[str]) -> set[str]:
+        """Transactions are there as a whole, or not; which ones are."""
         names = [name.rsplit(":", 1)[0] for name in found]
         whole = [f"{name}:{half}" for name in dict.fromkeys(names) for half in ("a", "b")]
         assert found == whole, "a transaction is there in part"
-        assert self.pairs <= set(names) <= self.pairs | self.committing
-        self.pairs = set(names)
-        self.committing.clear()
+        assert set(names) <= self.pairs | self.committing
+        return set(names)
 
 
 @contextlib.contextmanager
@@ -126,7 +139,7 @@ class ServerLoad:
     def restart(self) -> None:
         """Start the queue manager again, and compare what it has with what clients were told."""
         self.queue_manager.start()
-        asyncio.run(self._compare())
+        self.ledger.compare(*contents(self.queue_manager))
 
     async def _live_until(self, end: Callable[[], object]) -> None:
         work: list[Callable[[QueueManagerClient], Awaitable[None]]] = [
@@ -140,9 +153,18 @@ class ServerLoad:
             for clients_work in work:
                 client = await stack.enter_async_context(self._client())
                 tasks.append(asyncio.create_task(self._until_killed(clients_work(client))))
-            await asyncio.sleep(self._random.uniform(SHORTEST, LONGEST))
+            await self._get_going()
             await asyncio.to_thread(end)
             await asyncio.gather(*tasks)
+
+    async def _get_going(self) -> None:
+        """Wait for some operations, and a transaction among them."""
+        ledger, deadline = self.ledger, time.monotonic() + PATIENCE
+        target = ledger.operations + self._random.randint(FEWEST, MOST)
+        pairs = len(ledger.pairs)
+        while ledger.operations < target or len(ledger.pairs) == pairs:
+            assert time.monotonic() < deadline, "the queue manager makes no progress"
+            await asyncio.sleep(0.001)
 
     def _client(self) -> QueueManagerClient:
         return QueueManagerClient(LocalServer(self.queue_manager.socket))
@@ -200,10 +222,16 @@ class ServerLoad:
                 self.ledger.committing.discard(name)
                 self.ledger.pairs.add(name)
 
-    async def _compare(self) -> None:
-        async with self._client() as client:
-            found = [await _browse(client, queue) for queue in (ORDERS, LATE, PAIRS)]
-        self.ledger.compare(*found)
+
+def contents(queue_manager: PrivateQueueManager) -> tuple[list[str], list[str], list[str]]:
+    """The names of the messages in the three queues of the load."""
+
+    async def browse() -> tuple[list[str], list[str], list[str]]:
+        async with QueueManagerClient(LocalServer(queue_manager.socket)) as client:
+            orders, late = await _browse(client, ORDERS), await _browse(client, LATE)
+            return orders, late, await _browse(client, PAIRS)
+
+    return asyncio.run(browse())
 
 
 def _name(body: bytes) -> str:

@@ -74,6 +74,9 @@ class State(enum.Enum):
     CLOSED = enum.auto()
 
 
+_LEGS = frozenset({PduType.bind, PduType.alter_context, PduType.auth3})
+"""What may carry a token of authentication, which is not cut into fragments."""
+
 _STOPPING = State.STOPPING
 _CLOSED = State.CLOSED
 
@@ -294,7 +297,8 @@ class ServerAssociation:
             reason = RejectReason.PROTOCOL_VERSION_NOT_SUPPORTED
             version = f"{header.rpc_vers}.{header.rpc_vers_minor}"
             raise Broken(f"RPC version {version}", reject=reason)
-        if not HEADER_LENGTH <= header.frag_length <= self._largest:
+        largest = self._limits.token_size if header.ptype in _LEGS else self._largest
+        if not HEADER_LENGTH <= header.frag_length <= max(largest, self._largest):
             raise Broken(f"a fragment of {header.frag_length} octets")
 
     def _unexpected(self, ptype: int) -> Receive:

@@ -8,6 +8,7 @@ class Limits:
     """Bounds of one server; sizes in octets, times in milliseconds (0 = none).
 
     fragment_size: largest PDU sent or accepted; negotiated sizes are multiples of 8 from 2048.
+    token_size: largest PDU with a leg of authentication: tickets of people in many groups are long.
     call_bytes: stub data of one request ([MS-RPCE] 3.3.3.5.4); call_fragments: its pieces.
     calls: requests in flight per connection, those that it has orphaned included.
     waiting_calls: requests of the whole server that wait; beyond, each connection may have one.
@@ -25,6 +26,7 @@ class Limits:
     """
 
     fragment_size: int = 5840
+    token_size: int = 0x4000
     call_bytes: int = 0x400000
     call_fragments: int = 8192
     calls: int = 1024

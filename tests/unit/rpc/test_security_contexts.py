@@ -25,7 +25,7 @@ from rpcqm.rpc.security import (
 )
 from rpcqm.rpc.spnego import SpnegoCredentials
 from tests.support.accounts import PASSWORD, TestAccounts
-from tests.support.probe import ProbeResponse, Rig, Wire, alter, ended, is_fault, request
+from tests.support.probe import ProbeResponse, Rig, Wire, alter, bind, ended, is_fault, request
 from tests.support.secured import ALICE, LEVELS, call, log_on, protected
 
 CAROL = NtlmCredentials("carol", PASSWORD, "CORP")
@@ -258,3 +258,35 @@ class Anonymous:
 
     def peer(self) -> Identity:
         return ANONYMOUS
+
+
+# Long tokens.
+
+
+def bound_octets(kind: str, trailer: pdu.SecurityTrailer) -> bytes:
+    """A PDU that carries a token."""
+    if kind == "auth3":
+        return pdu.Auth3(call_id=0, auth=trailer).pack()
+    return bind(auth=trailer) if kind == "bind" else alter(auth=trailer)
+
+
+@pytest.mark.parametrize("kind", ["bind", "alter_context", "auth3"])
+@pytest.mark.parametrize("length", [16_000, 17_000])
+def test_tokens_longer_than_a_fragment_are_looked_at(wire: Wire, kind: str, length: int) -> None:
+    """A ticket has the groups of its owner in it; no PDU of authentication is fragmented."""
+    if kind != "bind":
+        token = ALICE.authentication(PKT_PRIVACY).begin().step(b"")
+        wire.bind(auth=pdu.SecurityTrailer(10, PKT_PRIVACY, 1, token))
+    trailer = pdu.SecurityTrailer(10, PKT_PRIVACY, 1, bytes(length))
+    octets = bound_octets(kind, trailer)
+    wire.send(octets)
+    reason = "NTLM" if length == 16_000 else f"a fragment of {len(octets)} octets"
+    assert reason in str(wire.events[-1])
+
+
+@pytest.mark.parametrize("more", [0, 8])
+def test_requests_are_not_longer_than_a_fragment(wire: Wire, more: int) -> None:
+    wire.bind()
+    (answer,) = wire.send(request(0, bytes(5840 - pdu.REQUEST_LENGTH + more)))
+    assert isinstance(answer, pdu.Fault if more else pdu.Response)
+    assert ended(wire) is bool(more)

@@ -76,6 +76,21 @@ class Kdc:
 
     def __enter__(self) -> Self:
         self.directory.mkdir(parents=True, exist_ok=True)
+        self._configure()
+        self._run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master")
+        for name in ("alice", "mallory", "alice/admin"):
+            self._run("kadmin.local", "-q", f"addprinc -pw {PASSWORD} {name}")
+        self._run("kadmin.local", "-q", f"addprinc -randkey host/{HOST}")
+        self._run("kadmin.local", "-q", f"ktadd -k {self.keytab} host/{HOST}")
+        for _ in range(5):  # somebody else may take the port first
+            self._configure()
+            self._kdc = subprocess.Popen(self._argv(["krb5kdc", "-n"]), env=self._environment())
+            if self._listens():
+                return self
+        raise AssertionError("the KDC does not start")
+
+    def _configure(self) -> None:
+        """Write its files, with a port that is free now."""
         values = {
             "directory": self.directory,
             "host": HOST,
@@ -89,14 +104,6 @@ class Kdc:
             values["supported"] = f"  supported_enctypes = {self._key_type}:normal"
         (self.directory / "krb5.conf").write_text(_CLIENT.format(**values))
         (self.directory / "kdc.conf").write_text(_SERVER.format(**values))
-        self._run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master")
-        for name in ("alice", "mallory", "alice/admin"):
-            self._run("kadmin.local", "-q", f"addprinc -pw {PASSWORD} {name}")
-        self._run("kadmin.local", "-q", f"addprinc -randkey host/{HOST}")
-        self._run("kadmin.local", "-q", f"ktadd -k {self.keytab} host/{HOST}")
-        self._kdc = subprocess.Popen(self._argv(["krb5kdc", "-n"]), env=self._environment())
-        self._wait()
-        return self
 
     def __exit__(
         self,
@@ -120,13 +127,16 @@ class Kdc:
         self._run("kvno", "-c", cache, SERVICE)
         return cache
 
-    def _wait(self) -> None:
-        """Until it says that it listens."""
+    def _listens(self) -> bool:
+        """Wait until it says that it listens, or has ended."""
         log, deadline = self.directory / "kdc.log", time.monotonic() + PATIENCE
         while not (log.exists() and "commencing operation" in log.read_text()):
-            if self._kdc.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError("the KDC did not start")
+            if self._kdc.poll() is not None:
+                return False
+            if time.monotonic() > deadline:
+                self._kdc.kill()
             time.sleep(0.01)
+        return True
 
     def _environment(self) -> dict[str, str]:
         return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **self.environment}

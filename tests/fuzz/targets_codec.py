@@ -37,6 +37,7 @@ from rpcqm.codec.packet_types import MessageIdentifier
 from rpcqm.codec.path_name import PathName
 from rpcqm.codec.sddl import format_sddl, parse_sddl
 from rpcqm.codec.security_descriptor import SecurityDescriptor
+from tests.fuzz import captures
 from tests.fuzz.mutation import mutated
 from tests.fuzz.target import Run, Target, Violation
 from tests.support.idl_values import messages
@@ -230,7 +231,12 @@ def _read_stub(octets: bytes) -> Hashable:
 
 
 def _stubs() -> Iterable[bytes]:
-    """Three values of each request and response, in each representation."""
+    """What real clients sent; three values of each request and response in each representation."""
+    names = [name for name, _ in codecs()]
+    for opnum, stub in captures.requests():
+        called = load("remoteread").operations[opnum]
+        if called is not None:
+            yield names.index(f"remoteread.{called.name}").to_bytes(2, "little") + stub
     at = 0
     for _, operation in OPERATIONS:
         values = {response: examples(operation, response) for response in (False, True)}

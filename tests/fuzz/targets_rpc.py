@@ -9,6 +9,7 @@ from random import Random
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.identity import ANONYMOUS, Identity, authenticated
+from rpcqm.codec.interface import load
 from rpcqm.rpc import pdu
 from rpcqm.rpc.association import State
 from rpcqm.rpc.call import Call
@@ -25,6 +26,7 @@ from rpcqm.rpc.security import (
     SecurityProvider,
 )
 from rpcqm.rpc.tower import Floor, Tower, tcp_tower
+from tests.fuzz import captures
 from tests.fuzz.mutation import LONGEST, mutated_stream, split_stream
 from tests.fuzz.target import Run, Target, Violation, without_particulars
 from tests.support.accounts import PASSWORD, TestAccounts
@@ -42,6 +44,7 @@ from tests.support.probe import (
     request,
 )
 
+REMOTE_READ = load("remoteread").uuid.bytes_le
 NTLM = 10
 HANDLE = b"\0\0\0\0the handle opened"
 LEVELS = (
@@ -66,6 +69,7 @@ ANSWERS_AT_MOST = 64 * LONGEST
 def _pdu_seeds() -> Iterable[bytes]:
     for stream in _conversations():
         yield from split_stream(stream)
+    yield from captures.pdus()
 
 
 @contextmanager
@@ -189,7 +193,10 @@ def _shape(octets: bytes) -> tuple[tuple[int, int], ...]:
 
 
 def _server_seeds() -> Iterable[bytes]:
-    return [*_conversations(), *_sealed_seeds()]
+    """Also what real clients said to RemoteRead, as if it had been the probe interface."""
+    streams = captures.streams_of_clients()
+    captured = (each.replace(REMOTE_READ, PROBE.uuid.bytes_le) for each in streams)
+    return [*_conversations(), *_sealed_seeds(), *captured]
 
 
 @contextmanager
@@ -312,6 +319,8 @@ def _client_mutated(random: Random, octets: bytes, others: Sequence[bytes]) -> b
 def _client_seeds() -> Iterable[bytes]:
     for number, level in enumerate(LEVELS):
         yield bytes([number]) + _sealed_conversation(level)[1]
+    for stream in captures.streams_of_servers():
+        yield b"\xff" + stream
 
 
 # Towers and tokens.
@@ -364,6 +373,9 @@ def _token_seeds() -> Iterable[bytes]:
             negotiate = client.step(b"")
             yield b"\0" + negotiate
             yield b"\1" + client.step(server.step(negotiate))
+    for token in captures.tokens():
+        yield b"\0" + token
+        yield b"\1" + token
 
 
 TARGETS = (

@@ -138,8 +138,7 @@ class Database:
         options.create_if_missing(True)
         options.create_missing_column_families(True)
         options.set_recycle_log_file_num(1)  # one is flushed while another one is written
-        # All families are flushed at once, always. An old log is free for reuse as soon as one
-        # family fills, and a reused log whose end is not durable can be told from a damaged one.
+        # All families are flushed at once: an old log is free for reuse as soon as one is full.
         options.set_atomic_flush(True)
         options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
         options.set_db_write_buffer_size(3 * self._settings.memtable)
@@ -246,8 +245,7 @@ class Database:
     def close(self) -> None:
         """Let go of the directory; it stays locked while anybody keeps a handle or a family.
 
-        What is in memory stays in the log. The binding would flush a family that is closed, and
-        families must only be flushed all at once (see `_options`).
+        What is in memory goes to tables, or stays in the log.
         """
         self.handles.clear()
         self.families.clear()

@@ -207,3 +207,17 @@ def test_a_directory_without_a_database_yet_is_none_to_mend(turns: Turns) -> Non
     database.mkdir(parents=True)
     (database / CONFIG_NAME).write_text("torn")
     assert keys_after_restart(turns) == []
+
+
+def test_what_a_reused_log_ends_in_does_not_count_as_damage(
+    turns: Turns, store: Store, crashed: Crash
+) -> None:
+    """Not even when tables of one family are newer already, as they are during a stop."""
+    insert(turns, store, 1, 2)
+    store._database.families[Family.BODY].flush(True)
+    turns, database = crashed()
+    log, newer = sorted(database.glob("*.log"))
+    assert newer.stat().st_size == 0
+    data = log.read_bytes()
+    log.write_bytes(data + write_records([b"left over"], int(log.stem) - 1, len(data)))
+    assert keys_after_restart(turns) == [1, 2]

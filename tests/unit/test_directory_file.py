@@ -10,6 +10,7 @@ from rpcqm.adm.directory import DirectoryUnavailableError
 from rpcqm.adm.enums import QueueType
 from rpcqm.config import ConfigurationError, check_file
 from rpcqm.config.directory import DirectoryFile, load_directory
+from rpcqm.config.directory_schema import TABLES
 from tests.support.directories import (
     DIRECTORY,
     LIST,
@@ -180,3 +181,18 @@ def test_a_file_with_mistakes_is_no_directory_to_begin_with(tmp_path: Path) -> N
         DirectoryFile(write_directory(tmp_path, "[[site]]\n"))
     with pytest.raises(ConfigurationError, match="cannot be read: No such file or directory"):
         DirectoryFile(tmp_path / "none")
+
+
+def test_the_example_of_the_documentation_is_one(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "directory.md").read_text("utf-8")
+    example = page.split("```toml\n")[1].split("```")[0]
+    contents = load_directory(write_directory(tmp_path, example))
+    assert [queue.pathname for queue in contents.queues] == ["ROUTER1\\orders"]
+
+
+def test_the_documentation_has_every_key() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "directory.md").read_text("utf-8")
+    for table, entries in TABLES.items():
+        header = "[enterprise]" if table == "enterprise" else f"[[{table}]]"
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| `{header}`")]
+        assert [key for key in entries if f"`{key}`" not in row] == []

@@ -66,6 +66,7 @@ class QueueManagerModel(Comparing, RuleBasedStateMachine):
         self.number = 0
         self.bodies: dict[MessageIdentifier, bytes] = {}
         self.structure_changed = True
+        self.steps = 0
 
     def teardown(self) -> None:
         self.qm.stop()
@@ -86,7 +87,9 @@ class QueueManagerModel(Comparing, RuleBasedStateMachine):
 
     @rule(operation=st.sampled_from(OPERATIONS), seed=st.integers(0, 0xFFFF_FFFF))
     def step(self, operation: str, seed: int) -> None:
-        getattr(self, operation)(Dice(seed))
+        """The same small seeds come often: what they choose changes from step to step."""
+        self.steps += 1
+        getattr(self, operation)(Dice(seed * 1_009 + self.steps))
 
     # Doing the same to both
 
@@ -127,16 +130,17 @@ class QueueManagerModel(Comparing, RuleBasedStateMachine):
         """A transaction of both, open mostly; an ended one is stood in for."""
         if not wanted:
             return None, None
-        identifier, naive = self._transaction(dice)
+        identifier, naive = self._transaction(dice, lambda naive: not naive.prepared)
         collection = self.qm.engine.queue_manager.transaction_collection
         return collection.get(identifier) or Transaction(identifier, ended=True), naive
 
-    def _transaction(self, dice: Dice) -> tuple[UUID, MTransaction]:
+    def _transaction(
+        self, dice: Dice, liked: Callable[[MTransaction], object]
+    ) -> tuple[UUID, MTransaction]:
+        """One that goes on and is liked, mostly."""
         self.begin(dice)
-        going = [pair for pair in self.transactions if not pair[1].ended]
-        busy = [pair for pair in going if pair[1].operations]
-        going = going if dice.one_in(3) or not busy else busy
-        return dice.of(self.transactions if dice.one_in(9) or not going else going)
+        going = [pair for pair in self.transactions if not pair[1].ended and liked(pair[1])]
+        return dice.of(self.transactions if dice.one_in(12) or not going else going)
 
     def _descriptor(self, dice: Dice) -> tuple[OpenQueueDescriptor, MDescriptor] | None:
         """An open queue, mostly one that still exists."""
@@ -217,7 +221,7 @@ class QueueManagerModel(Comparing, RuleBasedStateMachine):
 
     def enqueue(self, dice: Dice) -> None:
         naive = self._queue(dice)
-        joined, transaction = self._join(dice, naive.transactional and dice.one_in(2))
+        joined, transaction = self._join(dice, naive.transactional and not dice.one_in(3))
         self._enqueue(
             naive,
             (joined, transaction),
@@ -303,7 +307,10 @@ class QueueManagerModel(Comparing, RuleBasedStateMachine):
             return
         real, naive = opened
         timeout = dice.of(TIMEOUTS)
-        how = dice.of(["plain", "two phases", "two phases", "transaction"])
+        how = dice.of(["plain", "two phases", "two phases", "transaction", "transaction"])
+        sensible = naive.queue is not None and naive.queue.main.transactional
+        if not sensible and not dice.one_in(4):
+            how = how.replace("transaction", "plain")
         joined, transaction = self._join(dice, how == "transaction")
         cursor, naive_cursor = self._cursor(naive, dice, dice.one_in(2))
         number = dice.below(4)
@@ -462,15 +469,19 @@ class QueueManagerModel(Comparing, RuleBasedStateMachine):
 
     def begin(self, dice: Dice) -> None:
         """Another one, when few are open."""
-        going = sum(not naive.ended for _, naive in self.transactions)
-        if not going or (going < 3 and dice.one_in(2)):
+        going = sum(not naive.ended and not naive.prepared for _, naive in self.transactions)
+        if not going or (going < 3 and dice.one_in(4)):
             identifier = uuid4()
             self.qm.engine.transactions.create_transaction(identifier)
             self.transactions.append((identifier, self.naive.begin()))
-            del self.transactions[:-5]
+            ended = [pair for pair in self.transactions if pair[1].ended]
+            self.transactions = [p for p in self.transactions if p not in ended[:-3]]
 
     def finish(self, dice: Dice) -> None:
-        identifier, naive = self._transaction(dice)
+        busy = [naive for _, naive in self.transactions if naive.operations and not naive.ended]
+        if not busy and not dice.one_in(6):
+            return
+        identifier, naive = self._transaction(dice, lambda naive: naive.operations)
         how = dice.of(["commit", "abort", "commit", "abort", "prepare", "two-phase"])
         events = self.qm.engine.transactions
         if how == "commit":

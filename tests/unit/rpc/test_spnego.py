@@ -1,5 +1,6 @@
 """SPNEGO: pyspnego's client against our acceptor, token by token, and what must be refused."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from socket import gethostname
@@ -217,6 +218,14 @@ def test_the_table_of_providers(accounts: TestAccounts) -> None:
     assert {each.principal_name for each in named.values()} == {"host/server@REALM"}
     unnamed = security_providers(accounts)
     assert {each.principal_name for each in unnamed.values()} == {f"host/{gethostname()}"}
+
+
+def test_without_the_package_for_kerberos_that_is_said(
+    accounts: TestAccounts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "rpcqm.rpc.kerberos", None)
+    with pytest.raises(AuthenticationError, match=r"install rpcqm\[kerberos\]"):
+        security_providers(accounts, keytab=tmp_path / "keytab")
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

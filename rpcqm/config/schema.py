@@ -82,6 +82,10 @@ class Limits:
 
     connections: Annotated[int, About("Connections of all callers.", (1, 1 << 20))] = 16_384
     calls: Annotated[int, About("Calls in flight on one connection.", (1, 1 << 20))] = 1024
+    waiting_calls: Annotated[
+        int,
+        About("Calls that wait on all connections; beyond, each may have one.", (1, 1 << 24)),
+    ] = 65_536
     call_bytes: Annotated[
         int, About("Size of one call; the largest message needs 4 MiB and some.", (1, 1 << 30))
     ] = 0x420000
@@ -98,6 +102,17 @@ class Limits:
     unsent_bytes: Annotated[
         int, About("Unread replies after which a connection is given up.", (1 << 20, 1 << 34))
     ] = 64 << 20
+    held_bytes: Annotated[
+        int,
+        About(
+            "Unread replies and unfinished requests of all connections, beyond which those with "
+            "most are given up.",
+            (1 << 20, 1 << 40),
+        ),
+    ] = 512 << 20
+    unread_seconds: Annotated[
+        int, About("Time to take some of what was sent; 0 is for ever.", (0, 86_400))
+    ] = 60
     unfinished_seconds: Annotated[
         int, About("Time to finish a handshake or a request; 0 is for ever.", (0, 86_400))
     ] = 30

@@ -21,6 +21,7 @@ from rpcqm.cli import (
     send,
     serve,
     service,
+    trace,
     user,
 )
 from rpcqm.cli.errors import CommandError, ExitStatus, reason
@@ -48,6 +49,7 @@ COMMANDS = (
     purge,
     dead_letter,
     explain,
+    trace,
     doctor,
     fsck,
     backup,

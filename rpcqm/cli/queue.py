@@ -5,7 +5,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from rpcqm.base.errors import HResult, MQError, RpcFault
-from rpcqm.cli import acl, transfer
+from rpcqm.cli import acl, outgoing, transfer
 from rpcqm.cli.errors import UsageMistake
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import Table, iso_time, print_fields, print_json, size_text, time_text
@@ -150,9 +150,13 @@ def _add_list(commands: "argparse._SubParsersAction[Parser]") -> None:
                 "rpcqm queue list --json | jq -r '.[] | select(.messages > 0).path_name'",
                 "those that are not empty",
             ),
+            ("rpcqm queue list --outgoing", "what is on its way to other queue managers"),
             ("rpcqm queue list --server mail.example.com --user alice", "of another computer"),
         ],
         run_list,
+    )
+    parser.add_argument(
+        "--outgoing", action="store_true", help="list the queues to other queue managers instead"
     )
     parser.add_argument("--json", action="store_true", help="print a JSON array")
     add_server_options(parser)
@@ -162,6 +166,9 @@ def run_list(arguments: argparse.Namespace) -> int:
     """List the queues."""
 
     async def work(client: "QueueManagerClient") -> None:
+        if arguments.outgoing:
+            outgoing.print_all(await client.management.outgoing_queues(), arguments.json)
+            return
         queues = await _all_queues(client, arguments)
         if arguments.json:
             print_json([_information(queue) for queue in queues])

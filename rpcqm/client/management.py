@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.client import outgoing_queues
 from rpcqm.client.connection import Connections
+from rpcqm.client.outgoing_queues import OutgoingQueueInformation
 from rpcqm.client.queue_settings import QueueInformation
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.properties import (
@@ -11,6 +14,7 @@ from rpcqm.codec.properties import (
     ManagementMachineProperty,
     ManagementQueueProperty,
 )
+from rpcqm.codec.property_values import ManagementQueueLocation
 from rpcqm.codec.propvariant import propvariant_of, variant_of
 from rpcqm.codec.queue_format import queue_format_of
 from rpcqm.codec.types import qmmgmt
@@ -73,6 +77,33 @@ class Management:
         found["transactional"] = found["transactional"] == "YES"
         found["subqueues"] = tuple(found["subqueues"])
         return QueueInformation(**found)
+
+    async def outgoing_queues(self) -> list[OutgoingQueueInformation]:
+        """The queues to other queue managers that have messages or are open."""
+        machine = qmmgmt.MGMT_OBJECT(
+            type=qmmgmt.MGMT_MACHINE, u=qmmgmt.MGMT_OBJECT_u(qmmgmt.MGMT_MACHINE, 0)
+        )
+        wanted = [ManagementMachineProperty.PROPID_MGMT_MSMQ_ACTIVEQUEUES]
+        (names,) = await self._information(machine, wanted)
+        found = [await self.outgoing_queue(FormatName.parse(name)) for name in names or ()]
+        return [queue for queue in found if queue is not None]
+
+    async def outgoing_queue(self, name: FormatName) -> OutgoingQueueInformation | None:
+        """What is on its way to a queue elsewhere; None for a queue here, or one that is gone."""
+        queue = qmmgmt.MGMT_OBJECT(
+            type=qmmgmt.MGMT_QUEUE,
+            u=qmmgmt.MGMT_OBJECT_u(qmmgmt.MGMT_QUEUE, queue_format_of(name)),
+        )
+        try:
+            values = await self._information(queue, list(outgoing_queues.PROPERTIES.values()))
+        except MQError as error:
+            if error.status is not HResult.MQ_ERROR_QUEUE_NOT_FOUND:
+                raise
+            return None
+        found = dict(zip(outgoing_queues.PROPERTIES, values, strict=True))
+        if found["location"] != ManagementQueueLocation.MGMT_QUEUE_REMOTE_LOCATION:
+            return None
+        return outgoing_queues.information(found)
 
     async def _information(
         self, subject: qmmgmt.MGMT_OBJECT, properties: Sequence[int]

@@ -72,3 +72,14 @@ def test_what_waits_is_sent_when_the_other_one_is_back(
     other.start()
     here.start()
     assert received(other, "late", 3) == ["meanwhile"] * 3
+
+
+def test_what_is_on_its_way_is_listed_and_traced(here: PrivateQueueManager) -> None:
+    waiting = "DIRECT=OS:nobody.invalid\\private$\\orders"
+    here.run("send", waiting, "--body", "stays")
+    said = here.run("queue", "list", "--outgoing").stdout
+    assert waiting in said
+    shown = json.loads(here.run("trace", waiting, "--json").stdout)
+    assert (shown["messages"], shown["state"]) == (1, "NEED VALIDATION")
+    assert shown["connections"][-1]["status"] == "name not found"
+    assert "name not found" in here.run("trace", waiting).stdout

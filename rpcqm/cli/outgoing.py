@@ -1,0 +1,88 @@
+"""How queues to other queue managers are shown."""
+
+from typing import Any
+
+from rpcqm.cli.output import Table, iso_time, print_fields, print_json, size_text, time_text
+from rpcqm.client.outgoing_queues import ConnectionEvent, OutgoingQueueInformation
+
+
+def print_all(queues: list[OutgoingQueueInformation], as_json: bool) -> None:
+    """A line for each queue, or a JSON array."""
+    if as_json:
+        print_json([for_programs(queue) for queue in queues])
+        return
+    table = Table(["TO", "STATE", ">MESSAGES", ">SIZE", "NEXT HOP", "LAST CONNECTION"])
+    for queue in queues:
+        table.add(
+            queue.format_name,
+            queue.state.lower(),
+            queue.message_count,
+            size_text(queue.bytes_in_queue),
+            ", ".join(queue.next_hops) or "-",
+            _event(queue.history[-1]) if queue.history else "-",
+        )
+    table.print()
+
+
+def print_one(queue: OutgoingQueueInformation, as_json: bool) -> None:
+    """Everything about a queue, its connections and acknowledgements."""
+    if as_json:
+        print_json(for_programs(queue))
+        return
+    history = "\n".join(map(_event, queue.history)) or "none yet"
+    print_fields(
+        {
+            "To": queue.format_name,
+            "State": queue.state.lower(),
+            "Messages": f"{queue.message_count} ({size_text(queue.bytes_in_queue)})",
+            "Next hop": ", ".join(queue.next_hops) or "-",
+            "Last acknowledged": _acknowledged(queue),
+            "Not acknowledged": f"{queue.unacknowledged} sent in sequence",
+            "Not received yet": f"{queue.unread} arrived, waiting for their final acknowledgement",
+            "Sent again": _resent(queue),
+            "Connections": history,
+        }
+    )
+
+
+def for_programs(queue: OutgoingQueueInformation) -> dict[str, Any]:
+    """A queue as JSON."""
+    return {
+        "format_name": queue.format_name,
+        "state": queue.state,
+        "messages": queue.message_count,
+        "bytes": queue.bytes_in_queue,
+        "next_hops": list(queue.next_hops),
+        "last_acknowledged": queue.last_acknowledged,
+        "last_acknowledged_time": _iso(queue.last_acknowledged_time),
+        "next_sequence": queue.next_sequence,
+        "unacknowledged": queue.unacknowledged,
+        "unread": queue.unread,
+        "resend_count": queue.resend_count,
+        "resend_time": _iso(queue.resend_time),
+        "connections": [
+            {"status": event.status, "time": _iso(event.time), "addresses": list(event.addresses)}
+            for event in queue.history
+        ],
+    }
+
+
+def _iso(seconds: int) -> str | None:
+    return iso_time(seconds) if seconds else None
+
+
+def _event(event: ConnectionEvent) -> str:
+    place = f" ({', '.join(event.addresses)})" if event.addresses else ""
+    return f"{event.status}{place}, {time_text(event.time)}"
+
+
+def _acknowledged(queue: OutgoingQueueInformation) -> str:
+    if not queue.last_acknowledged_time:
+        return "-"
+    return f"number {queue.last_acknowledged}, {time_text(queue.last_acknowledged_time)}"
+
+
+def _resent(queue: OutgoingQueueInformation) -> str:
+    if not queue.resend_time:
+        return "not planned"
+    return f"{queue.resend_count} times, next {time_text(queue.resend_time)}"

@@ -1,0 +1,115 @@
+"""Messages on their way to other queue managers, as qmmgmt tells of them ([MS-MQMR] 2.2.3.2)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rpcqm.codec.packet_types import SequenceInfo
+from rpcqm.codec.properties import ManagementQueueProperty
+
+PROPERTIES = {
+    "format_name": ManagementQueueProperty.PROPID_MGMT_QUEUE_FORMATNAME,
+    "location": ManagementQueueProperty.PROPID_MGMT_QUEUE_LOCATION,
+    "state": ManagementQueueProperty.PROPID_MGMT_QUEUE_STATE,
+    "message_count": ManagementQueueProperty.PROPID_MGMT_QUEUE_MESSAGE_COUNT,
+    "bytes_in_queue": ManagementQueueProperty.PROPID_MGMT_QUEUE_BYTES_IN_QUEUE,
+    "next_hops": ManagementQueueProperty.PROPID_MGMT_QUEUE_NEXTHOPS,
+    "last_acknowledged": ManagementQueueProperty.PROPID_MGMT_QUEUE_EOD_LAST_ACK,
+    "last_acknowledged_time": ManagementQueueProperty.PROPID_MGMT_QUEUE_EOD_LAST_ACK_TIME,
+    "next_sequence": ManagementQueueProperty.PROPID_MGMT_QUEUE_EOD_NEXT_SEQ,
+    "unacknowledged": ManagementQueueProperty.PROPID_MGMT_QUEUE_EOD_NO_ACK_COUNT,
+    "unread": ManagementQueueProperty.PROPID_MGMT_QUEUE_EOD_NO_READ_COUNT,
+    "resend_count": ManagementQueueProperty.PROPID_MGMT_QUEUE_EOD_RESEND_COUNT,
+    "resend_time": ManagementQueueProperty.PROPID_MGMT_QUEUE_EOD_RESEND_TIME,
+    "history": ManagementQueueProperty.PROPID_MGMT_QUEUE_CONNECTION_HISTORY,
+}
+
+STATUSES = {
+    0x00000000: "in process",
+    0x00000001: "peer answered",
+    0x00000002: "established",
+    0x80000000: "failed",
+    0x80000001: "ping not answered",
+    0x80000002: "no socket",
+    0x80000003: "no port",
+    0x80000004: "cannot connect",
+    0x80000005: "no TCP",
+    0x80000006: "cannot send",
+    0x80000007: "not ready",
+    0x80000008: "name not found",
+    0x80000009: "no valid certificate or key",
+    0x8000000A: "too many connections",
+    0x8000000B: "refused",
+    0x8000000C: "no route known",
+    0x8000000D: "out of resources",
+}
+"""What the numbers of a connection's history mean, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionEvent:
+    """One attempt or success of connecting; `time` is seconds since 1970."""
+
+    status: str
+    time: int
+    addresses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingQueueInformation:
+    """An outgoing queue; sequence numbers are 0 where nothing transactional was sent.
+
+    Times are seconds since 1970, 0 for never.
+    """
+
+    format_name: str
+    state: str
+    message_count: int
+    bytes_in_queue: int
+    next_hops: tuple[str, ...]
+    last_acknowledged: int
+    last_acknowledged_time: int
+    next_sequence: int
+    unacknowledged: int
+    unread: int
+    resend_count: int
+    resend_time: int
+    history: tuple[ConnectionEvent, ...]
+
+
+def information(values: Mapping[str, Any]) -> OutgoingQueueInformation:
+    """What the values of PROPERTIES tell, None where the server has none."""
+    numbers = (
+        "message_count",
+        "bytes_in_queue",
+        "last_acknowledged_time",
+        "unacknowledged",
+        "unread",
+        "resend_count",
+        "resend_time",
+    )
+    return OutgoingQueueInformation(
+        format_name=values["format_name"] or "",
+        state=values["state"] or "",
+        next_hops=tuple(values["next_hops"] or ()),
+        last_acknowledged=_number(values["last_acknowledged"]),
+        next_sequence=_number(values["next_sequence"]),
+        history=_history(values["history"]),
+        **{name: values[name] or 0 for name in numbers},
+    )
+
+
+def _number(blob: bytes | None) -> int:
+    """The sequence number in a SEQUENCE_INFO."""
+    return SequenceInfo.decode(blob).seq_no if blob else 0
+
+
+def _history(arrays: Any) -> tuple[ConnectionEvent, ...]:
+    """Four arrays side by side ([MS-MQMQ] 2.3.12.25)."""
+    if not arrays:
+        return ()
+    statuses, times, _, addresses = (array.value for array in arrays)
+    return tuple(
+        ConnectionEvent(STATUSES.get(status, f"0x{status:08X}"), time, tuple(places.value or ()))
+        for status, time, places in zip(statuses, times, addresses, strict=True)
+    )

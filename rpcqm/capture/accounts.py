@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rpcqm.client.passwords import nt_hash
+
 _HASHES = re.compile(r"(?:[0-9A-Fa-f]{32}:)?([0-9A-Fa-f]{32})")
 _SMBPASSWD = re.compile(r"([^:]+):\d+:(?:[0-9A-FX*]{32}):([0-9A-Fa-f]{32}):\[[A-Z ]*\]:.*")
 
@@ -29,14 +31,6 @@ class Account:
     name: str
     hashes: tuple[bytes, ...]
     password: str = field(default="", repr=False, compare=False)
-
-
-def nt_hash(password: str) -> bytes:
-    """NTOWFv1 ([MS-NLMP] 3.3.1): MD4 of the password in UTF-16."""
-    # Only now, because most captures are shown without accounts.
-    from Cryptodome.Hash import MD4
-
-    return MD4.new(password.encode("utf-16-le", "surrogatepass")).digest()
 
 
 def parse_account(text: str) -> Account:

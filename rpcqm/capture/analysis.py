@@ -176,6 +176,10 @@ class Analysis:
         flow.forward.gap = lambda count, time, offset: rpc.gap(True, count, time, offset)
         flow.backward.gap = lambda count, time, offset: rpc.gap(False, count, time, offset)
         flow.finished = rpc.finish
+        self.follow(flow, rpc)
+
+    def follow(self, flow: Flow, rpc: RpcConversation) -> None:
+        """A connection was found to carry RPC; for those who want to see more of it."""
 
     def carries_packets(self, flow: Flow, time: int) -> None:
         conversation = self._conversation(flow, MSMQ_BINARY, time)

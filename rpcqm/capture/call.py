@@ -1,5 +1,6 @@
 """One captured call, or one packet of the binary protocol."""
 
+import functools
 from typing import Any
 
 from rpcqm.base.errors import DecodeError, FaultStatus
@@ -13,10 +14,17 @@ MSMQ_BINARY = "MS-MQQB"
 _MILLION = 1_000_000
 
 
+@functools.cache
 def name_of_status(status: int) -> str:
     """The name of a fault's status or of a return value."""
     known = FaultStatus._value2member_map_.get(status)
     return known.name if isinstance(known, FaultStatus) else status_name(status)
+
+
+@functools.cache
+def returns_status(operation: Operation) -> bool:
+    """Whether a method returns an HRESULT."""
+    return getattr(operation.declaration.result, "name", "") == "long"
 
 
 class Conversation:
@@ -154,8 +162,7 @@ class Call:
         if response is None:
             return None
         operation = self.operation
-        result = operation.declaration.result if operation else None
-        if result is not None and getattr(result, "name", "") == "long":
+        if operation is not None and returns_status(operation):
             return int(response.result) & 0xFFFFFFFF
         return int(getattr(response, "status", 0)) & 0xFFFFFFFF
 

@@ -42,6 +42,12 @@ def pdu_type_at(data: bytes, at: int = 0) -> int:
     return int(kind)
 
 
+def pdu_type_name(kind: int) -> str:
+    """The name of a type of PDU, or its number."""
+    known = PduType._value2member_map_.get(kind)
+    return known.name if isinstance(known, PduType) else str(kind)
+
+
 def find_pdu(data: bytes, start: int = 0) -> int:
     """Where a PDU begins whose end is another's beginning or that of the data; -1 if nowhere."""
     for match in _BEGINNING.finditer(data, start):
@@ -69,6 +75,27 @@ class PduStream:
         self._parts: list[bytes] = []
         self._have = self._need = self._skip = 0
         self._searching = False
+
+    def watch(self, told: Callable[[int, tuple[int, ...]], None]) -> None:
+        """Tell of each PDU: its type; size, flags, auth_length, call_id, time, offset of record."""
+        take = self._take
+
+        def both(
+            data: bytes,
+            at: int,
+            stop: int,
+            kind: int,
+            flags: int,
+            drep: int,
+            auth_length: int,
+            call_id: int,
+            time: int,
+            offset: int,
+        ) -> None:
+            told(kind, (stop - at, flags, auth_length, call_id, time, offset))
+            take(data, at, stop, kind, flags, drep, auth_length, call_id, time, offset)
+
+        self._take = both
 
     def take(self, data: bytes, time: int, offset: int) -> None:
         """The next octets."""

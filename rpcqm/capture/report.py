@@ -1,5 +1,6 @@
 """Calls as lines for people and as objects for programs."""
 
+import functools
 from datetime import UTC, datetime
 from typing import Any
 
@@ -87,14 +88,22 @@ def arguments_text(call: Call) -> str:
     return " ".join(parts)
 
 
+@functools.cache
+def _shown_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The parameters of a request or a response that are worth showing."""
+    return tuple(name for name in names if name not in _BORING)
+
+
 def _parts(value: Any) -> list[str]:
     if value is None:
         return []
     found = []
-    for name in value.__slots__:
-        if name in _BORING:
+    for name in _shown_names(value.__slots__):
+        inner = getattr(value, name, None)
+        # What is 0 and has no name, or is octets, says nothing.
+        if (not inner and name not in _NAMED) or type(inner) is bytes:
             continue
-        text = _short(name, getattr(value, name, None))
+        text = _short(name, inner)
         if text:
             found.append(f"{name}={text}")
     return found

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rpcqm.capture.analysis import Knowledge
 
 _REQUEST = REQUEST_BODY.unpack_from
-_WHOLE = PfcFlags.PFC_FIRST_FRAG | PfcFlags.PFC_LAST_FRAG
+_WHOLE = int(PfcFlags.PFC_FIRST_FRAG | PfcFlags.PFC_LAST_FRAG)
 _FIRST = int(PfcFlags.PFC_FIRST_FRAG)
 _LAST = int(PfcFlags.PFC_LAST_FRAG)
 _OBJECT = int(PfcFlags.PFC_OBJECT_UUID)

@@ -1,5 +1,6 @@
 """What calls are about: queues by the handles they gave, messages by their identifiers."""
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,8 +9,9 @@ from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.binary_conversation import SIGNATURE, BinaryPacket
 from rpcqm.capture.call import Call
 from rpcqm.capture.values import queue_text
-from rpcqm.codec.interface import Value
+from rpcqm.codec.interface import Operation, Value
 from rpcqm.codec.message import PacketMessage
+from rpcqm.codec.ndr_layout import reachable
 from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT
 
 NO_HANDLE = bytes(20)
@@ -28,8 +30,10 @@ class Subjects:
         operation = exchange.operation
         if operation is None:
             return ""
+        if not _is_about_queues(operation):
+            return ""
         request = exchange.decoded_request()
-        named = _queue_named(request)
+        named = _queue_named(request) if _names_queues(operation) else ""
         server = exchange.conversation.server
         for handle in operation.context_handles:
             if "in" in handle.direction and request is not None:
@@ -58,6 +62,22 @@ def _destination(packet: BinaryPacket) -> str:
         return str(message.destination_queue_format_name or "")
     except DecodeError:
         return ""
+
+
+@functools.cache
+def _names_queues(operation: Operation) -> bool:
+    """Whether a request of the operation holds a queue's name."""
+    parameters = [each for each in operation.declaration.parameters if each.in_]
+    return any(
+        each.name == "lpwcsPathName" or getattr(inner, "name", "") == "QUEUE_FORMAT"
+        for each in parameters
+        for inner in reachable(each.type)
+    )
+
+
+@functools.cache
+def _is_about_queues(operation: Operation) -> bool:
+    return bool(operation.context_handles) or _names_queues(operation)
 
 
 def _queue_named(request: Any) -> str:

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from rpcqm.capture.accounts import Account, nt_hash, parse_account
+from rpcqm.capture.accounts import Account, parse_account
 from rpcqm.capture.analysis import Analysis, Exchange, calls_of
 from rpcqm.capture.call import Call
 from rpcqm.capture.problems import Problems
 from rpcqm.capture.reading import read_records
 from rpcqm.capture.record import Record
+from rpcqm.client.passwords import nt_hash
 from tests.support.accounts import PASSWORD
 
 CAPTURES = Path(__file__).parents[2] / "vectors" / "captures"

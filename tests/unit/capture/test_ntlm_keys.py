@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.capture.accounts import AccountError, nt_hash, parse_account, read_accounts
+from rpcqm.capture.accounts import AccountError, parse_account, read_accounts
 from rpcqm.capture.ntlm_keys import find_message, read_authenticate, session_key
+from rpcqm.client.passwords import nt_hash
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "captures" / "ntlm_authenticate.hex"
 MESSAGES = [bytes.fromhex(line) for line in VECTORS.read_text().splitlines()]

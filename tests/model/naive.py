@@ -75,6 +75,7 @@ class NaiveQueueManager(NaiveReaders):
             self._removing(part, message, "Q_DELETED")
             for part in parts
             for message in list(part.messages.values())
+            if message.state != LEAVING
         ]
         self.pending.append(in_order(steps, lambda: setattr(outcome, "value", "ok")))
 

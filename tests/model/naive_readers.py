@@ -65,11 +65,11 @@ class NaiveReaders:
 
     def _announce(self, queue: MQueue, message: MMessage) -> None:
         """A message is there: it is over already, or somebody waits for it."""
-        if queue.deleted:
-            return
         if message.expiry is not None and message.expiry <= self.now:
             if message.state == AVAILABLE:
                 self._remove(queue, [message], reason="RECEIVE_TIMEOUT")
+            return
+        if queue.deleted:
             return
         for wait in [wait for wait in queue.waiting if not wait.destructive]:
             if _matches(wait, message):

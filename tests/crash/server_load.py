@@ -6,6 +6,7 @@ from it. An operation that got no answer may have either outcome, as a whole.
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
@@ -21,6 +22,7 @@ from rpcqm.client.target import LocalServer, ServerUnreachableError
 from rpcqm.codec.format_name import FormatName
 from rpcqm.store.fsck import check
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from rpcqm.testing.private import StartFailedError
 
 ORDERS, LATE, PAIRS = (
     FormatName.parse(rf"DIRECT=OS:.\private$\{name}") for name in ("orders", "orders;late", "pairs")
@@ -29,6 +31,9 @@ SENDERS = 3
 RECEIVERS = 2
 FEWEST, MOST = 20, 200
 """Operations that are acknowledged before a kill."""
+
+DEATHS_AT_START = 0.4
+"""How often a start is killed, too."""
 
 PATIENCE = 60
 """Seconds that they may take on a busy machine."""
@@ -137,9 +142,27 @@ class ServerLoad:
         asyncio.run(self._live_until(end))
 
     def restart(self) -> None:
-        """Start the queue manager again, and compare what it has with what clients were told."""
+        """Start the queue manager again, and compare what it has with what clients were told.
+
+        Now and then it is killed while it starts, and started once more.
+        """
+        if self._random.random() < DEATHS_AT_START:
+            self._die_at_start()
         self.queue_manager.start()
         self.ledger.compare(*contents(self.queue_manager))
+
+    def _die_at_start(self) -> None:
+        def die() -> None:
+            process = self.queue_manager.process
+            assert process is not None
+            process.kill()
+
+        timer = threading.Timer(self._random.uniform(0.1, 1.0), die)
+        timer.start()
+        with contextlib.suppress(StartFailedError):
+            self.queue_manager.start()
+        timer.join()
+        self.queue_manager.kill()
 
     async def _live_until(self, end: Callable[[], object]) -> None:
         work: list[Callable[[QueueManagerClient], Awaitable[None]]] = [

@@ -2,6 +2,9 @@
 
 import json
 import shutil
+import socket
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -105,6 +108,32 @@ def test_bytes_of_an_answer_go_into_the_loop(harness: Any, tmp_path: Path) -> No
     with harness.limit_server(pdu(BIND_ACK), pdu(RESPONSE, b"HAND"), tmp_path / "log") as port:
         harness.load(port, 1, script, seconds=0.05, warm_up=0)
     assert (tmp_path / "log").read_bytes().startswith(pdu(REQUEST, b"open") + pdu(REQUEST, b"HAND"))
+
+
+@pytest.mark.usefixtures("compiler")
+def test_prepared_calls_are_sent_once_and_in_order(harness: Any, tmp_path: Path) -> None:
+    prepared = [pdu(REQUEST, b"call %03d" % number) for number in range(50)]
+    (tmp_path / "calls").write_bytes(b"".join(prepared))
+    with (
+        harness.limit_server(pdu(BIND_ACK), pdu(RESPONSE), tmp_path / "log") as port,
+        socket.create_connection(("127.0.0.1", port)) as bound,
+    ):
+        streams = {bound.fileno(): tmp_path / "calls"}
+        seen = harness.load_streams(streams, seconds=20, warm_up=0)
+    assert seen.calls == 50
+    assert (tmp_path / "log").read_bytes().rstrip(b"\0") == b"".join(prepared)
+
+
+def test_the_time_of_a_process_includes_those_it_has_started(harness: Any) -> None:
+    busy = "import os, time\nif os.fork() == 0:\n"
+    busy += "    while time.process_time() < 0.2: pass\n    print(flush=True)\n    time.sleep(3)"
+    with subprocess.Popen(
+        [sys.executable, "-c", f"{busy}\ntime.sleep(60)"], stdout=subprocess.PIPE
+    ) as started:
+        assert started.stdout is not None
+        assert started.stdout.readline() == b"\n"
+        assert harness.processor_seconds(started.pid) >= 0.19
+        started.kill()
 
 
 @pytest.mark.usefixtures("compiler")

@@ -15,6 +15,7 @@ from rpcqm.cli import (
     explain,
     fsck,
     move,
+    pipeline,
     purge,
     queue,
     receive,
@@ -57,6 +58,7 @@ COMMANDS = (
     config,
     service,
     capture,
+    pipeline,
 )
 
 

@@ -1,0 +1,1 @@
+"""Spark over queues and captures: data sources, and jobs as commands and plain programs."""

@@ -1,0 +1,106 @@
+"""The data source `msmq_capture`: captures as tables.
+
+    spark.read.format("msmq_capture").option("table", "calls").load("captures/*.pcapng")
+
+Options: `path` (paths, globs or directories, separated by commas; also load's argument), `table`
+(calls), `account` (as on the command line, several separated by newlines), `splitBytes`.
+"""
+
+import glob
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from rpcqm.capture.problems import Problems
+from rpcqm.capture.reading import CaptureError
+from rpcqm.pipeline.arrow import batches
+from rpcqm.pipeline.capture_tables import SCHEMAS, file_rows
+from rpcqm.pipeline.splitting import DEFAULT_SPLIT, Split, flow_of, read_split, splits
+
+
+def expand(text: str) -> list[Path]:
+    """The files that paths, globs and directories stand for, sorted, each once."""
+    found: set[Path] = set()
+    for part in filter(None, text.split(",")):
+        for name in glob.glob(part) or [part]:
+            path = Path(name)
+            if path.is_dir():
+                found.update(each for each in path.rglob("*") if each.is_file())
+            else:
+                found.add(path)
+    return sorted(found)
+
+
+class CaptureSource(DataSource):
+    """Batch reading of captures."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "msmq_capture"
+
+    @property
+    def _table(self) -> str:
+        table = self.options.get("table", "calls")
+        if table not in SCHEMAS:
+            raise ValueError(f"table {table!r}; there are {', '.join(SCHEMAS)}")
+        return table
+
+    def schema(self) -> str:
+        return SCHEMAS[self._table]
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        accounts = tuple(filter(None, self.options.get("account", "").split("\n")))
+        size = int(self.options.get("splitbytes", DEFAULT_SPLIT))
+        return CaptureReader(self.options.get("path", ""), self._table, accounts, size)
+
+
+class CapturePartition(InputPartition):
+    """A range of one file."""
+
+    def __init__(self, split: Split) -> None:
+        super().__init__((split.file, split.start, split.end))
+        self.split = split
+
+
+class CaptureReader(DataSourceReader):
+    """Reads ranges of files for `packets`, whole files for the tables above them."""
+
+    def __init__(self, paths: str, table: str, accounts: tuple[str, ...], size: int) -> None:
+        self._paths = paths
+        self._table = table
+        self._accounts = accounts
+        self._size = size
+
+    def partitions(self) -> Sequence[InputPartition]:
+        files = expand(self._paths)
+        if self._table == "packets":
+            return [CapturePartition(each) for file in files for each in splits(file, self._size)]
+        return [CapturePartition(Split(str(file), 0, -1)) for file in files]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, CapturePartition)
+        split = partition.split
+        if self._table == "packets":
+            rows = _packets(split)
+        else:
+            rows = file_rows(self._table, split.file, self._accounts)
+        return batches(rows, self._table)
+
+
+def _packets(split: Split) -> Iterator[dict[str, Any]]:
+    try:
+        for time, link, data, original, offset in read_split(split, Problems(split.file)):
+            yield {
+                "file": split.file,
+                "offset": offset,
+                "time_ns": time,
+                "link": link,
+                "flow": flow_of(link, data),
+                "original": original,
+                "data": data,
+            }
+    except (CaptureError, OSError):
+        # It is told in the table of problems.
+        return

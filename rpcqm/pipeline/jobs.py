@@ -1,0 +1,107 @@
+"""What all jobs have in common: their options, their session, their run summary."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rpcqm.pipeline.session import DEFAULT_MASTER, JavaMissingError, spark_session
+
+Work = Callable[[Any, argparse.Namespace, "Summary"], None]
+
+
+class JobError(Exception):
+    """A job that cannot be done; the text is a sentence."""
+
+
+@dataclass
+class Summary:
+    """Rows in, rows out and rejected, by what they are."""
+
+    rows_in: dict[str, int] = field(default_factory=dict)
+    rows_out: dict[str, int] = field(default_factory=dict)
+    rejected: dict[str, int] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+
+    def as_object(self) -> dict[str, Any]:
+        return {
+            "rows_in": self.rows_in,
+            "rows_out": self.rows_out,
+            "rejected": self.rejected,
+            "seconds": round(time.monotonic() - self.began, 3),
+        }
+
+    def line(self) -> str:
+        parts = (("in", self.rows_in), ("out", self.rows_out), ("rejected", self.rejected))
+        told = (
+            f"{word}: " + (", ".join(f"{n:,} {what}" for what, n in rows.items()) or "nothing")
+            for word, rows in parts
+        )
+        return "; ".join(told) + f"; {time.monotonic() - self.began:.1f} s"
+
+
+def add_master(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--master",
+        metavar="URL",
+        default=DEFAULT_MASTER,
+        help=f"the Spark master ({DEFAULT_MASTER})",
+    )
+
+
+def run(work: Work, name: str, arguments: argparse.Namespace) -> int:
+    """Do a job in a session of its own; the exit status."""
+    try:
+        with session(arguments.master, name) as spark:
+            summary = Summary()
+            work(spark, arguments, summary)
+    except (JobError, JavaMissingError) as error:
+        print(f"rpcqm: {error}", file=sys.stderr)
+        return 1
+    print(f"{name}: {summary.line()}")
+    return 0
+
+
+@contextmanager
+def session(master: str, name: str) -> Any:
+    """A session that is stopped when the block ends, unless it was there before."""
+    from pyspark.sql import SparkSession
+
+    before = SparkSession.getActiveSession()
+    settings = {} if not sys.stderr.isatty() else {"spark.ui.showConsoleProgress": "true"}
+    spark = spark_session(master, f"rpcqm {name}", **settings)
+    try:
+        yield spark
+    finally:
+        if before is None:
+            spark.stop()
+
+
+def main(add: Callable[[argparse.ArgumentParser], None], work: Work, name: str) -> int:
+    """A job as a program of its own, for spark-submit."""
+    parser = argparse.ArgumentParser(prog=name)
+    add(parser)
+    add_master(parser)
+    return run(work, name, parser.parse_args())
+
+
+def rows_of(frame: Any) -> list[dict[str, Any]]:
+    """A small data frame as rows."""
+    return [row.asDict() for row in frame.collect()]
+
+
+def required_table(spark: Any, directory: str, name: str) -> Any:
+    """A table that an earlier job has written; JobError when it is not there."""
+    path = Path(directory) / name
+    if not path.is_dir():
+        raise JobError(f"{path} is not there; run `rpcqm pipeline ingest` first.")
+    return spark.read.parquet(str(path))
+
+
+def bars(rows: Sequence[dict[str, Any]], name: str, value: str) -> list[tuple[str, float]]:
+    """The columns of a plot."""
+    return [(str(row[name]), float(row[value] or 0)) for row in rows]

@@ -1,0 +1,341 @@
+"""The data source `msmq`: a queue as a table, as a stream, and as a sink.
+
+    spark.readStream.format("msmq").option("socket", S).option("queue", "orders").load()
+
+Options: `queue`; `server` (HOST[:PORT] of the endpoint mapper) with `user`, `password` and
+`domain`, or `socket` of a local queue manager; `maxMessagesPerBatch` (10,000), `partitions` (of a
+batch, 1), `failOnDataLoss` (true). The sink takes `body` (binary or string) and, where they are
+there, `label`, `priority` and `idempotency_key`, which becomes the correlation identifier.
+
+An offset of the stream is a batch with the explicit list of its lookup identifiers, because
+identifiers become visible out of order (aborts, priorities): what a batch holds is decided on the
+driver, kept in Spark's log before the batch runs, peeked by whoever reads it, however often, and
+removed when the batch is committed. Messages that become visible later are in a later batch,
+whatever their identifiers.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+
+from rpcqm.base.errors import MQError
+from rpcqm.base.hresult import HResult
+from rpcqm.client.blocking import BlockingClient
+from rpcqm.client.message import ReceivedMessage
+from rpcqm.client.mq import server_at
+from rpcqm.client.outgoing import OutgoingMessage
+from rpcqm.client.target import LocalServer
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.pipeline.arrow import arrow_schema, batches_of
+
+SCHEMA = (
+    "lookup_id long, message_id string, arrived timestamp, sent timestamp, label string, "
+    "body binary, body_type int, priority int, message_class int, correlation_id string, "
+    "application_tag long, response_queue string"
+)
+DEFAULT_BATCH = 10_000
+_SIGN = 1 << 63
+
+
+class DataLossError(RuntimeError):
+    """Messages of a planned batch are gone before it was read."""
+
+
+@dataclass(frozen=True)
+class QueueOptions:
+    """How the queue is reached; made of a data source's options, and sent to executors."""
+
+    queue: str
+    socket: str = ""
+    server: str = ""
+    user: str = ""
+    password: str = ""
+    domain: str = ""
+    most: int = DEFAULT_BATCH
+    partitions: int = 1
+    fail_on_data_loss: bool = True
+
+    @classmethod
+    def of(cls, options: Any) -> "QueueOptions":
+        """Raises ValueError when no queue or no server is given."""
+        if not options.get("queue") or not (options.get("socket") or options.get("server")):
+            raise ValueError("the options queue and server (or socket) are needed")
+        return cls(
+            options["queue"],
+            options.get("socket", ""),
+            options.get("server", ""),
+            options.get("user", ""),
+            options.get("password", ""),
+            options.get("domain", ""),
+            int(options.get("maxmessagesperbatch", DEFAULT_BATCH)),
+            int(options.get("partitions", 1)),
+            options.get("failondataloss", "true").lower() == "true",
+        )
+
+    def client(self) -> BlockingClient:
+        if self.socket:
+            return BlockingClient(LocalServer(Path(self.socket)))
+        user = f"{self.domain}\\{self.user}" if self.domain else self.user
+        return BlockingClient(server_at(self.server, user or None, self.password))
+
+    @property
+    def name(self) -> FormatName:
+        """The queue's format name; a plain name is a private queue of the server."""
+        if "=" in self.queue:
+            return FormatName.parse(self.queue)
+        host = self.server.partition(":")[0]
+        machine = f"TCP:{host}" if host.replace(".", "").isdigit() else f"OS:{host or '.'}"
+        return FormatName.parse(f"DIRECT={machine}\\private$\\{self.queue}")
+
+
+def _row(message: ReceivedMessage) -> dict[str, Any]:
+    response = message.response_queue_format_name
+    return {
+        # Spark has no unsigned integers.
+        "lookup_id": _signed(message.lookup_identifier),
+        "message_id": str(message.identifier),
+        "arrived": message.arrival_time * 1_000_000,
+        "sent": message.sent_time * 1_000_000,
+        "label": message.label,
+        "body": message.body,
+        "body_type": int(message.body_type),
+        "priority": int(message.priority),
+        "message_class": int(message.message_class),
+        "correlation_id": str(message.correlation_identifier),
+        "application_tag": int(message.application_tag),
+        "response_queue": str(response) if response is not None else None,
+    }
+
+
+def _signed(identifier: int) -> int:
+    return identifier - 2 * _SIGN if identifier >= _SIGN else identifier
+
+
+def as_ranges(identifiers: Sequence[int]) -> list[list[int]]:
+    """Sorted identifiers as [first, last] pairs."""
+    ranges: list[list[int]] = []
+    for each in sorted(identifiers):
+        if ranges and each == ranges[-1][1] + 1:
+            ranges[-1][1] = each
+        else:
+            ranges.append([each, each])
+    return ranges
+
+
+def from_ranges(text: str) -> list[int]:
+    """The identifiers of `first-last,…`."""
+    found: list[int] = []
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        found.extend(range(int(first), int(last or first) + 1))
+    return found
+
+
+def ranges_text(identifiers: Sequence[int]) -> str:
+    return ",".join(f"{first}-{last}" for first, last in as_ranges(identifiers))
+
+
+class QueueSource(DataSource):
+    """A queue of a queue manager."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "msmq"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        return QueueReader(QueueOptions.of(self.options))
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+        return QueueStreamReader(QueueOptions.of(self.options))
+
+    def writer(self, schema: Any, overwrite: bool) -> DataSourceWriter:
+        if overwrite:
+            raise ValueError("a queue can only be appended to")
+        return QueueWriter(QueueOptions.of(self.options))
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamWriter:
+        return QueueStreamWriter(QueueOptions.of(self.options))
+
+
+class IdentifierPartition(InputPartition):
+    """Messages that one task reads; None for all."""
+
+    def __init__(self, identifiers: list[int] | None) -> None:
+        super().__init__(None if identifiers is None else ranges_text(identifiers))
+        self.identifiers = identifiers
+
+
+class QueueReader(DataSourceReader):
+    """What is in the queue now; nothing is removed."""
+
+    def __init__(self, options: QueueOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [IdentifierPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return batches_of(self._rows(), arrow_schema(SCHEMA))
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        options = self._options
+        with options.client() as client, client.open_reader(options.name, peek_only=True) as reader:
+            for message in reader.browse():
+                yield _row(message)
+
+
+class QueueStreamReader(DataSourceStreamReader):
+    """Batches of messages, removed from the queue once they are committed."""
+
+    def __init__(self, options: QueueOptions) -> None:
+        self._options = options
+
+    def initialOffset(self) -> dict[str, Any]:
+        return {"batch": 0, "identifiers": ""}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxRows(self._options.most)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Plan a batch of what is there and not in the batch before, which is not removed yet."""
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        assert most is not None or isinstance(limit, ReadAllAvailable)
+        planned = set(from_ranges(start["identifiers"]))
+        found: list[int] = []
+        options = self._options
+        with options.client() as client, client.open_reader(options.name, peek_only=True) as reader:
+            for message in reader.browse(body=0):
+                if most is not None and len(found) >= most:
+                    break
+                if message.lookup_identifier not in planned:
+                    found.append(message.lookup_identifier)
+        if not found:
+            return start
+        return {"batch": start["batch"] + 1, "identifiers": ranges_text(found)}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        identifiers = [] if start == end else from_ranges(end["identifiers"])
+        count = max(1, min(self._options.partitions, len(identifiers)))
+        size = -(-len(identifiers) // count) or 1
+        pieces = range(0, len(identifiers), size)
+        return [IdentifierPartition(identifiers[at : at + size]) for at in pieces]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, IdentifierPartition)
+        return batches_of(self._rows(partition.identifiers or []), arrow_schema(SCHEMA))
+
+    def _rows(self, identifiers: list[int]) -> Iterator[dict[str, Any]]:
+        options = self._options
+        with options.client() as client, client.open_reader(options.name, peek_only=True) as reader:
+            for identifier in identifiers:
+                try:
+                    yield _row(reader.peek_by_lookup_identifier(identifier))
+                except MQError as error:
+                    self._lost(identifier, error)
+
+    def _lost(self, identifier: int, error: MQError) -> None:
+        if error.status != HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
+            raise error
+        if self._options.fail_on_data_loss:
+            raise DataLossError(
+                f"message {identifier} of {self._options.queue} is gone before it was read; "
+                "set failOnDataLoss to false to go on without it"
+            )
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Remove the batch's messages; those that are gone already were removed before."""
+        options = self._options
+        with options.client() as client, client.open_reader(options.name) as reader:
+            for identifier in from_ranges(end["identifiers"]):
+                try:
+                    with reader.receive_by_lookup_identifier(identifier):
+                        pass
+                except MQError as error:
+                    if error.status != HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
+                        raise
+
+
+def _send(options: QueueOptions, rows: Iterator[Any]) -> int:
+    """Send rows as messages, durably; how many."""
+    count = 0
+    with options.client() as client, client.open_sender(options.name) as sender:
+        for row in rows:
+            sender.send(_outgoing(row.asDict()))
+            count += 1
+    return count
+
+
+def _outgoing(row: dict[str, Any]) -> OutgoingMessage:
+    body = row.get("body")
+    octets = body.encode() if isinstance(body, str) else bytes(body or b"")
+    key = row.get("idempotency_key")
+    settings: dict[str, Any] = {"body": octets, "label": row.get("label") or ""}
+    if row.get("priority") is not None:
+        settings["priority"] = int(row["priority"])
+    if key is not None:
+        settings["correlation_identifier"] = correlation_of(str(key))
+    return OutgoingMessage(**settings)
+
+
+def correlation_of(key: str) -> MessageIdentifier:
+    """The correlation identifier that stands for an idempotency key: the same for the same key."""
+    digest = hashlib.sha256(key.encode()).digest()
+    return MessageIdentifier(uuid.UUID(bytes=digest[:16]), int.from_bytes(digest[16:20], "big"))
+
+
+@dataclass
+class Sent(WriterCommitMessage):
+    """How many messages a task has sent."""
+
+    count: int
+
+
+class QueueWriter(DataSourceWriter):
+    """Sends every row; a task that is repeated sends again, with the same idempotency keys."""
+
+    def __init__(self, options: QueueOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        return Sent(_send(self._options, iterator))
+
+    def commit(self, messages: Any) -> None:
+        """All is sent already."""
+
+    def abort(self, messages: Any) -> None:
+        """What was sent stays sent: delivery is at least once."""
+
+
+class QueueStreamWriter(DataSourceStreamWriter):
+    """As QueueWriter, batch by batch."""
+
+    def __init__(self, options: QueueOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        return Sent(_send(self._options, iterator))
+
+    def commit(self, messages: Any, batchId: int) -> None:
+        """All is sent already."""
+
+    def abort(self, messages: Any, batchId: int) -> None:
+        """What was sent stays sent: delivery is at least once."""

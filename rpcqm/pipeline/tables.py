@@ -1,0 +1,86 @@
+"""The tables of many captures as data frames; a large file's flows are put together by a shuffle.
+
+Files up to the size of a split are analysed by one task each. The packets of larger ones are read
+in ranges, brought together by flow, sorted, and analysed flow by flow as they stream by: a task
+holds the state of one flow at a time, however large that is.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rpcqm.pipeline.arrow import batches_of
+from rpcqm.pipeline.capture_source import expand
+from rpcqm.pipeline.capture_tables import SCHEMAS, TableMaker
+from rpcqm.pipeline.splitting import DEFAULT_SPLIT, splits
+
+NOT_SHUFFLED = frozenset({"packets", "problems"})
+
+
+def table(
+    spark: Any,
+    name: str,
+    paths: Sequence[str],
+    accounts: Sequence[str] = (),
+    split_bytes: int = DEFAULT_SPLIT,
+) -> Any:
+    """A table of all the captures under some paths."""
+    files = expand(",".join(paths))
+    large = [str(file) for file in files if len(splits(file, split_bytes)) > 1]
+    small = [str(file) for file in files if str(file) not in set(large)]
+    if name in NOT_SHUFFLED:
+        return _read(spark, name, [*small, *large], accounts, split_bytes)
+    found = _read(spark, name, small, accounts, split_bytes)
+    if large:
+        packets = _read(spark, "packets", large, accounts, split_bytes)
+        found = found.unionByName(_shuffled(packets, name, tuple(accounts)))
+    return found
+
+
+def _read(
+    spark: Any, name: str, files: Sequence[str], accounts: Sequence[str], split_bytes: int
+) -> Any:
+    if not files:
+        return spark.createDataFrame([], SCHEMAS[name])
+    reader = spark.read.format("msmq_capture").option("table", name)
+    reader = reader.option("account", "\n".join(accounts))
+    return reader.option("splitBytes", str(split_bytes)).load(",".join(files))
+
+
+def _shuffled(packets: Any, name: str, accounts: tuple[str, ...]) -> Any:
+    """The table made of packets, flow by flow."""
+
+    def analyse(batches: Iterator[Any]) -> Iterator[Any]:
+        from rpcqm.pipeline.arrow import arrow_schema
+
+        return batches_of(_rows(batches, name, accounts), arrow_schema(SCHEMAS[name]))
+
+    keys = ("file", "flow")
+    ordered = packets.where("flow <> ''").repartition(*keys)
+    ordered = ordered.sortWithinPartitions(*keys, "time_ns", "offset")
+    return ordered.mapInArrow(analyse, SCHEMAS[name])
+
+
+def _rows(batches: Iterator[Any], name: str, accounts: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    maker: TableMaker | None = None
+    current: tuple[str, str] | None = None
+    for batch in batches:
+        columns = [batch.column(each).to_pylist() for each in _NEEDED]
+        for file, flow, time, link, data, original, offset in zip(*columns, strict=True):
+            if (file, flow) != current:
+                yield from _finished(maker)
+                maker, current = TableMaker(name, file, accounts), (file, flow)
+            assert maker is not None
+            maker.analysis.feed((time, link, data, original, offset))
+        if maker is not None and maker.rows:
+            rows, maker.rows = maker.rows, []
+            yield from rows
+    yield from _finished(maker)
+
+
+_NEEDED = ("file", "flow", "time_ns", "link", "data", "original", "offset")
+
+
+def _finished(maker: TableMaker | None) -> Iterator[dict[str, Any]]:
+    if maker is not None:
+        maker.finish()
+        yield from maker.rows

@@ -1,0 +1,65 @@
+"""`trace`: the life of each message over hops and queues."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from rpcqm.pipeline import jobs
+from rpcqm.pipeline.html import Report
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the job's options to a parser."""
+    parser.add_argument("--input", metavar="DIR", required=True, help="what `ingest` has written")
+    parser.add_argument("--output", metavar="DIR", help="where the trace goes (DIR of --input)")
+    parser.add_argument(
+        "--message-id", metavar="ID", help="only messages with this in their identifier"
+    )
+
+
+def work(spark: Any, arguments: argparse.Namespace, summary: jobs.Summary) -> None:
+    """Write the tables `trace` (a row per event) and `lives` (one per message), and the report."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    messages = jobs.required_table(spark, arguments.input, "messages")
+    summary.rows_in["messages in calls"] = int(messages.count())
+    if arguments.message_id:
+        messages = messages.where(f.contains("message_id", f.lit(arguments.message_id)))
+    window = Window.partitionBy("message_id").orderBy("time", "file", "record")
+    trace = messages.withColumn("step", f.row_number().over(window))
+    trace = trace.orderBy("message_id", "step").persist()
+    lives = (
+        trace.groupBy("message_id")
+        .agg(
+            f.min("time").alias("first"),
+            f.max("time").alias("last"),
+            f.count("*").alias("events"),
+            f.array_join(f.array_distinct(f.collect_list("queue")), " → ").alias("queues"),
+            f.array_join(f.array_distinct(f.collect_list("server")), " → ").alias("servers"),
+        )
+        .orderBy("first")
+    )
+    output = Path(arguments.output or arguments.input)
+    trace.write.mode("overwrite").parquet(str(output / "trace"))
+    lives.write.mode("overwrite").parquet(str(output / "lives"))
+    summary.rows_out["events"] = int(trace.count())
+    summary.rows_out["messages"] = int(lives.count())
+    _report(output, summary, trace, lives)
+
+
+def _report(output: Path, summary: jobs.Summary, trace: Any, lives: Any) -> None:
+    report = Report("The life of each message")
+    report.summary(summary.as_object())
+    rows = jobs.rows_of(lives.limit(1000))
+    report.plot("Events by message", jobs.bars(rows[:25], "message_id", "events"))
+    report.table("lives", "Messages", rows)
+    columns = ("message_id", "step", "time", "queue", "interface", "name", "status_name")
+    shown = trace.select(*columns, "client", "server").limit(5000)
+    report.table("trace", "Events", jobs.rows_of(shown))
+    report.write(output)
+
+
+if __name__ == "__main__":
+    sys.exit(jobs.main(add, work, "trace"))

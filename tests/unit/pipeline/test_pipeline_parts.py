@@ -1,0 +1,100 @@
+"""The parts of the pipeline that need no Spark."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rpcqm.capture.problems import Problems
+from rpcqm.pipeline.compare import same_request
+from rpcqm.pipeline.conform import HandleStates, conformance_point
+from rpcqm.pipeline.html import Report
+from rpcqm.pipeline.splitting import read_split, splits
+from tests.support.captures import pcap, pcapng, segment
+
+FRAMES = [segment(1000 + 7 * n, bytes([n % 251]) * (n % 90 + 5)) for n in range(300)]
+HANDLE = "00000000" + "11" * 16
+
+
+@settings(max_examples=40, deadline=None)
+@given(size=st.integers(200, 9000), blocks=st.booleans())
+def test_ranges_have_each_record_once(
+    tmp_path_factory: pytest.TempPathFactory, size: int, blocks: bool
+) -> None:
+    path = tmp_path_factory.mktemp("split") / "capture"
+    path.write_bytes(pcapng(FRAMES) if blocks else pcap(FRAMES))
+    problems = Problems()
+    found = [record[2] for each in splits(path, size) for record in read_split(each, problems)]
+    assert found == FRAMES
+    assert problems.total == 0
+
+
+def test_requests_are_the_same_whatever_was_chosen_anew() -> None:
+    one = {"phContext": HANDLE, "ulAction": 0, "dwRequestId": 5}
+    other = {"phContext": HANDLE[::-1], "ulAction": 0, "dwRequestId": 6}
+    assert same_request(json.dumps(one)) == same_request(json.dumps(other))
+    assert same_request(json.dumps(one)) != same_request(json.dumps(one | {"ulAction": 1}))
+    here = {"q": {"value": "TCP:192.0.2.1\\private$\\a"}}
+    there = {"q": {"value": "TCP:192.0.2.9\\private$\\a"}}
+    assert same_request(json.dumps(here)) == same_request(json.dumps(there))
+    assert same_request(None) is None
+
+
+def row(name: str, request: Any, response: Any, status: int = 0) -> dict[str, Any]:
+    return {
+        "name": name,
+        "request": json.dumps(request),
+        "response": None if response is None else json.dumps(response),
+        "status": status,
+    }
+
+
+def test_answers_that_contradict_earlier_ones_are_found() -> None:
+    state = HandleStates()
+    null = "00" * 20
+    receive = {"phContext": HANDLE, "ulAction": 0, "dwRequestId": 1}
+    end = {"phContext": HANDLE, "dwRequestId": 1, "dwAck": 2}
+    right = [
+        row("R_OpenQueue", {}, {"pphContext": HANDLE}),
+        row("R_StartReceive", receive, {"ppPacketSections": [{}]}),
+        row("R_EndReceive", end, {"result": 0}),
+        row("R_EndReceive", end, {"result": 0xC00E0007}, 0xC00E0007),
+        row("R_CloseQueue", {"pphContext": HANDLE}, {"pphContext": null}),
+        row("R_StartReceive", receive, None, 0x1C00001A),
+    ]
+    assert [rule for each in right for rule in state.take(each)] == []
+    wrong = [
+        row("R_StartReceive", receive, {"ppPacketSections": []}),
+        row("R_EndReceive", end, {"result": 0}),
+        row("R_OpenQueue", {}, {"pphContext": null}),
+    ]
+    assert [rule for each in wrong for rule in state.take(each)] == [
+        "a handle that was closed is refused with a fault",
+        "a read that succeeds gives a packet",
+        "a handle that was closed is refused with a fault",
+        "an open that succeeds gives a handle",
+    ]
+
+
+def test_methods_have_their_conformance_points() -> None:
+    assert conformance_point("RemoteRead", 7) == "MQRR-op-7"
+    assert conformance_point("qmcomm2", 1) == "MQMP-op-c2_1"
+    assert conformance_point("RemoteRead", 1) is None
+    assert conformance_point("ept", 3) is None
+
+
+def test_a_report_is_a_page_and_json(tmp_path: Path) -> None:
+    report = Report("A <title>")
+    report.summary({"rows": 3})
+    report.plot("Bars", [("a & b", 2.0), ("c", 1.0)])
+    report.table("rows", "Rows", [{"name": "<x>", "value": 1.5}])
+    report.write(tmp_path)
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "A &lt;title&gt;" in page
+    assert "a &amp; b" in page
+    assert "&lt;x&gt;" in page
+    told = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    assert told == {"summary": {"rows": 3}, "rows": [{"name": "<x>", "value": 1.5}]}

@@ -97,9 +97,12 @@ def _place(text: str) -> tuple[str, int]:
     """HOST, HOST:PORT, [IPV6] or [IPV6]:PORT."""
     if text.startswith("["):
         host, _, rest = text[1:].partition("]")
-        return host, int(rest[1:]) if rest else BINARY_PORT
-    host, colon, port = text.partition(":")
-    return host, int(port) if colon else BINARY_PORT
+        port = rest.removeprefix(":")
+    else:
+        host, _, port = text.partition(":")
+    if port and not port.isdecimal():
+        raise ValueError(f"{port!r} is not a port")
+    return host, int(port) if port else BINARY_PORT
 
 
 def _guid(text: str) -> UUID | None:

@@ -1,15 +1,13 @@
 """A C client of widl, mingw and Wine's rpcrt4: none of its NDR or PDU code is ours."""
 
-import json
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rpcqm.base.hresult import HResult
+from rpcqm.codec.message import PacketMessage
+from rpcqm.codec.message_enums import BodyType
 from rpcqm.codec.packet_remote_read import (
     MessagePacketExtension,
     SectionType,
@@ -18,11 +16,10 @@ from rpcqm.codec.packet_remote_read import (
 from tests.support.accounts import PASSWORD
 from tests.support.namespace import Namespace
 from tests.support.served import ServedQueueManager
-from tests.support.widl import COMMAND, prepare
+from tests.support.wine import PROGRAMS as WINE_PROGRAMS
+from tests.support.wine import Step, Wine, compile_program
 
-SOURCE = Path(__file__).parent / "wine" / "client.c"
-MINGW = "x86_64-w64-mingw32-"
-PROGRAMS = ("wine", "wineserver", "ntlm_auth", f"{MINGW}widl", f"{MINGW}gcc")
+PROGRAMS = (*WINE_PROGRAMS, "ntlm_auth")
 
 NONE, CONNECT, PACKET, INTEGRITY, PRIVACY = 1, 2, 4, 5, 6
 NTLM, NEGOTIATE = 10, 9
@@ -36,56 +33,15 @@ LEVELS = {
     (PRIVACY, NTLM): "privacy",
     (PRIVACY, NEGOTIATE): "privacy by Negotiate",
 }
-CONFIGURATION = "[security]\nallow_nonauthenticated_rpc = true\n"
+CONFIGURATION = "[security]\nallow_nonauthenticated_rpc = true\nsupporting_server = true\n"
 BODIES = ("the first message", "the second", "the third", "the fourth")
 EVERYONE = "D:(A;;GA;;;WD)(A;;GA;;;AN)"
-
-Step = dict[str, Any]
-
-
-def compile_client(directory: Path) -> Path:
-    """The client's program: prepared IDL, widl's stubs, mingw's compiler."""
-    prepare(directory)
-
-    def call(*command: str) -> None:
-        subprocess.run(command, cwd=directory, check=True, capture_output=True)
-
-    call(*COMMAND, "-h", "-c", "remoteread.idl")
-    call(*COMMAND, "-h", "mqmq.idl")
-    call(
-        *(f"{MINGW}gcc", "-std=gnu11", "-O1", "-w", "-I.", "-o", "client.exe"),
-        *(str(SOURCE), "remoteread_c.c", "-lrpcrt4", "-lole32"),
-    )
-    return directory / "client.exe"
-
-
-class Wine:
-    """Wine with a prefix of its own, inside a network namespace."""
-
-    def __init__(self, namespace: Namespace, directory: Path) -> None:
-        self._namespace = namespace
-        self._environment = {
-            **os.environ,
-            "WINEPREFIX": str(directory),
-            "WINEDEBUG": "-all",
-            "WINEDLLOVERRIDES": "mscoree,mshtml=",
-        }
-
-    def run(self, *command: object, timeout: float = 60) -> str:
-        done = self._namespace.run(
-            ["wine", *command], timeout, env=self._environment, stdin=subprocess.DEVNULL
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    def stop(self) -> None:
-        self._namespace.run(["wineserver", "--kill"], env=self._environment)
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory, require: Callable[..., None]) -> Path:
     require(*PROGRAMS)
-    return compile_client(tmp_path_factory.mktemp("client"))
+    return compile_program(tmp_path_factory.mktemp("client"), "client", ["remoteread"])
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +50,7 @@ def wine(
 ) -> Iterator[Wine]:
     wine = Wine(namespace, tmp_path_factory.mktemp("prefix"))
     try:
-        wine.run("wineboot", "--init", timeout=120)
+        wine.start()
         yield wine
     finally:
         wine.stop()
@@ -111,8 +67,7 @@ def run_client(
         server.command("send", queue, "--body", body, "--label", "to wine")
     names = [f"TCP:127.0.0.1\\private$\\{name}" for name in (queue, empty, "missing")]
     credentials = [provider, "alice", PASSWORD, ""] if provider else []
-    output = wine.run(client, "127.0.0.1", *names, level, *credentials)
-    return [json.loads(line) for line in output.splitlines()]
+    return wine.steps(client, "127.0.0.1", *names, level, *credentials)
 
 
 @pytest.fixture(scope="module", params=list(LEVELS), ids=list(LEVELS.values()))
@@ -279,3 +234,123 @@ def test_a_moved_message_is_no_longer_in_its_source(steps: dict[str, Step]) -> N
 def test_a_purge_empties_the_queue(steps: dict[str, Step]) -> None:
     assert succeeded(steps["purge"])
     assert steps["peek after the purge"]["result"] == HResult.MQ_ERROR_IO_TIMEOUT
+
+
+# A dependent client and remote reader: qmcomm, qmcomm2 and qm2qm
+
+
+@pytest.fixture(scope="module")
+def dependent(
+    server: ServedQueueManager, wine: Wine, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Step]:
+    """What the program of qmcomm, qmcomm2 and qm2qm printed for each step."""
+    interfaces = ("qmcomm", "qmcomm2", "qm2qm")
+    program = compile_program(tmp_path_factory.mktemp("dependent"), "dependent", interfaces)
+    server.command("queue", "create", "dependent", "--sddl", EVERYONE)
+    printed = wine.steps(program, "127.0.0.1", r"TCP:127.0.0.1\private$\dependent")
+    return {step["step"]: step for step in printed}
+
+
+def buffered_body(step: Step) -> str:
+    assert succeeded(step), step
+    octets = bytes.fromhex(step["body"])
+    assert len(octets) == step["size"]
+    return octets.decode().removesuffix("\0")
+
+
+def packet_body(step: Step) -> str:
+    assert succeeded(step), step
+    return PacketMessage(bytes.fromhex(step["packet"])).body.decode().removesuffix("\0")
+
+
+@pytest.mark.conformance("MQMP-op-19", "MQMP-op-20")
+@pytest.mark.parametrize("step", ["open for sending", "open for receiving"])
+def test_a_queue_is_opened_by_a_dependent_client(dependent: dict[str, Step], step: str) -> None:
+    assert succeeded(dependent[step])
+    assert dependent[step]["opened"]
+    assert not dependent[step]["elsewhere"]
+
+
+@pytest.mark.conformance("MQMP-op-20")
+@pytest.mark.parametrize("step", ["close sending", "close reading"])
+def test_a_queue_is_closed_and_its_handle_cleared_by_a_dependent_client(
+    dependent: dict[str, Step], step: str
+) -> None:
+    assert succeeded(dependent[step])
+    assert dependent[step]["closed"]
+
+
+def test_messages_are_sent_and_numbered(dependent: dict[str, Step]) -> None:
+    sent = [dependent[step] for step in ("send", "send again", "send urgently")]
+    assert all(map(succeeded, sent))
+    first, second, third = (step["number"] for step in sent)
+    assert 0 < first < second < third
+
+
+def test_the_urgent_message_comes_first_with_all_its_fields(dependent: dict[str, Step]) -> None:
+    peek = dependent["peek"]
+    assert buffered_body(peek) == "urgent"
+    assert (peek["priority"], peek["type"]) == (6, BodyType.VT_BSTR)
+    assert peek["label"] == "from a stranger"
+
+
+def test_a_cursor_walks_along_the_queue_by_a_dependent_client(dependent: dict[str, Step]) -> None:
+    assert dependent["create cursor"]["cursor"] != 0
+    assert buffered_body(dependent["cursor current"]) == "urgent"
+    assert buffered_body(dependent["cursor next"]) == "first"
+    assert succeeded(dependent["close cursor"])
+
+
+def test_a_message_that_does_not_fit_stays_and_tells_its_size(dependent: dict[str, Step]) -> None:
+    small = dependent["receive too small"]
+    assert small["result"] == HResult.MQ_ERROR_BUFFER_OVERFLOW
+    assert small["size"] == len("urgent\0")
+    assert buffered_body(dependent["receive"]) == "urgent"
+
+
+@pytest.mark.conformance("MQQP-op-2", "MQQP-rule-2.1")
+def test_a_queue_opened_through_qmcomm_is_taken_over(dependent: dict[str, Step]) -> None:
+    assert succeeded(dependent["open remote"])
+    assert succeeded(dependent["take over"])
+    assert dependent["take over"]["opened"]
+    assert succeeded(dependent["close remote"])
+
+
+@pytest.mark.conformance("MQQP-op-7", "MQQP-op-8")
+def test_port_and_version_are_told(dependent: dict[str, Step], server: ServedQueueManager) -> None:
+    assert dependent["port"]["port"] == server.ready["endpoints"]["qm2qm"][1]
+    assert dependent["version"]["version"][:2] == [6, 1]
+
+
+@pytest.mark.conformance("MQQP-op-0", "MQQP-packet-REMOTEREADDESC")
+def test_a_message_is_peeked_at(dependent: dict[str, Step]) -> None:
+    assert packet_body(dependent["remote peek"]) == "first"
+    assert not dependent["remote peek"]["locked"]
+
+
+@pytest.mark.conformance("MQQP-op-0", "MQQP-op-1", "MQQP-action-receive")
+def test_a_message_is_received_in_two_phases(dependent: dict[str, Step]) -> None:
+    for step in ("remote receive", "remote receive again"):
+        assert packet_body(dependent[step]) == "first"
+        assert dependent[step]["locked"]
+    assert succeeded(dependent["end with nack"])
+    assert succeeded(dependent["end with ack"])
+    assert packet_body(dependent["peek the rest"]) == "second"
+
+
+@pytest.mark.conformance("MQQP-op-6", "MQQP-op-5", "MQQP-error-0x400E03E9")
+def test_a_wait_in_the_purged_queue_is_cancelled_from_another_thread(
+    dependent: dict[str, Step],
+) -> None:
+    assert succeeded(dependent["purge"])
+    assert succeeded(dependent["cancel"])
+    assert dependent["cancel"]["ended"]
+    waiting = dependent["waiting receive"]
+    assert waiting["result"] == HResult.MQ_INFORMATION_REMOTE_CANCELED_BY_CLIENT
+    assert not waiting["locked"]
+
+
+@pytest.mark.conformance("MQQP-op-3")
+def test_the_session_is_closed_and_its_handle_cleared(dependent: dict[str, Step]) -> None:
+    assert succeeded(dependent["close session"])
+    assert dependent["close session"]["closed"]

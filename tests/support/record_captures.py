@@ -12,10 +12,11 @@ import tempfile
 from pathlib import Path
 
 from tests.interop.test_tshark import capturing
-from tests.interop.test_wine import CONFIGURATION, LEVELS, Wine, compile_client, run_client
+from tests.interop.test_wine import CONFIGURATION, LEVELS, NEGOTIATE, run_client
 from tests.support.accounts import PASSWORD
 from tests.support.namespace import Namespace
 from tests.support.served import ServedQueueManager
+from tests.support.wine import Wine, compile_program
 
 TARGET = Path(__file__).parents[1] / "vectors" / "captures"
 EVERYONE = "D:(A;;GA;;;WD)(A;;GA;;;AN)"
@@ -25,22 +26,22 @@ ADMINISTRATOR = ("--password-stdin", "--group", "administrators")
 
 
 def record_wine(
-    server: ServedQueueManager, target: Path, level: int, wine: Wine, exe: Path
+    server: ServedQueueManager, target: Path, level: int, provider: int, wine: Wine, exe: Path
 ) -> None:
-    path = target / f"wine-{LEVELS[level]}.pcapng"
+    path = target / f"wine-{LEVELS[level, provider]}.pcapng"
     with capturing(server.namespace, path):
-        run_client(server, wine, exe, level)
+        run_client(server, wine, exe, level, provider)
     only_tcp(path)
 
 
-def record_impacket(server: ServedQueueManager, target: Path, level: int) -> None:
+def record_impacket(server: ServedQueueManager, target: Path, level: int, provider: int) -> None:
     queue = f"impacket-{level}"
     server.command("queue", "create", queue, "--sddl", EVERYONE)
     for body in BODIES:
         server.command("send", queue, "--body", body, "--label", "to impacket")
     server.command("send", queue, "--body", "x" * LARGE, "--label", "large")
     words = ["-m", "tests.support.impacket_session", level, "alice", PASSWORD, queue]
-    path = target / f"impacket-{LEVELS[level]}.pcapng"
+    path = target / f"impacket-{LEVELS[level, provider]}.pcapng"
     with capturing(server.namespace, path):
         done = server.namespace.run([sys.executable, *words], check=True)
         print(done.stdout, end="")
@@ -61,14 +62,15 @@ def main(target: Path) -> None:
     with tempfile.TemporaryDirectory() as name, Namespace() as namespace:
         directory = Path(name)
         (directory / "client").mkdir()
-        exe = compile_client(directory / "client")
+        exe = compile_program(directory / "client", "client", ["remoteread"])
         wine = Wine(namespace, directory / "prefix")
         with ServedQueueManager(namespace, directory / "server", CONFIGURATION) as server:
             server.command("user", "add", "alice", *ADMINISTRATOR, stdin=PASSWORD + "\n")
-            wine.run("wineboot", "--init", timeout=120)
-            for level in LEVELS:
-                record_wine(server, target, level, wine, exe)
-                record_impacket(server, target, level)
+            wine.start()
+            for level, provider in LEVELS:
+                if provider != NEGOTIATE:
+                    record_wine(server, target, level, provider, wine, exe)
+                    record_impacket(server, target, level, provider)
             wine.stop()
     subprocess.run(["ls", "-l", target], check=True)
 

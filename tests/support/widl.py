@@ -52,17 +52,20 @@ def _text(name: str) -> str:
 
 
 def _prepared(text: str, renamed: Iterable[str]) -> str:
-    for step in (_inner, _annotations, _base_types, _bindings, _enumerations, _variants, _tags):
+    steps = (_inner, _annotations, _base_types, _bindings, _enumerations, _variants, _counted)
+    for step in (*steps, _tags):
         text = step(text)
     return re.sub(rf"\b({'|'.join(renamed)})\b", r"MQ_\1", text)
 
 
 def _inner(text: str) -> str:
-    """A typedef for the inner pointer to which our loader binds an attribute."""
+    """A number in the place of a full pointer to text behind another pointer.
+
+    Wine's stubs end in an access violation there. NULL, all that a client sends and all that it
+    gets of a queue of the server's own, is the same octets as 0.
+    """
     declaration = r"\[in, out, ptr, string\]\s*/\*\s*rpcqm: inner[^*]*\*/\s*WCHAR\*\* (\w+)"
-    text, found = re.subn(declaration, r"[in, out] INNER_STRING* \1", text)
-    typedef = "{\n    typedef [ptr, string] WCHAR* INNER_STRING;\n"
-    return text.replace("{\n", typedef, 1) if found else text
+    return re.sub(declaration, r"[in, out] DWORD* \1", text)
 
 
 def _annotations(text: str) -> str:
@@ -109,6 +112,17 @@ def _variants(text: str) -> str:
     text = text.replace("} tag_inner_PROPVARIANT;", "} tag_inner_PROPVARIANT, PROPVARIANT;")
     text = re.sub(r"typedef struct tagCAPROPVARIANT \{[^}]*\} CAPROPVARIANT;", "", text)
     return re.sub(r"\[case\(VT_VECTOR\|VT_VARIANT\)\]\s*CAPROPVARIANT capropvar;", "", text)
+
+
+def _counted(text: str) -> str:
+    """Body and title as strings, which count themselves, with their null characters.
+
+    widl's stubs take the counts of arrays behind two pointers from the wrong place. The octets of
+    such a string are those of a varying array of its length.
+    """
+    counts = r"\[size_is\(,\w+\), length_is\(,\w+\)\]"
+    field = r"((?:unsigned char|WCHAR)\*\* pp(?:Body|Title);)"
+    return re.sub(rf"{counts}\s*{field}", r"[string] \1", text)
 
 
 def _tags(text: str) -> str:

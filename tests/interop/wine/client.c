@@ -11,14 +11,10 @@
 #include <windows.h>
 #include <rpc.h>
 
-#include <setjmp.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "remoteread.h"
+#include "stranger.h"
 
-enum { RECEIVE_ACCESS = 1, MOVE_ACCESS = 4, DENY_NONE = 0, TYPE_DIRECT = 3, TYPE_SUBQUEUE = 8 };
-enum { SUFFIX_NONE = 0, SUFFIX_SUBQUEUE = 5, NACK = 1, ACK = 2, WHOLE = 1 << 20 };
+enum { RECEIVE_ACCESS = 1, MOVE_ACCESS = 4, DENY_NONE = 0, NACK = 1, ACK = 2, WHOLE = 1 << 20 };
 enum { FLAGS_AT = 2, PRIORITY_MASK = 7, IDENTIFIER_BITS = 56, WAITER = 77, PATIENCE = 10000, PAUSE = 20 };
 
 #define ACTION_RECEIVE 0x00000000
@@ -39,57 +35,6 @@ struct received {
     ULONGLONG sequence;
     SectionBuffer *sections;
 };
-
-static __thread jmp_buf *armed;
-
-void *__RPC_USER midl_user_allocate(SIZE_T size)
-{
-    return calloc(1, size);
-}
-
-void __RPC_USER midl_user_free(void *memory)
-{
-    free(memory);
-}
-
-/* mingw's gcc has no __except: an exception ends the armed call by a jump, which unwinds. */
-static LONG CALLBACK on_exception(EXCEPTION_POINTERS *raised)
-{
-    jmp_buf *to = armed;
-    DWORD code = raised->ExceptionRecord->ExceptionCode;
-    if (!to || code == STATUS_LONGJUMP)
-        return EXCEPTION_CONTINUE_SEARCH;
-    armed = NULL;
-    longjmp(*to, code);
-}
-
-/* Run the call; `raised` is the exception's code, or 0. */
-#define GUARDED(raised, call)                                                                      \
-    do {                                                                                           \
-        jmp_buf here;                                                                              \
-        if (!((raised) = setjmp(here))) {                                                          \
-            armed = &here;                                                                         \
-            call;                                                                                  \
-        }                                                                                          \
-        armed = NULL;                                                                              \
-    } while (0)
-
-static void open_line(const char *step, HRESULT result, DWORD exception)
-{
-    printf("{\"step\": \"%s\", \"result\": %lu, \"exception\": %lu", step, (DWORD)result, exception);
-}
-
-static void close_line(void)
-{
-    printf("}\n");
-    fflush(stdout);
-}
-
-static void report(const char *step, HRESULT result, DWORD exception)
-{
-    open_line(step, result, exception);
-    close_line();
-}
 
 static void report_received(const char *step, const struct received *received)
 {
@@ -136,19 +81,6 @@ static ULONGLONG lookup_identifier(const struct received *received)
         return 0;
     ULONGLONG priority = received->sections->pSectionBuffer[FLAGS_AT] & PRIORITY_MASK;
     return 7 - priority << IDENTIFIER_BITS | received->sequence;
-}
-
-static MQ_QUEUE_FORMAT format_name(const char *text)
-{
-    static wchar_t wide[8][256];
-    static unsigned used;
-    wchar_t *name = wide[used++ % 8];
-    MultiByteToWideChar(CP_UTF8, 0, text, -1, name, 256);
-    MQ_QUEUE_FORMAT format = { 0 };
-    format.m_qft = wcschr(name, ';') ? TYPE_SUBQUEUE : TYPE_DIRECT;
-    format.m_SuffixAndFlags = format.m_qft == TYPE_SUBQUEUE ? SUFFIX_SUBQUEUE : SUFFIX_NONE;
-    format.m_pDirectID = name;
-    return format;
 }
 
 static queue_handle open_queue(const char *step, const char *name)
@@ -302,30 +234,6 @@ static void purge(queue_handle queue)
     GUARDED(raised, result = R_PurgeQueue(queue));
     report("purge", result, raised);
     read_step("peek after the purge", queue, 0, 0, ACTION_PEEK_CURRENT, 51);
-}
-
-static void authenticate(DWORD level, DWORD provider, char **credentials)
-{
-    static SEC_WINNT_AUTH_IDENTITY_A identity;
-    identity.User = (unsigned char *)credentials[0];
-    identity.UserLength = strlen(credentials[0]);
-    identity.Password = (unsigned char *)credentials[1];
-    identity.PasswordLength = strlen(credentials[1]);
-    identity.Domain = (unsigned char *)credentials[2];
-    identity.DomainLength = strlen(credentials[2]);
-    identity.Flags = SEC_WINNT_AUTH_IDENTITY_ANSI;
-    report("authenticate", 0, RpcBindingSetAuthInfoA(rpcqm_binding, NULL, level,
-                                                     provider, &identity, RPC_C_AUTHZ_NONE));
-}
-
-static void bind_to(char *host)
-{
-    unsigned char *text;
-    RPC_STATUS status = RpcStringBindingComposeA(NULL, (unsigned char *)"ncacn_ip_tcp",
-                                                 (unsigned char *)host, NULL, NULL, &text);
-    if (!status)
-        status = RpcBindingFromStringBindingA(text, &rpcqm_binding);
-    report("binding", 0, status);
 }
 
 int main(int count, char **arguments)

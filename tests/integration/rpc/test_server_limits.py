@@ -9,12 +9,17 @@ import pytest
 
 from rpcqm.base.errors import FaultStatus
 from rpcqm.rpc import pdu
+from rpcqm.rpc.association import State
 from rpcqm.rpc.limits import Limits
+from tests.support.memory import resident
 from tests.support.probe import (
+    PROBE,
     ProbeHandlers,
     ProbeInterface,
     ProbeResponse,
+    alter,
     bind,
+    element,
     request,
     split,
 )
@@ -183,28 +188,52 @@ def test_hostile_connections_end_and_others_go_on(running: RunningServer, octets
 
 def test_a_claimed_four_gigabytes_allocates_nothing(running: RunningServer) -> None:
     plain = raw(running)
+    before = resident()
     plain.sendall(request(1, b"x", alloc_hint=0xFFFFFFFF, pfc_flags=1))
     fault = read_pdu(plain)
     assert isinstance(fault, pdu.Fault)
     assert fault.status == FaultStatus.RPC_S_ACCESS_DENIED
     assert read_all(plain) == b""
+    assert resident() - before < 4 << 20
 
 
-def test_ten_thousand_contexts_meet_the_limit(running: RunningServer) -> None:
-    plain = raw(running)
-    elements = [
-        pdu.ContextElement(number, pdu.SyntaxId(UUID(int=number)), (pdu.NULL_SYNTAX,))
-        for number in range(1, 10_001)
-    ]
-    for start in range(0, len(elements), 100):
-        proposal = pdu.AlterContext(
-            call_id=0,
-            max_xmit_frag=5840,
-            max_recv_frag=5840,
-            p_context_elem=tuple(elements[start : start + 100]),
+@pytest.mark.parametrize("served", [False, True])
+def test_ten_thousand_contexts_meet_the_limit(running: RunningServer, served: bool) -> None:
+    """Nothing is kept of those that are refused, and 1024 of the others; in 8 MiB."""
+    other, before = raw(running), resident()
+    with raw(running) as plain:
+        connection = next(
+            each
+            for each in running.do(lambda: list(running.server._connections))
+            if each.association.peer.endswith(f":{plain.getsockname()[1]}")
         )
-        plain.sendall(proposal.pack())
-        answer = read_pdu(plain)
-        assert isinstance(answer, pdu.AlterContextResp)
-    connection = only_connection(running)
-    assert len(connection.association._negotiation.presentation.contexts) == 1
+        for start in range(1, 10_001, 500):
+            numbers = range(start, start + 500)
+            with contextlib.suppress(ConnectionError):
+                plain.sendall(b"".join(proposal(number, served) for number in numbers))
+        if served:
+            running.until(lambda: connection.association.state is State.CLOSED)
+        else:
+            answers = split(read_pdus(plain, 10_000))
+            assert {type(each) for each in answers} == {pdu.AlterContextResp}
+        kept = connection.association._negotiation.presentation.contexts
+        assert len(kept) == (1024 if served else 1)
+        assert resident() - before < 8 << 20
+    other.sendall(request(0))
+    assert isinstance(read_pdu(other), pdu.Response)
+    other.close()
+
+
+def proposal(number: int, served: bool) -> bytes:
+    """An alter_context for one more presentation context."""
+    interface = PROBE if served else pdu.SyntaxId(UUID(int=number))
+    return alter(p_context_elem=(element(number, interface),))
+
+
+def read_pdus(plain: socket.socket, count: int) -> bytes:
+    """So many answers to such proposals."""
+    octets, size = b"", 0
+    while len(octets) < count * max(size, 1):
+        octets += plain.recv(1 << 20)
+        size = int.from_bytes(octets[8:10], "little")
+    return octets

@@ -457,16 +457,20 @@ class ServerAssociation:
 
     def _send_fragments(self, call: Call, stub: bytes, context_id: int) -> None:
         negotiation = self._negotiation
-        for pdu in fragments(
-            call.security,
-            _RESPONSE,
-            call.call_id,
-            stub,
-            lambda rest: RESPONSE_BODY.pack(rest, context_id, 0, 0),
-            negotiation.fragment,
-            negotiation.minor,
-        ):
-            self._queue(pdu)
+        try:
+            for pdu in fragments(
+                call.security,
+                _RESPONSE,
+                call.call_id,
+                stub,
+                lambda rest: RESPONSE_BODY.pack(rest, context_id, 0, 0),
+                negotiation.fragment,
+                negotiation.minor,
+            ):
+                self._queue(pdu)
+        except RpcFault as error:  # a security context that has expired protects nothing more
+            self._queue(_fault(call.call_id, context_id, error.status, True))
+            self.end(error.detail)
 
     def send_fault(self, call: Call, status: int, executed: bool = True) -> None:
         """Queue a fault as the answer of a call."""

@@ -23,7 +23,7 @@ from gssapi.raw import (
     wrap_iov_length,
 )
 
-from rpcqm.base.errors import DecodeError
+from rpcqm.base.errors import DecodeError, FaultStatus, RpcFault
 from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
 from rpcqm.rpc.ntlm import AccountDirectory
@@ -69,8 +69,12 @@ class KerberosProtection:
         """Nothing: every message has a key stream of its own."""
 
     def sign(self, head: bytes, body: bytes, tail: bytes) -> bytes:
+        """The signature of a message in clear; raises RpcFault when the context has expired."""
         message = head + body + tail if self._whole else body
-        signature: bytes = self._context.get_signature(message)
+        try:
+            signature: bytes = self._context.get_signature(message)
+        except GSSError as error:
+            raise RpcFault(FaultStatus.RPC_S_SEC_PKG_ERROR, _told(error)) from error
         return signature
 
     def verify(self, head: bytes, body: bytes, tail: bytes, signature: bytes) -> None:
@@ -82,9 +86,12 @@ class KerberosProtection:
             raise DecodeError(_told(error)) from error
 
     def seal(self, head: bytes, body: bytes, tail: bytes) -> tuple[bytes, bytes]:
-        """The sealed body and the token of a message."""
+        """The sealed body and the token of a message; raises RpcFault like `sign`."""
         iov = self._segments(head, body, tail, (_TOKEN, True))
-        wrap_iov(self._context, iov, confidential=True)
+        try:
+            wrap_iov(self._context, iov, confidential=True)
+        except GSSError as error:
+            raise RpcFault(FaultStatus.RPC_S_SEC_PKG_ERROR, _told(error)) from error
         return iov[1].value, iov[3].value
 
     def unseal(self, head: bytes, sealed: bytes, tail: bytes, signature: bytes) -> bytes:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from impacket import ntlm as impacket_ntlm
 
-from rpcqm.base.errors import FaultStatus
+from rpcqm.base.errors import FaultStatus, RpcFault
 from rpcqm.base.identity import ANONYMOUS, ANONYMOUS_LOGON, Identity
 from rpcqm.rpc import pdu
 from rpcqm.rpc.constants import WHOLE, AuthenticationLevel, PfcFlags
@@ -207,6 +207,23 @@ def test_what_was_changed_ends_the_connection(wire: Wire, level: int, part: int)
     assert fault.status in (FaultStatus.RPC_S_SEC_PKG_ERROR, FaultStatus.RPC_S_ACCESS_DENIED)
     assert ended(wire)
     assert wire.calls == []
+
+
+def test_a_context_that_protects_nothing_more_ends_the_connection(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Kerberos ticket ends while the call goes on."""
+    security = log_on(wire, PKT_PRIVACY)
+    assert wire.send(protected(security, 2, b"waits")) == []
+
+    def expired(*segments: bytes) -> bytes:
+        raise RpcFault(FaultStatus.RPC_S_SEC_PKG_ERROR, "the ticket has expired")
+
+    monkeypatch.setattr(NtlmProtection, "seal", expired)
+    wire.rig.handlers.waiting[0].succeed(ProbeResponse(octets=b"done"))
+    (fault,) = wire.received()
+    assert is_fault(fault, FaultStatus.RPC_S_SEC_PKG_ERROR)
+    assert ended(wire)
 
 
 # Anonymous.

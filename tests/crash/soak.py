@@ -34,6 +34,7 @@ class PowerLoss:
         self.recording = recording
         self._share = share
         self._seen: dict[File, int] = {}
+        self.events = 0
         self.syncs = 0
         self.recoveries = 0
         self.tried: Counter[str] = Counter()
@@ -46,6 +47,7 @@ class PowerLoss:
     def run(self) -> None:
         """Crash at every event; AssertionError, StoreError … where a promise was broken."""
         for number, event in self._machine.run(self.recording.events):
+            self.events = number + 1
             self._crash(self._machine, Loss.NOTHING)
             self._crash(self._machine, Loss.ALL)
             self._crash(self._machine, Loss.TAIL)
@@ -81,8 +83,8 @@ class PowerLoss:
     def __str__(self) -> str:
         kinds = ", ".join(f"{count} {name}" for name, count in sorted(self.tried.items()))
         return (
-            f"{self.tried.total()} crashes ({kinds}) at {len(self.recording.events)} events with "
-            f"{self.syncs} syncs; {self.recoveries} recoveries crashed as well"
+            f"{self.tried.total()} crashes ({kinds}) at {self.events} of "
+            f"{len(self.recording.events)} events with {self.syncs} syncs; {self.recoveries} recoveries crashed as well"
         )
 
 

@@ -67,9 +67,11 @@ class SecurityTable:
 
     @property
     def unfinished(self) -> SecurityContext | None:
-        """The first handshake while it is going on."""
-        context = self._default
-        return None if context.established or context.refused else context
+        """The oldest handshake that goes on."""
+        for context in self._contexts.values():
+            if not (context.established or context.refused):
+                return context
+        return None
 
     def sign_headers(self) -> None:
         """PFC_SUPPORT_HEADER_SIGN was agreed on: for the whole connection, from now on."""

@@ -1,0 +1,49 @@
+"""A handshake that is not gone on with is what its connection owes, whichever it is."""
+
+from pathlib import Path
+
+import pytest
+
+from rpcqm.rpc import pdu
+from rpcqm.rpc.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider
+from rpcqm.rpc.security import PKT_PRIVACY
+from tests.support.accounts import PASSWORD, TestAccounts
+from tests.support.probe import Rig, Wire, alter, bind
+
+NTLM = 10
+
+
+def leg(context_id: int, token: bytes) -> pdu.SecurityTrailer:
+    return pdu.SecurityTrailer(NTLM, PKT_PRIVACY, context_id, token)
+
+
+@pytest.fixture
+def wire(tmp_path: Path) -> Wire:
+    return Rig(providers={NTLM: NtlmProvider(TestAccounts(tmp_path))}).connect()
+
+
+def test_each_handshake_is_owed_until_it_has_ended(wire: Wire) -> None:
+    first, second = (
+        NtlmInitiator(NtlmCredentials("alice", PASSWORD), PKT_PRIVACY) for _ in range(2)
+    )
+    (ack,) = wire.send(bind(auth=leg(1, first.step(b""))))
+    assert isinstance(ack, pdu.BindAck)
+    assert ack.auth is not None
+    assert wire.association.unfinished is not None
+    wire.send(pdu.Auth3(call_id=0, auth=leg(1, first.step(ack.auth.auth_value))).pack())
+    assert wire.association.unfinished is None
+    (answer,) = wire.send(alter(auth=leg(2, second.step(b""))))
+    assert isinstance(answer, pdu.AlterContextResp)
+    assert wire.association.unfinished is not None
+    assert answer.auth is not None
+    wire.send(alter(auth=leg(2, second.step(answer.auth.auth_value))))
+    assert wire.association.unfinished is None
+
+
+def test_a_handshake_that_failed_is_not_owed(wire: Wire) -> None:
+    first = NtlmInitiator(NtlmCredentials("alice", "a wrong password"), PKT_PRIVACY)
+    (ack,) = wire.send(bind(auth=leg(1, first.step(b""))))
+    assert isinstance(ack, pdu.BindAck)
+    assert ack.auth is not None
+    wire.send(pdu.Auth3(call_id=0, auth=leg(1, first.step(ack.auth.auth_value))).pack())
+    assert wire.association.unfinished is None

@@ -77,6 +77,7 @@ class Initialization:
         engine.queue_manager.queue_manager_state = QueueManagerState.STOPPING
         engine.expiry.stop()
         engine.directory.stop()
+        engine.trail.stop()
         for queue in list(engine.queues.by_id.values()):
             engine.readers.end_all_waits(queue, HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
         for hook in engine.stopped_hooks:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
+from rpcqm.base.clock import Timer
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.message_enums import MessageClass
@@ -76,6 +77,7 @@ class Trail:
     def __init__(self, engine: "QueueManagerEngine") -> None:
         self._engine = engine
         self._store = engine.store
+        self._timer: Timer | None = None
         # Within one millisecond it orders; after a restart no number comes again.
         self._number = secrets.randbits(31)
 
@@ -164,7 +166,13 @@ class Trail:
                 change.delete(Family.HISTORY, _BY_MESSAGE + identifier + key[len(_BY_TIME) :])
                 removed += 1
         delay = 1_000 if removed == REMOVED_AT_ONCE else DAY
-        self._engine.timers.call_later(delay, self.remove_old)
+        self._timer = self._engine.timers.call_later(delay, self.remove_old)
+
+    def stop(self) -> None:
+        """Look no more: the store is about to be closed."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 def _identifier(identifier: MessageIdentifier) -> bytes:

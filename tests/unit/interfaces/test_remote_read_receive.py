@@ -459,6 +459,7 @@ def test_an_abandoned_read_is_given_back_after_five_minutes(
 
 @pytest.mark.conformance("MQRR-timer-pending_request_cleanup")
 def test_the_clean_up_leaves_what_was_ended(qm: RunningQueueManager, reader: Reader) -> None:
+    idle = len(qm.clock.timers)
     queue = qm.create()
     for body in (b"one", b"two"):
         qm.send(queue, body)
@@ -467,7 +468,7 @@ def test_the_clean_up_leaves_what_was_ended(qm: RunningQueueManager, reader: Rea
     reader.body(handle, request_id=8)
     qm.done(qm.engine.queues.delete_queue(queue))
     qm.advance(PENDING_REQUEST_CLEANUP)
-    assert len(qm.clock.timers) == 0
+    assert len(qm.clock.timers) == idle
 
 
 # Cursors

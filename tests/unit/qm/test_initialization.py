@@ -97,3 +97,10 @@ def test_the_settings_are_those_of_the_last_start(qm: RunningQueueManager) -> No
     assert manager.queue_manager_version == "6.3"
     qm.restart(SETTINGS)
     assert not qm.engine.queue_manager.hardened_security
+
+
+@pytest.mark.conformance("MQDMPR-event-queue_manager_stopped")
+def test_no_timer_outlives_the_queue_manager(qm: RunningQueueManager) -> None:
+    qm.send(qm.create(), b"a", time_to_be_received=5)
+    qm.engine.queue_manager_stopped()
+    assert len(qm.clock.timers) == 0

@@ -91,7 +91,7 @@ class Link:
 
     def wake(self) -> None:
         """There is something to send ([MS-MQQB] 3.1.7.12)."""
-        if self.stopped or self._busy:
+        if self.stopped or self._busy or self._pumping:
             return
         if self.line is not None:
             self.pump()

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 import pytest
 
 from rpcqm.adm.enums import ConnectionStatus, OutgoingQueueState
+from rpcqm.base.completion import Completion, completed
 from rpcqm.binary.connection.line import Hop
 from rpcqm.codec.message import PacketMessage
 from rpcqm.codec.message_enums import MessageClass
 from rpcqm.codec.packet_acknowledgement import PacketKind, identify_packet
+from rpcqm.codec.packet_internal import EstablishConnectionPacket
 from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
 
 
@@ -192,3 +194,58 @@ def test_sessions_that_come_and_go_leave_nothing_behind(pair: Exchanging) -> Non
     assert len(pair.alice.exchange.links) == 1
     assert len(pair.simulation.clock.timers) < 20
     assert len(pair.bob.bodies("orders")) == 100
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.2.2")
+def test_a_ping_comes_before_the_connection_but_not_before_a_retry(pair: Exchanging) -> None:
+    asked: list[str] = []
+
+    def ping(address: str) -> Completion[bool]:
+        asked.append(address)
+        return completed(False)
+
+    pair.alice.exchange.ping = ping
+    pair.alice.send(ORDERS, b"content")
+    pair.simulation.advance(1_000)
+    assert asked == [pair.bob.address]
+    assert statuses(pair) == [ConnectionStatus.PING_FAILURE]
+    assert pair.bob.bodies("orders") == []
+    pair.simulation.advance(5_000)
+    assert asked == [pair.bob.address]
+    assert pair.bob.bodies("orders") == [b"content"]
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.2.2")
+def test_a_session_that_was_pinged_for_says_so(pair: Exchanging) -> None:
+    pair.alice.exchange.ping = lambda address: completed(True)
+    travelled: list[bytes] = []
+    pair.simulation.record = travelled
+    pair.alice.send(ORDERS, b"content")
+    pair.simulation.advance(1_000)
+    request = EstablishConnectionPacket.decode(travelled[0])
+    assert request.establish_connection_header.operating_system.SE == 0
+    assert pair.bob.bodies("orders") == [b"content"]
+
+
+@pytest.mark.conformance(
+    "MQQB-rule-3.1.3.2", "MQQB-rule-3.1.7.1.6", "MQQB-element-OutgoingMessagePosition"
+)
+def test_what_was_in_flight_when_a_session_ends_is_sent_again_by_the_next(
+    pair: Exchanging,
+) -> None:
+    pair.alice.send(ORDERS, b"content")
+    pair.simulation.advance(100)
+    queue = pair.alice.outgoing(ORDERS)
+    (line,) = pair.alice.exchange.lines
+    assert line.session.message_sent_count == 1
+    assert (queue.message_count, queue.message_position_list.available) == (1, 0)
+    line.session.disconnected()
+    assert queue.message_position_list.available == 1
+    pair.simulation.advance(5_100)
+    (again,) = pair.alice.exchange.lines
+    assert again is not line
+    assert again.session.message_sent_count == 1
+    assert again.session.un_acked_message_count == 1
+    pair.settle(20)
+    assert pair.bob.bodies("orders") == [b"content"]
+    assert pair.alice.unsent == 0

@@ -10,6 +10,13 @@ from rpcqm.capture.call import Call
 from rpcqm.capture.interfaces import interface_named
 from rpcqm.capture.subjects import Subjects, message_identifiers
 
+_BARE = str.maketrans("", "", "{}")
+
+
+def without_braces(text: str) -> str:
+    """A message identifier as filters have it."""
+    return text.translate(_BARE)
+
 
 def status_of(text: str) -> int:
     """A status by its name or number; raises ValueError."""
@@ -24,7 +31,7 @@ class Filter:
     """What every condition that is set lets through; empty collections let everything through.
 
     `opnums` are numbers or method names, `interfaces` names or UUIDs in lower case, `queues`
-    parts of queue names in lower case, `messages` parts of identifiers.
+    parts of queue names in lower case, `messages` identifiers or their ends, without braces.
     """
 
     interfaces: Collection[str] = ()
@@ -59,7 +66,8 @@ class Filter:
 
     def _message(self, exchange: Exchange) -> bool:
         found = message_identifiers(exchange)
-        return any(part in text for text in found for part in self.messages)
+        bare = [text.translate(_BARE) for text in found]
+        return any(text.endswith(part) for text in bare for part in self.messages)
 
     @property
     def empty(self) -> bool:

@@ -116,14 +116,18 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
         ("--opnum", "N", "only calls of this method, by number or name"),
         ("--status", "CODE", "only calls that ended so, by name or number"),
         ("--queue", "TEXT", "only calls about queues with this in their name"),
-        ("--message-id", "ID", "only calls about messages with this in their identifier"),
+        (
+            "--message-id",
+            "ID",
+            "only calls about the message of this identifier, or of this \\number",
+        ),
     ):
         group.add_argument(option, metavar=metavar, action="append", default=[], help=meaning)
 
 
 def filter_of(arguments: argparse.Namespace) -> "Filter":
     """The filter that the options ask for; UsageMistake."""
-    from rpcqm.capture.filtering import Filter, status_of
+    from rpcqm.capture.filtering import Filter, status_of, without_braces
 
     try:
         statuses = {status_of(text) for text in arguments.status}
@@ -131,7 +135,8 @@ def filter_of(arguments: argparse.Namespace) -> "Filter":
         raise UsageMistake(f"--status {arguments.status[-1]} is no status.") from None
     lower = [{text.lower() for text in texts} for texts in (arguments.interface, arguments.opnum)]
     queues = {text.lower() for text in arguments.queue}
-    return Filter(lower[0], lower[1], statuses, queues, set(arguments.message_id))
+    messages = {without_braces(text) for text in arguments.message_id}
+    return Filter(lower[0], lower[1], statuses, queues, messages)
 
 
 def accounts_of(arguments: argparse.Namespace) -> "list[Account]":

@@ -31,7 +31,12 @@ from pyspark.sql.datasource import (
     InputPartition,
     WriterCommitMessage,
 )
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 
 from rpcqm.base.errors import MQError
 from rpcqm.base.hresult import HResult
@@ -203,11 +208,23 @@ class QueueReader(DataSourceReader):
                 yield _row(message)
 
 
-class QueueStreamReader(DataSourceStreamReader):
+class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Batches of messages, removed from the queue once they are committed."""
 
     def __init__(self, options: QueueOptions) -> None:
         self._options = options
+        self._available: frozenset[int] | None = None
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """From now on only what is there now is planned."""
+        self._available = frozenset(self._visible())
+
+    def _visible(self) -> Iterator[int]:
+        """The lookup identifiers of the messages that can be seen, in the queue's order."""
+        options = self._options
+        with options.client() as client, client.open_reader(options.name, peek_only=True) as reader:
+            for message in reader.browse(body=0):
+                yield message.lookup_identifier
 
     def initialOffset(self) -> dict[str, Any]:
         return {"batch": 0, "identifiers": ""}
@@ -221,13 +238,13 @@ class QueueStreamReader(DataSourceStreamReader):
         assert most is not None or isinstance(limit, ReadAllAvailable)
         planned = set(from_ranges(start["identifiers"]))
         found: list[int] = []
-        options = self._options
-        with options.client() as client, client.open_reader(options.name, peek_only=True) as reader:
-            for message in reader.browse(body=0):
-                if most is not None and len(found) >= most:
-                    break
-                if message.lookup_identifier not in planned:
-                    found.append(message.lookup_identifier)
+        for identifier in self._visible():
+            if most is not None and len(found) >= most:
+                break
+            if identifier in planned:
+                continue
+            if self._available is None or identifier in self._available:
+                found.append(identifier)
         if not found:
             return start
         return {"batch": start["batch"] + 1, "identifiers": ranges_text(found)}

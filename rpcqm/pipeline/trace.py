@@ -8,13 +8,17 @@ from typing import Any
 from rpcqm.pipeline import jobs
 from rpcqm.pipeline.html import Report
 
+_BARE = str.maketrans("", "", "{}")
+
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the job's options to a parser."""
     parser.add_argument("--input", metavar="DIR", required=True, help="what `ingest` has written")
     parser.add_argument("--output", metavar="DIR", help="where the trace goes (DIR of --input)")
     parser.add_argument(
-        "--message-id", metavar="ID", help="only messages with this in their identifier"
+        "--message-id",
+        metavar="ID",
+        help="only the message of this identifier, or of this \\number",
     )
 
 
@@ -26,7 +30,9 @@ def work(spark: Any, arguments: argparse.Namespace, summary: jobs.Summary) -> No
     messages = jobs.required_table(spark, arguments.input, "messages")
     summary.rows_in["messages in calls"] = int(messages.count())
     if arguments.message_id:
-        messages = messages.where(f.contains("message_id", f.lit(arguments.message_id)))
+        # Braces or not; `\\3` alone stands for every message of that number.
+        bare = f.translate("message_id", "{}", "")
+        messages = messages.where(bare.endswith(arguments.message_id.translate(_BARE)))
     window = Window.partitionBy("message_id").orderBy("time", "file", "record")
     trace = messages.withColumn("step", f.row_number().over(window))
     trace = trace.orderBy("message_id", "step").persist()

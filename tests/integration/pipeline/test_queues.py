@@ -1,0 +1,157 @@
+"""Queues as data sources: nothing is lost, nothing is skipped, nothing twice."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rpcqm.cli.main import main
+from rpcqm.pipeline.queue_source import correlation_of
+from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
+
+
+@pytest.fixture(scope="module")
+def queue_manager() -> Iterator[PrivateQueueManager]:
+    configuration = "[security]\nallow_nonauthenticated_rpc = true\n"
+    with private_queue_manager(configuration=configuration) as made:
+        yield made
+
+
+@pytest.fixture
+def queue(queue_manager: PrivateQueueManager, request: pytest.FixtureRequest) -> str:
+    name = "".join(c for c in request.node.name if c.isalnum())[:40]
+    queue_manager.run("queue", "create", name)
+    return name
+
+
+def send(queue_manager: PrivateQueueManager, queue: str, *bodies: str, priority: int = 3) -> None:
+    for body in bodies:
+        queue_manager.run("send", queue, "--body", body, "--priority", str(priority))
+
+
+def count(queue_manager: PrivateQueueManager, queue: str) -> int:
+    shown = queue_manager.run(
+        "peek", queue, "--all", "--timeout", "0", "--format", "json", check=False
+    )
+    return shown.stdout.count('"lookup_id')
+
+
+def source(reader: Any, queue_manager: PrivateQueueManager, queue: str, **options: str) -> Any:
+    reader = reader.format("msmq").option("socket", str(queue_manager.socket))
+    return reader.option("queue", queue).options(**options).load()
+
+
+def bodies(frame: Any) -> list[str]:
+    return sorted(bytes(row.body).decode() for row in frame.select("body").collect())
+
+
+def stream(
+    spark: Any, queue_manager: PrivateQueueManager, queue: str, directory: Path, **options: str
+) -> Any:
+    """A query that writes the queue to Parquet and ends when all that is there is written."""
+    frame = source(spark.readStream, queue_manager, queue, **options)
+    writer = frame.writeStream.format("parquet").trigger(availableNow=True)
+    return writer.option("checkpointLocation", str(directory / "checkpoint")).start(
+        str(directory / "out")
+    )
+
+
+def test_a_batch_read_leaves_the_queue_as_it_is(
+    spark: Any, queue_manager: PrivateQueueManager, queue: str
+) -> None:
+    send(queue_manager, queue, "one", "two")
+    frame = source(spark.read, queue_manager, queue)
+    assert bodies(frame) == ["one", "two"]
+    assert bodies(frame) == ["one", "two"]
+    (row, *_) = frame.collect()
+    assert row.priority == 3
+    assert row.message_id
+
+
+def test_a_stream_takes_each_message_once(
+    spark: Any, queue_manager: PrivateQueueManager, queue: str, tmp_path: Path
+) -> None:
+    """Over restarts, with batches of two, and messages that overtake others in between."""
+    send(queue_manager, queue, "a", "b", "c")
+    options = {"maxMessagesPerBatch": "2", "partitions": "2"}
+    stream(spark, queue_manager, queue, tmp_path, **options).awaitTermination()
+    send(queue_manager, queue, "d", priority=7)
+    send(queue_manager, queue, "e")
+    stream(spark, queue_manager, queue, tmp_path, **options).awaitTermination()
+    stream(spark, queue_manager, queue, tmp_path, **options).awaitTermination()
+    assert bodies(spark.read.parquet(str(tmp_path / "out"))) == ["a", "b", "c", "d", "e"]
+
+
+def test_a_failure_between_read_and_commit_loses_nothing(
+    spark: Any, queue_manager: PrivateQueueManager, queue: str, tmp_path: Path
+) -> None:
+    send(queue_manager, queue, "a", "b", "c")
+    seen: list[tuple[int, list[str]]] = []
+
+    def take(frame: Any, batch: int) -> None:
+        seen.append((batch, bodies(frame)))
+        if len(seen) == 1:
+            raise RuntimeError("the sink fails after it has read")
+
+    def start() -> Any:
+        frame = source(spark.readStream, queue_manager, queue)
+        writer = frame.writeStream.foreachBatch(take).trigger(availableNow=True)
+        return writer.option("checkpointLocation", str(tmp_path)).start()
+
+    with pytest.raises(Exception, match="the sink fails"):
+        start().awaitTermination()
+    send(queue_manager, queue, "late")
+    start().awaitTermination()
+    assert seen[0] == seen[1] == (0, ["a", "b", "c"]), "the batch is the one that was planned"
+    assert seen[2:] == [(1, ["late"])]
+
+
+def test_loss_is_an_error_unless_it_is_allowed(
+    spark: Any, queue_manager: PrivateQueueManager, queue: str, tmp_path: Path
+) -> None:
+    send(queue_manager, queue, "a", "b")
+    allowed = "false"
+    calls: list[list[str]] = []
+
+    def take(frame: Any, batch: int) -> None:
+        if not calls:
+            queue_manager.run("receive", queue)
+        calls.append(bodies(frame))
+
+    def start(allow: str) -> Any:
+        frame = source(spark.readStream, queue_manager, queue, failOnDataLoss=allow)
+        writer = frame.writeStream.foreachBatch(take).trigger(availableNow=True)
+        return writer.option("checkpointLocation", str(tmp_path)).start()
+
+    with pytest.raises(Exception, match="gone before it was read"):
+        start("true").awaitTermination()
+    calls.append([])
+    start(allowed).awaitTermination()
+    assert calls[-1] == ["b"]
+
+
+def test_the_sink_sends_rows_with_their_keys(
+    spark: Any, queue_manager: PrivateQueueManager, queue: str
+) -> None:
+    rows = [("first", "label one", "k1"), ("second", "label two", "k2")]
+    frame = spark.createDataFrame(rows, "body string, label string, idempotency_key string")
+    writer = frame.write.format("msmq").option("socket", str(queue_manager.socket))
+    writer.option("queue", queue).mode("append").save()
+    found = source(spark.read, queue_manager, queue).collect()
+    assert sorted((bytes(r.body).decode(), r.label) for r in found) == [r[:2] for r in rows]
+    keys = {str(correlation_of(row[2])) for row in rows}
+    assert {row.correlation_id for row in found} == keys
+
+
+def test_archive_moves_a_queue_over_the_network(
+    spark: Any, queue_manager: PrivateQueueManager, queue: str, tmp_path: Path
+) -> None:
+    queue_manager.run("queue", "acl", "grant", queue, "everyone", "full", check=False)
+    send(queue_manager, queue, "kept", "kept too")
+    words = ["--socket", str(queue_manager.socket), "--queue", queue, "--output", str(tmp_path)]
+    words += ["--checkpoint", str(tmp_path / "checkpoint"), "--master", "local[2]"]
+    assert main(["pipeline", "archive", *words]) == 0
+    kept = spark.read.parquet(str(tmp_path / "archive"))
+    assert bodies(kept) == ["kept", "kept too"]
+    assert (tmp_path / "report.html").exists()

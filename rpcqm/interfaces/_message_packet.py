@@ -12,6 +12,7 @@ from rpcqm.codec.packet import UserMessage
 from rpcqm.codec.packet_remote_read import (
     IP_ADDRESS_TYPE,
     AddressOverlay,
+    DeadLetterHeader,
     ExtendedAddressHeader,
     HostAddress,
     MessagePacketExtension,
@@ -74,7 +75,8 @@ class MessagePackets:
         host = self._source_of(packet)
         if message.abort_count or message.move_count or message.subqueue_name:
             return message_packet(packet, _extension(host, message), host)
-        if message.target_subqueue_name or host is not self._local:
+        other = message.target_subqueue_name or message.application_deadletter_queue
+        if other or host is not self._local:
             return message_packet(packet, _extension(host, message), host)
         return message_packet(packet, self._plain, host)
 
@@ -104,8 +106,10 @@ def _section(kind: SectionType, octets: bytes) -> SectionBuffer:
 
 def _extension(host: HostAddress | None, message: Message | None) -> bytes:
     """The headers behind the UserMessage; no message is one that was never moved."""
+    chosen = "" if message is None else message.application_deadletter_queue
     return MessagePacketExtension(
         subqueue=None if message is None else _subqueue_header(message),
+        dead_letter=DeadLetterHeader(chosen) if chosen else None,
         extended_address=ExtendedAddressHeader.of(host),
     ).encode()
 

@@ -330,3 +330,18 @@ def test_a_damaged_packet_does_not_stay_locked(qm: RunningQueueManager, reader: 
     assert caught.value.status == FaultStatus.nca_s_fault_unspec
     assert queue.message_position_list.available == 1
     assert reader.end(handle, 7) == "MQ_ERROR_INVALID_HANDLE"
+
+
+@pytest.mark.conformance("MQRR-header-DeadLetterHeader")
+def test_the_dead_letter_queue_of_the_application_is_told(
+    qm: RunningQueueManager, reader: Reader
+) -> None:
+    queue = qm.create()
+    message = qm.compose(queue, b"a")
+    message.application_deadletter_queue = r".\private$\chosen"
+    qm.done(qm.engine.messages.enqueue_message(queue, message))
+    packet, extension = parts(reader.read(reader.open(queue)))
+    packet.validate()
+    assert packet.body == b"a"
+    assert extension.dead_letter is not None
+    assert extension.dead_letter.dead_letter_path_name == r".\private$\chosen"

@@ -84,7 +84,8 @@ class PowerLoss:
         kinds = ", ".join(f"{count} {name}" for name, count in sorted(self.tried.items()))
         return (
             f"{self.tried.total()} crashes ({kinds}) at {self.events} of "
-            f"{len(self.recording.events)} events with {self.syncs} syncs; {self.recoveries} recoveries crashed as well"
+            f"{len(self.recording.events)} events with {self.syncs} syncs; "
+            f"{self.recoveries} recoveries crashed as well"
         )
 
 

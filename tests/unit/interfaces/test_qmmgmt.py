@@ -556,6 +556,16 @@ def test_actions_that_make_no_sense_are_refused(
     assert administrator.act(unknown, "PAUSE") == "MQ_ERROR_QUEUE_NOT_FOUND"
 
 
+@pytest.mark.conformance("MQMR-action-EOD_RESEND")
+def test_the_protocol_that_sends_is_told_to_resend(
+    qm: RunningQueueManager, outgoing: OutgoingQueue, administrator: Administrator
+) -> None:
+    resent: list[OutgoingQueue] = []
+    qm.engine.outgoing.resend_hooks.append(resent.append)
+    assert administrator.act(queue_object(ELSEWHERE), "eod_resend") == "MQ_OK"
+    assert resent == [outgoing]
+
+
 def test_nothing_can_be_resent_without_a_protocol_that_sends(
     outgoing: OutgoingQueue, administrator: Administrator
 ) -> None:

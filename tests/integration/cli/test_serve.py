@@ -49,7 +49,7 @@ def serve(*options: str, **environment: str) -> "subprocess.CompletedProcess[str
         capture_output=True,
         text=True,
         timeout=60,
-        env=os.environ | environment,
+        env=os.environ | {"RPCQM_BINARY_PORT": "-1"} | environment,
     )
 
 
@@ -60,7 +60,7 @@ def test_the_ready_file_tells_every_door_and_goes_away(private: PrivateQueueMana
     assert content["pid"] == private.process.pid
     assert content["name"] == socket.gethostname().split(".")[0]
     assert uuid.UUID(content["id"])
-    assert set(content["endpoints"]) == {"epm", "rpc", "qm2qm"}
+    assert set(content["endpoints"]) == {"epm", "rpc", "qm2qm", "binary"}
     doors = [(host, port) for host, port in content["endpoints"].values()]
     assert all(connects(door) for door in doors)
     assert stat.S_IMODE(Path(content["socket"]).stat().st_mode) == 0o666
@@ -89,17 +89,16 @@ def test_identity_and_recoverable_messages_survive_a_stop_and_a_crash(
 
 def test_a_negative_port_switches_a_door_off(private: PrivateQueueManager) -> None:
     with private_queue_manager(
-        ["--epm-port", "-1", "--qm2qm-port", "-1"], CONFIGURATION
+        ["--epm-port", "-1", "--qm2qm-port", "-1", "--binary-port", "-1"], CONFIGURATION
     ) as queue_manager:
         assert set(queue_manager.ready.endpoints) == {"rpc"}
         queue_manager.run("queue", "list")
 
 
 def test_doors_of_later_versions_are_accepted_and_named_in_the_log() -> None:
-    options = ["--binary-port", "0", "--http-port", "0"]
-    with private_queue_manager(options, CONFIGURATION) as queue_manager:
-        assert set(queue_manager.ready.endpoints) == {"epm", "rpc", "qm2qm"}
-        assert queue_manager.log.count("does not have the door yet") == 2
+    with private_queue_manager(["--http-port", "0"], CONFIGURATION) as queue_manager:
+        assert set(queue_manager.ready.endpoints) == {"epm", "rpc", "qm2qm", "binary"}
+        assert queue_manager.log.count("does not have the door yet") == 1
 
 
 def test_without_a_port_the_next_free_one_is_taken(tmp_path: Path) -> None:
@@ -107,7 +106,9 @@ def test_without_a_port_the_next_free_one_is_taken(tmp_path: Path) -> None:
         with contextlib.suppress(OSError):  # taken by somebody else is as good
             stack.enter_context(socket.create_server((LOOPBACK, 2103)))
         queue_manager = PrivateQueueManager(
-            tmp_path / "data", configuration=CONFIGURATION, ports=("--epm-port", "0")
+            tmp_path / "data",
+            configuration=CONFIGURATION,
+            ports=("--epm-port", "0", "--binary-port", "0"),
         )
         stack.callback(queue_manager.stop)
         ports = {door: port for door, (_, port) in queue_manager.start().ready.endpoints.items()}

@@ -38,7 +38,7 @@ def test_a_full_disk_refuses_new_messages_and_recovers_by_itself(tmp_path: Path)
     assert seen["first"] * 10_000 > SIZE // 4
     assert seen["free"] > RESERVE // 2
     assert seen["emptied"] == 0
-    assert seen["second"] > seen["first"] // 2
+    assert seen["second"] >= seen["first"] // 2
     assert seen["errors"] == 0
     assert check(tmp_path / "kept") == []
 

@@ -130,7 +130,7 @@ class QueueManagerService:
         self._register(server, engine, accounts)
         local = LocalSocket(self._configuration.data_dir)
         self._undo.callback(local.remove)
-        binary = BinaryDoor(engine, self._clock, self._configuration.binary)
+        binary = self._binary_door(engine)
         self._undo.push_async_callback(binary.stop)
         await self._open_doors(server, local, binary)
         binary.start()
@@ -151,6 +151,14 @@ class QueueManagerService:
             raise StartError(f"{path} cannot be written: {error.strerror}.") from error
         self._undo.callback(recorder.close)
         return recorder
+
+    def _binary_door(self, engine: QueueManagerEngine) -> BinaryDoor:
+        try:
+            return BinaryDoor(engine, self._clock, self._configuration.binary)
+        except OSError as error:
+            raise StartError(f"Cannot read {error.filename}: {error.strerror}.") from error
+        except ValueError as error:
+            raise StartError(f"The table [binary] of the configuration: {error}.") from error
 
     def _open_store(self, metrics: Metrics) -> Store:
         loop = asyncio.get_running_loop()

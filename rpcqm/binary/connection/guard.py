@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
@@ -67,11 +68,9 @@ class OwnKeys:
     @classmethod
     def load(cls, signing_key: str, certificate: str, encryption_key: str) -> "OwnKeys":
         """Read PEM files, an empty path for none; OSError, ValueError when they are no keys."""
-        loaded = (
-            x509.load_pem_x509_certificate(Path(certificate).read_bytes()) if certificate else None
+        return cls(
+            _private_key(signing_key), _certificate(certificate), _private_key(encryption_key)
         )
-        der = b"" if loaded is None else loaded.public_bytes(serialization.Encoding.DER)
-        return cls(_private_key(signing_key), der, _private_key(encryption_key))
 
 
 class Checked(NamedTuple):
@@ -269,7 +268,21 @@ def _certificates(packed: bytes) -> list[bytes]:
 def _private_key(path: str) -> RSAPrivateKey | None:
     if not path:
         return None
-    key = serialization.load_pem_private_key(Path(path).read_bytes(), None)
+    octets = Path(path).read_bytes()
+    try:
+        key = serialization.load_pem_private_key(octets, None)
+    except (TypeError, ValueError, UnsupportedAlgorithm):
+        key = None
     if not isinstance(key, RSAPrivateKey):
-        raise ValueError(f"{path} has no RSA key")
+        raise ValueError(f"{path} holds no RSA key in PEM form that needs no password")
     return key
+
+
+def _certificate(path: str) -> bytes:
+    if not path:
+        return b""
+    octets = Path(path).read_bytes()
+    try:
+        return x509.load_pem_x509_certificate(octets).public_bytes(serialization.Encoding.DER)
+    except ValueError:
+        raise ValueError(f"{path} holds no certificate in PEM form") from None

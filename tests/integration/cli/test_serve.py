@@ -176,6 +176,27 @@ def test_a_wrong_configuration_is_explained(tmp_path: Path) -> None:
     assert "did you mean `security`?" in outcome.stderr
 
 
+@pytest.mark.parametrize(
+    ("setting", "content", "sentence"),
+    [
+        ("signing_key", None, "Cannot read {}: No such file or directory."),
+        ("signing_key", "no key", "{} holds no RSA key in PEM form that needs no password."),
+        ("signing_certificate", "junk", "{} holds no certificate in PEM form."),
+    ],
+)
+def test_a_key_that_cannot_be_used_is_one_sentence(
+    tmp_path: Path, setting: str, content: str | None, sentence: str
+) -> None:
+    key, config = tmp_path / "key.pem", tmp_path / "rpcqm.toml"
+    if content is not None:
+        key.write_text(content)
+    config.write_text(f'[binary]\n{setting} = "{key}"\n')
+    outcome = serve("--config", str(config), "--data-dir", str(tmp_path / "data"))
+    assert outcome.returncode == 1
+    assert sentence.format(key) in outcome.stderr
+    assert outcome.stderr.count("\n") == 1
+
+
 def test_a_long_path_puts_the_socket_into_a_directory_of_its_own(tmp_path: Path) -> None:
     data_dir = tmp_path / ("d" * 100) / "data"
     with private_queue_manager(configuration=CONFIGURATION, data_dir=data_dir) as queue_manager:

@@ -7,6 +7,17 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# No test depends on how fast the machine is, and what has landed stays green: CI tries the same
+# values each time, everybody else new ones.
+settings.register_profile(
+    "rpcqm",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize="RPCQM_CI" in os.environ,
+)
+settings.load_profile("rpcqm")
 
 KNOWN = {
     row["id"]

@@ -273,9 +273,7 @@ def test_hostile_tokens_are_authentication_errors(
         kerberos.KerberosProvider(accounts, kdc.keytab).accept(PKT).step(token)
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     position=st.integers(0, 700), noise=st.binary(min_size=1, max_size=8), cut=st.integers(0, 900)
 )

@@ -131,7 +131,8 @@ class Conversation:
 
 
 @settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=400,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(first=proper_bind | others, rest=conversations, seed=st.integers(0, 1000))
 def test_random_conversations_stay_in_the_table_and_leak_nothing(

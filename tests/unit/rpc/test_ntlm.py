@@ -182,7 +182,7 @@ def test_the_replaced_computation_is_still_needed(
         stock.step(third.getData())
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(noise=st.binary(max_size=60), position=st.integers(0, 400), cut=st.integers(0, 500))
 def test_hostile_tokens_are_authentication_errors(
     accounts: TestAccounts, noise: bytes, position: int, cut: int

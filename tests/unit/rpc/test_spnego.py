@@ -228,7 +228,7 @@ def test_without_the_package_for_kerberos_that_is_said(
         security_providers(accounts, keytab=tmp_path / "keytab")
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(noise=st.binary(max_size=40), position=st.integers(0, 300), cut=st.integers(0, 400))
 def test_hostile_tokens_are_authentication_errors(
     accept: Accept, noise: bytes, position: int, cut: int

@@ -164,7 +164,7 @@ class Store:
         MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) when it would have to go to a full disk.
         """
         if not self.express.fits(len(packet)):
-            self.space.admit(len(packet))
+            self.admit(len(packet))
         try:
             self.express.put(serial, packet)
         except OSError as error:
@@ -212,6 +212,21 @@ class Store:
         """From time to time, look at the disk and at what RocksDB's threads have met."""
         if self.space.before_write():
             self._watch_background_errors()
+        self._tidy_when_full()
+
+    def admit(self, size: int) -> None:
+        """Let a new message of `size` bytes in; called by the transaction.
+
+        MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) on a full disk. Nothing may be written any more
+        then, so that refusals have to see to the tidying too.
+        """
+        try:
+            self.space.admit(size)
+        except MQError:
+            self._tidy_when_full()
+            raise
+
+    def _tidy_when_full(self) -> None:
         if self.space.refusing and self._clock.monotonic() >= self._next_tidy:
             self._next_tidy = self._clock.monotonic() + self._settings.tidy_interval
             if not self._background.busy:

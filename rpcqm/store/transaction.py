@@ -135,7 +135,7 @@ class Transaction:
         store = self._store
         size = len(packet)
         if durable and not consequence:
-            store.space.admit(size)
+            store.admit(size)
         serial = store.counters.serial.take()
         index = store.index(queue_id)
         value = _position(serial, arrival, expiry, size, flags, 0, 0, 0)
@@ -303,7 +303,7 @@ class Transaction:
         """
         store = self._store
         size = len(packet)
-        store.space.admit(size)
+        store.admit(size)
         serial = store.counters.serial.take()
         operation = self._stage(transaction_id, STAGED_MESSAGE, queue_id, serial, size, data)
         self.operations.append((_serial(serial), packet, store.body_handle))

@@ -150,3 +150,22 @@ def test_a_disk_that_cannot_be_asked_is_taken_for_full(
     assert refuses(guarded, 2)
     assert guarded.status().free == 0
     guarded.close()
+
+
+def test_a_refusal_gives_space_back_when_nothing_is_written_any_more(
+    guarded: Store, turns: Turns, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tidied: list[int] = []
+    monkeypatch.setattr(Database, "tidy", lambda _: tidied.append(turns.clock.now()))
+    disk.free = 0
+    turns.clock.advance(1_000)
+    insert(guarded, 1)
+    turns.end()
+    assert len(tidied) == 1
+    assert refuses(guarded, 2)
+    assert len(tidied) == 1
+    turns.clock.advance(SETTINGS.tidy_interval)
+    assert refuses(guarded, 2)
+    assert refuses(guarded, 2)
+    assert len(tidied) == 2
+    guarded.close()

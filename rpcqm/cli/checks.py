@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rpcqm.base.errors import DecodeError, RpcFault
+from rpcqm.client.ready import ReadyFile
 from rpcqm.config import Configuration
-from rpcqm.config.ready import ReadyFile
 
 SYNCS = 20
 SLOW_SYNC = 0.02

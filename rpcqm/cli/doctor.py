@@ -8,7 +8,7 @@ from rpcqm.cli.errors import ExitStatus
 from rpcqm.cli.options import add_local_options, configuration
 from rpcqm.cli.output import Table, print_json
 from rpcqm.cli.parser import Parser, add_command
-from rpcqm.config.ready import ENDPOINT_FILE, ReadyFile
+from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
 
 DETAILS = """\
 It looks at file rights, accounts, disk, clock, limits, name resolution and ports, and asks as a

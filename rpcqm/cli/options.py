@@ -2,7 +2,6 @@
 
 import argparse
 import getpass
-import ipaddress
 import os
 import sys
 from pathlib import Path
@@ -12,10 +11,16 @@ from rpcqm.base.errors import MQError
 from rpcqm.cli.errors import CommandError, NoServer, UsageMistake
 from rpcqm.cli.parser import Parser
 from rpcqm.client.names import HERE, format_name
-from rpcqm.client.target import ENDPOINT_MAPPER_PORT, LocalServer, RemoteServer, Target
+from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
+from rpcqm.client.target import (
+    ENDPOINT_MAPPER_PORT,
+    LocalServer,
+    RemoteServer,
+    Target,
+    host_and_port,
+)
 from rpcqm.codec.format_name import FormatName
 from rpcqm.config import Configuration, ConfigurationError, load
-from rpcqm.config.ready import ENDPOINT_FILE, ReadyFile
 
 if TYPE_CHECKING:
     from rpcqm.rpc.ntlm import NtlmCredentials
@@ -49,7 +54,7 @@ def add_server_options(parser: Parser) -> None:
     group.add_argument(
         "--server",
         metavar="HOST[:PORT]",
-        type=host_and_port,
+        type=server_address,
         help=f"a queue manager by its endpoint mapper (port {ENDPOINT_MAPPER_PORT})",
     )
     group.add_argument(
@@ -62,22 +67,12 @@ def add_server_options(parser: Parser) -> None:
     )
 
 
-def host_and_port(text: str) -> tuple[str, int]:
-    """`HOST`, `HOST:PORT`, `[V6]:PORT` or a plain IPv6 address."""
-    host, port = text, str(ENDPOINT_MAPPER_PORT)
-    if text.startswith("["):
-        host, _, rest = text[1:].partition("]")
-        port = rest.removeprefix(":") or port
-    elif text.count(":") == 1:
-        host, _, port = text.partition(":")
-    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise argparse.ArgumentTypeError(f"`{text}` is not HOST or HOST:PORT")
-    if ":" in host:
-        try:
-            ipaddress.IPv6Address(host)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"`{text}` is not HOST or HOST:PORT") from None
-    return host, int(port)
+def server_address(text: str) -> tuple[str, int]:
+    """Host and port of a server, for argparse."""
+    try:
+        return host_and_port(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def queue_name(arguments: argparse.Namespace, text: str) -> FormatName:

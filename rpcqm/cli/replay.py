@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpcqm.cli import capture
-from rpcqm.cli.errors import CommandError, ExitStatus, NoServer, UsageMistake, explain
+from rpcqm.cli.errors import CommandError, ExitStatus, NoServer, explain
+from rpcqm.cli.options import server_address
 from rpcqm.cli.output import Progress, printable
 from rpcqm.cli.parser import Parser, add_command
 
@@ -43,7 +44,12 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
     capture.add_file(parser)
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--server", metavar="HOST[:PORT]", help="the server's endpoint mapper")
+    where.add_argument(
+        "--server",
+        metavar="HOST[:PORT]",
+        type=server_address,
+        help="the server's endpoint mapper",
+    )
     where.add_argument(
         "--in-process", action="store_true", help="a fresh queue manager, gone afterwards"
     )
@@ -141,9 +147,9 @@ def _server(
             yield found
         return
     from rpcqm.capture.replay import Server
-    from rpcqm.client.target import ENDPOINT_MAPPER_PORT, RemoteServer
+    from rpcqm.client.target import RemoteServer
 
-    host, port = _host_and_port(arguments.server, ENDPOINT_MAPPER_PORT)
+    host, port = arguments.server
     credentials = None
     if accounts:
         from rpcqm.rpc.ntlm import NtlmCredentials
@@ -152,15 +158,6 @@ def _server(
         credentials = NtlmCredentials(first.name, domain=first.domain, nt_hash=first.hashes[-1])
     address = host if host.replace(".", "").isdigit() else "127.0.0.1"
     yield Server(host, port, ".", address), RemoteServer(host, port, credentials)
-
-
-def _host_and_port(text: str, default: int) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not colon or text.endswith("]") or (":" in host and not host.startswith("[")):
-        return text.strip("[]"), default
-    if not port.isdigit() or not 0 < int(port) < 65536:
-        raise UsageMistake(f"--server: `{port}` is no port.")
-    return host.strip("[]"), int(port)
 
 
 @contextmanager

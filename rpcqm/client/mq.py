@@ -10,7 +10,6 @@
 Timeouts are seconds here, and None waits for ever. See docs/client.md.
 """
 
-import json
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
@@ -25,12 +24,13 @@ from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.names import HERE, format_name
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
+from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
 from rpcqm.client.target import (
-    ENDPOINT_MAPPER_PORT,
     LocalServer,
     RemoteServer,
     ServerUnreachableError,
     Target,
+    host_and_port,
 )
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.packet_base import INFINITE
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from rpcqm.client.sending import QueueSender
 
 DATA_DIR = "RPCQM_DATA_DIR"
-ENDPOINT_FILE = "rpcqm.json"
-"""What a queue manager writes into its data directory."""
-
 END_OF_QUEUE = frozenset({HResult.MQ_ERROR_IO_TIMEOUT, HResult.MQ_ERROR_MESSAGE_NOT_FOUND})
 
 
@@ -54,27 +51,27 @@ def local_server(data_dir: Path | str | None = None) -> LocalServer:
     """
     directory = Path(data_dir if data_dir is not None else os.environ.get(DATA_DIR, "var"))
     try:
-        content = json.loads((directory / ENDPOINT_FILE).read_text("utf-8"))
-        return LocalServer(Path(content["socket"]))
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return LocalServer(ReadyFile.read(directory / ENDPOINT_FILE).socket)
+    except (OSError, ValueError) as error:
         raise ServerUnreachableError(f"No queue manager runs on {directory}.") from error
 
 
 def server_at(address: str, user: str | None = None, password: str = "") -> RemoteServer:
     """The queue manager at `HOST` or `HOST:PORT`, the port being its endpoint mapper's.
 
-    With a user, who may be `DOMAIN\\user`, calls are authenticated and encrypted.
+    With a user, who may be `DOMAIN\\user`, calls are authenticated and encrypted. Raises
+    ServerUnreachableError for what is no address.
     """
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdigit() or (":" in host and not host.endswith("]")):
-        host, port = address, str(ENDPOINT_MAPPER_PORT)
-    host = host.removeprefix("[").removesuffix("]")
+    try:
+        host, port = host_and_port(address)
+    except ValueError as error:
+        raise ServerUnreachableError(f"{error}.") from None
     if user is None:
-        return RemoteServer(host, int(port))
+        return RemoteServer(host, port)
     from rpcqm.rpc.ntlm import NtlmCredentials
 
     domain, _, name = user.rpartition("\\")
-    return RemoteServer(host, int(port), NtlmCredentials(name, password, domain))
+    return RemoteServer(host, port, NtlmCredentials(name, password, domain))
 
 
 class Message:

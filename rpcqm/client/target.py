@@ -1,5 +1,6 @@
 """Which queue manager a client talks to."""
 
+import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +47,27 @@ class RemoteServer:
 
 
 Target = LocalServer | RemoteServer
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """`HOST`, `HOST:PORT`, `[V6]:PORT` or a plain IPv6 address; ValueError for anything else.
+
+    Without a port it is the endpoint mapper's of Windows.
+    """
+    host, port = text, str(ENDPOINT_MAPPER_PORT)
+    if text.startswith("["):
+        host, _, rest = text[1:].partition("]")
+        port = rest.removeprefix(":") or port
+    elif text.count(":") == 1:
+        host, _, port = text.partition(":")
+    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError(f"`{text}` is not HOST or HOST:PORT")
+    if ":" in host:
+        try:
+            ipaddress.IPv6Address(host)
+        except ValueError:
+            raise ValueError(f"`{text}` is not HOST or HOST:PORT") from None
+    return host, int(port)
 
 
 class ServerUnreachableError(Exception):

@@ -16,10 +16,10 @@ from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
 from rpcqm.binary.connection.door import BinaryDoor
 from rpcqm.binary.connection.line import BINARY_PORT
+from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
 from rpcqm.codec.interface import load
 from rpcqm.config import Configuration, ConfigurationError
 from rpcqm.config.directory import DirectoryFile
-from rpcqm.config.ready import ENDPOINT_FILE, ReadyFile
 from rpcqm.interfaces import admin, qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from rpcqm.config.ready import ReadyFile
+from rpcqm.client.ready import ReadyFile
 
 if TYPE_CHECKING:
     from rpcqm.client.blocking import BlockingClient

@@ -18,8 +18,8 @@ import pytest
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.names import format_name
 from rpcqm.client.queue_manager import QueueManagerClient
+from rpcqm.client.ready import ReadyFile
 from rpcqm.client.target import LocalServer
-from rpcqm.config.ready import ReadyFile
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 
 CONFIGURATION = "[storage]\nreserve = 1\n"

@@ -12,8 +12,8 @@ import pytest
 
 from rpcqm.cli import checks
 from rpcqm.cli.checks import Check, Level, Patient
+from rpcqm.client.ready import ReadyFile
 from rpcqm.config import Configuration
-from rpcqm.config.ready import ReadyFile
 from rpcqm.config.schema import Limits, Storage
 
 ACCOUNT = f"alice:1000:{'X' * 32}:{'0' * 32}:[U          ]:LCT-00000000\n"

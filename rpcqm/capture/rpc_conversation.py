@@ -167,28 +167,26 @@ class RpcConversation:
         time: int,
         offset: int,
     ) -> None:
-        if kind == _RESPONSE_PDU and stop - at >= _BODY:
-            call = self.calls.get(call_id)
-            if call is None:
-                call = self._unasked(data, at, drep, call_id, time, offset)
-            if not auth_length and flags & _WHOLE == _WHOLE:
-                call.response = data[at + _BODY : stop]
-                call.response_size = stop - at - _BODY
-                self._answer(call, time, offset)
-                return
+        answer = kind == _RESPONSE_PDU and stop - at >= _BODY
+        if not answer and (kind != _FAULT_PDU or stop - at < _BODY + 4):
+            self._other(data[at:stop], kind, call_id, time, offset)
+            return
+        call = self.calls.get(call_id)
+        if call is None:
+            call = self._unasked(data, at, drep, call_id, time, offset)
+        if answer and not auth_length and flags & _WHOLE == _WHOLE:
+            call.response = data[at + _BODY : stop]
+            call.response_size = stop - at - _BODY
+            self._answer(call, time, offset)
+        elif answer:
             stub, size = self._stub(data, at, at + _BODY, stop, auth_length, drep, False)
             self._response_fragment(call, flags, stub, size, time, offset)
-        elif kind == _FAULT_PDU and stop - at >= _BODY + 4:
-            call = self.calls.get(call_id)
-            if call is None:
-                call = self._unasked(data, at, drep, call_id, time, offset)
+        else:
             if auth_length:
                 # Its signature takes part in the order of messages.
                 self._stub(data, at, at + _BODY, stop, auth_length, drep, False)
             call.fault = _STATUS[not drep](data, at + _BODY)[0]
             self._answer(call, time, offset)
-        else:
-            self._other(data[at:stop], kind, call_id, time, offset)
 
     def _unasked(
         self, data: bytes, at: int, drep: int, call_id: int, time: int, offset: int

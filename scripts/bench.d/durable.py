@@ -7,12 +7,7 @@ same bytes, appends what must last to a zero-filled log, and syncs once per turn
 store is warmed up until its log files are recycled. Figures count messages.
 """
 
-import json
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,10 +21,9 @@ from harness import (
     limit_server,
     load,
     pairs,
-    pinned,
     raw_syncs,
-    server_cpu,
 )
+from served import EVERYONE, serving
 
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.transfer_buffer import transfer_buffer_of
@@ -50,7 +44,6 @@ supporting_server = true
 [storage]
 quota = 67108864
 """
-EVERYONE = "D:(A;;GA;;;WD)(A;;GA;;;AN)"
 TARGETS = {1: 0.60, 16: 0.50, 64: 0.30}
 SIZES = {"1 KiB": 1024, "10 KiB": 10240}
 INTERFACES = ("qmcomm", "qmcomm2", "remoteread")
@@ -58,7 +51,6 @@ HANDLE = bytes(range(100, 120))
 FRAGMENT = 5840
 PART = FRAGMENT - 24
 SECONDS, WARM_UP, ROUNDS = 0.8, 0.2, 3
-RPCQM = (sys.executable, "-m", "rpcqm")
 
 
 def bind(*names: str) -> bytes:
@@ -263,29 +255,6 @@ def receiving(size: int) -> Work:
     )
 
 
-@contextmanager
-def queue_manager(directory: Path) -> Iterator[int]:
-    """`rpcqm serve` with an open queue, pinned; yields its RPC port."""
-    config, ready = directory / "rpcqm.toml", directory / "ready.json"
-    config.write_text(CONFIGURATION)
-    places = ("--data-dir", directory / "data", "--ready-file", ready)
-    ports = ("--epm-port", "-1", "--qm2qm-port", "-1", "--rpc-port", "0")
-    log = (directory / "log").open("w")
-    server = pinned([*RPCQM, "serve", "--config", config, *places, *ports], server_cpu, stderr=log)
-    try:
-        while not ready.exists():
-            if server.poll() is not None:
-                raise RuntimeError((directory / "log").read_text())
-            time.sleep(0.05)
-        create = ("queue", "create", QUEUE, "--sddl", EVERYONE, "--data-dir", directory / "data")
-        subprocess.run([*RPCQM, *map(str, create)], check=True, capture_output=True)
-        yield int(json.loads(ready.read_text())["endpoints"]["rpc"][1])
-    finally:
-        server.terminate()
-        server.wait()
-        log.close()
-
-
 def measure(port: int, work: Work, connections: int, size: str, directory: Path) -> Figure:
     """One figure; ours and the limit in turns."""
 
@@ -309,7 +278,9 @@ def run() -> list[Figure]:
     figures = []
     with TemporaryDirectory(dir=BUILD) as name:
         directory = Path(name)
-        with queue_manager(directory) as port:
+        with serving(directory, CONFIGURATION) as served:
+            served.command("queue", "create", QUEUE, "--sddl", EVERYONE)
+            port = served.port
             load(port, 16, sending(10240).ours, seconds=4, warm_up=0)
             for size, length in SIZES.items():
                 for work in (sending(length), receiving(length)):

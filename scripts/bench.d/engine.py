@@ -15,9 +15,8 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from harness import Figure
+from harness import Figure, WriteTimer
 
 from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.message import Message
@@ -52,19 +51,7 @@ class Bench:
         name = queues.format_name_of(self.queue)
         self.sending = queues.open_queue(name, QueueAccessType.SEND_ACCESS)
         self.receiving = queues.open_queue(name, QueueAccessType.RECEIVE_ACCESS)
-        self.writing = 0.0
-        self._time_writes()
-
-    def _time_writes(self) -> None:
-        database: Any = self.store._database
-        write = database.write
-
-        def timed(*arguments: Any) -> None:
-            began = time.thread_time()
-            write(*arguments)
-            self.writing += time.thread_time() - began
-
-        database.write = timed
+        self.writes = WriteTimer(self.store)
 
     def settle(self) -> None:
         while self.turn:
@@ -94,10 +81,10 @@ class Bench:
 
     def microseconds(self, function: Callable[[int], None], messages: int) -> float:
         """CPU per message, without the writes."""
-        self.writing = 0.0
+        self.writes.seconds = 0.0
         began = time.thread_time()
         function(messages)
-        return (time.thread_time() - began - self.writing) / messages * 1e6
+        return (time.thread_time() - began - self.writes.seconds) / messages * 1e6
 
 
 def measure(messages: int, rounds: int = 5) -> dict[str, float]:

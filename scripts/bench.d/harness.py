@@ -119,6 +119,20 @@ def processor_seconds(pid: int) -> float:
     return total / os.sysconf("SC_CLK_TCK")
 
 
+class WriteTimer:
+    """The CPU that the writes of a store take in this thread; `seconds` may be set back."""
+
+    def __init__(self, store: Any) -> None:
+        self.seconds = 0.0
+        self._write = store._database.write
+        store._database.write = self._timed
+
+    def _timed(self, *arguments: Any) -> None:
+        began = time.thread_time()
+        self._write(*arguments)
+        self.seconds += time.thread_time() - began
+
+
 def pinned(argv: Sequence[object], cpu: int, **popen: Any) -> subprocess.Popen[bytes]:
     """Start a process on one CPU; the keywords are those of Popen."""
     taskset = ["taskset", "--cpu-list", str(cpu)]

@@ -5,17 +5,16 @@ against impacket's stock DCERPCServer, which serves one connection at a time. Th
 and the servers run on different CPUs. It also runs alone.
 """
 
-import json
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from harness import Figure, Pairs, Script, limit_server, load, pairs, pinned, server_cpu
 from impacket.dcerpc.v5.rpcrt import DCERPCServer
+from served import serving
 
 from rpcqm.codec.interface import load as load_interface
 from rpcqm.rpc.constants import ContextResult
@@ -60,18 +59,8 @@ def script(port: int) -> Script:
 @contextmanager
 def queue_manager() -> Iterator[int]:
     """A queue manager of its own on the servers' CPU; yields its RPC port."""
-    with tempfile.TemporaryDirectory() as directory:
-        ready = Path(directory) / "ready.json"
-        options = ["--data-dir", directory, "--ready-file", str(ready)]
-        ports = ["--epm-port", "0", "--rpc-port", "0", "--qm2qm-port", "-1"]
-        argv = [sys.executable, "-m", "rpcqm", "serve", *options, *ports]
-        with process(argv, stderr=subprocess.DEVNULL):
-            end = time.monotonic() + PATIENCE
-            while not ready.exists():
-                if time.monotonic() > end:
-                    raise RuntimeError("rpcqm serve did not start")
-                time.sleep(0.05)
-            yield int(json.loads(ready.read_text())["endpoints"]["rpc"][1])
+    with tempfile.TemporaryDirectory() as directory, serving(Path(directory)) as served:
+        yield served.port
 
 
 @contextmanager

@@ -16,9 +16,8 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from harness import BUILD, Figure, pairs, raw_syncs
+from harness import BUILD, Figure, WriteTimer, pairs, raw_syncs
 
 from rpcqm.store.settings import KIB, StoreSettings
 from rpcqm.store.store import Store
@@ -40,19 +39,7 @@ class Bench:
         settings = StoreSettings(reserve=0)
         self.store = Store.open(directory, end_of_turn=self.turn.append, settings=settings)
         self.answers = 0
-        self.writing = 0.0
-        self._time_writes()
-
-    def _time_writes(self) -> None:
-        database: Any = self.store._database
-        write = database.write
-
-        def timed(*arguments: Any) -> None:
-            began = time.thread_time()
-            write(*arguments)
-            self.writing += time.thread_time() - began
-
-        database.write = timed
+        self.writes = WriteTimer(self.store)
 
     def end_turn(self) -> None:
         while self.turn:
@@ -109,10 +96,10 @@ def microseconds(bench: Bench, turn: Callable[[int], None], group: int) -> float
     """CPU per message without the writes."""
     found = []
     for _ in range(5):
-        bench.writing, began = 0.0, time.thread_time()
+        bench.writes.seconds, began = 0.0, time.thread_time()
         for _ in range(4_096 // group):
             turn(group)
-        found.append((time.thread_time() - began - bench.writing) / 4_096 * 1e6)
+        found.append((time.thread_time() - began - bench.writes.seconds) / 4_096 * 1e6)
     return statistics.median(found)
 
 

@@ -1,9 +1,15 @@
 """Queue managers on a simulated network under one simulated clock.
 
-A network delays, cuts, corrupts and duplicates as its seed says. A queue manager can be killed:
-it goes on from what was on its disk, everything else is gone. The same seed gives the same run.
+A network delays, cuts, corrupts, duplicates and reorders as its seed says. A queue manager can be
+killed: it goes on from what was on its disk, everything else is gone. The same seed gives the same
+run.
+
+Connections are reordered in three ways: one end loses a connection whose last bytes arrive long
+after the next connection is made; a connection stands still for so long that it is given up; and
+what has gone over an earlier connection comes once more, over one of its own.
 """
 
+import enum
 import random
 import shutil
 from collections import deque
@@ -30,16 +36,35 @@ from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
 
+REPLAYED_CHUNKS = 100
+REPLAYED_CONNECTIONS = 8
+
 
 @dataclass
 class Faults:
-    """How likely what is, for each chunk that travels; delays are milliseconds."""
+    """How likely what is, for each chunk that travels; delays are milliseconds.
+
+    `linger`: the sender loses the connection, the other end does not know yet; `stall`: nothing
+    arrives for a while; `late` is the longest such time. `replay` is for each new connection.
+    """
 
     cut: float = 0.0
     corrupt: float = 0.0
     duplicate: float = 0.0
     refuse: float = 0.0
+    linger: float = 0.0
+    stall: float = 0.0
+    replay: float = 0.0
+    late: int = 0
     delay: int = 5
+
+
+class Fate(enum.Enum):
+    """What becomes of a connection when something is written to it."""
+
+    TRAVELS = enum.auto()
+    STALLS = enum.auto()
+    LINGERS = enum.auto()
 
 
 class _End:
@@ -52,22 +77,34 @@ class _End:
         self.peer: _End | None = None
         self.closed = False
         self.arrival = 0
+        self.sent: list[bytes] = []
 
     def write(self, data: bytes) -> None:
         peer = self.peer
         if self.closed or peer is None:
             return
+        if len(self.sent) < REPLAYED_CHUNKS:
+            self.sent.append(data)
+        fate = self.network.fate()
+        if fate is not Fate.TRAVELS:
+            peer.arrival = max(peer.arrival, self.network.clock.monotonic()) + self.network.late()
+        if fate is Fate.LINGERS:
+            self.network.deliver(peer, data)
+            self.network.arrive(peer, peer.disconnected)
+            self.network.later(0, self.disconnected)
+            return
         for chunk in self.network.chunks(data):
             if chunk is None:
                 self.cut()
                 return
-            self.network.deliver(self, peer, chunk)
+            self.network.deliver(peer, chunk)
 
     def close(self) -> None:
+        """The other end is told when everything before has arrived."""
         if not self.closed:
             self.closed = True
             if self.peer is not None:
-                self.network.later(self.network.delay(), self.peer.disconnected)
+                self.network.arrive(self.peer, self.peer.disconnected)
 
     def cut(self) -> None:
         for end in (self, self.peer):
@@ -98,6 +135,7 @@ class Simulation:
         self.faults = faults or Faults()
         self.nodes: dict[str, Node] = {}
         self.ends: list[_End] = []
+        self.earlier: deque[_End] = deque(maxlen=REPLAYED_CONNECTIONS)
         self.record: list[bytes] | None = None
         """What has travelled, when somebody wants to know."""
 
@@ -127,12 +165,26 @@ class Simulation:
             return [data, data]
         return [data]
 
-    def deliver(self, source: _End, target: _End, data: bytes) -> None:
+    def fate(self) -> Fate:
+        """Whether the connection that bytes are written to stays as it is."""
+        roll = self.random.random()
+        if roll < self.faults.linger:
+            return Fate.LINGERS
+        return Fate.STALLS if roll < self.faults.linger + self.faults.stall else Fate.TRAVELS
+
+    def late(self) -> int:
+        return self.random.randint(1, max(self.faults.late, 1))
+
+    def deliver(self, target: _End, data: bytes) -> None:
         """In order, each chunk a little later than it was sent."""
         if self.record is not None:
             self.record.append(data)
+        self.arrive(target, partial(target.receive, data))
+
+    def arrive(self, target: _End, callback: Callable[[], None]) -> None:
+        """Something happens to an end behind all that is on its way there."""
         target.arrival = max(target.arrival, self.clock.monotonic() + self.delay())
-        self.later(target.arrival - self.clock.monotonic(), partial(target.receive, data))
+        self.later(target.arrival - self.clock.monotonic(), callback)
 
     def connect(self, source: "Node", hop: Hop, line: Line) -> Completion[None]:
         outcome: Completion[None] = Completion()
@@ -146,13 +198,31 @@ class Simulation:
         if target is None or not target.alive or self.random.random() < self.faults.refuse:
             outcome.fail(OSError("connection refused"))
             return
-        near = _End(self, source, line)
-        far = _End(self, target, target.exchange.accept())
+        near, far = _End(self, source, line), self._accepted(source, target)
         near.peer, far.peer = far, near
         self.ends = [end for end in self.ends if not end.closed] + [near, far]
-        far.line.attach(far, source.address)
+        self._perhaps_replay()
+        self.earlier.append(near)
         near.line.attach(near, hop.address)
         outcome.succeed(None)
+
+    def _accepted(self, source: "Node", target: "Node") -> _End:
+        far = _End(self, target, target.exchange.accept())
+        far.line.attach(far, source.address)
+        return far
+
+    def _perhaps_replay(self) -> None:
+        """What has gone over an earlier connection comes once more, to whoever lives there."""
+        if not self.earlier or self.random.random() >= self.faults.replay:
+            return
+        original = self.random.choice(self.earlier)
+        if original.peer is None or not original.peer.node.alive:
+            return
+        again = self._accepted(original.node, original.peer.node)
+        self.ends.append(again)
+        for data in original.sent:
+            self.deliver(again, data)
+        self.arrive(again, again.disconnected)
 
     def settle(self) -> None:
         """End the turn of every queue manager, until all are at rest."""
@@ -250,7 +320,7 @@ class Node:
             if end.node is self:
                 end.closed = True
                 if end.peer is not None:
-                    self.simulation.later(1, end.peer.disconnected)
+                    self.simulation.later(self.simulation.late(), end.peer.disconnected)
 
     def stop(self) -> None:
         if self.alive:

@@ -2,10 +2,10 @@
 
 python -m tests.support.network_soak [--seeds N] [--first N] [--messages N]
 
-Each seed sends transactional and recoverable messages with cut, corrupted, duplicated, delayed
-and refused connections while both ends are killed at random. The transactional ones must arrive
-exactly once and in order, the others exactly once too, because their duplicates fall into the
-history's window; nothing may be left behind. Simulated clock and network: a seed is a run.
+Each seed sends transactional and recoverable messages with cut, corrupted, duplicated, delayed,
+refused and reordered connections while both ends are killed at random. The transactional ones must
+arrive exactly once and in order, the others exactly once too, because their duplicates fall into
+the history's window; nothing may be left behind. Simulated clock and network: a seed is a run.
 """
 
 import argparse
@@ -21,7 +21,17 @@ from tests.support.queue_manager import MEMORY
 
 STREAM = "DIRECT=OS:bob\\private$\\stream"
 ORDERS = "DIRECT=OS:bob\\private$\\orders"
-FAULTS = Faults(cut=0.03, corrupt=0.02, duplicate=0.02, refuse=0.2, delay=20)
+FAULTS = Faults(
+    cut=0.03,
+    corrupt=0.02,
+    duplicate=0.02,
+    refuse=0.2,
+    linger=0.005,
+    stall=0.005,
+    replay=0.1,
+    late=60_000,
+    delay=20,
+)
 PAUSES = (0, 0, 1, 5, 100, 700)
 
 

@@ -1,0 +1,105 @@
+"""packaging/Containerfile says what is true of `rpcqm serve`."""
+
+import fnmatch
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rpcqm.binary.ping import PING_PORT
+from rpcqm.config import load
+from rpcqm.config.schema import settings
+from tests.unit.test_packaging import ROOT
+
+CONTEXT = ("idl/remoteread.idl", "rpcqm/__main__.py", "README.md", "pyproject.toml", "setup.cfg")
+
+
+@pytest.fixture(scope="module")
+def instructions() -> list[tuple[str, str]]:
+    """Instructions in order, continued lines joined, comments left out."""
+    text = (ROOT / "packaging/Containerfile").read_text("utf-8")
+    joined = re.sub(r"\\\n\s*", " ", re.sub(r"(?m)^\s*#.*\n", "", text))
+    words = (line.partition(" ") for line in joined.splitlines() if line)
+    return [(name, rest.strip()) for name, _, rest in words]
+
+
+@pytest.fixture(scope="module")
+def environment(instructions: list[tuple[str, str]]) -> dict[str, str]:
+    pairs = (pair for name, rest in instructions if name == "ENV" for pair in shlex.split(rest))
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def the(instructions: list[tuple[str, str]], wanted: str) -> str:
+    (found,) = [rest for name, rest in instructions if name == wanted]
+    return found
+
+
+def test_every_variable_is_a_setting(environment: dict[str, str]) -> None:
+    ours = {name for name in environment if name.startswith("RPCQM_")}
+    assert ours
+    assert ours <= {setting.variable for setting in settings()}
+
+
+def test_every_port_that_is_listened_on_is_exposed(
+    instructions: list[tuple[str, str]], environment: dict[str, str]
+) -> None:
+    configuration = load({}, None, environment)
+    doors = ("epm_port", "rpc_port", "qm2qm_port", "binary_port")
+    ports = {getattr(configuration, door) for door in doors}
+    exposed = set(the(instructions, "EXPOSE").split())
+    assert exposed == {str(port) for port in ports} | {f"{PING_PORT}/udp"}
+    assert configuration.http_port < 0
+
+
+def test_nothing_in_the_container_needs_root(
+    instructions: list[tuple[str, str]], environment: dict[str, str]
+) -> None:
+    assert the(instructions, "USER") != "root"
+    assert all(int(port.split("/")[0]) >= 1024 for port in the(instructions, "EXPOSE").split())
+    assert the(instructions, "VOLUME") == environment["RPCQM_DATA_DIR"]
+
+
+def test_the_ports_of_the_example_are_the_exposed_ones(
+    instructions: list[tuple[str, str]],
+) -> None:
+    text = (ROOT / "packaging/Containerfile").read_text("utf-8")
+    mapped = dict(pair[::-1] for pair in re.findall(r"-p (\d+):(\d+)", text))
+    tcp = {port for port in the(instructions, "EXPOSE").split() if "/" not in port}
+    assert mapped == {port: "135" if port == "1135" else port for port in tcp}
+
+
+def test_what_it_runs_is_a_command(instructions: list[tuple[str, str]]) -> None:
+    (check,) = re.findall(r"CMD (\[.*\])", the(instructions, "HEALTHCHECK"))
+    assert json.loads(the(instructions, "ENTRYPOINT")) == ["rpcqm"]
+    assert json.loads(the(instructions, "CMD")) == ["serve"]
+    assert json.loads(check)[:1] == ["rpcqm"]
+
+
+def test_the_python_of_the_image_will_do(instructions: list[tuple[str, str]]) -> None:
+    images = [rest for name, rest in instructions if name == "FROM"]
+    assert all(re.search(r"/python:3\.1[1-9]-slim", image) for image in images)
+
+
+def rules() -> Iterator[tuple[bool, str]]:
+    for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines():
+        if line and not line.startswith("#"):
+            yield line.startswith("!"), line.removeprefix("!").removeprefix("**/")
+
+
+def is_sent(path: str) -> bool:
+    sent = True
+    for admits, pattern in rules():
+        places = [path, *map(str, Path(path).parents), *Path(path).parts]
+        if any(fnmatch.fnmatch(place, pattern) for place in places):
+            sent = admits
+    return sent
+
+
+def test_the_context_is_what_the_image_is_made_of() -> None:
+    assert all(map(is_sent, CONTEXT))
+    assert all((ROOT / path).exists() for path in CONTEXT)
+    others = (".git/HEAD", ".venv/bin/python", "var/messages", "tests/conftest.py", "build/lib")
+    assert not any(map(is_sent, (*others, "rpcqm/__pycache__/main.pyc")))

@@ -72,6 +72,18 @@ HARMLESS = REPEATABLE | {
 }
 """Calls of which nothing is left when the connection is lost: what they locked is given back."""
 
+BY_NUMBER = frozenset(
+    {
+        "RemoteQMCancelReceive",
+        "RemoteQMCloseCursor",
+        "RemoteQMPurgeQueue",
+        "RemoteQMStartReceive",
+        "RemoteQMStartReceive2",
+        "RemoteQMStartReceiveByLookupId",
+    }
+)
+"""Calls that name what is open by a number, which ends with its connection as handles do."""
+
 _NUMBER = re.compile(r"\[Errno (\d+)\]")
 
 T = TypeVar("T")
@@ -246,7 +258,9 @@ class Connections:
 
 @functools.cache
 def _uses_handles(interface_name: str, operation: str) -> bool:
-    """Whether a call takes a context handle, which ends with its connection."""
+    """Whether a call needs what was opened before, which ends with its connection."""
+    if operation in BY_NUMBER:
+        return True
     handles = load(interface_name).operation(operation).context_handles
     return any("in" in handle.direction for handle in handles)
 

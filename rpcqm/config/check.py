@@ -1,24 +1,41 @@
 """Checking files before a queue manager uses them."""
 
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 from rpcqm.config.directory import load_directory
 from rpcqm.config.directory_schema import TABLES
-from rpcqm.config.load import check
+from rpcqm.config.load import ConfigurationError, Mistake, check
+from rpcqm.config.remote_accounts import load_remote_accounts
 
 
 def check_file(file: Path) -> None:
-    """Check a configuration with its directory file, or a directory file by itself.
+    """Check a configuration with the files that it names, or a directory file by itself.
 
     Raises ConfigurationError with every mistake.
     """
     if _is_directory(file):
         load_directory(file)
         return
-    directory = check(file).directory_file
-    if directory is not None:
-        load_directory(directory)
+    configuration = check(file)
+    mistakes = [
+        *_mistakes(load_directory, configuration.directory_file),
+        *_mistakes(load_remote_accounts, configuration.remote.credentials_file),
+    ]
+    if mistakes:
+        raise ConfigurationError(mistakes)
+
+
+def _mistakes(load: Callable[[Path], object], file: Path | None) -> list[Mistake]:
+    """What is wrong with a file that may be named."""
+    if file is None:
+        return []
+    try:
+        load(file)
+    except ConfigurationError as error:
+        return error.mistakes
+    return []
 
 
 def _is_directory(file: Path) -> bool:

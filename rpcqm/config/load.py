@@ -152,7 +152,7 @@ def _add_file(values: _Values, path: Path) -> None:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        values.mistakes.append(_syntax_mistake(path, text, error))
+        values.mistakes.append(syntax_mistake(path, text, error))
         return
     lines = key_lines(text)
     known = {setting.path: setting for setting in settings()}
@@ -164,7 +164,7 @@ def _add_file(values: _Values, path: Path) -> None:
             values.mistakes.append(Mistake(where, _unknown(key, value)))
 
 
-def _syntax_mistake(path: Path, text: str, error: tomllib.TOMLDecodeError) -> Mistake:
+def syntax_mistake(path: Path, text: str, error: tomllib.TOMLDecodeError) -> Mistake:
     """The parser's own words, with the place in front."""
     reason, _, place = str(error).rpartition(" (at ")
     if place == "end of document)":

@@ -15,6 +15,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 from rpcqm.codec.path_name import COMPUTER_NAME
 
 PORTS = (-1, 65535)
+_PEER = r"[^\s=,]+=(\[[0-9A-Fa-f:.]+\]|[^\s=,:\[\]]+)(:\d{1,5})?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +191,42 @@ class Binary:
     ping: Annotated[
         bool, About("Ask with a datagram before connecting, and answer such questions (UDP 3527).")
     ] = False
+    retry_milliseconds: Annotated[
+        int,
+        About("Time to the next attempt when connecting fails or a session ends.", (1, 86_400_000)),
+    ] = 5000
+    back_off_milliseconds: Annotated[
+        int,
+        About("How long somebody who sent what is no packet is not let in again.", (0, 86_400_000)),
+    ] = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """Queues of other queue managers that dependent clients read through us."""
+
+    credentials_file: Annotated[
+        Path | None,
+        About(
+            "File (mode 0600) with the accounts that we log on with at other queue managers.",
+            default="none",
+        ),
+    ] = None
+    kerberos: Annotated[
+        bool, About("We log on there by Kerberos first, with the tickets of our own cache.")
+    ] = False
+    allow_unauthenticated: Annotated[
+        bool, About("We read without logging on, unencrypted, where nothing else is set.")
+    ] = False
+    peers: Annotated[
+        str,
+        About(
+            "Where the endpoint mappers of queue managers are that the resolver does not know, or "
+            "not so: NAME=HOST[:PORT], separated by commas.",
+            default="none",
+            form=rf"{_PEER}(, ?{_PEER})*",
+        ),
+    ] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +289,7 @@ class Configuration:
     storage: Storage = field(default_factory=Storage)
     logging: Logging = field(default_factory=Logging)
     binary: Binary = field(default_factory=Binary)
+    remote: Remote = field(default_factory=Remote)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +320,7 @@ def tables() -> dict[str, type[Any]]:
         "storage": Storage,
         "logging": Logging,
         "binary": Binary,
+        "remote": Remote,
     }
 
 

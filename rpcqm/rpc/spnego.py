@@ -140,7 +140,8 @@ class SpnegoAcceptor:
 class SpnegoInitiator:
     """A client's negotiation: mechanisms by object identifier, the first one tried at once.
 
-    The list is signed whenever the handshake is over before the negotiation.
+    One that cannot begin, for want of a ticket for example, is not offered. The list is signed
+    whenever the handshake is over before the negotiation.
     """
 
     def __init__(self, mechanisms: Sequence[tuple[str, Handshake]]) -> None:
@@ -156,7 +157,8 @@ class SpnegoInitiator:
     def step(self, token: bytes) -> bytes:
         if self._first:
             self._first = False
-            return NegTokenInit(list(self._mechanisms), mech_token=self._chosen.step(b"")).pack()
+            token = self._begin()
+            return NegTokenInit(list(self._mechanisms), mech_token=token).pack()
         message = _unpack(token)
         if not isinstance(message, NegTokenResp) or message.neg_state == NegState.reject:
             raise AuthenticationError("SPNEGO: the server refused")
@@ -166,6 +168,18 @@ class SpnegoInitiator:
             return b""
         mic = self._sign() if self._chosen.complete and not self._mic_sent else None
         return NegTokenResp(response_token=answer or None, mech_list_mic=mic).pack()
+
+    def _begin(self) -> bytes:
+        """The token of the first mechanism that can begin."""
+        while True:
+            try:
+                return self._chosen.step(b"")
+            except AuthenticationError:
+                del self._mechanisms[self._name]
+                if not self._mechanisms:
+                    raise
+            self._name, self._chosen = next(iter(self._mechanisms.items()))
+            self._offered = pack_mech_type_list(list(self._mechanisms))
 
     def protection(self, level: AuthenticationLevel) -> MessageProtection:
         return self._chosen.protection(level)
@@ -214,8 +228,16 @@ class SpnegoCredentials:
         level = normalized_level(level) or CONNECT
 
         def begin() -> SpnegoInitiator:
-            single = [each.authentication(level, host) for each in self.mechanisms]
-            return SpnegoInitiator([(_MECHANISMS[each.auth_type], each.begin()) for each in single])
+            begun: list[tuple[str, Handshake]] = []
+            reason = AuthenticationError("SPNEGO: no credentials")
+            for single in (each.authentication(level, host) for each in self.mechanisms):
+                try:
+                    begun.append((_MECHANISMS[single.auth_type], single.begin()))
+                except AuthenticationError as error:
+                    reason = error
+            if not begun:
+                raise reason
+            return SpnegoInitiator(begun)
 
         kind = AuthenticationType.RPC_C_AUTHN_GSS_NEGOTIATE
         return Authentication(kind, level, begin, odd_legs=False)

@@ -36,6 +36,7 @@ from rpcqm.service.maintenance import Maintenance
 from rpcqm.service.recording import Recorder
 from rpcqm.service.reload import changed_settings
 from rpcqm.service.remote_queues import RemoteQueues
+from rpcqm.service.remote_targets import RemoteTargets
 from rpcqm.service.start_error import StartError
 from rpcqm.store.errors import StoreError
 from rpcqm.store.settings import MIB, StoreSettings
@@ -57,6 +58,7 @@ class QueueManagerService:
     _engine: QueueManagerEngine
     _server: RpcServer
     _reading: remote_read.RemoteRead
+    _remote_targets: RemoteTargets
 
     def __init__(
         self,
@@ -85,9 +87,10 @@ class QueueManagerService:
     def reload(self, configuration: Configuration) -> tuple[list[str], list[str]]:
         """Take over what can change in a running queue manager.
 
-        Returns the settings that were taken over, and those that wait for the next start.
-        Connections and open queues go on as they are.
+        Returns the settings that were taken over, and those that wait for the next start; raises
+        ConfigurationError for a file that it names. Connections and open queues go on as they are.
         """
+        targets = RemoteTargets(configuration.remote)
         taken, _ = changed_settings(self._configuration, configuration)
         _, waiting = changed_settings(self._started_with, configuration)
         security, engine = configuration.security, self._engine
@@ -99,9 +102,11 @@ class QueueManagerService:
             engine.outgoing.apply_hardened_security()
         self._reading.security = _read_security(security)
         self._server.limits = _limits(configuration.limits)
+        self._remote_targets = targets
         self._configuration = replace(
             self._configuration,
             security=security,
+            remote=configuration.remote,
             limits=configuration.limits,
             logging=configuration.logging,
             storage=replace(self._configuration.storage, quota=configuration.storage.quota),
@@ -109,6 +114,7 @@ class QueueManagerService:
         return taken, waiting
 
     async def _start(self) -> None:
+        self._remote_targets = _remote_targets(self._configuration.remote)
         _prepare_directory(self._configuration.data_dir)
         metrics = Metrics()
         store = self._open_store(metrics)
@@ -222,7 +228,7 @@ class QueueManagerService:
             server_port=lambda: self._ports.get("rpc", 0),
         )
         ports = (lambda: self._ports.get("rpc", 0), lambda: self._ports.get("qm2qm", 0))
-        remote = RemoteQueues(engine.queue_manager)
+        remote = RemoteQueues(engine.queue_manager, lambda machine: self._remote_targets(machine))
         self._undo.push_async_callback(remote.stop)
         comm = qmcomm.QmComm(engine, *ports, remote.open)
         server.register(load("remoteread"), reading, remote_read.POLICY)
@@ -296,6 +302,13 @@ def _providers(accounts: Accounts, security: config.Security) -> dict[int, Secur
         )
     except AuthenticationError as error:
         raise StartError(f"The keys in {security.keytab} cannot be used: {error}.") from error
+
+
+def _remote_targets(remote: config.Remote) -> RemoteTargets:
+    try:
+        return RemoteTargets(remote)
+    except ConfigurationError as error:
+        raise StartError(str(error)) from error
 
 
 def _read_security(security: config.Security) -> remote_read.RemoteReadSecurity:

@@ -9,7 +9,7 @@ from rpcqm.config.schema import settings
 FIXED = frozenset({"limits.handles", "security.keytab", "security.ntlm", "security.principal"})
 """Settings of the tables that hold as long as the process."""
 
-TABLES = ("security", "limits", "logging")
+TABLES = ("security", "limits", "logging", "remote")
 """Tables of settings that can be taken over."""
 
 SINGLE = frozenset({"storage.quota"})

@@ -7,12 +7,18 @@ from typing import Any, TypeVar
 
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion
-from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
+from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, RpcFault
 from rpcqm.base.log import get_logger
 from rpcqm.client.connection import Connections
 from rpcqm.client.qm2qm_session import create_remote_cursor
 from rpcqm.client.remote_queue import RemoteQueue
-from rpcqm.client.target import RemoteServer, ServerUnreachableError, Target
+from rpcqm.client.target import (
+    HandleLostError,
+    OutcomeUnknownError,
+    RemoteServer,
+    ServerUnreachableError,
+    Target,
+)
 from rpcqm.interfaces._remote_proxy import (
     PendingRead,
     RemoteMessage,
@@ -21,6 +27,8 @@ from rpcqm.interfaces._remote_proxy import (
 )
 
 T = TypeVar("T")
+
+_NOT_ADMITTED = frozenset({FaultStatus.RPC_S_ACCESS_DENIED, FaultStatus.RPC_S_SEC_PKG_ERROR})
 
 _log = get_logger("service")
 
@@ -72,19 +80,24 @@ class RemoteQueues:
 
 
 class LoopRemoteReader:
-    """A queue of another queue manager, on connections of its own."""
+    """A queue of another queue manager, on connections of its own.
+
+    When these break the queue is closed over there: what waits, and whatever is asked after that,
+    fails with MQ_ERROR_STALE_HANDLE, until the client closes the queue here.
+    """
 
     def __init__(self, queues: RemoteQueues, connections: Connections, queue: RemoteQueue) -> None:
         self._queues = queues
         self._connections = connections
         self._queue = queue
         self._request_ids = itertools.count(1)
+        self._lost = ""
 
     def read(self, action: int, timeout: int, cursor: int) -> PendingRead:
         request_id = next(self._request_ids) & 0xFFFFFFFF
         reading = self._queue.read(action, request_id, timeout, cursor)
         message: Completion[RemoteMessage] = Completion()
-        self._queues.start(_resolve(reading, message))
+        self._queues.start(_resolve(self._in_session(reading), message))
         return PendingRead(message, lambda: self._cancel(message, request_id))
 
     def _cancel(self, message: Completion[RemoteMessage], request_id: int) -> None:
@@ -92,16 +105,32 @@ class LoopRemoteReader:
             self._queues.run(self._queue.cancel(request_id))
 
     def end(self, message: RemoteMessage, acknowledgement: int) -> Completion[None]:
-        return self._queues.run(self._queue.end(message.handle, acknowledgement))
+        return self._run(self._queue.end(message.handle, acknowledgement))
 
     def create_cursor(self) -> Completion[int]:
-        return self._queues.run(create_remote_cursor(self._connections, self._queue.number))
+        return self._run(create_remote_cursor(self._connections, self._queue.number))
 
     def close_cursor(self, cursor: int) -> Completion[None]:
-        return self._queues.run(self._queue.close_cursor(cursor))
+        return self._run(self._queue.close_cursor(cursor))
 
     def purge(self) -> Completion[None]:
-        return self._queues.run(self._queue.purge())
+        return self._run(self._queue.purge())
+
+    def _run(self, call: Coroutine[Any, Any, T]) -> Completion[T]:
+        return self._queues.run(self._in_session(call))
+
+    async def _in_session(self, call: Coroutine[Any, Any, T]) -> T:
+        """The outcome of a call, while the queue is open over there."""
+        if self._lost:
+            call.close()
+            raise MQError(HResult.MQ_ERROR_STALE_HANDLE, self._lost)
+        try:
+            return await call
+        except (HandleLostError, OutcomeUnknownError) as error:
+            self._lost = str(error)
+            _log.info("a queue of another queue manager is lost", reason=self._lost)
+            await self._connections.close()
+            raise MQError(HResult.MQ_ERROR_STALE_HANDLE, self._lost) from error
 
     def close(self) -> None:
         self._queues.run(self._close())
@@ -120,10 +149,16 @@ async def _resolve(coroutine: Coroutine[Any, Any, T], outcome: Completion[Any]) 
         outcome.fail(error)
     except (ServerUnreachableError, RpcFault, DecodeError) as error:
         _log.info("another queue manager cannot be read", reason=str(error))
-        unavailable = HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE
-        outcome.fail(MQError(unavailable, str(error)))
+        outcome.fail(MQError(_status_of(error), str(error)))
     except BaseException as error:
         outcome.fail(error)
         raise
     else:
         outcome.succeed(value)
+
+
+def _status_of(error: Exception) -> HResult:
+    """What a client is told of another queue manager that does not serve us."""
+    if isinstance(error, RpcFault) and error.status in _NOT_ADMITTED:
+        return HResult.MQ_ERROR_ACCESS_DENIED
+    return HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE

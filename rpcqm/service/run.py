@@ -97,11 +97,11 @@ def _reload(service: QueueManagerService, load: Callable[[], Configuration]) -> 
     notify(reloading())
     try:
         configuration = load()
+        taken, waiting = service.reload(configuration)
     except ConfigurationError as error:
         _log.error("not reloaded", mistakes=[str(mistake) for mistake in error.mistakes])
     else:
         _configure_log(configuration)
-        taken, waiting = service.reload(configuration)
         _log.info("reloaded", changed=taken, waiting_for_restart=waiting)
     notify(READY)
 

@@ -24,6 +24,7 @@ from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
 from rpcqm.rpc.interface_registry import RegisteredInterface
+from rpcqm.rpc.security import SecurityProviders
 from rpcqm.rpc.server import RpcServer
 from rpcqm.service.loop_timers import timers_on_loop
 from rpcqm.service.remote_queues import RemoteQueues
@@ -35,13 +36,17 @@ from tests.support.queue_manager import SETTINGS
 class OlderServer:
     """What a test needs: the engine, where it is reached, which calls came and at which port."""
 
-    def __init__(self, engine: QueueManagerEngine) -> None:
+    def __init__(
+        self, engine: QueueManagerEngine, providers: SecurityProviders | None = None
+    ) -> None:
         self.engine = engine
-        self.server = RpcServer()
+        self.server = RpcServer(providers=providers or {})
         self.target = RemoteServer("127.0.0.1", 0)
         self.ports: dict[str, int] = {}
         self.calls: list[str] = []
         self.called_at: dict[str, int] = {}
+        self.callers: dict[str, tuple[str, int]] = {}
+        """Who has called last, and the authentication level, by operation."""
         self.cut_off = ""
         """The next call of this name is done, but its connection breaks before the answer."""
 
@@ -93,6 +98,7 @@ class Recorded:
             self._older.called_at[name] = int(
                 call.association.endpoint.secondary_address.rstrip(b"\0")
             )
+            self._older.callers[name] = (call.identity.name, call.authentication_level)
             outcome = handler(call, request)
             if name != self._older.cut_off:
                 return outcome
@@ -107,11 +113,13 @@ class Recorded:
 
 @asynccontextmanager
 async def older_server(
-    directory: Path, version: tuple[int, int, int] = qm2qm.VERSION
+    directory: Path,
+    version: tuple[int, int, int] = qm2qm.VERSION,
+    providers: SecurityProviders | None = None,
 ) -> AsyncIterator[OlderServer]:
     """A queue manager that serves qmcomm at one port and qm2qm at two."""
     async with _engine(directory, SETTINGS) as engine:
-        older = OlderServer(engine)
+        older = OlderServer(engine, providers)
         ports = (lambda: older.ports["rpc"], lambda: older.ports["qm2qm"])
         comm = QmComm(engine, *ports)
         reading = Qm2Qm(engine, comm.handles, *ports)

@@ -174,7 +174,7 @@ def test_every_setting_can_be_set_in_a_file(file: Path, setting: Setting) -> Non
     if setting.about.between:
         expected = max(7, setting.about.between[0])
         text = str(expected)
-    if setting.key == "binary.peers":
+    if setting.key in ("binary.peers", "remote.peers"):
         text, expected = "'there=192.0.2.1'", "there=192.0.2.1"
     if setting.about.choices:
         text, expected = f"'{setting.about.choices[-1]}'", setting.about.choices[-1]

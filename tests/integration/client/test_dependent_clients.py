@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -13,6 +14,11 @@ from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import RemoteServer
 from rpcqm.codec.format_name import FormatName
+from rpcqm.config import Remote
+from rpcqm.rpc.providers import security_providers
+from rpcqm.service.remote_targets import RemoteTargets
+from tests.support.accounts import TestAccounts
+from tests.support.kdc import HOST, PROGRAMS, SERVICE, Kdc
 from tests.support.older_server import OlderServer, older_server, supporting_server
 
 LONG = b"x" * 10_000
@@ -305,3 +311,41 @@ def test_a_queue_manager_that_is_not_there_is_told_as_such(tmp_path: Path) -> No
                 assert status == HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE.name
 
     asyncio.run(main())
+
+
+# Logging on over there by Kerberos
+
+
+def test_the_supporting_server_logs_on_by_kerberos(tmp_path: Path) -> None:
+    """A wrong password beside it shows that it is Kerberos."""
+    pytest.importorskip("gssapi")
+    for program in PROGRAMS:
+        if which(program, path="/usr/sbin:/usr/bin") is None:
+            pytest.skip(f"{program} is not installed (Debian packages krb5-kdc, krb5-admin-server)")
+    account = tmp_path / "remote.toml"
+    account.touch(0o600)
+    account.write_text("user = 'alice'\npassword = 'wrong'\n")
+
+    async def main(kdc: Kdc) -> OlderServer:
+        accounts = TestAccounts(tmp_path)
+        providers = security_providers(accounts, keytab=kdc.keytab, principal=SERVICE)
+        async with older_server(tmp_path / "there", providers=providers) as there:
+            name = FormatName.parse(await there.create())
+            peers = f"{HOST}={there.target}"
+            remote = Remote(kerberos=True, credentials_file=account, peers=peers)
+            targets = RemoteTargets(remote)
+            async with (
+                supporting_server(tmp_path / "here", lambda _: targets(HOST)) as here,
+                QueueManagerClient(here.target) as client,
+                client.open_dependent(name, target_of=lambda _: there.target) as queue,
+            ):
+                assert await refusal(queue.peek(0)) == "MQ_ERROR_IO_TIMEOUT"
+            return there
+
+    with Kdc(tmp_path / "kdc") as kdc, pytest.MonkeyPatch.context() as patch:
+        for variable, value in (kdc.environment | {"KRB5CCNAME": kdc.log_on("alice")}).items():
+            patch.setenv(variable, value)
+        there = asyncio.run(main(kdc))
+    assert there.callers["RemoteQMOpenQueue"] == ("alice", 6)
+    assert there.callers["RemoteQMStartReceive2"] == ("alice", 6)
+    assert there.callers["R_QMOpenRemoteQueue"][1] == 1

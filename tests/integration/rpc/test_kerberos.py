@@ -117,6 +117,27 @@ def test_spnego_prefers_kerberos(running: RunningServer, kdc: Kdc) -> None:
     go(main())
 
 
+@pytest.mark.parametrize(
+    ("service", "cache"),
+    [(SERVICE, "FILE:/nowhere/at/all"), (f"host/nobody@{REALM}", "")],
+    ids=["no ticket", "unknown service"],
+)
+def test_spnego_goes_on_without_kerberos(
+    running: RunningServer, handlers: ProbeHandlers, kdc: Kdc, service: str, cache: str
+) -> None:
+    async def main() -> None:
+        tickets = kerberos.KerberosCredentials(service, ccache=cache or kdc.log_on("alice"))
+        mechanisms = tickets, NtlmCredentials("alice", PASSWORD)
+        async with await RpcClient.connect_tcp(
+            "127.0.0.1", running.port, credentials=SpnegoCredentials(mechanisms)
+        ) as client:
+            binding = await client.bind(PROBE)
+            assert (await binding.call("echo", ProbeRequest(octets=b"x"))).octets == b"x"
+
+    go(main())
+    assert handlers.calls[-1].identity.name == "alice"
+
+
 @pytest.mark.parametrize("name", ["mallory", "alice/admin"])
 def test_who_has_no_account_is_refused(running: RunningServer, kdc: Kdc, name: str) -> None:
     """mallory has none; alice/admin is not alice."""

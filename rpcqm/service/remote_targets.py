@@ -1,0 +1,64 @@
+"""Where other queue managers are, and who we log on as there."""
+
+from importlib.util import find_spec
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.client.target import ENDPOINT_MAPPER_PORT, RemoteServer, host_and_port
+from rpcqm.config import ConfigurationError, Remote
+from rpcqm.config.load import Mistake
+from rpcqm.config.remote_accounts import RemoteAccounts, load_remote_accounts
+from rpcqm.rpc.ntlm import NtlmCredentials
+from rpcqm.rpc.security import Credentials
+from rpcqm.rpc.spnego import SpnegoCredentials
+
+
+class RemoteTargets:
+    """Tells the target of a queue manager by its name; ConfigurationError when made.
+
+    With credentials everything is encrypted (PKT_PRIVACY). The files are read once.
+    """
+
+    def __init__(self, remote: Remote) -> None:
+        if remote.kerberos and find_spec("gssapi") is None:
+            text = "Kerberos needs the package gssapi: install rpcqm[kerberos]."
+            raise ConfigurationError([Mistake("remote.kerberos", text)])
+        self._remote = remote
+        self._peers = _peers(remote.peers)
+        path = remote.credentials_file
+        self._accounts = RemoteAccounts() if path is None else load_remote_accounts(path)
+
+    def __call__(self, machine: str) -> RemoteServer:
+        """MQError(MQ_ERROR_ACCESS_DENIED) where nothing says how to log on."""
+        host, port = self._peers.get(machine.lower(), (machine, ENDPOINT_MAPPER_PORT))
+        credentials = self._credentials(machine)
+        if credentials is None and not self._remote.allow_unauthenticated:
+            text = f"the table [remote] of the configuration has no account for {machine}"
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, text)
+        return RemoteServer(host, port, credentials)
+
+    def _credentials(self, machine: str) -> Credentials | None:
+        found: list[Credentials] = []
+        if self._remote.kerberos:
+            # Only now, because it loads a package that few have.
+            from rpcqm.rpc.kerberos import KerberosCredentials
+
+            found.append(KerberosCredentials(f"host/{machine}"))
+        account = self._accounts.find(machine)
+        if account is not None:
+            found.append(NtlmCredentials(account.user, account.password, account.domain))
+        if len(found) > 1:
+            return SpnegoCredentials(tuple(found))
+        return found[0] if found else None
+
+
+def _peers(text: str) -> dict[str, tuple[str, int]]:
+    """Host and port by name in lower case, of NAME=HOST[:PORT] separated by commas."""
+    entries = (entry.strip().partition("=") for entry in text.split(",") if entry.strip())
+    try:
+        return {name.lower(): _place(place) for name, _, place in entries}
+    except ValueError as error:
+        raise ConfigurationError([Mistake("remote.peers", f"{error}.")]) from None
+
+
+def _place(text: str) -> tuple[str, int]:
+    return host_and_port(text[1:-1] if text.endswith("]") else text)

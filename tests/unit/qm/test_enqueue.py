@@ -115,6 +115,7 @@ def test_a_message_to_several_queues_is_copied_and_readdressed(qm: RunningQueueM
         assert len(copy.destination_multi_queue_format_name) == 2
 
 
+@pytest.mark.conformance("MQDMPR-event-enqueue_message")
 def test_what_comes_too_late_is_refused_with_status_3(qm: RunningQueueManager) -> None:
     queue = qm.create()
     message = qm.compose(queue, b"x", time_to_reach_queue=10)

@@ -139,6 +139,7 @@ def test_expiry_goes_on_after_a_restart_and_after_a_move(qm: RunningQueueManager
     assert qm.bodies(again) == []
 
 
+@pytest.mark.conformance("MQDMPR-timer-time_to_be_received")
 def test_what_expired_while_stopped_is_removed_at_the_start(qm: RunningQueueManager) -> None:
     queue = qm.create()
     qm.send(queue, b"x", time_to_be_received=10)

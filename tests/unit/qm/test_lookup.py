@@ -40,6 +40,7 @@ def read(
     "MQDMPR-event-read_message_by_lookup_identifier",
     "MQDMPR-event-seek_available_message_position_with_id",
     "MQDMPR-element-MessageSeekAction",
+    "MQDMPR-event-seek_available_message_position",
 )
 @pytest.mark.parametrize("peek", [True, False])
 @pytest.mark.parametrize(
@@ -167,8 +168,15 @@ def test_a_transactional_lookup_locks_under_its_transaction(qm: RunningQueueMana
     assert qm.bodies(queue) == [b"a", b"b"]
 
 
-def test_a_peek_has_no_transaction(qm: RunningQueueManager, queue: Queue, keys: list[int]) -> None:
-    transaction = qm.engine.transactions.create_transaction(uuid4())
+@pytest.mark.conformance("MQDMPR-event-read_message_by_lookup_identifier")
+def test_a_peek_has_no_transaction(qm: RunningQueueManager) -> None:
+    queue = qm.create(r"private$\exact", transactional=True)
+    transactions = qm.engine.transactions
+    sender = transactions.create_transaction(uuid4())
+    qm.send(queue, b"a", sender)
+    qm.done(transactions.transaction_commit(sender.identifier))
+    transaction = transactions.create_transaction(uuid4())
     lookup = qm.engine.messages.read_message_by_lookup_identifier
-    refused = refusal(lookup, qm.open(queue), keys[0], True, CURRENT, transaction)
+    refused = refusal(lookup, qm.open(queue), 0, True, FIRST, transaction)
     assert refused == "MQ_ERROR_TRANSACTION_USAGE"
+    assert qm.bodies(queue) == [b"a"]

@@ -44,6 +44,7 @@ def test_the_target_is_ordered_by_identifier(qm: RunningQueueManager, queue: Que
     assert qm.bodies(subqueue) == [b"a", b"b", b"c"]
 
 
+@pytest.mark.conformance("MQDMPR-event-move_message")
 def test_moves_are_counted_and_dated_and_end_the_count_of_aborts(
     qm: RunningQueueManager,
 ) -> None:
@@ -221,6 +222,7 @@ def test_a_subqueue_emptied_by_a_move_and_closed_is_dropped(
     assert queue.subqueue_collection == {}
 
 
+@pytest.mark.conformance("MQDMPR-event-transaction_commit")
 def test_a_message_stays_when_the_target_of_its_move_was_deleted(
     qm: RunningQueueManager,
 ) -> None:

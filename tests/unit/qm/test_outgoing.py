@@ -100,6 +100,7 @@ def test_one_message_is_sent_at_a_time(qm: RunningQueueManager) -> None:
 @pytest.mark.conformance(
     "MQDMPR-event-dispatch_send_message",
     "MQDMPR-event-remove_message_from_dispatch_collection",
+    "MQDMPR-event-add_message_to_dispatch_collection",
 )
 def test_the_highest_priority_is_sent_first(qm: RunningQueueManager) -> None:
     """The priority of the queue and that of the message are added."""

@@ -111,7 +111,9 @@ def test_a_current_message_that_somebody_took_was_received_already(
 
 
 @pytest.mark.conformance(
-    "MQDMPR-event-cursor_get_next_message_for_peek", "MQDMPR-event-peek_next_message"
+    "MQDMPR-event-cursor_get_next_message_for_peek",
+    "MQDMPR-event-peek_next_message",
+    "MQDMPR-event-cursor_message_available",
 )
 def test_peeking_on_walks_through_the_queue_and_waits_at_its_end(
     qm: RunningQueueManager, queue: Queue
@@ -160,7 +162,9 @@ def test_a_cursor_at_the_end_finds_nothing_without_waiting(
     assert reader.state() is CursorState.UNREAD
 
 
-@pytest.mark.conformance("MQDMPR-event-cursor_message_available")
+@pytest.mark.conformance(
+    "MQDMPR-event-cursor_message_available", "MQDMPR-event-waiting_message_read_satisfied"
+)
 def test_a_waiting_cursor_moves_onto_the_message_that_arrives(
     qm: RunningQueueManager,
 ) -> None:
@@ -189,7 +193,9 @@ def test_a_waiting_cursor_is_woken_by_messages_behind_it_only(
     assert body(qm, waiting) == b"d"
 
 
-@pytest.mark.conformance("MQDMPR-event-cursor_wait_time_expired")
+@pytest.mark.conformance(
+    "MQDMPR-event-cursor_wait_time_expired", "MQDMPR-event-waiting_message_read_timer_stop"
+)
 def test_after_a_peek_timed_out_the_cursor_is_as_before(
     qm: RunningQueueManager, queue: Queue
 ) -> None:
@@ -209,7 +215,9 @@ def test_after_a_peek_timed_out_the_cursor_is_as_before(
     assert unread.state() is CursorState.UNREAD
 
 
-@pytest.mark.conformance("MQDMPR-event-cursor_wait_time_expired")
+@pytest.mark.conformance(
+    "MQDMPR-event-cursor_wait_time_expired", "MQDMPR-event-waiting_message_read_timer_stop"
+)
 def test_after_a_receive_timed_out_only_later_arrivals_match(qm: RunningQueueManager) -> None:
     """End is remembered as the last position (G7)."""
     queue = qm.create()
@@ -279,6 +287,7 @@ def test_a_cursor_survives_the_removal_of_its_message(
     assert body(qm, reader.peek_next()) == b"d"
 
 
+@pytest.mark.conformance("MQDMPR-event-seek_available_message_position")
 def test_locked_messages_can_be_peeked_when_they_allow_it(qm: RunningQueueManager) -> None:
     queue = qm.create()
     key = qm.send(queue, b"open", allow_peek_when_locked=True)

@@ -39,6 +39,25 @@ def test_a_full_queue_refuses_with_status_1(qm: RunningQueueManager) -> None:
 
 
 @pytest.mark.conformance("MQDMPR-event-enqueue_message")
+@pytest.mark.parametrize(("more", "expected"), [(0, None), (1, EnqueueStatus.QUEUE_QUOTA_EXCEEDED)])
+def test_a_quota_is_exceeded_by_the_first_byte_too_many(
+    qm: RunningQueueManager, more: int, expected: EnqueueStatus | None
+) -> None:
+    queue = qm.create(quota=1)
+    headers = len(qm.compose(queue, b"").packet)
+    message = qm.compose(queue, bytes(1024 - headers + 4 * more))
+    assert len(message.packet) == 1024 + 4 * more
+    enqueue = qm.engine.messages.enqueue_message
+    if expected is None:
+        qm.done(enqueue(queue, message))
+        assert queue.total_bytes == 1024
+    else:
+        with pytest.raises(EnqueueRefusedError) as caught:
+            enqueue(queue, message)
+        assert caught.value.reason is expected
+
+
+@pytest.mark.conformance("MQDMPR-event-enqueue_message")
 def test_a_full_queue_manager_refuses_with_status_2(qm: RunningQueueManager) -> None:
     """Before the queue's own quota is looked at; KB as well (G3)."""
     qm.restart(QueueManagerSettings(SETTINGS.computer_name, queue_manager_quota=2))

@@ -63,7 +63,7 @@ def test_deleted_hooks_hear_the_reason_inside_the_commit(qm: RunningQueueManager
     assert not outcome.done
 
 
-@pytest.mark.conformance("MQDMPR-event-dequeue_message")
+@pytest.mark.conformance("MQDMPR-event-dequeue_message", "MQDMPR-event-wait_for_new_message")
 def test_an_empty_queue_without_waiting_is_a_timeout(qm: RunningQueueManager) -> None:
     """Failed to wait with a timeout of zero is MQ_ERROR_IO_TIMEOUT (G4)."""
     descriptor = qm.open(qm.create())

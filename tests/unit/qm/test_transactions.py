@@ -73,6 +73,7 @@ def test_a_transaction_collects_its_operations_in_order(
     assert second.queue is queue
 
 
+@pytest.mark.conformance("MQDMPR-event-create_transaction")
 def test_the_identifier_of_a_transaction_is_used_once(qm: RunningQueueManager) -> None:
     transaction = begin(qm)
     create = qm.engine.transactions.create_transaction
@@ -96,7 +97,7 @@ def test_an_unknown_transaction_is_out_of_sequence(qm: RunningQueueManager) -> N
         assert refusal(event, UUID(int=7)) == "MQ_ERROR_TRANSACTION_SEQUENCE"
 
 
-@pytest.mark.conformance("MQDMPR-event-transaction_commit")
+@pytest.mark.conformance("MQDMPR-event-transaction_commit", "MQDMPR-event-move_message")
 def test_a_commit_makes_everything_happen_at_once(qm: RunningQueueManager, queue: Queue) -> None:
     keys = fill(qm, queue, b"a", b"b")
     subqueue = qm.subqueue(queue, "sub")
@@ -135,6 +136,7 @@ def test_an_abort_undoes_everything(qm: RunningQueueManager, queue: Queue) -> No
     assert transaction.identifier not in qm.engine.queue_manager.transaction_collection
 
 
+@pytest.mark.conformance("MQDMPR-event-transaction_abort")
 def test_every_abort_is_counted_durably(qm: RunningQueueManager, queue: Queue) -> None:
     fill(qm, queue, b"a")
     for _ in range(3):
@@ -370,6 +372,7 @@ def test_a_transaction_prepared_in_two_phases_survives_a_restart(
     assert qm.engine.queue_manager.transaction_collection == {}
 
 
+@pytest.mark.conformance("MQDMPR-event-transaction_prepare")
 def test_marks_of_a_prepared_transaction_survive_a_restart(
     qm: RunningQueueManager, queue: Queue
 ) -> None:

@@ -59,7 +59,9 @@ def test_a_wait_ends_after_its_milliseconds_and_not_before(qm: RunningQueueManag
     assert qm.bodies(queue) == [b"a"]
 
 
-@pytest.mark.conformance("MQDMPR-timer-waiting_message_read")
+@pytest.mark.conformance(
+    "MQDMPR-timer-waiting_message_read", "MQDMPR-event-waiting_message_read_timer_start"
+)
 def test_an_infinite_wait_never_expires(qm: RunningQueueManager) -> None:
     queue = qm.create()
     waiting = receive(qm, qm.open(queue), INFINITE)
@@ -67,7 +69,9 @@ def test_an_infinite_wait_never_expires(qm: RunningQueueManager) -> None:
     assert not waiting.done
 
 
-@pytest.mark.conformance("MQDMPR-event-cancel_waiting_message_read_request")
+@pytest.mark.conformance(
+    "MQDMPR-event-cancel_waiting_message_read_request", "MQDMPR-event-wait_for_new_message"
+)
 def test_cancelling_wakes_exactly_the_reader_of_that_tag(qm: RunningQueueManager) -> None:
     """The tag is (descriptor, request id): equal request ids do not collide (G12)."""
     queue = qm.create()
@@ -114,7 +118,9 @@ def test_a_wait_that_was_given_a_message_cannot_be_cancelled_or_time_out(
     assert body(waiting) == b"a"
 
 
-@pytest.mark.conformance("MQDMPR-element-WaitingMessageReadOperation")
+@pytest.mark.conformance(
+    "MQDMPR-element-WaitingMessageReadOperation", "MQDMPR-event-wait_for_new_message"
+)
 def test_a_request_that_waits_already_is_an_invalid_parameter(qm: RunningQueueManager) -> None:
     descriptor = qm.open(qm.create())
     first = receive(qm, descriptor, tag=7)
@@ -189,6 +195,7 @@ def test_a_message_whose_delivery_failed_is_offered_to_the_next_reader(
     assert body(waiting) == b"a"
 
 
+@pytest.mark.conformance("MQDMPR-event-waiting_message_read_satisfied")
 def test_a_reader_that_cannot_take_its_message_does_not_keep_the_others_waiting(
     qm: RunningQueueManager,
 ) -> None:

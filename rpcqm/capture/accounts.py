@@ -1,8 +1,8 @@
-"""Accounts whose traffic can be unsealed: NT hashes of passwords.
+"""Accounts whose traffic can be unsealed: passwords, NT hashes, Kerberos keys.
 
 An account is `DOMAIN\\user:password`, `user:password`, or with 32 hexadecimal digits (or
 `LM:NT`) in the password's place the NT hash itself; a file has one such line per account, or
-lines of an smbpasswd file.
+lines of an smbpasswd file, or it is a keytab.
 """
 
 import re
@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rpcqm.base.errors import DecodeError
+from rpcqm.capture.keytab import MAGIC, KerberosKey, read_keytab
 from rpcqm.client.passwords import nt_hash
 
 _HASHES = re.compile(r"(?:[0-9A-Fa-f]{32}:)?([0-9A-Fa-f]{32})")
@@ -24,13 +26,15 @@ class AccountError(ValueError):
 class Account:
     """A name with the NT hashes that may be its own; `domain` is empty where none was given.
 
-    `password` is what was typed in the place of one, which may be a hash.
+    `password` is what was typed in the place of one, which may be a hash. What a keytab holds of
+    a principal are `keys`, and nothing else.
     """
 
     domain: str
     name: str
     hashes: tuple[bytes, ...]
     password: str = field(default="", repr=False, compare=False)
+    keys: tuple[KerberosKey, ...] = ()
 
 
 def parse_account(text: str) -> Account:
@@ -47,22 +51,39 @@ def parse_account(text: str) -> Account:
     return Account(domain, name, tuple(hashes), password)
 
 
-def read_accounts(texts: Iterable[str]) -> tuple[list[Account], list[Path]]:
-    """Accounts as typed and in files, and the keytabs among the files.
+def read_accounts(texts: Iterable[str]) -> list[Account]:
+    """Accounts as typed and in files, those of keytabs among them.
 
     Raises AccountError, and OSError for a file that cannot be read.
     """
     accounts: list[Account] = []
-    keytabs: list[Path] = []
     for text in texts:
         path = Path(text)
         if ":" in text and not _is_file(path):
             accounts.append(parse_account(text))
-        elif path.read_bytes()[:2] == b"\x05\x02":
-            keytabs.append(path)
+        elif (octets := path.read_bytes())[:2] == MAGIC:
+            accounts.extend(_principals(octets, path))
         else:
-            accounts.extend(_accounts_in(path))
-    return accounts, keytabs
+            accounts.extend(_accounts_in(octets, path))
+    return accounts
+
+
+def read_keytabs(paths: Iterable[Path]) -> list[Account]:
+    """The principals of keytabs; raises like `read_accounts`."""
+    return [account for path in paths for account in _principals(path.read_bytes(), path)]
+
+
+def _principals(octets: bytes, path: Path) -> list[Account]:
+    try:
+        keys = read_keytab(octets)
+    except DecodeError as error:
+        raise AccountError(f"{path}: {error.reason}.") from None
+    found = []
+    for principal in dict.fromkeys(key.principal for key in keys):
+        name, _, realm = principal.rpartition("@")
+        own = tuple(key for key in keys if key.principal == principal)
+        found.append(Account(realm, name, (), keys=own))
+    return found
 
 
 def _is_file(path: Path) -> bool:
@@ -72,9 +93,13 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _accounts_in(path: Path) -> list[Account]:
+def _accounts_in(octets: bytes, path: Path) -> list[Account]:
+    try:
+        lines = octets.decode().splitlines()
+    except UnicodeDecodeError:
+        raise AccountError(f"{path} is neither text nor a keytab.") from None
     found = []
-    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+    for number, line in enumerate(lines, 1):
         text = line.strip()
         if text and not text.startswith("#"):
             try:

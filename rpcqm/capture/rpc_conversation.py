@@ -9,7 +9,7 @@ from rpcqm.capture.accounts import Account
 from rpcqm.capture.call import Call, Conversation
 from rpcqm.capture.interfaces import Context
 from rpcqm.capture.pdu_stream import PduStream
-from rpcqm.capture.unsealing import PRIVACY, SecurityContext
+from rpcqm.capture.unsealing import INTEGRITY, PRIVACY, SecurityContext
 from rpcqm.rpc.constants import ContextResult, PduType, PfcFlags
 from rpcqm.rpc.pdu import (
     BIG_REQUEST_BODY,
@@ -88,6 +88,7 @@ class RpcConversation:
         self._securities: dict[int, SecurityContext] = {}
         self._requests: dict[int, _Partial] = {}
         self._responses: dict[int, _Partial] = {}
+        self._first_sealed = self._sealed_calls = 0
         self.from_client = PduStream(self._client_pdu, self._problems)
         self.from_server = PduStream(self._server_pdu, self._problems)
 
@@ -130,7 +131,7 @@ class RpcConversation:
             call.request = data[start:stop]
             call.request_size = stop - start
             return
-        stub, size = self._stub(data, at, start, stop, auth_length, drep, True)
+        stub, size = self._stub(data, at, start, stop, auth_length, drep, True, offset)
         self._request_fragment(call, flags, stub, size)
 
     def _open_call(self, call_id: int, context_id: int, opnum: int, time: int, offset: int) -> Call:
@@ -179,12 +180,12 @@ class RpcConversation:
             call.response_size = stop - at - _BODY
             self._answer(call, time, offset)
         elif answer:
-            stub, size = self._stub(data, at, at + _BODY, stop, auth_length, drep, False)
+            stub, size = self._stub(data, at, at + _BODY, stop, auth_length, drep, False, offset)
             self._response_fragment(call, flags, stub, size, time, offset)
         else:
             if auth_length:
                 # Its signature takes part in the order of messages.
-                self._stub(data, at, at + _BODY, stop, auth_length, drep, False)
+                self._stub(data, at, at + _BODY, stop, auth_length, drep, False, offset)
             call.fault = _STATUS[not drep](data, at + _BODY)[0]
             self._answer(call, time, offset)
 
@@ -214,7 +215,7 @@ class RpcConversation:
         call.ended, call.response_offset = time, offset
         self.calls.pop(call.call_id, None)
         self._knowledge.answered(call)
-        self._emit(call)
+        self._finished(call)
 
     # Protection.
 
@@ -227,38 +228,38 @@ class RpcConversation:
         auth_length: int,
         drep: int,
         from_client: bool,
+        offset: int,
     ) -> tuple[bytes | None, int]:
         """The stub data of a fragment and its size on the wire; None when it stays sealed."""
         if not auth_length:
             return data[start:stop], stop - start
         trailer = stop - auth_length - TRAILER_LENGTH
         if trailer < start:
-            self._problems.add("pdu", 0, "an authentication trailer that does not fit its PDU")
+            self._problems.add("pdu", offset, "an authentication trailer that does not fit its PDU")
             return None, max(stop - start, 0)
         layout = TRAILER if drep else BIG_TRAILER
         _, level, pad, _, context_id = layout.unpack_from(data, trailer)
         end = max(trailer - pad, start)
-        if level != PRIVACY:
-            return data[start:end], end - start
         security = self._securities.get(context_id)
         if security is None or not security.opens:
-            return None, end - start
+            return (None if level == PRIVACY else data[start:end]), end - start
         tail = trailer + TRAILER_LENGTH
-        body = security.unseal(
-            from_client,
-            data[at:start],
-            data[start:trailer],
-            data[trailer:tail],
-            data[tail:stop],
-        )
+        parts = data[at:start], data[start:trailer], data[trailer:tail], data[tail:stop]
+        if level != PRIVACY:
+            if level == INTEGRITY and (wrong := security.verify(from_client, *parts)):
+                self._problems.add(
+                    "signature", offset, f"a message is not what was signed: {wrong}"
+                )
+            return data[start:end], end - start
+        body = security.unseal(from_client, *parts)
         if body is None:
-            self._problems.add("sealed", 0, f"a message cannot be unsealed: {security.why}")
+            self._problems.add("sealed", offset, f"a message cannot be unsealed: {security.why}")
             return None, end - start
         return body[: end - start], end - start
 
-    def why_sealed(self) -> str:
-        """Why calls stay sealed."""
-        return "; ".join({each.why for each in self._securities.values() if not each.opens})
+    def _why_sealed(self) -> str:
+        reasons = dict.fromkeys(each.why for each in self._securities.values())
+        return "; ".join(filter(None, reasons)) or "its handshake was not captured"
 
     # Everything else.
 
@@ -323,17 +324,25 @@ class RpcConversation:
         self._problems.add("gap", offset, f"{count} octets of the {side} were not captured")
         (self.from_client if from_client else self.from_server).gap(count)
         for security in self._securities.values():
-            if security.opens and security.level == PRIVACY:
-                security.lost("octets before it were not captured")
+            security.gap()
 
     def _give_up(self, call_id: int) -> None:
         call = self.calls.pop(call_id)
         self._requests.pop(call_id, None)
         self._responses.pop(call_id, None)
         call.note = call.note or ("orphaned" if call.orphaned else "never answered")
+        self._finished(call)
+
+    def _finished(self, call: Call) -> None:
+        if call.sealed:
+            self._first_sealed = self._first_sealed or call.offset
+            self._sealed_calls += 1
         self._emit(call)
 
     def finish(self) -> None:
         """The connection ends: what was not answered never will be."""
         for call_id in list(self.calls):
             self._give_up(call_id)
+        if self._sealed_calls:
+            told = f"calls of {self.conversation.client} that stay sealed: {self._sealed_calls}; "
+            self._problems.add("sealed", self._first_sealed, told + self._why_sealed())

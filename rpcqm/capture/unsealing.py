@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.capture import kerberos_keys
 from rpcqm.capture.accounts import Account
+from rpcqm.capture.kerberos_keys import SessionKey, open_request, subkey_of_reply
+from rpcqm.capture.kerberos_messages import Messages, messages_under
 from rpcqm.capture.ntlm_keys import (
     Authenticate,
     find_message,
@@ -15,11 +18,15 @@ from rpcqm.capture.ntlm_keys import (
 )
 from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
 from rpcqm.rpc.ntlm_protection import SIGNATURE_LENGTH, Direction, NegotiateFlags, NtlmProtection
-from rpcqm.rpc.security import MessageProtection
 
+INTEGRITY = AuthenticationLevel.RPC_C_AUTHN_LEVEL_PKT_INTEGRITY
 PRIVACY = AuthenticationLevel.RPC_C_AUTHN_LEVEL_PKT_PRIVACY
-_NTLM_TYPES = frozenset(
-    {AuthenticationType.RPC_C_AUTHN_WINNT, AuthenticationType.RPC_C_AUTHN_GSS_NEGOTIATE}
+_TYPES = frozenset(
+    {
+        AuthenticationType.RPC_C_AUTHN_WINNT,
+        AuthenticationType.RPC_C_AUTHN_GSS_KERBEROS,
+        AuthenticationType.RPC_C_AUTHN_GSS_NEGOTIATE,
+    }
 )
 _CHALLENGE, _AUTHENTICATE = 2, 3
 _SEQUENCE = struct.Struct("<I")
@@ -28,7 +35,7 @@ _SEQUENCE = struct.Struct("<I")
 class SecurityContext:
     """One security context of a connection: tokens go in, messages come out in clear.
 
-    `why` says why sealed messages stay sealed.
+    `why` says why sealed messages stay sealed; it is empty while none has to.
     """
 
     def __init__(self, auth_type: int, level: int, accounts: Sequence[Account]) -> None:
@@ -38,23 +45,28 @@ class SecurityContext:
         self.why = "no account was given"
         self._accounts = accounts
         self._challenge: bytes | None = None
-        self._of_client: MessageProtection | None = None
-        self._of_server: MessageProtection | None = None
+        self._ticket_key: SessionKey | None = None
+        self._of_client: Messages | None = None
+        self._of_server: Messages | None = None
         self._begun: set[bool] = set()
 
     def token(self, value: bytes) -> None:
         """A token of the handshake, from either side."""
-        if self.auth_type not in _NTLM_TYPES:
+        if self.auth_type not in _TYPES:
             self.why = f"security provider {self.auth_type} cannot be unsealed"
             return
-        kind, message = find_message(value)
         try:
-            if kind == _CHALLENGE:
-                self._challenge = server_challenge(message)
-            elif kind == _AUTHENTICATE:
-                self._authenticated(read_authenticate(message))
+            if not self._kerberos(value):
+                self._ntlm(value)
         except DecodeError as error:
             self.why = error.reason
+
+    def _ntlm(self, value: bytes) -> None:
+        kind, message = find_message(value)
+        if kind == _CHALLENGE:
+            self._challenge = server_challenge(message)
+        elif kind == _AUTHENTICATE:
+            self._authenticated(read_authenticate(message))
 
     def _authenticated(self, message: Authenticate) -> None:
         self.account = "ANONYMOUS LOGON" if message.anonymous else message.account
@@ -69,16 +81,39 @@ class SecurityContext:
         # Whoever listens takes the other party's place, once for each side.
         self._of_client = NtlmProtection(message.flags, key, Direction.SERVER)
         self._of_server = self._of_client
+        self.why = ""
         if message.flags & NegotiateFlags.NTLMSSP_NEGOTIATE_EXTENDED_SESSIONSECURITY:
             self._of_server = NtlmProtection(message.flags, key, Direction.CLIENT)
+
+    def _kerberos(self, value: bytes) -> bool:
+        """The last subkey that a side chose is the key, else that of the ticket."""
+        kind, message = kerberos_keys.find_message(value)
+        if kind == kerberos_keys.REQUEST:
+            opened = open_request(message, self._accounts)
+            self.account, self._ticket_key = opened.client, opened.ticket_key
+            self._under(opened.subkey or opened.ticket_key)
+            self.why = ""
+        elif kind == kerberos_keys.REPLY and self._ticket_key is not None:
+            subkey = subkey_of_reply(message, self._ticket_key)
+            if subkey is not None:
+                self._under(subkey)
+        return kind != 0
+
+    def _under(self, key: SessionKey) -> None:
+        self._of_client = self._of_server = messages_under(key)
 
     @property
     def opens(self) -> bool:
         """Whether sealed messages can be read."""
         return self._of_client is not None
 
-    def lost(self, why: str) -> None:
-        """Messages were not captured: what follows cannot be read, a key stream has gone on."""
+    def gap(self) -> None:
+        """Octets were not captured: NTLM's key stream and numbers have gone on without us."""
+        if self.opens and self._ticket_key is None:
+            self._lost("octets before it were not captured")
+
+    def _lost(self, why: str) -> None:
+        """What follows cannot be read."""
         self._of_client = self._of_server = None
         self.why = why
 
@@ -86,20 +121,47 @@ class SecurityContext:
         self, from_client: bool, head: bytes, body: bytes, tail: bytes, signature: bytes
     ) -> bytes | None:
         """The body in clear; None, and `why` says the reason, when it cannot be read."""
-        protection = self._of_client if from_client else self._of_server
-        if protection is None:
+        messages = self._of_client if from_client else self._of_server
+        if messages is None:
             return None
-        if from_client not in self._begun:
-            self._begun.add(from_client)
-            self._begin(protection, signature)
+        self._begin(from_client, signature)
         try:
-            return protection.unseal(head, body, tail, signature)
+            return messages.unseal(head, body, tail, signature)
         except DecodeError as error:
-            self.lost(error.reason)
+            self._failed(error.reason)
             return None
 
-    def _begin(self, protection: MessageProtection, signature: bytes) -> None:
+    def verify(
+        self, from_client: bool, head: bytes, body: bytes, tail: bytes, signature: bytes
+    ) -> str:
+        """What is wrong with a signed message; empty when nothing is, or nobody knows."""
+        messages = self._of_client if from_client else self._of_server
+        if messages is None or not self._follows_order:
+            return ""
+        self._begin(from_client, signature)
+        try:
+            messages.verify(head, body, tail, signature)
+        except DecodeError as error:
+            self._failed(error.reason)
+            return error.reason
+        return ""
+
+    def _failed(self, why: str) -> None:
+        if self._ticket_key is None:
+            self._lost(why)
+        self.why = why
+
+    @property
+    def _follows_order(self) -> bool:
+        """Whether a signature depends on nothing that the other side sends meanwhile."""
+        return self._ticket_key is not None or self._of_client is not self._of_server
+
+    def _begin(self, from_client: bool, signature: bytes) -> None:
         """A negotiation that signed its mechanisms has used the first sequence number."""
+        protection = self._of_client if from_client else self._of_server
+        if from_client in self._begun or not isinstance(protection, NtlmProtection):
+            return
+        self._begun.add(from_client)
         if len(signature) != SIGNATURE_LENGTH or self._of_client is self._of_server:
             return
         if _SEQUENCE.unpack_from(signature, 12)[0] == 1:

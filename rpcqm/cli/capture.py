@@ -107,6 +107,15 @@ def add_file(parser: argparse.ArgumentParser) -> None:
         help="unseal with DOMAIN\\user:password, DOMAIN\\user:NT-HASH, or a file of such lines; "
         "may be given more than once",
     )
+    parser.add_argument(
+        "--keytab",
+        metavar="FILE",
+        type=Path,
+        action="append",
+        default=[],
+        help="unseal what was said to the services whose Kerberos keys are in it; "
+        "may be given more than once",
+    )
 
 
 def _add_filters(parser: argparse.ArgumentParser) -> None:
@@ -141,19 +150,19 @@ def filter_of(arguments: argparse.Namespace) -> "Filter":
 
 def accounts_of(arguments: argparse.Namespace) -> "list[Account]":
     """The accounts that the options give; CommandError."""
-    from rpcqm.capture.accounts import AccountError, read_accounts
+    from rpcqm.capture.accounts import AccountError, read_accounts, read_keytabs
 
+    option = "--account"
     try:
-        accounts, keytabs = read_accounts(arguments.account)
+        accounts = read_accounts(arguments.account)
+        option = "--keytab"
+        return accounts + read_keytabs(arguments.keytab)
     except AccountError as error:
-        raise UsageMistake(f"--account: {error}") from None
+        raise UsageMistake(f"{option}: {error}") from None
     except OSError as error:
         raise UsageMistake(
-            f"--account: {error.filename} cannot be read: {error.strerror}."
+            f"{option}: {error.filename} cannot be read: {error.strerror}."
         ) from None
-    if keytabs:
-        raise CommandError(f"{keytabs[0]} is a keytab; Kerberos cannot be unsealed yet.")
-    return accounts
 
 
 def _tell(problem: "Problem") -> None:

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import json
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from rpcqm.capture.replay_fixture import Fixture
     from rpcqm.client.target import Target
     from rpcqm.testing.private import PrivateQueueManager
+
+_NOBODY = "anonymous logon"
 
 DETAILS = """\
 Handles, cursors, lookup identifiers, ports and message identifiers are translated from captured
@@ -91,10 +94,10 @@ def run(arguments: argparse.Namespace) -> int:
     exchanges: list[Exchange] = []
     capture.read(arguments.file, exchanges.append, accounts)
     fixture = infer(exchanges)
-    with _server(arguments, exchanges, accounts) as (server, target):
+    with _server(arguments, exchanges, accounts) as (server, target, logons):
         if arguments.fixture or (arguments.in_process and arguments.fixture is None):
             _prepare(fixture, target)
-        result = _played(exchanges, server, accounts, arguments.speed)
+        result = _played(exchanges, server, logons, arguments.speed)
     for line in replay_report.lines(result):
         print(printable(line))
     notes = fixture.notes
@@ -140,10 +143,10 @@ def _prepare(fixture: "Fixture", target: "Target") -> None:
 @contextmanager
 def _server(
     arguments: argparse.Namespace, exchanges: "list[Exchange]", accounts: "list[Account]"
-) -> "Iterator[tuple[Server, Target]]":
-    """Where to play, and how to prepare it."""
+) -> "Iterator[tuple[Server, Target, list[Account]]]":
+    """Where to play, how to prepare it, and who logs on there."""
     if arguments.in_process:
-        with _fresh(exchanges, accounts) as found:
+        with _fresh(exchanges) as found:
             yield found
         return
     from rpcqm.capture.replay import Server
@@ -151,20 +154,19 @@ def _server(
 
     host, port = arguments.server
     credentials = None
-    if accounts:
+    logons = [account for account in accounts if account.hashes]
+    if logons:
         from rpcqm.rpc.ntlm import NtlmCredentials
 
-        first = accounts[0]
+        first = logons[0]
         credentials = NtlmCredentials(first.name, domain=first.domain, nt_hash=first.hashes[-1])
     address = host if host.replace(".", "").isdigit() else "127.0.0.1"
-    yield Server(host, port, ".", address), RemoteServer(host, port, credentials)
+    yield Server(host, port, ".", address), RemoteServer(host, port, credentials), logons
 
 
 @contextmanager
-def _fresh(
-    exchanges: "list[Exchange]", accounts: "list[Account]"
-) -> "Iterator[tuple[Server, Target]]":
-    """A queue manager of its own that takes the levels and the interfaces of the capture."""
+def _fresh(exchanges: "list[Exchange]") -> "Iterator[tuple[Server, Target, list[Account]]]":
+    """A queue manager of its own that takes the levels, interfaces and users of the capture."""
     from rpcqm.capture.replay import Server
     from rpcqm.client.target import LocalServer
     from rpcqm.testing.private import private_queue_manager
@@ -177,16 +179,19 @@ def _fresh(
 allow_nonauthenticated_rpc = {str(plain).lower()}
 supporting_server = {str(dependent).lower()}
 """
+    users = {each.conversation.account for each in exchanges if each.conversation.level > 1}
+    names = sorted({user.rpartition("\\")[2].lower() for user in users} - {"", _NOBODY})
     with private_queue_manager(configuration=security) as made:
-        for account in accounts:
-            _add_account(made, account)
+        logons = [_add_account(made, name) for name in names]
         host, port = made.endpoint("epm")
-        yield Server(host, port), LocalServer(made.socket)
+        yield Server(host, port), LocalServer(made.socket), logons
 
 
-def _add_account(made: "PrivateQueueManager", account: "Account") -> None:
-    """Administrators, so that access is what the captured server granted at best."""
-    if not account.password:
-        raise CommandError(f"--in-process needs the password of {account.name}, not its hash.")
-    words = ("user", "add", account.name, "--password-stdin", "--group", "administrators")
-    made.run(*words, input=account.password + "\n")
+def _add_account(made: "PrivateQueueManager", name: str) -> "Account":
+    """An administrator, so that access is what the captured server granted at best."""
+    from rpcqm.capture.accounts import parse_account
+
+    password = secrets.token_hex(12)
+    words = ("user", "add", name, "--password-stdin", "--group", "administrators")
+    made.run(*words, input=password + "\n")
+    return parse_account(f"{name}:{password}")

@@ -66,7 +66,7 @@ class TableMaker:
         self._calls: Counter[int] = Counter()
         self._sealed: Counter[int] = Counter()
         self.problems = Problems(file, self._problem)
-        found, _ = read_accounts(accounts)
+        found = read_accounts(accounts)
         make = _WatchedAnalysis if table == "pdus" else Analysis
         self.analysis = make(self._take, self.problems, found, self._conversations.append)
         if isinstance(self.analysis, _WatchedAnalysis):

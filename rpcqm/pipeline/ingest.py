@@ -32,6 +32,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="unseal with DOMAIN\\user:password or a file of such lines; may be repeated",
     )
     parser.add_argument(
+        "--keytab",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="unseal with the Kerberos keys of services; may be repeated",
+    )
+    parser.add_argument(
         "--tables",
         metavar="NAME",
         nargs="+",
@@ -57,8 +64,9 @@ def work(spark: Any, arguments: argparse.Namespace, summary: jobs.Summary) -> No
     summary.rows_in["files"] = len(new)
     summary.rows_out["files already there"] = len(files) - len(new)
     if new:
+        keys = arguments.account + arguments.keytab
         for name in arguments.tables:
-            rows = _append(table(spark, name, new, arguments.account), name, output)
+            rows = _append(table(spark, name, new, keys), name, output)
             (summary.rejected if name == "problems" else summary.rows_out)[name] = rows
         known.update({name: files[name] for name in new})
         (output / MANIFEST).write_text(json.dumps(known, indent=2) + "\n", "utf-8")

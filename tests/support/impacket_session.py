@@ -3,7 +3,8 @@
 python -m tests.support.impacket_session LEVEL USER PASSWORD QUEUE
 
 The endpoint mapper is at port 135 of 127.0.0.1; QUEUE is the name of a private queue that holds
-three messages, the third a large one. LEVEL is an authentication level, 1 for none.
+three messages, the third a large one. LEVEL is an authentication level, 1 for none. A USER with
+an @REALM logs on by Kerberos, with the tickets that KRB5CCNAME names.
 """
 
 import struct
@@ -12,7 +13,7 @@ import uuid
 from typing import Any
 
 from impacket.dcerpc.v5 import epm, transport
-from impacket.dcerpc.v5.rpcrt import DCERPCException
+from impacket.dcerpc.v5.rpcrt import RPC_C_AUTHN_GSS_NEGOTIATE, DCERPCException
 from impacket.uuid import uuidtup_to_bin
 
 from rpcqm.codec.format_name import FormatName
@@ -22,6 +23,7 @@ from rpcqm.codec.propvariant import propvariant_of
 from rpcqm.codec.queue_format import queue_format_of
 from rpcqm.codec.types.mqmq import XACTUOW
 from rpcqm.codec.types.qmmgmt import MGMT_OBJECT, MGMT_OBJECT_u
+from tests.support.kdc import HOST as SERVICE_HOST
 
 HOST = "127.0.0.1"
 RECEIVE_ACCESS, MOVE_ACCESS, DENY_NONE = 1, 4, 0
@@ -43,10 +45,16 @@ class Session:
         identity = uuidtup_to_bin((str(interface.uuid), f"{major}.{minor}"))
         binding = epm.hept_map(HOST, identity, protocol="ncacn_ip_tcp")
         rpc = transport.DCERPCTransportFactory(binding)
+        name, _, realm = user.partition("@")
         if level > 1:
-            rpc.set_credentials(user, password)
+            rpc.set_credentials(name, "" if realm else password, realm)
+        if realm:
+            rpc.setRemoteName(SERVICE_HOST)
+            rpc.set_kerberos(True)
         self._dce = rpc.get_dce_rpc()
         self._dce.set_auth_level(level)
+        if realm:
+            self._dce.set_auth_type(RPC_C_AUTHN_GSS_NEGOTIATE)
         self._dce.connect()
         self._dce.bind(identity)
 

@@ -14,6 +14,7 @@ PROGRAMS = ("kadmin.local", "kdb5_util", "kinit", "krb5kdc", "kvno")
 REALM = "RPCQM.TEST"
 HOST = "rpchost"
 SERVICE = f"host/{HOST}@{REALM}"
+SERVICE_PASSWORD = "a service's"
 PATIENCE = 20.0
 
 _CLIENT = """\
@@ -126,6 +127,12 @@ class Kdc:
         cache = self.log_on(name)
         self._run("kvno", "-c", cache, SERVICE)
         return cache
+
+    def set_service_password(self) -> None:
+        """Give the service keys that are made of SERVICE_PASSWORD; tickets are new from now on."""
+        self._run("kadmin.local", "-q", f'cpw -pw "{SERVICE_PASSWORD}" host/{HOST}')
+        self._run("kadmin.local", "-q", f"ktadd -norandkey -k {self.keytab} host/{HOST}")
+        self._caches.clear()
 
     def _listens(self) -> bool:
         """Wait until it says that it listens, or has ended."""

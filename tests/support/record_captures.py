@@ -1,11 +1,14 @@
 """Records the captures of tests/vectors/captures anew.
 
-python -m tests.support.record_captures [DIRECTORY]
+python -m tests.support.record_captures [--directory DIRECTORY] [PART…]
 
-Wine's and impacket's clients speak to `rpcqm serve` in a network namespace, and dumpcap listens.
-Needed are what scripts/install-peers installs, and a quiet machine.
+Wine's, impacket's and Samba's clients speak to `rpcqm serve` in a network namespace, and dumpcap
+listens. Needed are what scripts/install-peers installs, and a quiet machine.
 """
 
+import argparse
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +17,7 @@ from pathlib import Path
 from tests.interop.test_tshark import capturing
 from tests.interop.test_wine import CONFIGURATION, LEVELS, NEGOTIATE, run_client
 from tests.support.accounts import PASSWORD
+from tests.support.kdc import HOST, REALM, SERVICE, Kdc
 from tests.support.namespace import Namespace
 from tests.support.served import ServedQueueManager
 from tests.support.wine import Wine, compile_program
@@ -34,16 +38,32 @@ def record_wine(
     only_tcp(path)
 
 
-def record_impacket(server: ServedQueueManager, target: Path, level: int, provider: int) -> None:
+def record_impacket(
+    server: ServedQueueManager,
+    path: Path,
+    level: int,
+    user: str = "alice",
+    environment: dict[str, str] | None = None,
+) -> None:
     queue = f"impacket-{level}"
     server.command("queue", "create", queue, "--sddl", EVERYONE)
     for body in BODIES:
         server.command("send", queue, "--body", body, "--label", "to impacket")
     server.command("send", queue, "--body", "x" * LARGE, "--label", "large")
-    words = ["-m", "tests.support.impacket_session", level, "alice", PASSWORD, queue]
-    path = target / f"impacket-{LEVELS[level, provider]}.pcapng"
+    words = ["-m", "tests.support.impacket_session", level, user, PASSWORD, queue]
     with capturing(server.namespace, path):
-        done = server.namespace.run([sys.executable, *words], check=True)
+        command = [sys.executable, *words]
+        done = server.namespace.run(command, check=True, env=environment)
+        print(done.stdout, end="")
+    only_tcp(path)
+
+
+def record_samba(server: ServedQueueManager, path: Path, environment: dict[str, str]) -> None:
+    binding = f"ncacn_ip_tcp:127.0.0.1[krb5,seal,target_hostname={HOST}]"
+    who = ["--configfile=/dev/null", "--use-kerberos=required", f"--user=alice@{REALM}"]
+    with capturing(server.namespace, path):
+        command = ["rpcclient", *who, "--command=epmlookup", binding]
+        done = server.namespace.run(command, check=True, env=environment)
         print(done.stdout, end="")
     only_tcp(path)
 
@@ -57,23 +77,50 @@ def only_tcp(path: Path) -> None:
     path.chmod(0o644)
 
 
-def main(target: Path) -> None:
-    target.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as name, Namespace() as namespace:
-        directory = Path(name)
-        (directory / "client").mkdir()
-        exe = compile_program(directory / "client", "client", ["remoteread"])
-        wine = Wine(namespace, directory / "prefix")
-        with ServedQueueManager(namespace, directory / "server", CONFIGURATION) as server:
+def record_peers(target: Path, directory: Path, namespace: Namespace) -> None:
+    """Wine's and impacket's sessions with NTLM and without."""
+    (directory / "client").mkdir()
+    exe = compile_program(directory / "client", "client", ["remoteread"])
+    wine = Wine(namespace, directory / "prefix")
+    with ServedQueueManager(namespace, directory / "server", CONFIGURATION) as server:
+        server.command("user", "add", "alice", *ADMINISTRATOR, stdin=PASSWORD + "\n")
+        wine.start()
+        for level, provider in LEVELS:
+            if provider != NEGOTIATE:
+                record_wine(server, target, level, provider, wine, exe)
+                path = target / f"impacket-{LEVELS[level, provider]}.pcapng"
+                record_impacket(server, path, level)
+        wine.stop()
+
+
+def record_kerberos(target: Path, directory: Path, namespace: Namespace) -> None:
+    """impacket's and Samba's sealed sessions in the realm of a KDC, and the service's keytab."""
+    with Kdc(directory / "kdc", namespace.argv) as kdc:
+        configuration = f'[security]\nkeytab = "{kdc.keytab}"\nprincipal = "{SERVICE}"\n'
+        with ServedQueueManager(namespace, directory / "kerberos", configuration) as server:
             server.command("user", "add", "alice", *ADMINISTRATOR, stdin=PASSWORD + "\n")
-            wine.start()
-            for level, provider in LEVELS:
-                if provider != NEGOTIATE:
-                    record_wine(server, target, level, provider, wine, exe)
-                    record_impacket(server, target, level, provider)
-            wine.stop()
+            cache = kdc.service_ticket("alice").removeprefix("FILE:")
+            environment = {**os.environ, **kdc.environment, "KRB5CCNAME": cache}
+            path = target / "impacket-kerberos.pcapng"
+            record_impacket(server, path, 6, f"alice@{REALM}", environment)
+            record_samba(server, target / "samba-kerberos.pcapng", environment)
+        shutil.copyfile(kdc.keytab, target / "kerberos.keytab")
+
+
+PARTS = {"peers": record_peers, "kerberos": record_kerberos}
+
+
+def main(target: Path, parts: list[str]) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    for part in parts:
+        with tempfile.TemporaryDirectory() as name, Namespace() as namespace:
+            PARTS[part](target, Path(name), namespace)
     subprocess.run(["ls", "-l", target], check=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else TARGET)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--directory", type=Path, default=TARGET)
+    parser.add_argument("parts", metavar="PART", nargs="*", help=f"one of {', '.join(PARTS)}")
+    options = parser.parse_args()
+    main(options.directory, options.parts or list(PARTS))

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from impacket.dcerpc.v5.transport import DCERPCTransportFactory
 
 from rpcqm.base.errors import DecodeError, RpcFault
 from rpcqm.rpc.client import RpcClient
@@ -21,6 +20,7 @@ from rpcqm.rpc.providers import security_providers
 from rpcqm.rpc.security import PKT, PKT_INTEGRITY, PKT_PRIVACY, AuthenticationError, Credentials
 from rpcqm.rpc.spnego import SpnegoCredentials
 from tests.support.accounts import PASSWORD, TestAccounts
+from tests.support.impacket_probe import impacket_with_ticket
 from tests.support.kdc import HOST, PROGRAMS, REALM, SERVICE, Kdc
 from tests.support.probe import ProbeHandlers, ProbeInterface, ProbeRequest
 from tests.support.rpc_server import RunningServer, serving
@@ -379,17 +379,8 @@ def test_impacket_calls_with_a_ticket(
 ) -> None:
     """It wraps Kerberos in SPNEGO, and does not sign headers."""
     monkeypatch.setenv("KRB5CCNAME", kdc.service_ticket("alice").removeprefix("FILE:"))
-    transport = DCERPCTransportFactory(f"ncacn_ip_tcp:127.0.0.1[{running.port}]")
-    transport.setRemoteName(HOST)
-    transport.set_credentials("alice", "", REALM)
-    transport.set_kerberos(True)
-    rpc = transport.get_dce_rpc()
-    rpc.set_auth_level(level)
-    rpc.set_auth_type(9)
-    rpc.connect()
-    rpc.bind(PROBE.uuid.bytes_le + (1).to_bytes(2, "little") + (2).to_bytes(2, "little"))
-    for octets in (b"first", b"second" * 100):
-        rpc.call(1, octets)
-        assert rpc.recv()[: len(octets)] == octets
-    rpc.disconnect()
+    with impacket_with_ticket(running.port, level) as rpc:
+        for octets in (b"first", b"second" * 100):
+            rpc.call(1, octets)
+            assert rpc.recv()[: len(octets)] == octets
     assert {call.identity.name for call in handlers.calls} == {"alice"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rpcqm.capture.accounts import Account, parse_account
+from rpcqm.capture.accounts import Account, parse_account, read_keytabs
 from rpcqm.capture.analysis import Analysis, Exchange, calls_of
 from rpcqm.capture.call import Call
 from rpcqm.capture.problems import Problems
@@ -17,6 +17,7 @@ from tests.support.accounts import PASSWORD
 
 CAPTURES = Path(__file__).parents[2] / "vectors" / "captures"
 ALICE = parse_account(f"alice:{PASSWORD}")
+KEYTAB = CAPTURES / "kerberos.keytab"
 LEVELS = ("none", "connect", "packet", "integrity", "privacy")
 
 
@@ -58,6 +59,36 @@ def test_a_client_of_wine_is_read_at_every_level(level: str) -> None:
     assert found["ept", "ept_map", "rpc_s_ok"] == 1
 
 
+def test_a_client_with_a_ticket_is_read_with_the_services_key() -> None:
+    """The same client, once sealed by NTLM and once by Kerberos."""
+    path, keys = CAPTURES / "impacket-kerberos.pcapng", read_keytabs([KEYTAB])
+    assert outcomes(path, *keys) == outcomes(CAPTURES / "impacket-privacy.pcapng", ALICE)
+    sealed = [call for call in calls_of(path)[0] if call.sealed]
+    assert len(sealed) == 25
+    assert {call.conversation.account for call in sealed} == {""}
+
+
+def test_samba_signs_headers_under_kerberos() -> None:
+    found, problems = calls_of(CAPTURES / "samba-kerberos.pcapng", read_keytabs([KEYTAB]))
+    assert problems.total == 0
+    assert {call.conversation.account for call in found} == {"RPCQM.TEST\\alice"}
+    assert [outcome(call) for call in found] == [
+        *[("ept", "ept_lookup", "rpc_s_ok")] * 5,
+        ("ept", "ept_lookup", "0x16C9A0D6"),
+    ]
+
+
+def test_a_gap_costs_only_what_it_cut_under_kerberos() -> None:
+    path, keys = CAPTURES / "impacket-kerberos.pcapng", tuple(read_keytabs([KEYTAB]))
+    whole, _ = analysed(path, keys)
+    cut = next(call for call in whole if call.name == "R_CreateCursor").offset
+    found, problems = analysed(path, keys, lambda number, record: record[4] != cut)
+    assert problems.counts == {"gap": 1}
+    names = Counter(call.name for call in whole if not call.sealed)
+    left = Counter(call.name for call in found if not call.sealed)
+    assert names - left == Counter({"R_CreateCursor": 1})
+
+
 @pytest.mark.parametrize("level", ["none", "integrity", "privacy"])
 def test_a_client_of_impacket_is_read_at_every_level(level: str) -> None:
     found = Counter(outcomes(CAPTURES / f"impacket-{level}.pcapng", ALICE))
@@ -68,8 +99,8 @@ def test_a_client_of_impacket_is_read_at_every_level(level: str) -> None:
 
 def test_sealed_calls_without_an_account_keep_their_sizes() -> None:
     found, problems = calls_of(CAPTURES / "impacket-privacy.pcapng")
-    opened, _ = calls_of(CAPTURES / "impacket-privacy.pcapng", [ALICE])
-    assert problems.total == 0
+    opened, without = calls_of(CAPTURES / "impacket-privacy.pcapng", [ALICE])
+    assert (problems.counts, without.counts) == ({"sealed": 2}, {})
     sealed = [call for call in found if call.sealed]
     assert {call.interface_name for call in sealed} == {"RemoteRead", "qmmgmt"}
     assert len(sealed) == 25

@@ -9,8 +9,11 @@ from rpcqm.capture.accounts import AccountError, parse_account, read_accounts
 from rpcqm.capture.ntlm_keys import find_message, read_authenticate, session_key
 from rpcqm.client.passwords import nt_hash
 
-VECTORS = Path(__file__).parents[2] / "vectors" / "captures" / "ntlm_authenticate.hex"
-MESSAGES = [bytes.fromhex(line) for line in VECTORS.read_text().splitlines()]
+VECTORS = Path(__file__).parents[2] / "vectors" / "captures"
+KEYTAB = VECTORS / "kerberos.keytab"
+MESSAGES = [
+    bytes.fromhex(line) for line in (VECTORS / "ntlm_authenticate.hex").read_text().splitlines()
+]
 CHALLENGE = bytes.fromhex("0123456789abcdef")
 EXCHANGED = bytes([0x55] * 16)
 ACCOUNT = parse_account("Domain\\User:Password")
@@ -55,13 +58,25 @@ def test_accounts_are_read_from_files(tmp_path: Path) -> None:
     file.write_text(
         f"# theirs\nCORP\\ann:secret\nbob:1000:{'X' * 32}:{digits.upper()}:[U ]:LCT-0\n"
     )
-    keytab = tmp_path / "keytab"
-    keytab.write_bytes(b"\x05\x02")
-    accounts, keytabs = read_accounts([str(file), "eve:a:b", str(keytab)])
-    assert [(a.domain, a.name) for a in accounts] == [("CORP", "ann"), ("", "bob"), ("", "eve")]
+    accounts = read_accounts([str(file), "eve:a:b", str(KEYTAB)])
+    assert [(account.domain, account.name) for account in accounts] == [
+        ("CORP", "ann"),
+        ("", "bob"),
+        ("", "eve"),
+        ("RPCQM.TEST", "host/rpchost"),
+    ]
     assert accounts[0].hashes == accounts[1].hashes
     assert accounts[2].hashes == (nt_hash("a:b"),)
-    assert keytabs == [keytab]
+    assert accounts[3].hashes == ()
+    assert [key.encryption_type for key in accounts[3].keys] == [18, 17]
+
+
+def test_a_file_that_is_neither_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "accounts"
+    for octets in (b"\x05\x02\0\0\0\x40short", b"\xff\xfe\0"):
+        file.write_bytes(octets)
+        with pytest.raises(AccountError, match="accounts"):
+            read_accounts([str(file)])
 
 
 @pytest.mark.parametrize("text", ["a\\:b", ":b", "\\:"])

@@ -16,6 +16,7 @@ from tests.support.packets import user_message
 
 CAPTURES = Path(__file__).parents[2] / "vectors" / "captures"
 NONE, PRIVACY = CAPTURES / "impacket-none.pcapng", CAPTURES / "impacket-privacy.pcapng"
+KEYTAB = CAPTURES / "kerberos.keytab"
 ACCOUNT = f"alice:{PASSWORD}"
 KEYS = [
     *("time", "client", "server", "protocol", "interface", "opnum", "name", "status"),
@@ -61,7 +62,11 @@ def test_an_object_has_exactly_the_documented_keys(capsys: pytest.CaptureFixture
 
 
 def test_sealed_calls_are_shown_with_their_sizes(capsys: pytest.CaptureFixture[str]) -> None:
-    sealed = [each for each in objects(capsys, PRIVACY) if each["sealed"]]
+    status, out, err = run(capsys, "show", PRIVACY, "--json")
+    assert status == 0
+    assert err.endswith(f"{PRIVACY}: 2 problems: 2 sealed.\n")
+    assert "that stay sealed: 24; no account was given\n" in err
+    sealed = [each for each in map(json.loads, out.splitlines()) if each["sealed"]]
     assert len(sealed) == 25
     assert all(each["status"] is None for each in sealed if each["name"] == "R_StartReceive")
     assert {"size": 56} in [each["request"] for each in sealed]
@@ -76,6 +81,24 @@ def test_an_account_unseals(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         assert not any(each["sealed"] for each in found)
         statuses = Counter(each["status_name"] for each in found)
         assert statuses["MQ_ERROR_IO_TIMEOUT"] == 2
+
+
+@pytest.mark.parametrize("option", ["--keytab", "--account"])
+def test_a_keytab_unseals(capsys: pytest.CaptureFixture[str], option: str) -> None:
+    found = objects(capsys, CAPTURES / "impacket-kerberos.pcapng", option, KEYTAB)
+    assert not any(each["sealed"] for each in found)
+    assert Counter(each["status_name"] for each in found)["MQ_ERROR_IO_TIMEOUT"] == 2
+
+
+def test_what_is_no_keytab_is_told(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    damaged = tmp_path / "keytab"
+    for octets in (KEYTAB.read_bytes()[:40], b"alice:x"):
+        damaged.write_bytes(octets)
+        status, _, err = run(capsys, "show", NONE, "--keytab", damaged)
+        assert (status, err.count("\n")) == (2, 1)
+        assert err.startswith("rpcqm: --keytab: ")
+    status, _, err = run(capsys, "show", NONE, "--keytab", tmp_path / "none")
+    assert (status, "cannot be read: No such file" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_messages_are_read_and_removed_over_there(
     through(here, other, program)
 
 
-@pytest.mark.conformance("MQMP-element-CursorProxy")
+@pytest.mark.conformance("MQMP-element-CursorProxy", "MQMP-op-22", "MQMP-op-c2_3", "MQMP-op-27")
 def test_cursors_and_purging_reach_over_there(
     here: PrivateQueueManager, other: PrivateQueueManager
 ) -> None:
@@ -166,7 +166,7 @@ def test_the_supporting_server_logs_on_and_encrypts(
         assert (call.conversation.level, call.conversation.account) == (6, "reader")
 
 
-@pytest.mark.conformance("MQQP-client-3.2.4.9")
+@pytest.mark.conformance("MQQP-client-3.2.4.9", "MQMP-rundown-RPC_QUEUE_HANDLE")
 def test_a_client_that_vanishes_leaves_nothing_open(
     here: PrivateQueueManager, other: PrivateQueueManager
 ) -> None:

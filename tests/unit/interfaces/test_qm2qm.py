@@ -245,7 +245,9 @@ def test_a_message_is_received_in_two_phases(
     assert qm.bodies(qm.find()) == [b"two"]
 
 
-@pytest.mark.conformance("MQQP-packet-REMOTEREADDESC", "MQQP-packet-REMOTEREADDESC2")
+@pytest.mark.conformance(
+    "MQQP-packet-REMOTEREADDESC", "MQQP-packet-REMOTEREADDESC2", "MQQP-op-9", "MQQP-op-0"
+)
 def test_the_description_is_filled_in(qm: RunningQueueManager, reader: Qm2QmReader) -> None:
     queue = qm.create()
     identifier = qm.send(queue, b"body", label="label", time_to_reach_queue=100)

@@ -193,6 +193,7 @@ def test_an_object_without_a_name_is_refused(client: Client) -> None:
     assert status == "MQ_ERROR_INVALID_PARAMETER"
 
 
+@pytest.mark.conformance("MQMP-op-9")
 def test_deleting_asks_the_descriptor(qm: RunningQueueManager, server: CallServer) -> None:
     qm.create(security=parse_sddl("O:BAD:(A;;0x10000;;;BA)").encode())
     bob = Client(server.connect(BOB, transport=NCALRPC))
@@ -267,6 +268,7 @@ def test_a_property_is_asked_for_by_its_type_or_null(
     assert client.get_properties(queue, 99) == "MQ_ERROR_ILLEGAL_PROPID"
 
 
+@pytest.mark.conformance("MQMP-op-10")
 def test_reading_properties_asks_the_descriptor(
     qm: RunningQueueManager, server: CallServer
 ) -> None:
@@ -408,6 +410,7 @@ def test_a_wrong_descriptor_is_refused(
     assert client.status(operation, **names, **fields) == status
 
 
+@pytest.mark.conformance("MQMP-op-7", "MQMP-op-8")
 def test_permissions_are_for_who_may_see_and_change_them(
     qm: RunningQueueManager, server: CallServer
 ) -> None:
@@ -516,6 +519,7 @@ def test_five_texts_can_be_asked_for(
     assert response.lplpMQISServer == (own if expected == "own" else expected)
 
 
+@pytest.mark.conformance("MQMP-registry-0", "MQMP-registry-2", "MQMP-op-28")
 def test_a_directory_and_its_servers_are_told(qm: RunningQueueManager, client: Client) -> None:
     queue_manager = qm.engine.queue_manager
     queue_manager.directory_server_list = ["DC1", "DC2"]

@@ -1,5 +1,6 @@
 """What administrators are told and what they order ([MS-MQMR] 3.1.4)."""
 
+import os
 from typing import Any
 from uuid import UUID
 
@@ -98,7 +99,7 @@ def outgoing(qm: RunningQueueManager) -> OutgoingQueue:
 # Who, and what about
 
 
-@pytest.mark.conformance("MQMR-rule-3", "MQMR-rule-2.1")
+@pytest.mark.conformance("MQMR-rule-3", "MQMR-rule-2.1", "MQMR-op-0", "MQMR-op-1")
 def test_only_administrators_are_served(qm: RunningQueueManager, server: CallServer) -> None:
     queue = qm.create()
     alice = Administrator(server, identity=ALICE, transport=NCACN_IP_TCP)
@@ -282,6 +283,15 @@ def test_a_local_queue_is_described(
     assert administrator.of_queue(filled(qm), identifier) == identifier.variant(expected)
 
 
+@pytest.mark.conformance("MQMR-prop-PROPID_MGMT_QUEUE_MESSAGE_COUNT")
+def test_a_message_that_somebody_holds_is_counted(
+    qm: RunningQueueManager, administrator: Administrator
+) -> None:
+    queue = filled(qm)
+    qm.lock(qm.open(queue))
+    assert administrator.of_queue(queue, P.PROPID_MGMT_QUEUE_MESSAGE_COUNT).value == 2
+
+
 @pytest.mark.conformance(
     "MQMR-prop-PROPID_MGMT_QUEUE_BYTES_IN_QUEUE", "MQMR-prop-PROPID_MGMT_QUEUE_BYTES_IN_JOURNAL"
 )
@@ -451,6 +461,7 @@ def test_the_transfer_out_of_a_queue_is_described(
     assert administrator.of_queue(ELSEWHERE, identifier) == identifier.variant(expected)
 
 
+@pytest.mark.conformance("MQMR-prop-PROPID_MGMT_QUEUE_EOD_LAST_ACK")
 def test_a_queue_that_was_never_sent_from_tells_zeros(
     outgoing: OutgoingQueue, administrator: Administrator
 ) -> None:
@@ -503,7 +514,12 @@ def test_every_status_of_a_connection_has_a_number() -> None:
 # Actions
 
 
-@pytest.mark.conformance("MQMR-op-1", "MQMR-action-CONNECT", "MQMR-action-DISCONNECT")
+@pytest.mark.conformance(
+    "MQMR-op-1",
+    "MQMR-action-CONNECT",
+    "MQMR-action-DISCONNECT",
+    "MQMR-prop-PROPID_MGMT_MSMQ_CONNECTED",
+)
 def test_the_machine_goes_off_and_on_line(
     qm: RunningQueueManager, administrator: Administrator
 ) -> None:
@@ -523,6 +539,20 @@ def test_tidying_up_removes_no_message(
     qm.send(queue, b"one")
     assert administrator.act(MACHINE, "TIDY") == "MQ_OK"
     assert qm.bodies(queue) == [b"one"]
+
+
+@pytest.mark.conformance("MQMR-action-TIDY")
+def test_tidying_up_gives_back_the_space_of_removed_messages(
+    qm: RunningQueueManager, administrator: Administrator
+) -> None:
+    queue = qm.create()
+    for _ in range(8):
+        qm.send(queue, os.urandom(256 * 1024))
+    assert administrator.act(MACHINE, "TIDY") == "MQ_OK"
+    qm.done(qm.engine.queues.purge_queue(queue))
+    before = qm.engine.store.disk_bytes()
+    assert administrator.act(MACHINE, "TIDY") == "MQ_OK"
+    assert before - qm.engine.store.disk_bytes() > 1024 * 1024
 
 
 @pytest.mark.conformance("MQMR-action-PAUSE", "MQMR-action-RESUME")

@@ -317,7 +317,7 @@ def test_what_a_transactional_read_needs(qm: RunningQueueManager, reader: Reader
     assert qm.bodies(queue) == [b"one"]
 
 
-@pytest.mark.conformance("MQRR-op-13", "MQRR-op-15")
+@pytest.mark.conformance("MQRR-op-13", "MQRR-op-15", "MQRR-op-9")
 def test_a_transactional_read_lasts_until_its_transaction_ends(
     qm: RunningQueueManager, reader: Reader
 ) -> None:
@@ -363,6 +363,9 @@ def test_ending_a_transactional_read_needs_a_pending_request(
     assert end_transactional(reader, handle, 7) == "MQ_ERROR_MESSAGE_NOT_FOUND"
 
 
+@pytest.mark.conformance(
+    "MQRR-op-3", "MQRR-rundown-queue_context_handle", "MQRR-timer-pending_request_cleanup"
+)
 @pytest.mark.parametrize("end", ["close", "lose", "clean up"])
 def test_a_transactional_read_that_is_never_ended_leaves_its_transaction(
     qm: RunningQueueManager, reader: Reader, end: str

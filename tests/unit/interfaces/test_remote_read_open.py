@@ -390,7 +390,7 @@ def test_the_calls_on_a_deleted_queue_fail(qm: RunningQueueManager, reader: Read
 # Opening for moves
 
 
-@pytest.mark.conformance("MQRR-op-11")
+@pytest.mark.conformance("MQRR-op-11", "MQRR-op-3")
 def test_a_move_context_is_random_and_ends_with_its_handle(
     qm: RunningQueueManager, server: CallServer
 ) -> None:

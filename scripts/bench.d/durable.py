@@ -32,7 +32,7 @@ from rpcqm.codec.interface import TransferSyntax, Value
 from rpcqm.codec.interface import load as load_interface
 from rpcqm.codec.queue_format import queue_format_of
 from rpcqm.codec.types import mqmq, qmcomm, qmcomm2, remoteread
-from rpcqm.rpc.constants import PfcFlags
+from rpcqm.rpc.constants import WHOLE, PfcFlags
 from rpcqm.rpc.pdu import Bind, BindAck, ContextAnswer, ContextElement, Request, Response, SyntaxId
 from rpcqm.rpc.presentation import NDR
 
@@ -61,7 +61,11 @@ def bind(*names: str) -> bytes:
         for number, interface in enumerate(interfaces)
     ]
     return Bind(
-        call_id=1, max_xmit_frag=FRAGMENT, max_recv_frag=FRAGMENT, p_context_elem=tuple(elements)
+        call_id=1,
+        pfc_flags=WHOLE | PfcFlags.PFC_CONC_MPX,
+        max_xmit_frag=FRAGMENT,
+        max_recv_frag=FRAGMENT,
+        p_context_elem=tuple(elements),
     ).pack()
 
 

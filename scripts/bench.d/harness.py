@@ -191,12 +191,17 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What each connection of the load generator sends; answers in the loop end with ``tail``."""
+    """What each connection of the load generator sends; answers in the loop end with ``tail``.
+
+    ``window`` calls are outstanding on each; what follows the first of ``once`` is sent for each of
+    them, because a server runs the calls of one context handle one after the other.
+    """
 
     once: Sequence[bytes]
     loop: Sequence[bytes]
     copy: Sequence[Copy] = field(default=())
     tail: bytes = b""
+    window: int = 1
 
     @property
     def text(self) -> str:
@@ -205,6 +210,7 @@ class Script:
         lines += [f"loop {pdu.hex()}" for pdu in self.loop]
         lines += [f"copy {c.reply} {c.start} {c.length} {c.loop} {c.to}" for c in self.copy]
         lines += [f"tail {self.tail.hex()}"] if self.tail else []
+        lines += [f"window {self.window}"]
         return "\n".join(lines) + "\n"
 
 
@@ -221,7 +227,7 @@ class Load:
 def load(
     port: int, connections: int, script: Script, seconds: float = 2.0, warm_up: float = 0.5
 ) -> Load:
-    """Drive a server on 127.0.0.1 with one call outstanding on each connection.
+    """Drive a server on 127.0.0.1 with the script's calls outstanding on each connection.
 
     Raises RuntimeError when an answer is a fault, or is not what the script says.
     """
@@ -245,5 +251,10 @@ def _loaded(argv: Sequence[object], script: str, timeout: float, **popen: Any) -
     out, err = process.communicate(script.encode(), timeout=timeout)
     if process.returncode:
         raise RuntimeError(f"load generator: {err.decode().strip()}")
-    calls, took, p50, p99 = out.split()
+    return harvested(out.decode())
+
+
+def harvested(printed: str) -> Load:
+    """What a load generator prints: how many, seconds, and two latencies in ns."""
+    calls, took, p50, p99 = printed.split()
     return Load(int(calls) / float(took), int(p50) / 1000, int(p99) / 1000, int(calls))

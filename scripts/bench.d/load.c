@@ -1,68 +1,57 @@
 /*
- * A load generator: N connections to 127.0.0.1, one call outstanding on each.
+ * A load generator: N connections to 127.0.0.1, one call outstanding on each, or as many as the
+ * script's window says.
  *
  * load PORT CONNECTIONS WARM_UP SECONDS < SCRIPT     prints calls, seconds, p50 and p99 in ns
  *
  * Lines of the script:
- *   once HEX                         a PDU sent after connecting; its answer is awaited
+ *   once HEX                         a PDU sent after connecting; its answer is awaited. The first
+ *                                    is the bind; the others are sent for each outstanding call, so
+ *                                    that each has a context handle of its own
  *   copy REPLY START LENGTH LOOP TO  bytes of that once-answer go into that loop PDU
  *   loop HEX                         the PDUs sent in turn, over and over
  *   tail HEX                         every answer in the loop must end with these bytes
+ *   window COUNT                     calls outstanding on each connection, each with a call_id and a
+ *                                    place in the loop of its own; they may be answered in any order
  *   stream FD FILE                   a connection that is open and bound already, and the PDUs of
  *                                    all its calls, each sent once; instead of once, copy and loop,
  *                                    and of CONNECTIONS. The run ends when one has none left.
  * Any answer in the loop that is not a response, or ends otherwise, stops the run.
  */
 
-#define _GNU_SOURCE
-#include "wire.h"
+#include "measure.h"
 
-#include <arpa/inet.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
-enum { ROOM = 1 << 17, MOST_PDUS = 16, MOST_COPIES = 16, EVENTS = 1024, MOST_SAMPLES = 1 << 22, MOST_STREAMS = 64 };
+enum { ROOM = 1 << 17, MOST_PDUS = 16, MOST_COPIES = 16, EVENTS = 1024, MOST_STREAMS = 64, MOST_WINDOW = 1024 };
+enum { FIRST_CALL_ID = 2 };
 
 struct copy {
     unsigned reply, start, length, loop, to;
 };
 
+struct call {
+    uint64_t sent_at;
+    unsigned next;
+    struct bytes loop[MOST_PDUS];
+};
+
 struct connection {
     int socket;
-    unsigned next;
-    uint64_t sent_at;
-    size_t held;
-    struct bytes loop[MOST_PDUS];
+    size_t held, output_length, output_room;
+    struct call *calls;
     struct bytes stream;
     size_t streamed;
+    uint8_t *output;
     uint8_t input[ROOM];
 };
 
 static struct bytes once[MOST_PDUS], loop[MOST_PDUS], tail;
 static struct copy copies[MOST_COPIES];
-static unsigned once_count, loop_count, copy_count;
+static unsigned once_count, loop_count, copy_count, window = 1;
 static struct { int socket; struct bytes pdus; } streams[MOST_STREAMS];
 static unsigned stream_count;
 static int exhausted;
-static uint64_t *samples;
-static size_t calls;
-
-static uint64_t now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * 1000000000ull + time.tv_nsec;
-}
-
-static void refuse(const char *why)
-{
-    fprintf(stderr, "%s\n", why);
-    exit(3);
-}
-
 static struct bytes read_file(const char *path)
 {
     FILE *file = fopen(path, "rb");
@@ -98,6 +87,8 @@ static void read_line(char *line)
         loop[loop_count++] = from_hex(value + 1);
     else if (!strncmp(line, "stream ", 7))
         read_stream(value + 1);
+    else if (!strncmp(line, "window ", 7) && atoi(value) > 0 && atoi(value) <= MOST_WINDOW)
+        window = atoi(value);
     else if (!strncmp(line, "tail ", 5))
         tail = from_hex(value + 1);
     else if (copy_count < MOST_COPIES && sscanf(line, "copy %u %u %u %u %u", &copy.reply, &copy.start,
@@ -107,76 +98,79 @@ static void read_line(char *line)
         refuse("a script line that is not understood");
 }
 
-static void send_all(int socket, const struct bytes *pdu)
+/* The length of the whole answer that starts there, or 0. */
+static size_t whole_answer(const struct connection *from, size_t start)
 {
-    for (size_t sent = 0; sent < pdu->length;) {
-        ssize_t wrote = write(socket, pdu->data + sent, pdu->length - sent);
-        if (wrote <= 0)
-            die("write");
-        sent += wrote;
-    }
-}
-
-/* The length of the whole answer at the start of the input, or 0. */
-static size_t whole_answer(const struct connection *from)
-{
-    size_t at = 0;
+    size_t at = start;
     while (from->held - at >= PDU_HEADER) {
         const uint8_t *fragment = from->input + at;
         if (from->held - at < fragment_length(fragment))
             return 0;
         at += fragment_length(fragment);
         if (fragment[FLAGS_AT] & PFC_LAST_FRAG)
-            return at;
+            return at - start;
     }
     return 0;
+}
+
+static void read_some(struct connection *from)
+{
+    ssize_t got = read(from->socket, from->input + from->held, ROOM - from->held);
+    if (got <= 0)
+        refuse("the server closed the connection, or its answer is too long");
+    from->held += got;
 }
 
 static size_t await_answer(struct connection *from)
 {
     size_t length;
-    while (!(length = whole_answer(from))) {
-        ssize_t got = read(from->socket, from->input + from->held, ROOM - from->held);
-        if (got <= 0)
-            refuse("the server closed the connection, or its answer is too long");
-        from->held += got;
-    }
+    while (!(length = whole_answer(from, 0)))
+        read_some(from);
     return length;
 }
 
-static void fill_in(struct connection *into, unsigned reply, size_t length)
+static void fill_in(struct connection *from, struct call *into, unsigned reply, size_t length)
 {
     for (unsigned i = 0; i < copy_count; i++) {
         const struct copy *copy = copies + i;
         if (copy->reply != reply)
             continue;
         if (copy->start + copy->length > length || copy->loop >= loop_count ||
-            copy->to + copy->length > into->loop[copy->loop].length)
+            copy->to + copy->length > loop[copy->loop].length)
             refuse("a copy reaches beyond its PDU");
-        memcpy(into->loop[copy->loop].data + copy->to, into->input + copy->start, copy->length);
+        memcpy(into->loop[copy->loop].data + copy->to, from->input + copy->start, copy->length);
     }
+}
+
+static struct bytes with_call_id(const struct bytes *pdus, uint32_t call_id)
+{
+    struct bytes made = { malloc(pdus->length), pdus->length };
+    if (!made.data)
+        die("malloc");
+    memcpy(made.data, pdus->data, pdus->length);
+    for (size_t at = 0; at < made.length; at += fragment_length(made.data + at))
+        memcpy(made.data + at + CALL_ID_AT, &call_id, sizeof call_id);
+    return made;
+}
+
+static void call_once(struct connection *on, struct call *into, unsigned which)
+{
+    write_all(on->socket, once[which].data, once[which].length);
+    size_t length = await_answer(on);
+    if (on->input[TYPE_AT] == 3 || on->input[TYPE_AT] == 13)
+        refuse("a fault or a bind_nak before the loop");
+    fill_in(on, into, which, length);
+    on->held = 0;
 }
 
 static void start(struct connection *made, int port)
 {
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-                                   .sin_port = htons(port) };
-    int yes = 1;
-    made->socket = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(made->socket, (void *)&address, sizeof address))
-        die("connect");
-    setsockopt(made->socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    for (unsigned i = 0; i < loop_count; i++) {
-        made->loop[i] = (struct bytes){ malloc(loop[i].length), loop[i].length };
-        memcpy(made->loop[i].data, loop[i].data, loop[i].length);
-    }
-    for (unsigned i = 0; i < once_count; i++) {
-        send_all(made->socket, once + i);
-        size_t length = await_answer(made);
-        if (made->input[TYPE_AT] == 3 || made->input[TYPE_AT] == 13)
-            refuse("a fault or a bind_nak before the loop");
-        fill_in(made, i, length);
-        made->held = 0;
+    made->socket = connected_to(port);
+    for (unsigned each = 0; each < window; each++) {
+        for (unsigned i = 0; i < loop_count; i++)
+            made->calls[each].loop[i] = with_call_id(loop + i, FIRST_CALL_ID + each);
+        for (unsigned i = each ? 1 : 0; i < once_count; i++)
+            call_once(made, made->calls + each, i);
     }
 }
 
@@ -194,71 +188,84 @@ static struct bytes next_of_stream(struct connection *on)
     return request;
 }
 
-static void call(struct connection *on)
+static void queue_output(struct connection *on, const struct bytes *pdus)
 {
-    on->sent_at = now();
+    if (on->output_length + pdus->length > on->output_room) {
+        on->output_room = 2 * (on->output_length + pdus->length);
+        on->output = realloc(on->output, on->output_room);
+        if (!on->output)
+            die("realloc");
+    }
+    memcpy(on->output + on->output_length, pdus->data, pdus->length);
+    on->output_length += pdus->length;
+}
+
+static void call(struct connection *on, struct call *next)
+{
+    next->sent_at = now();
     if (on->stream.length) {
         struct bytes request = next_of_stream(on);
         exhausted |= !request.length;
-        send_all(on->socket, &request);
+        queue_output(on, &request);
         return;
     }
-    send_all(on->socket, on->loop + on->next);
-    on->next = (on->next + 1) % loop_count;
+    queue_output(on, next->loop + next->next);
+    next->next = (next->next + 1) % loop_count;
 }
 
-static void check(const struct connection *from, size_t length)
+static void flush(struct connection *to)
 {
-    if (from->input[TYPE_AT] != PDU_RESPONSE)
+    write_all(to->socket, to->output, to->output_length);
+    to->output_length = 0;
+}
+
+/* Which call an answer is for; those of streams have one call outstanding. */
+static struct call *answered(struct connection *from, const uint8_t *answer)
+{
+    uint32_t call_id;
+    memcpy(&call_id, answer + CALL_ID_AT, sizeof call_id);
+    if (from->stream.length)
+        return from->calls;
+    if (call_id - FIRST_CALL_ID >= window)
+        refuse("an answer to no call");
+    return from->calls + (call_id - FIRST_CALL_ID);
+}
+
+static void check(const uint8_t *answer, size_t length)
+{
+    if (answer[TYPE_AT] != PDU_RESPONSE)
         refuse("an answer that is not a response");
-    if (length < tail.length || memcmp(from->input + length - tail.length, tail.data, tail.length))
+    if (length < tail.length || memcmp(answer + length - tail.length, tail.data, tail.length))
         refuse("an answer that does not end as it must");
 }
 
-static void take_answer(struct connection *from, int measured)
+static void take_answers(struct connection *from)
 {
-    ssize_t got = read(from->socket, from->input + from->held, ROOM - from->held);
-    if (got <= 0)
-        refuse("the server closed the connection, or its answer is too long");
-    from->held += got;
-    size_t length = whole_answer(from);
-    if (!length)
-        return;
-    check(from, length);
-    if (measured && calls < MOST_SAMPLES)
-        samples[calls] = now() - from->sent_at;
-    calls += measured;
-    from->held = 0;
-    call(from);
+    size_t at = 0, length;
+    read_some(from);
+    while ((length = whole_answer(from, at))) {
+        struct call *call_of = answered(from, from->input + at);
+        check(from->input + at, length);
+        sample(call_of->sent_at);
+        call(from, call_of);
+        at += length;
+    }
+    from->held -= at;
+    memmove(from->input, from->input + at, from->held);
+    flush(from);
 }
 
-static double run_until(int epoll, struct connection *all, uint64_t end, int measured)
+static double run_until(int epoll, struct connection *all, uint64_t end)
 {
     struct epoll_event events[EVENTS];
     uint64_t began = now(), time = began;
     while (time < end && !exhausted) {
         int count = epoll_wait(epoll, events, EVENTS, 100);
         for (int i = 0; i < count; i++)
-            take_answer(all + events[i].data.u32, measured);
+            take_answers(all + events[i].data.u32);
         time = now();
     }
     return (time - began) / 1e9;
-}
-
-static int by_size(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
-static void report(double seconds)
-{
-    size_t kept = calls < MOST_SAMPLES ? calls : MOST_SAMPLES;
-    if (!kept)
-        refuse("not one call was answered");
-    qsort(samples, kept, sizeof *samples, by_size);
-    printf("%zu %f %lu %lu\n", calls, seconds, (unsigned long)samples[kept / 2],
-           (unsigned long)samples[kept * 99 / 100]);
 }
 
 int main(int count, char **arguments)
@@ -272,14 +279,19 @@ int main(int count, char **arguments)
         read_line(line);
     if (!loop_count && !stream_count)
         refuse("a script without a loop");
+    if (stream_count)
+        window = 1;
     unsigned connection_count = stream_count ? stream_count : (unsigned)atoi(arguments[2]);
     struct connection *all = calloc(connection_count, sizeof *all);
-    samples = malloc(MOST_SAMPLES * sizeof *samples);
-    if (!all || !samples)
-        die("malloc");
+    if (!all)
+        die("calloc");
+    make_samples();
     int epoll = epoll_create1(0);
     for (unsigned i = 0; i < connection_count; i++) {
         struct epoll_event event = { .events = EPOLLIN, .data.u32 = i };
+        all[i].calls = calloc(window, sizeof *all[i].calls);
+        if (!all[i].calls)
+            die("calloc");
         if (stream_count) {
             all[i].socket = streams[i].socket;
             all[i].stream = streams[i].pdus;
@@ -288,9 +300,13 @@ int main(int count, char **arguments)
         }
         epoll_ctl(epoll, EPOLL_CTL_ADD, all[i].socket, &event);
     }
-    for (unsigned i = 0; i < connection_count; i++)
-        call(all + i);
-    run_until(epoll, all, now() + atof(arguments[3]) * 1e9, 0);
-    report(run_until(epoll, all, now() + atof(arguments[4]) * 1e9, 1));
+    for (unsigned i = 0; i < connection_count; i++) {
+        for (unsigned each = 0; each < window; each++)
+            call(all + i, all[i].calls + each);
+        flush(all + i);
+    }
+    run_until(epoll, all, now() + atof(arguments[3]) * 1e9);
+    measured = 1;
+    report(run_until(epoll, all, now() + atof(arguments[4]) * 1e9));
     return 0;
 }

@@ -13,13 +13,13 @@ struct bytes {
     size_t length;
 };
 
-static void die(const char *what)
+static inline void die(const char *what)
 {
     perror(what);
     exit(1);
 }
 
-static unsigned fragment_length(const uint8_t *pdu)
+static inline unsigned fragment_length(const uint8_t *pdu)
 {
     unsigned length = pdu[LENGTH_AT] | pdu[LENGTH_AT + 1] << 8;
     if (length < PDU_HEADER) {
@@ -29,7 +29,7 @@ static unsigned fragment_length(const uint8_t *pdu)
     return length;
 }
 
-static struct bytes from_hex(const char *text)
+static inline struct bytes from_hex(const char *text)
 {
     struct bytes result = { malloc(strlen(text) / 2 + 1), strlen(text) / 2 };
     if (!result.data)

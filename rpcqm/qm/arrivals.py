@@ -5,6 +5,7 @@ signatures, decrypts and keeps sequences between them; `accept` is all of them f
 that needs nothing between.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -14,7 +15,7 @@ from rpcqm.adm.enums import EnqueueStatus, QueuePrivacyLevel
 from rpcqm.adm.message import NEVER, Message
 from rpcqm.adm.queue import IncomingTransactionalTransferInfo, OutgoingQueue, Queue
 from rpcqm.base.completion import Completion
-from rpcqm.base.errors import MQError
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.message_enums import MessageClass
@@ -42,6 +43,8 @@ class Arrivals:
 
     def __init__(self, engine: "QueueManagerEngine") -> None:
         self._engine = engine
+        self.verify: Callable[[Message], bool] | None = None
+        """Whether the signature of a message is good; a protocol that can tell sets it."""
 
     def destination(self, message: Message) -> Queue:
         """Where a message goes: a queue here, or an outgoing queue when it is to be forwarded.
@@ -89,6 +92,25 @@ class Arrivals:
             wanted is QueuePrivacyLevel.NONE and encrypted
         ):
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION)
+
+    def check_sent(self, queue: Queue, message: Message) -> None:
+        """What the queue demands of a message that is sent here; its sender is told at once.
+
+        MQError: CERTIFICATE_NOT_PROVIDED for an unsigned message to a queue that wants signed
+        ones, FAIL_VERIFY_SIGNATURE_EX for a signature that is not good, INSUFFICIENT_PROPERTIES
+        and ILLEGAL_PROPERTY_VALUE for a body that is to be private, or must not (G28).
+        """
+        if queue.authentication and not (self.verify and self.verify(message)):
+            if message.attributes.signature:
+                raise MQError(HResult.MQ_ERROR_FAIL_VERIFY_SIGNATURE_EX)
+            raise MQError(HResult.MQ_ERROR_CERTIFICATE_NOT_PROVIDED)
+        private = bool(message.attributes.privacy_level)
+        if queue.privacy_level is QueuePrivacyLevel.BODY and not private:
+            raise MQError(
+                HResult.MQ_ERROR_INSUFFICIENT_PROPERTIES, "the queue wants private bodies"
+            )
+        if queue.privacy_level is QueuePrivacyLevel.NONE and private:
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, "the queue wants clear bodies")
 
     def check_access(self, queue: Queue, identity: Identity) -> None:
         """Whether the sender may write; RejectedError: ACCESS_DENIED ([MS-MQQB] 3.1.5.8.3)."""

@@ -12,6 +12,7 @@ from rpcqm.adm.enums import (
     OperationType,
     PositionState,
     QueueAccessType,
+    QueuePrivacyLevel,
     QueueType,
 )
 from rpcqm.adm.message import (
@@ -140,8 +141,9 @@ class Messages:
         """Send to what was opened, be it one queue or several ([MS-MQDMPR] 3.1.7.1.27).
 
         MQ_ERROR_ACCESS_DENIED unless opened for sending; MQ_ERROR_TRANSACTION_USAGE when a local
-        queue is transactional and the sending is not, or the other way round. With several
-        queues the first refusal ends it, and what was sent before stays sent.
+        queue is transactional and the sending is not, or the other way round, and what
+        `check_sent` of the arrivals refuses. With several queues the first refusal ends it, and
+        what was sent before stays sent.
         """
         if descriptor.access_type != QueueAccessType.SEND_ACCESS:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "not opened for sending")
@@ -150,8 +152,11 @@ class Messages:
         queue = descriptor.queue_reference
         if queue is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_AVAILABLE)
-        if not isinstance(queue, OutgoingQueue) and queue.transactional != bool(transaction):
-            raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
+        if not isinstance(queue, OutgoingQueue):
+            if queue.transactional != bool(transaction):
+                raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
+            if queue.authentication or queue.privacy_level is not QueuePrivacyLevel.OPTIONAL:
+                self._engine.arrivals.check_sent(queue, message)
         return self.enqueue_message(queue, message, transaction)
 
     def _enqueue_to_several(

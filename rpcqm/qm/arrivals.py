@@ -96,14 +96,14 @@ class Arrivals:
     def check_sent(self, queue: Queue, message: Message) -> None:
         """What the queue demands of a message that is sent here; its sender is told at once.
 
-        MQError: CERTIFICATE_NOT_PROVIDED for an unsigned message to a queue that wants signed
+        MQError: MESSAGE_NOT_AUTHENTICATED for an unsigned message to a queue that wants signed
         ones, FAIL_VERIFY_SIGNATURE_EX for a signature that is not good, INSUFFICIENT_PROPERTIES
         and ILLEGAL_PROPERTY_VALUE for a body that is to be private, or must not (G28).
         """
         if queue.authentication and not (self.verify and self.verify(message)):
             if message.attributes.signature:
                 raise MQError(HResult.MQ_ERROR_FAIL_VERIFY_SIGNATURE_EX)
-            raise MQError(HResult.MQ_ERROR_CERTIFICATE_NOT_PROVIDED)
+            raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_AUTHENTICATED)
         private = bool(message.attributes.privacy_level)
         if queue.privacy_level is QueuePrivacyLevel.BODY and not private:
             raise MQError(

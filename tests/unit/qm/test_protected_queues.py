@@ -37,11 +37,11 @@ def sent(qm: RunningQueueManager, **message: Any) -> str:
 @pytest.mark.parametrize(
     ("good", "message", "status"),
     [
-        (None, {}, "MQ_ERROR_CERTIFICATE_NOT_PROVIDED"),
+        (None, {}, "MQ_ERROR_MESSAGE_NOT_AUTHENTICATED"),
         (True, SIGNED, OK),
         (False, SIGNED, "MQ_ERROR_FAIL_VERIFY_SIGNATURE_EX"),
         (None, SIGNED, "MQ_ERROR_FAIL_VERIFY_SIGNATURE_EX"),
-        (False, {}, "MQ_ERROR_CERTIFICATE_NOT_PROVIDED"),
+        (False, {}, "MQ_ERROR_MESSAGE_NOT_AUTHENTICATED"),
     ],
 )
 def test_a_queue_can_take_signed_messages_only(

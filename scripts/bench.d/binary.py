@@ -1,153 +1,120 @@
-"""Receiving by the binary protocol on loopback: durable messages of 1 KiB.
+"""Receiving by the binary protocol on loopback: durable messages of 1 KiB from a C sender.
 
-A generator that speaks [MS-MQQB] sends packets made beforehand, a window of them ahead, to a queue
-manager, and stops its watch when the last one is acknowledged as being on the disk.
+The sender speaks [MS-MQQB]: it establishes sessions, each for a queue manager of its own, keeps
+their windows full, and counts a message when it is acknowledged as being on the disk. The peer is
+RabbitMQ's quorum queue at its best, 16 publishers with 256 messages that are not confirmed each.
+Each server has one processor, the same one, in turns; the senders have the other. A leak is looked
+for with sessions that are established and closed, by what the process holds before and after.
 """
 
-import socket
 import statistics
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from uuid import UUID, uuid4
 
-from harness import BUILD, Figure, raw_syncs
+from broker import broker, mapper
+from harness import BUILD, Figure, Pairs, pairs, raw_syncs
+from sessions import BODY, WINDOW, Session, queue_manager, received
 
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import MessageAttributes, build_user_message
-from rpcqm.codec.packet_base import SESSION_HEADER_SIZE, SessionHeader, frame_size
-from rpcqm.codec.packet_internal import (
-    ConnectionParametersHeader,
-    ConnectionParametersPacket,
-    EstablishConnectionHeader,
-    EstablishConnectionPacket,
-)
-from rpcqm.codec.packet_types import MessageIdentifier, TxSequenceID
-from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from rpcqm.testing import PrivateQueueManager
 
-MESSAGES = 6_016
-"""A multiple of what one acknowledgement has room for."""
-BODY = b"x" * 1024
-WINDOW = 64
-ROUNDS = 3
+SESSIONS = 4
+PUBLISHERS, UNCONFIRMED = 16, 256
+SEVERAL = 10_000
+LEAK = 256
+"""Octets that memory may grow by for each session: what the allocator does not give back."""
 
 
-class Generator:
-    """A session that sends as fast as its window lets it."""
+def figures(port: int, theirs: Callable[[], float]) -> list[Figure]:
+    """The receiver against the broker, and its own ways against each other."""
 
-    def __init__(self, port: int) -> None:
-        self._line = socket.create_connection(("127.0.0.1", port))
-        self._line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._guid = uuid4()
-        self._sent = self._acknowledged = 0
-        self._persisted = 0
-        self._open()
+    def rate(queue: str, transactional: bool) -> float:
+        return received(port, queue, SESSIONS, transactional).calls_per_second
 
-    def close(self) -> None:
-        self._line.close()
-
-    def _open(self) -> None:
-        self._line.sendall(EstablishConnectionPacket.of(EstablishConnectionHeader(self._guid)))
-        self._packet()
-        parameters = ConnectionParametersHeader(500, 20_000, window_size=WINDOW)
-        self._line.sendall(ConnectionParametersPacket.of(parameters))
-        self._packet()
-
-    def _packet(self) -> bytes:
-        data = self._exactly(16)
-        return data + self._exactly(frame_size(data) - 16)
-
-    def _exactly(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            piece = self._line.recv(size - len(data))
-            if not piece:
-                raise ConnectionError("the queue manager has closed the session")
-            data += piece
-        return data
-
-    def _acknowledgement(self) -> None:
-        """Take one session acknowledgement; other packets are acknowledgements of order."""
-        packet = self._packet()
-        if len(packet) == 36:
-            header = SessionHeader.decode(packet, len(packet) - SESSION_HEADER_SIZE)
-            self._acknowledged += (header.ack_sequence_number - self._acknowledged) & 0xFFFF
-            self._persisted += header.recoverable_msg_ack_flags.bit_count()
-
-    def send(self, packets: list[bytes]) -> float:
-        """Send them; the seconds until all of them are on the disk."""
-        target = self._persisted + len(packets)
-        began = time.perf_counter()
-        for packet in packets:
-            while self._sent - self._acknowledged >= WINDOW:
-                self._acknowledgement()
-            self._line.sendall(packet)
-            self._sent += 1
-        while self._persisted < target:
-            self._acknowledgement()
-        return time.perf_counter() - began
-
-
-def packets(name: str, count: int, transactional: bool, source: UUID) -> list[bytes]:
-    """Messages to a queue of the receiver, in sequence when they are transactional."""
-    attributes = MessageAttributes(
-        destination_queue_format_name=FormatName.parse(f"DIRECT=OS:receiver\\private$\\{name}"),
-        identifier=MessageIdentifier(source, 0),
-        sent_time=int(time.time()),
-        body=BODY,
-        delivery_guarantee=1,
+    recoverable = partial(rate, "orders", False)
+    against: Pairs = pairs(recoverable, theirs, 3)
+    in_sequence = pairs(partial(rate, "stream", True), recoverable, 3)
+    alone = received(port, "orders", 1)
+    round_trip = statistics.median(_round_trips(port))
+    note = (
+        f"{WINDOW} messages to a window; a session's first round trip takes "
+        f"{round_trip * 1e6:.0f} µs; raw syncs of 1 KiB {raw_syncs(BUILD, len(BODY)):,.0f}/s"
     )
-    made = []
-    sequence = TxSequenceID(1, int(time.time()))
-    for number in range(1, count + 1):
-        attributes.identifier = MessageIdentifier(source, number)
-        if transactional:
-            attributes.transaction_identifier = number & 0xF_FFFF
-            attributes.transactional_message_sequence_identifier = sequence
-            attributes.transaction_sequence_number = number
-            attributes.transaction_previous_sequence_number = number - 1
-        made.append(build_user_message(attributes))
-    return made
+    return [
+        Figure("received, recoverable, 1 session", alone.calls_per_second, unit="/s", note=note),
+        Figure(
+            f"received, recoverable, {SESSIONS} sessions, over RabbitMQ's pipelined peak",
+            against.ratio,
+            1.2,
+            note=against.spread,
+        ),
+        Figure(
+            "received, transactional over recoverable",
+            in_sequence.ratio,
+            0.7,
+            note=in_sequence.spread,
+        ),
+    ]
 
 
-@contextmanager
-def receiver() -> Iterator[PrivateQueueManager]:
-    with TemporaryDirectory(dir=BUILD) as directory:
-        configuration = 'name = "receiver"\n[storage]\nquota = 67108864\n'
-        with private_queue_manager(
-            configuration=configuration, data_dir=Path(directory) / "data"
-        ) as queue_manager:
-            queue_manager.run("queue", "create", "orders")
-            queue_manager.run("queue", "create", "stream", "--transactional")
-            yield queue_manager
+def _round_trips(port: int) -> list[float]:
+    sessions = [Session(port) for _ in range(20)]
+    found = [session.open() for session in sessions]
+    for session in sessions:
+        session.close()
+    return found
 
 
-def received(port: int, name: str, transactional: bool) -> float:
-    """Messages per second that the receiver stores."""
-    rates = []
-    for _ in range(ROUNDS):
-        generator = Generator(port)
-        rates.append(MESSAGES / generator.send(packets(name, MESSAGES, transactional, uuid4())))
-        generator.close()
-    return statistics.median(rates)
+def held(process: int) -> tuple[int, int, int]:
+    """Octets of memory, file descriptors and threads of a process."""
+    of = Path(f"/proc/{process}")
+    lines = (of / "status").read_text("ascii").splitlines()
+    resident = int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) << 10
+    return resident, len(list((of / "fd").iterdir())), len(list((of / "task").iterdir()))
+
+
+def opened_and_closed(served: PrivateQueueManager, sessions: int) -> None:
+    """Establish sessions one after the other; when it returns, the last one is gone."""
+    port = served.endpoint("binary")[1]
+    for _ in range(sessions):
+        session = Session(port)
+        session.open()
+        session.close()
+    served.run("queue", "list")
+
+
+def leak(served: PrivateQueueManager) -> list[Figure]:
+    """What many sessions leave behind."""
+    assert served.process is not None
+    process = served.process.pid
+    opened_and_closed(served, SEVERAL // 5)
+    before = held(process)
+    opened_and_closed(served, SEVERAL)
+    memory, files, threads = (now - then for now, then in zip(held(process), before, strict=True))
+    what = f"after {SEVERAL:,} sessions were opened and closed"
+    note = f"{before[0] / 2**20:.0f} MiB before, {before[1]} files, {before[2]} threads"
+    return [
+        Figure(f"memory more {what}", memory / SEVERAL, LEAK, "bytes each", True, note),
+        Figure(f"file descriptors more {what}", files, 0, "", True),
+        Figure(f"threads more {what}", threads, 0, "", True),
+    ]
 
 
 def run() -> list[Figure]:
     BUILD.mkdir(parents=True, exist_ok=True)
-    syncs = raw_syncs(BUILD, 1024)
-    with receiver() as queue_manager:
-        port = queue_manager.endpoint("binary")[1]
-        recoverable = received(port, "orders", transactional=False)
-        in_sequence = received(port, "stream", transactional=True)
-    note = f"raw syncs of 1 KiB {syncs:.0f}/s; window {WINDOW}"
-    return [
-        Figure("received, recoverable, 1 KiB", recoverable, unit="messages/s", note=note),
-        Figure(
-            "received, transactional against recoverable, 1 KiB",
-            in_sequence / recoverable,
-            0.7,
-            note=f"{in_sequence:.0f} messages/s",
-        ),
-    ]
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(TemporaryDirectory(dir=BUILD)))
+        other = stack.enter_context(broker(directory, stack.enter_context(mapper(directory))))
+        served = stack.enter_context(queue_manager("receiver"))
+        served.run("queue", "create", "orders")
+        served.run("queue", "create", "stream", "--transactional")
+        port = served.endpoint("binary")[1]
+        received(port, "orders", 16, seconds=4)
+
+        def theirs() -> float:
+            seen = other.load("send", "bench", PUBLISHERS, UNCONFIRMED, len(BODY), 1.5, 0.4)
+            return seen.calls_per_second
+
+        return [*figures(port, theirs), *leak(served)]

@@ -232,7 +232,7 @@ def load(
     Raises RuntimeError when an answer is a fault, or is not what the script says.
     """
     argv = [compile_c("load"), str(port), str(connections), str(warm_up), str(seconds)]
-    return _loaded(argv, script.text, warm_up + seconds + 60)
+    return generated(argv, script.text, warm_up + seconds + 60)
 
 
 def load_streams(streams: Mapping[int, Path], seconds: float, warm_up: float) -> Load:
@@ -242,10 +242,11 @@ def load_streams(streams: Mapping[int, Path], seconds: float, warm_up: float) ->
     """
     argv = [compile_c("load"), "0", "0", str(warm_up), str(seconds)]
     script = "".join(f"stream {socket} {path}\n" for socket, path in streams.items())
-    return _loaded(argv, script, warm_up + seconds + 60, pass_fds=tuple(streams))
+    return generated(argv, script, warm_up + seconds + 60, pass_fds=tuple(streams))
 
 
-def _loaded(argv: Sequence[object], script: str, timeout: float, **popen: Any) -> Load:
+def generated(argv: Sequence[object], script: str, timeout: float, **popen: Any) -> Load:
+    """Run a load generator, which reads its script; RuntimeError when it refuses anything."""
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     process = pinned(argv, client_cpu, **pipes, **popen)
     out, err = process.communicate(script.encode(), timeout=timeout)

@@ -1,0 +1,142 @@
+"""Sessions of the binary protocol for the benches: what the C sender says, and rpcqm for it."""
+
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import UUID, uuid4
+
+from harness import BUILD, Load, compile_c, generated, pin, server_cpu
+
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.message import MessageAttributes, build_user_message
+from rpcqm.codec.packet_base import SessionHeader
+from rpcqm.codec.packet_internal import (
+    ConnectionParametersHeader,
+    ConnectionParametersPacket,
+    EstablishConnectionHeader,
+    EstablishConnectionPacket,
+    SessionAckPacket,
+)
+from rpcqm.codec.packet_types import MessageIdentifier, TxSequenceID
+from rpcqm.testing import PrivateQueueManager
+
+WINDOW = 64
+"""Messages of a session that are not acknowledged yet; Windows' value, and ours."""
+
+BODY = b"x" * 1024
+CONFIGURATION = """\
+[security]
+allow_nonauthenticated_rpc = true
+supporting_server = true
+[storage]
+quota = 67108864
+"""
+ACKNOWLEDGEMENT_TIMES = 500, 20_000
+NUMBER, SEQUENCE, PREVIOUS = 0x31415926, 0x27182818, 0x14142135
+SESSION = b"\xfe\xed\xfa\xce"
+
+
+@contextmanager
+def queue_manager(
+    name: str, more: str = "", cpu: int = server_cpu
+) -> Iterator[PrivateQueueManager]:
+    """`rpcqm serve` on one processor; `more` is added to its TOML."""
+    with TemporaryDirectory(dir=BUILD) as directory:
+        made = PrivateQueueManager(
+            Path(directory) / "data", configuration=f'name = "{name}"\n{CONFIGURATION}{more}'
+        )
+        with ExitStack() as stack:
+            stack.callback(made.stop)
+            made.start()
+            assert made.process is not None
+            pin(made.process.pid, cpu)
+            yield made
+
+
+def parameters() -> bytes:
+    """What asks for the windows and times of a session."""
+    header = ConnectionParametersHeader(*ACKNOWLEDGEMENT_TIMES, window_size=WINDOW)
+    return ConnectionParametersPacket.of(header)
+
+
+def script(queue: str, transactional: bool) -> str:
+    """What the C sender says: recoverable messages of queue managers that nobody knows yet."""
+    known = uuid4().bytes_le[:12] + SESSION
+    source = UUID(bytes_le=known)
+    attributes = MessageAttributes(
+        destination_queue_format_name=FormatName.parse(f"DIRECT=OS:receiver\\private$\\{queue}"),
+        identifier=MessageIdentifier(source, NUMBER),
+        sent_time=int(time.time()),
+        body=BODY,
+        delivery_guarantee=1,
+    )
+    fields = [("message", SESSION, "session"), ("message", _octets(NUMBER), "number")]
+    if transactional:
+        attributes.transaction_identifier = 1
+        attributes.transactional_message_sequence_identifier = TxSequenceID(1, int(time.time()))
+        attributes.transaction_sequence_number = SEQUENCE
+        attributes.transaction_previous_sequence_number = PREVIOUS
+        fields += [
+            ("message", _octets(SEQUENCE), "number"),
+            ("message", _octets(PREVIOUS), "previous"),
+        ]
+    packets = {
+        "establish": EstablishConnectionPacket.of(EstablishConnectionHeader(source)),
+        "parameters": parameters(),
+        "acknowledge": SessionAckPacket.of(SessionHeader(window_size=WINDOW)),
+        "message": build_user_message(attributes),
+    }
+    lines = [f"{name} {packet.hex()}" for name, packet in packets.items()]
+    for name, octets, value in [*fields, ("establish", SESSION, "session")]:
+        lines.append(f"field {name} {packets[name].index(octets)} {value}")
+    return "\n".join(lines) + "\n"
+
+
+def _octets(number: int) -> bytes:
+    return struct.pack("<I", number)
+
+
+def received(
+    port: int,
+    queue: str,
+    sessions: int,
+    transactional: bool = False,
+    seconds: float = 1.5,
+    warm_up: float = 0.4,
+) -> Load:
+    """Messages that a queue manager has on its disk and has acknowledged, sent by C."""
+    argv = [compile_c("mqqb"), port, sessions, warm_up, seconds]
+    return generated(argv, script(queue, transactional), warm_up + seconds + 60)
+
+
+class Session:
+    """One session that only opens and closes."""
+
+    def __init__(self, port: int) -> None:
+        self._line = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self._line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def open(self) -> float:
+        """Establish it; the seconds that the first question and its answer took."""
+        began = time.perf_counter()
+        self._ask(EstablishConnectionPacket.of(EstablishConnectionHeader(uuid4())))
+        took = time.perf_counter() - began
+        self._ask(parameters())
+        return took
+
+    def close(self) -> None:
+        self._line.close()
+
+    def _ask(self, packet: bytes) -> None:
+        """Answers are as long as questions."""
+        self._line.sendall(packet)
+        left = len(packet)
+        while left:
+            data = self._line.recv(left)
+            if not data:
+                raise ConnectionError("the queue manager has closed the session")
+            left -= len(data)

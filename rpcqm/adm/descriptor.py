@@ -23,6 +23,7 @@ class OpenQueueDescriptor:
 
     __slots__ = (
         "access_type",
+        "application_deadletter_queue",
         "context_value",
         "cursor_collection",
         "format_name",
@@ -60,6 +61,8 @@ class OpenQueueDescriptor:
         self.waiting_message_read_operation_collection: dict[WaitingMessageReadOperation, None] = {}
         self.two_phase_reads: set[int] = set()
         """Lookup identifiers of messages that this descriptor has locked (ours)."""
+        self.application_deadletter_queue = ""
+        """What messages that are sent through it get as such (G71)."""
 
 
 class Cursor:

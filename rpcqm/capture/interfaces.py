@@ -15,6 +15,7 @@ NAMES = (
     "epm",
     "mgmt",
     "rpcqm_admin",
+    "rpcqm_sending",
 )
 """The files of idl/ that declare an interface."""
 

@@ -108,6 +108,11 @@ def _add_properties(parser: Parser) -> None:
         help="keep it as a dead letter when it cannot be delivered, or is not received in time",
     )
     parser.add_argument(
+        "--dead-letter-queue",
+        metavar="Q",
+        help="the same, but in this queue of the queue manager that it is sent from",
+    )
+    parser.add_argument(
         "--journal", action="store_true", help="keep a copy in the journal of this computer"
     )
     parser.add_argument(
@@ -243,6 +248,7 @@ def _message(arguments: argparse.Namespace) -> OutgoingMessage:
         response_queue=_other_queue(arguments, arguments.response_queue),
         correlation_identifier=arguments.correlation_id,
         dead_letter=arguments.dead_letter,
+        dead_letter_queue=_other_queue(arguments, arguments.dead_letter_queue),
         journal=arguments.journal,
     )
 

@@ -56,6 +56,7 @@ HARMLESS = REPEATABLE | {
     "R_CloseCursor",
     "R_CloseQueue",
     "R_CreateCursor",
+    "R_SetDeadLetterQueue",
     "R_StartReceive",
     "RemoteQMCancelReceive",
     "RemoteQMCloseCursor",
@@ -74,6 +75,7 @@ HARMLESS = REPEATABLE | {
 
 BY_NUMBER = frozenset(
     {
+        "R_SetDeadLetterQueue",
         "RemoteQMCancelReceive",
         "RemoteQMCloseCursor",
         "RemoteQMPurgeQueue",

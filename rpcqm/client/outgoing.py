@@ -29,5 +29,7 @@ class OutgoingMessage:
     connector_type: UUID | None = None
     dead_letter: bool = False
     """Kept in a dead-letter queue when it cannot be delivered or is not received in time."""
+    dead_letter_queue: FormatName | None = None
+    """Which queue of the sending queue manager that is, if not the system's; rpcqm only."""
     journal: bool = False
     """A copy stays in the journal of the computer that it is sent from."""

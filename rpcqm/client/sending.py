@@ -1,5 +1,6 @@
 """Sending messages and internal transactions through qmcomm and qmcomm2 ([MS-MQMP] 3.2)."""
 
+import asyncio
 import contextlib
 import socket
 import uuid
@@ -10,7 +11,7 @@ from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.errors import MQError, RpcFault
 from rpcqm.client.connection import Connections
 from rpcqm.client.outgoing import OutgoingMessage
-from rpcqm.client.target import ServerUnreachableError
+from rpcqm.client.target import HandleLostError, ServerUnreachableError
 from rpcqm.client.transfer_buffer import transfer_buffer_of
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.packet_types import MessageIdentifier
@@ -84,9 +85,16 @@ class QueueSender:
         self._connections = connections
         self._name = name
         self._clock = clock or SystemClock()
-        self._handle = b""
+        self._handles: dict[FormatName | None, bytes] = {}
+        """By the dead-letter queue that messages have, None for the system's."""
+        self._opening = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
+        self._handles[None], _ = await self._open()
+        return self
+
+    async def _open(self) -> tuple[bytes, int]:
+        """A handle, and the number that it has ([MS-MQMP] 3.2.4.7)."""
         request = qmcomm.rpc_QMOpenQueueInternalRequest(
             pQueueFormat=queue_format_of(self._name),
             dwDesiredAccess=SEND_ACCESS,
@@ -100,8 +108,32 @@ class QueueSender:
             dwpRemoteContext=0,
         )
         response = await self._connections.call("qmcomm", "rpc_QMOpenQueueInternal", request)
-        self._handle = response.phQueue
-        return self
+        return response.phQueue, response.pdwQMContext
+
+    async def _handle_for(self, dead_letter_queue: FormatName | None) -> bytes:
+        """The handle through which messages get that dead-letter queue; the queue must be open."""
+        if None not in self._handles:
+            raise HandleLostError(f"{self._name} is not open.")
+        async with self._opening:
+            if dead_letter_queue not in self._handles:
+                self._handles[dead_letter_queue] = await self._open_with(dead_letter_queue)
+        return self._handles[dead_letter_queue]
+
+    async def _open_with(self, dead_letter_queue: FormatName | None) -> bytes:
+        # Only now, because few programs need it and interfaces take time to load.
+        from rpcqm.codec.types import rpcqm_sending
+
+        chosen = None if dead_letter_queue is None else queue_format_of(dead_letter_queue)
+        handle, number = await self._open()
+        request = rpcqm_sending.R_SetDeadLetterQueueRequest(
+            dwQMContext=number, pDeadLetterQueue=chosen
+        )
+        try:
+            await self._connections.call("rpcqm_sending", "R_SetDeadLetterQueue", request)
+        except BaseException:
+            await self._close(handle)
+            raise
+        return handle
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
@@ -118,19 +150,23 @@ class QueueSender:
             self._clock.now() // 1000,
             None if transaction is None else transaction.identifier,
         )
+        handle = self._handles.get(message.dead_letter_queue)
+        if handle is None:
+            handle = await self._handle_for(message.dead_letter_queue)
         request = qmcomm2.rpc_ACSendMessageExRequest(
-            hQueue=self._handle, ptb=buffer, pMessageID=OBJECTID(Lineage=uuid.UUID(int=0))
+            hQueue=handle, ptb=buffer, pMessageID=OBJECTID(Lineage=uuid.UUID(int=0))
         )
         response = await self._connections.call("qmcomm2", "rpc_ACSendMessageEx", request)
         return MessageIdentifier(response.pMessageID.Lineage, response.pMessageID.Uniquifier)
 
     async def close(self) -> None:
         """Close the queue; a server that is gone has closed it already."""
-        if self._handle:
-            handle, self._handle = self._handle, b""
-            with contextlib.suppress(ServerUnreachableError):
-                await self._connections.call(
-                    "qmcomm",
-                    "rpc_ACCloseHandle",
-                    qmcomm.rpc_ACCloseHandleRequest(phQueue=handle),
-                )
+        handles = list(self._handles.values())
+        self._handles.clear()
+        for handle in handles:
+            await self._close(handle)
+
+    async def _close(self, handle: bytes) -> None:
+        request = qmcomm.rpc_ACCloseHandleRequest(phQueue=handle)
+        with contextlib.suppress(ServerUnreachableError):
+            await self._connections.call("qmcomm", "rpc_ACCloseHandle", request)

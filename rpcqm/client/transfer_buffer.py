@@ -44,7 +44,7 @@ def transfer_buffer_of(
         u=CACTransferBufferV1_u(CACTB_SEND, send),
         pPriority=message.priority,
         pDelivery=int(message.recoverable),
-        pAuditing=int(message.dead_letter) * _DEADLETTER | int(message.journal) * _JOURNAL,
+        pAuditing=_auditing(message),
         pAcknowledge=int(message.acknowledgements),
         pApplicationTag=message.application_tag,
         ulAbsoluteTimeToQueue=_absolute(message.time_to_reach_queue, now),
@@ -70,6 +70,11 @@ def _add_texts(old: CACTransferBufferV1, message: OutgoingMessage) -> None:
         old.ulMsgExtensionBufferInBytes = len(message.extension)
     if message.correlation_identifier != NULL_IDENTIFIER:
         old.ppCorrelationID = message.correlation_identifier.encode()
+
+
+def _auditing(message: OutgoingMessage) -> int:
+    wants_dead_letter = message.dead_letter or message.dead_letter_queue is not None
+    return int(wants_dead_letter) * _DEADLETTER | int(message.journal) * _JOURNAL
 
 
 def _queue_format(name: FormatName | None) -> QUEUE_FORMAT | None:

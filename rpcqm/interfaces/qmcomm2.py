@@ -76,6 +76,7 @@ class QmComm2:
         attributes = message_attributes(
             request.ptb, descriptor, identifier, self._clock.now() // 1000
         )
+        attributes.application_deadletter_queue = descriptor.application_deadletter_queue
         transaction = self._find_transaction(request.ptb.old.pUow)
         message = self._composer.compose(descriptor, attributes, call.identity, transaction)
         sent = self._messages.enqueue_message_to_an_open_queue(descriptor, message, transaction)

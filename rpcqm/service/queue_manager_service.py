@@ -20,7 +20,7 @@ from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
 from rpcqm.codec.interface import load
 from rpcqm.config import Configuration, ConfigurationError
 from rpcqm.config.directory import DirectoryFile
-from rpcqm.interfaces import admin, qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read
+from rpcqm.interfaces import admin, qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read, sending
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
@@ -234,6 +234,9 @@ class QueueManagerService:
         server.register(load("remoteread"), reading, remote_read.POLICY)
         server.register(load("qmcomm"), comm, qmcomm.POLICY)
         server.register(load("qmcomm2"), qmcomm2.QmComm2(engine, comm.handles), qmcomm2.POLICY)
+        server.register(
+            load("rpcqm_sending"), sending.Sending(engine, comm.handles), sending.POLICY
+        )
         server.register(load("qm2qm"), qm2qm.Qm2Qm(engine, comm.handles, *ports), qm2qm.POLICY)
         server.register(load("qmmgmt"), qmmgmt.QmMgmt(engine), qmmgmt.POLICY)
         maintenance = Maintenance(engine, accounts.user_file, self._clock)

@@ -18,10 +18,11 @@ from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV2,
     OBJECT_FORMAT_u,
 )
-from rpcqm.interfaces import qmcomm, qmcomm2, qmmgmt
+from rpcqm.interfaces import qmcomm, qmcomm2, qmmgmt, sending
 from rpcqm.interfaces.qmcomm import QmComm
 from rpcqm.interfaces.qmcomm2 import QmComm2
 from rpcqm.interfaces.qmmgmt import QmMgmt
+from rpcqm.interfaces.sending import Sending
 from tests.support.callers import Caller, CallServer, PendingCall, Served
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.remote_reader import CLIENT, format_of, status_name
@@ -31,13 +32,14 @@ NULL_GUID = UUID(int=0)
 
 
 def served_clients(qm: RunningQueueManager) -> CallServer:
-    """qmcomm, qmcomm2 and qmmgmt on a queue manager, with the ports 2103 and 2105."""
+    """qmcomm, qmcomm2, qmmgmt and rpcqm_sending on a queue manager, with the ports 2103 and 2105."""
     comm = QmComm(qm.engine, lambda: 2103, lambda: 2105)
     return CallServer(
         qm,
         Served("qmcomm", comm, qmcomm.POLICY),
         Served("qmcomm2", QmComm2(qm.engine, comm.handles), qmcomm2.POLICY),
         Served("qmmgmt", QmMgmt(qm.engine), qmmgmt.POLICY),
+        Served("rpcqm_sending", Sending(qm.engine, comm.handles), sending.POLICY),
     )
 
 

@@ -68,6 +68,18 @@ def test_every_property_of_a_message_arrives(run: Command, queue: str, name: str
     assert message["sent"] <= message["arrived"]
 
 
+def test_a_dead_letter_goes_to_the_queue_that_the_sender_has_chosen(
+    run: Command, attempt: Command, queue: str
+) -> None:
+    letters = f"{queue}-letters"
+    run("queue", "create", letters)
+    words = ("send", queue, "--body", "late", "--ttbr", "0")
+    run(*words, "--dead-letter-queue", letters)
+    (found,) = messages(run("receive", letters, "--timeout", "20000", "--format", "json"))
+    assert found["body"] == "late"
+    assert "MQ_ERROR_QUEUE_NOT_FOUND" in attempt(*words, "--dead-letter-queue", "missing").errors
+
+
 def test_acknowledgements_come_to_the_administration_queue(
     run: Command, queue: str, name: str
 ) -> None:

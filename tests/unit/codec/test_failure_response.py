@@ -7,7 +7,17 @@ import pytest
 
 from rpcqm.codec.interface import Operation, TransferSyntax, load
 
-NAMES = ["epm", "mgmt", "remoteread", "qmcomm", "qmcomm2", "qm2qm", "qmmgmt", "rpcqm_admin"]
+NAMES = [
+    "epm",
+    "mgmt",
+    "remoteread",
+    "qmcomm",
+    "qmcomm2",
+    "qm2qm",
+    "qmmgmt",
+    "rpcqm_admin",
+    "rpcqm_sending",
+]
 
 
 def changed_in_place(operation: Operation) -> set[str]:

@@ -1,0 +1,15 @@
+"""Types of idl/rpcqm_sending.idl: written by scripts/generate."""
+
+from rpcqm.codec.interface import Value
+from rpcqm.codec.types.mqmq import QUEUE_FORMAT
+
+class R_SetDeadLetterQueueRequest(Value):
+    dwQMContext: int
+    pDeadLetterQueue: QUEUE_FORMAT | None
+    def __init__(
+        self, *, dwQMContext: int, pDeadLetterQueue: QUEUE_FORMAT | None = ...
+    ) -> None: ...
+
+class R_SetDeadLetterQueueResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...

@@ -1,0 +1,50 @@
+"""rpcqm_sending: what a sender can choose with MSMQ, and cannot say by qmcomm and qmcomm2."""
+
+from rpcqm.adm.enums import QueueAccessType, QueueType
+from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.access_check import MQQUEUEACCESSMASK
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.queue_format import format_name_of
+from rpcqm.codec.types.rpcqm_sending import R_SetDeadLetterQueueRequest
+from rpcqm.interfaces._client_handles import ClientHandles
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.interface_registry import InterfacePolicy
+
+POLICY = InterfacePolicy()
+"""As qmcomm, whose handles it shares."""
+
+
+class Sending:
+    """The handlers of the interface; `handles` are those of qmcomm."""
+
+    def __init__(self, engine: QueueManagerEngine, handles: ClientHandles) -> None:
+        self._queues = engine.queues
+        self._access = engine.access
+        self._handles = handles
+
+    def R_SetDeadLetterQueue(self, call: Call, request: R_SetDeadLetterQueueRequest) -> HResult:
+        """Choose where what is sent from now on goes when it dies (Opnum 0).
+
+        The queue is one of this queue manager that the caller may send to; NULL is the system's
+        own. It is the ApplicationDeadletterQueue of [MS-MQDMPR] 3.1.1.12 (G71).
+        """
+        self._handles.admit(call)
+        descriptor = self._handles.find_local(call, request.dwQMContext)
+        if descriptor.access_type != QueueAccessType.SEND_ACCESS:
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "not opened for sending")
+        chosen = request.pDeadLetterQueue
+        path = "" if chosen is None else self._path(call, format_name_of(chosen))
+        descriptor.application_deadletter_queue = path
+        return HResult.MQ_OK
+
+    def _path(self, call: Call, name: FormatName) -> str:
+        """The path name of a queue that can take dead letters."""
+        queue = self._queues.find_by_format_name(name)
+        if queue is None or isinstance(queue, OutgoingQueue):
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+        if queue.parent is not None or queue.is_journal or queue.queue_type is QueueType.SYSTEM:
+            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, str(name))
+        self._access.check_queue(queue, call.identity, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE)
+        return queue.pathname

@@ -1,0 +1,127 @@
+"""A sender chooses where its dead letters go, by rpcqm_sending ([MS-MQDMPR] 3.1.1.12)."""
+
+import pytest
+
+from rpcqm.adm.queue import Queue
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.sddl import parse_sddl
+from rpcqm.rpc.interface_registry import NCALRPC
+from tests.support.callers import ALICE, BOB, CallServer
+from tests.support.dependent_client import (
+    RECEIVE_ACCESS,
+    SEND_ACCESS,
+    Client,
+    served_clients,
+)
+from tests.support.queue_manager import RunningQueueManager
+from tests.support.remote_reader import format_of
+
+DEADLETTER = 1
+CHOSEN = r"private$\chosen"
+
+
+@pytest.fixture
+def server(qm: RunningQueueManager) -> CallServer:
+    return served_clients(qm)
+
+
+@pytest.fixture
+def client(server: CallServer) -> Client:
+    return Client(server.connect(ALICE, transport=NCALRPC))
+
+
+def choose(client: Client, number: int, name: Queue | FormatName | str | None) -> str:
+    chosen = None if name is None else format_of(name)
+    return client.status("R_SetDeadLetterQueue", dwQMContext=number, pDeadLetterQueue=chosen)
+
+
+def send_dying(client: Client, handle: bytes, body: bytes) -> None:
+    sent = client.sent(handle, body, pAuditing=DEADLETTER, ulRelativeTimeToLive=1)
+    assert sent == "MQ_OK"
+
+
+def system(qm: RunningQueueManager) -> Queue:
+    queue = qm.engine.queue_manager.system_deadletter_queue
+    assert queue is not None
+    return queue
+
+
+@pytest.mark.conformance("MQDMPR-element-Message")
+def test_dead_letters_go_to_the_queue_that_the_sender_has_chosen(
+    qm: RunningQueueManager, client: Client
+) -> None:
+    handle, number = client.open(qm.create(), SEND_ACCESS)
+    chosen = qm.create(CHOSEN)
+    send_dying(client, handle, b"before")
+    assert choose(client, number, chosen) == "MQ_OK"
+    send_dying(client, handle, b"one")
+    assert choose(client, number, None) == "MQ_OK"
+    send_dying(client, handle, b"after")
+    qm.advance(2_000)
+    assert qm.bodies(chosen) == [b"one"]
+    assert qm.bodies(system(qm)) == [b"before", b"after"]
+
+
+def test_another_handle_on_the_same_queue_has_its_own_choice(
+    qm: RunningQueueManager, client: Client
+) -> None:
+    queue, chosen = qm.create(), qm.create(CHOSEN)
+    _, number = client.open(queue, SEND_ACCESS)
+    other, _ = client.open(queue, SEND_ACCESS)
+    assert choose(client, number, chosen) == "MQ_OK"
+    send_dying(client, other, b"one")
+    qm.advance(2_000)
+    assert qm.bodies(system(qm)) == [b"one"]
+
+
+def test_only_who_has_opened_the_queue_to_send_can_choose(
+    qm: RunningQueueManager, server: CallServer, client: Client
+) -> None:
+    queue, chosen = qm.create(), qm.create(CHOSEN)
+    _, number = client.open(queue, SEND_ACCESS)
+    bob = Client(server.connect(BOB, transport=NCALRPC))
+    assert choose(bob, number, chosen) == "MQ_ERROR_INVALID_HANDLE"
+    _, number = client.open(queue, RECEIVE_ACCESS)
+    assert choose(client, number, chosen) == "MQ_ERROR_ACCESS_DENIED"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (r"DIRECT=OS:WORKSTATION\private$\missing", "MQ_ERROR_QUEUE_NOT_FOUND"),
+        (r"DIRECT=OS:elsewhere\private$\orders", "MQ_ERROR_QUEUE_NOT_FOUND"),
+        (
+            r"DIRECT=OS:WORKSTATION\private$\chosen;JOURNAL",
+            "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION",
+        ),
+        (
+            r"DIRECT=OS:WORKSTATION\system$;DEADXACT",
+            "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION",
+        ),
+    ],
+)
+def test_only_an_ordinary_queue_here_can_be_chosen(
+    qm: RunningQueueManager, client: Client, name: str, expected: str
+) -> None:
+    qm.create(CHOSEN)
+    _, number = client.open(qm.create(), SEND_ACCESS)
+    assert choose(client, number, FormatName.parse(name)) == expected
+
+
+def test_a_queue_that_the_sender_may_not_send_to_cannot_be_chosen(
+    qm: RunningQueueManager, client: Client
+) -> None:
+    chosen = qm.create(CHOSEN, security=parse_sddl("D:(A;;0x3;;;WD)").encode())
+    _, number = client.open(qm.create(), SEND_ACCESS)
+    assert choose(client, number, chosen) == "MQ_ERROR_ACCESS_DENIED"
+
+
+def test_the_network_needs_a_supporting_server(
+    qm: RunningQueueManager, server: CallServer, client: Client
+) -> None:
+    chosen = qm.create(CHOSEN)
+    _, number = client.open(qm.create(), SEND_ACCESS)
+    far = Client(server.connect(ALICE))
+    assert choose(far, number, chosen) == "MQ_ERROR_WKS_CANT_SERVE_CLIENT"
+    qm.engine.queue_manager.supporting_server = True
+    assert choose(far, number, chosen) == "MQ_OK"

@@ -201,7 +201,8 @@ class Simulation:
         near, far = _End(self, source, line), self._accepted(source, target)
         near.peer, far.peer = far, near
         self.ends = [end for end in self.ends if not end.closed] + [near, far]
-        self._perhaps_replay()
+        if self.random.random() < self.faults.replay:
+            self.replay()
         self.earlier.append(near)
         near.line.attach(near, hop.address)
         outcome.succeed(None)
@@ -211,17 +212,16 @@ class Simulation:
         far.line.attach(far, source.address)
         return far
 
-    def _perhaps_replay(self) -> None:
+    def replay(self) -> None:
         """What has gone over an earlier connection comes once more, to whoever lives there."""
-        if not self.earlier or self.random.random() >= self.faults.replay:
-            return
-        original = self.random.choice(self.earlier)
-        if original.peer is None or not original.peer.node.alive:
+        original = self.random.choice(self.earlier) if self.earlier else None
+        if original is None or original.peer is None or not original.peer.node.alive:
             return
         again = self._accepted(original.node, original.peer.node)
         self.ends.append(again)
         for data in original.sent:
             self.deliver(again, data)
+        again.arrival += self.late()
         self.arrive(again, again.disconnected)
 
     def settle(self) -> None:

@@ -1,11 +1,14 @@
 """Message by message over networks that fail, between queue managers that die.
 
 python -m tests.support.network_soak [--seeds N] [--first N] [--messages N]
+python -m tests.support.network_soak --processes [--seeds N] [--first N] [--kills N]
 
 Each seed sends transactional and recoverable messages with cut, corrupted, duplicated, delayed,
 refused and reordered connections while both ends are killed at random. The transactional ones must
 arrive exactly once and in order, the others exactly once too, because their duplicates fall into
 the history's window; nothing may be left behind. Simulated clock and network: a seed is a run.
+
+With --processes both are real ones, killed by a signal, with a failing proxy between them.
 """
 
 import argparse
@@ -16,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rpcqm.base import log
+from tests.support import network_processes
 from tests.support.binary_network import Faults, Node, Simulation
 from tests.support.queue_manager import MEMORY
 
@@ -95,23 +99,39 @@ def _problems(simulation: Simulation, alice: Node, bob: Node, messages: int) -> 
     return problems
 
 
+def simulated(seed: int, arguments: argparse.Namespace) -> tuple[list[str], str]:
+    """Run a seed; its problems, and what it was like."""
+    outcome = run_seed(seed, arguments.messages)
+    return outcome.problems, f"{outcome.kills} kills, {outcome.simulated_seconds} simulated seconds"
+
+
+def with_processes(seed: int, arguments: argparse.Namespace) -> tuple[list[str], str]:
+    """The same with real processes, whose timing no seed decides."""
+    outcome = network_processes.run_seed(seed, arguments.kills)
+    happened = ", ".join(f"{name} {count}" for name, count in sorted(outcome.happened.items()))
+    about = f"{outcome.messages} messages, {outcome.kills} kills, {happened}"
+    return outcome.problems, about
+
+
 def main() -> int:
     """Run the seeds, one line each; 1 when a seed has problems."""
     parser = argparse.ArgumentParser(description="Soak of the binary protocol.")
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--messages", type=int, default=2000)
+    parser.add_argument("--processes", action="store_true")
+    parser.add_argument("--kills", type=int, default=20, help="with --processes")
     arguments = parser.parse_args()
     log.configure("critical")
+    run = with_processes if arguments.processes else simulated
     failed = 0
     for seed in range(arguments.first, arguments.first + arguments.seeds):
         started = time.monotonic()
-        outcome = run_seed(seed, arguments.messages)
-        failed += bool(outcome.problems)
+        problems, about = run(seed, arguments)
+        failed += bool(problems)
+        seconds = time.monotonic() - started
         print(
-            f"seed {seed}: {'; '.join(outcome.problems) or 'well'}, {outcome.kills} kills, "
-            f"{outcome.simulated_seconds} simulated seconds in {time.monotonic() - started:.1f} s",
-            flush=True,
+            f"seed {seed}: {'; '.join(problems) or 'well'}, {about} in {seconds:.1f} s", flush=True
         )
     print(f"{arguments.seeds - failed} of {arguments.seeds} seeds are well")
     return 1 if failed else 0

@@ -5,10 +5,10 @@ from uuid import UUID
 
 from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
-from rpcqm.binary.connection.exchange import Exchange, Peers
+from rpcqm.binary.connection.exchange import Exchange, Peers, session_settings
 from rpcqm.binary.connection.guard import OwnKeys
 from rpcqm.binary.connection.line import BINARY_PORT, Hop
-from rpcqm.binary.connection.tcp import TcpNetwork
+from rpcqm.binary.connection.tcp import MakeWire, TcpNetwork
 from rpcqm.binary.connection.udp import PingDoor
 from rpcqm.binary.ping import PingRequests, answer_ping
 from rpcqm.codec.layout import NULL_GUID
@@ -30,6 +30,10 @@ class DoorSettings(Protocol):
     def encryption_key(self) -> str: ...
     @property
     def ping(self) -> bool: ...
+    @property
+    def retry_milliseconds(self) -> int: ...
+    @property
+    def back_off_milliseconds(self) -> int: ...
 
 
 class BinaryDoor:
@@ -39,13 +43,18 @@ class BinaryDoor:
     """
 
     def __init__(self, engine: QueueManagerEngine, clock: Clock, settings: DoorSettings) -> None:
-        self._network = TcpNetwork(clock)
+        self._network = TcpNetwork(clock, settings.back_off_milliseconds)
         keys = OwnKeys.load(
             settings.signing_key, settings.signing_certificate, settings.encryption_key
         )
         peers = parse_peers(settings.peers)
-        self.exchange = Exchange(engine, self._network, peers=peers, keys=keys)
+        times = session_settings(engine, settings.retry_milliseconds)
+        self.exchange = Exchange(engine, self._network, times, peers, keys)
         self.pings = self._ping_door(engine) if settings.ping else None
+
+    def watch(self, make_wire: MakeWire) -> None:
+        """Have connections made by somebody who looks on."""
+        self._network.make_wire = make_wire
 
     def _ping_door(self, engine: QueueManagerEngine) -> PingDoor:
         identifier = engine.queue_manager.identifier

@@ -4,6 +4,7 @@ Nothing here knows sockets: a `Network` resolves and connects, so that tests can
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -61,7 +62,7 @@ class Exchange:
     ) -> None:
         self.engine = engine
         self.network = network
-        self.settings = settings or _settings_of(engine)
+        self.settings = settings or session_settings(engine)
         self.peers = peers or {}
         self.ping: Callable[[str], Completion[bool]] | None = None
         self.stopping = False
@@ -132,8 +133,11 @@ class Exchange:
         _log.info("session closed", peer=line.address, reason=reason)
 
     def line_to(self, name: FormatName) -> Line | None:
-        """An open line to the queue manager that a private format name names."""
-        for line in self.lines:
+        """An open line to the queue manager that a private format name names.
+
+        The newest one: of two from the same peer the older one has probably been lost there.
+        """
+        for line in reversed(self.lines):
             if self._leads_to(name, line):
                 return line
         return None
@@ -333,7 +337,9 @@ def _routing_of(engine: "QueueManagerEngine") -> Routing | None:
     return Routing(engine.directory, engine.timers, engine.queue_manager.identifier)
 
 
-def _settings_of(engine: "QueueManagerEngine") -> BinarySettings:
+def session_settings(engine: "QueueManagerEngine", retry: int | None = None) -> BinarySettings:
+    """The times of Windows, which differ on a routing server; `retry` is milliseconds."""
+    settings = BinarySettings()
     if engine.queue_manager.routing_server:
-        return BinarySettings(session_cleanup=ROUTER_SESSION_CLEANUP)
-    return BinarySettings()
+        settings = replace(settings, session_cleanup=ROUTER_SESSION_CLEANUP)
+    return settings if retry is None else replace(settings, session_retry_connect=retry)

@@ -7,7 +7,7 @@ long after its session has ended finds its way ([MS-MQQB] 3.1.5.8.6, 3.1.6.9, 3.
 
 import struct
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -43,7 +43,7 @@ class Stream:
         self.incoming = IncomingSequence()
         self.address = ""
         self.queue_id = 0
-        self.line: Line | None = None
+        self._owed: dict[Line, None] = {}
         engine = exchange.engine
         self.schedule = OrderAckSchedule(
             engine.clock, engine.timers, exchange.settings, self.send_order_ack
@@ -64,8 +64,11 @@ class Stream:
         self.address = data[INCOMING_SIZE + _QUEUE_ID.size :].decode()
 
     def arrived(self, line: Line, direct: bool) -> None:
-        """A message has come by a line: its order is to be acknowledged there."""
-        self.line = line
+        """A message has come by a line: its order is to be acknowledged there.
+
+        There may be several, of which the last to speak needs not be the one that lives.
+        """
+        self._owed[line] = None
         from_source = line.session.remote_qm_guid == self.source
         self.address = line.address if direct and from_source else ""
         self.schedule.message_received()
@@ -86,28 +89,42 @@ class Stream:
         return FormatName.private(self.source, ORDER_QUEUE_IDENTIFIER)
 
     def send_order_ack(self) -> None:
-        """[MS-MQQB] 3.1.6.9: only what is durable, over the session that it came by.
-
-        The source of a message that was routed here has no session with us: its acknowledgement
-        goes by an outgoing queue.
-        """
-        durable, line = self.incoming.durable, self.line
+        """[MS-MQQB] 3.1.6.9: only what is durable, over the sessions that it came by."""
+        durable = self.incoming.durable
+        owed = [line for line in self._owed if line.session.is_open]
+        self._owed = {}
         if durable.number < self.incoming.number or durable.sequence != self.incoming.sequence:
-            self.schedule.message_received()
-        if not durable.number or line is None or not line.session.is_open:
-            return
-        body = OrderAckBody(durable.sequence, durable.number, durable.number - 1)
+            self._owe(owed)
+        if durable.number:
+            packet = self._order_ack(durable)
+            for line in owed:
+                self._send_order_ack(packet, line)
+
+    def _owe(self, lines: Iterable[Line]) -> None:
+        """There is more to acknowledge, later."""
+        self._owed.update(dict.fromkeys(lines))
+        self.schedule.message_received()
+
+    def _order_ack(self, last: Stamp) -> bytes:
+        body = OrderAckBody(last.sequence, last.number, last.number - 1)
         engine = self._exchange.engine
         now = engine.clock.now() // 1000
         identifier = engine.composer.new_identifier()
-        packet = build_user_message(order_ack(self.order_queue, identifier, now, body))
+        return build_user_message(order_ack(self.order_queue, identifier, now, body))
+
+    def _send_order_ack(self, packet: bytes, line: Line) -> None:
+        """The source of a message that was routed here has no session with us.
+
+        Its acknowledgement goes by an outgoing queue.
+        """
         if line.session.remote_qm_guid != self.source:
+            engine = self._exchange.engine
             with engine.store.transaction("order acknowledgement") as change:
                 engine.acknowledgements.send_within(change, Message(packet), self.order_queue)
         elif line.session.can_send:
             line.session.send(packet, None)
         else:
-            self.schedule.message_received()
+            self._owe([line])
 
     def send_final_ack(
         self, change: StoreTransaction, message: Message, reason: MessageClass

@@ -3,7 +3,7 @@
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 from rpcqm.base.clock import Clock
@@ -24,7 +24,7 @@ UNSENT_BYTES = 64 << 20
 class TcpWire(asyncio.Protocol):
     """The connection of a line."""
 
-    def __init__(self, line: Line, network: "TcpNetwork", *, accepted: bool) -> None:
+    def __init__(self, line: Line, network: "TcpNetwork", accepted: bool) -> None:
         self._line = line
         self._network = network
         self._accepted = accepted
@@ -76,21 +76,27 @@ class TcpWire(asyncio.Protocol):
             self._transport.resume_reading()
 
 
+MakeWire = Callable[[Line, "TcpNetwork", bool], TcpWire]
+"""Makes the connection of a line; the last says whether somebody else has connected."""
+
+
 class TcpNetwork:
     """The Network of a queue manager in an asyncio loop."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, back_off: int = BACK_OFF) -> None:
         self._clock = clock
+        self._back_off = back_off
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._kept_out: dict[str, int] = {}
         self.wires: set[TcpWire] = set()
+        self.make_wire: MakeWire = TcpWire
 
     async def listen(self, exchange: Exchange, host: str, port: int) -> int:
         """Accept sessions; the port. OSError when it cannot be had."""
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
-            lambda: TcpWire(exchange.accept(), self, accepted=True), host, port
+            lambda: self.make_wire(exchange.accept(), self, True), host, port
         )
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
@@ -126,7 +132,7 @@ class TcpNetwork:
         if not line.initiator and reason.startswith("bad packet"):
             if len(self._kept_out) >= CONNECTIONS:
                 self._kept_out.clear()
-            self._kept_out[line.address] = self._clock.monotonic() + BACK_OFF
+            self._kept_out[line.address] = self._clock.monotonic() + self._back_off
 
     # Outgoing
 
@@ -143,7 +149,7 @@ class TcpNetwork:
     async def _connect(self, hop: Hop, line: Line) -> None:
         loop = asyncio.get_running_loop()
         connecting = loop.create_connection(
-            lambda: TcpWire(line, self, accepted=False), hop.address, hop.port
+            lambda: self.make_wire(line, self, False), hop.address, hop.port
         )
         await asyncio.wait_for(connecting, CONNECT_SECONDS)
 

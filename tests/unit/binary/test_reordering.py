@@ -87,3 +87,16 @@ def test_what_an_earlier_connection_said_is_taken_once(pair: Exchanging, name: s
     assert any(b"three" in data for data in travelled)
     assert pair.bob.bodies(name) == [*BODIES, b"four"]
     assert pair.alice.unsent == 0
+
+
+@pytest.mark.conformance("MQQB-timer-order_ack_send")
+def test_an_order_is_acknowledged_to_everybody_who_said_it(pair: Exchanging) -> None:
+    pair.alice.send(STREAM, b"one", transactional=True)
+    pair.simulation.advance(100)
+    pair.simulation.faults = Faults(late=60_000)
+    pair.simulation.replay()
+    pair.simulation.advance(100)
+    assert connections(pair) == 2
+    assert incoming(pair).reject_count == 1
+    pair.settle()
+    assert pair.alice.unsent == 0

@@ -6,7 +6,7 @@ Slower than the compiled codecs and independent of them; used to show stubs to p
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from rpcqm.base.errors import DecodeError
@@ -43,7 +43,9 @@ class StubField:
     value: Any
 
 
-class _Walk:
+class StubWalk:
+    """Walks over a stub, type by type; subclasses may look at more than `fields`."""
+
     def __init__(self, stub: bytes, wire: Wire) -> None:
         self.stub = stub
         self.wire = wire
@@ -252,7 +254,7 @@ def stub_fields(
 ) -> tuple[list[StubField], str]:
     """The fields of a stub in their order, and why there are no more, if something is wrong."""
     wire = Wire(syntax is TransferSyntax.NDR64, big_endian)
-    walk = _Walk(stub, wire)
+    walk = StubWalk(stub, wire)
     why = ""
     try:
         for name, made in _parameters(operation.declaration, response):
@@ -264,6 +266,26 @@ def stub_fields(
         walk.at = len(stub)
         walk.add(start, "#rest", rest)
     return walk.fields, why
+
+
+Walk = TypeVar("Walk", bound=StubWalk)
+
+
+def walked(
+    make: Callable[[bytes, Wire], Walk],
+    operation: Operation,
+    response: bool,
+    syntax: TransferSyntax,
+    stub: bytes,
+) -> Walk | None:
+    """A walk that has gone over a whole little-endian stub; None when it cannot."""
+    walk = make(stub, Wire(syntax is TransferSyntax.NDR64))
+    try:
+        for name, made in _parameters(operation.declaration, response):
+            walk.whole(made, name)
+    except DecodeError:
+        return None
+    return walk
 
 
 def _parameters(declaration: OperationDeclaration, response: bool) -> Iterator[tuple[str, Type]]:

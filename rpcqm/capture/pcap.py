@@ -104,9 +104,9 @@ def records_from(
             data = buffer[at + RECORD_HEADER : stop]
             yield seconds * 1_000_000_000 + fraction * unit, link, data, original, base + at
             near, at = seconds, stop
-        damaged = at + RECORD_HEADER <= end and not _header_fits(form, buffer, at)
+        damaged = at + RECORD_HEADER <= end and not header_fits(form, buffer, at)
         if damaged:
-            buffer, base, at = _resume(form, buffer[at:], base + at, chunks, near, problems)
+            buffer, base, at = resume(form, buffer[at:], base + at, chunks, near, problems)
             if at < 0:
                 return
             continue
@@ -114,16 +114,22 @@ def records_from(
         buffer, base, at = buffer[at:] + block, base + at, 0
         if not block:
             break
+    tell_truncated(buffer, base, problems)
+
+
+def tell_truncated(buffer: bytes, base: int, problems: Problems) -> None:
+    """Tell of what is left of a last record that is cut short."""
     if buffer:
         problems.add("truncated", base, f"the last record is cut short after {len(buffer)} octets")
 
 
-def _header_fits(form: PcapFormat, buffer: bytes, at: int) -> bool:
+def header_fits(form: PcapFormat, buffer: bytes, at: int) -> bool:
+    """Whether what is at `at` can be the header of a record, however long that is."""
     _, _, captured, original = form.unpack(buffer, at)
     return bool(captured <= MAXIMUM_RECORD and captured <= original + 65536)
 
 
-def _resume(
+def resume(
     form: PcapFormat,
     buffer: bytes,
     base: int,

@@ -2,8 +2,9 @@
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from rpcqm.capture.problems import Problems
 from rpcqm.capture.record import MAXIMUM_RECORD, Record
@@ -19,6 +20,7 @@ ENHANCED_PACKET = 6
 DECRYPTION_SECRETS = 10
 _KNOWN = frozenset({SECTION_HEADER, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0xBAD, 0x40000BAD})
 
+Several = TypeVar("Several")
 MAGIC = b"\x0a\x0d\x0d\x0a"
 _ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 _IF_TSRESOL, _IF_TSOFFSET = 9, 14
@@ -132,10 +134,28 @@ class Reader:
         """Where in the file the next block begins."""
         return self._base + self._at
 
+    @property
+    def window(self) -> tuple[bytes, int]:
+        """The octets at hand, and where in them the next block begins."""
+        return self._buffer, self._at
+
+    @property
+    def base(self) -> int:
+        """Where in the file the octets at hand begin."""
+        return self._base
+
+    def go_to(self, at: int) -> None:
+        """Somebody has read the blocks before `at`."""
+        self._at = at
+
     def records(self) -> Iterator[Record]:
         """The packets of all sections."""
+        return self.pieces(None)
+
+    def pieces(self, many: Callable[[], Several | None] | None) -> Iterator[Record | Several]:
+        """The packets of all sections; `many` may take several blocks at once."""
         while True:
-            yield from self._whole_blocks()
+            yield from self._whole_blocks(many)
             if self._ready_to_fill():
                 if not self._fill():
                     break
@@ -144,10 +164,15 @@ class Reader:
         if self._at < len(self._buffer):
             self._problems.add("truncated", self.offset, "the last block is cut short")
 
-    def _whole_blocks(self) -> Iterator[Record]:
+    def _whole_blocks(
+        self, many: Callable[[], Several | None] | None
+    ) -> Iterator[Record | Several]:
         """The packets of the blocks that are whole in the buffer."""
         buffer, end = self._buffer, len(self._buffer)
         while self._at + LEAST_BLOCK <= end:
+            if many is not None and (several := many()) is not None:
+                yield several
+                continue
             at = self._at
             kind, length = self.section.head(buffer, at)
             if kind == SECTION_HEADER:
@@ -244,11 +269,15 @@ class Reader:
 
 def records(chunks: Iterator[bytes], problems: Problems) -> Iterator[Record]:
     """The records of a capture whose octets come in chunks; raises CaptureError."""
+    return reader_of(chunks, problems).records()
+
+
+def reader_of(chunks: Iterator[bytes], problems: Problems) -> Reader:
+    """A reader from the beginning of a file on; raises CaptureError."""
     first = next(chunks, b"")
     if len(first) < LEAST_BLOCK or first[8:12] not in _ORDERS:
         raise CaptureError("The file is no capture: its section header is damaged.")
-    reader = Reader(_again(first, chunks), problems)
-    return reader.records()
+    return Reader(_again(first, chunks), problems)
 
 
 def _again(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:

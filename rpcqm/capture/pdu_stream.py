@@ -76,6 +76,11 @@ class PduStream:
         self._have = self._need = self._skip = 0
         self._searching = False
 
+    @property
+    def empty(self) -> bool:
+        """Whether the next octets are expected to begin a PDU."""
+        return not (self._have or self._skip or self._searching)
+
     def watch(self, told: Callable[[int, tuple[int, ...]], None]) -> None:
         """Tell of each PDU: its type; size, flags, auth_length, call_id, time, offset of record."""
         take = self._take

@@ -92,6 +92,12 @@ class RpcConversation:
         self.from_client = PduStream(self._client_pdu, self._problems)
         self.from_server = PduStream(self._server_pdu, self._problems)
 
+    @property
+    def between_pdus(self) -> bool:
+        """Whether no PDU and no fragmented message of either side is incomplete."""
+        streams = self.from_client.empty and self.from_server.empty
+        return streams and not self._requests and not self._responses
+
     # What the client sends.
 
     def _client_pdu(

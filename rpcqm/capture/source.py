@@ -22,7 +22,7 @@ class CaptureError(Exception):
     """A file that cannot be read as a capture at all; the text is a sentence."""
 
 
-def blocks(path: Path, problems: Problems) -> Iterator[bytes]:
+def blocks(path: Path, problems: Problems, size: int = BLOCK) -> Iterator[bytes]:
     """The octets of a file, decompressed; a compressed file cut short ends where it is cut.
 
     Raises OSError when the file cannot be read.
@@ -36,7 +36,7 @@ def blocks(path: Path, problems: Problems) -> Iterator[bytes]:
         elif head == ZSTD:
             yield from _zstd(file, problems)
         else:
-            yield from _plain(file)
+            yield from _plain(file, size)
 
 
 def is_compressed(path: Path) -> bool:
@@ -46,8 +46,8 @@ def is_compressed(path: Path) -> bool:
     return head[:2] == GZIP or head == ZSTD
 
 
-def _plain(file: IO[bytes]) -> Iterator[bytes]:
-    while block := file.read(BLOCK):
+def _plain(file: IO[bytes], size: int) -> Iterator[bytes]:
+    while block := file.read(size):
         yield block
 
 

@@ -1,7 +1,7 @@
 """What calls are about: queues by the handles they gave, messages by their identifiers."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rpcqm.base.errors import DecodeError
@@ -15,6 +15,9 @@ from rpcqm.codec.ndr_layout import reachable
 from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT
 
 NO_HANDLE = bytes(20)
+IDENTIFIER_DEPTH = 8
+MOST_ELEMENTS = 64
+"""So deep in a value, and so far in its arrays, messages are looked for."""
 
 
 class Subjects:
@@ -22,6 +25,12 @@ class Subjects:
 
     def __init__(self) -> None:
         self._queues: dict[tuple[str, bytes], str] = {}
+        self.changed: Callable[[str, bytes, str], None] | None = None
+        """Told of each handle that stands for another queue than before, and for which before."""
+
+    def queue_of(self, server: str, handle: bytes) -> str:
+        """What a handle of a server stands for now; empty when that is not known."""
+        return self._queues.get((server, handle), "")
 
     def queue(self, exchange: Exchange) -> str:
         """The queue that a call or a packet is about; empty when it is not known."""
@@ -51,7 +60,11 @@ class Subjects:
         for handle in operation.context_handles:
             octets = getattr(response, handle.name, b"") if "out" in handle.direction else b""
             if isinstance(octets, bytes) and octets not in (b"", NO_HANDLE):
-                self._queues[call.conversation.server, octets] = named
+                server = call.conversation.server
+                before = self.queue_of(server, octets)
+                self._queues[server, octets] = named
+                if self.changed is not None and before != named:
+                    self.changed(server, octets, before)
 
 
 def _destination(packet: BinaryPacket) -> str:
@@ -80,6 +93,14 @@ def _is_about_queues(operation: Operation) -> bool:
     return bool(operation.context_handles) or _names_queues(operation)
 
 
+@functools.cache
+def handles_used(operation: Operation) -> tuple[str, ...] | None:
+    """The handles that tell the queue of a call; None when more than those tells it."""
+    if _names_queues(operation) or any("out" in h.direction for h in operation.context_handles):
+        return None
+    return tuple(h.name for h in operation.context_handles if "in" in h.direction)
+
+
 def _queue_named(request: Any) -> str:
     """The first queue that a request names, by format name or path."""
     for value in _values(request, 4):
@@ -92,17 +113,18 @@ def _queue_named(request: Any) -> str:
 def message_identifiers(exchange: Exchange) -> list[str]:
     """The identifiers of the messages that a call or packet carries, as `guid\\number`."""
     if isinstance(exchange, BinaryPacket):
-        return [text for text in [_identifier(exchange.decoded_request())] if text]
+        return [text for text in [identifier_of(exchange.decoded_request())] if text]
     found: list[str] = []
     for part in (exchange.decoded_request(), exchange.decoded_response()):
-        for value in _values(part, 8):
-            text = _identifier(value)
+        for value in _values(part, IDENTIFIER_DEPTH):
+            text = identifier_of(value)
             if text and text not in found:
                 found.append(text)
     return found
 
 
-def _identifier(value: Any) -> str:
+def identifier_of(value: Any) -> str:
+    """The identifier that an OBJECTID, a packet or its octets hold; empty for anything else."""
     if isinstance(value, OBJECTID):
         return f"{value.Lineage}\\{value.Uniquifier}"
     if isinstance(value, bytes) and value[4:8] == SIGNATURE:
@@ -131,6 +153,6 @@ def _values(value: Any, depth: int) -> Iterator[Any]:
         for name in value.__slots__:
             yield from _values(getattr(value, name, None), depth - 1)
     elif isinstance(value, list):
-        for each in value[:64]:
+        for each in value[:MOST_ELEMENTS]:
             if isinstance(each, Value | bytes | list):
                 yield from _values(each, depth - 1)

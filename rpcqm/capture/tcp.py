@@ -254,6 +254,10 @@ class TcpReassembler:
         self._directions: dict[bytes, Direction] = {}
         self._recent: OrderedDict[bytes, None] = OrderedDict()
 
+    def direction(self, key: bytes) -> Direction | None:
+        """The direction of a connection that is open, by its key."""
+        return self._directions.get(key)
+
     def feed(self, record: Record) -> None:
         """Take one record."""
         time, link, data, _, offset = record

@@ -1,0 +1,109 @@
+"""The rows of calls and of messages as columns; the same as `export.row` has one by one."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rpcqm.capture.call import NCACN_IP_TCP, name_of_status
+from rpcqm.capture.columnar.groups import Group
+from rpcqm.capture.columnar.stretch import Array
+from rpcqm.capture.columnar.texts import Text, named
+
+Columns = dict[str, Any]
+
+_MILLION = 1_000_000
+
+
+def _same(text: str, count: int) -> Text:
+    return pa.repeat(pa.scalar(text, pa.string()), count)
+
+
+def status_names(group: Group, status: Array) -> Text:
+    """The names of how calls ended."""
+    mapper = group.response is not None and group.context.name in ("ept", "mgmt")
+
+    def name(status: int) -> str:
+        return "rpc_s_ok" if mapper and not status else name_of_status(status)
+
+    return named(status, name)
+
+
+def durations(group: Group) -> Array:
+    """Milliseconds from the requests to the end of the answers."""
+    return (group.batch.ended[group.rows] - group.batch.time[group.rows]) / _MILLION
+
+
+def call_columns(group: Group, queues: Text) -> Columns:
+    """The columns of `export.COLUMNS`, and `record`, for the calls of a group."""
+    batch, rows, count = group.batch, group.rows, len(group.rows)
+    status = group.status()
+    return {
+        "time": _microseconds(batch.time[rows]),
+        **_ends(group),
+        "protocol": _same(NCACN_IP_TCP, count),
+        "interface": _same(group.context.name, count),
+        "opnum": pa.repeat(pa.scalar(group.operation.opnum, pa.int32()), count),
+        "name": _same(group.operation.name, count),
+        "status": pa.array(status, pa.int64()),
+        "status_name": status_names(group, status),
+        "duration_ms": pa.array(np.round(durations(group), 6)),
+        "sealed": pa.repeat(pa.scalar(False), count),
+        "request": group.json(response=False),
+        "response": group.json(response=True),
+        "conversation": _numbers(group),
+        "queue": pc.if_else(pc.equal(queues, ""), pa.scalar(None, pa.string()), queues),
+        "message_ids": lists(group.identifiers(), count),
+        "request_size": pa.array(batch.request_size[rows]),
+        "response_size": pa.array(batch.response_size[rows]),
+        "record": pa.array(batch.offset[rows]),
+    }
+
+
+def _microseconds(times: Array) -> Any:
+    return pa.array(times // 1000).cast(pa.timestamp("us", "UTC"))
+
+
+def _ends(group: Group) -> Columns:
+    owners = pa.array(group.batch.conversation[group.rows])
+    every = group.batch.conversations
+    return {
+        "client": pa.array([each.client for each in every]).take(owners),
+        "server": pa.array([each.server for each in every]).take(owners),
+    }
+
+
+def _numbers(group: Group) -> Any:
+    numbers = np.array([each.number for each in group.batch.conversations])
+    return pa.array(numbers[group.batch.conversation[group.rows]])
+
+
+def lists(columns: list[Text], count: int) -> Any:
+    """What columns have, row by row, as lists; nothing twice in a list."""
+    if not columns:
+        return pa.ListArray.from_arrays(
+            pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.string())
+        )
+    if len(columns) == 1:
+        there = np.asarray(columns[0].is_valid())
+        ends = np.concatenate(([0], np.cumsum(there))).astype(np.int32)
+        return pa.ListArray.from_arrays(pa.array(ends), columns[0].drop_null())
+    rows = zip(*(column.to_pylist() for column in columns), strict=True)
+    found = [list(dict.fromkeys(text for text in row if text)) for row in rows]
+    return pa.array(found, pa.list_(pa.string()))
+
+
+MESSAGE_COLUMNS = (
+    *("time", "queue", "client", "server", "protocol", "interface", "name", "status_name"),
+    *("conversation", "record"),
+)
+"""What a row of a message has of its call's."""
+
+
+def message_columns(calls: Columns) -> Columns:
+    """A row for each message of calls, of their columns."""
+    lists = calls["message_ids"]
+    owners = pc.list_parent_indices(lists)
+    kept = {name: calls[name].take(owners) for name in MESSAGE_COLUMNS}
+    return kept | {"message_id": lists.flatten()}

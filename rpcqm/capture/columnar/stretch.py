@@ -1,0 +1,210 @@
+"""Records of a capture many at a time: arrays of where they are, when, and how long."""
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rpcqm.capture import pcap, pcapng
+from rpcqm.capture.problems import Problems
+from rpcqm.capture.reading import CaptureError
+from rpcqm.capture.record import MAXIMUM_RECORD, Record
+from rpcqm.capture.source import blocks
+
+Array = npt.NDArray[Any]
+
+BLOCK = 1 << 23
+"""How many octets are looked at at a time."""
+_SECOND = 1_000_000_000
+_PACKET_HEAD, _PACKET_BLOCK = 28, 32
+
+
+class Stretch:
+    """Whole records in a buffer that begins at offset `base` of its file.
+
+    `begin` is where each frame begins in the buffer, `captured` how many octets of it are there,
+    `offset` where its record begins in the file.
+    """
+
+    __slots__ = ("begin", "buffer", "captured", "link", "offset", "original", "time")
+
+    def __init__(
+        self,
+        buffer: bytes,
+        offset: Array,
+        begin: Array,
+        captured: Array,
+        original: Array,
+        time: Array,
+        link: Array,
+    ) -> None:
+        self.buffer = buffer
+        self.offset = offset
+        self.begin = begin
+        self.captured = captured
+        self.original = original
+        self.time = time
+        self.link = link
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+    def record(self, index: int) -> Record:
+        """One of the records by itself."""
+        begin = int(self.begin[index])
+        data = self.buffer[begin : begin + int(self.captured[index])]
+        link, original = int(self.link[index]), int(self.original[index])
+        return int(self.time[index]), link, data, original, int(self.offset[index])
+
+    def until(self, end: int) -> "Stretch":
+        """The records that begin before offset `end` of the file."""
+        count = int(np.searchsorted(self.offset, end))
+        parts = (self.offset, self.begin, self.captured, self.original, self.time, self.link)
+        return self if count == len(self) else Stretch(self.buffer, *(p[:count] for p in parts))
+
+
+Piece = Stretch | Record
+
+
+def words_at(buffer: bytes, places: Array, count: int, order: str) -> Array:
+    """`count` numbers of 32 bits at each place, as rows; they must be inside the buffer."""
+    size = 4 * count
+    every = np.ndarray((len(buffer) - size + 1,), f"V{size}", buffer=buffer, strides=(1,))
+    return every[places].view(order + "u4").reshape(-1, count).astype(np.int64)
+
+
+def pcap_pieces(
+    form: pcap.PcapFormat,
+    buffer: bytes,
+    at: int,
+    base: int,
+    chunks: Iterator[bytes],
+    problems: Problems,
+) -> Iterator[Piece]:
+    """As `pcap.records_from`, in stretches."""
+    near: int | None = None
+    while True:
+        starts, at = _pcap_chain(form, buffer, at)
+        if starts:
+            near = form.unpack(buffer, starts[-1])[0]
+            yield _pcap_stretch(form, buffer, base, starts)
+        if at + pcap.RECORD_HEADER <= len(buffer) and not pcap.header_fits(form, buffer, at):
+            buffer, base, at = pcap.resume(form, buffer[at:], base + at, chunks, near, problems)
+            if at < 0:
+                return
+            continue
+        block = next(chunks, b"")
+        buffer, base, at = buffer[at:] + block, base + at, 0
+        if not block:
+            break
+    pcap.tell_truncated(buffer, base, problems)
+
+
+def _pcap_chain(form: pcap.PcapFormat, buffer: bytes, at: int) -> tuple[list[int], int]:
+    """Where whole records begin from `at` on, and where what is behind them begins."""
+    lengths = struct.Struct(form.order + "8xII").unpack_from
+    starts: list[int] = []
+    append, last = starts.append, len(buffer) - pcap.RECORD_HEADER
+    while at <= last:
+        captured, original = lengths(buffer, at)
+        if captured > MAXIMUM_RECORD or captured > original + 65536:
+            break
+        stop = at + 16 + captured
+        if stop > last + 16:
+            break
+        append(at)
+        at = stop
+    return starts, at
+
+
+def _pcap_stretch(form: pcap.PcapFormat, buffer: bytes, base: int, found: list[int]) -> Stretch:
+    starts = np.array(found, np.int64)
+    words = words_at(buffer, starts, 4, form.order)
+    time = words[:, 0] * _SECOND + words[:, 1] * form.unit
+    link = np.full(len(starts), form.link_type, np.int32)
+    begin = starts + pcap.RECORD_HEADER
+    return Stretch(buffer, starts + base, begin, words[:, 2], words[:, 3], time, link)
+
+
+def block_pieces(reader: pcapng.Reader) -> Iterator[Piece]:
+    """As `Reader.records`, with rows of ordinary packet blocks as stretches."""
+    return reader.pieces(lambda: _packet_blocks(reader))
+
+
+def _packet_blocks(reader: pcapng.Reader) -> Stretch | None:
+    """The ordinary packet blocks that come next, if there are any; the reader is behind them."""
+    buffer, first = reader.window
+    head, last, at = reader.section.head, len(buffer) - _PACKET_BLOCK, first
+    starts: list[int] = []
+    append = starts.append
+    while at <= last:
+        kind, length = head(buffer, at)
+        if kind != pcapng.ENHANCED_PACKET or length & 3 or length < _PACKET_BLOCK:
+            break
+        if length > pcapng.MAXIMUM_BLOCK or at + length > last + _PACKET_BLOCK:
+            break
+        append(at)
+        at += length
+    return _checked(reader, buffer, np.array(starts, np.int64)) if starts else None
+
+
+def _checked(reader: pcapng.Reader, buffer: bytes, starts: Array) -> Stretch | None:
+    """The blocks up to the first that is not as it should be."""
+    section = reader.section
+    order = section.order
+    words = words_at(buffer, starts + 4, 6, order)
+    length, number, captured = words[:, 0], words[:, 1], words[:, 4]
+    tails = words_at(buffer, starts + length - 4, 1, order)[:, 0]
+    # A frame may claim more than fits only where the block is damaged.
+    good = (tails == length) & (number < len(section.interfaces))
+    good &= captured <= length - _PACKET_BLOCK
+    count = len(good) if good.all() else int(np.argmin(good))
+    if not count:
+        return None
+    reader.go_to(int(starts[count - 1] + length[count - 1]))
+    starts, words = starts[:count], words[:count]
+    time, link = _times(section, words)
+    offset = starts + reader.base
+    return Stretch(buffer, offset, starts + _PACKET_HEAD, words[:, 4], words[:, 5], time, link)
+
+
+def _times(section: pcapng.Section, words: Array) -> tuple[Array, Array]:
+    """Nanoseconds and link types of packets, by their interfaces."""
+    ticks = words[:, 2] << 32 | words[:, 3]
+    time, link = np.zeros(len(words), np.int64), np.zeros(len(words), np.int32)
+    for number in np.unique(words[:, 1]):
+        mine = words[:, 1] == number
+        interface = section.interfaces[int(number)]
+        link[mine] = interface.link_type
+        time[mine] = _nanoseconds(interface, ticks[mine])
+    return time, link
+
+
+def _nanoseconds(interface: pcapng.CapturedInterface, ticks: Array) -> Array:
+    if _SECOND % interface.resolution == 0 and not interface.offset_seconds:
+        factor = _SECOND // interface.resolution
+        if not len(ticks) or 0 <= int(ticks.min()) <= int(ticks.max()) < (1 << 62) // factor:
+            return ticks * factor
+    exact = [interface.nanoseconds(each & (1 << 64) - 1) for each in ticks.tolist()]
+    return np.array([min(each, (1 << 63) - 1) for each in exact], np.int64)
+
+
+def read_pieces(path: Path, problems: Problems) -> Iterator[Piece]:
+    """As `read_records`, in stretches; raises what that raises."""
+    chunks = blocks(path, problems, BLOCK)
+    first = next(chunks, b"")
+    if first[:4] in pcap.MAGICS:
+        form = pcap.PcapFormat(first)
+        return pcap_pieces(form, first, pcap.FILE_HEADER, 0, chunks, problems)
+    if first[:4] == pcapng.MAGIC:
+        return block_pieces(pcapng.reader_of(_again(first, chunks), problems))
+    what = "is empty" if not first else f"begins with {first[:4].hex(' ')}"
+    raise CaptureError(f"{path} is no pcap or pcapng file: it {what}.")
+
+
+def _again(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from chunks

@@ -1,0 +1,107 @@
+"""Columns of text made of columns of numbers and octets."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rpcqm.capture.columnar.stretch import Array
+
+Text = Any
+"""A pyarrow array of strings; pyarrow has no types."""
+
+_DIGITS = b"0123456789abcdef"
+_HEX = np.array([_DIGITS[n >> 4] | _DIGITS[n & 15] << 8 for n in range(256)], "<u2")
+_GUID_ORDER = np.array([3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15])
+_GUID_PLACES = np.array([n for n in range(36) if n not in (8, 13, 18, 23)])
+_MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
+
+
+def octets_at(buffer: bytes, places: Array, size: int) -> Array:
+    """`size` octets at each place, as rows; they must be inside the buffer."""
+    if not size:
+        return np.zeros((len(places), 0), np.uint8)
+    every = np.ndarray((len(buffer) - size + 1,), f"V{size}", buffer=buffer, strides=(1,))
+    return every[places].view(np.uint8).reshape(len(places), size)
+
+
+def numbers_at(buffer: bytes, places: Array, code: str) -> Array:
+    """A number of the type `code` at each place."""
+    size = np.dtype(code).itemsize
+    every = np.ndarray((len(buffer) - size + 1,), f"V{size}", buffer=buffer, strides=(1,))
+    return every[places].view(code)
+
+
+def fixed(characters: Array) -> Text:
+    """Rows of ASCII characters as strings of one length."""
+    count, size = characters.shape
+    ends = np.arange(count + 1, dtype=np.int64) * size
+    data = np.ascontiguousarray(characters)
+    wide = pa.LargeStringArray.from_buffers(count, pa.py_buffer(ends), pa.py_buffer(data))
+    return wide if count * size >= 1 << 31 else wide.cast(pa.string())
+
+
+def hexadecimal(octets: Array) -> Text:
+    """Rows of octets as bytes.hex() has them."""
+    return fixed(_hex_digits(octets))
+
+
+def _hex_digits(octets: Array) -> Array:
+    return np.ascontiguousarray(_HEX[octets]).view(np.uint8)
+
+
+def guid_text(octets: Array) -> Text:
+    """Rows of 16 octets, in the order of the wire, as str(UUID) has them."""
+    text = np.full((len(octets), 36), ord("-"), np.uint8)
+    text[:, _GUID_PLACES] = _hex_digits(octets[:, _GUID_ORDER])
+    return fixed(text)
+
+
+def decimal(numbers: Array) -> Text:
+    """Numbers as str() has them."""
+    return pc.cast(pa.array(numbers), pa.string())
+
+
+def joined(*parts: Text | str) -> Text:
+    """Strings put together, element by element; at least one part is a column."""
+    return pc.binary_join_element_wise(*parts, "")
+
+
+def column(parts: Sequence[Text | str], count: int) -> Text:
+    """As `joined`, with neighbours that are constant put together before."""
+    merged: list[Text | str] = []
+    for part in parts:
+        if isinstance(part, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += part
+        elif not isinstance(part, str) or part:
+            merged.append(part)
+    if all(isinstance(part, str) for part in merged):
+        return pa.repeat(pa.scalar("".join(merged), pa.string()), count)
+    return merged[0] if len(merged) == 1 else joined(*merged)
+
+
+def named(numbers: Array, name: Callable[[int], str | None]) -> Text:
+    """A text for each number, asked for once for each that is there."""
+    encoded = pa.array(numbers).dictionary_encode()
+    names = [name(each) for each in encoded.dictionary.to_pylist()]
+    return pa.array(names, pa.string()).take(encoded.indices)
+
+
+def numbered(*columns: Array) -> tuple[Array, Array]:
+    """Numbers for rows that are equal in all columns of integers, and the first row of each.
+
+    Rows of different numbers differ; in the improbable case that equal numbers would hide a
+    difference, every row has its own.
+    """
+    mixed = np.zeros(len(columns[0]), np.uint64)
+    for each, factor in zip(columns, _MIX, strict=False):
+        mixed = (mixed ^ each.astype(np.uint64)) * np.uint64(factor)
+        mixed ^= mixed >> np.uint64(29)
+    code = pa.array(mixed).dictionary_encode().indices.to_numpy()
+    first = np.empty(int(code.max()) + 1 if len(code) else 0, np.int64)
+    first[code[::-1]] = np.arange(len(code) - 1, -1, -1)
+    if any((each != each[first][code]).any() for each in columns):
+        code = first = np.arange(len(code))
+    return code, first

@@ -89,7 +89,7 @@ def leak(served: PrivateQueueManager) -> list[Figure]:
     """What many sessions leave behind."""
     assert served.process is not None
     process = served.process.pid
-    opened_and_closed(served, SEVERAL // 5)
+    opened_and_closed(served, SEVERAL)
     before = held(process)
     opened_and_closed(served, SEVERAL)
     memory, files, threads = (now - then for now, then in zip(held(process), before, strict=True))

@@ -116,13 +116,16 @@ def response(interface: str, operation: str, value: Value) -> bytes:
     return fragments(stub, make)
 
 
-def direct_name() -> mqmq.QUEUE_FORMAT:
-    return queue_format_of(FormatName.parse(rf"DIRECT=TCP:127.0.0.1\private$\{QUEUE}"))
+HERE_NAME = rf"DIRECT=TCP:127.0.0.1\private$\{QUEUE}"
 
 
-def open_for_sending() -> bytes:
+def direct_name(name: str = HERE_NAME) -> mqmq.QUEUE_FORMAT:
+    return queue_format_of(FormatName.parse(name))
+
+
+def open_for_sending(to: str = HERE_NAME) -> bytes:
     value = qmcomm.rpc_QMOpenQueueInternalRequest(
-        pQueueFormat=direct_name(),
+        pQueueFormat=direct_name(to),
         dwDesiredAccess=2,
         dwShareMode=0,
         hRemoteQueue=0,
@@ -231,8 +234,8 @@ class Work:
     logged: int
 
 
-def sending(size: int) -> Work:
-    binding, opening, loop = bind("qmcomm", "qmcomm2"), open_for_sending(), [send(size)]
+def sending(size: int, to: str = HERE_NAME) -> Work:
+    binding, opening, loop = bind("qmcomm", "qmcomm2"), open_for_sending(to), [send(size)]
     return Work(
         "sends",
         1,

@@ -245,10 +245,12 @@ def load_streams(streams: Mapping[int, Path], seconds: float, warm_up: float) ->
     return generated(argv, script, warm_up + seconds + 60, pass_fds=tuple(streams))
 
 
-def generated(argv: Sequence[object], script: str, timeout: float, **popen: Any) -> Load:
+def generated(
+    argv: Sequence[object], script: str, timeout: float, cpu: int = client_cpu, **popen: Any
+) -> Load:
     """Run a load generator, which reads its script; RuntimeError when it refuses anything."""
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    process = pinned(argv, client_cpu, **pipes, **popen)
+    process = pinned(argv, cpu, **pipes, **popen)
     out, err = process.communicate(script.encode(), timeout=timeout)
     if process.returncode:
         raise RuntimeError(f"load generator: {err.decode().strip()}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import UUID, uuid4
 
-from harness import BUILD, Load, compile_c, generated, pin, server_cpu
+from harness import BUILD, Load, client_cpu, compile_c, generated, pin, server_cpu
 
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.message import MessageAttributes, build_user_message
@@ -107,10 +107,11 @@ def received(
     transactional: bool = False,
     seconds: float = 1.5,
     warm_up: float = 0.4,
+    cpu: int = client_cpu,
 ) -> Load:
-    """Messages that a queue manager has on its disk and has acknowledged, sent by C."""
+    """Messages that a queue manager has on its disk and has acknowledged, sent by C from `cpu`."""
     argv = [compile_c("mqqb"), port, sessions, warm_up, seconds]
-    return generated(argv, script(queue, transactional), warm_up + seconds + 60)
+    return generated(argv, script(queue, transactional), warm_up + seconds + 60, cpu)
 
 
 class Session:

@@ -51,7 +51,6 @@ class OutgoingSequence:
         self.last_ack_time: int | None = None
         self.resend_index = 0
         self.resend_time: int | None = None
-        self.no_read_count = 0
         self._clock = clock
         self._timers = timers
         self._resend = resend
@@ -214,7 +213,6 @@ class OutgoingSequence:
         info.eod_last_non_ack = self._info(numbers[-1] if numbers else 0)
         info.eod_last_ack = self._info(self.last_ack.number)
         info.eod_next_seq = self._info(self.next_number)
-        info.eod_no_read_count = self.no_read_count
         info.eod_resend_count = self.resend_index
         info.eod_resend_time = self.resend_time
 

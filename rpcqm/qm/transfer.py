@@ -112,8 +112,13 @@ class Transfer:
             change.put(Family.STREAM, _awaiting_key(queue, key), b"")
             apply_changes(change, changes)
             committed = change.committed
-        self._awaiting[identifier] = (queue, key)
+        self._await(queue, key, identifier)
         return committed
+
+    def _await(self, queue: OutgoingQueue, key: int, identifier: MessageIdentifier) -> None:
+        if identifier not in self._awaiting:
+            self._awaiting[identifier] = (queue, key)
+            self._engine.outgoing.transfer_info(queue).eod_no_read_count += 1
 
     def awaiting(self, queue: OutgoingQueue) -> list[int]:
         """The messages of a queue that wait for their final acknowledgement, oldest first."""
@@ -160,7 +165,8 @@ class Transfer:
 
     def _forget(self, queue: OutgoingQueue, key: int) -> None:
         identifier = self._positions.message_at(queue, key).attributes.identifier
-        self._awaiting.pop(identifier, None)
+        if self._awaiting.pop(identifier, None) is not None:
+            self._engine.outgoing.transfer_info(queue).eod_no_read_count -= 1
 
     def recover(self) -> None:
         """Lock what waited for its final acknowledgement before the restart."""
@@ -180,7 +186,7 @@ class Transfer:
         message = self._positions.message_at(queue, key)
         if queue.message_position_list.state(key) is PositionState.AVAILABLE:
             self._positions.lock(queue, message, self)
-            self._awaiting[message.attributes.identifier] = (queue, key)
+            self._await(queue, key, message.attributes.identifier)
 
 
 def _awaiting_key(queue: Queue, key: int) -> bytes:

@@ -411,7 +411,6 @@ class Link:
             if not held and not self.queue.message_position_list.lock(key, self):
                 return
             self._transfer.await_final_acknowledgement(self.queue, key, changes)
-            sequence.no_read_count = len(self._transfer.awaiting(self.queue))
         else:
             self._delivered(key, changes)
 

@@ -1,0 +1,152 @@
+"""What administrators are told while messages travel: the figures of real transfers.
+
+Two queue managers on a simulated network; [MS-MQMR] 3.1.4.1, [MS-MQMQ] 2.3.12.
+"""
+
+import struct
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rpcqm.codec.properties import ManagementQueueProperty
+from rpcqm.interfaces._management_properties import queue_property
+from tests.support.binary_network import Node, Simulation
+from tests.support.queue_manager import MEMORY
+
+STREAM = r"DIRECT=OS:bob\private$\stream"
+SECOND = 1_000
+NOTHING = (0, 0, 0)
+IN_PROCESS, ESTABLISH_RECEIVED, ESTABLISHED, CONNECT_FAILED = 0, 1, 2, 0x80000004
+
+
+def claims(*names: str) -> pytest.MarkDecorator:
+    return pytest.mark.conformance(*(f"MQMR-prop-PROPID_MGMT_QUEUE_{name}" for name in names))
+
+
+@pytest.fixture
+def simulation() -> Iterator[Simulation]:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
+        simulation = Simulation(Path(directory))
+        simulation.node("alice")
+        simulation.node("bob").create("stream", transactional=True)
+        yield simulation
+        simulation.stop()
+
+
+@pytest.fixture
+def alice(simulation: Simulation) -> Node:
+    """She has sent three transactional messages to bob, which have arrived."""
+    alice = simulation.nodes["alice"]
+    for number in range(3):
+        alice.send(STREAM, b"%d" % number, transactional=True)
+    simulation.advance(SECOND // 4)
+    return alice
+
+
+def told(node: Node, *names: str) -> list[Any]:
+    """What is told of the outgoing queue to bob."""
+    queue = node.outgoing(STREAM)
+    identifiers = [getattr(ManagementQueueProperty, f"PROPID_MGMT_QUEUE_{n}") for n in names]
+    return [queue_property(node.engine, queue, each).value for each in identifiers]
+
+
+def sequence(blob: bytes) -> tuple[int, int, int]:
+    """Identifier, number and previous number of a SEQUENCE_INFO ([MS-MQMQ] 2.2.5)."""
+    identifier, number, previous = struct.unpack("<qII", blob)
+    return identifier, number, previous
+
+
+@claims("STATE", "NEXTHOPS", "MESSAGE_COUNT", "BYTES_IN_QUEUE")
+def test_messages_that_wait_for_their_acknowledgement_are_counted(alice: Node) -> None:
+    state, hops, count, octets = told(alice, "STATE", "NEXTHOPS", "MESSAGE_COUNT", "BYTES_IN_QUEUE")
+    assert (state, hops, count) == ("CONNECTED", ("IP=192.0.2.2",), 3)
+    assert octets == alice.outgoing(STREAM).total_bytes > 0
+
+
+@claims(
+    "EOD_NO_ACK_COUNT",
+    "EOD_FIRST_NON_ACK",
+    "EOD_LAST_NON_ACK",
+    "EOD_NEXT_SEQ",
+    "EOD_RESEND_TIME",
+    "EOD_RESEND_INTERVAL",
+    "EOD_LAST_ACK",
+)
+def test_what_is_not_acknowledged_is_told_by_its_place_in_the_sequence(
+    simulation: Simulation, alice: Node
+) -> None:
+    blobs = told(alice, "EOD_FIRST_NON_ACK", "EOD_LAST_NON_ACK", "EOD_NEXT_SEQ")
+    first, last, following = map(sequence, blobs)
+    identifier = first[0]
+    assert identifier > 0
+    assert first == (identifier, 1, 0)
+    assert last == (identifier, 3, 2)
+    assert following == (identifier, 4, 3)
+    count, last_ack = told(alice, "EOD_NO_ACK_COUNT", "EOD_LAST_ACK")
+    assert (count, sequence(last_ack)) == (3, NOTHING)
+    interval, moment = told(alice, "EOD_RESEND_INTERVAL", "EOD_RESEND_TIME")
+    assert (interval, moment) == (30, simulation.clock.now() // SECOND + 30)
+
+
+@claims("EOD_LAST_ACK_TIME", "EOD_LAST_ACK_COUNT", "EOD_LAST_ACK")
+def test_an_acknowledgement_is_told(simulation: Simulation, alice: Node) -> None:
+    before = simulation.clock.now() // SECOND
+    assert told(alice, "EOD_LAST_ACK_TIME", "EOD_LAST_ACK_COUNT") == [None, 0]
+    simulation.advance(SECOND)
+    moment, count, unacknowledged = told(
+        alice, "EOD_LAST_ACK_TIME", "EOD_LAST_ACK_COUNT", "EOD_NO_ACK_COUNT"
+    )
+    assert before <= moment <= before + 1
+    assert (count, unacknowledged) == (1, 0)
+    assert told(alice, "MESSAGE_COUNT", "EOD_RESEND_TIME") == [0, None]
+    alice.send(STREAM, b"more", transactional=True)
+    simulation.advance(SECOND // 4)
+    (last_ack,) = told(alice, "EOD_LAST_ACK")
+    assert sequence(last_ack)[1:] in ((3, 2), NOTHING[1:])  # the next sequence may have begun
+
+
+@claims("EOD_NO_READ_COUNT")
+def test_messages_that_nobody_has_read_yet_are_counted(simulation: Simulation, alice: Node) -> None:
+    alice.send(STREAM, b"kept", transactional=True, negative_journaling_requested=True)
+    simulation.advance(2 * SECOND)
+    assert told(alice, "EOD_NO_READ_COUNT", "EOD_NO_ACK_COUNT") == [1, 0]
+    alice.restart()
+    assert told(alice, "EOD_NO_READ_COUNT") == [1]
+    for _ in range(4):
+        simulation.nodes["bob"].receive("stream")
+    simulation.advance(60 * SECOND)
+    assert told(alice, "EOD_NO_READ_COUNT", "MESSAGE_COUNT") == [0, 0]
+
+
+@claims("EOD_RESEND_COUNT", "CONNECTION_HISTORY", "STATE", "NEXTHOPS")
+def test_a_peer_that_is_gone_shows_in_the_history(simulation: Simulation, alice: Node) -> None:
+    simulation.nodes["bob"].kill()
+    simulation.advance(40 * SECOND)
+    state, hops, resent = told(alice, "STATE", "NEXTHOPS", "EOD_RESEND_COUNT")
+    assert (state, hops, resent) == ("DISCONNECTED", None, 1)
+    (history,) = told(alice, "CONNECTION_HISTORY")
+    status, times, errors, addresses = (column.value for column in history)
+    assert status[:3] == (IN_PROCESS, ESTABLISH_RECEIVED, ESTABLISHED)
+    assert set(status[3:]) == {CONNECT_FAILED}
+    assert list(times) == sorted(times)
+    assert len(status) == len(times) == len(errors) == len(addresses)
+    assert addresses[0].value == ("IP=192.0.2.2",)
+
+
+@claims("EOD_SOURCE_INFO")
+def test_the_receiver_tells_who_sends_and_how_far_that_has_come(
+    simulation: Simulation, alice: Node
+) -> None:
+    bob = simulation.nodes["bob"]
+    wanted = ManagementQueueProperty.PROPID_MGMT_QUEUE_EOD_SOURCE_INFO
+    value = queue_property(bob.engine, bob.find("stream"), wanted).value
+    names, senders, identifiers, numbers, times, rejects = (column.value for column in value)
+    assert names == (STREAM,)
+    assert senders == (alice.engine.queue_manager.identifier,)
+    (next_sequence,) = told(alice, "EOD_NEXT_SEQ")
+    assert identifiers == (sequence(next_sequence)[0],)
+    assert (numbers, rejects) == ((3,), (0,))
+    assert times == (simulation.clock.now() // SECOND,)

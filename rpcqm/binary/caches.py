@@ -40,6 +40,10 @@ class AgingCache(Generic[K, V]):
         entry = self._entries.get(key)
         return None if entry is None else entry[1]
 
+    def values(self) -> list[V]:
+        """What is kept now, the oldest first."""
+        return [value for _, value in self._entries.values()]
+
     def add(self, key: K, value: V) -> None:
         """Keep a value from now on."""
         if len(self._entries) >= self._size:

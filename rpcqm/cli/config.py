@@ -1,6 +1,7 @@
 """`rpcqm config`: look at configuration files."""
 
 import argparse
+import base64
 from pathlib import Path
 
 from rpcqm.cli.errors import CommandError, ExitStatus
@@ -16,14 +17,26 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
         help="check configuration and directory files",
         description="Check configuration and directory files.",
     )
+    commands = add_commands(parser)
     checking = add_command(
-        add_commands(parser),
+        commands,
         "check",
         "Explain every mistake in a configuration file, or in a directory file.",
         [("rpcqm config check /etc/rpcqm/rpcqm.toml", "exit status 0 when it is good, 1 when not")],
         run_check,
     )
     checking.add_argument("file", metavar="F", type=Path, help="the file")
+    key = add_command(
+        commands,
+        "key",
+        "Tell what the directory file says of an RSA key, so that others encrypt for its owner.",
+        [("rpcqm config key /etc/rpcqm/key.pem --create", "make one (mode 0600) first")],
+        run_key,
+        "The file is the one that `binary.encryption_key` names; the line belongs into the "
+        "[[queue_manager]] table of its owner.",
+    )
+    key.add_argument("file", metavar="F", type=Path, help="the key, in PEM form")
+    key.add_argument("--create", action="store_true", help="make a key; an existing file stays")
 
 
 def run_check(arguments: argparse.Namespace) -> int:
@@ -36,4 +49,23 @@ def run_check(arguments: argparse.Namespace) -> int:
         number = counted(len(error.mistakes), "mistake")
         raise CommandError(f"{arguments.file} has {number}:\n{error}") from None
     print(f"{arguments.file} is good.")
+    return ExitStatus.OK
+
+
+def run_key(arguments: argparse.Namespace) -> int:
+    """Print the line for the directory file."""
+    # Only here, because cryptography takes time to load.
+    from rpcqm.binary.own_keys import create_key, load_key, published
+
+    try:
+        if arguments.create:
+            create_key(arguments.file)
+        key = load_key(str(arguments.file))
+    except FileExistsError:
+        raise CommandError(f"{arguments.file} is there already; leave out --create.") from None
+    except OSError as error:
+        raise CommandError(f"Cannot use {error.filename}: {error.strerror}.") from error
+    except ValueError as error:
+        raise CommandError(f"{error}.") from None
+    print(f'encryption_key = "{base64.b64encode(published(key)).decode()}"')
     return ExitStatus.OK

@@ -15,7 +15,7 @@ from rpcqm.cli.parser import Parser, add_command, whole_number
 from rpcqm.cli.session import with_server
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message_enums import AcknowledgementsRequested
+from rpcqm.codec.message_enums import AcknowledgementsRequested, PrivacyLevel
 from rpcqm.codec.packet_base import INFINITE
 from rpcqm.codec.packet_types import NULL_IDENTIFIER, MessageIdentifier
 
@@ -114,6 +114,11 @@ def _add_properties(parser: Parser) -> None:
     )
     parser.add_argument(
         "--journal", action="store_true", help="keep a copy in the journal of this computer"
+    )
+    parser.add_argument(
+        "--encrypt",
+        action="store_true",
+        help="encrypt the body on its way with AES-256; not by direct name",
     )
     parser.add_argument(
         "--ttbr", metavar="S", type=seconds, help="seconds in which it has to be received"
@@ -250,6 +255,7 @@ def _message(arguments: argparse.Namespace) -> OutgoingMessage:
         dead_letter=arguments.dead_letter,
         dead_letter_queue=_other_queue(arguments, arguments.dead_letter_queue),
         journal=arguments.journal,
+        privacy=PrivacyLevel.ADVANCED if arguments.encrypt else PrivacyLevel.NONE,
     )
 
 

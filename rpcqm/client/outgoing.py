@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message_enums import AcknowledgementsRequested, BodyType
+from rpcqm.codec.message_enums import AcknowledgementsRequested, BodyType, PrivacyLevel
 from rpcqm.codec.packet_base import DEFAULT_PRIORITY, INFINITE
 from rpcqm.codec.packet_types import NULL_IDENTIFIER, MessageIdentifier
 
@@ -33,3 +33,5 @@ class OutgoingMessage:
     """Which queue of the sending queue manager that is, if not the system's; rpcqm only."""
     journal: bool = False
     """A copy stays in the journal of the computer that it is sent from."""
+    privacy: PrivacyLevel = PrivacyLevel.NONE
+    """How the body is encrypted on its way; direct names lead to no key for that."""

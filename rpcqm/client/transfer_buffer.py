@@ -50,6 +50,7 @@ def transfer_buffer_of(
         ulAbsoluteTimeToQueue=_absolute(message.time_to_reach_queue, now),
         ulRelativeTimeToLive=message.time_to_be_received,
         pulBodyType=message.body_type,
+        pulPrivLevel=int(message.privacy),
         ppConnectorType=message.connector_type,
         pUow=None if transaction is None else XACTUOW(rgb=transaction.bytes_le),
     )

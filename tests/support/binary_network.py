@@ -27,8 +27,8 @@ from rpcqm.base.clock import SimulatedClock, Timer, Timers
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.identity import Identity
 from rpcqm.binary.connection.exchange import Exchange, Peers
-from rpcqm.binary.connection.guard import OwnKeys
 from rpcqm.binary.connection.line import Hop, Line
+from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.codec.format_name import FormatName, parse_format_names
 from rpcqm.codec.message import MessageAttributes
 from rpcqm.qm.engine import QueueManagerEngine

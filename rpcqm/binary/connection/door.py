@@ -6,10 +6,10 @@ from uuid import UUID
 from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.exchange import Exchange, Peers, session_settings
-from rpcqm.binary.connection.guard import OwnKeys
 from rpcqm.binary.connection.line import BINARY_PORT, Hop
 from rpcqm.binary.connection.tcp import MakeWire, TcpNetwork
 from rpcqm.binary.connection.udp import PingDoor
+from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.binary.ping import PingRequests, answer_ping
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.qm.engine import QueueManagerEngine

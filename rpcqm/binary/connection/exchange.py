@@ -14,13 +14,14 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion, completed, failed
 from rpcqm.base.log import get_logger
-from rpcqm.binary.connection.guard import Guard, OwnKeys
+from rpcqm.binary.connection.guard import Guard
 from rpcqm.binary.connection.line import BINARY_PORT, Hop, Line, Network
 from rpcqm.binary.connection.link import Link, sequence_key
 from rpcqm.binary.connection.receiving import Receiver
 from rpcqm.binary.connection.streams import Streams
 from rpcqm.binary.history import PREFIX as HISTORY_PREFIX
 from rpcqm.binary.history import MessageIDHistory
+from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.binary.routing import Routing
 from rpcqm.binary.sequence import next_identifier, sequence_of
 from rpcqm.binary.session import Identities, Session

@@ -4,14 +4,10 @@ A sender signs before it encrypts; so a body is decrypted here before the signat
 """
 
 import hashlib
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from rpcqm.adm.directory import equals
@@ -29,8 +25,9 @@ from rpcqm.binary.caches import (
     USER_CERT_LIFETIME,
     AgingCache,
 )
+from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.binary.signatures import sign, verified_level
-from rpcqm.codec.message import build_user_message, read_attributes
+from rpcqm.codec.message import PacketMessage, build_user_message, read_attributes
 from rpcqm.codec.message_enums import (
     AuthenticationLevel,
     HashAlgorithm,
@@ -55,22 +52,6 @@ _CERTIFICATE_HEADER = 36
 
 class CouldNotEncryptError(Exception):
     """A message that has to be encrypted cannot be."""
-
-
-@dataclass(frozen=True, slots=True)
-class OwnKeys:
-    """What this queue manager signs and decrypts with; None where it has no key."""
-
-    signing_key: RSAPrivateKey | None = None
-    certificate: bytes = b""
-    encryption_key: RSAPrivateKey | None = None
-
-    @classmethod
-    def load(cls, signing_key: str, certificate: str, encryption_key: str) -> "OwnKeys":
-        """Read PEM files, an empty path for none; OSError, ValueError when they are no keys."""
-        return cls(
-            _private_key(signing_key), _certificate(certificate), _private_key(encryption_key)
-        )
 
 
 class Checked(NamedTuple):
@@ -136,13 +117,27 @@ class Guard:
         source = attributes.identifier.queue_manager_guid
         try:
             key = self._received_key(source, header.encryption_key, level, algorithm)
-            body = ciphers.decrypt(attributes.body, key, algorithm)
+            message.packet = _in_clear(message.packet, key, algorithm)
         except DecodeError:
             raise RejectedError(_BAD_ENCRYPTION) from None
-        clear = replace(
-            read_attributes(message.packet), body=body, privacy_level=0, symmetric_key=b""
-        )
-        message.packet = build_user_message(clear)
+
+    def in_clear(self, packet: bytes, *, sent: bool) -> bytes:
+        """A packet with its body in clear, for whoever records it; DecodeError for none.
+
+        What was `sent` from here is decrypted by the key that it was encrypted with.
+        """
+        message = PacketMessage(packet)
+        header = message.security_header
+        if header is None or not header.flags.EB:
+            return packet
+        level, algorithm = int(message.privacy_level), int(message.encryption_algorithm)
+        if sent:
+            keys = {blob: key for key, blob in self.send_symmetric_key_cache.values()}
+            key = keys.get(header.encryption_key, b"")
+        else:
+            source = message.identifier.queue_manager_guid
+            key = self._received_key(source, header.encryption_key, level, algorithm)
+        return _in_clear(packet, key, algorithm) if key else packet
 
     def _received_key(self, source: UUID, blob: bytes, level: int, algorithm: int) -> bytes:
         cached = self.receive_symmetric_key_cache.get((source, level, algorithm, blob))
@@ -239,6 +234,12 @@ class Guard:
         return cached[0], cached[1], algorithm
 
 
+def _in_clear(packet: bytes, key: bytes, algorithm: int) -> bytes:
+    attributes = read_attributes(packet)
+    body = ciphers.decrypt(attributes.body, key, algorithm)
+    return build_user_message(replace(attributes, body=body, privacy_level=0, symmetric_key=b""))
+
+
 def _sender(header: SecurityHeader, authenticated: bool) -> Identity:
     """Whose rights count; a queue manager's are everybody's."""
     if header.flags.ST == SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER:
@@ -263,26 +264,3 @@ def _certificates(packed: bytes) -> list[bytes]:
         certificates.append(certificate)
         position = start + size
     return certificates
-
-
-def _private_key(path: str) -> RSAPrivateKey | None:
-    if not path:
-        return None
-    octets = Path(path).read_bytes()
-    try:
-        key = serialization.load_pem_private_key(octets, None)
-    except (TypeError, ValueError, UnsupportedAlgorithm):
-        key = None
-    if not isinstance(key, RSAPrivateKey):
-        raise ValueError(f"{path} holds no RSA key in PEM form that needs no password")
-    return key
-
-
-def _certificate(path: str) -> bytes:
-    if not path:
-        return b""
-    octets = Path(path).read_bytes()
-    try:
-        return x509.load_pem_x509_certificate(octets).public_bytes(serialization.Encoding.DER)
-    except ValueError:
-        raise ValueError(f"{path} holds no certificate in PEM form") from None

@@ -18,7 +18,7 @@ from rpcqm.adm.enums import ConnectionStatus, QueuePrivacyLevel
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.identity import Identity
 from rpcqm.binary.blobs import AES_PROVIDER, BASE_PROVIDER, ENHANCED_PROVIDER, encode_public_keys
-from rpcqm.binary.connection.guard import OwnKeys
+from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.codec.message_enums import AuthenticationLevel, MessageClass, PrivacyLevel
 from rpcqm.codec.sddl import parse_sddl
 from rpcqm.codec.security_identifier import sid_bytes

@@ -1,0 +1,75 @@
+"""The keys of a queue manager, and what `rpcqm config key` tells of them."""
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from rpcqm.binary.blobs import decode_public_keys
+from rpcqm.binary.ciphers import PROVIDERS
+from rpcqm.binary.own_keys import create_key, load_certificate, load_key, published
+from rpcqm.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("keys") / "key.pem"
+    create_key(path)
+    return path
+
+
+def test_a_new_key_is_for_its_owner_only_and_replaces_nothing(key: Path) -> None:
+    assert key.stat().st_mode & 0o777 == 0o600
+    before = key.read_bytes()
+    with pytest.raises(FileExistsError):
+        create_key(key)
+    assert key.read_bytes() == before
+    assert load_key(str(key)).key_size == 2048
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.7.1.5.2")
+def test_a_key_is_published_for_every_provider(key: Path) -> None:
+    expected = load_key(str(key)).public_key().public_numbers()
+    found = decode_public_keys(published(load_key(str(key))))
+    assert set(found) == set(PROVIDERS.values())
+    assert all(public.public_numbers() == expected for public in found.values())
+
+
+def test_what_is_no_key_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_text("no key")
+    with pytest.raises(ValueError, match="no RSA key"):
+        load_key(str(path))
+    with pytest.raises(ValueError, match="no certificate"):
+        load_certificate(str(path))
+
+
+def test_the_command_prints_the_line_of_the_directory(
+    key: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["config", "key", str(key)]) == 0
+    name, _, value = capsys.readouterr().out.strip().partition(" = ")
+    assert name == "encryption_key"
+    assert base64.b64decode(value.strip('"')) == published(load_key(str(key)))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["key.pem", "--create"], "key.pem is there already; leave out --create."),
+        (["missing"], "Cannot use missing: No such file or directory."),
+        (["text"], "text holds no RSA key in PEM form that needs no password."),
+    ],
+)
+def test_the_command_refuses_in_one_sentence(
+    words: list[str],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("key.pem", "text"):
+        Path(name).write_text("no key")
+    assert main(["config", "key", *words]) == 1
+    assert capsys.readouterr().err == f"rpcqm: {sentence}\n"

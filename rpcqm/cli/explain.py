@@ -12,8 +12,10 @@ from rpcqm.cli.parser import Parser, add_command
 from rpcqm.codec.packet_types import MessageIdentifier
 
 DETAILS = """\
-A message is looked for in every queue; what happened to it is told as far as its queues had event
-trails (`rpcqm queue set QUEUE --trail`).
+A message is looked for in every queue, in journals, dead letters and what is on its way; what
+happened to it is told as far as its queues had event trails (`rpcqm queue set QUEUE --trail`).
+Looking takes a few seconds for a million messages, and longer over --server, where every one
+has to be fetched.
 A code is the number or the name of a result (HRESULT or NTSTATUS), of an RPC fault, or of a
 message's class. Numbers are hexadecimal with 0x, or decimal, also signed as .NET prints them."""
 

@@ -1,8 +1,11 @@
-"""Where a message is, and what happened to it."""
+"""Where a message is, and what happened to it.
+
+The queue manager itself looks through its queues; one across the network is asked for every
+message that may be seen there.
+"""
 
 import argparse
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import HResult, MQError, RpcFault
@@ -10,6 +13,8 @@ from rpcqm.cli.errors import CommandError
 from rpcqm.cli.options import queue_name
 from rpcqm.cli.output import Progress, Table, iso_time, print_json, time_text
 from rpcqm.cli.session import with_server
+from rpcqm.client.maintenance import Place
+from rpcqm.client.names import is_format_name
 from rpcqm.codec.packet_types import MessageIdentifier
 
 if TYPE_CHECKING:
@@ -19,45 +24,59 @@ if TYPE_CHECKING:
 SYSTEM_QUEUES = ("DeadLetter$", "XactDeadLetter$", "Journal$")
 NOT_READABLE = frozenset({HResult.MQ_ERROR_ACCESS_DENIED, HResult.MQ_ERROR_QUEUE_NOT_FOUND})
 
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a message is; copies in journals are further places."""
-
-    queue: str
-    lookup_identifier: int
-    arrived: int
-    label: str
+Trails = dict[str, bool]
+"""Queues, and whether they have event trails."""
 
 
 def explain_message(arguments: argparse.Namespace, identifier: MessageIdentifier) -> int:
     """Print where a message is and what happened to it; CommandError when nothing is known."""
 
     async def work(client: "QueueManagerClient") -> None:
-        events = await _events(client, identifier)
-        with Progress("Looked at") as progress:
-            places = [p async for p in _places(client, arguments, identifier, progress)]
-        if not places and not events:
-            raise CommandError(
-                f"{identifier} is in no queue here that can be read, and no event trail tells of "
-                "it; `rpcqm queue set QUEUE --trail` begins one."
-            )
-        if arguments.json:
-            print_json(_for_programs(identifier, places, events))
+        if arguments.server is None:
+            places = await client.maintenance.find(identifier)
+            events = await client.maintenance.trail(identifier)
         else:
-            _print(places, events)
+            with Progress("Looked at") as progress:
+                places = [p async for p in _places(client, arguments, identifier, progress)]
+            events = []
+        trails = await _trails(client, arguments, places, events)
+        if not places and not events:
+            raise CommandError(_unknown(identifier, arguments.server is None))
+        if arguments.json:
+            print_json(_for_programs(identifier, places, events, trails))
+        else:
+            _print(places, events, trails)
 
     return with_server(arguments, f"look for {identifier}", work, administrators_only=True)
 
 
-async def _events(
-    client: "QueueManagerClient", identifier: MessageIdentifier
-) -> "list[TrailEvent]":
-    """What its own machine tells administrators; nothing elsewhere."""
-    try:
-        return await client.maintenance.trail(identifier)
-    except (MQError, RpcFault):
-        return []
+def _unknown(identifier: MessageIdentifier, local: bool) -> str:
+    where = "no queue here" if local else "no queue there that can be read"
+    teller = "no event trail tells" if local else "event trails are told on that machine only"
+    begins = "`rpcqm queue set QUEUE --trail` begins one"
+    return f"{identifier} is in {where}, and {teller}{f' of it; {begins}' if local else ''}."
+
+
+async def _trails(
+    client: "QueueManagerClient",
+    arguments: argparse.Namespace,
+    places: "Iterable[Place]",
+    events: "Iterable[TrailEvent]",
+) -> Trails:
+    """Which of the queues concerned have trails; told on their own machine, while they exist."""
+    trails: Trails = {}
+    names = [place.queue for place in places] + [event.queue for event in events]
+    for name in dict.fromkeys(map(_main_queue, names)):
+        try:
+            trails[name] = await client.maintenance.has_trail(queue_name(arguments, name))
+        except (MQError, RpcFault):
+            continue
+    return trails
+
+
+def _main_queue(name: str) -> str:
+    """The queue whose trail is that of a journal or a subqueue too."""
+    return name if "\\system$;" in name.lower() else name.split(";")[0]
 
 
 async def _places(
@@ -78,8 +97,10 @@ async def _places(
 async def _queues(
     client: "QueueManagerClient", arguments: argparse.Namespace
 ) -> AsyncIterator[str]:
-    """Every queue with messages: private ones, their subqueues and journals, the system's."""
-    for path in [*await client.management.private_queues(), *SYSTEM_QUEUES]:
+    """Every queue with messages: private and public ones, subqueues, journals, the system's."""
+    private = await client.management.private_queues()
+    active = await client.management.active_public_queues()
+    for path in [*private, *(queue.path_name for queue in active), *SYSTEM_QUEUES]:
         information = await client.management.queue_information(queue_name(arguments, path))
         if information.message_count:
             yield path
@@ -105,16 +126,20 @@ async def _places_in(
 
 
 def _for_programs(
-    identifier: MessageIdentifier, places: list[Place], events: "list[TrailEvent]"
+    identifier: MessageIdentifier,
+    places: list[Place],
+    events: "list[TrailEvent]",
+    trails: Trails,
 ) -> dict[str, object]:
     return {
         "id": str(identifier),
         "places": [
             {
                 "queue": place.queue,
-                "lookup_id": str(place.lookup_identifier),
-                "arrived": iso_time(place.arrived),
+                "lookup_id": str(place.lookup_identifier) if place.lookup_identifier else None,
+                "arrived": iso_time(place.arrived) if place.arrived else None,
                 "label": place.label,
+                "state": place.state,
             }
             for place in places
         ],
@@ -128,18 +153,39 @@ def _for_programs(
             }
             for event in events
         ],
+        "trails": trails,
     }
 
 
-def _print(places: list[Place], events: "list[TrailEvent]") -> None:
+def _print(places: list[Place], events: "list[TrailEvent]", trails: Trails) -> None:
     for place in places:
-        arrived = f", since {time_text(place.arrived)}" if place.arrived else ""
-        print(f"It is in {place.queue}, lookup id {place.lookup_identifier}{arrived}.")
+        print(_sentence(place))
     if not places:
-        print("It is in no queue any more, or somebody is reading it.")
+        print("It is in no queue any more.")
     if events:
         print()
         table = Table(["TIME", "WHAT", "QUEUE", "WHERE TO, OR WHY"])
         for event in events:
             table.add(time_text(event.time), event.happening, event.queue, event.detail)
         table.print()
+    if trails:
+        print()
+    for name, on in trails.items():
+        print(f"The event trail of {name} is {'on' if on else _OFF}.")
+
+
+_OFF = "off, so nothing is written down there; `rpcqm queue set QUEUE --trail` begins it"
+_STATES = {
+    "being read": ", and somebody is reading it",
+    "leaving": ", which it is about to leave",
+}
+
+
+def _sentence(place: Place) -> str:
+    if not place.lookup_identifier:
+        return f"It was sent to {place.queue} in a transaction that is still open."
+    since = f", since {time_text(place.arrived)}" if place.arrived else ""
+    where = f"{place.queue}, lookup id {place.lookup_identifier}{since}"
+    if is_format_name(place.queue):
+        return f"It is on its way to {where}; `rpcqm trace '{place.queue}'` tells how that goes."
+    return f"It is in {where}{_STATES.get(place.state, '')}."

@@ -2,18 +2,25 @@
 
 import argparse
 import contextlib
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rpcqm.base.errors import HResult, MQError, RpcFault
 from rpcqm.cli import acl, outgoing, transfer
-from rpcqm.cli.errors import UsageMistake
+from rpcqm.cli.errors import CommandError, UsageMistake
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import Table, iso_time, print_fields, print_json, size_text, time_text
 from rpcqm.cli.parser import Parser, add_command, add_commands, one_of, whole_number
 from rpcqm.cli.session import with_server
 from rpcqm.client.names import HERE, is_format_name, path_name
-from rpcqm.client.queue_settings import QueueInformation, QueueProperties, QueueSettings
+from rpcqm.client.queue_settings import (
+    PublicQueue,
+    QueueInformation,
+    QueueProperties,
+    QueueSettings,
+)
 from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.path_name import QueueKind
 from rpcqm.codec.sddl import format_sddl, parse_sddl
 from rpcqm.codec.security_descriptor import SecurityDescriptor
 
@@ -46,7 +53,7 @@ def _add_create(commands: "argparse._SubParsersAction[Parser]") -> None:
     parser = add_command(
         commands,
         "create",
-        "Create a private queue and print its path name.",
+        "Create a queue and print its path name.",
         [
             ("rpcqm queue create orders", "an ordinary queue"),
             (
@@ -54,10 +61,16 @@ def _add_create(commands: "argparse._SubParsersAction[Parser]") -> None:
                 "for exactly-once messages; received ones are kept in its journal",
             ),
             ("rpcqm queue create logs --sddl 'D:(A;;0x4;;;WD)'", "everybody may only send"),
+            (r"rpcqm queue create '.\offers'", "a public queue, where there is a directory file"),
         ],
         run_create,
+        "A public queue is listed in the directory, and created on its own machine only.",
     )
-    parser.add_argument("name", metavar="NAME", help=r"`orders`, or in full `.\private$\orders`")
+    parser.add_argument(
+        "name",
+        metavar="NAME",
+        help=r"`orders`, or in full `.\private$\orders`; `.\orders` is a public queue",
+    )
     parser.add_argument(
         "--transactional", action="store_true", help="take messages of transactions only"
     )
@@ -131,6 +144,11 @@ def run_create(arguments: argparse.Namespace) -> int:
         )
     queue_name(arguments, arguments.name)
     path = path_name(arguments.name, HERE)
+    if path.kind is QueueKind.PUBLIC and arguments.server is not None:
+        raise CommandError(
+            f"Cannot create {path}: public queues are created on their own machine, not over the "
+            "network."
+        )
 
     async def work(client: "QueueManagerClient") -> None:
         await client.queues.create(path, _settings(arguments), arguments.sddl)
@@ -143,20 +161,28 @@ def _add_list(commands: "argparse._SubParsersAction[Parser]") -> None:
     parser = add_command(
         commands,
         "list",
-        "List the private queues, with what is in them.",
+        "List the private and public queues, with what is in them.",
         [
-            ("rpcqm queue list", "all private queues"),
+            ("rpcqm queue list", "all queues of applications"),
             (
                 "rpcqm queue list --json | jq -r '.[] | select(.messages > 0).path_name'",
                 "those that are not empty",
             ),
             ("rpcqm queue list --outgoing", "what is on its way to other queue managers"),
+            ("rpcqm queue list --directory", "the public queues of all machines"),
             ("rpcqm queue list --server mail.example.com --user alice", "of another computer"),
         ],
         run_list,
+        "Over --server, public queues are listed while somebody has them open: MSMQ tells no more.",
     )
-    parser.add_argument(
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
         "--outgoing", action="store_true", help="list the queues to other queue managers instead"
+    )
+    which.add_argument(
+        "--directory",
+        action="store_true",
+        help="list the public queues that the directory knows instead, of all machines",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON array")
     add_server_options(parser)
@@ -164,8 +190,13 @@ def _add_list(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 def run_list(arguments: argparse.Namespace) -> int:
     """List the queues."""
+    if arguments.directory and arguments.server is not None:
+        raise UsageMistake("--directory and --server do not go together.")
 
     async def work(client: "QueueManagerClient") -> None:
+        if arguments.directory:
+            _print_directory(await client.queues.public(), arguments.json)
+            return
         if arguments.outgoing:
             outgoing.print_all(await client.management.outgoing_queues(), arguments.json)
             return
@@ -183,20 +214,36 @@ async def _all_queues(
 ) -> list[QueueInformation]:
     """What there is; a queue that somebody deletes meanwhile is left out."""
     found = []
-    for path in await client.management.private_queues():
+    names = list(await client.management.private_queues())
+    if arguments.server is None:
+        names += [queue.format_name for queue in await client.queues.public() if queue.here]
+    for name in names:
         try:
-            found.append(await client.management.queue_information(queue_name(arguments, path)))
+            found.append(await client.management.queue_information(queue_name(arguments, name)))
         except MQError as error:
             if error.status is not HResult.MQ_ERROR_QUEUE_NOT_FOUND:
                 raise
+    if arguments.server is not None:
+        found += await client.management.active_public_queues()
     return found
 
 
+def _print_directory(queues: list[PublicQueue], as_json: bool) -> None:
+    if as_json:
+        print_json([asdict(queue) for queue in queues])
+        return
+    table = Table(["QUEUE", "FORMAT NAME", "HERE", "LABEL"])
+    for queue in queues:
+        table.add(queue.path_name, queue.format_name, _yes(queue.here), queue.label)
+    table.print()
+
+
 def _print_table(queues: list[QueueInformation]) -> None:
-    table = Table(["QUEUE", ">MESSAGES", ">SIZE", ">JOURNAL", "TRANSACTIONAL"])
+    table = Table(["QUEUE", "KIND", ">MESSAGES", ">SIZE", ">JOURNAL", "TRANSACTIONAL"])
     for queue in queues:
         table.add(
             queue.path_name,
+            queue.type.lower(),
             queue.message_count,
             size_text(queue.bytes_in_queue),
             queue.journal_message_count,
@@ -421,6 +468,24 @@ def run_delete(arguments: argparse.Namespace) -> int:
     name = queue_name(arguments, arguments.queue)
 
     async def work(client: "QueueManagerClient") -> None:
-        await client.queues.delete(name)
+        try:
+            await client.queues.delete(name)
+        except MQError as error:
+            denied = error.status is HResult.MQ_ERROR_ACCESS_DENIED
+            if denied and await _is_fixed(client, name):
+                raise CommandError(
+                    f"Cannot delete `{arguments.queue}`: the directory file lists it; take it out "
+                    "there first."
+                ) from error
+            raise
 
     return with_server(arguments, f"delete `{arguments.queue}`", work)
+
+
+async def _is_fixed(client: "QueueManagerClient", name: FormatName) -> bool:
+    """Whether it is a public queue of the directory file, as far as its machine tells us."""
+    with contextlib.suppress(MQError, RpcFault):
+        known = await client.management.queue_information(name)
+        public = await client.queues.public()
+        return any(queue.fixed and queue.format_name == known.format_name for queue in public)
+    return False

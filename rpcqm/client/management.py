@@ -56,12 +56,7 @@ class Management:
 
     async def private_queues(self) -> tuple[str, ...]:
         """Path names of the private queues."""
-        machine = qmmgmt.MGMT_OBJECT(
-            type=qmmgmt.MGMT_MACHINE, u=qmmgmt.MGMT_OBJECT_u(qmmgmt.MGMT_MACHINE, 0)
-        )
-        wanted = [ManagementMachineProperty.PROPID_MGMT_MSMQ_PRIVATEQ]
-        (names,) = await self._information(machine, wanted)
-        return tuple(names or ())
+        return await self._names(ManagementMachineProperty.PROPID_MGMT_MSMQ_PRIVATEQ)
 
     async def queue_information(self, name: FormatName) -> QueueInformation:
         """What is in a queue, and what kind of queue it is."""
@@ -78,14 +73,31 @@ class Management:
         found["subqueues"] = tuple(found["subqueues"])
         return QueueInformation(**found)
 
-    async def outgoing_queues(self) -> list[OutgoingQueueInformation]:
-        """The queues to other queue managers that have messages or are open."""
+    async def active_public_queues(self) -> list[QueueInformation]:
+        """The public queues of the machine that somebody has open."""
+        found = [
+            await self.queue_information(FormatName.parse(name))
+            for name in await self._active_queues()
+            if name.upper().startswith("PUBLIC=") and ";" not in name
+        ]
+        local = ManagementQueueLocation.MGMT_QUEUE_LOCAL_LOCATION
+        return [queue for queue in found if queue.location == local]
+
+    async def _active_queues(self) -> tuple[str, ...]:
+        return await self._names(ManagementMachineProperty.PROPID_MGMT_MSMQ_ACTIVEQUEUES)
+
+    async def _names(self, wanted: ManagementMachineProperty) -> tuple[str, ...]:
+        """A property of the machine that is a list of names."""
         machine = qmmgmt.MGMT_OBJECT(
             type=qmmgmt.MGMT_MACHINE, u=qmmgmt.MGMT_OBJECT_u(qmmgmt.MGMT_MACHINE, 0)
         )
-        wanted = [ManagementMachineProperty.PROPID_MGMT_MSMQ_ACTIVEQUEUES]
-        (names,) = await self._information(machine, wanted)
-        found = [await self.outgoing_queue(FormatName.parse(name)) for name in names or ()]
+        (names,) = await self._information(machine, [wanted])
+        return tuple(names or ())
+
+    async def outgoing_queues(self) -> list[OutgoingQueueInformation]:
+        """The queues to other queue managers that have messages or are open."""
+        names = await self._active_queues()
+        found = [await self.outgoing_queue(FormatName.parse(name)) for name in names]
         return [queue for queue in found if queue is not None]
 
     async def outgoing_queue(self, name: FormatName) -> OutgoingQueueInformation | None:

@@ -62,3 +62,17 @@ class QueueInformation:
     journal_message_count: int
     bytes_in_journal: int
     subqueues: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PublicQueue:
+    """A public queue of this machine (`here`) or another one.
+
+    `fixed` when the directory's file lists it, which only its operator changes.
+    """
+
+    path_name: str
+    format_name: str
+    label: str
+    here: bool
+    fixed: bool

@@ -1,17 +1,20 @@
-"""Creating, changing and deleting private queues through qmcomm ([MS-MQMP] 3.2.4.1 to .6)."""
+"""Creating, changing and deleting queues, through qmcomm ([MS-MQMP] 3.2.4.1 to .6).
+
+Public queues, which qmcomm does not create, are created and listed through rpcqm_admin.
+"""
 
 from typing import Any
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.connection import Connections
-from rpcqm.client.queue_settings import QueueProperties, QueueSettings
+from rpcqm.client.queue_settings import PublicQueue, QueueProperties, QueueSettings
 from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.path_name import PathName
+from rpcqm.codec.path_name import PathName, QueueKind
 from rpcqm.codec.properties import NULL_VARIANT, QueueProperty
 from rpcqm.codec.propvariant import propvariant_of, variant_of
 from rpcqm.codec.queue_format import format_name_of, queue_format_of
 from rpcqm.codec.security_descriptor import SecurityDescriptor, SecurityInformation
-from rpcqm.codec.types import qmcomm
+from rpcqm.codec.types import qmcomm, rpcqm_admin
 from rpcqm.codec.types.mqmq import PROPVARIANT
 
 QUEUE_OBJECT = 1
@@ -46,7 +49,7 @@ _SHOWN_PROPERTIES = {
 
 
 class Queues:
-    """The private queues of a queue manager."""
+    """The queues of a queue manager."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -57,23 +60,45 @@ class Queues:
         settings: QueueSettings,
         descriptor: SecurityDescriptor | None,
     ) -> None:
-        """Create a private queue; MQError(MQ_ERROR_QUEUE_EXISTS) when it is there."""
+        """Create a queue; MQError(MQ_ERROR_QUEUE_EXISTS) when it is there.
+
+        A public one is created on its own machine only, and where there is a directory
+        (MQ_ERROR_NO_DS).
+        """
         identifiers, values = _properties(settings)
         identifiers.insert(0, QueueProperty.PROPID_Q_PATHNAME)
         values.insert(0, propvariant_of(QueueProperty.PROPID_Q_PATHNAME.variant(str(path))))
         raw = None if descriptor is None else descriptor.encode()
-        await self._call(
-            "R_QMCreateObjectInternal",
-            qmcomm.R_QMCreateObjectInternalRequest(
-                dwObjectType=QUEUE_OBJECT,
-                lpwcsPathName=str(path),
-                SDSize=len(raw or b""),
-                pSecurityDescriptor=raw,
-                cp=len(identifiers),
-                aProp=identifiers,
-                apVar=values,
-            ),
+        described: dict[str, Any] = {
+            "SDSize": len(raw or b""),
+            "pSecurityDescriptor": raw,
+            "cp": len(identifiers),
+            "aProp": identifiers,
+            "apVar": values,
+        }
+        if path.kind is QueueKind.PUBLIC:
+            public = rpcqm_admin.R_CreatePublicQueueRequest(pwszPathName=str(path), **described)
+            await self._connections.call("rpcqm_admin", "R_CreatePublicQueue", public)
+            return
+        private = qmcomm.R_QMCreateObjectInternalRequest(
+            dwObjectType=QUEUE_OBJECT, lpwcsPathName=str(path), **described
         )
+        await self._call("R_QMCreateObjectInternal", private)
+
+    async def public(self) -> list[PublicQueue]:
+        """The public queues of all machines that this one knows; on the machine itself only."""
+        request = rpcqm_admin.R_ListPublicQueuesRequest()
+        response = await self._connections.call("rpcqm_admin", "R_ListPublicQueues", request)
+        return [
+            PublicQueue(
+                queue.pwszPathName or "",
+                queue.pwszFormatName or "",
+                queue.pwszLabel or "",
+                bool(queue.fHere),
+                bool(queue.fFixed),
+            )
+            for queue in response.ppQueues or ()
+        ]
 
     async def delete(self, name: FormatName) -> None:
         """Delete a queue with everything in it."""

@@ -1,22 +1,28 @@
-"""rpcqm_admin: accounts, backups, compaction and trails, for administrators of this machine."""
+"""rpcqm_admin: what MSMQ's own interfaces lack, for administrators of this machine."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Protocol
+from typing import Any, Protocol
 
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.identity import Identity
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.packet_types import MessageIdentifier
 from rpcqm.codec.queue_format import format_name_of
 from rpcqm.codec.types.mqmq import CALPWSTR
 from rpcqm.codec.types.rpcqm_admin import (
     ACCOUNT,
+    PLACE,
+    PUBLIC_QUEUE,
     TRAIL_EVENT,
     R_AddAccountRequest,
     R_AddAccountResponse,
     R_CompactRequest,
     R_CompactResponse,
+    R_CreatePublicQueueRequest,
+    R_FindMessageRequest,
+    R_FindMessageResponse,
     R_GetEventTrailRequest,
     R_GetEventTrailResponse,
     R_GetEventTrailStateRequest,
@@ -25,12 +31,16 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_ImportMessageResponse,
     R_ListAccountsRequest,
     R_ListAccountsResponse,
+    R_ListPublicQueuesRequest,
+    R_ListPublicQueuesResponse,
     R_MakeBackupRequest,
     R_MakeBackupResponse,
     R_RemoveAccountRequest,
     R_SetAccountPasswordRequest,
     R_SetEventTrailRequest,
 )
+from rpcqm.interfaces._queue_properties import attributes_of
+from rpcqm.qm.finding import Place
 from rpcqm.qm.trail import TrailEvent
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import NCALRPC, InterfacePolicy
@@ -62,6 +72,21 @@ class Accounts(Protocol):
     def list(self) -> Sequence[Account]: ...
 
 
+class PublicQueue(Protocol):
+    """What is told of a public queue."""
+
+    @property
+    def path_name(self) -> str: ...
+    @property
+    def format_name(self) -> str: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def here(self) -> bool: ...
+    @property
+    def fixed(self) -> bool: ...
+
+
 class Maintenance(Protocol):
     """What can be done with the data while it is in use."""
 
@@ -72,6 +97,11 @@ class Maintenance(Protocol):
     def has_trail(self, name: FormatName) -> bool: ...
     def trail(self, identifier: MessageIdentifier) -> Iterable[TrailEvent]: ...
     def import_message(self, name: FormatName, packet: bytes) -> Completion[int]: ...
+    def find_message(self, identifier: MessageIdentifier) -> Completion[list[Place]]: ...
+    def public_queues(self) -> Iterable[PublicQueue]: ...
+    def create_public_queue(
+        self, path: str, attributes: Mapping[str, Any], identity: Identity
+    ) -> Completion[Any]: ...
 
 
 class Admin:
@@ -150,6 +180,54 @@ class Admin:
         name = format_name_of(request.pQueueFormat)
         key = await self._maintenance.import_message(name, bytes(request.pPacket))
         return R_ImportMessageResponse(pLookupId=key, result=0)
+
+    async def R_FindMessage(
+        self, call: Call, request: R_FindMessageRequest
+    ) -> R_FindMessageResponse:
+        """Where a message and its copies are (Opnum 10)."""
+        _require_administrator(call)
+        wanted = MessageIdentifier(request.pMessageId.Lineage, request.pMessageId.Uniquifier)
+        places = [_place(place) for place in await self._maintenance.find_message(wanted)]
+        return R_FindMessageResponse(pcPlaces=len(places), ppPlaces=places, result=0)
+
+    def R_ListPublicQueues(
+        self, call: Call, request: R_ListPublicQueuesRequest
+    ) -> R_ListPublicQueuesResponse:
+        """The public queues that are known, of all machines (Opnum 11)."""
+        _require_administrator(call)
+        found = [_public_queue(queue) for queue in self._maintenance.public_queues()]
+        return R_ListPublicQueuesResponse(pcQueues=len(found), ppQueues=found, result=0)
+
+    async def R_CreatePublicQueue(self, call: Call, request: R_CreatePublicQueueRequest) -> HResult:
+        """Create a public queue, once it is published and durable (Opnum 12)."""
+        _require_administrator(call)
+        attributes = attributes_of(request.aProp, request.apVar, creating=True)
+        attributes.pop("pathname", None)
+        if request.pSecurityDescriptor is not None:
+            attributes["security"] = request.pSecurityDescriptor
+        path = request.pwszPathName
+        await self._maintenance.create_public_queue(path, attributes, call.identity)
+        return HResult.MQ_OK
+
+
+def _place(place: Place) -> PLACE:
+    return PLACE(
+        LookupId=place.lookup_identifier,
+        Arrived=place.arrived,
+        State=place.whereabouts,
+        pwszQueue=place.queue,
+        pwszLabel=place.label,
+    )
+
+
+def _public_queue(queue: PublicQueue) -> PUBLIC_QUEUE:
+    return PUBLIC_QUEUE(
+        pwszPathName=queue.path_name,
+        pwszFormatName=queue.format_name,
+        pwszLabel=queue.label,
+        fHere=queue.here,
+        fFixed=queue.fixed,
+    )
 
 
 def _event(event: TrailEvent) -> TRAIL_EVENT:

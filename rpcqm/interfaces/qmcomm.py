@@ -188,11 +188,9 @@ class QmComm:
         attributes.pop("base_priority", None)  # ignored for private queues, [MS-MQMQ] 2.3.1.6
         if self._queues.find_by_path(str(path)) is not None:
             raise MQError(HResult.MQ_ERROR_QUEUE_EXISTS, str(path))
-        queue = self._queues.new_queue(str(path), call.identity)
-        for name, value in attributes.items():
-            setattr(queue, name, value)
         if request.pSecurityDescriptor is not None:
-            queue.security = request.pSecurityDescriptor
+            attributes["security"] = request.pSecurityDescriptor
+        queue = self._queues.new_queue(str(path), call.identity, **attributes)
         await self._queues.create_queue(queue, identity=call.identity)
         return HResult.MQ_OK
 

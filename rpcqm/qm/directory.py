@@ -187,6 +187,24 @@ class Directory(DirectoryAccess):
         except MQError as error:
             _log.warning("queue not created", queue=queue.pathname, error=str(error))
 
+    # Public queues
+
+    def public_queues(self) -> dict[UUID, Queue]:
+        """The public queues that are known by their identifiers, and those here in any case."""
+        contents = self._contents()
+        known = () if contents is None else self._all(contents, Queue)
+        here = (
+            queue
+            for queue in self._engine.queues.by_id.values()
+            if queue.queue_type is QueueType.PUBLIC and queue.parent is None
+        )
+        return {queue.identifier: queue for queue in (*known, *here)}
+
+    def listed_queues(self) -> set[UUID]:
+        """Identifiers of the queues that the directory's file lists."""
+        contents = self._contents()
+        return set() if contents is None else {queue.identifier for queue in contents.queues}
+
     # Publishing
 
     def publish(self, queue: Queue) -> None:

@@ -200,11 +200,15 @@ class Queues:
         queue.security = self._engine.access.default_queue_security(identity)
         queue.base_priority = 0
 
-    def new_queue(self, pathname: str, identity: Identity | None = None) -> Queue:
-        """A queue with the defaults, to be filled and passed to `create_queue`."""
+    def new_queue(
+        self, pathname: str, identity: Identity | None = None, **attributes: Any
+    ) -> Queue:
+        """A queue with these attributes and the defaults, for `create_queue`."""
         queue = Queue()
         self.set_queue_defaults(queue, identity)
         queue.pathname = pathname
+        for name, value in attributes.items():
+            setattr(queue, name, value)
         return queue
 
     def create_queue(

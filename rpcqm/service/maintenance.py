@@ -1,18 +1,23 @@
 """What an administrator can have done with the data while it is in use."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from rpcqm.adm.queue import Queue
 from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.format_name import FormatName, FormatNameType
 from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.path_name import PathName, QueueKind
 from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.finding import Place, find_message
 from rpcqm.qm.importing import import_message
 from rpcqm.qm.trail import TrailEvent
 from rpcqm.store.errors import StoreError
@@ -20,8 +25,19 @@ from rpcqm.store.errors import StoreError
 _log = get_logger("service")
 
 
+@dataclass(frozen=True, slots=True)
+class PublicQueue:
+    """A public queue of this machine (`here`) or another one; `fixed` when the file lists it."""
+
+    path_name: str
+    format_name: str
+    label: str
+    here: bool
+    fixed: bool
+
+
 class Maintenance:
-    """Backups, compaction and event trails of one queue manager."""
+    """Backups, compaction, event trails and public queues of one queue manager."""
 
     def __init__(self, engine: QueueManagerEngine, user_file: Path, clock: Clock) -> None:
         self._engine = engine
@@ -79,6 +95,27 @@ class Maintenance:
     def trail(self, identifier: MessageIdentifier) -> Iterator[TrailEvent]:
         """What happened to a message, in order."""
         return self._engine.trail.events(identifier)
+
+    def find_message(self, identifier: MessageIdentifier) -> Completion[list[Place]]:
+        """Where a message and its copies are; reads all packets, and serves others meanwhile."""
+        return find_message(self._engine, identifier)
+
+    def public_queues(self) -> Iterator[PublicQueue]:
+        """The public queues of all machines, as far as they are known."""
+        listed = self._engine.directory.listed_queues()
+        for identifier, queue in self._engine.directory.public_queues().items():
+            name = FormatName(FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC, identifier)
+            here = self._engine.queues.find_by_format_name(name) is not None
+            yield PublicQueue(queue.pathname, str(name), queue.label, here, identifier in listed)
+
+    def create_public_queue(
+        self, path: str, attributes: Mapping[str, Any], identity: Identity
+    ) -> Completion[Queue]:
+        """Create and publish a queue; MQ_ERROR_NO_DS without a directory, and others."""
+        if PathName.parse(path).kind is not QueueKind.PUBLIC:
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, path)
+        queue = self._engine.queues.new_queue(path, identity, **attributes)
+        return self._engine.queues.create_queue(queue, identity=identity)
 
     def import_message(self, name: FormatName, packet: bytes) -> Completion[int]:
         """Put a message that was exported into a queue; MQ_ERROR_QUEUE_NOT_FOUND and others."""

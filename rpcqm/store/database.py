@@ -182,9 +182,12 @@ class Database:
         value: bytes | None = self.families[family].get(key)
         return value
 
-    def items(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Every key that begins with `prefix` and its value, in order."""
-        for key, value in self.families[family].items(from_key=prefix, read_opt=self.scan()):
+    def items(
+        self, family: Family, prefix: bytes = b"", first: bytes = b""
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Every key from `first` on that begins with `prefix` and its value, in order."""
+        start = max(prefix, first)
+        for key, value in self.families[family].items(from_key=start, read_opt=self.scan()):
             assert isinstance(key, bytes)
             if not key.startswith(prefix):
                 return

@@ -76,6 +76,10 @@ class ExpressBodies:
             raise StoreError("The file of spilled express messages is shorter than it should be.")
         return body
 
+    def serials(self) -> list[int]:
+        """The serials of all bodies there are."""
+        return [*self._bodies, *self._spilled]
+
     def discard(self, serial: int) -> None:
         """Forget a body."""
         body = self._bodies.pop(serial, None)

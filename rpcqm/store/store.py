@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
@@ -143,6 +144,13 @@ class Store:
         """The end of a block; called by the transaction."""
         self._open_transaction = None
 
+    def tell_together(self, together: Callable[[], AbstractContextManager[object]]) -> None:
+        """Surround what is told of one group of transactions, so that its answers go out at once.
+
+        The callbacks of `call_after` run inside the context that is made for each group.
+        """
+        self._writer.together = together
+
     def index(self, queue_id: int) -> QueueIndex:
         """The messages of a queue; an empty index for one that has none yet."""
         index = self._indexes.get(queue_id)
@@ -182,6 +190,16 @@ class Store:
     def records(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Records whose key begins with `prefix`, in order; what is pending is not seen."""
         return self._database.items(family, prefix)
+
+    def packets(self, first: int) -> Iterator[tuple[int, bytes]]:
+        """Packets on the disk with their serials, from `first` on, of open transactions too.
+
+        What is pending is not seen. The iterator must not outlive the store; StoreStoppedError.
+        """
+        if self._closed:
+            raise StoreStoppedError("The store has stopped.")
+        for key, packet in self._database.items(Family.BODY, first=SERIAL.pack(first)):
+            yield SERIAL.unpack(key)[0], packet
 
     def next_expiry(self) -> int | None:
         """When to call `expire` (milliseconds since 1970; possibly early), None when never."""

@@ -1,7 +1,7 @@
 """Types of idl/rpcqm_admin.idl: written by scripts/generate."""
 
 from rpcqm.codec.interface import Value
-from rpcqm.codec.types.mqmq import CALPWSTR, OBJECTID, QUEUE_FORMAT
+from rpcqm.codec.types.mqmq import CALPWSTR, OBJECTID, PROPVARIANT, QUEUE_FORMAT
 
 class ACCOUNT(Value):
     pwszName: str | None
@@ -25,6 +25,38 @@ class TRAIL_EVENT(Value):
         Happening: int = ...,
         pwszQueue: str | None = ...,
         pwszDetail: str | None = ...,
+    ) -> None: ...
+
+class PLACE(Value):
+    LookupId: int
+    Arrived: int
+    State: int
+    pwszQueue: str | None
+    pwszLabel: str | None
+    def __init__(
+        self,
+        *,
+        LookupId: int = ...,
+        Arrived: int = ...,
+        State: int = ...,
+        pwszQueue: str | None = ...,
+        pwszLabel: str | None = ...,
+    ) -> None: ...
+
+class PUBLIC_QUEUE(Value):
+    pwszPathName: str | None
+    pwszFormatName: str | None
+    pwszLabel: str | None
+    fHere: int
+    fFixed: int
+    def __init__(
+        self,
+        *,
+        pwszPathName: str | None = ...,
+        pwszFormatName: str | None = ...,
+        pwszLabel: str | None = ...,
+        fHere: int = ...,
+        fFixed: int = ...,
     ) -> None: ...
 
 class R_AddAccountRequest(Value):
@@ -124,3 +156,48 @@ class R_ImportMessageResponse(Value):
     pLookupId: int
     result: int
     def __init__(self, *, pLookupId: int, result: int) -> None: ...
+
+class R_FindMessageRequest(Value):
+    pMessageId: OBJECTID
+    def __init__(self, *, pMessageId: OBJECTID) -> None: ...
+
+class R_FindMessageResponse(Value):
+    pcPlaces: int
+    ppPlaces: list[PLACE] | None
+    result: int
+    def __init__(
+        self, *, pcPlaces: int, ppPlaces: list[PLACE] | None = ..., result: int
+    ) -> None: ...
+
+class R_ListPublicQueuesRequest(Value):
+    def __init__(self) -> None: ...
+
+class R_ListPublicQueuesResponse(Value):
+    pcQueues: int
+    ppQueues: list[PUBLIC_QUEUE] | None
+    result: int
+    def __init__(
+        self, *, pcQueues: int, ppQueues: list[PUBLIC_QUEUE] | None = ..., result: int
+    ) -> None: ...
+
+class R_CreatePublicQueueRequest(Value):
+    pwszPathName: str
+    SDSize: int
+    pSecurityDescriptor: bytes | None
+    cp: int
+    aProp: list[int]
+    apVar: list[PROPVARIANT]
+    def __init__(
+        self,
+        *,
+        pwszPathName: str,
+        SDSize: int,
+        pSecurityDescriptor: bytes | None = ...,
+        cp: int,
+        aProp: list[int],
+        apVar: list[PROPVARIANT],
+    ) -> None: ...
+
+class R_CreatePublicQueueResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...

@@ -34,9 +34,12 @@ def test_what_happened_to_a_message_is_told(run: Command, queue: str, sent: str)
     run("receive", queue, "--all")
     lines = run("explain", sent.strip("{").replace("}", "")).lines
     assert lines[0].split(",")[0].endswith(f"{queue};JOURNAL")
-    assert [line.split("  ")[1].strip() for line in lines[3:]][-2:] == ["received", "kept"]
+    *_, received, kept, _, state = lines
+    assert [line.split("  ")[1].strip() for line in (received, kept)] == ["received", "kept"]
+    assert state.startswith("The event trail of ")
+    assert state.endswith(f"{queue} is on.")
     run("purge", f"{queue};JOURNAL")
-    assert run("explain", sent).lines[0] == "It is in no queue any more, or somebody is reading it."
+    assert run("explain", sent).lines[0] == "It is in no queue any more."
 
 
 def test_a_trail_can_be_seen_and_ended(run: Command, refused: Command, queue: str) -> None:
@@ -45,6 +48,26 @@ def test_a_trail_can_be_seen_and_ended(run: Command, refused: Command, queue: st
     assert "Event trail     yes" in run("queue", "show", queue).lines
     run("queue", "set", queue, "--no-trail")
     identifier = run("send", queue, "--body", "x").text.strip()
-    assert json.loads(run("explain", identifier, "--json").output)["events"] == []
+    told = json.loads(run("explain", identifier, "--json").output)
+    assert told["events"] == []
+    assert list(told["trails"].values()) == [False]
+    assert f"{queue} is off" in run("explain", identifier).lines[-1]
     run("purge", queue)
     assert "no event trail tells of it" in refused("explain", identifier).errors
+
+
+def test_a_message_on_its_way_is_told_of_by_explain_and_by_trace(run: Command, name: str) -> None:
+    there = rf"DIRECT=OS:nowhere.invalid\private$\{name}"
+    identifier = run("send", there, "--body", "x").text.strip()
+    sentence = run("explain", identifier).lines[0]
+    assert sentence.startswith(f"It is on its way to {there}, lookup id ")
+    assert sentence.endswith(f"`rpcqm trace '{there}'` tells how that goes.")
+    assert run("trace", identifier).lines[0] == sentence
+
+
+def test_a_message_that_nobody_knows_is_one_sentence(refused: Command) -> None:
+    error = refused("explain", r"{00000000-0000-0000-0000-000000000001}\5").errors
+    assert error == (
+        r"rpcqm: {00000000-0000-0000-0000-000000000001}\5 is in no queue here, and no event trail "
+        "tells of it; `rpcqm queue set QUEUE --trail` begins one.\n"
+    )

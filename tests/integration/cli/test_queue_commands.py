@@ -20,9 +20,10 @@ def test_a_queue_is_created_listed_shown_and_deleted(
 ) -> None:
     assert run("queue", "create", name).text == f".\\private$\\{name}\n"
     table = run("queue", "list").lines
-    assert table[0].split() == ["QUEUE", "MESSAGES", "SIZE", "JOURNAL", "TRANSACTIONAL"]
+    headings = ["QUEUE", "KIND", "MESSAGES", "SIZE", "JOURNAL", "TRANSACTIONAL"]
+    assert table[0].split() == headings
     (row,) = [line for line in table if line.split()[0].endswith(f"\\{name}")]
-    assert row.split()[1:] == ["0", "0", "B", "0", "no"]
+    assert row.split()[1:] == ["private", "0", "0", "B", "0", "no"]
     assert run("queue", "show", name).lines[0].startswith("Path name")
     run("queue", "delete", name)
     assert "(MQ_ERROR_QUEUE_NOT_FOUND)" in refused("queue", "show", name).errors

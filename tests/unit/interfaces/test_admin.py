@@ -8,10 +8,13 @@ import pytest
 
 from rpcqm.accounts import Accounts
 from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.properties import QueueProperty
+from rpcqm.codec.propvariant import propvariant_of
 from rpcqm.codec.queue_format import queue_format_of
 from rpcqm.codec.types.mqmq import CALPWSTR, OBJECTID
 from rpcqm.interfaces import admin
 from rpcqm.interfaces.admin import Admin
+from rpcqm.qm.finding import Whereabouts
 from rpcqm.qm.trail import Happening
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP, NCALRPC
 from rpcqm.rpc.pdu import SyntaxId
@@ -22,6 +25,13 @@ from tests.support.queue_manager import RunningQueueManager
 from tests.support.remote_reader import status_name
 
 HASH = bytes(range(16))
+NO_MESSAGE = OBJECTID(Lineage=UUID(int=0), Uniquifier=0)
+LABEL = {
+    "SDSize": 0,
+    "cp": 1,
+    "aProp": [QueueProperty.PROPID_Q_LABEL],
+    "apVar": [propvariant_of(QueueProperty.PROPID_Q_LABEL.variant("New"))],
+}
 NOWHERE = FormatName.parse(r"DIRECT=OS:.\private$\nowhere")
 
 
@@ -113,7 +123,10 @@ def test_what_accounts_refuse_is_told(
         ("R_Compact", {}),
         ("R_SetEventTrail", {"pQueueFormat": queue_format_of(NOWHERE), "fOn": 1}),
         ("R_GetEventTrailState", {"pQueueFormat": queue_format_of(NOWHERE)}),
-        ("R_GetEventTrail", {"pMessageId": OBJECTID(Lineage=UUID(int=0), Uniquifier=0)}),
+        ("R_GetEventTrail", {"pMessageId": NO_MESSAGE}),
+        ("R_FindMessage", {"pMessageId": NO_MESSAGE}),
+        ("R_ListPublicQueues", {}),
+        ("R_CreatePublicQueue", {"pwszPathName": r".\new", **LABEL}),
     ],
 )
 def test_only_administrators_manage_accounts_and_data(
@@ -186,6 +199,27 @@ def test_a_trail_needs_a_queue(caller: Caller, operation: str) -> None:
     more = {"fOn": 1} if operation == "R_SetEventTrail" else {}
     response = caller.call(operation, pQueueFormat=queue_format_of(NOWHERE), **more)
     assert status_name(response.result) == "MQ_ERROR_QUEUE_NOT_FOUND"
+
+
+def test_a_message_is_found(caller: Caller, qm: RunningQueueManager) -> None:
+    queue = qm.create()
+    message = qm.compose(queue, b"a", label="fruit")
+    qm.done(qm.engine.messages.enqueue_message(queue, message))
+    identifier = message.attributes.identifier
+    wanted = OBJECTID(Lineage=identifier.queue_manager_guid, Uniquifier=identifier.ordinal)
+    assert caller.call("R_FindMessage", pMessageId=NO_MESSAGE).ppPlaces == []
+    (place,) = caller.call("R_FindMessage", pMessageId=wanted).ppPlaces
+    assert (place.pwszQueue, place.pwszLabel) == (queue.pathname, "fruit")
+    assert (place.LookupId, place.Arrived) == (message.lookup_identifier, qm.clock.now())
+    assert place.State == Whereabouts.WAITING
+
+
+def test_without_a_directory_there_are_no_public_queues(caller: Caller) -> None:
+    assert caller.call("R_ListPublicQueues").pcQueues == 0
+    created = caller.call("R_CreatePublicQueue", pwszPathName=r".\new", **LABEL)
+    assert status_name(created.result) == "MQ_ERROR_NO_DS"
+    private = caller.call("R_CreatePublicQueue", pwszPathName=r".\private$\new", **LABEL)
+    assert status_name(private.result) == "MQ_ERROR_ILLEGAL_QUEUE_PATHNAME"
 
 
 def test_accounts_cannot_be_reached_over_a_network(server: CallServer) -> None:

@@ -17,6 +17,7 @@ from rpcqm.capture.problems import Problems
 from rpcqm.capture.reading import CaptureError
 from rpcqm.pipeline.arrow import batches
 from rpcqm.pipeline.capture_tables import SCHEMAS, file_rows
+from rpcqm.pipeline.column_tables import TABLES, file_batches
 from rpcqm.pipeline.splitting import DEFAULT_SPLIT, Split, flow_of, read_split, splits
 
 
@@ -84,6 +85,8 @@ class CaptureReader(DataSourceReader):
         split = partition.split
         if self._table == "packets":
             rows = _packets(split)
+        elif self._table in TABLES:
+            return file_batches(self._table, split.file, self._accounts)
         else:
             rows = file_rows(self._table, split.file, self._accounts)
         return batches(rows, self._table)

@@ -95,16 +95,7 @@ class TableMaker:
 
     def _messages(self, exchange: Exchange) -> Rows:
         found = call_row(exchange, self._subjects.queue(exchange))
-        for identifier in found["message_ids"]:
-            names = ("time", "queue", "client", "server", "protocol", "interface", "name")
-            kept = {name: found[name] for name in names}
-            yield kept | {
-                "file": self.file,
-                "message_id": identifier,
-                "status_name": found["status_name"],
-                "conversation": found["conversation"],
-                "record": exchange.offset,
-            }
+        return message_rows(found | {"file": self.file, "record": exchange.offset})
 
     def _pdu(
         self, flow: Flow, number: int, from_client: bool, kind: int, parts: tuple[int, ...]
@@ -134,19 +125,37 @@ class TableMaker:
             self.rows.extend(self._flow(each) for each in self._conversations)
 
     def _flow(self, each: Conversation) -> dict[str, Any]:
-        return {
-            "file": self.file,
-            "conversation": each.number,
-            "started": each.started // 1000,
-            "client": each.client,
-            "server": each.server,
-            "protocol": each.protocol,
-            "level": each.level,
-            "account": each.account,
-            "association_group": each.group,
-            "calls": self._calls[each.number],
-            "sealed": self._sealed[each.number],
-        }
+        return flow_row(self.file, each, self._calls[each.number], self._sealed[each.number])
+
+
+_OF_CALLS = (
+    *("file", "time", "queue", "client", "server", "protocol", "interface", "name"),
+    *("status_name", "conversation", "record"),
+)
+
+
+def message_rows(call: dict[str, Any]) -> Rows:
+    """A row for each message that a call carries, made of the call's row."""
+    kept = {name: call[name] for name in _OF_CALLS}
+    for identifier in call["message_ids"]:
+        yield kept | {"message_id": identifier}
+
+
+def flow_row(file: str, each: Conversation, calls: int, sealed: int) -> dict[str, Any]:
+    """The row of a conversation."""
+    return {
+        "file": file,
+        "conversation": each.number,
+        "started": each.started // 1000,
+        "client": each.client,
+        "server": each.server,
+        "protocol": each.protocol,
+        "level": each.level,
+        "account": each.account,
+        "association_group": each.group,
+        "calls": calls,
+        "sealed": sealed,
+    }
 
 
 class _WatchedAnalysis(Analysis):

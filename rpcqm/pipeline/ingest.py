@@ -3,6 +3,8 @@
 import argparse
 import json
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +54,6 @@ def work(spark: Any, arguments: argparse.Namespace, summary: jobs.Summary) -> No
     """Append what the files that were not ingested yet hold."""
     # Only now, because the command line needs none of it.
     from rpcqm.pipeline.capture_source import expand
-    from rpcqm.pipeline.tables import table
 
     output = Path(arguments.output)
     known = _manifest(output)
@@ -64,13 +65,56 @@ def work(spark: Any, arguments: argparse.Namespace, summary: jobs.Summary) -> No
     summary.rows_in["files"] = len(new)
     summary.rows_out["files already there"] = len(files) - len(new)
     if new:
-        keys = arguments.account + arguments.keytab
+        output.mkdir(parents=True, exist_ok=True)
+        rows = _ingest(spark, new, arguments, output)
         for name in arguments.tables:
-            rows = _append(table(spark, name, new, keys), name, output)
-            (summary.rejected if name == "problems" else summary.rows_out)[name] = rows
+            (summary.rejected if name == "problems" else summary.rows_out)[name] = rows[name]
         known.update({name: files[name] for name in new})
         (output / MANIFEST).write_text(json.dumps(known, indent=2) + "\n", "utf-8")
-    _report(spark, output, summary)
+    _report(output, summary)
+
+
+def _ingest(
+    spark: Any, new: list[str], arguments: argparse.Namespace, output: Path
+) -> Counter[str]:
+    """Write the tables; how many rows each has got."""
+    from rpcqm.pipeline.tables import table
+
+    keys = arguments.account + arguments.keytab
+    together = [name for name in arguments.tables if name in TABLES]
+    rows = _ingest_together(spark, new, keys, together, output) if together else Counter[str]()
+    for name in arguments.tables:
+        if name in FURTHER_TABLES:
+            rows[name] = _append(table(spark, name, new, keys), name, output)
+    return rows
+
+
+def _ingest_together(
+    spark: Any, new: list[str], keys: list[str], names: list[str], output: Path
+) -> Counter[str]:
+    """Write those tables that one pass makes, each task its own files."""
+    from rpcqm.pipeline.flow_index import followed, plan
+    from rpcqm.pipeline.table_files import PARTITIONED, WRITTEN, Staging, TableWriter
+    from rpcqm.pipeline.tables import index_frame
+
+    made = plan([Path(name) for name in new], spark.sparkContext.defaultParallelism)
+    rows: Counter[str] = Counter()
+    with Staging(output) as staging:
+        directory, parts = staging.directory, made.parts
+
+        def write(batches: Iterator[Any]) -> Iterator[Any]:
+            writer = TableWriter(directory)
+            for name, batch in followed(batches, names, keys, parts):
+                writer.write(name, batch)
+            writer.close()
+            yield writer.told()
+
+        told = index_frame(spark, made).mapInArrow(write, WRITTEN).collect()
+        staging.move(row.name for row in told if row.what == "file")
+        staging.move_empty([name for name in names if name not in PARTITIONED])
+    for row in told:
+        rows[row.name] += row.rows
+    return rows
 
 
 def _signature(path: Path) -> list[int] | None:
@@ -88,34 +132,25 @@ def _manifest(output: Path) -> dict[str, Any]:
 
 
 def _append(frame: Any, name: str, output: Path) -> int:
-    from pyspark.sql import functions as f
-
     frame = frame.persist()
-    partitions: list[str] = []
-    if name in ("calls", "messages"):
-        frame = frame.withColumn("day", f.to_date("time"))
-        frame = frame.withColumn("interface", f.coalesce("interface", f.lit("unknown")))
-        partitions = ["day", "interface"]
     count = int(frame.count())
-    frame.write.mode("append").partitionBy(*partitions).parquet(str(output / name))
+    frame.write.mode("append").parquet(str(output / name))
     frame.unpersist()
     return count
 
 
-def _report(spark: Any, output: Path, summary: jobs.Summary) -> None:
+def _report(output: Path, summary: jobs.Summary) -> None:
+    from rpcqm.pipeline.table_files import counted
+
     report = Report("Ingested captures")
     report.summary(summary.as_object())
     if (output / "calls").is_dir():
-        calls = spark.read.parquet(str(output / "calls"))
-        by_method = calls.groupBy("interface", "name").count().orderBy("interface", "name")
-        rows = jobs.rows_of(by_method)
+        rows = counted(output / "calls", "interface", "name")
         plotted = sorted(jobs.bars(rows, "name", "count"), key=lambda bar: -bar[1])[:25]
         report.plot("Calls by method", plotted)
         report.table("methods", "Methods", rows)
     if (output / "problems").is_dir():
-        problems = spark.read.parquet(str(output / "problems"))
-        kinds = problems.groupBy("file", "kind").count().orderBy("file", "kind")
-        report.table("problems", "Problems", jobs.rows_of(kinds))
+        report.table("problems", "Problems", counted(output / "problems", "file", "kind"))
     report.write(output)
 
 

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import IO
 
 from rpcqm.capture import pcap, pcapng
+from rpcqm.capture.columnar.stretch import Piece, Stretch, block_pieces, pcap_pieces
 from rpcqm.capture.problems import Problems
 from rpcqm.capture.reading import CaptureError, read_records
 from rpcqm.capture.record import Record
 from rpcqm.capture.source import is_compressed
 
 DEFAULT_SPLIT = 64 << 20
-_BLOCK = 1 << 22
+_BLOCK = 1 << 23
 _HEAD = 1 << 16
 
 
@@ -41,22 +42,37 @@ def splits(file: Path, size: int = DEFAULT_SPLIT) -> list[Split]:
 
 def read_split(split: Split, problems: Problems) -> Iterator[Record]:
     """The records of a range; CaptureError and OSError as for whole files."""
-    path = Path(split.file)
     if split.end < 0:
-        yield from read_records(path, problems)
+        yield from read_records(Path(split.file), problems)
         return
-    with path.open("rb") as file:
+    for piece in split_pieces(split, problems):
+        if isinstance(piece, Stretch):
+            yield from (piece.record(index) for index in range(len(piece)))
+        else:
+            yield piece
+
+
+def split_pieces(split: Split, problems: Problems) -> Iterator[Piece]:
+    """The records of a range that is not a whole file, in stretches; raises the same."""
+    with Path(split.file).open("rb") as file:
         head = file.read(_HEAD)
         if head[:4] in pcap.MAGICS:
-            records = _pcap(file, head, split, problems)
+            pieces = _pcap(file, head, split, problems)
         elif head[:4] == pcapng.MAGIC:
-            records = _pcapng(file, head, split, problems)
+            pieces = _pcapng(file, head, split, problems)
         else:
-            raise CaptureError(f"{path} is no pcap or pcapng file.")
-        for record in records:
-            if record[4] >= split.end:
+            raise CaptureError(f"{split.file} is no pcap or pcapng file.")
+        for piece in pieces:
+            if isinstance(piece, Stretch):
+                inside = piece.until(split.end)
+                if len(inside):
+                    yield inside
+                if len(inside) < len(piece):
+                    return
+            elif piece[4] >= split.end:
                 return
-            yield record
+            else:
+                yield piece
 
 
 def _chunks(file: IO[bytes]) -> Iterator[bytes]:
@@ -64,7 +80,7 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
         yield block
 
 
-def _pcap(file: IO[bytes], head: bytes, split: Split, problems: Problems) -> Iterator[Record]:
+def _pcap(file: IO[bytes], head: bytes, split: Split, problems: Problems) -> Iterator[Piece]:
     form = pcap.PcapFormat(head)
     start = max(split.start, pcap.FILE_HEADER)
     file.seek(start)
@@ -73,13 +89,13 @@ def _pcap(file: IO[bytes], head: bytes, split: Split, problems: Problems) -> Ite
     at = 0 if split.start == 0 else form.find_record(buffer, 0, len(buffer) < _BLOCK)
     if at < 0:
         return iter(())
-    return pcap.records_from(form, buffer, at, start, _chunks(file), problems)
+    return pcap_pieces(form, buffer, at, start, _chunks(file), problems)
 
 
-def _pcapng(file: IO[bytes], head: bytes, split: Split, problems: Problems) -> Iterator[Record]:
+def _pcapng(file: IO[bytes], head: bytes, split: Split, problems: Problems) -> Iterator[Piece]:
     file.seek(0)
     if split.start == 0:
-        return pcapng.Reader(_chunks(file), problems).records()
+        return block_pieces(pcapng.Reader(_chunks(file), problems))
     # Interfaces are described in the section's first blocks.
     described = pcapng.Reader(iter([head]), Problems())
     for _ in described.records():
@@ -91,7 +107,7 @@ def _pcapng(file: IO[bytes], head: bytes, split: Split, problems: Problems) -> I
         return iter(())
     reader = pcapng.Reader(_again(buffer[at:], file), problems, split.start + at)
     reader.section = described.section
-    return reader.records()
+    return block_pieces(reader)
 
 
 def _again(first: bytes, file: IO[bytes]) -> Iterator[bytes]:

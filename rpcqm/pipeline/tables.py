@@ -1,19 +1,23 @@
 """The tables of many captures as data frames; a large file's flows are put together by a shuffle.
 
-Files up to the size of a split are analysed by one task each. The packets of larger ones are read
-in ranges, brought together by flow, sorted, and analysed flow by flow as they stream by: a task
+Files up to the size of a split are analysed by one task each. Of larger ones an index is made in
+ranges and shuffled by flow (`flow_index`). For the tables `pdus` and `packets` it is the packets
+that are brought together by flow, sorted, and analysed flow by flow as they stream by: a task
 holds the state of one flow at a time, however large that is.
 """
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from rpcqm.pipeline.arrow import batches_of
 from rpcqm.pipeline.capture_source import expand
 from rpcqm.pipeline.capture_tables import SCHEMAS, TableMaker
+from rpcqm.pipeline.column_tables import TABLES
+from rpcqm.pipeline.flow_index import INDEX, Plan, followed, index_rows, plan
 from rpcqm.pipeline.splitting import DEFAULT_SPLIT, splits
 
-NOT_SHUFFLED = frozenset({"packets", "problems"})
+NOT_SHUFFLED = frozenset({"packets"})
 
 
 def table(
@@ -25,6 +29,8 @@ def table(
 ) -> Any:
     """A table of all the captures under some paths."""
     files = expand(",".join(paths))
+    if name in TABLES:
+        return _followed_table(spark, name, files, accounts, split_bytes)
     large = [str(file) for file in files if len(splits(file, split_bytes)) > 1]
     small = [str(file) for file in files if str(file) not in set(large)]
     if name in NOT_SHUFFLED:
@@ -34,6 +40,33 @@ def table(
         packets = _read(spark, "packets", large, accounts, split_bytes)
         found = found.unionByName(_shuffled(packets, name, tuple(accounts)))
     return found
+
+
+def index_frame(spark: Any, made: Plan) -> Any:
+    """The index of some captures, each task's rows in their order."""
+
+    def make(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            for number in batch.column("id").to_pylist():
+                yield from index_rows(made, number)
+
+    count = len(made.ranges) + bool(made.small)
+    frame = spark.range(0, count, 1, max(count, 1)).mapInArrow(make, INDEX)
+    frame = frame.repartitionById(max(made.count, 1), "task")
+    return frame.sortWithinPartitions("task", "first")
+
+
+def _followed_table(
+    spark: Any, name: str, files: Sequence[Path], accounts: Sequence[str], split_bytes: int
+) -> Any:
+    """A table that is made in columns."""
+    made = plan(files, spark.sparkContext.defaultParallelism, split_bytes)
+
+    def analyse(batches: Iterator[Any]) -> Iterator[Any]:
+        for _, batch in followed(batches, (name,), tuple(accounts), made.parts):
+            yield batch
+
+    return index_frame(spark, made).mapInArrow(analyse, SCHEMAS[name])
 
 
 def _read(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rpcqm.capture.call import Call, Conversation
-from rpcqm.capture.columnar.stretch import Array
+from rpcqm.capture.columnar.stretch import Array, Buffer
 from rpcqm.capture.interfaces import Context
 
 HEADER = 24
@@ -23,7 +23,7 @@ class CallBatch:
     response). `conversation` and `context` are indices of the lists.
     """
 
-    buffer: bytes
+    buffer: Buffer
     conversations: list[Conversation]
     contexts: list[Context]
     index: Array

@@ -10,7 +10,7 @@ import pyarrow as pa
 from rpcqm.capture.binary_conversation import SIGNATURE
 from rpcqm.capture.call import returns_status
 from rpcqm.capture.columnar.batch import CallBatch
-from rpcqm.capture.columnar.stretch import Array
+from rpcqm.capture.columnar.stretch import Array, Buffer
 from rpcqm.capture.columnar.template import FieldPath, Leaf, Template, Templates
 from rpcqm.capture.columnar.texts import Text, column, decimal, guid_text, numbers_at, octets_at
 from rpcqm.capture.interfaces import Context
@@ -84,7 +84,7 @@ class Group:
 class _Identifiers:
     """Identifiers of messages in stubs of one shape."""
 
-    def __init__(self, template: Template, buffer: bytes, places: Array) -> None:
+    def __init__(self, template: Template, buffer: Buffer, places: Array) -> None:
         self._template = template
         self._buffer = buffer
         self._places = places

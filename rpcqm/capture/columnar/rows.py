@@ -95,8 +95,8 @@ def lists(columns: list[Text], count: int) -> Any:
 
 
 MESSAGE_COLUMNS = (
-    *("time", "queue", "client", "server", "protocol", "interface", "name", "status_name"),
-    *("conversation", "record"),
+    *("file", "time", "queue", "client", "server", "protocol", "interface", "name"),
+    *("status_name", "conversation", "record"),
 )
 """What a row of a message has of its call's."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from rpcqm.capture.columnar.stretch import Array, Stretch
+from rpcqm.capture.columnar.stretch import Array, Buffer, Stretch
 from rpcqm.capture.record import LinkType
 from rpcqm.capture.tcp import reversed_key
 
@@ -79,7 +79,7 @@ class Segments:
     opnum: Array
 
 
-def gather(buffer: bytes, places: Array, made: np.dtype[np.void]) -> Array:
+def gather(buffer: Buffer, places: Array, made: np.dtype[np.void]) -> Array:
     """A structure at each place; they must be inside the buffer."""
     size = made.itemsize
     every = np.ndarray((len(buffer) - size + 1,), f"V{size}", buffer=buffer, strides=(1,))

@@ -1,5 +1,6 @@
 """Records of a capture many at a time: arrays of where they are, when, and how long."""
 
+import mmap
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from rpcqm.capture.record import MAXIMUM_RECORD, Record
 from rpcqm.capture.source import blocks
 
 Array = npt.NDArray[Any]
+Buffer = bytes | mmap.mmap
 
 BLOCK = 1 << 23
 """How many octets are looked at at a time."""
@@ -23,17 +25,18 @@ _PACKET_HEAD, _PACKET_BLOCK = 28, 32
 
 
 class Stretch:
-    """Whole records in a buffer that begins at offset `base` of its file.
+    """Whole records in a buffer.
 
     `begin` is where each frame begins in the buffer, `captured` how many octets of it are there,
-    `offset` where its record begins in the file.
+    `offset` where its record begins in the file, and `header` what lies between the two there.
     """
 
-    __slots__ = ("begin", "buffer", "captured", "link", "offset", "original", "time")
+    __slots__ = ("begin", "buffer", "captured", "header", "link", "offset", "original", "time")
 
     def __init__(
         self,
-        buffer: bytes,
+        buffer: Buffer,
+        header: int,
         offset: Array,
         begin: Array,
         captured: Array,
@@ -48,6 +51,7 @@ class Stretch:
         self.original = original
         self.time = time
         self.link = link
+        self.header = header
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -62,8 +66,10 @@ class Stretch:
     def until(self, end: int) -> "Stretch":
         """The records that begin before offset `end` of the file."""
         count = int(np.searchsorted(self.offset, end))
+        if count == len(self):
+            return self
         parts = (self.offset, self.begin, self.captured, self.original, self.time, self.link)
-        return self if count == len(self) else Stretch(self.buffer, *(p[:count] for p in parts))
+        return Stretch(self.buffer, self.header, *(part[:count] for part in parts))
 
 
 Piece = Stretch | Record
@@ -126,7 +132,8 @@ def _pcap_stretch(form: pcap.PcapFormat, buffer: bytes, base: int, found: list[i
     time = words[:, 0] * _SECOND + words[:, 1] * form.unit
     link = np.full(len(starts), form.link_type, np.int32)
     begin = starts + pcap.RECORD_HEADER
-    return Stretch(buffer, starts + base, begin, words[:, 2], words[:, 3], time, link)
+    parts = starts + base, begin, words[:, 2], words[:, 3], time, link
+    return Stretch(buffer, pcap.RECORD_HEADER, *parts)
 
 
 def block_pieces(reader: pcapng.Reader) -> Iterator[Piece]:
@@ -167,8 +174,8 @@ def _checked(reader: pcapng.Reader, buffer: bytes, starts: Array) -> Stretch | N
     reader.go_to(int(starts[count - 1] + length[count - 1]))
     starts, words = starts[:count], words[:count]
     time, link = _times(section, words)
-    offset = starts + reader.base
-    return Stretch(buffer, offset, starts + _PACKET_HEAD, words[:, 4], words[:, 5], time, link)
+    parts = starts + reader.base, starts + _PACKET_HEAD, words[:, 4], words[:, 5], time, link
+    return Stretch(buffer, _PACKET_HEAD, *parts)
 
 
 def _times(section: pcapng.Section, words: Array) -> tuple[Array, Array]:

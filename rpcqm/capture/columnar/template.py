@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.capture.columnar.stretch import Array
+from rpcqm.capture.columnar.stretch import Array, Buffer
 from rpcqm.capture.columnar.texts import (
     Text,
     column,
@@ -74,7 +74,7 @@ class Leaf:
             return int.from_bytes(octets, "little", signed=self.signed)
         return str(uuid.UUID(bytes_le=octets)) if self.kind == _GUID else octets.hex()
 
-    def text(self, buffer: bytes, places: Array) -> Text | str:
+    def text(self, buffer: Buffer, places: Array) -> Text | str:
         """The values as JSON has them; a constant if they are all the same."""
         at = places + self.offset
         if self.kind == _NUMBER:
@@ -129,7 +129,7 @@ class Template:
         self.carriers = list(_carriers(value))
         self._pieces = _json_pieces(plain(value), self._by_path)
 
-    def fits(self, buffer: bytes, places: Array) -> Array:
+    def fits(self, buffer: Buffer, places: Array) -> Array:
         """Which of the stubs (of this size) at some places have this shape."""
         found = np.ones(len(places), bool)
         for start, octets in self._spans:
@@ -141,7 +141,7 @@ class Template:
         """The leaf at a path, if the value there is one."""
         return self._by_path.get(path)
 
-    def json(self, buffer: bytes, places: Array) -> Text:
+    def json(self, buffer: Buffer, places: Array) -> Text:
         """The parameters of the stubs at some places as JSON."""
         parts = [
             part if isinstance(part, str) else part.text(buffer, places) for part in self._pieces
@@ -292,7 +292,7 @@ class Templates:
         operation: Operation,
         syntax: TransferSyntax,
         response: bool,
-        buffer: bytes,
+        buffer: Buffer,
         places: Array,
         sizes: Array,
     ) -> Iterator[tuple[Template, Array]]:

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rpcqm.capture.columnar.stretch import Array
+from rpcqm.capture.columnar.stretch import Array, Buffer
 
 Text = Any
 """A pyarrow array of strings; pyarrow has no types."""
@@ -19,7 +19,7 @@ _GUID_PLACES = np.array([n for n in range(36) if n not in (8, 13, 18, 23)])
 _MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
 
 
-def octets_at(buffer: bytes, places: Array, size: int) -> Array:
+def octets_at(buffer: Buffer, places: Array, size: int) -> Array:
     """`size` octets at each place, as rows; they must be inside the buffer."""
     if not size:
         return np.zeros((len(places), 0), np.uint8)
@@ -27,7 +27,7 @@ def octets_at(buffer: bytes, places: Array, size: int) -> Array:
     return every[places].view(np.uint8).reshape(len(places), size)
 
 
-def numbers_at(buffer: bytes, places: Array, code: str) -> Array:
+def numbers_at(buffer: Buffer, places: Array, code: str) -> Array:
     """A number of the type `code` at each place."""
     size = np.dtype(code).itemsize
     every = np.ndarray((len(buffer) - size + 1,), f"V{size}", buffer=buffer, strides=(1,))

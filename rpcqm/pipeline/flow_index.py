@@ -1,0 +1,240 @@
+"""Large captures by flow: an index of the records, made in byte ranges, shuffled, then followed.
+
+What is shuffled is where the records of a flow are and when they were captured; their octets stay
+in the file, which whoever analyses them maps. Records that cannot change anything are left out.
+"""
+
+import json
+import mmap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rpcqm.capture.columnar.segments import segments
+from rpcqm.capture.columnar.stretch import Array, Piece, Stretch
+from rpcqm.capture.problems import Problems
+from rpcqm.capture.reading import CaptureError
+from rpcqm.pipeline.arrow import arrow_schema
+from rpcqm.pipeline.column_tables import ColumnTables, Rows, file_tables
+from rpcqm.pipeline.splitting import DEFAULT_SPLIT, Split, flow_of, split_pieces, splits
+
+INDEX = (
+    "task int, file string, part int, first long, kind string, offset binary, begin binary, "
+    "time binary, captured binary, link binary, data binary"
+)
+"""A row has records of one part of a file in arrays (`records`), or one in `data` (`record`), a
+problem (`problem`), or stands for a whole file (`file`)."""
+
+PARTS_PER_CORE = 4
+"""So many parts by flow has a large file for each core: their sizes differ."""
+
+_ARRAYS = {"offset": "<i8", "begin": "<i8", "time": "<i8", "captured": "<i4", "link": "<i4"}
+_MOST_RECORDS = 1 << 16
+_MASK = (1 << 64) - 1
+_ENDS, _FLOWS = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
+_FIRST = -1
+"""What is not a record comes before all records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The byte ranges of large files, the small files, and how many tasks follow flows.
+
+    `tasks` has for each file the number of its first task; a large file has `parts` of them.
+    """
+
+    ranges: list[Split]
+    small: list[str]
+    tasks: dict[str, int]
+    parts: int
+    count: int
+
+
+def plan(files: Sequence[Path], cores: int, size: int = DEFAULT_SPLIT) -> Plan:
+    """How to read some files."""
+    parts = max(2, PARTS_PER_CORE * cores)
+    ranges: list[Split] = []
+    small: list[str] = []
+    tasks: dict[str, int] = {}
+    count = 0
+    for file in files:
+        found = splits(file, size)
+        tasks[str(file)] = count
+        if len(found) > 1:
+            ranges += found
+            count += parts
+        else:
+            small.append(str(file))
+            count += 1
+    return Plan(ranges, small, tasks, parts, count)
+
+
+# Making the index.
+
+
+def index_rows(made: Plan, number: int) -> Iterator[pa.RecordBatch]:
+    """The index of a range, or behind the last range that of all small files."""
+    if number < len(made.ranges):
+        split = made.ranges[number]
+        yield from _batches(_range_rows(split, made.tasks[split.file], made.parts))
+        return
+    yield from _batches(_row(made.tasks[file], file, 0, _FIRST, "file") for file in made.small)
+
+
+def _batches(rows: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+    schema = arrow_schema(INDEX)
+    yield from (pa.RecordBatch.from_pylist([row], schema) for row in rows)
+
+
+def _row(task: int, file: str, part: int, first: int, kind: str, **more: Any) -> dict[str, Any]:
+    return {"task": task + part, "file": file, "part": part, "first": first, "kind": kind} | more
+
+
+def _range_rows(split: Split, task: int, parts: int) -> Iterator[dict[str, Any]]:
+    problems = Problems(split.file)
+    try:
+        for piece in split_pieces(split, problems):
+            if isinstance(piece, Stretch):
+                yield from _stretch_rows(split.file, piece, task, parts)
+            else:
+                time, link, data, _, offset = piece
+                octets = _octets(offset, 0, time, len(data), link) | {"data": data}
+                part = part_of(link, data, parts)
+                yield _row(task, split.file, part, offset, "record", **octets)
+    except (CaptureError, OSError) as error:
+        if split.start == 0:
+            problems.add("unreadable", 0, str(error))
+    for problem in problems:
+        told = json.dumps([problem.kind, problem.offset, problem.reason]).encode()
+        yield _row(task, split.file, 0, _FIRST, "problem", data=told)
+
+
+def _octets(offset: int, begin: int, time: int, captured: int, link: int) -> dict[str, bytes]:
+    values = (offset, begin, time, captured, link)
+    pairs = zip(_ARRAYS.items(), values, strict=True)
+    return {name: np.array([value], code).tobytes() for (name, code), value in pairs}
+
+
+def _stretch_rows(file: str, stretch: Stretch, task: int, parts: int) -> Iterator[dict[str, Any]]:
+    part = _parts(stretch, parts)
+    arrays = {
+        "offset": stretch.offset,
+        "begin": stretch.offset + stretch.header,
+        "time": stretch.time,
+    }
+    arrays |= {"captured": stretch.captured, "link": stretch.link}
+    for number in np.unique(part).tolist():
+        mine = np.flatnonzero(part == number)
+        for at in range(0, len(mine) if number >= 0 else 0, _MOST_RECORDS):
+            rows = mine[at : at + _MOST_RECORDS]
+            octets = {
+                name: arrays[name][rows].astype(code).tobytes() for name, code in _ARRAYS.items()
+            }
+            yield _row(task, file, number, int(stretch.offset[rows[0]]), "records", **octets)
+
+
+def _parts(stretch: Stretch, parts: int) -> Array:
+    """The part of a file that each record belongs to; -1 for what changes nothing."""
+    found = segments(stretch)
+    part = np.full(len(stretch), -1, np.int64)
+    slow = np.ones(len(stretch), bool)
+    if found is not None:
+        known = found.regular | found.keyed
+        part[known] = _hashed(found.addresses[known], found.ports[known], parts)
+        slow = found.barriers
+    for index in np.flatnonzero(slow).tolist():
+        record = stretch.record(index)
+        part[index] = part_of(record[1], record[2], parts)
+    return part
+
+
+def _hashed(addresses: Array, ports: Array, parts: int) -> Array:
+    """The part of TCP over IPv4, the same for both directions."""
+    wide = ports.astype(np.uint64)
+    one = (addresses & np.uint64(0xFFFFFFFF)) | (wide & np.uint64(0xFFFF)) << np.uint64(32)
+    other = (addresses >> np.uint64(32)) | (wide >> np.uint64(16)) << np.uint64(32)
+    mixed = _mixed(one) + _mixed(other)
+    return ((mixed * np.uint64(_FLOWS)) >> np.uint64(40)).astype(np.int64) % parts
+
+
+def _mixed(end: Array) -> Array:
+    product = end * np.uint64(_ENDS)
+    return np.asarray(product ^ product >> np.uint64(29))
+
+
+def part_of(link: int, data: bytes, parts: int) -> int:
+    """The part that any frame belongs to; 0 for what is of no connection."""
+    flow = flow_of(link, data)
+    try:
+        ends = bytes.fromhex(flow)
+    except ValueError:
+        return 0
+    half = len(ends) // 2
+    products = (int.from_bytes(end, "little") * _ENDS & _MASK for end in (ends[:half], ends[half:]))
+    mixed = sum(product ^ product >> 29 for product in products)
+    return (((mixed & _MASK) * _FLOWS & _MASK) >> 40) % parts
+
+
+# Following it.
+
+
+def followed(
+    batches: Iterator[pa.RecordBatch],
+    wanted: Sequence[str],
+    accounts: Sequence[str],
+    parts: int,
+) -> Iterator[Rows]:
+    """The rows of those tables that are wanted, of an index sorted by task and first record."""
+    rows = _Rows(row for batch in batches for row in batch.to_pylist())
+    while (head := rows.head) is not None:
+        if head["kind"] == "file":
+            rows.next()
+            yield from file_tables(wanted, head["file"], accounts)
+        else:
+            yield from _followed_part(rows, head, wanted, accounts, parts)
+
+
+def _followed_part(
+    rows: "_Rows", head: dict[str, Any], wanted: Sequence[str], accounts: Sequence[str], parts: int
+) -> Iterator[Rows]:
+    tables = ColumnTables(head["file"], accounts, wanted, head["part"], parts)
+    with Path(head["file"]).open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    yield from tables.read(_pieces(rows, head["task"], mapped, tables.problems))
+
+
+class _Rows:
+    """Rows one by one, with a look at the next."""
+
+    def __init__(self, rows: Iterator[dict[str, Any]]) -> None:
+        self._rows = rows
+        self.head = next(rows, None)
+
+    def next(self) -> None:
+        self.head = next(self._rows, None)
+
+
+def _pieces(rows: _Rows, task: int, mapped: mmap.mmap, problems: Problems) -> Iterator[Piece]:
+    """What the rows of one task have."""
+    while (row := rows.head) is not None and row["task"] == task:
+        rows.next()
+        if row["kind"] == "problem":
+            kind, offset, reason = json.loads(row["data"])
+            problems.add(kind, offset, reason)
+            continue
+        arrays = {name: np.frombuffer(row[name], code) for name, code in _ARRAYS.items()}
+        stretch = Stretch(
+            row["data"] or mapped,
+            0,
+            arrays["offset"],
+            arrays["begin"],
+            arrays["captured"].astype(np.int64),
+            arrays["captured"],
+            arrays["time"],
+            arrays["link"],
+        )
+        yield stretch if row["kind"] == "records" else stretch.record(0)

@@ -14,6 +14,7 @@ from tests.support.served import ServedQueueManager
 PACKAGES = {
     "capinfos": "wireshark-common",
     "dumpcap": "wireshark-common",
+    "gcc": "gcc",
     "kadmin.local": "krb5-admin-server",
     "kdb5_util": "krb5-kdc",
     "kinit": "krb5-user",
@@ -21,6 +22,7 @@ PACKAGES = {
     "kvno": "krb5-user",
     "ndrdump": "samba-testsuite",
     "ntlm_auth": "winbind",
+    "pidl": "source package samba, by scripts/install-peers",
     "rpcclient": "smbclient",
     "smbtorture": "samba-testsuite",
     "tshark": "tshark",

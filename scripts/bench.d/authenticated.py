@@ -8,7 +8,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from rpcqm.codec.interface import Interface, TransferSyntax, Value
+from rpcqm.codec.interface import Interface, Operation, TransferSyntax, Value
 from rpcqm.rpc.client_association import ClientAssociation, Faulted, Responded
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.ntlm import NtlmCredentials
@@ -21,15 +21,19 @@ PRIVACY = AuthenticationLevel.RPC_C_AUTHN_LEVEL_PKT_PRIVACY
 
 
 class Connection:
-    """One connection bound to one interface in NDR, at level NONE or by NTLM at another."""
+    """One connection bound to interfaces in NDR, at level NONE or by NTLM at another."""
 
-    def __init__(self, port: int, interface: Interface, level: AuthenticationLevel) -> None:
-        self.interface = interface
+    def __init__(
+        self, port: int, interface: Interface, level: AuthenticationLevel, *others: Interface
+    ) -> None:
+        self._interfaces = (interface, *others)
         authentication = ACCOUNT.authentication(level) if level != NONE else None
         self.association = ClientAssociation(authentication=authentication)
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.association.bind([(SyntaxId(interface.uuid, *interface.version), (NDR,))])
+        self.association.bind(
+            [(SyntaxId(each.uuid, *each.version), (NDR,)) for each in self._interfaces]
+        )
         self.send()
         while not self.association.contexts:
             self._receive()
@@ -46,9 +50,17 @@ class Connection:
 
     def request(self, operation: str, request: Value) -> int:
         """Queue a request; its call_id."""
-        called = self.interface.operation(operation)
+        context, called = self._operation(operation)
         stub = called.encode_request(TransferSyntax.NDR, request)
-        return self.association.request(0, called.opnum, stub)
+        return self.association.request(context, called.opnum, stub)
+
+    def _operation(self, name: str) -> tuple[int, Operation]:
+        """The presentation context that an operation is called in, and the operation."""
+        for context, interface in enumerate(self._interfaces):
+            for operation in interface.operations:
+                if operation is not None and operation.name == name:
+                    return context, operation
+        raise KeyError(name)
 
     def call(self, operation: str, request: Value) -> Any:
         """A call and its response; raises RuntimeError for a fault."""
@@ -57,7 +69,7 @@ class Connection:
         while True:
             for event in self._receive():
                 if isinstance(event, Responded):
-                    called = self.interface.operation(operation)
+                    called = self._operation(operation)[1]
                     return called.decode_response(TransferSyntax.NDR, event.stub_data)
                 if isinstance(event, Faulted):
                     raise RuntimeError(f"{operation}: fault 0x{event.status:08X}")

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from broker import broker, mapper
-from harness import BUILD, Figure, Pairs, pairs, raw_syncs
+from harness import BUILD, Figure, Pairs, pairs, raw_syncs, resident
 from sessions import BODY, WINDOW, Session, queue_manager, received
 
 from rpcqm.testing import PrivateQueueManager
@@ -70,9 +70,8 @@ def _round_trips(port: int) -> list[float]:
 def held(process: int) -> tuple[int, int, int]:
     """Octets of memory, file descriptors and threads of a process."""
     of = Path(f"/proc/{process}")
-    lines = (of / "status").read_text("ascii").splitlines()
-    resident = int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) << 10
-    return resident, len(list((of / "fd").iterdir())), len(list((of / "task").iterdir()))
+    files, threads = (len(list((of / name).iterdir())) for name in ("fd", "task"))
+    return resident(process), files, threads
 
 
 def opened_and_closed(served: PrivateQueueManager, sessions: int) -> None:

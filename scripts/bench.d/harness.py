@@ -119,6 +119,12 @@ def processor_seconds(pid: int) -> float:
     return total / os.sysconf("SC_CLK_TCK")
 
 
+def resident(process: int) -> int:
+    """Octets of memory that a process has now."""
+    lines = Path(f"/proc/{process}/status").read_text("ascii").splitlines()
+    return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) << 10
+
+
 class WriteTimer:
     """The CPU that the writes of a store take in this thread; `seconds` may be set back."""
 

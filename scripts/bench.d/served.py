@@ -4,14 +4,14 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from authenticated import ACCOUNT
-from harness import pinned, server_cpu
+from harness import pinned, resident, server_cpu
 
 RPCQM = (sys.executable, "-m", "rpcqm")
 EVERYONE = "D:(A;;GA;;;WD)(A;;GA;;;AN)"
@@ -42,19 +42,21 @@ class Served:
     @property
     def resident(self) -> int:
         """Octets of memory that it has now."""
-        lines = Path(f"/proc/{self.pid}/status").read_text("ascii").splitlines()
-        return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) << 10
+        return resident(self.pid)
 
 
 @contextmanager
-def serving(directory: Path, configuration: str = "") -> Iterator[Served]:
+def serving(
+    directory: Path, configuration: str = "", command: Sequence[object] = RPCQM
+) -> Iterator[Served]:
     """Start one with the account of the benches; `configuration` is its TOML."""
+    directory.mkdir(exist_ok=True)
     config, ready = directory / "rpcqm.toml", directory / "ready.json"
     config.write_text(configuration, "utf-8")
     places = ("--config", config, "--data-dir", directory / "data", "--ready-file", ready)
     ports = ("--epm-port", "-1", "--qm2qm-port", "-1", "--binary-port", "-1", "--rpc-port", "0")
     with (directory / "log").open("w") as log:
-        server = pinned([*RPCQM, "serve", *places, *ports], server_cpu, stderr=log)
+        server = pinned([*command, "serve", *places, *ports], server_cpu, stderr=log)
         try:
             _await(server, ready)
             served = Served(

@@ -1,0 +1,66 @@
+"""Peeks at a message of 1 KiB by its lookup identifier, against null calls of the same server.
+
+Both with NDR at level NONE over 16 connections with one call outstanding, in turns.
+"""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from durable import (
+    CONFIGURATION,
+    QUEUE,
+    bind,
+    handle_into,
+    open_for_receiving,
+    opened_for_receiving,
+    start_receive,
+)
+from harness import BUILD, Figure, Script, pairs
+from null_call import rate, script
+from served import EVERYONE, Served, serving
+
+from rpcqm.client.blocking import BlockingClient
+from rpcqm.client.target import LocalServer
+from rpcqm.codec.format_name import FormatName
+
+SIZE = 1024
+CONNECTIONS = 16
+TARGET = 0.5
+MESSAGES = 100
+PEEK_ACCESS, LOOKUP_PEEK_CURRENT = 0x20, 0x40000010
+
+
+def peeking(lookup_identifier: int) -> Script:
+    """Every answer has the whole message, and ends with success."""
+    loop = [start_receive(SIZE, 0, LOOKUP_PEEK_CURRENT, lookup_identifier)]
+    once = [bind("remoteread"), open_for_receiving(access=PEEK_ACCESS)]
+    return Script(once, loop, handle_into(loop, opened_for_receiving()), bytes(4))
+
+
+def in_the_middle(served: Served) -> int:
+    """The lookup identifier of a message among others."""
+    for _ in range(MESSAGES):
+        served.command("send", QUEUE, "--body", "x" * SIZE)
+    with BlockingClient(LocalServer(served.socket)) as client:
+        name = FormatName.parse(rf"DIRECT=OS:.\private$\{QUEUE}")
+        with client.open_reader(name) as reader:
+            return [message.lookup_identifier for message in reader.browse()][MESSAGES // 2]
+
+
+def run() -> list[Figure]:
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=BUILD) as name, serving(Path(name), CONFIGURATION) as served:
+        served.command("queue", "create", QUEUE, "--sddl", EVERYONE)
+        port, peeks = served.port, peeking(in_the_middle(served))
+        measured = pairs(
+            lambda: rate(port, CONNECTIONS, peeks),
+            lambda: rate(port, CONNECTIONS, script(port)),
+        )
+    return [
+        Figure(
+            f"peeks at 1 KiB by lookup identifier over null calls, {CONNECTIONS} connections",
+            measured.ratio,
+            TARGET,
+            note=measured.spread,
+        )
+    ]

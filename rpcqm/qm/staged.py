@@ -26,6 +26,8 @@ RECORD = b"\x01"
 _FLAGS = FLAG_ALLOW_PEEK_WHEN_LOCKED | FLAG_APPLICATION_DEADLETTER
 
 _OPERATION = struct.Struct("<BIQI")
+_REASON = struct.Struct("<H")
+"""The class with which a received message goes, behind the operation."""
 _DEQUEUE, _MOVE = 1, 2
 
 
@@ -60,6 +62,8 @@ def prepare(change: StoreTransaction, transaction: Transaction) -> None:
                 operation.lookup_identifier,
                 0 if target is None else target.queue_id,
             )
+            if target is None:
+                data += _REASON.pack(operation.dequeue_reason)
             change.stage(identifier, data)
     change.prepare(identifier, RECORD)
 
@@ -95,7 +99,7 @@ def _recover(
 def _dequeue_or_move(
     engine: "QueueManagerEngine", operation: StagedOperation, transaction: Transaction
 ) -> TransactionalOperation | None:
-    kind, queue_id, key, target_id = _OPERATION.unpack(operation.data)
+    kind, queue_id, key, target_id = _OPERATION.unpack_from(operation.data)
     queue = engine.queues.by_id.get(queue_id)
     if queue is None:
         return None
@@ -104,11 +108,17 @@ def _dequeue_or_move(
         message = engine.positions.message_at(queue, key)
         engine.positions.lock(queue, message, transaction)
     if kind == _DEQUEUE:
-        return TransactionalOperation(
-            OperationType.DEQUEUE, queue, key, dequeue_reason=MessageClass.MQMSG_CLASS_ACK_RECEIVE
-        )
+        reason = _reason(operation.data)
+        return TransactionalOperation(OperationType.DEQUEUE, queue, key, dequeue_reason=reason)
     target = engine.queues.by_id.get(target_id)
     if target is None:
         return None
     target.pending_moves += 1
     return TransactionalOperation(OperationType.MOVE, queue, key, target_queue_reference=target)
+
+
+def _reason(data: bytes) -> MessageClass:
+    """Whether a message was received or rejected; earlier versions did not keep that."""
+    if len(data) == _OPERATION.size:
+        return MessageClass.MQMSG_CLASS_ACK_RECEIVE
+    return MessageClass(_REASON.unpack_from(data, _OPERATION.size)[0])

@@ -75,7 +75,13 @@ class Transactions:
         transaction.transactional_operation_collection.append(operation)
 
     def leave(self, transaction: Transaction, queue: Queue, key: int) -> None:
-        """Take a received message out of its transaction, and give it back (G38)."""
+        """Take a received message out of its transaction, and give it back (G38).
+
+        MQ_ERROR_TRANSACTION_SEQUENCE when it was not received there, or the transaction is
+        prepared, which decides about everything in it.
+        """
+        if transaction.prepared:
+            raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         operations = transaction.transactional_operation_collection
         for operation in operations:
             if (

@@ -12,7 +12,7 @@ from rpcqm.base.errors import MQError
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.message_enums import AcknowledgementsRequested, MessageClass
 from rpcqm.codec.packet_types import MessageIdentifier
-from tests.model.elements import MDescriptor, MQueue
+from tests.model.elements import MDescriptor, MQueue, MTransaction
 
 T = TypeVar("T")
 
@@ -43,6 +43,9 @@ OPERATIONS = (
     *["cancel", "begin"],
     *["create"] * 2,
     *["delete"] * 2,
+    *["change"] * 2,
+    *["end_transactional"] * 2,
+    *["reject"],
     *["close_cursor", "restart", "crash", "throttle"],
 )
 ASKED = {
@@ -78,7 +81,8 @@ def told(completion: Completion[Any]) -> Any:
     result = completion.result()
     if isinstance(result, Message):
         body = result.attributes.body
-        return body, result.abort_count, result.move_count, result.subqueue_name
+        moved = result.move_count, result.last_move_time
+        return body, result.abort_count, *moved, result.subqueue_name
     return "ok" if result is None or isinstance(result, Queue) else result
 
 
@@ -89,10 +93,11 @@ def acknowledged(message: Message, bodies: dict[MessageIdentifier, bytes]) -> tu
     return name, bodies[attributes.correlation_identifier]
 
 
-def expected_in(naive: MQueue) -> list[tuple[bytes, str, int, int]]:
-    """What the real queue has to hold: bodies, states, aborts, moves."""
+def expected_in(naive: MQueue) -> list[tuple[bytes, str, int, int, int]]:
+    """What the real queue has to hold: bodies, states, aborts, moves, the time of the last one."""
     return [
-        (message.body, message.state, message.aborts, message.moves) for message in naive.ordered()
+        (message.body, message.state, message.aborts, message.moves, message.moved_at)
+        for message in naive.ordered()
     ]
 
 
@@ -104,3 +109,16 @@ def waits(descriptor: MDescriptor) -> bool:
 def has_messages(descriptor: MDescriptor) -> bool:
     """Whether there is something to read."""
     return descriptor.queue is not None and bool(descriptor.queue.messages)
+
+
+def received_in(descriptor: MDescriptor) -> list[bytes]:
+    """The messages of an open queue that transactions hold."""
+    queue = descriptor.queue
+    if queue is None:
+        return []
+    return [m.body for m in queue.ordered() if isinstance(m.owner, MTransaction)]
+
+
+def has_received(descriptor: MDescriptor) -> bool:
+    """Whether a transaction holds one of them."""
+    return bool(received_in(descriptor))

@@ -10,6 +10,7 @@ Step = tuple[Effect, Effect]
 
 Key = tuple[int, int]
 
+REACHED, RECEIVED = "REACH_QUEUE", "RECEIVE"
 AVAILABLE, LOCKED, PURGE_PENDING, LEAVING = "available", "locked", "purge pending", "leaving"
 
 
@@ -36,6 +37,7 @@ class MMessage:
     owner: object = None
     aborts: int = 0
     moves: int = 0
+    moved_at: int = 0
     transactional: bool = False
     dead_letter: bool = False
     source_journal: bool = False
@@ -53,6 +55,7 @@ class MMessage:
             None,
             aborts=self.aborts,
             moves=self.moves,
+            moved_at=self.moved_at,
             transactional=self.transactional,
             kept_aborts=self.aborts,
         )
@@ -63,7 +66,9 @@ class MQueue:
     name: str
     transactional: bool = False
     journal: "MQueue | None" = None
+    journaling: bool = False
     quota: int | None = None
+    journal_quota: int | None = None
     parent: "MQueue | None" = None
     is_journal: bool = False
     messages: dict[Key, MMessage] = field(default_factory=dict)
@@ -83,6 +88,13 @@ class MQueue:
     @property
     def is_system(self) -> bool:
         return self.is_journal and self.parent is None
+
+    def has_room(self, size: int) -> bool:
+        """Whether its quota, or that of the journal it is, lets so many bytes more in."""
+        quota = self.quota
+        if self.is_journal and self.parent is not None:
+            quota = self.parent.journal_quota
+        return quota is None or self.charged + size <= quota * 1024
 
     def account(self) -> "MQueue":
         """Who is charged: a journal for itself, a subqueue its parent (G56)."""
@@ -127,6 +139,11 @@ class MTransaction:
     durable: bool = False
     gone: bool = False
     ended: bool = False
+    rejected: set[bytes] = field(default_factory=set)
+
+    def reason(self, message: MMessage) -> str:
+        """Why it removes a message that it has received."""
+        return "RECEIVE_REJECTED" if message.body in self.rejected else RECEIVED
 
 
 def in_order(steps: list[Step], then: Effect | None) -> Effect:

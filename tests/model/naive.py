@@ -26,7 +26,7 @@ from tests.model.elements import (
     is_held,
     nothing,
 )
-from tests.model.naive_readers import RECEIVED, NaiveReaders
+from tests.model.naive_readers import NaiveReaders
 
 
 class NaiveQueueManager(NaiveReaders):
@@ -35,9 +35,8 @@ class NaiveQueueManager(NaiveReaders):
     # Queues
 
     def create(self, name: str, transactional: bool, journaling: bool, quota: int | None) -> None:
-        queue = MQueue(name, transactional, quota=quota)
-        if journaling:
-            queue.journal = MQueue(f"{name};journal", parent=queue, is_journal=True)
+        queue = MQueue(name, transactional, journaling=journaling, quota=quota)
+        queue.journal = MQueue(f"{name};journal", parent=queue, is_journal=True)
         self.queues[name] = queue
 
     def subqueue(self, queue: MQueue, name: str) -> MQueue:
@@ -141,7 +140,7 @@ class NaiveQueueManager(NaiveReaders):
         main = queue.main
         if self.throttled:
             raise Refused("MQ_ERROR_INSUFFICIENT_RESOURCES")
-        if main.quota is not None and main.charged + message.size > main.quota * 1024:
+        if not main.has_room(message.size):
             raise Refused("MQ_ERROR_INSUFFICIENT_RESOURCES")
         if transaction is not None:
             if transaction.ended or transaction.prepared:
@@ -197,6 +196,7 @@ class NaiveQueueManager(NaiveReaders):
             owner=None,
             aborts=0,
             moves=message.moves + 1,
+            moved_at=self.now,
             kept_aborts=0,
             kept_purge=False,
         )
@@ -258,7 +258,7 @@ class NaiveQueueManager(NaiveReaders):
             return nothing, nothing
         if kind == "move":
             return self._moving(queue, message, rest[0])
-        return self._removing(queue, message, RECEIVED)
+        return self._removing(queue, message, transaction.reason(message))
 
     def _committing_send(self, queue: MQueue, message: MMessage) -> Step:
         if queue.deleted:
@@ -291,7 +291,7 @@ class NaiveQueueManager(NaiveReaders):
                 steps.append((partial(self._charge, queue, -message.size), nothing))
             elif is_held(queue, message, transaction):
                 if message.state == PURGE_PENDING:
-                    reason = RECEIVED if kind == "receive" else "Q_PURGED"
+                    reason = transaction.reason(message) if kind == "receive" else "Q_PURGED"
                     steps.append(self._removing(queue, message, reason))
                 else:
                     steps.append((nothing, self._giving_back(queue, message)))

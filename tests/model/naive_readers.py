@@ -7,6 +7,8 @@ from tests.model.elements import (
     LEAVING,
     LOCKED,
     PURGE_PENDING,
+    REACHED,
+    RECEIVED,
     Effect,
     Key,
     MCursor,
@@ -21,8 +23,6 @@ from tests.model.elements import (
     in_order,
     nothing,
 )
-
-REACHED, RECEIVED = "REACH_QUEUE", "RECEIVE"
 
 
 class NaiveReaders:
@@ -127,8 +127,9 @@ class NaiveReaders:
         if queue.is_journal:
             return None
         if reason == RECEIVED:
-            if queue.main.journal is not None:
-                return queue.main.journal
+            if queue.main.journaling:
+                journal = queue.main.journal
+                return journal if journal is not None and journal.has_room(message.size) else None
             wanted = message.source_journal and message.transactional
             return self.system["journal"] if wanted else None
         return self._deadletters(message, reason)
@@ -138,7 +139,8 @@ class NaiveReaders:
             return None
         if message.transactional:
             return self.system["deadxact"]
-        return None if reason == "Q_DELETED" else self.system["deadletter"]
+        dead = reason not in ("Q_DELETED", "RECEIVE_REJECTED")
+        return self.system["deadletter"] if dead else None
 
     def _acknowledging(self, message: MMessage, reason: str) -> Effect:
         """What the administration queue is told, once the commit is there."""
@@ -261,6 +263,26 @@ class NaiveReaders:
         reason = RECEIVED if message.state == LOCKED else "Q_PURGED"
         self._remove(queue, [message], lambda: setattr(outcome, "value", "ok"), reason)
         return outcome
+
+    def end_transactional(self, descriptor: MDescriptor, body: bytes, delete: bool) -> None:
+        """A received message stays in its transaction, or leaves it and is given back."""
+        if descriptor.queue is None:
+            raise Refused("MQ_ERROR_QUEUE_NOT_AVAILABLE")
+        queue = descriptor.queue
+        message = next((m for m in queue.ordered() if m.body == body), None)
+        if message is None:
+            raise Refused("MQ_ERROR_MESSAGE_NOT_FOUND")
+        transaction = message.owner
+        if not isinstance(transaction, MTransaction) or transaction.ended:
+            raise Refused("MQ_ERROR_TRANSACTION_SEQUENCE")
+        if delete:
+            return
+        received = ("receive", queue, message)
+        if transaction.prepared or received not in transaction.operations:
+            raise Refused("MQ_ERROR_TRANSACTION_SEQUENCE")
+        transaction.operations.remove(received)
+        transaction.rejected.discard(body)
+        self._release(queue, message)
 
     def peek(
         self,
@@ -436,7 +458,7 @@ class NaiveReaders:
 def seen_message(queue: MQueue, message: MMessage) -> tuple[Any, ...]:
     """What a reader sees of a message."""
     subqueue = queue.name.partition(";")[2] if queue.parent and not queue.is_journal else ""
-    return message.body, message.aborts, message.moves, subqueue
+    return message.body, message.aborts, message.moves, message.moved_at, subqueue
 
 
 def _matches(wait: MWait, message: MMessage) -> bool:

@@ -6,10 +6,9 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -18,10 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
 from rpcqm.adm.enums import INFINITE, MessageSeekAction, QueueShareMode
 from rpcqm.adm.message import Message, MessagePosition
-from rpcqm.adm.queue import Queue
 from rpcqm.adm.transaction import Transaction
 from rpcqm.base.completion import Completion
-from rpcqm.base.errors import MQError
 from rpcqm.codec.packet_types import MessageIdentifier
 from tests.model.choices import (
     ACCESS,
@@ -35,7 +32,6 @@ from tests.model.choices import (
     has_messages,
     waits,
 )
-from tests.model.comparing import Comparing
 from tests.model.elements import (
     MCursor,
     MDescriptor,
@@ -43,13 +39,13 @@ from tests.model.elements import (
     MQueue,
     MTransaction,
     Outcome,
-    Refused,
 )
 from tests.model.naive import NaiveQueueManager
+from tests.model.transacting import Transacting
 from tests.support.queue_manager import MEMORY, RunningQueueManager
 
 
-class QueueManagerModel(Comparing, RuleBasedStateMachine):
+class QueueManagerModel(Transacting, RuleBasedStateMachine):
     """Every step does the same to both and compares what they say."""
 
     def __init__(self) -> None:
@@ -91,56 +87,8 @@ class QueueManagerModel(Comparing, RuleBasedStateMachine):
         self.steps += 1
         getattr(self, operation)(Dice(seed * 1_009 + self.steps))
 
-    # Doing the same to both
-
-    def both(self, real: Callable[[], Any], naive: Callable[[], Any]) -> tuple[Any, Any] | None:
-        """Results of both, or None when both refuse for the same reason."""
-        refused = expected = None
-        result = wanted = None
-        try:
-            result = real()
-            if isinstance(result, Completion) and result.error is not None:
-                result.result()
-        except MQError as error:
-            refused = error.status.name
-        try:
-            wanted = naive()
-        except Refused as refusal:
-            expected = str(refusal)
-        assert refused == expected
-        return None if refused else (result, wanted)
-
-    def call(self, real: Callable[[], Completion[Any]], naive: Callable[[], Outcome]) -> None:
-        """A call that may be answered later."""
-        answers = self.both(real, naive)
-        if answers is not None:
-            self.calls.append(answers)
-
     def _queue(self, dice: Dice) -> MQueue:
         return dice.of([self.naive.queues[name] for name in sorted(self.naive.queues)])
-
-    def _body_in(self, queue: MQueue | None, dice: Dice) -> bytes | None:
-        """A message of the queue, mostly; else any whose identifier is known."""
-        known = sorted(b for b in self.naive.known if self.messages[b].lookup_identifier)
-        here = [] if queue is None else [m.body for m in queue.ordered() if m.body in known]
-        options = known if dice.one_in(5) or not here else here
-        return dice.of(options) if options else None
-
-    def _join(self, dice: Dice, wanted: bool) -> tuple[Transaction | None, MTransaction | None]:
-        """A transaction of both, open mostly; an ended one is stood in for."""
-        if not wanted:
-            return None, None
-        identifier, naive = self._transaction(dice, lambda naive: not naive.prepared)
-        collection = self.qm.engine.queue_manager.transaction_collection
-        return collection.get(identifier) or Transaction(identifier, ended=True), naive
-
-    def _transaction(
-        self, dice: Dice, liked: Callable[[MTransaction], object]
-    ) -> tuple[UUID, MTransaction]:
-        """One that goes on and is liked, mostly."""
-        self.begin(dice)
-        going = [pair for pair in self.transactions if not pair[1].ended and liked(pair[1])]
-        return dice.of(self.transactions if dice.one_in(12) or not going else going)
 
     def _descriptor(self, dice: Dice) -> tuple[OpenQueueDescriptor, MDescriptor] | None:
         """An open queue, mostly one that still exists."""
@@ -164,6 +112,21 @@ class QueueManagerModel(Comparing, RuleBasedStateMachine):
         self.structure_changed = True
         self.qm.engine.queues.create_queue(queue)
         self.naive.create(name, transactional, journaling, quota)
+
+    def change(self, dice: Dice) -> None:
+        """Other quotas, and journaling or not."""
+        naive = self._queue(dice)
+        real = self.real_queue(naive)
+        assert real is not None
+        naive.journaling = dice.one_in(2)
+        naive.quota, naive.journal_quota = dice.of([None, None, 1]), dice.of([None, None, 0, 1])
+        changes = {
+            "journaling": naive.journaling,
+            "quota": INFINITE if naive.quota is None else naive.quota,
+            "journal_quota": INFINITE if naive.journal_quota is None else naive.journal_quota,
+        }
+        self.structure_changed = True
+        self.qm.engine.queues.set_properties(real, changes)
 
     def delete(self, dice: Dice) -> None:
         if len(self.naive.queues) > 1:
@@ -350,14 +313,6 @@ class QueueManagerModel(Comparing, RuleBasedStateMachine):
             lambda: self.naive.end(naive, body, delete),
         )
 
-    def _key_in(self, queue: Queue, body: bytes) -> int:
-        """The identifier of a message in a queue; a journal gives new ones."""
-        index = self.qm.store.index(queue.queue_id)
-        for key in list(index.keys()):
-            if self.qm.engine.positions.message_at(queue, key).attributes.body == body:
-                return key
-        return self.messages[body].lookup_identifier
-
     def peek(self, dice: Dice) -> None:
         opened = self._descriptor(dice)
         if opened is None:
@@ -464,37 +419,6 @@ class QueueManagerModel(Comparing, RuleBasedStateMachine):
             lambda: self.qm.engine.messages.move_message(position, to, joined),
             lambda: self.naive.move(source, known, naive_to, transaction),
         )
-
-    # Transactions
-
-    def begin(self, dice: Dice) -> None:
-        """Another one, when few are open."""
-        going = sum(not naive.ended and not naive.prepared for _, naive in self.transactions)
-        if not going or (going < 3 and dice.one_in(4)):
-            identifier = uuid4()
-            self.qm.engine.transactions.create_transaction(identifier)
-            self.transactions.append((identifier, self.naive.begin()))
-            ended = [pair for pair in self.transactions if pair[1].ended]
-            self.transactions = [p for p in self.transactions if p not in ended[:-3]]
-
-    def finish(self, dice: Dice) -> None:
-        busy = [naive for _, naive in self.transactions if naive.operations and not naive.ended]
-        if not busy and not dice.one_in(6):
-            return
-        identifier, naive = self._transaction(dice, lambda naive: naive.operations)
-        how = dice.of(["commit", "abort", "commit", "abort", "prepare", "two-phase"])
-        events = self.qm.engine.transactions
-        if how == "commit":
-            self.call(
-                lambda: events.transaction_commit(identifier), lambda: self.naive.commit(naive)
-            )
-        elif how == "abort":
-            self.call(lambda: events.transaction_abort(identifier), lambda: self.naive.abort(naive))
-        else:
-            self.call(
-                lambda: events.transaction_prepare(identifier, how == "prepare"),
-                lambda: self.naive.prepare(naive, how != "prepare"),
-            )
 
     # Time
 

@@ -1,12 +1,14 @@
 """The packets of one connection that carries the binary protocol of [MS-MQQB]."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.call import MSMQ_BINARY, Conversation
 from rpcqm.capture.problems import Problems
 from rpcqm.codec.message import PacketMessage
+from rpcqm.codec.packet_acknowledgement import PacketKind, identify_message
 from rpcqm.codec.packet_base import BASE_HEADER_SIZE, frame_size
 from rpcqm.codec.packet_internal import PacketType, decode_internal_packet
 
@@ -68,9 +70,16 @@ class BinaryPacket:
     def name(self) -> str:
         """UserMessage, OrderAck and the like by the protocol's own names."""
         if self.is_message:
-            return "UserMessage"
+            return str(self._message_kind().value)
         kind = self.octets[BASE_HEADER_SIZE + 2] & 15 if len(self.octets) > 18 else 0
         return _NAMES[PacketType(kind)] if kind in _NAMES else f"InternalPacket {kind}"
+
+    def _message_kind(self) -> PacketKind:
+        message = self.decoded_request()
+        with suppress(DecodeError):
+            if isinstance(message, PacketMessage):
+                return identify_message(message)
+        return PacketKind.USER_MESSAGE
 
     def decoded_request(self) -> Any:
         """A PacketMessage or an internal packet; None, and why in `note`, for neither."""

@@ -5,23 +5,25 @@ import itertools
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from rpcqm.base.errors import DecodeError, RpcFault
 from rpcqm.capture.accounts import Account
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.call import Call, Conversation, name_of_status
+from rpcqm.capture.replay_binary import BinaryPlayer, players_of
+from rpcqm.capture.replay_binary_comparison import compare
 from rpcqm.capture.replay_mapping import Mapping
+from rpcqm.capture.replay_outcome import DIFFERENT, SAME, Outcome, Result, Server
 from rpcqm.capture.replay_policy import Comparison, Difference
+from rpcqm.capture.writing import LOCAL_SOCKET
 from rpcqm.codec.interface import Interface, load
 from rpcqm.rpc.client import Binding, PendingCall, RpcClient
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.endpoint_mapper import resolve
 from rpcqm.rpc.ntlm import NtlmCredentials
 from rpcqm.rpc.security import AuthenticationError
-
-SAME, DIFFERENT, SKIPPED = "same", "different", "skipped"
 
 AS_FAST_AS_POSSIBLE = 0.0
 _SETTLE_SECONDS = 0.02
@@ -30,50 +32,16 @@ _PATIENCE_SECONDS = 10.0
 """How long an answer may take longer than when it was captured."""
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """Where a capture is played: `machine` and `address` stand for the captured ones in names."""
-
-    host: str
-    endpoint_mapper_port: int = 135
-    machine: str = "."
-    address: str = "127.0.0.1"
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What became of one call."""
-
-    call: Call
-    verdict: str = SKIPPED
-    reason: str = ""
-    differences: list[Difference] = field(default_factory=list)
-    duration_ms: float | None = None
-
-
-@dataclass(slots=True)
-class Result:
-    """All outcomes in the order of the requests; `seconds` is how long the playing took."""
-
-    outcomes: list[Outcome]
-    ignored: dict[str, int]
-    seconds: float
-
-    def count(self, verdict: str) -> int:
-        return sum(outcome.verdict == verdict for outcome in self.outcomes)
-
-    @property
-    def clean(self) -> bool:
-        return self.count(DIFFERENT) == 0
-
-
 class _Live:
     """A call that is being played."""
 
-    __slots__ = ("answer", "began", "ended", "fault", "outcome", "pending", "problem", "task")
+    __slots__ = (
+        *("answer", "began", "call", "ended", "fault", "outcome", "pending", "problem", "task"),
+    )
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
+        self.call = cast(Call, outcome.call)
         self.began = time.perf_counter()
         self.ended = 0.0
         self.answer: Any = None
@@ -91,7 +59,6 @@ class _Connection:
         self._conversation = conversation
         self._bindings: dict[str, Binding] = {}
         self._client: RpcClient | None = None
-        self.left = 0
 
     async def binding(self, call: Call) -> Binding:
         """The live context for a call's captured one."""
@@ -108,6 +75,9 @@ class _Connection:
 
     async def _connect(self, interface: Interface) -> RpcClient:
         server = self._replay.server
+        group = self._replay.group_of(self._conversation)
+        if server.socket is not None and is_local(self._conversation):
+            return await RpcClient.connect_unix(server.socket, group_id=group)
         port = await self._replay.port_of(interface)
         credentials = self._replay.credentials(self._conversation)
         level = AuthenticationLevel(self._conversation.level) if credentials else None
@@ -116,7 +86,7 @@ class _Connection:
             port,
             credentials=credentials,
             level=level,
-            group_id=self._replay.group_of(self._conversation),
+            group_id=group,
         )
 
     async def close(self) -> None:
@@ -148,7 +118,7 @@ class Replay:
         self._mapping = Mapping(server.machine, server.address)
         calls = [each for each in exchanges if isinstance(each, Call)]
         self._outcomes = [Outcome(call) for call in sorted(calls, key=lambda call: call.time)]
-        self._packets = len(exchanges) - len(calls)
+        self._players = players_of(exchanges, server, self._mapping)
         self._connections: dict[int, _Connection] = {}
         self._groups: dict[tuple[str, int], int] = {}
         self._ports: dict[str, int] = {}
@@ -192,8 +162,6 @@ class Replay:
         """Play all of it; OSError when nobody listens."""
         await self._knock()
         began = time.perf_counter()
-        for outcome in self._outcomes:
-            self._connection(outcome.call).left += 1
         events = self._events()
         first = events[0][0] if events else 0
         for number, (moment, action, outcome) in enumerate(events):
@@ -201,14 +169,21 @@ class Replay:
             await action(outcome)
             self._progress(number + 1)
         await self._land(None)
+        await self._catch_up(None)
         seconds = time.perf_counter() - began
         for connection in self._connections.values():
             await connection.close()
-        return Result(self._outcomes, self._compared(), seconds)
+        for player in self._players:
+            player.close()
+        ignored = self._compared()
+        self._outcomes.sort(key=lambda outcome: outcome.call.time)
+        return Result(self._outcomes, ignored, seconds)
 
     async def _knock(self) -> None:
         """See that somebody listens, so that one sentence can say it when nobody does."""
         port = self.server.endpoint_mapper_port
+        if not self._outcomes:
+            port = self.server.binary_port
         _, writer = await asyncio.open_connection(self.server.host, port)
         writer.close()
         await writer.wait_closed()
@@ -216,15 +191,33 @@ class Replay:
     def _events(self) -> list[tuple[int, Callable[[Outcome], Awaitable[None]], Outcome]]:
         events: list[tuple[int, Callable[[Outcome], Awaitable[None]], Outcome]] = []
         for outcome in self._outcomes:
-            call = outcome.call
+            call = cast(Call, outcome.call)
             events.append((call.time, self._send, outcome))
             if call.cancelled:
                 events.append((call.cancelled, self._cancel, outcome))
+        for player in self._players:
+            play = partial(self._play, player)
+            events += [(outcome.call.time, play, outcome) for outcome in player.outcomes]
         events.sort(key=lambda event: event[0])
         for (_, _, outcome), (following, _, _) in itertools.pairwise(events):
-            if outcome.call.cancelled or outcome.call.ended > following:
+            played = outcome.call
+            if isinstance(played, Call) and (played.cancelled or played.ended > following):
                 self._overlapped.add(id(outcome))
         return events
+
+    async def _play(self, player: BinaryPlayer, outcome: Outcome) -> None:
+        await self._land(outcome.call.time)
+        try:
+            await player.play(outcome)
+        except (OSError, DecodeError) as error:
+            player.closed(f"it could not be played: {error}")
+
+    async def _catch_up(self, moment: int | None) -> None:
+        """Wait for the sessions of the binary protocol; what is on its way gets a while."""
+        for player in self._players:
+            await player.caught_up(moment)
+        if any(player.in_flight for player in self._players):
+            await asyncio.sleep(_SETTLE_SECONDS)
 
     async def _wait_until(self, moment: int, first: int, began: float) -> None:
         if self._speed:
@@ -239,12 +232,14 @@ class Replay:
         return self._connections[number]
 
     async def _send(self, outcome: Outcome) -> None:
-        call = outcome.call
+        call = cast(Call, outcome.call)
         await self._land(call.time)
-        outcome.reason = _unplayable(call)
+        if self._players:
+            await self._catch_up(call.time)
+        outcome.reason = self._elsewhere(call) or _unplayable(call)
         if outcome.reason:
             return
-        if any(live.outcome.call.conversation is not call.conversation for live in self._flying):
+        if any(live.call.conversation is not call.conversation for live in self._flying):
             await asyncio.sleep(_SETTLE_SECONDS)
         live = _Live(outcome)
         try:
@@ -254,8 +249,16 @@ class Replay:
             live.problem = f"the call could not be made: {error}"
             self._played.append(live)
 
+    def _elsewhere(self, call: Call) -> str:
+        """Why a call is not one for a server over there; empty when it is."""
+        if not is_local(call.conversation):
+            return ""
+        if call.interface_name == "rpcqm_admin":
+            return "it is for the operator of the captured server"
+        return "" if self.server.socket else "it was made over the server's local socket"
+
     async def _start(self, live: _Live, binding: Binding) -> None:
-        call = live.outcome.call
+        call = live.call
         operation = call.operation
         if operation is None:
             return
@@ -285,7 +288,7 @@ class Replay:
         live.outcome.duration_ms = (live.ended - live.began) * 1000
 
     def _take(self, live: _Live, stub: bytes, binding: Binding) -> None:
-        call = live.outcome.call
+        call = live.call
         operation = call.operation
         assert operation is not None
         try:
@@ -301,7 +304,7 @@ class Replay:
         """Wait for the calls that were answered before a moment; None: for all."""
         waiting = []
         for live in self._flying:
-            call = live.outcome.call
+            call = live.call
             if live.task is None:
                 continue
             if moment is None or (call.ended and call.ended <= moment):
@@ -313,7 +316,7 @@ class Replay:
     async def _finish(self, live: _Live, answered: bool) -> None:
         assert live.task is not None
         patience = _PATIENCE_SECONDS if answered else _SETTLE_SECONDS
-        took = live.outcome.call.duration_ms or 0.0
+        took = live.call.duration_ms or 0.0
         try:
             await asyncio.wait_for(live.task, patience + took / 1000)
         except TimeoutError:
@@ -330,10 +333,11 @@ class Replay:
         comparison = Comparison(self._mapping)
         for live in self._played:
             self._compare(live, comparison)
+        self._outcomes += compare(self._players, comparison)
         return comparison.ignored
 
     def _compare(self, live: _Live, comparison: Comparison) -> None:
-        outcome, call = live.outcome, live.outcome.call
+        outcome, call = live.outcome, live.call
         captured = call.decoded_response()
         if live.problem:
             outcome.differences.append(Difference("#answer", _told(call), live.problem, "exact"))
@@ -346,6 +350,11 @@ class Replay:
         elif captured is not None:
             outcome.differences = comparison.compare(call, captured, live.answer)
         outcome.verdict = DIFFERENT if outcome.differences else SAME
+
+
+def is_local(conversation: Conversation) -> bool:
+    """Whether a conversation was recorded at a local socket."""
+    return conversation.server == f"{LOCAL_SOCKET[0]}:{LOCAL_SOCKET[1]}"
 
 
 def _told(call: Call) -> str:

@@ -1,21 +1,25 @@
 """What a capture presupposes: the queues that it opens, and the messages that it reads."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.hresult import HResult
 from rpcqm.capture.analysis import Exchange
-from rpcqm.capture.binary_conversation import SIGNATURE
+from rpcqm.capture.binary_conversation import SIGNATURE, BinaryPacket
+from rpcqm.capture.binary_progress import final_ack_of
 from rpcqm.capture.call import Call
-from rpcqm.capture.subjects import Subjects
+from rpcqm.capture.subjects import Subjects, message_identifiers
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.queue_settings import QueueSettings
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.message import PacketMessage
+from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet_acknowledgement import PacketKind
+from rpcqm.codec.packet_types import MessageIdentifier
 from rpcqm.codec.path_name import PathName
 from rpcqm.codec.sddl import parse_sddl
 
@@ -43,27 +47,91 @@ class Fixture:
     notes: list[str] = field(default_factory=list)
 
 
+class _Inference:
+    """Reads a capture in the order of its requests."""
+
+    def __init__(self) -> None:
+        self.found = Fixture()
+        self._subjects = Subjects()
+        self._known: dict[str, PresupposedMessage] = {}
+        self._created: set[str] = set()
+        self._sent: set[str] = set()
+
+    def take(self, exchange: Exchange) -> None:
+        queue = _name(self._subjects.queue(exchange))
+        if isinstance(exchange, BinaryPacket):
+            if exchange.from_client and exchange.name == PacketKind.USER_MESSAGE.value:
+                self._message(exchange, queue)
+        elif exchange.fault is None:
+            self._call(exchange, queue)
+
+    def _message(self, packet: BinaryPacket, queue: str) -> None:
+        """A message of another queue manager: its queue must be there, unless it was refused."""
+        self._sent.update(message_identifiers(packet))
+        message = packet.decoded_request()
+        if queue and queue.lower() not in self._created and isinstance(message, PacketMessage):
+            transactional = message.layout.transaction >= 0
+            known = self.found.queues.get(queue, False)
+            self.found.queues[queue] = known or transactional
+
+    def refused(self, identifiers: Iterable[str], exchanges: Iterable[Exchange]) -> None:
+        """The queues of these messages were not there."""
+        gone = set(identifiers)
+        for exchange in exchanges if gone else ():
+            sent = isinstance(exchange, BinaryPacket) and exchange.from_client
+            if sent and gone.intersection(message_identifiers(exchange)):
+                self.found.queues.pop(_name(self._subjects.queue(exchange)), None)
+
+    def _call(self, call: Call, queue: str) -> None:
+        if call.name == "R_QMCreateObjectInternal":
+            self._created.add(queue.lower())
+        elif queue and call.name in _OPENS and queue.lower() not in self._created:
+            self.found.queues.setdefault(queue, False)
+        if call.name == "R_StartTransactionalReceive" and queue in self.found.queues:
+            self.found.queues[queue] = True
+        if "SendMessage" in call.name:
+            self._sent.update(message_identifiers(call))
+        _read(call, queue, self._known)
+
+    def finish(self) -> Fixture:
+        """What was sent in the capture, and what was said about it, was not there before."""
+        own = self._sent.union(self._known)
+        messages = [
+            message
+            for identifier, message in self._known.items()
+            if identifier not in self._sent and _correlation(message.packet) not in own
+        ]
+        self.found.messages = sorted(messages, key=lambda message: message.sequence)
+        partial = sum(not message.whole for message in self.found.messages)
+        if partial:
+            told = f"{partial} messages were never read whole; zeros stand for the rest"
+            self.found.notes.append(told)
+        return self.found
+
+
 def infer(exchanges: Iterable[Exchange]) -> Fixture:
     """What must have been there for the calls to be answered as they were."""
-    found, subjects = Fixture(), Subjects()
-    known: dict[str, PresupposedMessage] = {}
-    created: set[str] = set()
-    for exchange in sorted(exchanges, key=lambda each: each.time):
-        queue = _name(subjects.queue(exchange))
-        if not isinstance(exchange, Call) or exchange.fault is not None:
-            continue
-        if exchange.name == "R_QMCreateObjectInternal":
-            created.add(queue.lower())
-        elif queue and exchange.name in _OPENS and queue.lower() not in created:
-            found.queues.setdefault(queue, False)
-        if exchange.name == "R_StartTransactionalReceive" and queue in found.queues:
-            found.queues[queue] = True
-        _read(exchange, queue, known)
-    found.messages = sorted(known.values(), key=lambda message: message.sequence)
-    partial = sum(not message.whole for message in found.messages)
-    if partial:
-        found.notes.append(f"{partial} messages were never read whole; zeros stand for the rest")
-    return found
+    inference, ordered = _Inference(), sorted(exchanges, key=lambda each: each.time)
+    for exchange in ordered:
+        inference.take(exchange)
+    inference.refused(_refused(ordered), ordered)
+    return inference.finish()
+
+
+def _refused(exchanges: Iterable[Exchange]) -> Iterator[str]:
+    """The messages whose FinalAck says that their queue is not there."""
+    for exchange in exchanges:
+        if isinstance(exchange, BinaryPacket) and (body := final_ack_of(exchange)) is not None:
+            message = PacketMessage(exchange.octets)
+            if message.message_class == MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q:
+                yield str(MessageIdentifier(body.source_guid, body.message_id))
+
+
+def _correlation(packet: PacketMessage) -> str:
+    """The message that an acknowledgement is about; empty for other messages."""
+    if packet.message_class == MessageClass.MQMSG_CLASS_NORMAL:
+        return ""
+    return str(packet.correlation_identifier)
 
 
 def _name(queue: str) -> str:

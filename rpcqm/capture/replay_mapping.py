@@ -13,6 +13,7 @@ LEARNT = {
     "pMoveContext": "move context",
     "pdwContext": "context",
     "dwpContext": "context",
+    "pdwQMContext": "context",
     "phQueue": "queue handle",
 }
 """Parameters of responses by which a server hands something out."""
@@ -20,6 +21,8 @@ USED = {
     "hCursor": "cursor",
     "ullContextTo": "move context",
     "dwContext": "context",
+    "dwQMContext": "context",
+    "hQMContext": "context",
     "LookupId": "lookup identifier",
     "LookupIdentifier": "lookup identifier",
 }

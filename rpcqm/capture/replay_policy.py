@@ -1,7 +1,7 @@
 """How two answers to the same question are compared: field by field, under a rule for each."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.binary_conversation import SIGNATURE
 from rpcqm.capture.call import Call
+from rpcqm.capture.ndr_fields import StubField
 from rpcqm.capture.packet_fields import packet_fields
 from rpcqm.capture.replay_mapping import NO_HANDLE, Mapping
 from rpcqm.codec.interface import Value
@@ -25,6 +26,9 @@ class Rule:
     kind: str
     detail: str = ""
 
+
+_QUEUE_NAMES = tuple(f"UserHeader.{name}Queue" for name in ("Destination", "Admin", "Response"))
+_MESSAGE_ID, _SOURCE = "UserHeader.MessageID", "UserHeader.SourceQueueManager"
 
 EXACT = Rule("exact")
 HANDLE = Rule("mapped", "handle")
@@ -47,14 +51,17 @@ _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
         (r"\.QueueManagerAddress$", _ignored("it holds the address of the sender")),
         (r"\.extension\.subqueue\.last_move_time$", _ignored("the move was at another time")),
         (r"\.extension\.address", _ignored("it holds the address of the sender")),
-        (r"\.SourceQueueManager$", _mapped("queue manager")),
+        (r"EstablishConnectionHeader\.TimeStamp$", _ignored("it is the client's clock")),
+        (r"\.RecoverableAckTimeout$", _ignored("the client measures it")),
+        (r"\.tx_previous_sequence_number$", _ignored("it depends on which messages came before")),
+        (r"\.(SourceQueueManager|ClientGuid|ServerGuid|source_guid)$", _mapped("queue manager")),
         (r"\.MessageID$", _mapped("message number")),
         (r"\.TxSequenceID$", _mapped("transaction sequence")),
         (r"\.(Lineage|Uniquifier)$", _mapped("message identifier")),
         (r"\.pSequenceId$", _mapped("sequence number")),
         (r"\.phCursor$", _mapped("cursor")),
         (r"\.pMoveContext$", _mapped("move context")),
-        (r"\.(pdwContext|dwpContext)$", _mapped("context")),
+        (r"\.(pdwContext|dwpContext|pdwQMContext)$", _mapped("context")),
         (r"^(R_GetServerPort|R_GetRTQMServerPort|R_QMGetRTQMServerPort)\.result$", _mapped("port")),
         (r"\.tower\.port$", _mapped("port")),
         (r"\.tower\.host$", _mapped("host")),
@@ -86,17 +93,32 @@ class Comparison:
         handles = {h.name for h in operation.context_handles} if operation else set()
         one = dict(_fields(captured, call.name))
         other = dict(_fields(live, call.name))
+        return self.compare_fields(one, other, handles)
+
+    def compare_fields(
+        self, one: dict[str, Any], other: dict[str, Any], handles: Collection[str] = ()
+    ) -> list[Difference]:
+        """The differences of two answers, whose fields have their paths; some are handles."""
         found = []
         for path in dict.fromkeys((*one, *other)):
             pair = one.get(path, "(absent)"), other.get(path, "(absent)")
             rule = HANDLE if path.rpartition(".")[2] in handles else rule_of(path)
+            if path.endswith(_MESSAGE_ID):
+                # Every queue manager counts its own.
+                source = one.get(path.removesuffix(_MESSAGE_ID) + _SOURCE, "")
+                rule = Rule(rule.kind, f"{rule.detail} of {source}")
             if not self._fits(rule, *pair):
                 found.append(Difference(path, *pair, rule.kind))
         return found
 
+    def ignore(self, reason: str, count: int = 1) -> None:
+        """Note that something was not compared."""
+        if count:
+            self.ignored[reason] = self.ignored.get(reason, 0) + count
+
     def _fits(self, rule: Rule, captured: Any, live: Any) -> bool:
         if rule.kind == "ignored":
-            self.ignored[rule.detail] = self.ignored.get(rule.detail, 0) + 1
+            self.ignore(rule.detail)
             return True
         if rule.kind == "exact" or not captured or not live or NO_HANDLE in (captured, live):
             return bool(captured == live)
@@ -113,7 +135,9 @@ def rule_of(path: str) -> Rule:
 
 def _fields(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     """The plain values in a decoded value, each with its path."""
-    if isinstance(value, Value):
+    if isinstance(value, SectionBuffer):
+        yield from _section(value, path)
+    elif isinstance(value, Value):
         for name in value.__slots__:
             yield from _fields(getattr(value, name, None), f"{path}.{name}")
     elif isinstance(value, list):
@@ -124,7 +148,7 @@ def _fields(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         for index, each in enumerate(value):
             yield from _fields(each, f"{path}[{index}]")
     elif isinstance(value, bytes) and value[4:8] == SIGNATURE:
-        yield from _packet(value, path)
+        yield from packet_parts(value, path)
     elif isinstance(value, bytes) and path.endswith("tower_octet_string"):
         yield from _tower(value, path)
     elif isinstance(value, str) and "\\private$\\" in value.lower():
@@ -137,10 +161,27 @@ def _sections(sections: list[Any], path: str) -> Iterator[tuple[str, Any]]:
     """The parts of one packet, whose body was asked for only in part, put together."""
     parts = []
     for index, section in enumerate(sections):
-        for name in ("SectionBufferType", "SectionSizeAlloc", "SectionSize"):
-            yield f"{path}[{index}].{name}", getattr(section, name)
+        yield from _sizes(section, f"{path}[{index}]")
         parts.append((section.pSectionBuffer or b"").ljust(section.SectionSizeAlloc, b"\0"))
-    yield from _packet(b"".join(parts), path)
+    yield from packet_parts(b"".join(parts), path)
+
+
+def _section(section: SectionBuffer, path: str) -> Iterator[tuple[str, Any]]:
+    yield from _sizes(section, path)
+    yield from _fields(section.pSectionBuffer, f"{path}.pSectionBuffer")
+
+
+def _sizes(section: SectionBuffer, path: str) -> Iterator[tuple[str, Any]]:
+    """What a section says of itself; names of machines may be longer or shorter elsewhere."""
+    octets = section.pSectionBuffer or b""
+    names = _names_size(packet_fields(octets)[0]) if octets[4:8] == SIGNATURE else 0
+    yield f"{path}.SectionBufferType", section.SectionBufferType
+    for name in ("SectionSizeAlloc", "SectionSize"):
+        yield f"{path}.{name}.#without_names", getattr(section, name) - names
+
+
+def _names_size(fields: list[StubField]) -> int:
+    return sum(field.size for field in fields if field.path in _QUEUE_NAMES)
 
 
 def _queue_name(value: str, path: str) -> Iterator[tuple[str, Any]]:
@@ -162,13 +203,15 @@ def _tower(octets: bytes, path: str) -> Iterator[tuple[str, Any]]:
     yield f"{path}.tower.host", tower.floors[-1].right
 
 
-def _packet(octets: bytes, path: str) -> Iterator[tuple[str, Any]]:
+def packet_parts(octets: bytes, path: str) -> Iterator[tuple[str, Any]]:
     """The fields of a packet, and of the headers that a remote reader gets behind it."""
     fields, why = packet_fields(octets)
     for field in fields:
         inner = f"{path}.{field.path}"
         if isinstance(field.value, str) and "\\private$\\" in field.value.lower():
             yield from _queue_name(field.value, inner)
+        elif field.path == "BaseHeader.PacketSize":
+            yield f"{inner}.#without_names", field.value - _names_size(fields)
         else:
             yield inner, field.value
     if why:

@@ -3,7 +3,7 @@
 from typing import Any
 from xml.etree import ElementTree
 
-from rpcqm.capture.replay import DIFFERENT, SAME, SKIPPED, Outcome, Result
+from rpcqm.capture.replay_outcome import DIFFERENT, SAME, SKIPPED, Outcome, Result
 from rpcqm.capture.report import utc_time
 from rpcqm.capture.values import plain
 

@@ -10,8 +10,10 @@ from rpcqm.capture.binary_conversation import SIGNATURE, BinaryPacket
 from rpcqm.capture.call import Call
 from rpcqm.capture.values import queue_text
 from rpcqm.codec.interface import Operation, Value
+from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.message import PacketMessage
 from rpcqm.codec.ndr_layout import reachable
+from rpcqm.codec.packet_types import MessageIdentifier
 from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT
 
 NO_HANDLE = bytes(20)
@@ -111,7 +113,7 @@ def _queue_named(request: Any) -> str:
 
 
 def message_identifiers(exchange: Exchange) -> list[str]:
-    """The identifiers of the messages that a call or packet carries, as `guid\\number`."""
+    """The identifiers of the messages that a call or packet carries, as `{guid}\\number`."""
     if isinstance(exchange, BinaryPacket):
         return [text for text in [identifier_of(exchange.decoded_request())] if text]
     found: list[str] = []
@@ -126,7 +128,8 @@ def message_identifiers(exchange: Exchange) -> list[str]:
 def identifier_of(value: Any) -> str:
     """The identifier that an OBJECTID, a packet or its octets hold; empty for anything else."""
     if isinstance(value, OBJECTID):
-        return f"{value.Lineage}\\{value.Uniquifier}"
+        known = value.Uniquifier or value.Lineage != NULL_GUID
+        return str(MessageIdentifier(value.Lineage, value.Uniquifier)) if known else ""
     if isinstance(value, bytes) and value[4:8] == SIGNATURE:
         value = _packet(value)
     if isinstance(value, PacketMessage):

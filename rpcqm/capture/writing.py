@@ -22,6 +22,11 @@ _MASK = 0xFFFFFFFF
 
 Address = tuple[str, int]
 
+LOCAL_SOCKET = ("127.200.0.1", 1)
+"""What stands for the server's end of a local socket; nobody else has that address."""
+LOCAL_CLIENT = "127.200.0.2"
+"""What stands for the other ends, each with a port of its own."""
+
 
 class CaptureWriter:
     """A pcapng file of raw IP packets; times are nanoseconds since 1970."""

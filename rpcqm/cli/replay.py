@@ -18,8 +18,8 @@ from rpcqm.cli.parser import Parser, add_command
 if TYPE_CHECKING:
     from rpcqm.capture.accounts import Account
     from rpcqm.capture.analysis import Exchange
-    from rpcqm.capture.replay import Result, Server
     from rpcqm.capture.replay_fixture import Fixture
+    from rpcqm.capture.replay_outcome import Result, Server
     from rpcqm.client.target import Target
     from rpcqm.testing.private import PrivateQueueManager
 
@@ -55,6 +55,13 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
     where.add_argument(
         "--in-process", action="store_true", help="a fresh queue manager, gone afterwards"
+    )
+    parser.add_argument(
+        "--binary-port",
+        metavar="N",
+        type=int,
+        default=1801,
+        help="the port of the server's binary protocol (1801)",
     )
     parser.add_argument(
         "--fixture",
@@ -149,7 +156,7 @@ def _server(
         with _fresh(exchanges) as found:
             yield found
         return
-    from rpcqm.capture.replay import Server
+    from rpcqm.capture.replay_outcome import Server
     from rpcqm.client.target import RemoteServer
 
     host, port = arguments.server
@@ -161,18 +168,26 @@ def _server(
         first = logons[0]
         credentials = NtlmCredentials(first.name, domain=first.domain, nt_hash=first.hashes[-1])
     address = host if host.replace(".", "").isdigit() else "127.0.0.1"
-    yield Server(host, port, ".", address), RemoteServer(host, port, credentials), logons
+    server = Server(host, port, ".", address, arguments.binary_port)
+    yield server, RemoteServer(host, port, credentials), logons
 
 
 @contextmanager
 def _fresh(exchanges: "list[Exchange]") -> "Iterator[tuple[Server, Target, list[Account]]]":
     """A queue manager of its own that takes the levels, interfaces and users of the capture."""
-    from rpcqm.capture.replay import Server
+    from rpcqm.capture.call import NCACN_IP_TCP
+    from rpcqm.capture.replay import is_local
+    from rpcqm.capture.replay_outcome import Server
     from rpcqm.client.target import LocalServer
     from rpcqm.testing.private import private_queue_manager
 
-    interfaces = {each.interface_name for each in exchanges}
-    plain = any(each.conversation.level < 6 for each in exchanges)
+    remote = [
+        each
+        for each in exchanges
+        if each.protocol == NCACN_IP_TCP and not is_local(each.conversation)
+    ]
+    interfaces = {each.interface_name for each in remote}
+    plain = any(each.conversation.level < 6 for each in remote)
     dependent = "qmcomm" in interfaces or "qmcomm2" in interfaces
     security = f"""\
 [security]
@@ -184,7 +199,9 @@ supporting_server = {str(dependent).lower()}
     with private_queue_manager(configuration=security) as made:
         logons = [_add_account(made, name) for name in names]
         host, port = made.endpoint("epm")
-        yield Server(host, port), LocalServer(made.socket), logons
+        binary_port = made.endpoint("binary")[1]
+        server = Server(host, port, binary_port=binary_port, socket=made.socket)
+        yield server, LocalServer(made.socket), logons
 
 
 def _add_account(made: "PrivateQueueManager", name: str) -> "Account":

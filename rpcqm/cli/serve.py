@@ -49,7 +49,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
         "--capture",
         metavar="FILE",
         type=Path,
-        help="record what is served over TCP as pcapng, unsealed; for tests and bug reports only",
+        help="record what is served as pcapng, unsealed; for tests and bug reports only",
     )
     for setting in settings():
         if len(setting.path) == 1 and setting.key not in NOT_OPTIONS:

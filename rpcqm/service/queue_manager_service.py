@@ -13,6 +13,7 @@ from rpcqm import config
 from rpcqm.accounts import Accounts
 from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.log import get_logger
+from rpcqm.base.loop_timers import timers_on_loop
 from rpcqm.base.metrics import Metrics
 from rpcqm.binary.connection.door import BinaryDoor
 from rpcqm.binary.connection.line import BINARY_PORT
@@ -28,10 +29,10 @@ from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.providers import security_providers
 from rpcqm.rpc.security import AuthenticationError, SecurityProvider
 from rpcqm.rpc.server import RpcServer
+from rpcqm.service import recording_binary
 from rpcqm.service.addresses import own_addresses
 from rpcqm.service.doors import Listen, open_door
 from rpcqm.service.local_socket import LocalSocket
-from rpcqm.service.loop_timers import timers_on_loop
 from rpcqm.service.maintenance import Maintenance
 from rpcqm.service.recording import Recorder
 from rpcqm.service.reload import changed_settings
@@ -137,6 +138,8 @@ class QueueManagerService:
         local = LocalSocket(self._configuration.data_dir)
         self._undo.callback(local.remove)
         binary = self._binary_door(engine)
+        if recorder is not None:
+            recording_binary.record(binary, recorder)
         self._undo.push_async_callback(binary.stop)
         await self._open_doors(server, local, binary)
         binary.start()
@@ -150,7 +153,7 @@ class QueueManagerService:
         self._publish()
 
     def _record(self, path: Path) -> Recorder:
-        _log.warning("everything that is served over TCP is recorded, unsealed", capture=str(path))
+        _log.warning("everything that is served is recorded, unsealed", capture=str(path))
         try:
             recorder = Recorder(path)
         except OSError as error:

@@ -1,28 +1,45 @@
-"""`rpcqm serve --capture`: what is served over TCP as a capture, unsealed where it is served.
+"""`rpcqm serve --capture`: what is served as a capture, unsealed where it is served.
 
-For tests and bug reports only: whoever reads the file reads every message in it.
+For tests and bug reports only: whoever reads the file reads every message in it. Connections to
+the local socket are written as if they had come over TCP, from and to addresses that stand for
+them. The hashes of passwords that administrators set are blanked.
 """
 
 import asyncio
+import socket
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+from rpcqm.base.errors import DecodeError
 from rpcqm.base.identity import Identity
 from rpcqm.capture.pdu_stream import PduStream
 from rpcqm.capture.problems import Problems
-from rpcqm.capture.writing import CaptureWriter, WrittenConnection
+from rpcqm.capture.writing import LOCAL_CLIENT, LOCAL_SOCKET, CaptureWriter, WrittenConnection
+from rpcqm.codec.interface import load
 from rpcqm.rpc.connection import Connection
-from rpcqm.rpc.constants import AuthenticationLevel
-from rpcqm.rpc.interface_registry import NCACN_IP_TCP
+from rpcqm.rpc.constants import AuthenticationLevel, PduType
 from rpcqm.rpc.negotiation import Endpoint
-from rpcqm.rpc.pdu import TRAILER_LENGTH
+from rpcqm.rpc.pdu import (
+    BIG_REQUEST_BODY,
+    HEADER_LENGTH,
+    REQUEST_BODY,
+    TRAILER_LENGTH,
+    AlterContext,
+    Bind,
+    unpack,
+)
 from rpcqm.rpc.security import Handshake, MessageProtection, SecurityProvider, SecurityProviders
 from rpcqm.rpc.server import RpcServer
 
 _SEALED = AuthenticationLevel.RPC_C_AUTHN_LEVEL_PKT_PRIVACY
 _FRAGMENT_LENGTH = slice(8, 12)
+_STUB = HEADER_LENGTH + REQUEST_BODY.size
+_SETTING_PASSWORDS = frozenset({0, 1})
+"""R_AddAccount and R_SetAccountPassword of rpcqm_admin."""
+_FIRST_PORT, _PORTS = 1024, 64_000
 
 
 class Recorder:
@@ -33,6 +50,7 @@ class Recorder:
         self._file = path.open("wb", buffering=0)
         self.writer = CaptureWriter(self._file)
         self.current: RecordedConnection | None = None
+        self._local = -1
 
     def close(self) -> None:
         self._file.close()
@@ -42,16 +60,50 @@ class Recorder:
         return {number: _Provider(each, self) for number, each in providers.items()}
 
     def connection(self, server: RpcServer, endpoint: Endpoint) -> Connection:
-        """A connection that is recorded, if it comes over TCP."""
-        if endpoint.transport != NCACN_IP_TCP:
-            return Connection(server, endpoint)
+        """A connection that is recorded."""
         return RecordedConnection(server, endpoint, self)
+
+    def written(self, transport: asyncio.BaseTransport, accepted: bool = True) -> WrittenConnection:
+        """Where to write what goes over a transport."""
+        info = transport.get_extra_info
+        if info("socket").family == socket.AF_UNIX:
+            self._local = (self._local + 1) % _PORTS
+            ends = (LOCAL_CLIENT, _FIRST_PORT + self._local), LOCAL_SOCKET
+        else:
+            ends = info("peername")[:2], info("sockname")[:2]
+        client, server = ends if accepted else ends[::-1]
+        return self.writer.connection(time.time_ns(), client, server)
+
+
+class _Secrets:
+    """Blanks the requests by which administrators set passwords."""
+
+    def __init__(self) -> None:
+        self._contexts: set[int] = set()
+
+    def without(self, kind: int, pdu: bytes) -> bytes:
+        if kind in (PduType.bind, PduType.alter_context):
+            self._note(pdu)
+        if kind != PduType.request or not self._contexts:
+            return pdu
+        layout = REQUEST_BODY if pdu[4] else BIG_REQUEST_BODY
+        _, context_id, opnum = layout.unpack_from(pdu, HEADER_LENGTH)
+        secret = context_id in self._contexts and opnum in _SETTING_PASSWORDS
+        return pdu[:_STUB].ljust(len(pdu), b"\0") if secret else pdu
+
+    def _note(self, pdu: bytes) -> None:
+        with suppress(DecodeError):
+            bind = unpack(pdu)
+            if isinstance(bind, Bind | AlterContext):
+                for each in bind.p_context_elem:
+                    if each.abstract_syntax.uuid == load("rpcqm_admin").uuid:
+                        self._contexts.add(each.p_cont_id)
 
 
 class _Side:
     """One direction of a connection: PDUs as they were sent, or as they would be in clear."""
 
-    def __init__(self, write: Callable[[int, bytes], None]) -> None:
+    def __init__(self, write: Callable[[int, int, bytes], None]) -> None:
         self._write = write
         self._stream = PduStream(self._pdu, Problems())
         self.plain: deque[tuple[bytes, bytes]] = deque()
@@ -77,7 +129,7 @@ class _Side:
             head, body = self.plain.popleft()
             padding = pdu[len(pdu) - auth_length - TRAILER_LENGTH + 2]
             pdu = _unprotected(head, body[: len(body) - padding])
-        self._write(moment, pdu)
+        self._write(kind, moment, pdu)
 
 
 def _unprotected(head: bytes, stub: bytes) -> bytes:
@@ -96,19 +148,21 @@ class RecordedConnection(Connection):
         self._recorder = recorder
         self._written_to: WrittenConnection | None = None
         self._incoming = b""
-        self.received = _Side(lambda moment, pdu: self._record(True, moment, pdu))
-        self.sent = _Side(lambda moment, pdu: self._record(False, moment, pdu))
+        self._secrets = _Secrets()
+        self.received = _Side(self._record_received)
+        self.sent = _Side(self._record_sent)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        info = transport.get_extra_info
-        client, server = info("peername")[:2], info("sockname")[:2]
-        self._written_to = self._recorder.writer.connection(time.time_ns(), client, server)
+        self._written_to = self._recorder.written(transport)
 
-    def _record(self, from_client: bool, moment: int, pdu: bytes) -> None:
+    def _record_received(self, kind: int, moment: int, pdu: bytes) -> None:
         if self._written_to is not None:
-            write = self._written_to.client_sent if from_client else self._written_to.server_sent
-            write(moment, pdu)
+            self._written_to.client_sent(moment, self._secrets.without(kind, pdu))
+
+    def _record_sent(self, kind: int, moment: int, pdu: bytes) -> None:
+        if self._written_to is not None:
+            self._written_to.server_sent(moment, pdu)
 
     def data_received(self, data: bytes) -> None:
         self._incoming = data

@@ -30,7 +30,7 @@ def serve(
     """Run a queue manager until SIGTERM or SIGINT; StartError when it cannot be started.
 
     On SIGHUP it takes over what `load` then returns, as far as a running one can. What is served
-    over TCP is recorded in `capture`, in clear.
+    is recorded in `capture`, in clear.
     """
     _configure_log(configuration)
     os.umask(PRIVATE)

@@ -11,6 +11,7 @@ from typing import Any
 from rpcqm.adm.enums import QueueAccessType
 from rpcqm.base.clock import SystemClock
 from rpcqm.base.completion import Completion, start
+from rpcqm.base.loop_timers import timers_on_loop
 from rpcqm.client.target import RemoteServer, Target
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import load
@@ -26,7 +27,6 @@ from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
 from rpcqm.rpc.interface_registry import RegisteredInterface
 from rpcqm.rpc.security import SecurityProviders
 from rpcqm.rpc.server import RpcServer
-from rpcqm.service.loop_timers import timers_on_loop
 from rpcqm.service.remote_queues import RemoteQueues
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store

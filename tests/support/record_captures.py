@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from tests.interop.test_tshark import capturing
@@ -26,6 +27,9 @@ TARGET = Path(__file__).parents[1] / "vectors" / "captures"
 EVERYONE = "D:(A;;GA;;;WD)(A;;GA;;;AN)"
 BODIES = ("the first", "the second")
 LARGE = 60_000
+OVER_SECONDS = 2.0
+"""So long the last acknowledgement may take."""
+FREE_PORTS = tuple(f"--{door}-port=0" for door in ("epm", "rpc", "qm2qm", "binary"))
 ADMINISTRATOR = ("--password-stdin", "--group", "administrators")
 
 
@@ -68,10 +72,10 @@ def record_samba(server: ServedQueueManager, path: Path, environment: dict[str, 
     only_tcp(path)
 
 
-def only_tcp(path: Path) -> None:
+def only_tcp(path: Path, wanted: str = "tcp") -> None:
     """Without the datagrams by which the recorder waits, and readable like any other file."""
     octets = path.with_suffix(".tcp")
-    subprocess.run(["tshark", "-r", path, "-Y", "tcp", "-w", octets], check=True)
+    subprocess.run(["tshark", "-r", path, "-Y", wanted, "-w", octets], check=True)
     path.write_bytes(octets.read_bytes())
     octets.unlink()
     path.chmod(0o644)
@@ -107,7 +111,38 @@ def record_kerberos(target: Path, directory: Path, namespace: Namespace) -> None
         shutil.copyfile(kdc.keytab, target / "kerberos.keytab")
 
 
-PARTS = {"peers": record_peers, "kerberos": record_kerberos}
+def record_binary(target: Path, directory: Path, namespace: Namespace) -> None:
+    """What a queue manager sends to another one by the binary protocol."""
+    there = ServedQueueManager(namespace, directory / "there")
+    here = ServedQueueManager(
+        namespace, directory / "here", '[binary]\npeers = "there=127.0.0.1"\n', FREE_PORTS
+    )
+    path = target / "binary.pcapng"
+    with there, here:
+        there.command("queue", "create", "orders")
+        there.command("queue", "create", "stream", "--transactional")
+        here.command("queue", "create", "admin")
+        with capturing(namespace, path):
+            send_everything(here)
+            time.sleep(OVER_SECONDS)
+    only_tcp(path, f"tcp.port == {there.ready['endpoints']['binary'][1]}")
+
+
+def send_everything(here: ServedQueueManager) -> None:
+    """Recoverable, large and refused messages; transactions that arrive and that do not."""
+    to = "DIRECT=OS:there\\private$\\"
+    asking = ("--ack", "full-reach-queue", "--admin-queue", "DIRECT=OS:.\\private$\\admin")
+    for body in BODIES:
+        here.command("send", f"{to}orders", "--body", body, "--label", "to there", *asking)
+    here.command("send", f"{to}orders", "--body", "x" * LARGE, "--priority", "6")
+    here.command("send", f"{to}orders", "--body", "in time", "--ttrq", "600")
+    here.command("send", f"{to}nowhere", "--body", "refused")
+    for body in BODIES:
+        here.command("send", f"{to}stream", "--body", body, "--transactional", "--count", "2")
+    here.command("send", f"{to}nothing", "--body", "refused", "--transactional", "--dead-letter")
+
+
+PARTS = {"peers": record_peers, "kerberos": record_kerberos, "binary": record_binary}
 
 
 def main(target: Path, parts: list[str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from rpcqm.base.clock import SystemClock
 from rpcqm.service.addresses import own_addresses
 from rpcqm.service.local_socket import LocalSocket
-from rpcqm.service.loop_timers import timers_on_loop
+from rpcqm.base.loop_timers import timers_on_loop
 from rpcqm.service.notify import READY, notify
 
 

@@ -177,13 +177,18 @@ class Initialization:
         queues.register(queue)
 
     def _finish_purges(self) -> None:
-        """Remove what was purged while somebody held it, unless a prepared transaction does."""
+        """Remove what was purged while somebody held it.
+
+        What a prepared transaction holds, or what has arrived and waits for its final
+        acknowledgement, goes when that is decided.
+        """
         engine = self._engine
         held = {
             (operation.queue.queue_id, operation.lookup_identifier)
             for transaction in engine.queue_manager.transaction_collection.values()
             for operation in transaction.transactional_operation_collection
         }
+        held |= engine.transfer.held
         with engine.store.transaction("finish purges") as change:
             for queue in engine.queues.by_id.values():
                 if (

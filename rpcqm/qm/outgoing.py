@@ -106,11 +106,19 @@ class Outgoing:
                 queue.state = OutgoingQueueState.WAITING
 
     def admin_pause_queue(self, queue: OutgoingQueue) -> None:
-        """An administrator stops the transfer out of a queue ([MS-MQDMPR] 3.1.4.14)."""
+        """An administrator stops the transfer out of a queue ([MS-MQDMPR] 3.1.4.14).
+
+        MQ_ERROR_UNSUPPORTED_OPERATION for one that HardenedSecurity has locked.
+        """
+        _require_unlocked(queue)
         self.pause_queue(queue)
 
     def admin_resume_queue(self, queue: OutgoingQueue) -> None:
-        """An administrator lets the transfer go on ([MS-MQDMPR] 3.1.4.15)."""
+        """An administrator lets the transfer go on ([MS-MQDMPR] 3.1.4.15).
+
+        MQ_ERROR_UNSUPPORTED_OPERATION for one that HardenedSecurity has locked.
+        """
+        _require_unlocked(queue)
         self.resume_queue(queue)
 
     def pause_queue(self, queue: OutgoingQueue) -> None:
@@ -217,6 +225,11 @@ class Outgoing:
 def _can_be_sent(entry: DispatchEntry) -> bool:
     position = entry.message_position_reference
     return position.queue_reference.active and position.state is not PositionState.DELETED
+
+
+def _require_unlocked(queue: OutgoingQueue) -> None:
+    if queue.state is OutgoingQueueState.LOCKED:
+        raise MQError(HResult.MQ_ERROR_UNSUPPORTED_OPERATION, "hardened_security locks it")
 
 
 def is_http(name: FormatName) -> bool:

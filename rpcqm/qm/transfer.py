@@ -124,6 +124,11 @@ class Transfer:
         """The messages of a queue that wait for their final acknowledgement, oldest first."""
         return sorted(key for owner, key in self._awaiting.values() if owner is queue)
 
+    @property
+    def held(self) -> set[tuple[int, int]]:
+        """All that wait for their final acknowledgement: queue identifiers and keys."""
+        return {(queue.queue_id, key) for queue, key in self._awaiting.values()}
+
     def final_acknowledgement(
         self,
         identifier: MessageIdentifier,
@@ -182,11 +187,13 @@ class Transfer:
             self._engine.streams.write(dict.fromkeys(lost))
 
     def _recover(self, queue: OutgoingQueue, key: int) -> None:
-        """One that was purged while it waited is removed with what was purged."""
+        """One that was purged while it waited goes on waiting: it has arrived, and the purge
+        takes effect when its destination has decided ([MS-MQDMPR] 3.1.7.1.7).
+        """
         message = self._positions.message_at(queue, key)
         if queue.message_position_list.state(key) is PositionState.AVAILABLE:
             self._positions.lock(queue, message, self)
-            self._await(queue, key, message.attributes.identifier)
+        self._await(queue, key, message.attributes.identifier)
 
 
 def _awaiting_key(queue: Queue, key: int) -> bytes:

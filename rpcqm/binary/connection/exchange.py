@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rpcqm.adm.enums import OutgoingQueueState
-from rpcqm.adm.message import Message
+from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion, completed, failed
 from rpcqm.base.log import get_logger
@@ -86,6 +86,7 @@ class Exchange:
         engine.positions.deleted_hooks.append(self._message_position_deleted)
         engine.outgoing.state_hooks.append(self._state_changed)
         engine.outgoing.resend_hooks.append(self._resend)
+        engine.outgoing.send_by_binary = self.send_user_message_wrapper
         engine.online_hooks.append(self._online_changed)
         engine.stopped_hooks.append(self.stop)
         if self.routing is not None:
@@ -109,6 +110,15 @@ class Exchange:
         if self.routing is not None:
             self.routing.stop()
 
+    def directory_changed(self) -> None:
+        """Route as the directory says now ([MS-MQBR] 3.1.6.1)."""
+        if self.routing is None:
+            self.routing = _routing_of(self.engine)
+            if self.routing is not None:
+                self.routing.start()
+        else:
+            self.routing.initialize_routing_table()
+
     # Lines
 
     def accept(self) -> Line:
@@ -130,8 +140,11 @@ class Exchange:
                 link.wake()
 
     def line_gone(self, line: Line, reason: str) -> None:
+        """Nobody is told of everyone who is kept out, or of the same failure again and again."""
         self.lines.pop(line, None)
-        _log.info("session closed", peer=line.address, reason=reason)
+        known = line.repeats if line.initiator else not line.address
+        log = _log.info if line.opened or not known else _log.debug
+        log("session closed", peer=line.address, reason=reason)
 
     def line_to(self, name: FormatName) -> Line | None:
         """An open line to the queue manager that a private format name names.
@@ -192,6 +205,15 @@ class Exchange:
         if isinstance(queue, OutgoingQueue) and not self.stopping and self._carries(queue):
             self.link(queue).wake()
 
+    def send_user_message_wrapper(self, data: object | None, position: MessagePosition) -> None:
+        """The dispatcher says whose turn it is, and is told that the next one is ([MS-MQQB]
+        3.1.7.16); what does not leave now leaves when its queue is connected.
+        """
+        queue = position.queue_reference
+        if isinstance(queue, OutgoingQueue) and self._carries(queue):
+            self.link(queue).wake()
+        self.engine.outgoing.remove_message_from_dispatch_collection(position)
+
     def _message_position_deleted(
         self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass
     ) -> None:
@@ -203,8 +225,10 @@ class Exchange:
     def _state_changed(self, queue: OutgoingQueue) -> None:
         """[MS-MQQB] 3.1.7.13, 3.1.7.14."""
         link = self.links.get(queue)
-        if queue.state is OutgoingQueueState.ON_HOLD and link is not None:
-            link.hold()
+        if queue.state is OutgoingQueueState.ON_HOLD:
+            self.engine.outgoing.remove_messages_from_dispatch_collection_by_queue(queue)
+            if link is not None:
+                link.hold()
         elif queue.state is OutgoingQueueState.INACTIVE and self._carries(queue):
             self.link(queue).resume()
 

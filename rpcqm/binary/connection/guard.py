@@ -54,6 +54,10 @@ class CouldNotEncryptError(Exception):
     """A message that has to be encrypted cannot be."""
 
 
+SentKeys = AgingCache[tuple[object, ...], tuple[bytes, bytes]]
+"""Symmetric keys and their SIMPLEBLOBs, by destination and privacy level."""
+
+
 class Checked(NamedTuple):
     """What is known of a message's sender and of its way here."""
 
@@ -72,17 +76,23 @@ class Guard:
         self.receive_symmetric_key_cache: AgingCache[tuple[object, ...], bytes] = AgingCache(
             clock, timers, RECEIVE_SYMMETRIC_KEY_CACHE_SIZE, SYMMETRIC_KEY_SHORT_LIFETIME
         )
-        self.send_symmetric_key_cache: AgingCache[tuple[object, ...], tuple[bytes, bytes]] = (
-            AgingCache(clock, timers, SEND_SYMMETRIC_KEY_CACHE_SIZE, SYMMETRIC_KEY_SHORT_LIFETIME)
+        self.send_symmetric_key_cache, self.send_base_symmetric_key_cache = (
+            SentKeys(clock, timers, SEND_SYMMETRIC_KEY_CACHE_SIZE, SYMMETRIC_KEY_SHORT_LIFETIME)
+            for _ in range(2)
         )
         self.user_cert_cache: AgingCache[tuple[bytes, bytes], bool] = AgingCache(
             clock, timers, USER_CERT_CACHE_SIZE, USER_CERT_LIFETIME
         )
 
+    def use_keys(self, keys: OwnKeys) -> None:
+        """Sign and decrypt with other keys from now on."""
+        self._keys = keys
+
     def stop(self) -> None:
         """Forget what was cached."""
         self.receive_symmetric_key_cache.stop()
         self.send_symmetric_key_cache.stop()
+        self.send_base_symmetric_key_cache.stop()
         self.user_cert_cache.stop()
 
     # Arriving
@@ -132,7 +142,7 @@ class Guard:
             return packet
         level, algorithm = int(message.privacy_level), int(message.encryption_algorithm)
         if sent:
-            keys = {blob: key for key, blob in self.send_symmetric_key_cache.values()}
+            keys = {blob: key for key, blob in self._sent_keys(level).values()}
             key = keys.get(header.encryption_key, b"")
         else:
             source = message.identifier.queue_manager_guid
@@ -220,7 +230,8 @@ class Guard:
         if destination is None or level not in ciphers.PROVIDERS:
             raise CouldNotEncryptError("direct names tell no key")
         algorithm = ciphers.PREFERRED[PrivacyLevel(level)]
-        cached = self.send_symmetric_key_cache.get((destination, level))
+        cache = self._sent_keys(level)
+        cached = cache.get((destination, level))
         if cached is None:
             machine = self._engine.directory.queue_manager(destination)
             public = b"" if machine is None else machine.public_encryption_key_list
@@ -230,8 +241,14 @@ class Guard:
             except (DecodeError, KeyError) as error:
                 raise CouldNotEncryptError(f"no public key: {error}") from error
             cached = ciphers.new_key(public_key, PrivacyLevel(level), algorithm)
-            self.send_symmetric_key_cache.add((destination, level), cached)
+            cache.add((destination, level), cached)
         return cached[0], cached[1], algorithm
+
+    def _sent_keys(self, level: int) -> SentKeys:
+        """Keys of the base provider are kept apart ([MS-MQQB] <67>, <68>)."""
+        if level == PrivacyLevel.BASE:
+            return self.send_base_symmetric_key_cache
+        return self.send_symmetric_key_cache
 
 
 def _in_clear(packet: bytes, key: bytes, algorithm: int) -> bytes:

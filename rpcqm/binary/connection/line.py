@@ -48,6 +48,9 @@ class LineUser(Protocol):
     def line_changed(self, line: "Line", state: SessionState) -> None:
         """The session has another state."""
 
+    def line_closing(self, line: "Line") -> None:
+        """The session is over, its connection not yet."""
+
     def line_closed(self, line: "Line", reason: str) -> None:
         """The session is over; what it had in flight is not acknowledged."""
 
@@ -80,6 +83,10 @@ class Line:
         self.initiator = initiator
         self.address = ""
         self.pinged = False
+        self.opened = False
+        """Whether its session has ever been open."""
+        self.repeats = False
+        """Whether it is one more attempt, after one that failed."""
         self.users: list[LineUser] = []
         self.pending = 0
         self.session = owner.new_session(self, remote, direct)
@@ -109,6 +116,7 @@ class Line:
             self._wire.write(data)
 
     def state_changed(self, state: SessionState) -> None:
+        self.opened |= state is SessionState.OPEN
         for user in list(self.users):
             user.line_changed(self, state)
         if state is SessionState.OPEN:
@@ -134,10 +142,12 @@ class Line:
 
     def closed(self, reason: str) -> None:
         wire, self._wire = self._wire, None
+        users, self.users = self.users, []
+        for user in users:
+            user.line_closing(self)
         if wire is not None:
             wire.close()
         self._owner.line_gone(self, reason)
-        users, self.users = self.users, []
         for user in users:
             user.line_closed(self, reason)
 

@@ -131,6 +131,7 @@ class Link:
         direct = self._exchange.is_direct(self.name)
         line = Line(self._exchange, initiator=True, remote=hop.qm_guid, direct=direct)
         line.users.append(self)
+        line.repeats = self._retrying
         self.line = line
         self._borrowed = False
         self._set_state(OutgoingQueueState.WAITING)
@@ -174,6 +175,11 @@ class Link:
         self._set_state(OutgoingQueueState.CONNECTED)
         self.pump()
 
+    def line_closing(self, line: Line) -> None:
+        """[MS-MQQB] 3.1.5.9: only a session of its own leaves its trace in the queue's state."""
+        if self.line is line and not self._borrowed:
+            self._set_state(OutgoingQueueState.DISCONNECTING)
+
     def line_closed(self, line: Line, reason: str) -> None:
         """Give back what was in flight, and try again while there are messages.
 
@@ -182,7 +188,7 @@ class Link:
         """
         if self.line is not line:
             return
-        was_open = self._borrowed or self.queue.state is OutgoingQueueState.CONNECTED
+        was_open = self._borrowed or line.opened
         self.line = None
         self._give_back()
         self._set_state(OutgoingQueueState.DISCONNECTED)

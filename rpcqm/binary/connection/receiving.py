@@ -35,6 +35,7 @@ _log = get_logger("binary")
 
 _JOURNALING = 0x0300
 _DIRECT = 7
+_HOPS = 0x1F
 _MOST_PENDING = 512
 Changes = dict[bytes, bytes | None]
 
@@ -100,9 +101,14 @@ class Receiver:
     # Messages
 
     def _take(self, line: Line, message: Message, done: Callable[..., None]) -> None:
-        """A message that is not in a sequence that ends here: duplicates are dropped."""
+        """A message that is not in a sequence that ends here: duplicates are dropped.
+
+        One that goes on to others may come back on a longer way, until its hops are too many.
+        """
         history = self._exchange.history
         identifier = _identity(message)
+        if not self._is_here(message):
+            identifier += bytes((message.envelope.user_flags & _HOPS,))
         if identifier in history:
             history.refresh(identifier)
             self._engine.streams.write(history.take_stale()).add_done_callback(done)

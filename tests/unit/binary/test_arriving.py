@@ -109,6 +109,27 @@ def test_a_purge_reaches_the_sender_even_after_restarts(pair: Exchanging) -> Non
     assert pair.alice.unsent == 0
 
 
+@pytest.mark.conformance("MQQB-rule-3.1.5.7")
+def test_a_purge_of_what_has_arrived_is_no_negative_acknowledgement(pair: Exchanging) -> None:
+    pair.send(STREAM, transactional=True, negative_journaling_requested=True)
+    pair.settle()
+    pair.alice.engine.queues.purge_queue(pair.alice.outgoing(STREAM))
+    pair.settle()
+    pair.alice.kill()
+    pair.settle()
+    pair.alice.start()
+    pair.settle()
+    assert pair.alice.unsent == 1
+    assert pair.bob.receive("stream") == b"content"
+    pair.settle(20)
+    assert pair.acknowledged == [
+        MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE,
+        MessageClass.MQMSG_CLASS_ACK_RECEIVE,
+    ]
+    assert pair.alice.bodies("system$;deadxact") == []
+    assert pair.alice.unsent == 0
+
+
 @pytest.mark.conformance("MQQB-packet-OrderAck", "MQQB-header-OrderAckBody", "MQQB-rule-3.1.5.1.1")
 def test_an_order_acknowledgement_names_the_last_message(pair: Exchanging) -> None:
     travelled: list[bytes] = []

@@ -200,7 +200,28 @@ def test_a_body_travels_encrypted_and_is_stored_clear(
     assert pair.arrived == [b"content"] * 2
     assert not any(b"content" in packet for packet in travelled)
     assert len(pair.bob.exchange.guard.receive_symmetric_key_cache) == 1
-    assert len(pair.alice.exchange.guard.send_symmetric_key_cache) == 1
+    guard, base = pair.alice.exchange.guard, level is PrivacyLevel.BASE
+    assert len(guard.send_symmetric_key_cache) == int(not base)
+    assert len(guard.send_base_symmetric_key_cache) == int(base)
+
+
+@pytest.mark.conformance(
+    "MQQB-timer-send_base_symmetric_key_cache_cleanup",
+    "MQQB-timer-send_symmetric_key_cache_cleanup",
+)
+@pytest.mark.parametrize("level", [PrivacyLevel.BASE, PrivacyLevel.ADVANCED])
+def test_a_key_is_used_for_ten_minutes_and_forgotten_soon_after(
+    pair: Pair, level: PrivacyLevel
+) -> None:
+    pair.bob.keys = OwnKeys(encryption_key=encryption_key())
+    pair.bob.restart()
+    guard = pair.alice.exchange.guard
+    caches = (guard.send_symmetric_key_cache, guard.send_base_symmetric_key_cache)
+    pair.send(private_name(pair.bob), privacy_level=level)
+    pair.simulation.advance(9 * 60_000)
+    assert sum(map(len, caches)) == 1
+    pair.simulation.advance(3 * 60_000)
+    assert sum(map(len, caches)) == 0
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.8.3")

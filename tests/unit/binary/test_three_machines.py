@@ -92,6 +92,50 @@ def test_a_routing_server_keeps_messages_while_it_is_dead_and_their_order_is_ack
     assert router.unsent == bob.unsent == 0
 
 
+@pytest.fixture
+def circle() -> Iterator[Simulation]:
+    """Alice and the router are both servers, and each takes the other for the way to Bob."""
+    with tempfile.TemporaryDirectory(dir=MEMORY) as name:
+        simulation = Simulation(Path(name))
+        for machine, way in (("alice", ROUTER), ("router", ALICE), ("bob", ROUTER)):
+            simulation.node(machine, directory=one_site(way))
+        yield simulation
+        simulation.stop()
+
+
+def one_site(way_to_bob: UUID) -> DirectoryContents:
+    machines = [
+        QueueManager(identifier, computer_name=name, site_identifier_list=[BERLIN])
+        for identifier, name in ((ALICE, "alice"), (ROUTER, "router"), (BOB, "bob"))
+    ]
+    for server in machines[:2]:
+        server.routing_server = True
+    machines[2].in_routing_server_identifier_list = [way_to_bob]
+    return DirectoryContents(sites=[Site(BERLIN, name="Berlin")], queue_managers=machines)
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.2")
+@pytest.mark.parametrize("transactional", [False, True], ids=["recoverable", "transactional"])
+def test_a_message_that_goes_in_circles_is_given_up(
+    circle: Simulation, transactional: bool
+) -> None:
+    alice, router, bob = circle.nodes.values()
+    bob.create("orders", transactional=transactional)
+    alice.create("admin")
+    alice.send(
+        private_name(bob, "orders"),
+        b"round",
+        transactional,
+        administration_queue_format_name=private_name(alice, "admin"),
+        acknowledgements_requested=0x0F,
+    )
+    circle.advance(120_000)
+    told = [int(each.message_class) for each in packets(alice, alice.find("admin"))]
+    assert told == [MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED]
+    assert bob.bodies() == []
+    assert router.unsent == 0
+
+
 @pytest.mark.conformance("MQQB-rule-3.1.5.2.1")
 def test_a_queue_manager_that_nobody_knows_leaves_its_queue_in_need_of_validation(
     simulation: Simulation,

@@ -155,6 +155,24 @@ def test_what_waits_for_its_final_acknowledgement_does_so_over_a_restart(
     assert qm.engine.transfer.awaiting(qm.engine.outgoing.list()[0]) == []
 
 
+def test_what_has_arrived_is_not_reported_as_purged_after_a_restart(
+    qm: RunningQueueManager, queue: OutgoingQueue
+) -> None:
+    send_in_transaction(qm, queue, b"a", negative_journaling_requested=True)
+    taken = qm.engine.transfer.lock_next(queue, OWNER)
+    assert taken is not None
+    identifier = identifier_of(qm, queue, taken.lookup_identifier)
+    qm.done(qm.engine.transfer.await_final_acknowledgement(queue, taken.lookup_identifier))
+    qm.done(qm.engine.queues.purge_queue(queue))
+    qm.restart()
+    (again,) = qm.engine.outgoing.list()
+    assert again.message_position_list.state(taken.lookup_identifier).name == "PURGE_PENDING"
+    assert qm.bodies(transactional_deadletters(qm)) == []
+    assert qm.done(qm.engine.transfer.final_acknowledgement(identifier, REJECTED))
+    assert qm.bodies(transactional_deadletters(qm)) == [b"a"]
+    assert again.message_count == 0
+
+
 def test_only_what_is_being_sent_can_wait_for_an_acknowledgement(
     qm: RunningQueueManager, queue: OutgoingQueue
 ) -> None:

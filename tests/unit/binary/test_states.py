@@ -1,0 +1,146 @@
+"""The states of an outgoing queue, and who may send when ([MS-MQQB] 3.1.5.9, 3.1.7.1, 3.1.7.16)."""
+
+from collections.abc import Iterator
+from uuid import UUID
+
+import pytest
+
+from rpcqm.adm.enums import OutgoingQueueState
+from rpcqm.adm.message import MessagePosition
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.message import PacketMessage
+from rpcqm.codec.packet_acknowledgement import PacketKind, identify_packet
+from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
+
+IDLE = 700
+WINDOW = 64
+UNKNOWN = f"PRIVATE={UUID(int=99)}\\00000010"
+
+
+@pytest.fixture
+def pair() -> Iterator[Exchanging]:
+    with exchanging() as pair:
+        yield pair
+
+
+def states_of(pair: Exchanging) -> list[str]:
+    """The states that queues of Alice take from now on."""
+    seen: list[str] = []
+    hooks = pair.alice.engine.outgoing.state_hooks
+    hooks.insert(0, lambda queue: seen.append(queue.state.value))
+    return seen
+
+
+def sent(travelled: list[bytes]) -> list[PacketMessage]:
+    """The messages among what has travelled."""
+    whole = [data for data in travelled if data[4:8] == b"LIOR"]
+    return [
+        PacketMessage(data) for data in whole if identify_packet(data) is PacketKind.USER_MESSAGE
+    ]
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.9")
+def test_a_queue_connects_falls_idle_and_disconnects(pair: Exchanging) -> None:
+    seen = states_of(pair)
+    pair.alice.send(ORDERS, b"content")
+    pair.settle(IDLE)
+    assert seen == ["Waiting", "Connected", "Disconnecting", "Disconnected"]
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.2.1")
+def test_a_queue_whose_address_is_unknown_needs_validation(pair: Exchanging) -> None:
+    seen = states_of(pair)
+    pair.alice.send(UNKNOWN, b"content")
+    pair.settle(1)
+    assert seen == ["NeedValidation"]
+
+
+@pytest.mark.conformance("MQQB-event-pause_queue", "MQQB-event-resume_queue")
+def test_a_queue_on_hold_keeps_its_state_whatever_its_session_does(pair: Exchanging) -> None:
+    pair.alice.send(ORDERS, b"one")
+    pair.settle(1)
+    seen = states_of(pair)
+    queue = pair.alice.outgoing(ORDERS)
+    pair.alice.engine.outgoing.admin_pause_queue(queue)
+    pair.alice.send(ORDERS, b"two")
+    pair.settle(IDLE)
+    assert seen == ["OnHold"]
+    assert pair.alice.exchange.lines == {}
+    pair.alice.engine.outgoing.admin_resume_queue(queue)
+    pair.settle(1)
+    assert seen == ["OnHold", "Inactive", "Waiting", "Connected"]
+    assert pair.bob.bodies("orders") == [b"one", b"two"]
+
+
+def test_hardened_security_locks_queues_until_it_is_taken_back(pair: Exchanging) -> None:
+    pair.alice.engine.queue_manager.hardened_security = True
+    pair.alice.send(ORDERS, b"content")
+    pair.settle(60)
+    queue = pair.alice.outgoing(ORDERS)
+    assert (queue.state, pair.alice.exchange.lines) == (OutgoingQueueState.LOCKED, {})
+    outgoing = pair.alice.engine.outgoing
+    for action in (outgoing.admin_pause_queue, outgoing.admin_resume_queue):
+        with pytest.raises(MQError) as refused:
+            action(queue)
+        assert refused.value.status is HResult.MQ_ERROR_UNSUPPORTED_OPERATION
+    assert queue.state is OutgoingQueueState.LOCKED
+    pair.alice.restart()
+    pair.settle(1)
+    assert pair.bob.bodies("orders") == [b"content"]
+    assert pair.alice.outgoing(ORDERS).state is OutgoingQueueState.CONNECTED
+
+
+# What leaves
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.7.1.1", "MQQB-event-send_user_message")
+@pytest.mark.parametrize("queue", [ORDERS, STREAM])
+def test_no_more_leave_than_the_window_lets_out(pair: Exchanging, queue: str) -> None:
+    transactional = queue == STREAM
+    pair.alice.send(queue, b"before", transactional)
+    pair.settle(60)
+    for end in pair.simulation.ends:
+        if end.node is pair.alice:
+            end.arrival = pair.simulation.clock.monotonic() + 10_000
+    travelled: list[bytes] = []
+    pair.simulation.record = travelled
+    for number in range(100):
+        pair.alice.send(queue, b"%d" % number, transactional)
+    pair.simulation.advance(9_000)
+    assert len(sent(travelled)) == WINDOW
+    pair.settle(60)
+    left = sent(travelled)
+    assert [message.body for message in left] == [b"%d" % number for number in range(100)]
+    ordinals = [message.identifier.ordinal for message in left]
+    assert 0 not in ordinals
+    assert ordinals == sorted(set(ordinals))
+    assert pair.alice.unsent == 0
+
+
+@pytest.mark.conformance("MQQB-event-send_user_message_wrapper")
+def test_the_dispatcher_has_messages_sent_and_is_told_of_each(pair: Exchanging) -> None:
+    pair.alice.engine.take_offline()
+    for body in (b"one", b"two"):
+        pair.alice.send(ORDERS, body)
+    pair.settle()
+    queue = pair.alice.outgoing(ORDERS)
+    engine = pair.alice.engine
+    engine.queue_manager.connection_active = True
+    for key in queue.message_position_list.page(None, 2):
+        engine.outgoing.add_message_to_dispatch_collection("any", MessagePosition(queue, key))
+    assert engine.queue_manager.dispatch_collection == []
+    pair.settle()
+    assert pair.bob.bodies("orders") == [b"one", b"two"]
+
+
+def test_the_dispatcher_forgets_what_is_put_on_hold(pair: Exchanging) -> None:
+    pair.bob.kill()
+    pair.alice.send(ORDERS, b"one")
+    queue = pair.alice.outgoing(ORDERS)
+    engine = pair.alice.engine
+    engine.outgoing.send_by_binary = None
+    (key,) = queue.message_position_list.page(None, 1)
+    engine.outgoing.add_message_to_dispatch_collection("any", MessagePosition(queue, key))
+    assert len(engine.queue_manager.dispatch_collection) == 1
+    engine.outgoing.admin_pause_queue(queue)
+    assert engine.queue_manager.dispatch_collection == []

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rpcqm.capture.binary_conversation import SIGNATURE
 from rpcqm.capture.call import returns_status
@@ -16,10 +17,12 @@ from rpcqm.capture.columnar.texts import Text, column, decimal, guid_text, numbe
 from rpcqm.capture.interfaces import Context
 from rpcqm.capture.subjects import handles_used, identifier_of
 from rpcqm.codec.interface import Operation
+from rpcqm.codec.packet_types import NULL_IDENTIFIER
 from rpcqm.codec.types.mqmq import OBJECTID
 
 _NAME_END = 64
 """A packet that is shorter has no identifier."""
+_NO_MESSAGE = str(NULL_IDENTIFIER)
 
 
 @dataclass(slots=True)
@@ -93,7 +96,8 @@ class _Identifiers:
         """Those in one value; None when there is none in any of the stubs."""
         if isinstance(value, OBJECTID):
             lineage, number = (self._part(path, name, value) for name in ("Lineage", "Uniquifier"))
-            return column((lineage, "\\", number), len(self._places))
+            found = column(("{", lineage, "}\\", number), len(self._places))
+            return pc.if_else(pc.equal(found, _NO_MESSAGE), pa.scalar(None, pa.string()), found)
         leaf = self._template.leaf(*path)
         if leaf is not None:
             return self._in_packets(leaf)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from rpcqm.base.clock import Clock, SystemClock
@@ -64,6 +64,7 @@ class RpcServer:
         self._listeners: list[asyncio.AbstractServer] = []
         self._connections: set[Connection] = set()
         self._to_flush: list[Connection] = []
+        self._gathering = False
         self._to_settle: list[Connection] = []
         self._packets_in = self._packets_out = 0
         self._sweeper: asyncio.TimerHandle | None = None
@@ -202,9 +203,19 @@ class RpcServer:
         if not self._connections:
             self._empty.set()
 
+    @contextlib.contextmanager
+    def gathering(self) -> Iterator[None]:
+        """Write what connections are given to send inside at the end of it, not of the turn."""
+        gathering, self._gathering = self._gathering, True
+        try:
+            yield
+        finally:
+            self._gathering = gathering
+            self._flush()
+
     def flush_later(self, connection: Connection) -> None:
         """Write what a connection has to send at the end of this turn of the loop."""
-        if not self._to_flush:
+        if not self._to_flush and not self._gathering:
             asyncio.get_running_loop().call_soon(self._flush)
         self._to_flush.append(connection)
 

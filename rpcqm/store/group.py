@@ -3,6 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 
@@ -106,7 +107,8 @@ class GroupCommit:
     """Writes groups one at a time, in order; then publishes them.
 
     `before_write` is called in the loop before each write. A write that fails is never repeated:
-    `fatal` is called, and nothing else happens any more.
+    `fatal` is called, and nothing else happens any more. `together` surrounds what is told of one
+    group.
     """
 
     def __init__(
@@ -127,13 +129,14 @@ class GroupCommit:
         self._before_write = before_write
         self._metrics = metrics
         self._groups: deque[Group] = deque([Group(database)])
-        self._scheduled = False
+        self._scheduled = self._waited = False
         self._writing: Group | None = None
         self._written = threading.Event()
         self._outcome: BaseException | None = None
         self.times = SyncTimes(settings.sync_window)
         self.mode = Mode.LOOP
         self.failed: BaseException | None = None
+        self.together: Callable[[], AbstractContextManager[object]] = nullcontext
 
     @property
     def idle(self) -> bool:
@@ -167,7 +170,12 @@ class GroupCommit:
             self._end_of_turn(self._flush)
 
     def _flush(self) -> None:
-        self._scheduled = False
+        """Write, but where many send, see first who else has meanwhile: a turn costs no sync."""
+        if len(self._groups[0].transactions) > 1 and not self._waited:
+            self._waited = True
+            self._end_of_turn(self._flush)
+            return
+        self._scheduled = self._waited = False
         if self._writing is None and self.failed is None and not self.idle:
             self._write_next()
 
@@ -256,17 +264,16 @@ class GroupCommit:
 
     def _publish(self, group: Group) -> None:
         """Make the changes of a durable group visible, and tell who waits for them."""
-        messages = 0
-        for transaction in group.transactions:
-            messages += transaction.messages
-            try:
-                transaction.apply()
-            except Exception as error:
-                self._fail(error)
-                return
-            self._run_callbacks(transaction)
+        with self.together():
+            for transaction in group.transactions:
+                try:
+                    transaction.apply()
+                except Exception as error:
+                    self._fail(error)
+                    return
+                self._run_callbacks(transaction)
         self._metrics.count("store_commits", len(group.transactions))
-        self._metrics.count("store_messages", messages)
+        self._metrics.count("store_messages", sum(each.messages for each in group.transactions))
 
     def _run_callbacks(self, transaction: Transaction) -> None:
         for callback in (*transaction.callbacks, transaction.finish):

@@ -1,6 +1,7 @@
 """Writing in groups: order, bounds, threads, and what happens when a step fails."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -67,6 +68,46 @@ def test_what_one_turn_collects_is_one_synced_write(store: Store, turns: Turns, 
     turns.end()
     assert disk.writes == [True]
     assert store.index(Q).count == 50
+
+
+def test_where_several_send_one_more_turn_is_gathered(
+    store: Store, turns: Turns, disk: Disk
+) -> None:
+    turns.end()
+    disk.writes.clear()
+    insert(store, 1)
+    insert(store, 2)
+    turns.callbacks.pop(0)()
+    insert(store, 3)
+    turns.callbacks.pop(0)()
+    assert disk.writes == [True]
+    assert store.index(Q).count == 3
+    assert not turns.callbacks
+
+
+def test_who_sends_alone_does_not_wait_for_a_turn(store: Store, turns: Turns, disk: Disk) -> None:
+    turns.end()
+    disk.writes.clear()
+    insert(store, 1)
+    turns.callbacks.pop(0)()
+    assert disk.writes == [True]
+
+
+def test_what_is_told_of_a_group_is_told_together(store: Store, turns: Turns) -> None:
+    turns.end()
+    told: list[str] = []
+
+    @contextmanager
+    def together() -> Iterator[None]:
+        told.append("begin")
+        yield
+        told.append("end")
+
+    store.tell_together(together)
+    for key in (1, 2):
+        insert(store, key).call_after(partial(told.append, str(key)))
+    turns.end()
+    assert told == ["begin", "1", "2", "end"]
 
 
 def test_express_messages_need_no_write(store: Store, turns: Turns, disk: Disk) -> None:

@@ -247,8 +247,9 @@ def dependent(
     interfaces = ("qmcomm", "qmcomm2", "qm2qm")
     program = compile_program(tmp_path_factory.mktemp("dependent"), "dependent", interfaces)
     server.command("queue", "create", "dependent", "--sddl", EVERYONE)
-    printed = wine.steps(program, "127.0.0.1", r"TCP:127.0.0.1\private$\dependent")
-    return {step["step"]: step for step in printed}
+    server.command("queue", "create", "transactional", "--transactional", "--sddl", EVERYONE)
+    names = [rf"TCP:127.0.0.1\private$\{name}" for name in ("dependent", "transactional")]
+    return {step["step"]: step for step in wine.steps(program, "127.0.0.1", *names)}
 
 
 def buffered_body(step: Step) -> str:
@@ -308,6 +309,45 @@ def test_a_message_that_does_not_fit_stays_and_tells_its_size(dependent: dict[st
     assert buffered_body(dependent["receive"]) == "urgent"
 
 
+@pytest.mark.conformance("MQMP-op-16", "MQMP-op-17", "MQMP-op-c2_1")
+def test_messages_are_sent_in_transactions_of_a_dependent_client(
+    dependent: dict[str, Step],
+) -> None:
+    """What was aborted never arrives, what is committed does so then."""
+    for step in ("enlist", "send and take back", "send in a transaction", "commit sending"):
+        assert succeeded(dependent[step]), step
+    assert dependent["enlist"]["opened"]
+    assert dependent["commit sending"]["closed"]
+    assert dependent["peek before the commit"]["result"] == HResult.MQ_ERROR_IO_TIMEOUT
+    assert buffered_body(dependent["receive and give back"]) == "certain"
+
+
+@pytest.mark.conformance("MQMP-op-18", "MQMP-op-17", "MQMP-op-c2_2")
+def test_messages_are_received_in_transactions_of_a_dependent_client(
+    dependent: dict[str, Step],
+) -> None:
+    """What was aborted is there again, what is committed is gone."""
+    assert dependent["receive what is held"]["result"] == HResult.MQ_ERROR_IO_TIMEOUT
+    assert succeeded(dependent["abort receiving"])
+    assert dependent["abort receiving"]["closed"]
+    assert buffered_body(dependent["receive in a transaction"]) == "certain"
+    assert succeeded(dependent["commit receiving"])
+    assert dependent["receive after the commit"]["result"] == HResult.MQ_ERROR_IO_TIMEOUT
+
+
+@pytest.mark.conformance("MQMP-op-26", "MQMP-op-27", "MQMP-op-31")
+def test_a_dependent_client_purges_a_queue_and_asks_for_names_and_ports(
+    dependent: dict[str, Step], server: ServedQueueManager
+) -> None:
+    named = dependent["format name"]
+    text = bytes.fromhex(named["text"]).decode("utf-16-le")
+    assert text == r"DIRECT=TCP:127.0.0.1\private$\dependent"
+    assert named["length"] == len(text) + 1
+    assert succeeded(dependent["purge as dependent client"])
+    assert dependent["receive after the purge"]["result"] == HResult.MQ_ERROR_IO_TIMEOUT
+    assert dependent["port of qmcomm"]["port"] == server.rpc_port
+
+
 @pytest.mark.conformance("MQQP-op-2", "MQQP-rule-2.1")
 def test_a_queue_opened_through_qmcomm_is_taken_over(dependent: dict[str, Step]) -> None:
     assert succeeded(dependent["open remote"])
@@ -336,6 +376,26 @@ def test_a_message_is_received_in_two_phases(dependent: dict[str, Step]) -> None
     assert succeeded(dependent["end with nack"])
     assert succeeded(dependent["end with ack"])
     assert packet_body(dependent["peek the rest"]) == "second"
+
+
+@pytest.mark.conformance("MQQP-op-9", "MQQP-op-10", "MQQP-packet-REMOTEREADDESC2")
+def test_a_message_is_received_by_the_identifier_that_it_was_told_with(
+    dependent: dict[str, Step],
+) -> None:
+    peeked, received = dependent["peek for the identifier"], dependent["receive by identifier"]
+    assert packet_body(peeked) == packet_body(received) == "second"
+    assert 0 < peeked["identifier"] == received["identifier"]
+    assert (peeked["locked"], received["locked"]) == (False, True)
+    assert succeeded(dependent["end by identifier"])
+
+
+@pytest.mark.conformance("MQQP-op-4", "MQMP-op-4")
+def test_a_cursor_of_a_remote_reader_is_made_used_and_closed(dependent: dict[str, Step]) -> None:
+    assert dependent["create remote cursor"]["cursor"] != 0
+    assert packet_body(dependent["peek with remote cursor"]) == "second"
+    assert succeeded(dependent["close remote cursor"])
+    again = dependent["close remote cursor again"]
+    assert again["result"] == HResult.MQ_ERROR_INVALID_HANDLE
 
 
 @pytest.mark.conformance("MQQP-op-6", "MQQP-op-5", "MQQP-error-0x400E03E9")

@@ -53,7 +53,7 @@ def _text(name: str) -> str:
 
 def _prepared(text: str, renamed: Iterable[str]) -> str:
     steps = (_inner, _annotations, _base_types, _bindings, _enumerations, _variants, _counted)
-    for step in (*steps, _tags):
+    for step in (*steps, _padded, _tags):
         text = step(text)
     return re.sub(rf"\b({'|'.join(renamed)})\b", r"MQ_\1", text)
 
@@ -123,6 +123,15 @@ def _counted(text: str) -> str:
     counts = r"\[size_is\(,\w+\), length_is\(,\w+\)\]"
     field = r"((?:unsigned char|WCHAR)\*\* pp(?:Body|Title);)"
     return re.sub(rf"{counts}\s*{field}", r"[string] \1", text)
+
+
+def _padded(text: str) -> str:
+    """The gap between a pointer and an integer of eight octets behind it, as a field.
+
+    In memory there is none on 64-bit machines, and Wine's stubs then leave none in NDR either,
+    where a pointer has four octets and the integer stands at a multiple of eight.
+    """
+    return re.sub(r"(REMOTEREADDESC\* pRemoteReadDesc;)", r"\1 DWORD gap;", text)
 
 
 def _tags(text: str) -> str:

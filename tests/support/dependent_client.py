@@ -32,7 +32,7 @@ NULL_GUID = UUID(int=0)
 
 
 def served_clients(qm: RunningQueueManager) -> CallServer:
-    """qmcomm, qmcomm2, qmmgmt and rpcqm_sending on a queue manager, with the ports 2103 and 2105."""
+    """qmcomm, qmcomm2, qmmgmt and rpcqm_sending, with the ports 2103 and 2105."""
     comm = QmComm(qm.engine, lambda: 2103, lambda: 2105)
     return CallServer(
         qm,

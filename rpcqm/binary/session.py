@@ -19,6 +19,7 @@ from uuid import UUID
 
 from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.base.errors import DecodeError
+from rpcqm.binary.framing import PacketBuffer
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.message import PacketMessage
@@ -27,7 +28,7 @@ from rpcqm.codec.packet_acknowledgement import (
     identify_message,
     identify_packet,
 )
-from rpcqm.codec.packet_base import BASE_HEADER_SIZE, SESSION_HEADER_SIZE, SessionHeader, frame_size
+from rpcqm.codec.packet_base import MAXIMUM_FRAME_SIZE, SESSION_HEADER_SIZE, SessionHeader
 from rpcqm.codec.packet_internal import (
     ConnectionParametersHeader,
     ConnectionParametersPacket,
@@ -131,6 +132,8 @@ class Session:
         self.remote_qm_guid = identities.remote
         self.direct = direct
         self.close_reason = ""
+        self.violated = False
+        """Whether it was closed because of something that no peer may send."""
         self.message_sent_count = 0
         self.recoverable_message_sent_count = 0
         self.message_received_count = 0
@@ -145,7 +148,7 @@ class Session:
         self._host = host
         self._clock = clock
         self._timers = timers
-        self._buffer = bytearray()
+        self._arrived = PacketBuffer()
         self._last_message = b""
         self._last_message_time = 0
         self._in_flight: deque[_Sent] = deque()
@@ -213,10 +216,20 @@ class Session:
         self._initialization = self._cleanup = self._ack_wait = self._ack_send = None
         self.state = SessionState.CLOSED
         self.close_reason = reason
-        self._buffer.clear()
+        self._arrived.clear()
         self._in_flight.clear()
         self._unpersisted.clear()
         self._host.closed(reason)
+
+    def _violation(self, reason: str) -> None:
+        """The peer breaks the rules ([MS-MQQB] 3.1.5.1.3)."""
+        self.violated = True
+        self.close(reason)
+
+    @property
+    def unfinished_bytes(self) -> int:
+        """How much of a packet has arrived that is not whole yet."""
+        return self._arrived.unfinished
 
     def disconnected(self) -> None:
         """The connection is gone ([MS-MQQB] 3.1.7.3)."""
@@ -230,30 +243,16 @@ class Session:
 
     def receive_data(self, data: bytes) -> None:
         """Take bytes of the connection, in whatever pieces they come."""
-        buffer = self._buffer
-        buffer += data
-        start = 0
+        self._arrived.add(data)
         try:
             while self.state is not SessionState.CLOSED:
-                packet = self._next_packet(start)
+                is_open = self.state is SessionState.OPEN
+                packet = self._arrived.next(MAXIMUM_FRAME_SIZE if is_open else _LARGEST_BEFORE_OPEN)
                 if packet is None:
                     break
-                start += len(packet)
                 self._receive_packet(packet)
         except DecodeError as error:
-            self.close(f"bad packet: {error}")
-        if self._buffer:
-            del buffer[:start]
-
-    def _next_packet(self, start: int) -> bytes | None:
-        """The whole packet at `start`, None until it is complete; DecodeError for none at all."""
-        left = len(self._buffer) - start
-        if left < BASE_HEADER_SIZE:
-            return None
-        size = frame_size(self._buffer[start : start + BASE_HEADER_SIZE])
-        if self.state is not SessionState.OPEN and size > _LARGEST_BEFORE_OPEN:
-            raise DecodeError(f"packet of {size} bytes before the session is open")
-        return bytes(self._buffer[start : start + size]) if left >= size else None
+            self._violation(f"bad packet: {error}")
 
     def _receive_packet(self, packet: bytes) -> None:
         self.received_ack = True
@@ -263,8 +262,11 @@ class Session:
         else:
             message = PacketMessage(without_session_header(packet))
             kind = identify_message(message)
+            if kind is PacketKind.USER_MESSAGE and self.state is SessionState.OPEN:
+                self._message(kind, packet, message)
+                return
         if (self.state, kind) not in _TABLE:
-            self.close(f"bad packet: {kind.name} in state {self.state.value}")
+            self._violation(f"bad packet: {kind.name} in state {self.state.value}")
             return
         handler = _TABLE[self.state, kind]
         if handler is not None:
@@ -349,7 +351,7 @@ class Session:
             header = SessionHeader.decode(packet, len(packet) - SESSION_HEADER_SIZE)
         message.validate()
         if self._is_repeated(packet):
-            self.close("the same message twice in a row")
+            self._violation("the same message twice in a row")
             return
         self.session_active = True
         self.message_received_count = (self.message_received_count + 1) & _COUNTER
@@ -409,7 +411,7 @@ class Session:
             _COUNTER
         )
         if newly > len(self._in_flight):
-            self.close("acknowledgement of messages that were not sent")
+            self._violation("acknowledgement of messages that were not sent")
             return
         released = self._mark_acknowledged(newly)
         released += self._release_recoverable(header)
@@ -419,7 +421,7 @@ class Session:
             header.user_msg_sequence_number != self.message_received_count
             or header.recoverable_msg_seq_number != self.recoverable_message_received_count
         ):
-            self.close("message counts differ")
+            self._violation("message counts differ")
             return
         self._restart_ack_wait()
         grown = header.window_size > self.received_window_size
@@ -537,6 +539,9 @@ class Session:
 
     def _cleanup_expired(self) -> None:
         """[MS-MQQB] 3.1.6.2."""
+        if not self.session_active and self.unfinished_bytes:
+            self._violation("bad packet: one that does not end")
+            return
         if not self.session_active and not self._in_flight and not self._unpersisted:
             self.close("the session was idle")
             return

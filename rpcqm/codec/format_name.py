@@ -1,5 +1,6 @@
 r"""Format names of queues, like DIRECT=OS:host\private$\orders ([MS-MQMQ] 2.1.2 to 2.1.7)."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -303,6 +304,7 @@ def from_user_header(
     return None if wire is None else FormatName(PRIVATE, wire)
 
 
+@functools.lru_cache(maxsize=256)
 def direct_from_wire(text: str) -> FormatName:
     """A direct name from a packet, its text kept even where it breaks the grammar."""
     try:

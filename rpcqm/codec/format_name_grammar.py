@@ -112,6 +112,7 @@ class DirectName(NamedTuple):
 FormatNameValue = UUID | PrivateQueueFormatName | str | DistributionList | MulticastAddress
 
 
+@functools.lru_cache(maxsize=256)
 def split_direct_name(text: str) -> DirectName:
     """Take a direct name, without "DIRECT=", apart; raises MQError."""
     protocol, _, rest = text.partition(":")

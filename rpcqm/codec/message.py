@@ -9,7 +9,7 @@ from uuid import UUID
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.format_name import FormatName, direct_from_wire, from_user_header
-from rpcqm.codec.layout import Buffer
+from rpcqm.codec.layout import NULL_GUID, Buffer
 from rpcqm.codec.message_attributes import ATTRIBUTES, Attribute, MessageAttributes
 from rpcqm.codec.message_builder import build_user_message
 from rpcqm.codec.message_enums import (
@@ -37,6 +37,7 @@ __all__ = [
     "read_attributes",
 ]
 
+_NO_GUID = NULL_GUID.bytes
 _CLASSES = {int(value): value for value in MessageClass}
 _PRIVACY_LEVELS = {int(value): value for value in PrivacyLevel}
 _HASH_ALGORITHMS = {int(value): value for value in HashAlgorithm}
@@ -57,7 +58,8 @@ class PacketMessage(UserMessage):
         return int.from_bytes(self.buffer[offset : offset + size], "little")
 
     def _guid(self, offset: int) -> UUID:
-        return UUID(bytes_le=bytes(self.buffer[offset : offset + 16]))
+        octets = bytes(self.buffer[offset : offset + 16])
+        return UUID(bytes_le=octets) if octets != _NO_GUID else NULL_GUID
 
     # BaseHeader
 

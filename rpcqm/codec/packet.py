@@ -1,5 +1,6 @@
 """UserMessage: a whole message packet, looked into where and when somebody asks."""
 
+import functools
 import struct
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from rpcqm.codec.packet_base import (
     SESSION_HEADER_SIZE,
     BaseHeader,
     SessionHeader,
+    frame_size,
 )
 from rpcqm.codec.packet_multi_queue import MultiQueueFormatHeader, locate_multi_queue
 from rpcqm.codec.packet_properties import (
@@ -42,7 +44,8 @@ ABSENT = -1
 """Offset of a header that the packet does not have."""
 
 _TH, _SH, _CQ, _MQ, _AH, _HH = 1 << 20, 1 << 19, 1 << 22, 1 << 23, 1 << 25, 1 << 28
-_BASE_SH, _BASE_DH = 1 << 4, 1 << 5
+_NAMES_OF_ANSWERS = 0x3F << 13
+_BASE_IN, _BASE_SH, _BASE_DH = 1 << 3, 1 << 4, 1 << 5
 
 HEAD = struct.Struct("<BBHIII16s16sIIII")
 """BaseHeader and the fixed part of UserHeader."""
@@ -216,11 +219,10 @@ class UserMessage:
         Checked are sizes, bounds, flags and identifiers, and that the buffer holds the packet
         and nothing else; bits that a receiver has to ignore are ignored.
         """
-        base = self.base_header
-        base.validate()
-        if base.flags.IN:
+        size = frame_size(self.buffer)
+        if self.buffer[2] & _BASE_IN:
             raise DecodeError("internal packet instead of a message", 2)
-        self._validate_sizes(base)
+        self._validate_sizes(size)
         self._validate_user_header()
         validate_properties(self.buffer, self.layout.properties)
         if self.layout.security >= 0:
@@ -228,22 +230,24 @@ class UserMessage:
         if self.layout.end > self.layout.properties_end:
             self._validate_trailers()
 
-    def _validate_sizes(self, base: BaseHeader) -> None:
+    def _validate_sizes(self, size: int) -> None:
         end = self.layout.end
-        if not end <= base.packet_size <= align4(end):
-            raise DecodeError(f"PacketSize {base.packet_size} for {end} bytes", 8)
-        if len(self.buffer) != base.frame_size:
-            raise DecodeError(f"packet of {base.frame_size} in {len(self.buffer)} bytes", 8)
+        if not end <= self.packet_size <= align4(end):
+            raise DecodeError(f"PacketSize {self.packet_size} for {end} bytes", 8)
+        if len(self.buffer) != size:
+            raise DecodeError(f"packet of {size} in {len(self.buffer)} bytes", 8)
 
     def _validate_user_header(self) -> None:
+        """Names that are there are read; where the others end the layout has found."""
         flags = self.user_flags
-        validate_flags(UserFlags(flags))
+        _validate_flags(flags)
         destination = flags >> 10 & 7
         if destination in (3, 5) and not any(self.buffer[32:48]):
             raise DecodeError("destination without its queue manager", 32)
         decode_queue_name(self.buffer, NAMES_OFFSET, destination)
-        decode_queue_name(self.buffer, self.layout.admin_queue, flags >> 13 & 7)
-        decode_queue_name(self.buffer, self.layout.response_queue, flags >> 16 & 7)
+        if flags & _NAMES_OF_ANSWERS:
+            decode_queue_name(self.buffer, self.layout.admin_queue, flags >> 13 & 7)
+            decode_queue_name(self.buffer, self.layout.response_queue, flags >> 16 & 7)
 
     def _validate_security(self) -> None:
         header = SecurityHeader.decode(self.buffer, self.layout.security)[0]
@@ -261,6 +265,11 @@ class UserMessage:
         for offset, read in readers.items():
             if offset >= 0:
                 read(self.buffer, offset)
+
+
+@functools.lru_cache(maxsize=256)
+def _validate_flags(flags: int) -> None:
+    validate_flags(UserFlags(flags))
 
 
 def _locate(buffer: Buffer) -> PacketLayout:

@@ -1,5 +1,6 @@
 """BaseHeader, the first sixteen bytes of every packet, and SessionHeader, its companion."""
 
+import struct
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -23,6 +24,10 @@ DEFAULT_PRIORITY = 3
 
 BASE_HEADER_SIZE = 16
 SESSION_HEADER_SIZE = 16
+MAXIMUM_FRAME_SIZE = MAXIMUM_PACKET_SIZE + SESSION_HEADER_SIZE
+
+_START = struct.Struct("<BxHII")
+_SESSION, _SESSION_OR_INTERNAL, _TRACING = 0x10, 0x18, 0x100
 
 
 class BaseFlags(Bits):
@@ -77,8 +82,19 @@ class BaseHeader(Structure):
 def frame_size(buffer: Buffer) -> int:
     """Length of the packet that begins with these (at least sixteen) bytes.
 
-    Raises DecodeError when they begin no packet ([MS-MQQB] 3.1.5.1.2).
+    Raises DecodeError when they begin no packet ([MS-MQQB] 3.1.5.1.2). The fields are looked at
+    without a BaseHeader, which says what is wrong where something is.
     """
+    if len(buffer) >= BASE_HEADER_SIZE:
+        size: int
+        version, flags, signature, size = _START.unpack_from(buffer)
+        if (
+            version == VERSION
+            and signature == SIGNATURE
+            and BASE_HEADER_SIZE <= size <= MAXIMUM_PACKET_SIZE
+            and not flags & _TRACING
+        ):
+            return size + SESSION_HEADER_SIZE if flags & _SESSION_OR_INTERNAL == _SESSION else size
     header = BaseHeader.decode(buffer)
     header.validate()
     return header.frame_size

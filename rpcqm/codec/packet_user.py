@@ -1,6 +1,7 @@
 """UserHeader: where a message comes from, where it goes, and its queue names on the wire."""
 
 import enum
+import functools
 import struct
 from dataclasses import dataclass
 from functools import lru_cache
@@ -207,8 +208,9 @@ def decode_queue_name(buffer: Buffer, offset: int, kind: int) -> tuple[WireQueue
         return None, end
     if kind == QueueFormatType.DIRECT:
         (count,) = _COUNT.unpack_from(buffer, offset)
-        raw = buffer[offset + 2 : offset + 2 + count]
-        return decode_text(raw, "direct queue name", offset), end
+        raw = bytes(buffer[offset + 2 : offset + 2 + count])
+        read = _decode_direct if count <= _USUAL_NAME else _decode_direct.__wrapped__
+        return read(raw, offset), end
     if kind == QueueFormatType.PUBLIC:
         return UUID(bytes_le=bytes(buffer[offset:end])), end
     identifier = int.from_bytes(buffer[end - 4 : end], "little")
@@ -216,6 +218,16 @@ def decode_queue_name(buffer: Buffer, offset: int, kind: int) -> tuple[WireQueue
         guid = UUID(bytes_le=bytes(buffer[offset : offset + 16]))
         return PrivateQueueFormatName(guid, identifier), end
     return identifier, end
+
+
+_USUAL_NAME = 512
+"""Octets of a name that is worth remembering."""
+
+
+@functools.lru_cache(maxsize=1024)
+def _decode_direct(raw: bytes, offset: int) -> str:
+    """Most messages go to few queues."""
+    return decode_text(raw, "direct queue name", offset)
 
 
 def encode_queue_name(name: WireQueueName, kind: int) -> bytes:

@@ -1,0 +1,54 @@
+"""Cuts the bytes of a connection into packets ([MS-MQQB] 3.1.5.1)."""
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.codec.packet_base import BASE_HEADER_SIZE, frame_size
+
+
+class PacketBuffer:
+    """What has arrived and was not taken yet; a packet that is cut is copied once it is whole."""
+
+    __slots__ = ("_data", "_partial", "_start", "_wanted")
+
+    def __init__(self) -> None:
+        self._data = b""
+        self._start = 0
+        self._partial = bytearray()
+        self._wanted = 0
+
+    @property
+    def unfinished(self) -> int:
+        """Bytes of a packet that is not whole yet."""
+        return len(self._partial)
+
+    def add(self, data: bytes) -> None:
+        """Take bytes, in whatever pieces they come; all whole packets before were taken."""
+        if self._partial:
+            self._partial += data
+            if len(self._partial) < self._wanted:
+                return
+            data = bytes(self._partial)
+            self._partial.clear()
+        self._data, self._start = data, 0
+
+    def next(self, largest: int) -> bytes | None:
+        """The next packet, None until it is whole; DecodeError for none, or a larger one."""
+        data, start = self._data, self._start
+        left = len(data) - start
+        if not left:
+            return None
+        self._wanted = BASE_HEADER_SIZE
+        if left >= BASE_HEADER_SIZE:
+            self._wanted = size = frame_size(data[start : start + BASE_HEADER_SIZE])
+            if size > largest:
+                raise DecodeError(f"packet of {size} bytes before the session is open")
+            if left >= size:
+                self._start = end = start + size
+                return data[start:end]
+        self._partial += data[start:]
+        self._data, self._start = b"", 0
+        return None
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._data, self._start = b"", 0
+        self._partial.clear()

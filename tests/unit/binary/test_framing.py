@@ -23,7 +23,8 @@ def packet(size: int, flags: BaseFlags) -> bytes:
 def test_packets_come_out_whole_in_whatever_pieces_their_bytes_arrive(
     packets: list[bytes], pieces: list[int]
 ) -> None:
-    buffer, stream, found, at = PacketBuffer(), b"".join(packets), [], 0
+    buffer, stream, at = PacketBuffer(), b"".join(packets), 0
+    found: list[bytes] = []
     while at < len(stream):
         size = pieces[len(found) % len(pieces)]
         buffer.add(stream[at : at + size])

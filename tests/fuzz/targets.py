@@ -7,7 +7,7 @@ from pathlib import Path
 
 import structlog
 
-from tests.fuzz import targets_binary, targets_calls, targets_codec, targets_rpc
+from tests.fuzz import targets_binary, targets_calls, targets_codec, targets_initiator, targets_rpc
 from tests.fuzz.campaign import Campaign, Report
 from tests.fuzz.target import Target
 
@@ -20,6 +20,7 @@ TARGETS: Mapping[str, Target] = {
         *targets_codec.TARGETS,
         *targets_calls.TARGETS,
         *targets_binary.TARGETS,
+        *targets_initiator.TARGETS,
     )
 }
 

@@ -30,28 +30,12 @@ from rpcqm.codec.packet_types import MessageIdentifier, TxSequenceID
 from tests.fuzz.target import Run, Target, Violation, without_particulars
 from tests.support.binary_network import Node, Simulation
 from tests.support.queue_manager import MEMORY
+from tests.support.wires import SilentWire
 
 STRANGER = UUID(int=77)
 ORDER_QUEUE = FormatName.parse("DIRECT=TCP:192.0.2.1\\PRIVATE$\\order_queue$")
 SEQUENCE = TxSequenceID(1, 1_750_000_000)
 STORED_AT_MOST = 2_000
-
-
-class _Wire:
-    """Takes what the queue manager sends."""
-
-    def __init__(self) -> None:
-        self.sent = 0
-        self.closed = False
-
-    def write(self, data: bytes) -> None:
-        self.sent += len(data)
-
-    def close(self) -> None:
-        self.closed = True
-
-    def pause(self, paused: bool) -> None:
-        """A stranger has no patience."""
 
 
 class _Acceptor:
@@ -63,7 +47,7 @@ class _Acceptor:
     def run(self, octets: bytes) -> Hashable:
         node = self._node
         line = node.exchange.accept()
-        wire = _Wire()
+        wire = SilentWire()
         line.attach(wire, "192.0.2.66")
         before = node.store.total.count
         line.session.receive_data(octets)
@@ -138,6 +122,10 @@ def _messages() -> Iterator[bytes]:
     yield _message(7, "orders", destination_multi_queue_format_name=names, label="label")
     yield _message(9, "orders", signature=b"s" * 64, sender_certificate=b"c" * 64)
     yield _message(11, "orders", privacy_level=5, symmetric_key=b"k" * 76)
+    yield _message(13, "orders", tracing_requested=True, tracing_queue_identifier=STRANGER)
+    yield _message(15, "orders", soap_header="<a/>", soap_body="<b/>", connector_type_identifier=STRANGER)
+    admin = FormatName.parse("DIRECT=OS:elsewhere\\private$\\acks")
+    yield _message(17, "orders", administration_queue_format_name=admin, extension=b"more")
     identifier = MessageIdentifier(STRANGER, 90)
     order = OrderAckBody(SEQUENCE, 3, 2)
     yield build_user_message(order_ack(ORDER_QUEUE, identifier, 1_750_000_000, order))

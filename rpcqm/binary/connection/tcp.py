@@ -19,6 +19,10 @@ BACK_OFF = 5_000
 """Milliseconds for which somebody who sent bad packets is not let in again."""
 CONNECTIONS = 4096
 UNSENT_BYTES = 64 << 20
+HELD_BYTES = 256 << 20
+"""Bytes of unfinished packets on all connections, beyond which those with most are given up."""
+FLUSH_SECONDS = 10
+"""For how long a connection that is closed may still take what was sent before."""
 
 
 class TcpWire(asyncio.Protocol):
@@ -28,6 +32,7 @@ class TcpWire(asyncio.Protocol):
         self._line = line
         self._network = network
         self._accepted = accepted
+        self.held = 0
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -47,10 +52,20 @@ class TcpWire(asyncio.Protocol):
         except Exception as error:
             _log.exception("session failed", peer=self._line.address)
             self._line.session.close(f"failure: {type(error).__name__}")
+        held = self._line.session.unfinished_bytes
+        if held != self.held:
+            self._network.hold(self, held)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._network.hold(self, 0)
         self._network.wires.discard(self)
         self._line.session.disconnected()
+
+    def give_up(self) -> None:
+        """There is no room for what it has begun."""
+        self._line.session.close("too many unfinished packets")
+        if self._transport is not None:
+            self._transport.abort()
 
     # What the line wants
 
@@ -66,6 +81,8 @@ class TcpWire(asyncio.Protocol):
         if self._transport is not None:
             self._network.note_end(self._line)
             self._transport.close()
+            if self._transport.get_write_buffer_size():
+                asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._transport.abort)
 
     def pause(self, paused: bool) -> None:
         if self._transport is None or self._transport.is_closing():
@@ -85,11 +102,12 @@ class TcpNetwork:
 
     def __init__(self, clock: Clock, back_off: int = BACK_OFF) -> None:
         self._clock = clock
-        self._back_off = back_off
+        self.back_off = back_off
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._kept_out: dict[str, int] = {}
         self.wires: set[TcpWire] = set()
+        self.held_bytes = 0
         self.make_wire: MakeWire = TcpWire
 
     async def listen(self, exchange: Exchange, host: str, port: int) -> int:
@@ -127,12 +145,19 @@ class TcpNetwork:
         self.wires.add(wire)
         return True
 
+    def hold(self, wire: TcpWire, size: int) -> None:
+        """A connection has so much of a packet that is not whole yet."""
+        self.held_bytes += size - wire.held
+        wire.held = size
+        if self.held_bytes > HELD_BYTES:
+            max(self.wires, key=lambda each: each.held).give_up()
+
     def note_end(self, line: Line) -> None:
-        reason = line.session.close_reason
-        if not line.initiator and reason.startswith("bad packet"):
+        """Keep somebody who broke the rules out for a while."""
+        if not line.initiator and line.session.violated:
             if len(self._kept_out) >= CONNECTIONS:
                 self._kept_out.clear()
-            self._kept_out[line.address] = self._clock.monotonic() + self._back_off
+            self._kept_out[line.address] = self._clock.monotonic() + self.back_off
 
     # Outgoing
 

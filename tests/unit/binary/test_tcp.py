@@ -5,36 +5,63 @@ import contextlib
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
+from structlog.testing import capture_logs
 
 from rpcqm.base.clock import SimulatedClock
+from rpcqm.binary.connection import tcp
 from rpcqm.binary.connection.door import parse_peers
 from rpcqm.binary.connection.line import Hop
 from rpcqm.binary.connection.tcp import BACK_OFF, TcpNetwork
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.message import MessageAttributes, build_user_message
+from rpcqm.codec.packet_base import SessionHeader
 from rpcqm.codec.packet_internal import (
     ConnectionParametersHeader,
     ConnectionParametersPacket,
     EstablishConnectionHeader,
     EstablishConnectionPacket,
+    SessionAckPacket,
 )
-from tests.support.binary_network import Simulation
+from rpcqm.codec.packet_types import MessageIdentifier
+from tests.support.binary_network import Node, Simulation
 from tests.support.queue_manager import MEMORY
 
 STRANGER = UUID(int=77)
 REQUEST = EstablishConnectionPacket.of(EstablishConnectionHeader(STRANGER))
 PARAMETERS = ConnectionParametersPacket.of(ConnectionParametersHeader(500, 20_000))
 GUID = UUID(int=5)
+CLEANUP = 300_000
+SMALL = 300_000
 
 
 class Door:
     """A queue manager that listens."""
 
-    def __init__(self, network: TcpNetwork, port: int, clock: SimulatedClock) -> None:
+    def __init__(self, network: TcpNetwork, port: int, node: Node) -> None:
         self.network = network
         self.port = port
-        self.clock = clock
+        self.node = node
+        self.clock = node.simulation.clock
+        self._writers: list[asyncio.StreamWriter] = []
+
+    @property
+    def stored(self) -> int:
+        """Messages in all queues."""
+        return self.node.store.total.count
+
+    async def begin(self, part: bytes) -> asyncio.StreamReader:
+        """Open a session and send a part of a packet."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        self._writers.append(writer)
+        for packet in (REQUEST, PARAMETERS):
+            writer.write(packet)
+            await reader.read(1000)
+        writer.write(part)
+        return reader
 
     async def say(self, *packets: bytes) -> list[bytes]:
         """Send packets one by one; the answer to each, b"" when the connection is closed."""
@@ -56,7 +83,7 @@ async def listening() -> AsyncIterator[Door]:
         node.create()
         network = TcpNetwork(simulation.clock)
         port = await network.listen(node.exchange, "127.0.0.1", 0)
-        yield Door(network, port, simulation.clock)
+        yield Door(network, port, node)
         await network.stop()
         simulation.stop()
 
@@ -72,26 +99,97 @@ def test_a_stranger_can_open_a_session() -> None:
     assert len(parameters) == ConnectionParametersPacket.size()
 
 
+def message(**more: Any) -> bytes:
+    attributes = MessageAttributes(
+        destination_queue_format_name=FormatName.parse("DIRECT=OS:bob\\private$\\orders"),
+        identifier=MessageIdentifier(STRANGER, 1),
+        sent_time=1_750_000_000,
+        time_to_reach_queue=0xFFFF_FFFF,
+        body=b"body",
+        delivery_guarantee=1,
+    )
+    for attribute, value in more.items():
+        setattr(attributes, attribute, value)
+    return build_user_message(attributes)
+
+
+def changed(packet: bytes, offset: int, value: bytes) -> bytes:
+    return packet[:offset] + value + packet[offset + len(value) :]
+
+
+NO_PACKETS = {
+    "another protocol": (b"GET / HTTP/1.1\r\n\r\n",),
+    "the same twice": (REQUEST, REQUEST),
+    "out of order": (PARAMETERS,),
+    "a message before the session is open": (REQUEST, message()),
+    "too long before the session is open": (changed(REQUEST, 8, b"\0\0\2\0"),),
+    "wrong version": (REQUEST, PARAMETERS, changed(message(), 0, b"\x11")),
+    "wrong signature": (REQUEST, PARAMETERS, changed(message(), 4, b"ROIL")),
+    "longer than any": (REQUEST, PARAMETERS, changed(message(), 8, b"\0\0\0\x7f")),
+    "shorter than a header": (REQUEST, PARAMETERS, changed(message(), 8, b"\7\0\0\0")),
+    "not as long as it says": (REQUEST, PARAMETERS, changed(message(), 8, b"\x80\0\0\0")),
+    "acknowledges what was not sent": (
+        *(REQUEST, PARAMETERS, SessionAckPacket.of(SessionHeader(ack_sequence_number=5))),
+    ),
+    "counts what did not arrive": (
+        *(REQUEST, PARAMETERS, SessionAckPacket.of(SessionHeader(user_msg_sequence_number=9))),
+    ),
+    "times out of their range": (REQUEST, changed(PARAMETERS, 20, b"\1\0\0\0")),
+}
+
+
 @pytest.mark.conformance("MQQB-rule-3.1.5.1.2", "MQQB-rule-3.1.5.1.3")
-@pytest.mark.parametrize(
-    "packets",
-    [(b"GET / HTTP/1.1\r\n\r\n",), (REQUEST, REQUEST), (PARAMETERS,)],
-    ids=["another protocol", "twice", "out of order"],
-)
+@pytest.mark.parametrize("packets", NO_PACKETS.values(), ids=NO_PACKETS)
 def test_who_breaks_the_rules_is_cut_off_and_kept_out_for_a_while(
     packets: tuple[bytes, ...],
 ) -> None:
-    async def talk() -> tuple[bytes, list[bytes], list[bytes]]:
+    async def talk() -> tuple[bytes, list[bytes], list[bytes], int]:
         async with listening() as door:
             last = (await door.say(*packets))[-1]
             refused = await door.say(REQUEST)
             door.clock.advance(BACK_OFF)
-            return last, refused, await door.say(REQUEST)
+            return last, refused, await door.say(REQUEST), door.stored
 
-    last, refused, later = asyncio.run(talk())
+    with capture_logs() as logged:
+        last, refused, later, stored = asyncio.run(talk())
     assert last == b""
     assert refused in ([], [b""])
     assert len(later[0]) == EstablishConnectionPacket.size()
+    assert stored == 0
+    said = [each for each in logged if each["log_level"] != "debug"]
+    assert [each["event"] for each in said[:-1]] == ["session closed"]
+
+
+def test_a_packet_that_never_ends_ends_its_session() -> None:
+    async def talk() -> tuple[str, list[bytes], int]:
+        async with listening() as door:
+            reader = await door.begin(message(body=bytes(1 << 20))[:-1])
+            while door.network.held_bytes < 1 << 20:
+                await asyncio.sleep(0.01)
+            door.clock.advance(CLEANUP)
+            closed = await asyncio.wait_for(reader.read(), 10)
+            return closed.decode(), await door.say(REQUEST), door.stored
+
+    closed, refused, stored = asyncio.run(talk())
+    assert (closed, stored) == ("", 0)
+    assert refused in ([], [b""])
+
+
+def test_unfinished_packets_have_a_limit_over_all_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tcp, "HELD_BYTES", 1 << 20)
+
+    async def talk() -> tuple[int, int]:
+        async with listening() as door:
+            small = await door.begin(message(body=bytes(1 << 20))[:SMALL])
+            large = await door.begin(message(body=bytes(1 << 20))[:1_000_000])
+            with contextlib.suppress(ConnectionError):
+                assert await asyncio.wait_for(large.read(), 10) == b""
+            assert not small.at_eof()
+            return door.network.held_bytes, len(door.network.wires)
+
+    assert asyncio.run(talk()) == (SMALL, 1)
 
 
 def test_connections_that_end_leave_nothing_behind() -> None:

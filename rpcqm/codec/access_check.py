@@ -265,13 +265,47 @@ def _all_granted(
     return not remaining
 
 
+_AUDITED = frozenset({AceType.SYSTEM_AUDIT_ACE_TYPE, AceType.SYSTEM_AUDIT_CALLBACK_ACE_TYPE})
+_OUTCOME = {
+    True: AceFlags.SUCCESSFUL_ACCESS_ACE_FLAG,
+    False: AceFlags.FAILED_ACCESS_ACE_FLAG,
+}
+
+
+def is_audited(
+    descriptor: SecurityDescriptor,
+    sids: AbstractSet[str],
+    desired: int,
+    granted: bool,
+    mapping: GenericMapping = QUEUE_MAPPING,
+) -> bool:
+    """Whether the system access control list asks for a record of an access of a principal.
+
+    That is when one of its entries concerns the principal, one of the desired rights and the
+    outcome ([MS-DTYP] 2.4.4.1 AceFlags, 2.4.4.10). Conditions cannot be evaluated here: a
+    conditional entry asks for a record.
+    """
+    if descriptor.sacl is None:
+        return False
+    desired = mapping.map(desired)
+    return any(
+        ace.type in _AUDITED
+        and _is_effective(ace)
+        and ace.flags & _OUTCOME[granted]
+        and mapping.map(ace.mask) & desired
+        and str(ace.sid) in sids
+        for ace in descriptor.sacl.aces
+    )
+
+
 class PreparedDescriptor:
     """A descriptor ready for many checks: the answer for each principal is remembered.
 
-    It is immutable; a changed descriptor is prepared anew.
+    It is immutable; a changed descriptor is prepared anew. `audited` tells whether it has a
+    system access control list at all.
     """
 
-    __slots__ = ("_answers", "_mapping", "descriptor")
+    __slots__ = ("_answers", "_mapping", "audited", "descriptor")
 
     def __init__(
         self, descriptor: SecurityDescriptor, mapping: GenericMapping = QUEUE_MAPPING
@@ -279,6 +313,7 @@ class PreparedDescriptor:
         self.descriptor = descriptor
         self._mapping = mapping
         self._answers: dict[frozenset[str], int] = {}
+        self.audited = descriptor.sacl is not None and bool(descriptor.sacl.aces)
 
     def granted(self, sids: frozenset[str]) -> int:
         """Every right that a request for it alone would be granted."""
@@ -293,6 +328,10 @@ class PreparedDescriptor:
     def allows(self, sids: frozenset[str], desired: int) -> bool:
         """Whether all rights of `desired`, generic ones included, are granted."""
         return not self._mapping.map(desired) & ~self.granted(sids)
+
+    def audits(self, sids: frozenset[str], desired: int, granted: bool) -> bool:
+        """Whether an access with that outcome is to be recorded."""
+        return is_audited(self.descriptor, sids, desired, granted, self._mapping)
 
     def _evaluate(self, sids: frozenset[str]) -> int:
         granted = _implicit_rights(self.descriptor, sids, None)

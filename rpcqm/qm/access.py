@@ -68,7 +68,8 @@ class AccessControl:
     def check_queue(self, queue: Queue, identity: Identity | None, rights: int) -> None:
         """Raise MQError(MQ_ERROR_ACCESS_DENIED) unless the queue's descriptor grants `rights`.
 
-        Refusals are logged, as all of them here.
+        Refusals are logged, as all of them here; so is what the system access control list of
+        the descriptor wants audited.
         """
         self._check(queue.main.security, QUEUE_MAPPING, identity, rights, queue.pathname)
 
@@ -91,8 +92,13 @@ class AccessControl:
     ) -> None:
         if identity is None:
             return
-        if not self._prepare(security, mapping).allows(identity.sids, int(rights)):
-            _refuse(identity, what, rights)
+        prepared, desired = self._prepare(security, mapping), int(rights)
+        granted = prepared.allows(identity.sids, desired)
+        audited = prepared.audited and prepared.audits(identity.sids, desired, granted)
+        if not granted:
+            _refuse(identity, what, rights, audited)
+        if audited:
+            _log.info("access granted", **_line(identity, what, rights, audited))
 
     def _prepare(self, security: bytes, mapping: GenericMapping) -> PreparedDescriptor:
         key = (security, id(mapping))
@@ -197,6 +203,8 @@ class AccessControl:
         domain user.
         """
         given = _decoded(supplied) if supplied else SecurityDescriptor()
+        if given.sacl is not None:
+            _check_auditing(SecurityInformation.SACL_SECURITY_INFORMATION, identity)
         if given.dacl is not None:
             owner = given.owner or (Sid.parse(identity.sid) if identity else LOCAL_SYSTEM)
             return replace(given, owner=owner).encode()
@@ -215,11 +223,20 @@ class AccessControl:
         return SecurityDescriptor(owner=BUILTIN_ADMINISTRATORS, dacl=Acl(aces)).encode()
 
 
-def _refuse(identity: Identity, what: str, rights: int) -> NoReturn:
+def _line(identity: Identity, what: str, rights: int, audited: bool) -> dict[str, object]:
+    """What the log says of an access."""
+    return {
+        "who": identity.name,
+        "sid": identity.sid,
+        "object": what,
+        "rights": f"{rights:#x}",
+        "audited": audited,
+    }
+
+
+def _refuse(identity: Identity, what: str, rights: int, audited: bool = False) -> NoReturn:
     """Say who wanted what, in the log and to the caller."""
-    _log.warning(
-        "access refused", who=identity.name, sid=identity.sid, object=what, rights=f"{rights:#x}"
-    )
+    _log.warning("access refused", **_line(identity, what, rights, audited))
     raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, f"{identity.name}, {what}")
 
 

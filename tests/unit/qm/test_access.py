@@ -281,3 +281,90 @@ def test_a_queue_is_taken_and_not_given_away(qm: RunningQueueManager) -> None:
     assert refusal(change, queue, owner, theirs, identity=ANN) == "MQ_ERROR_ACCESS_DENIED"
     qm.done(change(queue, owner, mine, identity=ANN))
     qm.done(change(queue, owner, theirs, identity=ADMINISTRATOR))
+
+
+# Auditing by the system access control list ([MS-DTYP] 2.4.4.1, 2.4.4.10)
+
+
+def audited_queue(qm: RunningQueueManager, sacl: str) -> Queue:
+    """Ann may do everything, Bob nothing."""
+    text = f"O:BAD:(A;;0xf003f;;;{ANN.sid}){sacl}"
+    return qm.create(security=parse_sddl(text).encode())
+
+
+def audit_lines(
+    qm: RunningQueueManager, queue: Queue, access: QueueAccessType = RECEIVE
+) -> list[tuple[str, str, str, bool]]:
+    """What is logged when Ann and Bob open a queue: event, who, rights, and whether audited."""
+    with capture_logs() as logs:
+        qm.open(queue, access, identity=ANN)
+        assert refusal(qm.open, queue, access, identity=BOB) == "MQ_ERROR_ACCESS_DENIED"
+    return [(line["event"], line["who"], line["rights"], line["audited"]) for line in logs]
+
+
+GRANTED, REFUSED = ("access granted", "ann", "0x3"), ("access refused", "bob", "0x3")
+
+
+@pytest.mark.parametrize(
+    ("sacl", "granted", "refused"),
+    [
+        ("", False, False),
+        ("S:(AU;SA;0x3;;;WD)", True, False),
+        ("S:(AU;FA;0x3;;;WD)", False, True),
+        ("S:(AU;SAFA;0x2;;;WD)", True, True),
+        ("S:(AU;SAFA;GA;;;WD)", True, True),
+        ("S:(AU;SAFA;0x4;;;WD)", False, False),
+        (f"S:(AU;SAFA;GA;;;{ANN.sid})", True, False),
+        (f"S:(AU;SA;GA;;;{BOB.sid})(AU;FA;GA;;;{ANN.sid})", False, False),
+        ("S:(AU;IOSAFA;GA;;;WD)", False, False),
+    ],
+)
+def test_the_sacl_says_which_accesses_are_recorded(
+    qm: RunningQueueManager, sacl: str, granted: bool, refused: bool
+) -> None:
+    """One line for each; a refusal has its line in any case."""
+    lines = audit_lines(qm, audited_queue(qm, sacl))
+    assert lines == [(*GRANTED, True)] * granted + [(*REFUSED, refused)]
+
+
+def test_every_right_that_is_used_is_recorded(qm: RunningQueueManager) -> None:
+    queue = audited_queue(qm, "S:(AU;SA;GA;;;WD)")
+    with capture_logs() as logs:
+        qm.open(queue, SEND, identity=ANN)
+        qm.done(qm.engine.queues.set_properties(queue, {"label": "new"}, identity=ANN))
+        qm.done(qm.engine.queues.delete_queue(queue, identity=ANN))
+    recorded = [(line["rights"], line["object"], line["log_level"]) for line in logs]
+    path = queue.pathname
+    assert recorded == [("0x4", path, "info"), ("0x10", path, "info"), ("0x10000", path, "info")]
+
+
+def test_what_is_done_to_the_machine_is_recorded_too(qm: RunningQueueManager) -> None:
+    sacl = parse_sddl("S:(AU;SA;GA;;;WD)").encode()
+    parts = SecurityInformation.SACL_SECURITY_INFORMATION
+    qm.done(qm.engine.access.set_queue_manager_security(parts, sacl, None))
+    with capture_logs() as logs:
+        qm.engine.access.check_queue_manager(ADMINISTRATOR, MQQMACCESSMASK.MQSEC_DELETE_MACHINE)
+    assert [(line["event"], line["object"]) for line in logs] == [
+        ("access granted", "the queue manager")
+    ]
+
+
+def test_the_queue_manager_itself_is_not_audited(qm: RunningQueueManager) -> None:
+    queue = audited_queue(qm, "S:(AU;SAFA;GA;;;WD)")
+    with capture_logs() as logs:
+        qm.open(queue, RECEIVE)
+    assert logs == []
+
+
+def test_auditing_of_a_new_queue_needs_the_privilege_as_changing_it_does(
+    qm: RunningQueueManager,
+) -> None:
+    text = "D:(A;;GA;;;WD)S:(AU;SA;GA;;;WD)"
+
+    def create(identity: Identity) -> None:
+        queue = qm.engine.queues.new_queue(r".\private$\audited", identity)
+        queue.security = parse_sddl(text).encode()
+        qm.done(qm.engine.queues.create_queue(queue, identity=identity))
+
+    assert refusal(create, ANN) == "MQ_ERROR_PRIVILEGE_NOT_HELD"
+    create(ADMINISTRATOR)

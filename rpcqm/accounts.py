@@ -126,6 +126,11 @@ class Accounts:
         self._records[name.casefold()] = record
         return self._when_durable(transaction.committed, name, nt_hash, self._sid(record))
 
+    def read_again(self) -> None:
+        """Take over passwords from the file as it is now; OSError, UnicodeDecodeError."""
+        self.user_file.stat()
+        self._credentials = _read_credentials(self.user_file)
+
     def set_password(self, name: str, nt_hash: bytes) -> None:
         """Give an account another password, at once; MQError with STATUS_NO_SUCH_USER."""
         record = self._existing(name)

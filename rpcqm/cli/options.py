@@ -23,7 +23,7 @@ from rpcqm.codec.format_name import FormatName
 from rpcqm.config import Configuration, ConfigurationError, load
 
 if TYPE_CHECKING:
-    from rpcqm.rpc.ntlm import NtlmCredentials
+    from rpcqm.rpc.security import Credentials
 
 PASSWORD_VARIABLE = "RPCQM_PASSWORD"
 QUEUE_HELP = (
@@ -44,7 +44,9 @@ def add_local_options(parser: Parser) -> None:
     group.add_argument(
         "--config", metavar="F", type=Path, help="its configuration file (or RPCQM_CONFIG)"
     )
-    parser.set_defaults(server=None, user=None, password_stdin=False)
+    parser.set_defaults(
+        server=None, user=None, password_stdin=False, kerberos=False, principal=None
+    )
 
 
 def add_server_options(parser: Parser) -> None:
@@ -64,6 +66,16 @@ def add_server_options(parser: Parser) -> None:
     )
     group.add_argument(
         "--password-stdin", action="store_true", help="read the password from standard input"
+    )
+    group.add_argument(
+        "--kerberos",
+        action="store_true",
+        help="log on with the ticket of `kinit` instead (the extra `kerberos` is needed)",
+    )
+    group.add_argument(
+        "--principal",
+        metavar="NAME",
+        help="the server's name in Kerberos (default host/HOST)",
     )
 
 
@@ -114,6 +126,8 @@ def target(arguments: argparse.Namespace) -> Target:
         return RemoteServer(host, port, _credentials(arguments))
     if arguments.user is not None or arguments.password_stdin:
         raise UsageMistake("--user needs --server: on this machine no password is asked for.")
+    if arguments.kerberos or arguments.principal is not None:
+        raise UsageMistake("--kerberos needs --server: on this machine nobody has to log on.")
     return _local_server(configuration(arguments).data_dir)
 
 
@@ -130,7 +144,11 @@ def _local_server(data_dir: Path) -> LocalServer:
         raise NoServer(f"{path} cannot be read: {error}.") from None
 
 
-def _credentials(arguments: argparse.Namespace) -> "NtlmCredentials | None":
+def _credentials(arguments: argparse.Namespace) -> "Credentials | None":
+    if arguments.kerberos:
+        return _kerberos_credentials(arguments)
+    if arguments.principal is not None:
+        raise UsageMistake("--principal needs --kerberos.")
     if arguments.user is None:
         if arguments.password_stdin:
             raise UsageMistake("--password-stdin needs --user.")
@@ -142,6 +160,20 @@ def _credentials(arguments: argparse.Namespace) -> "NtlmCredentials | None":
     from rpcqm.rpc.ntlm import NtlmCredentials
 
     return NtlmCredentials(name, _password(arguments), domain)
+
+
+def _kerberos_credentials(arguments: argparse.Namespace) -> "Credentials":
+    if arguments.user is not None or arguments.password_stdin:
+        raise UsageMistake("--kerberos and --user do not go together: the ticket has a name.")
+    try:
+        # Only now, because few have it.
+        from rpcqm.rpc.kerberos import KerberosCredentials
+    except ImportError:
+        raise CommandError(
+            "--kerberos needs the package gssapi, which is not installed: "
+            "`pip install 'rpcqm[kerberos]'`."
+        ) from None
+    return KerberosCredentials(arguments.principal or "")
 
 
 def _password(arguments: argparse.Namespace) -> str:

@@ -14,9 +14,10 @@ from rpcqm.config.schema import PORTS, Setting, settings
 DETAILS = """\
 It runs in the foreground, logs to standard error and stops on SIGTERM or Ctrl-C. A port of 0
 picks a free one; a negative port switches the door off. Options win over the environment, and
-that over the configuration file. On SIGHUP it takes over what has changed in the tables
-security, limits and logging and in storage.quota, without dropping a connection; the log says
-what waits for the next start."""
+that over the configuration file. On SIGHUP it reads all files again (configuration,
+directory, accounts, keys) and takes over what has changed, without dropping a connection; who and
+where it is, and what it listens on, waits for the next start: the log names it. With a mistake in
+any of the files nothing is taken over."""
 
 NOT_OPTIONS = {"name"}
 METAVARS = {"data_dir": "D", "host": "A", "ready_file": "F"}

@@ -43,8 +43,20 @@ def with_server(
     except ServerUnreachableError as error:
         raise NoServer(str(error)) from error
     except (MQError, RpcFault, DecodeError) as error:
+        if arguments.kerberos and (why := _kerberos_failure(error)):
+            raise CommandError(f"Cannot {purpose}: {why}") from error
         denied = isinstance(error, MQError) and error.status is HResult.MQ_ERROR_ACCESS_DENIED
         if denied and administrators_only:
             raise CommandError(f"Cannot {purpose}: {ONLY_ADMINISTRATORS}") from error
         raise CommandError(explain(error, f"Cannot {purpose}")) from error
     return ExitStatus.OK
+
+
+def _kerberos_failure(error: Exception) -> str:
+    """What the mechanism says when logging on failed, "" for other errors."""
+    from rpcqm.rpc.security import AuthenticationError  # only now, as above
+
+    if not isinstance(error.__cause__, AuthenticationError):
+        return ""
+    said = str(error.__cause__).rstrip(".")
+    return f"{said}; `kinit` gets a ticket, `klist` shows it."

@@ -79,6 +79,11 @@ class DirectoryFile:
         self._contents = load_directory(path)
         self._seen = self._version()
 
+    @property
+    def version(self) -> tuple[object, ...]:
+        """Differs when the file, or what was read of it, is another one."""
+        return (self._path, *self._seen)
+
     def _version(self) -> tuple[int, int, int]:
         status = self._path.stat()
         return status.st_mtime_ns, status.st_size, status.st_ino

@@ -15,6 +15,7 @@ from rpcqm.adm.directory import (
     AttributeFilter,
     AttributeSortOrder,
     DirectoryContents,
+    DirectorySource,
     DirectoryUnavailableError,
     equals,
 )
@@ -256,6 +257,12 @@ class DirectoryAccess:
             self._arm("sites", SITES_UPDATE, self._sites_update_timer_expired)
             self._arm("gates", SITE_GATES_UPDATE, self._site_gates_update_timer_expired)
 
+    def use(self, source: DirectorySource) -> None:
+        """Go on with another source; what was created here lies over it as before."""
+        self.stop()
+        self._source = source
+        self.start()
+
     def stop(self) -> None:
         """Look no more."""
         for timer in self._timers.values():
@@ -289,7 +296,12 @@ class DirectoryAccess:
             return
         queue_manager.directory_offline = False
         if element is None:
-            _log.warning("the directory does not know this queue manager", status=status.value)
+            _log.warning(
+                "the directory does not know this queue manager",
+                status=status.value,
+                name=queue_manager.computer_name,
+                identifier=str(queue_manager.identifier),
+            )
             self._arm("online", DIRECTORY_ONLINE, self.check_directory_online)
         else:
             _update(queue_manager, element, _KEPT_LOCALLY)

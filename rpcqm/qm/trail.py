@@ -153,6 +153,12 @@ class Trail:
             queue, _, detail = value[_FIXED.size :].decode().partition(_SEPARATOR)
             yield TrailEvent(time, Happening(happening), queue, lookup_identifier, detail)
 
+    def keep(self, days: int) -> None:
+        """Keep records for so long from now on."""
+        self.days = days
+        self.stop()
+        self.remove_old()
+
     def remove_old(self) -> None:
         """Remove what is older than the settings say, some at a time; look again tomorrow."""
         limit = self._engine.clock.now() - self.days * DAY

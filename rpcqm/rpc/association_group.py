@@ -25,6 +25,10 @@ class AssociationGroups:
         self._groups: dict[int, AssociationGroup] = {}
         self._handle_limit = handle_limit
 
+    def limit(self, handles: int) -> None:
+        """How many handles groups may have that are made from now on."""
+        self._handle_limit = handles
+
     def __len__(self) -> int:
         return len(self._groups)
 

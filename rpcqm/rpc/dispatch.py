@@ -92,7 +92,10 @@ class Dispatcher:
         self.metrics = metrics if metrics is not None else Metrics()
         self.calls = 0
         self.pending = 0
-        limits = limits or Limits()
+        self.limit(limits or Limits())
+
+    def limit(self, limits: Limits) -> None:
+        """How many calls may wait from now on."""
         self._most_pending, self._most_of_one = limits.waiting_calls, limits.calls
 
     def dispatch(self, call: Call) -> None:

@@ -25,11 +25,12 @@ from rpcqm.rpc.security import SecurityContext, SecurityProvider
 from rpcqm.rpc.security_table import SecurityRefusal, SecurityTable
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Endpoint:
     """What all connections of one listening address share.
 
-    `providers` is by authentication type; `secondary_address` is what a bind_ack names.
+    `providers` is by authentication type; `secondary_address` is what a bind_ack names. The
+    server may replace providers and limits, for connections that come afterwards.
     """
 
     transport: str

@@ -58,6 +58,7 @@ class RpcServer:
         self.dispatcher = Dispatcher(self.metrics, self.limits)
         self.groups = AssociationGroups(self.limits.handles)
         self.endpoints: list[BoundEndpoint] = []
+        self._listening: list[Endpoint] = []
         self.interfaces: list[RegisteredInterface] = []
         self._management = register(MGMT, Management(self), InterfacePolicy())
         self._local_identity = local_identity
@@ -132,6 +133,17 @@ class RpcServer:
         )
         path.chmod(0o666)
         return self._listens(listener, endpoint, str(path), 0, True)
+
+    def adjust(self, limits: Limits, providers: Mapping[int, SecurityProvider]) -> None:
+        """Go on with other limits and security providers.
+
+        Bounds of a connection and of a client's handles hold for those that come afterwards.
+        """
+        self.limits, self.providers = limits, providers
+        self.dispatcher.limit(limits)
+        self.groups.limit(limits.handles)
+        for endpoint in self._listening:
+            endpoint.limits, endpoint.providers = limits, providers
 
     async def stop(self) -> None:
         """Stop listening, let the calls in flight be answered, and end every connection.
@@ -239,7 +251,7 @@ class RpcServer:
         self, transport: str, address: bytes, interfaces: Iterable[RegisteredInterface] | None
     ) -> Endpoint:
         offered = [*(self.interfaces if interfaces is None else interfaces), self._management]
-        return Endpoint(
+        endpoint = Endpoint(
             transport,
             address,
             InterfaceSet(each for each in offered if transport in each.policy.transports),
@@ -247,6 +259,8 @@ class RpcServer:
             self.providers,
             self.limits,
         )
+        self._listening.append(endpoint)
+        return endpoint
 
     def _listens(
         self,

@@ -8,6 +8,8 @@ import time
 READY = "READY=1"
 STOPPING = "STOPPING=1"
 ALIVE = "WATCHDOG=1"
+STATUS = "STATUS="
+"""A sentence follows, which `systemctl status` shows."""
 
 _SIGNS_PER_INTERVAL = 3
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -21,21 +22,22 @@ from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
 from rpcqm.codec.interface import load
 from rpcqm.config import Configuration, ConfigurationError
 from rpcqm.config.directory import DirectoryFile
+from rpcqm.config.load import Mistake
 from rpcqm.interfaces import admin, qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read, sending
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.providers import security_providers
-from rpcqm.rpc.security import AuthenticationError, SecurityProvider
+from rpcqm.rpc.security import AuthenticationError, SecurityProvider, SecurityProviders
 from rpcqm.rpc.server import RpcServer
-from rpcqm.service import recording_binary
+from rpcqm.service import recording_binary, reload
 from rpcqm.service.addresses import own_addresses
 from rpcqm.service.doors import Listen, open_door
 from rpcqm.service.local_socket import LocalSocket
 from rpcqm.service.maintenance import Maintenance
 from rpcqm.service.recording import Recorder
-from rpcqm.service.reload import changed_settings
+from rpcqm.service.reload import differing, in_force
 from rpcqm.service.remote_queues import RemoteQueues
 from rpcqm.service.remote_targets import RemoteTargets
 from rpcqm.service.start_error import StartError
@@ -56,6 +58,8 @@ class QueueManagerService:
     """
 
     ready: ReadyFile
+    _accounts: Accounts
+    _binary: BinaryDoor
     _engine: QueueManagerEngine
     _server: RpcServer
     _reading: remote_read.RemoteRead
@@ -68,10 +72,11 @@ class QueueManagerService:
         capture: Path | None = None,
     ) -> None:
         self._capture = capture
-        self._configuration = self._started_with = configuration
+        self._configuration = configuration
         self._clock = clock or SystemClock()
         self._ports: dict[str, int] = {}
         self._undo = AsyncExitStack()
+        self._recorded: Callable[[SecurityProviders], SecurityProviders] = lambda each: each
 
     async def start(self) -> None:
         """Open every door, then say so; StartError, with everything closed again, on failure."""
@@ -86,45 +91,71 @@ class QueueManagerService:
         await self._undo.aclose()
 
     def reload(self, configuration: Configuration) -> tuple[list[str], list[str]]:
-        """Take over what can change in a running queue manager.
+        """Take over what can change in a running queue manager, and read every file again.
 
-        Returns the settings that were taken over, and those that wait for the next start; raises
-        ConfigurationError for a file that it names. Connections and open queues go on as they are.
+        Returns the settings that were taken over, and those that wait for the next start.
+        Connections and open queues go on as they are. Raises ConfigurationError with every
+        mistake, also of a file that is named; then nothing has changed.
         """
-        targets = RemoteTargets(configuration.remote)
-        taken, _ = changed_settings(self._configuration, configuration)
-        _, waiting = changed_settings(self._started_with, configuration)
-        security, engine = configuration.security, self._engine
+        read = reload.read(configuration, self._accounts)
+        self._read_accounts_again()
+        old, self._configuration = self._configuration, in_force(self._configuration, configuration)
+        taken = differing(old, self._configuration)
+        self._take_switches(self._configuration)
+        if self._take_directory(read.directory) and "directory_file" not in taken:
+            taken.insert(0, "directory_file")
+        self._server.adjust(_limits(configuration.limits), self._recorded(read.providers))
+        self._remote_targets = read.remote_targets
+        self._binary.adjust(configuration.binary, read.binary)
+        return taken, differing(self._configuration, configuration)
+
+    def _take_switches(self, configuration: Configuration) -> None:
+        security, storage, engine = configuration.security, configuration.storage, self._engine
         engine.settings = replace(engine.settings, send_insecure_nacks=security.send_insecure_nacks)
         engine.queue_manager.supporting_server = security.supporting_server
-        engine.queue_manager.queue_manager_quota = configuration.storage.quota
+        engine.queue_manager.queue_manager_quota = storage.quota
         if engine.queue_manager.hardened_security != security.hardened_security:
             engine.queue_manager.hardened_security = security.hardened_security
             engine.outgoing.apply_hardened_security()
         self._reading.security = _read_security(security)
-        self._server.limits = _limits(configuration.limits)
-        self._remote_targets = targets
-        self._configuration = replace(
-            self._configuration,
-            security=security,
-            remote=configuration.remote,
-            limits=configuration.limits,
-            logging=configuration.logging,
-            storage=replace(self._configuration.storage, quota=configuration.storage.quota),
-        )
-        return taken, waiting
+        if engine.trail.days != storage.trail_days:
+            engine.trail.keep(storage.trail_days)
+        engine.store.space.keep_free(storage.reserve * MIB)
+        engine.store.express.limit(storage.express_memory * MIB)
+
+    def _take_directory(self, directory: DirectoryFile | None) -> bool:
+        """Do what a directory says now, and tell whether it is another one or has changed."""
+        engine, old = self._engine, self._engine.settings.directory
+        if directory is None:
+            if engine.directory.is_there:
+                engine.directory.check_directory_online()
+            return False
+        engine.settings = replace(engine.settings, directory=directory)
+        engine.directory.use(directory)
+        return not isinstance(old, DirectoryFile) or old.version != directory.version
+
+    def _read_accounts_again(self) -> None:
+        try:
+            self._accounts.read_again()
+        except OSError as error:
+            text = f"cannot be read: {error.strerror}."
+            raise ConfigurationError([Mistake(str(self._accounts.user_file), text)]) from error
+        except UnicodeDecodeError as error:
+            text = "is not UTF-8 text."
+            raise ConfigurationError([Mistake(str(self._accounts.user_file), text)]) from error
 
     async def _start(self) -> None:
         self._remote_targets = _remote_targets(self._configuration.remote)
         _prepare_directory(self._configuration.data_dir)
         metrics = Metrics()
         store = self._open_store(metrics)
-        accounts = Accounts(store, self._configuration.data_dir, clock=self._clock)
+        accounts = self._accounts = Accounts(store, self._configuration.data_dir, clock=self._clock)
         engine = self._engine = self._start_engine(store)
         recorder = None if self._capture is None else self._record(self._capture)
-        recorded = (lambda providers: providers) if recorder is None else recorder.providers
+        if recorder is not None:
+            self._recorded = recorder.providers
         server = self._server = RpcServer(
-            providers=recorded(_providers(accounts, self._configuration.security)),
+            providers=self._recorded(_providers(accounts, self._configuration.security)),
             limits=_limits(self._configuration.limits),
             clock=self._clock,
             metrics=metrics,
@@ -138,7 +169,7 @@ class QueueManagerService:
         self._register(server, engine, accounts)
         local = LocalSocket(self._configuration.data_dir)
         self._undo.callback(local.remove)
-        binary = self._binary_door(engine)
+        binary = self._binary = self._binary_door(engine)
         if recorder is not None:
             recording_binary.record(binary, recorder)
         self._undo.push_async_callback(binary.stop)

@@ -1,29 +1,105 @@
-"""Which settings a running queue manager takes over, and which wait for its next start."""
+"""Which settings a running queue manager takes over, and what has to be read for that."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
-from rpcqm.config import Configuration
+from rpcqm.binary.connection.door import DoorFiles, read_files
+from rpcqm.config import Configuration, ConfigurationError
+from rpcqm.config.directory import DirectoryFile
+from rpcqm.config.load import Mistake
 from rpcqm.config.schema import settings
+from rpcqm.rpc.ntlm import AccountDirectory
+from rpcqm.rpc.providers import security_providers
+from rpcqm.rpc.security import AuthenticationError, SecurityProvider
+from rpcqm.service.remote_targets import RemoteTargets
 
-FIXED = frozenset({"limits.handles", "security.keytab", "security.ntlm", "security.principal"})
-"""Settings of the tables that hold as long as the process."""
+T = TypeVar("T")
 
-TABLES = ("security", "limits", "logging", "remote")
-"""Tables of settings that can be taken over."""
-
-SINGLE = frozenset({"storage.quota"})
-
-
-def changed_settings(old: Configuration, new: Configuration) -> tuple[list[str], list[str]]:
-    """Keys of what differs: what is taken over, and what waits for the next start."""
-    differing = [s for s in settings() if _value(old, s.path) != _value(new, s.path)]
-    taken = [s.key for s in differing if _is_taken_over(s.key)]
-    return taken, [s.key for s in differing if s.key not in taken]
+FIXED = (
+    *("data_dir", "host", "name", "ready_file"),
+    *("epm_port", "rpc_port", "qm2qm_port", "binary_port", "http_port"),
+)
+"""Settings that hold as long as the process, besides binary.ping: who and where it is, and what
+it listens on.
+"""
 
 
-def _is_taken_over(key: str) -> bool:
-    return key in SINGLE or (key.split(".")[0] in TABLES and key not in FIXED)
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a configuration names and what is made of it; the old one is in use until then."""
+
+    directory: DirectoryFile | None
+    providers: Mapping[int, SecurityProvider]
+    binary: DoorFiles
+    remote_targets: RemoteTargets
+
+
+def read(configuration: Configuration, accounts: AccountDirectory) -> Reading:
+    """Read every file that is named; ConfigurationError with every mistake, of all of them."""
+    mistakes: list[Mistake] = []
+
+    def attempt(read: Callable[[Configuration], T]) -> T | None:
+        try:
+            return read(configuration)
+        except ConfigurationError as error:
+            mistakes.extend(error.mistakes)
+            return None
+
+    directory = attempt(_directory)
+    providers = attempt(lambda configuration: _providers(configuration, accounts))
+    binary = attempt(_binary)
+    targets = attempt(lambda configuration: RemoteTargets(configuration.remote))
+    if providers is None or binary is None or targets is None or mistakes:
+        raise ConfigurationError(mistakes)
+    return Reading(directory, providers, binary, targets)
+
+
+def _directory(configuration: Configuration) -> DirectoryFile | None:
+    path = configuration.directory_file
+    return None if path is None else DirectoryFile(path)
+
+
+def _providers(
+    configuration: Configuration, accounts: AccountDirectory
+) -> dict[int, SecurityProvider]:
+    security = configuration.security
+    try:
+        return security_providers(
+            accounts, ntlm=security.ntlm, keytab=security.keytab, principal=security.principal
+        )
+    except AuthenticationError as error:
+        text = f"the keys in {security.keytab} cannot be used: {error}."
+        raise ConfigurationError([Mistake("security.keytab", text)]) from error
+
+
+def _binary(configuration: Configuration) -> DoorFiles:
+    try:
+        return read_files(configuration.binary)
+    except OSError as error:
+        text = f"cannot read {error.filename}: {error.strerror}."
+        raise ConfigurationError([Mistake("binary", text)]) from error
+    except ValueError as error:
+        raise ConfigurationError([Mistake("binary", f"{error}.")]) from error
+
+
+def in_force(old: Configuration, new: Configuration) -> Configuration:
+    """What holds when a queue manager that runs with `old` has taken over what it can of `new`.
+
+    A directory can be replaced, but not be taken away while messages rely on it.
+    """
+    return replace(
+        new,
+        **{name: getattr(old, name) for name in FIXED},
+        directory_file=new.directory_file or old.directory_file,
+        binary=replace(new.binary, ping=old.binary.ping),
+    )
+
+
+def differing(old: Configuration, new: Configuration) -> list[str]:
+    """Keys of the settings that are not the same."""
+    return [s.key for s in settings() if _value(old, s.path) != _value(new, s.path)]
 
 
 def _value(configuration: Configuration, path: tuple[str, ...]) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rpcqm.base import log
 from rpcqm.config import Configuration, ConfigurationError
-from rpcqm.service.notify import ALIVE, READY, STOPPING, notify, reloading, watchdog_seconds
+from rpcqm.service.notify import ALIVE, READY, STATUS, STOPPING, notify, reloading, watchdog_seconds
 from rpcqm.service.queue_manager_service import QueueManagerService
 
 PRIVATE = 0o077
@@ -100,10 +100,12 @@ def _reload(service: QueueManagerService, load: Callable[[], Configuration]) -> 
         taken, waiting = service.reload(configuration)
     except ConfigurationError as error:
         _log.error("not reloaded", mistakes=[str(mistake) for mistake in error.mistakes])
+        said = f"Not reloaded: {error.mistakes[0]}"
     else:
         _configure_log(configuration)
         _log.info("reloaded", changed=taken, waiting_for_restart=waiting)
-    notify(READY)
+        said = f"Reloaded; {', '.join(waiting)} from the next start on" if waiting else "Reloaded"
+    notify(f"{READY}\n{STATUS}{said}")
 
 
 def _settle_memory() -> None:

@@ -38,6 +38,10 @@ class ExpressBodies:
         """Bytes that the file takes."""
         return self._end
 
+    def limit(self, budget: int) -> None:
+        """Hold up to so many bytes in memory from now on; what is there stays."""
+        self._budget = budget
+
     def fits(self, size: int) -> bool:
         """Whether a body of `size` bytes stays in memory."""
         return self.memory + size <= self._budget

@@ -37,6 +37,11 @@ class SpaceGuard:
         self.refusing = False
         self._look()
 
+    def keep_free(self, reserve: int) -> None:
+        """Refuse new messages below another number of free bytes."""
+        self._reserve = reserve
+        self._look()
+
     @property
     def free(self) -> int:
         """Free bytes, as of now."""

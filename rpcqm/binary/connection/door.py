@@ -1,6 +1,6 @@
 """The binary protocol as a service starts it."""
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from rpcqm.base.clock import Clock
@@ -36,6 +36,19 @@ class DoorSettings(Protocol):
     def back_off_milliseconds(self) -> int: ...
 
 
+class DoorFiles(NamedTuple):
+    """What settings lead to: who is known, and the keys."""
+
+    peers: Peers
+    keys: OwnKeys
+
+
+def read_files(settings: DoorSettings) -> DoorFiles:
+    """ValueError or OSError for peers that are none and keys that cannot be read."""
+    keys = OwnKeys.load(settings.signing_key, settings.signing_certificate, settings.encryption_key)
+    return DoorFiles(parse_peers(settings.peers), keys)
+
+
 class BinaryDoor:
     """Listens, sends, and stops; the engine has been started.
 
@@ -44,10 +57,7 @@ class BinaryDoor:
 
     def __init__(self, engine: QueueManagerEngine, clock: Clock, settings: DoorSettings) -> None:
         self._network = TcpNetwork(clock, settings.back_off_milliseconds)
-        keys = OwnKeys.load(
-            settings.signing_key, settings.signing_certificate, settings.encryption_key
-        )
-        peers = parse_peers(settings.peers)
+        peers, keys = read_files(settings)
         times = session_settings(engine, settings.retry_milliseconds)
         self.exchange = Exchange(engine, self._network, times, peers, keys)
         self.pings = self._ping_door(engine) if settings.ping else None
@@ -55,6 +65,15 @@ class BinaryDoor:
     def watch(self, make_wire: MakeWire) -> None:
         """Have connections made by somebody who looks on."""
         self._network.make_wire = make_wire
+
+    def adjust(self, settings: DoorSettings, files: DoorFiles) -> None:
+        """Go on with other peers, keys and times; sessions stay."""
+        exchange = self.exchange
+        exchange.settings = session_settings(exchange.engine, settings.retry_milliseconds)
+        exchange.peers = files.peers
+        exchange.guard.use_keys(files.keys)
+        self._network.back_off = settings.back_off_milliseconds
+        exchange.directory_changed()
 
     def _ping_door(self, engine: QueueManagerEngine) -> PingDoor:
         identifier = engine.queue_manager.identifier

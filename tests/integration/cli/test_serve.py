@@ -248,7 +248,7 @@ def test_a_reload_takes_over_settings_and_drops_nobody(tmp_path: Path) -> None:
             private.run("queue", "create", "orders")
             message = asyncio.run(_receive_across_a_reload(private))
             assert manager.recv(100).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
-            assert manager.recv(100) == b"READY=1"
+            assert manager.recv(100) == b"READY=1\nSTATUS=Reloaded"
     assert message == b"woken"
 
 

@@ -182,7 +182,7 @@ def access_check(
         return _answer(desired, wanted, allowed)
     if desired & MAXIMUM_ALLOWED:
         # The published algorithm collects the implicit rights and then overwrites them here;
-        # taken at its word, an owner could never learn that it may read its own descriptor.
+        # taken at its word, an owner could never learn that it may read its own descriptor (G70).
         return _answer(desired, wanted, _maximum(descriptor, sids, mapping) | implicit)
     return wanted if _all_granted(descriptor, sids, wanted & ~implicit, mapping) else 0
 
@@ -219,7 +219,7 @@ def _matching(
     """The entries that concern a principal as (allows, mask), in their order.
 
     Conditions cannot be evaluated here, and count against the principal: a conditional entry
-    never allows and always denies. Entries for directory objects concern no queue.
+    never allows and always denies (G70). Entries for directory objects concern no queue.
     """
     if str(descriptor.owner) in sids:
         sids = sids | {str(OWNER_RIGHTS)}
@@ -283,7 +283,7 @@ def is_audited(
 
     That is when one of its entries concerns the principal, one of the desired rights and the
     outcome ([MS-DTYP] 2.4.4.1 AceFlags, 2.4.4.10). Conditions cannot be evaluated here: a
-    conditional entry asks for a record.
+    conditional entry asks for a record (G70).
     """
     if descriptor.sacl is None:
         return False

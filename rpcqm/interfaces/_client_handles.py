@@ -120,7 +120,7 @@ class ClientHandles:
         """Hand a queue over to who reads from it by qm2qm, once (G27).
 
         That is the supporting server, while its client has opened the queue ([MS-MQMP] 3.2.4.7):
-        here the number alone counts. MQError(MQ_ERROR_INVALID_PARAMETER) when it is none.
+        here the number alone counts (G63). MQError(MQ_ERROR_INVALID_PARAMETER) when it is none.
         """
         record = self.remote.get(number)
         if record is None or record.reader is not None:

@@ -126,7 +126,7 @@ def _time_to_reach_queue(value: int, now: int) -> int:
     """Seconds in which the message has to arrive; 0 in the buffer means for ever.
 
     [MS-MQMP] 2.2.3.2 has a duration in a field that is called absolute: a value that is too
-    large for one is the moment.
+    large for one is the moment (G69).
     """
     if value in (0, INFINITE):
         return INFINITE

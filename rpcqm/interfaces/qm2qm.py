@@ -81,7 +81,7 @@ class OpenQueueEntry:
 class RemoteReadEntry:
     """A read that has begun, and what a PCTX_REMOTEREAD_HANDLE_TYPE stands for.
 
-    It stays among the reads of its queue until the message is acknowledged (G42);
+    It stays among the reads of its queue until the message is acknowledged (G64);
     `lookup_identifier` is 0 until there is one. Source: [MS-MQQP] 3.1.1.2.
     """
 
@@ -183,7 +183,7 @@ class Qm2Qm:
         self._close(handle.value)
 
     def _close(self, entry: OpenQueueEntry) -> None:
-        """Cancel who waits before a message that is given back could wake them."""
+        """Cancel who waits before a message that is given back could wake them (G64)."""
         self._open.pop(entry.descriptor.handle, None)
         for read in list(entry.reads.values()):
             self._cancel_wait(read)
@@ -375,7 +375,7 @@ class Qm2Qm:
     def RemoteQMCancelReceive(self, call: Call, request: RemoteQMCancelReceiveRequest) -> HResult:
         """End a read that waits; it is told MQ_INFORMATION_REMOTE_CANCELED_BY_CLIENT.
 
-        One that has its message already is left alone: STATUS_NOT_FOUND.
+        One that has its message already is left alone: STATUS_NOT_FOUND (G64).
         Source: [MS-MQQP] 3.1.4.6 RemoteQMCancelReceive (Opnum 5).
         """
         if not request.pQueue or request.pQueue != request.hQueue:
@@ -410,7 +410,7 @@ class Qm2Qm:
         return HResult.MQ_OK
 
     async def RemoteQMPurgeQueue(self, call: Call, request: RemoteQMPurgeQueueRequest) -> HResult:
-        """Purge a queue that is open for receiving (G42); failures are thrown ([MS-MQQP] <18>).
+        """Purge a queue that is open for receiving (G42); failures are thrown (G66).
 
         Source: [MS-MQQP] 3.1.4.7 RemoteQMPurgeQueue (Opnum 6).
         """

@@ -308,7 +308,7 @@ class QmComm:
     # Transactions
 
     def R_QMGetTmWhereabouts(self, call: Call, request: R_QMGetTmWhereaboutsRequest) -> HResult:
-        """Refused: there is no transaction coordinator.
+        """Refused: there is no transaction coordinator (G65).
 
         Source: [MS-MQMP] 3.1.4.12 R_QMGetTmWhereabouts (Opnum 14).
         """
@@ -316,7 +316,7 @@ class QmComm:
         raise MQError(HResult.MQ_ERROR_DTC_CONNECT, "no distributed transactions")
 
     def R_QMEnlistTransaction(self, call: Call, request: R_QMEnlistTransactionRequest) -> HResult:
-        """Refused unless it is enlisted already, for want of a transaction coordinator.
+        """Refused unless it is enlisted already, for want of a coordinator (G65).
 
         Source: [MS-MQMP] 3.1.4.13 R_QMEnlistTransaction (Opnum 15).
         """

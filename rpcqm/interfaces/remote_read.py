@@ -519,7 +519,7 @@ class RemoteRead:
     def R_QMEnlistRemoteTransaction(
         self, call: Call, request: R_QMEnlistRemoteTransactionRequest
     ) -> HResult:
-        """Join a transaction of this queue manager; there is no coordinator to ask for others.
+        """Join a transaction of this queue manager; there is no coordinator for others (G65).
 
         Source: [MS-MQRR] 3.1.4.12 R_QMEnlistRemoteTransaction (Opnum 12).
         """

@@ -68,6 +68,7 @@ class Arrivals:
         return queue
 
     def _forwarding_queue(self, message: Message) -> Queue:
+        """Where a message for another machine waits; only routing servers pass them on (G67)."""
         name = message.attributes.destination_queue_format_name
         if name is None or not self._engine.queue_manager.routing_server:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)

@@ -83,7 +83,7 @@ class LoopRemoteReader:
     """A queue of another queue manager, on connections of its own.
 
     When these break the queue is closed over there: what waits, and whatever is asked after that,
-    fails with MQ_ERROR_STALE_HANDLE, until the client closes the queue here.
+    fails with MQ_ERROR_STALE_HANDLE, until the client closes the queue here (G68).
     """
 
     def __init__(self, queues: RemoteQueues, connections: Connections, queue: RemoteQueue) -> None:

@@ -28,7 +28,7 @@ class RemoteTargets:
         self._accounts = RemoteAccounts() if path is None else load_remote_accounts(path)
 
     def __call__(self, machine: str) -> RemoteServer:
-        """MQError(MQ_ERROR_ACCESS_DENIED) where nothing says how to log on."""
+        """MQError(MQ_ERROR_ACCESS_DENIED) where nothing says how to log on (G68)."""
         host, port = self._peers.get(machine.lower(), (machine, ENDPOINT_MAPPER_PORT))
         credentials = self._credentials(machine)
         if credentials is None and not self._remote.allow_unauthenticated:

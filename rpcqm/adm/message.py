@@ -86,6 +86,8 @@ class Message:
 
     __slots__ = (
         "_attributes",
+        "_envelope",
+        "_enveloped",
         "abort_count",
         "allow_peek_when_locked",
         "application_deadletter_queue",
@@ -103,6 +105,8 @@ class Message:
     def __init__(self, packet: bytes, *, allow_peek_when_locked: bool = False) -> None:
         self.packet = packet
         self._attributes: PacketMessage | None = None
+        self._envelope: Envelope
+        self._enveloped: bytes | None = None
         self.allow_peek_when_locked = allow_peek_when_locked
         self.application_deadletter_queue = ""
         self.transaction_status_queue_format_name: FormatName | None = None
@@ -173,10 +177,14 @@ class Message:
     @property
     def envelope(self) -> Envelope:
         """The fixed fields; DecodeError when the packet is too short to have them."""
-        try:
-            return Envelope(*_ENVELOPE.unpack_from(self.packet))
-        except struct.error:
-            raise DecodeError("packet shorter than its headers", len(self.packet)) from None
+        packet = self.packet
+        if self._enveloped is not packet:
+            try:
+                self._envelope = Envelope(*_ENVELOPE.unpack_from(packet))
+            except struct.error:
+                raise DecodeError("packet shorter than its headers", len(packet)) from None
+            self._enveloped = packet
+        return self._envelope
 
 
 class MessagePosition:

@@ -250,6 +250,10 @@ class IncomingSequence:
     reject_count: int = 0
     durable: Stamp = field(default_factory=lambda: Stamp(TxSequenceID(), 0, 0))
 
+    def copy(self) -> "IncomingSequence":
+        """What it is now, to go back to."""
+        return IncomingSequence(self.sequence, self.number, self.reject_count, self.durable)
+
     def accept(self, stamp: Stamp) -> bool:
         """Whether a message is the next one; only then it counts (G23)."""
         if stamp.sequence == self.sequence:

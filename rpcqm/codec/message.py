@@ -124,7 +124,7 @@ class PacketMessage(UserMessage):
 
     @property
     def destination_queue_format_name(self) -> FormatName | None:
-        return self._queue_name(NAMES_OFFSET, self.destination_queue_type)
+        return self._queue_name(NAMES_OFFSET, self.user_flags >> 10 & 7)
 
     @property
     def administration_queue_format_name(self) -> FormatName | None:
@@ -139,7 +139,7 @@ class PacketMessage(UserMessage):
         return self._queue_name(self.layout.response_queue, kind, administration)
 
     def _queue_name(
-        self, offset: int, kind: QueueFormatType, administration: FormatName | None = None
+        self, offset: int, kind: int, administration: FormatName | None = None
     ) -> FormatName | None:
         if kind == QueueFormatType.NONE:
             return None
@@ -147,7 +147,7 @@ class PacketMessage(UserMessage):
         if isinstance(wire, str):  # without the two GUIDs, which cost most of the time
             return direct_from_wire(wire)
         source, destination = self._guid(16), self._guid(32)
-        return from_user_header(kind, wire, source, destination, administration)
+        return from_user_header(QueueFormatType(kind), wire, source, destination, administration)
 
     @property
     def connector_type_identifier(self) -> UUID | None:

@@ -274,9 +274,10 @@ def _validate_flags(flags: int) -> None:
 
 def _locate(buffer: Buffer) -> PacketLayout:
     flags = int.from_bytes(buffer[60:64], "little")
-    admin = queue_name_end(buffer, NAMES_OFFSET, flags >> 10 & 7)
-    response = queue_name_end(buffer, admin, flags >> 13 & 7)
-    connector = queue_name_end(buffer, response, flags >> 16 & 7)
+    admin = response = connector = queue_name_end(buffer, NAMES_OFFSET, flags >> 10 & 7)
+    if flags & _NAMES_OF_ANSWERS:
+        response = queue_name_end(buffer, admin, flags >> 13 & 7)
+        connector = queue_name_end(buffer, response, flags >> 16 & 7)
     position = connector + 16 if flags & _CQ else connector
     transaction = security = ABSENT
     if flags & _TH:

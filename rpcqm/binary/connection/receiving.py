@@ -4,7 +4,6 @@ Counting was the session's. A message is known to be taken when it is on the dis
 what remembers that it was taken: the sequence of a transactional one, the history of another.
 """
 
-import copy
 import hashlib
 from collections.abc import Callable
 from functools import partial
@@ -122,7 +121,7 @@ class Receiver:
         """Exactly once and in order ([MS-MQQB] 3.1.5.8.6); what is not next is dropped."""
         stream = self._exchange.streams.of(message)
         direct = message.envelope.user_flags >> 10 & 7 == _DIRECT
-        before = copy.copy(stream.incoming)
+        before = stream.incoming.copy()
         stamp = stamp_in(message)
         accepted = stream.incoming.accept(stamp)
         stream.arrived(line, direct)

@@ -40,6 +40,7 @@ class Stream:
         self._exchange = exchange
         self.source = source
         self.name = name
+        self.key = PREFIX + source.bytes_le + name.encode("utf-8", "surrogatepass")
         self.incoming = IncomingSequence()
         self.address = ""
         self.queue_id = 0
@@ -48,10 +49,6 @@ class Stream:
         self.schedule = OrderAckSchedule(
             engine.clock, engine.timers, exchange.settings, self.send_order_ack
         )
-
-    @property
-    def key(self) -> bytes:
-        return PREFIX + self.source.bytes_le + self.name.encode("utf-8", "surrogatepass")
 
     def encode(self) -> bytes:
         address = self.address.encode()
@@ -149,10 +146,12 @@ class Stream:
 
 def stamp_in(message: Message) -> Stamp:
     """The stamp of a transactional message; DecodeError when it is none."""
-    header = transaction_header_of(message)
-    return Stamp(
-        header.tx_sequence_id, header.tx_sequence_number, header.previous_tx_sequence_number
-    )
+    attributes = message.attributes
+    sequence = attributes.transactional_message_sequence_identifier
+    if sequence is None:
+        raise DecodeError("message is not transactional")
+    number = attributes.transaction_sequence_number
+    return Stamp(sequence, number, attributes.transaction_previous_sequence_number)
 
 
 def transaction_header_of(message: Message) -> TransactionHeader:

@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rpcqm.capture.columnar.segments import segments
-from rpcqm.capture.columnar.stretch import Array, Piece, Stretch
+from rpcqm.capture.columnar.segments import tcp_headers
+from rpcqm.capture.columnar.stretch import Array, Piece, Stretch, distinct
 from rpcqm.capture.problems import Problems
 from rpcqm.capture.reading import CaptureError
+from rpcqm.capture.record import Record
 from rpcqm.pipeline.arrow import arrow_schema
 from rpcqm.pipeline.column_tables import ColumnTables, Rows, file_tables
 from rpcqm.pipeline.splitting import DEFAULT_SPLIT, Split, flow_of, split_pieces, splits
 
 INDEX = (
-    "task int, file string, part int, first long, kind string, offset binary, begin binary, "
-    "time binary, captured binary, link binary, data binary"
+    "task int, file string, part int, first long, kind string, count int, header int, "
+    "offset binary, time binary, captured binary, link binary, data binary"
 )
 """A row has records of one part of a file in arrays (`records`), or one in `data` (`record`), a
 problem (`problem`), or stands for a whole file (`file`)."""
@@ -32,7 +33,7 @@ problem (`problem`), or stands for a whole file (`file`)."""
 PARTS_PER_CORE = 4
 """So many parts by flow has a large file for each core: their sizes differ."""
 
-_ARRAYS = {"offset": "<i8", "begin": "<i8", "time": "<i8", "captured": "<i4", "link": "<i4"}
+_ARRAYS = ("offset", "time", "captured", "link")
 _MOST_RECORDS = 1 << 16
 _MASK = (1 << 64) - 1
 _ENDS, _FLOWS = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
@@ -101,10 +102,7 @@ def _range_rows(split: Split, task: int, parts: int) -> Iterator[dict[str, Any]]
             if isinstance(piece, Stretch):
                 yield from _stretch_rows(split.file, piece, task, parts)
             else:
-                time, link, data, _, offset = piece
-                octets = _octets(offset, 0, time, len(data), link) | {"data": data}
-                part = part_of(link, data, parts)
-                yield _row(task, split.file, part, offset, "record", **octets)
+                yield _record_row(split.file, piece, task, parts)
     except (CaptureError, OSError) as error:
         if split.start == 0:
             problems.add("unreadable", 0, str(error))
@@ -113,39 +111,54 @@ def _range_rows(split: Split, task: int, parts: int) -> Iterator[dict[str, Any]]
         yield _row(task, split.file, 0, _FIRST, "problem", data=told)
 
 
-def _octets(offset: int, begin: int, time: int, captured: int, link: int) -> dict[str, bytes]:
-    values = (offset, begin, time, captured, link)
-    pairs = zip(_ARRAYS.items(), values, strict=True)
-    return {name: np.array([value], code).tobytes() for (name, code), value in pairs}
+def _record_row(file: str, record: Record, task: int, parts: int) -> dict[str, Any]:
+    time, link, data, _, offset = record
+    octets = _arrays(offset=[offset], time=[time], captured=[len(data)], link=[link])
+    part = part_of(link, data, parts)
+    return _row(task, file, part, offset, "record", count=1, header=0, data=data, **octets)
+
+
+def _arrays(**arrays: Any) -> dict[str, bytes]:
+    return {name: packed(np.asarray(array, np.int64)) for name, array in arrays.items()}
+
+
+def packed(values: Array) -> bytes:
+    """Integers in few octets: the least of them, and how much larger each is."""
+    least, most = int(values.min()), int(values.max())
+    size = next(n for n in (0, 1, 2, 4, 8) if most - least < 1 << 8 * n)
+    head = least.to_bytes(8, "little", signed=True) + bytes([size])
+    return head + (values - least).astype(f"<u{size}").tobytes() if size else head
+
+
+def unpacked(octets: bytes, count: int) -> Array:
+    """What `packed` has packed."""
+    least, size = int.from_bytes(octets[:8], "little", signed=True), octets[8]
+    if not size:
+        return np.full(count, least, np.int64)
+    return np.frombuffer(octets, f"<u{size}", count, 9).astype(np.int64) + least
 
 
 def _stretch_rows(file: str, stretch: Stretch, task: int, parts: int) -> Iterator[dict[str, Any]]:
     part = _parts(stretch, parts)
-    arrays = {
-        "offset": stretch.offset,
-        "begin": stretch.offset + stretch.header,
-        "time": stretch.time,
-    }
-    arrays |= {"captured": stretch.captured, "link": stretch.link}
-    for number in np.unique(part).tolist():
+    for number in distinct(part):
         mine = np.flatnonzero(part == number)
         for at in range(0, len(mine) if number >= 0 else 0, _MOST_RECORDS):
             rows = mine[at : at + _MOST_RECORDS]
-            octets = {
-                name: arrays[name][rows].astype(code).tobytes() for name, code in _ARRAYS.items()
-            }
-            yield _row(task, file, number, int(stretch.offset[rows[0]]), "records", **octets)
+            arrays = _arrays(**{name: getattr(stretch, name)[rows] for name in _ARRAYS})
+            more = {"count": len(rows), "header": stretch.header}
+            first = int(stretch.offset[rows[0]])
+            yield _row(task, file, number, first, "records", **more, **arrays)
 
 
 def _parts(stretch: Stretch, parts: int) -> Array:
     """The part of a file that each record belongs to; -1 for what changes nothing."""
-    found = segments(stretch)
+    found = tcp_headers(stretch)
     part = np.full(len(stretch), -1, np.int64)
     slow = np.ones(len(stretch), bool)
     if found is not None:
-        known = found.regular | found.keyed
-        part[known] = _hashed(found.addresses[known], found.ports[known], parts)
-        slow = found.barriers
+        known = found.sound & ~found.idle
+        part[known] = _hashed(found.head["addresses"][known], found.head["ports"][known], parts)
+        slow = ~(found.sound | found.harmless)
     for index in np.flatnonzero(slow).tolist():
         record = stretch.record(index)
         part[index] = part_of(record[1], record[2], parts)
@@ -226,15 +239,9 @@ def _pieces(rows: _Rows, task: int, mapped: mmap.mmap, problems: Problems) -> It
             kind, offset, reason = json.loads(row["data"])
             problems.add(kind, offset, reason)
             continue
-        arrays = {name: np.frombuffer(row[name], code) for name, code in _ARRAYS.items()}
-        stretch = Stretch(
-            row["data"] or mapped,
-            0,
-            arrays["offset"],
-            arrays["begin"],
-            arrays["captured"].astype(np.int64),
-            arrays["captured"],
-            arrays["time"],
-            arrays["link"],
-        )
-        yield stretch if row["kind"] == "records" else stretch.record(0)
+        offset, time, captured, link = (unpacked(row[name], row["count"]) for name in _ARRAYS)
+        if row["kind"] == "record":
+            yield int(time[0]), int(link[0]), row["data"], int(captured[0]), int(offset[0])
+            continue
+        begin = offset + row["header"]
+        yield Stretch(mapped, row["header"], offset, begin, captured, captured, time, link)

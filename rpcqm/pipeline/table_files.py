@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from rpcqm.capture.columnar.stretch import distinct
 from rpcqm.pipeline.arrow import arrow_schema
 from rpcqm.pipeline.capture_tables import SCHEMAS
 
@@ -114,7 +115,7 @@ def _by_day_and_interface(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Recor
     days = batch.column("time").cast(pa.int64()).to_numpy() // _DAY
     encoded = batch.column("interface").fill_null("unknown").dictionary_encode()
     both = days * len(encoded.dictionary) + encoded.indices.to_numpy()
-    for each in np.unique(both).tolist():
+    for each in distinct(both):
         day, interface = divmod(each, len(encoded.dictionary))
         name = encoded.dictionary[interface].as_py()
         place = f"day={np.datetime64(day, 'D')}/interface={name}"

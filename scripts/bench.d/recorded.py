@@ -4,7 +4,10 @@ import ipaddress
 import struct
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 from uuid import UUID
+
+import numpy as np
 
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import TransferSyntax, load
@@ -13,6 +16,12 @@ from rpcqm.codec.message_builder import build_user_message
 from rpcqm.codec.packet_types import MessageIdentifier
 from rpcqm.codec.types.remoteread import SectionBuffer
 from rpcqm.rpc.pdu import (
+    Bind,
+    BindAck,
+    ContextAnswer,
+    ContextElement,
+    Request,
+    Response,
     SyntaxId,
 )
 

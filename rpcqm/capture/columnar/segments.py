@@ -86,8 +86,26 @@ def gather(buffer: Buffer, places: Array, made: np.dtype[np.void]) -> Array:
     return every[places].view(made)
 
 
-def segments(stretch: Stretch) -> Segments | None:
-    """What a stretch holds; None when no frame of it can be regular."""
+@dataclass(slots=True)
+class TcpHeaders:
+    """The headers of frames: `sound` ones are TCP segments over IPv4 that are not in pieces.
+
+    Of these the `calm` ones begin and end nothing, the `idle` ones change nothing at all;
+    `harmless` ones are certainly not TCP over IPv4, `whole` ones were captured in full.
+    """
+
+    head: Array
+    sound: Array
+    calm: Array
+    idle: Array
+    harmless: Array
+    whole: Array
+    length: Array
+    payload: Array
+
+
+def tcp_headers(stretch: Stretch) -> TcpHeaders | None:
+    """The headers of the frames of a stretch; None for links that are not read in columns."""
     link = int(stretch.link[0])
     if link not in _PLACES or len(stretch.buffer) < 128:
         return None
@@ -99,12 +117,42 @@ def segments(stretch: Stretch) -> Segments | None:
     ipv4 = inside & (head["version"] == 0x45)
     if type_at >= 0:
         ipv4 &= head["type"] == _IPV4
-    whole = ipv4 & (head["fragment"] & _FRAGMENT == 0)
-    tcp = whole & (head["protocol"] == _TCP)
-    harmless = inside & _harmless(head, whole, tcp, type_at)
+    unbroken = ipv4 & (head["fragment"] & _FRAGMENT == 0)
+    tcp = unbroken & (head["protocol"] == _TCP)
+    harmless = inside & _harmless(head, unbroken, tcp, type_at)
     if type_at >= 0:
         harmless |= _short_and_harmless(stretch, ~inside, type_at)
     return _tcp(stretch, head, tcp, ip_at, harmless)
+
+
+def segments(stretch: Stretch) -> Segments | None:
+    """What a stretch holds; None when no frame of it can be regular."""
+    found = tcp_headers(stretch)
+    if found is None:
+        return None
+    length, payload, head = found.length, found.payload, found.head
+    regular = found.calm & found.whole & (length >= _PDU)
+    regular &= payload <= len(stretch.buffer) - _FAULT_PDU
+    if not regular.any():
+        return None
+    pdu = gather(stretch.buffer, np.where(regular, payload, 0), _PDU_HEAD)
+    regular &= _is_call(pdu, length)
+    return Segments(
+        regular,
+        found.idle,
+        found.sound & ~regular & ~found.idle,
+        ~(found.sound | found.harmless),
+        head["addresses"],
+        head["ports"],
+        head["seq"].astype(np.int64),
+        head["ack"].astype(np.int64),
+        length,
+        payload,
+        pdu["kind"],
+        pdu["call"],
+        pdu["context"],
+        pdu["opnum"],
+    )
 
 
 def _head(stretch: Stretch, begin: Array, type_at: int, ip_at: int) -> Array:
@@ -142,39 +190,15 @@ def _short_and_harmless(stretch: Stretch, short: Array, type_at: int) -> Array:
     return found
 
 
-def _tcp(stretch: Stretch, head: Array, tcp: Array, ip_at: int, harmless: Array) -> Segments | None:
+def _tcp(stretch: Stretch, head: Array, tcp: Array, ip_at: int, harmless: Array) -> TcpHeaders:
     total, start = head["total"].astype(np.int64), (head["words"] >> 2 & 0x3C).astype(np.int64)
     length = total - 20 - start
     # Segmentation by the network card leaves 0 as the total length.
     sound = tcp & (total > 0) & (start >= 20) & (length >= 0)
-    flags = head["flags"]
-    calm = sound & (flags & _ENDS == 0)
+    calm = sound & (head["flags"] & _ENDS == 0)
     payload = stretch.begin + (ip_at + 20) + start
-    regular = calm & (length >= _PDU) & (stretch.captured >= ip_at + total)
-    regular &= payload <= len(stretch.buffer) - _FAULT_PDU
-    if not regular.any():
-        return None
-    pdu = gather(stretch.buffer, np.where(regular, payload, 0), _PDU_HEAD)
-    regular &= _is_call(pdu, length)
-    idle = calm & (length == 0)
-    keyed = sound & ~regular & ~idle
-    barriers = ~(regular | idle | keyed | harmless)
-    return Segments(
-        regular,
-        idle,
-        keyed,
-        barriers,
-        head["addresses"],
-        head["ports"],
-        head["seq"].astype(np.int64),
-        head["ack"].astype(np.int64),
-        length,
-        payload,
-        pdu["kind"],
-        pdu["call"],
-        pdu["context"],
-        pdu["opnum"],
-    )
+    whole = stretch.captured >= ip_at + total
+    return TcpHeaders(head, sound, calm, calm & (length == 0), harmless, whole, length, payload)
 
 
 def _is_call(pdu: Array, length: Array) -> Array:

@@ -75,6 +75,14 @@ class Stretch:
 Piece = Stretch | Record
 
 
+def distinct(values: Array) -> list[int]:
+    """The different values of an array, sorted."""
+    if not len(values):
+        return []
+    first = int(values[0])
+    return [first] if (values == first).all() else [int(each) for each in np.unique(values)]
+
+
 def words_at(buffer: bytes, places: Array, count: int, order: str) -> Array:
     """`count` numbers of 32 bits at each place, as rows; they must be inside the buffer."""
     size = 4 * count
@@ -144,7 +152,39 @@ def block_pieces(reader: pcapng.Reader) -> Iterator[Piece]:
 def _packet_blocks(reader: pcapng.Reader) -> Stretch | None:
     """The ordinary packet blocks that come next, if there are any; the reader is behind them."""
     buffer, first = reader.window
-    head, last, at = reader.section.head, len(buffer) - _PACKET_BLOCK, first
+    starts = _found_blocks(buffer, first, reader.section.order)
+    if starts is None:
+        starts = _followed_blocks(buffer, first, reader.section)
+    return _checked(reader, buffer, starts) if len(starts) else None
+
+
+def _found_blocks(buffer: bytes, first: int, order: str) -> Array | None:
+    """Where blocks begin that look like packets; None if one is inside of another.
+
+    Blocks are aligned, and their lengths stand at both ends.
+    """
+    words = np.frombuffer(buffer, order + "u4", (len(buffer) - first) // 4, first)
+    if len(words) < _PACKET_BLOCK // 4 or words[0] != pcapng.ENHANCED_PACKET:
+        return np.zeros(0, np.int64)
+    heads = np.flatnonzero(words[:-1] == pcapng.ENHANCED_PACKET)
+    length = words[heads + 1].astype(np.int64)
+    ends = heads + length // 4
+    good = (length & 3 == 0) & (length >= _PACKET_BLOCK) & (length <= pcapng.MAXIMUM_BLOCK)
+    good &= ends <= len(words)
+    good[good] = words[ends[good] - 1] == length[good]
+    heads, ends = heads[good], ends[good]
+    if not len(heads) or heads[0]:
+        return np.zeros(0, np.int64)
+    if (heads[1:] < ends[:-1]).any():
+        return None
+    apart = heads[1:] != ends[:-1]
+    count = int(apart.argmax()) + 1 if apart.any() else len(heads)
+    return np.asarray(heads[:count] * 4 + first)
+
+
+def _followed_blocks(buffer: bytes, first: int, section: pcapng.Section) -> Array:
+    """Where packet blocks begin, found by following their lengths."""
+    head, last, at = section.head, len(buffer) - _PACKET_BLOCK, first
     starts: list[int] = []
     append = starts.append
     while at <= last:
@@ -155,7 +195,7 @@ def _packet_blocks(reader: pcapng.Reader) -> Stretch | None:
             break
         append(at)
         at += length
-    return _checked(reader, buffer, np.array(starts, np.int64)) if starts else None
+    return np.array(starts, np.int64)
 
 
 def _checked(reader: pcapng.Reader, buffer: bytes, starts: Array) -> Stretch | None:
@@ -182,9 +222,9 @@ def _times(section: pcapng.Section, words: Array) -> tuple[Array, Array]:
     """Nanoseconds and link types of packets, by their interfaces."""
     ticks = words[:, 2] << 32 | words[:, 3]
     time, link = np.zeros(len(words), np.int64), np.zeros(len(words), np.int32)
-    for number in np.unique(words[:, 1]):
+    for number in distinct(words[:, 1]):
         mine = words[:, 1] == number
-        interface = section.interfaces[int(number)]
+        interface = section.interfaces[number]
         link[mine] = interface.link_type
         time[mine] = _nanoseconds(interface, ticks[mine])
     return time, link

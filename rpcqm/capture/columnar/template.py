@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.capture.columnar.stretch import Array, Buffer
+from rpcqm.capture.columnar.stretch import Array, Buffer, distinct
 from rpcqm.capture.columnar.texts import (
     Text,
     column,
     decimal,
     guid_text,
     hexadecimal,
-    numbers_at,
     octets_at,
 )
 from rpcqm.capture.ndr_fields import StubWalk, walked
@@ -35,15 +34,65 @@ from rpcqm.codec.types.mqmq import OBJECTID
 
 FieldPath = tuple[str | int, ...]
 
+Method = tuple[Operation, TransferSyntax, bool]
+"""A method in a transfer syntax, and whether its responses are meant."""
+
 MOST_LEAVES = 128
 MOST_TEMPLATES = 32
 """Of one method, side and length; what fits none of them is decoded by itself."""
 LEAST_ROWS = 8
 """For fewer stubs a template is not worth making."""
+_LOOKED_AT = 16
+"""Where so many rows are equal, all may be."""
+_FETCHED = 256
+"""So many octets at the begin of stubs are fetched at once; fields are mostly there."""
 _LONGEST_STUB = 1 << 20
 _LONGEST_TRIED = 1 << 14
 """Leaves of longer stubs are not tried: each takes a decoding of the whole."""
 _NUMBER, _GUID, _OCTETS = "number", "guid", "octets"
+
+
+class Stubs:
+    """Stubs of one size at some places of a buffer; what stands at their begin is fetched once."""
+
+    __slots__ = ("_begin", "buffer", "places", "size")
+
+    def __init__(self, buffer: Buffer, places: Array, size: int) -> None:
+        self.buffer = buffer
+        self.places = places
+        self.size = size
+        self._begin: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def one(self, row: int) -> bytes:
+        """One of them by itself."""
+        begin = int(self.places[row])
+        return self.buffer[begin : begin + self.size]
+
+    def chosen(self, rows: Array) -> "Stubs":
+        """Some of them."""
+        if len(rows) == len(self):
+            return self
+        made = Stubs(self.buffer, self.places[rows], self.size)
+        if self._begin is not None:
+            made._begin = self._begin[rows]
+        return made
+
+    def octets(self, offset: int, size: int) -> Array:
+        """Octets of each, as rows."""
+        end = offset + size
+        if end > _FETCHED:
+            return octets_at(self.buffer, self.places + offset, size)
+        if self._begin is None:
+            self._begin = octets_at(self.buffer, self.places, min(self.size, _FETCHED))
+        return self._begin[:, offset:end]
+
+    def numbers(self, offset: int, code: str) -> Array:
+        """A number of each."""
+        octets = np.ascontiguousarray(self.octets(offset, np.dtype(code).itemsize))
+        return octets.view(code)[:, 0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +123,14 @@ class Leaf:
             return int.from_bytes(octets, "little", signed=self.signed)
         return str(uuid.UUID(bytes_le=octets)) if self.kind == _GUID else octets.hex()
 
-    def text(self, buffer: Buffer, places: Array) -> Text | str:
+    def text(self, stubs: Stubs) -> Text | str:
         """The values as JSON has them; a constant if they are all the same."""
-        at = places + self.offset
         if self.kind == _NUMBER:
-            numbers = numbers_at(buffer, at, self.code)
+            numbers = stubs.numbers(self.offset, self.code)
             same = (numbers == numbers[0]).all()
             return str(int(numbers[0])) if same else decimal(numbers)
-        octets = octets_at(buffer, at, self.size)
-        if (octets == octets[0]).all():
+        octets = stubs.octets(self.offset, self.size)
+        if (octets[:_LOOKED_AT] == octets[0]).all() and (octets == octets[0]).all():
             return str(self.shown(octets[0].tobytes()))
         return guid_text(octets) if self.kind == _GUID else hexadecimal(octets)
 
@@ -124,29 +172,36 @@ class Template:
             fixed[start:stop] = False
         for leaf in leaves:
             fixed[leaf.offset : leaf.offset + leaf.size] = False
-        self._spans = [(a, stub[a:b]) for a, b in _spans(fixed)]
+        self._fixed = list(_words(stub, fixed))
         self._by_path = {leaf.path: leaf for leaf in leaves}
         self.carriers = list(_carriers(value))
         self._pieces = _json_pieces(plain(value), self._by_path)
 
-    def fits(self, buffer: Buffer, places: Array) -> Array:
-        """Which of the stubs (of this size) at some places have this shape."""
-        found = np.ones(len(places), bool)
-        for start, octets in self._spans:
-            wanted = np.frombuffer(octets, np.uint8)
-            found &= (octets_at(buffer, places + start, len(octets)) == wanted).all(axis=1)
+    def fits(self, stubs: Stubs) -> Array:
+        """Which of some stubs (of this size) have this shape."""
+        found = np.ones(len(stubs), bool)
+        for offset, code, value in self._fixed:
+            found &= stubs.numbers(offset, code) == value
         return found
 
     def leaf(self, *path: str | int) -> Leaf | None:
         """The leaf at a path, if the value there is one."""
         return self._by_path.get(path)
 
-    def json(self, buffer: Buffer, places: Array) -> Text:
-        """The parameters of the stubs at some places as JSON."""
-        parts = [
-            part if isinstance(part, str) else part.text(buffer, places) for part in self._pieces
-        ]
-        return column(parts, len(places))
+    def json(self, stubs: Stubs) -> Text:
+        """The parameters of stubs as JSON."""
+        parts = [part if isinstance(part, str) else part.text(stubs) for part in self._pieces]
+        return column(parts, len(stubs))
+
+
+def _words(stub: bytes, fixed: Array) -> Iterator[tuple[int, str, int]]:
+    """The numbers that the octets of a mask make: offset, type and value, as wide as they can."""
+    for start, stop in _spans(fixed):
+        at = start
+        while at < stop:
+            size = next(n for n in (8, 4, 2, 1) if at + n <= stop)
+            yield at, f"<u{size}", int.from_bytes(stub[at : at + size], "little")
+            at += size
 
 
 def _spans(mask: Array) -> Iterator[tuple[int, int]]:
@@ -284,8 +339,8 @@ class Templates:
     """All templates of a reader, by method, side and length."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Any, ...], list[Template]] = {}
-        self._tries: dict[tuple[Any, ...], int] = {}
+        self._known: dict[tuple[object, ...], list[Template]] = {}
+        self._tries: dict[tuple[object, ...], int] = {}
 
     def matched(
         self,
@@ -295,30 +350,36 @@ class Templates:
         buffer: Buffer,
         places: Array,
         sizes: Array,
-    ) -> Iterator[tuple[Template, Array]]:
-        """Templates, and the positions of the stubs that fit; what is left over fits none."""
-        for size in np.unique(sizes).tolist():
-            left = np.flatnonzero(sizes == size)
-            key = operation, syntax, response, size
-            for template in self._known.setdefault(key, []):
-                if not len(left):
-                    break
-                fits = template.fits(buffer, places[left])
-                if fits.any():
-                    yield template, left[fits]
-                    left = left[~fits]
-            while len(left) >= LEAST_ROWS and self._may_try(key):
-                begin = int(places[left[0]])
-                made = make_template(operation, syntax, response, buffer[begin : begin + size])
-                if made is None:
-                    left = left[1:]
-                    continue
-                self._known[key].append(made)
-                fits = made.fits(buffer, places[left])
-                yield made, left[fits]
-                left = left[~fits]
+    ) -> Iterator[tuple[Template, Array, Stubs]]:
+        """Templates, positions of the stubs that fit, and these; what is left over fits none."""
+        for size in distinct(sizes):
+            rows = np.flatnonzero(sizes == size)
+            stubs = Stubs(buffer, places[rows], size)
+            yield from self._of_size((operation, syntax, response), stubs, rows)
 
-    def _may_try(self, key: tuple[Any, ...]) -> bool:
-        """Whether one more template may be made;"""
-        self._tries[key] = self._tries.get(key, 0) + 1
-        return self._tries[key] <= MOST_TEMPLATES
+    def _of_size(
+        self, method: Method, stubs: Stubs, rows: Array
+    ) -> Iterator[tuple[Template, Array, Stubs]]:
+        known = self._known.setdefault((*method, stubs.size), [])
+        number = 0
+        while len(rows) and (number < len(known) or self._learnt(method, stubs, known)):
+            fits = known[number].fits(stubs)
+            number += 1
+            if fits.any():
+                mine = np.flatnonzero(fits)
+                yield known[number - 1], rows[mine], stubs.chosen(mine)
+            rest = np.flatnonzero(~fits)
+            rows, stubs = rows[rest], stubs.chosen(rest)
+
+    def _learnt(self, method: Method, stubs: Stubs, known: list[Template]) -> bool:
+        """Whether there is one more template, made of one of some stubs that fit no other."""
+        key = (*method, stubs.size)
+        for row in range(len(stubs) - LEAST_ROWS + 1):
+            self._tries[key] = self._tries.get(key, 0) + 1
+            if self._tries[key] > MOST_TEMPLATES:
+                return False
+            made = make_template(*method, stubs.one(row))
+            if made is not None:
+                known.append(made)
+                return True
+        return False

@@ -1,5 +1,6 @@
 """Columns of text made of columns of numbers and octets."""
 
+import binascii
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -27,25 +28,24 @@ def octets_at(buffer: Buffer, places: Array, size: int) -> Array:
     return every[places].view(np.uint8).reshape(len(places), size)
 
 
-def numbers_at(buffer: Buffer, places: Array, code: str) -> Array:
-    """A number of the type `code` at each place."""
-    size = np.dtype(code).itemsize
-    every = np.ndarray((len(buffer) - size + 1,), f"V{size}", buffer=buffer, strides=(1,))
-    return every[places].view(code)
-
-
 def fixed(characters: Array) -> Text:
     """Rows of ASCII characters as strings of one length."""
     count, size = characters.shape
-    ends = np.arange(count + 1, dtype=np.int64) * size
-    data = np.ascontiguousarray(characters)
-    wide = pa.LargeStringArray.from_buffers(count, pa.py_buffer(ends), pa.py_buffer(data))
-    return wide if count * size >= 1 << 31 else wide.cast(pa.string())
+    return _of_one_length(pa.py_buffer(np.ascontiguousarray(characters)), count, size)
+
+
+def _of_one_length(data: Any, count: int, size: int) -> Text:
+    if count * size >= 1 << 31:
+        raise ValueError(f"{count} strings of {size} characters are too many")
+    ends = np.arange(count + 1, dtype=np.int32) * np.int32(size)
+    return pa.StringArray.from_buffers(count, pa.py_buffer(ends), data)
 
 
 def hexadecimal(octets: Array) -> Text:
     """Rows of octets as bytes.hex() has them."""
-    return fixed(_hex_digits(octets))
+    count, size = octets.shape
+    text = binascii.hexlify(np.ascontiguousarray(octets).data)
+    return _of_one_length(pa.py_buffer(text), count, 2 * size)
 
 
 def _hex_digits(octets: Array) -> Array:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.message import Message
+from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.adm.transaction import Transaction
 from rpcqm.base.identity import Identity
 from rpcqm.codec.format_name import FormatName, FormatNameType
@@ -50,6 +51,8 @@ class Composer:
         message.sent_time = self._engine.clock.now() // 1000
         message.destination_queue_format_name = name
         self._set_destination_queue_manager(message, name)
+        if descriptor.multiple or isinstance(descriptor.queue_reference, OutgoingQueue):
+            self._name_own_queues(message)
         if descriptor.multiple:
             message.destination_multi_queue_format_name = descriptor.format_names
         if transaction is not None:
@@ -61,6 +64,14 @@ class Composer:
         composed = Message(build_user_message(message), allow_peek_when_locked=allow_peek)
         composed.application_deadletter_queue = message.application_deadletter_queue
         return composed
+
+    def _name_own_queues(self, message: MessageAttributes) -> None:
+        """Where answers go, as others call it: `.` would be their own machine."""
+        for name in ("administration_queue_format_name", "response_queue_format_name"):
+            own: FormatName | None = getattr(message, name)
+            if own is not None and isinstance(own.value, str) and own.direct_name.host == ".":
+                address = own.value.replace(".", self._engine.queue_manager.computer_name, 1)
+                setattr(message, name, FormatName.direct(address))
 
     def _set_destination_queue_manager(self, message: MessageAttributes, name: FormatName) -> None:
         if name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:

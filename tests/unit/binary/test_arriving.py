@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.message import PacketMessage
 from rpcqm.codec.message_enums import MessageClass
 from rpcqm.codec.packet_acknowledgement import PacketKind, identify_packet
@@ -91,6 +92,20 @@ def test_a_message_that_asks_for_it_waits_for_its_final_acknowledgement(
     journal = [b"content"] if wish == "positive" else []
     assert pair.alice.bodies("system$;journal") == journal
     assert pair.alice.bodies("system$;deadxact") == []
+
+
+@pytest.mark.parametrize(
+    "to", [ORDERS, "DIRECT=OS:bob\\private$\\orders,DIRECT=OS:alice\\private$\\spare"]
+)
+def test_own_queues_are_named_as_others_call_them(pair: Exchanging, to: str) -> None:
+    pair.alice.create("spare")
+    here = FormatName.parse("DIRECT=OS:.\\private$\\admin")
+    pair.send(to, administration_queue_format_name=here, response_queue_format_name=here)
+    pair.settle()
+    (arrived,) = packets(pair.bob, pair.bob.find("orders"))
+    assert str(arrived.response_queue_format_name) == ADMIN
+    assert str(arrived.administration_queue_format_name) == ADMIN
+    assert MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE in pair.acknowledged
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.7", "MQQB-event-message_position_deleted")

@@ -28,7 +28,7 @@ from rocksdict import ColumnFamily as FamilyHandle
 from rpcqm.base.log import get_logger
 from rpcqm.store.errors import StoreError, StoreLockedError
 from rpcqm.store.mending import mend
-from rpcqm.store.records import Family
+from rpcqm.store.records import SYNCED_KEY, SYNCED_NUMBER, Family
 from rpcqm.store.settings import KIB, MIB, StoreSettings
 
 DATABASE_NAME = "messages"
@@ -113,6 +113,8 @@ class Database:
         self._synced = WriteOptions()
         self._synced.sync = True
         self._unsynced = WriteOptions()
+        number = self.get(Family.META, SYNCED_KEY)
+        self._synced_writes = SYNCED_NUMBER.unpack(number)[0] if number else 0
 
     def _drop_torn_config(self) -> None:
         """The binding's own note of its mode is not written atomically; it can be made anew."""
@@ -202,7 +204,16 @@ class Database:
         return options
 
     def write(self, batch: WriteBatch, sync: bool) -> None:
-        """Write a batch, atomically; durable on return when `sync`."""
+        """Write a batch, atomically; durable on return when `sync`.
+
+        A synced write has its number as the last record, by which a start tells damage from what
+        a crash leaves (`mending`).
+        """
+        if sync:
+            self._synced_writes += 1
+            batch.put(
+                SYNCED_KEY, SYNCED_NUMBER.pack(self._synced_writes), self.handles[Family.META]
+            )
         self._db.write(batch, self._synced if sync else self._unsynced)
 
     def background_errors(self) -> int:

@@ -7,18 +7,20 @@ it sees them.
 
 Cutting is right because RocksDB acts on what it has written only after the sync: an end that was
 not synced has had no effect on any other file, and nobody was told of it. What was synced and is
-damaged all the same shows where later logs do not join on; that is refused.
+damaged all the same is refused: a later synced write follows, which had not begun before. Synced
+writes are numbered for that.
 """
 
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rpcqm.base.log import get_logger
 from rpcqm.store.errors import StoreError
 from rpcqm.store.log_format import PLAIN_HEADER, read_piece, whole_records
+from rpcqm.store.records import SYNCED_KEY, SYNCED_NUMBER
 
 _log = get_logger("store")
 
@@ -148,23 +150,80 @@ def _sequences(batch: bytes) -> tuple[int, int]:
     return first, first + int.from_bytes(batch[8:12], "little")
 
 
+def number_of_write(batch: bytes) -> int | None:
+    """The number of a synced write, which is its last record; None for one without."""
+    end = len(batch) - SYNCED_NUMBER.size - 1
+    if batch[end - len(SYNCED_KEY) : end] != SYNCED_KEY or batch[end] != SYNCED_NUMBER.size:
+        return None
+    number: int = SYNCED_NUMBER.unpack_from(batch, end + 1)[0]
+    return number
+
+
+@dataclass(slots=True)
+class LogScan:
+    """What has been read of the logs, up to the first place where they do not go on."""
+
+    expected: int | None = None
+    synced: int | None = None
+    cuts: list[tuple[Path, int]] = field(default_factory=list)
+    behind: list[int] = field(default_factory=list)
+
+    def read(self, number: int, path: Path) -> None:
+        """Take the next log into account."""
+        data, kept = path.read_bytes(), 0
+        for batch, end in whole_records(data, number):
+            first, following = _sequences(batch)
+            if self.expected not in (None, first):
+                break
+            self.expected, kept = following, end
+            self.synced = number_of_write(batch) or self.synced
+        if kept < len(data):
+            self.cuts.append((path, kept))
+            self.behind += _writes_behind(data, number, kept)
+
+    def is_damage(self) -> bool:
+        """Whether something that was synced is not whole.
+
+        Of the synced writes behind such a place, a crash can leave the first: it was going on.
+        """
+        if not self.behind:
+            return False
+        first = min(self.behind) if self.synced is None else self.synced + 1
+        return max(self.behind) > first
+
+
+def _writes_behind(data: bytes, number: int, start: int) -> list[int]:
+    """The numbers of the synced writes that are whole somewhere behind an offset of a log."""
+    found, name = [], number.to_bytes(4, "little")
+    at = data.find(name, start)
+    while at >= 0:
+        following = at + 1
+        for batch, end in whole_records(data, number, max(start, at - PLAIN_HEADER.size)):
+            following = end
+            if (synced := number_of_write(batch)) is not None:
+                found.append(synced)
+        at = data.find(name, following)
+    return found
+
+
 def _mend_logs(logs: list[tuple[int, Path]]) -> None:
     """Cut every log at the first record that is not whole or does not join on.
 
     That is also where what is left in a reused log begins, whoever has had it written.
     """
-    expected: int | None = None
+    scan = LogScan()
     for number, path in logs:
-        data, kept = path.read_bytes(), 0
-        if read_piece(data, 0, None) is not None:
-            return  # a log without numbers, which this program does not write
-        for batch, end in whole_records(data, number):
-            first, behind = _sequences(batch)
-            if expected not in (None, first):
-                break
-            expected, kept = behind, end
-        if kept < len(data):
-            _cut(path, kept)
+        if read_piece(path.read_bytes(), 0, None) is not None:
+            break  # a log without numbers, which this program does not write
+        scan.read(number, path)
+    if scan.is_damage():
+        path, kept = scan.cuts[0]
+        raise StoreError(
+            f"The log {path} is damaged at byte {kept}, and writes that were answered follow: "
+            "restore a backup, or cut the file there to go on without them."
+        )
+    for path, kept in scan.cuts:
+        _cut(path, kept)
 
 
 def _cut(path: Path, length: int) -> None:

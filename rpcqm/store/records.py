@@ -23,6 +23,11 @@ FLAG_EXPRESS = 0x80
 """In memory only: the message is not durable."""
 
 
+SYNCED_KEY = b"synced write"
+SYNCED_NUMBER = struct.Struct("<Q")
+"""In META: the number of the last synced write."""
+
+
 class Family(enum.Enum):
     """Column families of the database."""
 

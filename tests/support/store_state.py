@@ -6,7 +6,7 @@ from typing import Any
 from rpcqm.adm.enums import PositionState
 from rpcqm.store.counters import KEY_PREFIX
 from rpcqm.store.index import QueueIndex
-from rpcqm.store.records import FLAG_EXPRESS, Family
+from rpcqm.store.records import FLAG_EXPRESS, SYNCED_KEY, Family
 from rpcqm.store.store import Store
 
 RECORD_FAMILIES = (Family.META, Family.QUEUE, Family.STREAM, Family.HISTORY)
@@ -21,7 +21,11 @@ def state_of(store: Store) -> dict[str, Any]:
         if staged.operations or staged.record is not None
     }
     records = {
-        family: {k: v for k, v in store.records(family) if not k.startswith(KEY_PREFIX)}
+        family: {
+            k: v
+            for k, v in store.records(family)
+            if not k.startswith(KEY_PREFIX) and k != SYNCED_KEY
+        }
         for family in RECORD_FAMILIES
     }
     return {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rpcqm.store.database import CONFIG_NAME
+from rpcqm.store.database import CONFIG_NAME, Database
 from rpcqm.store.errors import StoreError
 from rpcqm.store.fsck import check
 from rpcqm.store.log_format import BLOCK, whole_records
@@ -144,10 +144,17 @@ def ends_in(log: Path) -> list[int]:
     return [end for _, end in whole_records(log.read_bytes(), int(log.stem))]
 
 
+def not_synced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing that is written from now on be synced, as what a transaction stages."""
+    write = Database.write
+    monkeypatch.setattr(Database, "write", lambda self, batch, _: write(self, batch, False))
+
+
 def test_nothing_behind_a_hole_in_a_log_is_taken(
-    turns: Turns, store: Store, crashed: Crash
+    turns: Turns, store: Store, crashed: Crash, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Zeros up to the end of a block look like padding: what follows must not be believed."""
+    not_synced(monkeypatch)
     insert(turns, store, 1, 2)
     *_, start, end = ends_in(log_of(turns.directory / "messages"))
     overhead = end - start - 1_000
@@ -158,6 +165,68 @@ def test_nothing_behind_a_hole_in_a_log_is_taken(
     assert BLOCK - 11 < ends_in(log)[-2] <= BLOCK
     damage(log, end)
     assert keys_after_restart(turns) == [1, 2]
+
+
+@pytest.mark.parametrize("behind", [2, 3])
+def test_damage_of_what_was_synced_is_refused(
+    turns: Turns, store: Store, crashed: Crash, behind: int
+) -> None:
+    """A second synced write had not begun before the damaged one was durable."""
+    insert(turns, store, 1)
+    *_, end = ends_in(log_of(turns.directory / "messages"))
+    insert(turns, store, *range(2, 2 + behind))
+    turns, database = crashed()
+    damage(log_of(database), end + 20)
+    with pytest.raises(StoreError, match=f"damaged at byte {end}, and writes that were answered"):
+        turns.open()
+    with pytest.raises(StoreError, match="restore a backup"):
+        check(turns.directory)
+    with log_of(database).open("r+b") as log:
+        log.truncate(end)
+    assert keys_after_restart(turns) == [1]
+
+
+def test_damage_at_the_beginning_of_a_log_is_refused(
+    turns: Turns, store: Store, crashed: Crash
+) -> None:
+    insert(turns, store, 1, 2)
+    turns, database = crashed()
+    damage(log_of(database), 20)
+    with pytest.raises(StoreError, match="damaged at byte 0, and writes that were answered"):
+        turns.open()
+
+
+def test_damage_in_a_log_that_a_later_one_follows_is_refused(
+    turns: Turns, store: Store, crashed: Crash
+) -> None:
+    insert(turns, store, 1)
+    kept = len(ends_in(log_of(turns.directory / "messages")))
+    insert(turns, store, 2, 3, 4)
+    turns, database = crashed()
+    log = log_of(database)
+    number = int(log.stem)
+    records = [record for record, _ in whole_records(log.read_bytes(), number)]
+    log.write_bytes(write_records(records[: kept + 1], number))
+    later = write_records(records[kept + 1 :], number + 1)
+    log.with_name(f"{number + 1:06}.log").write_bytes(later)
+    damage(log, ends_in(log)[-1] - 20)
+    with pytest.raises(StoreError, match=f"{log.name} is damaged at byte"):
+        turns.open()
+
+
+def test_a_hole_before_a_synced_write_that_was_going_on_is_what_a_crash_leaves(
+    turns: Turns, store: Store, crashed: Crash, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it was to sync as well may be torn while it is whole."""
+    insert(turns, store, 1)
+    *_, end = ends_in(log_of(turns.directory / "messages"))
+    with monkeypatch.context() as patch:
+        not_synced(patch)
+        insert(turns, store, 2)
+    insert(turns, store, 3)
+    turns, database = crashed()
+    damage(log_of(database), end + 20)
+    assert keys_after_restart(turns) == [1]
 
 
 def test_a_record_that_is_not_the_next_one_is_not_taken(

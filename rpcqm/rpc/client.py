@@ -1,7 +1,8 @@
 """An asyncio client: connections, bindings to interfaces, and multiplexed calls."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, cast
@@ -78,6 +79,7 @@ class RpcClient:
         self._bound: asyncio.Future[Bound] | None = None
         self._binding = asyncio.Lock()
         self._calls: dict[int, asyncio.Future[bytes]] = {}
+        self._gathering = False
 
     @classmethod
     async def connect_tcp(
@@ -153,12 +155,12 @@ class RpcClient:
         self._require_open()
         self._bound = asyncio.get_running_loop().create_future()
         proposal = [(abstract, transfers)]
-        if self._association.state is ClientState.UNBOUND:
-            self._association.bind(proposal, self._group_id)
-        else:
-            self._association.alter(proposal)
-        self._flush()
         try:
+            if self._association.state is ClientState.UNBOUND:
+                self._association.bind(proposal, self._group_id)
+            else:
+                self._association.alter(proposal)
+            self._flush()
             bound = await self._bound
         finally:
             self._bound = None
@@ -174,6 +176,16 @@ class RpcClient:
         self._calls[call_id] = future
         self._flush()
         return PendingCall(self, call_id, future)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is sent within the block goes out at once, when it ends."""
+        self._gathering = True
+        try:
+            yield
+        finally:
+            self._gathering = False
+            self._flush()
 
     async def drained(self) -> None:
         """Wait until what was sent has mostly gone out."""
@@ -233,6 +245,8 @@ class RpcClient:
             _reject(future, error())
 
     def _flush(self) -> None:
+        if self._gathering:
+            return
         data = self._association.data_to_send()
         transport = self._protocol.transport
         if data and transport is not None and not transport.is_closing():

@@ -2,6 +2,7 @@
 
 import asyncio
 import builtins
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from shutil import which
@@ -67,12 +68,18 @@ def test_commands_work_with_a_ticket(run: Command, over: tuple[str, ...]) -> Non
 
 
 def test_without_a_ticket_it_says_how_to_get_one(
-    refused: Command, over: tuple[str, ...], kdc: Kdc, monkeypatch: pytest.MonkeyPatch
+    refused: Command,
+    over: tuple[str, ...],
+    kdc: Kdc,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv("KRB5CCNAME", f"FILE:{kdc.directory / 'none'}")
     error = refused("queue", "list", *over).errors
     assert error.startswith("rpcqm: Cannot list the queues: Kerberos: No Kerberos credentials")
     assert error.endswith("; `kinit` gets a ticket, `klist` shows it.\n")
+    gc.collect()
+    assert caplog.text == ""  # of asyncio, about errors that nobody has looked at
 
 
 def test_a_server_that_the_kdc_does_not_know_is_told(

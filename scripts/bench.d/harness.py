@@ -257,7 +257,10 @@ def generated(
     """Run a load generator, which reads its script; RuntimeError when it refuses anything."""
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     process = pinned(argv, cpu, **pipes, **popen)
-    out, err = process.communicate(script.encode(), timeout=timeout)
+    try:
+        out, err = process.communicate(script.encode(), timeout=timeout)
+    finally:
+        process.kill()
     if process.returncode:
         raise RuntimeError(f"load generator: {err.decode().strip()}")
     return harvested(out.decode())

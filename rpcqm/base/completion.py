@@ -5,9 +5,10 @@ which the store's commits become durable, so a test can drive everything with a 
 """
 
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 _PENDING: Any = object()
 _TWICE = "the completion is already resolved"
@@ -20,10 +21,11 @@ class Completion(Generic[T]):
     the outcome runs at once.
     """
 
-    __slots__ = ("_callbacks", "_error", "_value")
+    __slots__ = ("_callbacks", "_error", "_given", "_value")
 
     def __init__(self) -> None:
         self._value: T = _PENDING
+        self._given: Any = _PENDING
         self._error: BaseException | None = None
         self._callbacks: list[Callable[[Completion[T]], None]] = []
 
@@ -35,8 +37,18 @@ class Completion(Generic[T]):
         """Resolve with `value`; a second outcome is a programming error."""
         if self._value is not _PENDING or self._error is not None:
             raise RuntimeError(_TWICE)
-        self._value = value
+        self._value = value if self._given is _PENDING else self._given
         self._run_callbacks()
+
+    def giving(self, value: U) -> "Completion[U]":
+        """This very completion, which will succeed with `value` whatever it is told then.
+
+        For who alone has it; RuntimeError when it is resolved already.
+        """
+        if self._value is not _PENDING or self._error is not None:
+            raise RuntimeError(_TWICE)
+        self._given = value
+        return cast("Completion[U]", self)
 
     def fail(self, error: BaseException) -> None:
         """Resolve with an error, raised by `result` and by `await`."""

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.format_name import to_destination, to_other_queue
-from rpcqm.codec.layout import encode_text, padded
+from rpcqm.codec.layout import NULL_GUID, encode_text, padded
 from rpcqm.codec.message_attributes import MessageAttributes
 from rpcqm.codec.message_enums import SenderIdentifierType
 from rpcqm.codec.packet import HEAD
@@ -34,6 +34,7 @@ _MQ, _AH, _HH = 1 << 23, 1 << 25, 1 << 28
 _BASE_DH, _BASE_TR = 1 << 5, 1 << 8
 _PADDING = (b"", b"\0\0\0", b"\0\0", b"\0")
 _NO_CORRELATION = bytes(20)
+_NO_ADDRESS = bytes(16)
 _FIXED = 64 + PROPERTIES_HEADER_SIZE
 
 
@@ -93,13 +94,19 @@ def _pack_head(
         SIGNATURE,
         size,
         message.time_to_reach_queue,
-        identifier.queue_manager_guid.bytes_le,
-        address.bytes_le,
+        _little_endian(identifier.queue_manager_guid.int),
+        _NO_ADDRESS if address is NULL_GUID else address.bytes_le,
         message.time_to_be_received,
         message.sent_time,
         identifier.ordinal,
         user_flags,
     )
+
+
+@lru_cache(maxsize=64)
+def _little_endian(guid: int) -> bytes:
+    """The bytes of a queue manager's identifier, which is the same in most messages."""
+    return UUID(int=guid).bytes_le
 
 
 def _pack_properties(message: MessageAttributes, label: int, body: int, extension: int) -> bytes:

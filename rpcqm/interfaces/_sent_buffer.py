@@ -7,7 +7,7 @@ from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.interface import NullPointer
+from rpcqm.codec.interface import NULL, NullPointer
 from rpcqm.codec.message import MessageAttributes, MessageIdentifier
 from rpcqm.codec.message_enums import PrivacyLevel, SenderIdentifierType
 from rpcqm.codec.packet_base import DEFAULT_PRIORITY, INFINITE
@@ -56,13 +56,12 @@ def message_attributes(
     """
     old = buffer.old
     send = old.u.value
-    if not isinstance(send, CACTransferBufferV1_Send):
+    if send.__class__ is not CACTransferBufferV1_Send:
         raise _invalid("uTransferType")
     _check_numbers(old)
-    auditing = old.pAuditing or 0
+    body, auditing = old.ppBody, old.pAuditing or 0
     attributes = MessageAttributes(
-        body=_there(old.ppBody) or b"",
-        label=_label(old),
+        body=body if body and body is not NULL else b"",
         message_class=old.pClass or 0,
         delivery_guarantee=old.pDelivery or 0,
         priority=DEFAULT_PRIORITY if old.pPriority is None else old.pPriority,
@@ -70,18 +69,18 @@ def message_attributes(
         time_to_be_received=old.ulRelativeTimeToLive,
         body_type=old.pulBodyType or 0,
         application_tag=old.pApplicationTag or 0,
-        correlation_identifier=_correlation(old),
-        extension=_there(old.ppMsgExtension) or b"",
         acknowledgements_requested=old.pAcknowledge or 0,
-        administration_queue_format_name=_format_name(send.pAdminQueueFormat),
-        response_queue_format_name=_format_name(send.pResponseQueueFormat),
-        positive_journaling_requested=bool(auditing & _JOURNAL),
-        negative_journaling_requested=bool(auditing & _DEADLETTER),
-        connector_type_identifier=_there(old.ppConnectorType),
+        positive_journaling_requested=auditing & _JOURNAL != 0,
+        negative_journaling_requested=auditing & _DEADLETTER != 0,
         hash_algorithm=old.pulHashAlg or 0,
         encryption_algorithm=old.pulEncryptAlg or 0,
         tracing_requested=bool(old.pTrace),
     )
+    if old.ppTitle or old.ppCorrelationID or old.ppMsgExtension or old.ppConnectorType:
+        _add_texts(attributes, old)
+    if send.pAdminQueueFormat is not None or send.pResponseQueueFormat is not None:
+        attributes.administration_queue_format_name = _format_name(send.pAdminQueueFormat)
+        attributes.response_queue_format_name = _format_name(send.pResponseQueueFormat)
     if old.pulPrivLevel or old.bEncrypted:
         _add_privacy(attributes, old, descriptor)
     if old.pulSenderIDType is not None or old.uSenderIDLen:
@@ -89,6 +88,14 @@ def message_attributes(
     if old.ulSignatureSize or old.ulSenderCertLen:
         _add_signature(attributes, old)
     return attributes
+
+
+def _add_texts(attributes: MessageAttributes, old: CACTransferBufferV1) -> None:
+    """What is behind a pointer to a pointer, and mostly absent."""
+    attributes.label = _label(old)
+    attributes.correlation_identifier = _correlation(old)
+    attributes.extension = _there(old.ppMsgExtension) or b""
+    attributes.connector_type_identifier = _there(old.ppConnectorType)
 
 
 def _there(pointer: T | NullPointer | None) -> T | None:

@@ -246,13 +246,4 @@ def _answer_when(
     if sent.done:
         sent.result()
         return response
-    outcome: Completion[rpc_ACSendMessageExResponse] = Completion()
-
-    def answer(done: Completion[None]) -> None:
-        if done.error is not None:
-            outcome.fail(done.error)
-        else:
-            outcome.succeed(response)
-
-    sent.add_done_callback(answer)
-    return outcome
+    return sent.giving(response)

@@ -190,8 +190,11 @@ class Dispatcher:
         """Run a call when the serialized handles it uses are free; a close never waits."""
         for handle in use.closing:
             handle.closing = True
-        if len(use.serialized) > 1:
-            use.serialized.sort(key=lambda handle: handle.wire)
+        if len(use.serialized) == 1 and use.serialized[0].try_acquire():
+            use.started = True
+            self._run(entry, call, request, use)
+            return
+        use.serialized.sort(key=lambda handle: handle.wire)
         self._acquire(use.serialized, 0, partial(self._run_used, entry, call, request, use))
         if not use.started:
             use.pending = True

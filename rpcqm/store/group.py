@@ -276,7 +276,8 @@ class GroupCommit:
         self._metrics.count("store_messages", sum(each.messages for each in group.transactions))
 
     def _run_callbacks(self, transaction: Transaction) -> None:
-        for callback in (*transaction.callbacks, transaction.finish):
+        transaction.callbacks.append(transaction.finish)
+        for callback in transaction.callbacks:
             try:
                 callback()
             except Exception:

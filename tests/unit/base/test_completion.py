@@ -49,3 +49,25 @@ def test_none_is_a_value() -> None:
     completion.succeed(None)
     assert completion.done
     assert completion.result() is None
+
+
+def test_who_alone_has_a_completion_chooses_what_it_gives() -> None:
+    told: list[str] = []
+    outcome: Completion[None] = Completion()
+    given = outcome.giving("answer")
+    given.add_done_callback(lambda done: told.append(done.result()))
+    outcome.succeed(None)
+    assert told == ["answer"]
+
+
+def test_a_failure_is_given_as_it_is() -> None:
+    outcome: Completion[None] = Completion()
+    given = outcome.giving("answer")
+    outcome.fail(KeyError())
+    with pytest.raises(KeyError):
+        given.result()
+
+
+def test_what_is_resolved_gives_nothing_else() -> None:
+    with pytest.raises(RuntimeError):
+        completed(None).giving("answer")

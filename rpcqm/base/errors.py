@@ -14,6 +14,9 @@ class MQError(Exception):
         self.status = status
         self.detail = detail
 
+    def __str__(self) -> str:
+        return f"{self.status.name}: {self.detail or self.status.meaning}"
+
 
 class RpcFault(Exception):
     """A call that ends with a fault PDU; `status` is the fault's code."""

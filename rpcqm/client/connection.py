@@ -138,6 +138,9 @@ class Connections:
         except RpcFault as fault:
             if isinstance(fault.status, HResult | NtStatus):
                 raise MQError(fault.status) from fault
+            if fault.status is FaultStatus.nca_s_fault_context_mismatch:
+                text = f"What was open at {self._target} has been closed with its connection."
+                raise HandleLostError(text) from fault
             raise
         result = getattr(response, "result", HResult.MQ_OK)
         if result not in accepted:

@@ -12,12 +12,12 @@ Timeouts are seconds here, and None waits for ever. See docs/client.md.
 
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
 from rpcqm.client.blocking import BlockingClient
 from rpcqm.client.bodies import encode_body
 from rpcqm.client.message import ReceivedMessage
@@ -26,7 +26,9 @@ from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
 from rpcqm.client.target import (
+    HandleLostError,
     LocalServer,
+    OutcomeUnknownError,
     RemoteServer,
     ServerUnreachableError,
     Target,
@@ -38,10 +40,44 @@ from rpcqm.codec.packet_types import MessageIdentifier
 
 if TYPE_CHECKING:
     from rpcqm.client.remote_read import PendingReceive, QueueReader
-    from rpcqm.client.sending import QueueSender
+    from rpcqm.client.sending import InternalTransaction, QueueSender
+
+__all__ = [
+    "AsyncQueue",
+    "BlockingMessage",
+    "DecodeError",
+    "HResult",
+    "HandleLostError",
+    "LocalServer",
+    "MQError",
+    "Message",
+    "OutcomeUnknownError",
+    "OutgoingMessage",
+    "Queue",
+    "ReceivedMessage",
+    "RemoteServer",
+    "RpcFault",
+    "ServerUnreachableError",
+    "format_name",
+    "local_server",
+    "open",
+    "open_async",
+    "server_at",
+]
 
 DATA_DIR = "RPCQM_DATA_DIR"
 END_OF_QUEUE = frozenset({HResult.MQ_ERROR_IO_TIMEOUT, HResult.MQ_ERROR_MESSAGE_NOT_FOUND})
+
+
+class HasTarget(Protocol):
+    """Somebody who knows where a queue manager is, such as PrivateQueueManager in tests."""
+
+    @property
+    def target(self) -> Target: ...
+
+
+Server = Target | HasTarget | str
+"""What `open` takes for a queue manager."""
 
 
 def local_server(data_dir: Path | str | None = None) -> LocalServer:
@@ -129,6 +165,7 @@ class AsyncQueue:
         self._sender: QueueSender | None = None
         self._opened = AsyncExitStack()
         self._in_hand: Message | None = None
+        self._transaction: InternalTransaction | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -156,7 +193,21 @@ class AsyncQueue:
         if self._sender is None:
             sender = self.client.open_sender(self.name)
             self._sender = await self._opened.enter_async_context(sender)
-        return await self._sender.send(outgoing(body, fields))
+        return await self._sender.send(outgoing(body, fields), self._transaction)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[None]:
+        """What is sent in the block is sent when that ends well, all of it; else nothing is.
+
+        Queues that are transactional take nothing else. RuntimeError inside another one.
+        """
+        if self._transaction is not None:
+            raise RuntimeError("this queue is in a transaction already")
+        async with self.client.begin_transaction() as self._transaction:
+            try:
+                yield
+            finally:
+                self._transaction = None
 
     async def receive(
         self, timeout: float | None = None, limit: int | None = None
@@ -269,6 +320,21 @@ class Queue:
         """Send a body of any type that `encode_body` takes, or an OutgoingMessage."""
         return self._client.run(self._queue.send(body, **fields))
 
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """What is sent in the block is sent when that ends well, all of it; else nothing is.
+
+        Queues that are transactional take nothing else. RuntimeError inside another one.
+        """
+        unit = self._queue.transaction()
+        self._client.run(unit.__aenter__())
+        try:
+            yield
+        except BaseException as error:
+            self._client.run(unit.__aexit__(type(error), error, error.__traceback__))
+            raise
+        self._client.run(unit.__aexit__(None, None, None))
+
     def receive(
         self, timeout: float | None = None, limit: int | None = None
     ) -> Iterator[BlockingMessage]:
@@ -318,7 +384,7 @@ def outgoing(body: object, fields: dict[str, Any]) -> OutgoingMessage:
 
 def open(
     queue: str,
-    server: Target | str | None = None,
+    server: Server | None = None,
     *,
     user: str | None = None,
     password: str = "",
@@ -329,8 +395,8 @@ def open(
     """A queue, by its short name, path name or format name.
 
     `server` is `HOST` or `HOST:PORT` (with `user` and `password` calls are encrypted), a Target,
-    or by default the queue manager of this machine. It is looked for again for `patience`
-    seconds when it is lost. MQError for what is no queue's name.
+    a queue manager of rpcqm.testing, or by default the queue manager of this machine. It is
+    looked for again for `patience` seconds when it is lost. MQError for what is no queue's name.
     """
     target, name = _named(queue, server, user, password)
     return Queue(target, name, patience, peek_only=peek_only, exclusive=exclusive)
@@ -338,7 +404,7 @@ def open(
 
 def open_async(
     queue: str,
-    server: Target | str | None = None,
+    server: Server | None = None,
     *,
     user: str | None = None,
     password: str = "",
@@ -353,12 +419,14 @@ def open_async(
 
 
 def _named(
-    queue: str, server: Target | str | None, user: str | None, password: str
+    queue: str, server: Server | None, user: str | None, password: str
 ) -> tuple[Target, FormatName]:
     if server is None:
         target: Target = local_server()
+    elif isinstance(server, str):
+        target = server_at(server, user, password)
     else:
-        target = server_at(server, user, password) if isinstance(server, str) else server
+        target = server if isinstance(server, LocalServer | RemoteServer) else server.target
     host = target.host if isinstance(target, RemoteServer) else HERE
     return target, format_name(queue, host)
 

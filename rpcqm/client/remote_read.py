@@ -352,8 +352,8 @@ class QueueReader:
             return await self._read(session, read)
         except OutcomeUnknownError:
             raise
-        except (ServerUnreachableError, RpcFault) as error:
-            if read.cursor or not _means_lost(error):
+        except ServerUnreachableError as error:
+            if read.cursor:
                 raise
             await self._open_again(session, error)
         return await self._read(self.session, read)
@@ -434,13 +434,6 @@ class QueueReader:
 
     def _next_id(self) -> int:
         return next(self._request_ids) & 0xFFFFFFFF
-
-
-def _means_lost(error: Exception) -> bool:
-    """Whether what was open at the server is not open any more."""
-    if isinstance(error, RpcFault):
-        return error.status is FaultStatus.nca_s_fault_context_mismatch
-    return True
 
 
 class PendingReceive:

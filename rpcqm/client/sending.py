@@ -11,7 +11,7 @@ from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.errors import MQError, RpcFault
 from rpcqm.client.connection import Connections
 from rpcqm.client.outgoing import OutgoingMessage
-from rpcqm.client.target import HandleLostError, ServerUnreachableError
+from rpcqm.client.target import HandleLostError, OutcomeUnknownError, ServerUnreachableError
 from rpcqm.client.transfer_buffer import transfer_buffer_of
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.packet_types import MessageIdentifier
@@ -77,7 +77,11 @@ class InternalTransaction:
 
 
 class QueueSender:
-    """A queue that is open for sending."""
+    """A queue that is open for sending.
+
+    When the connection is lost, the next message opens the queue again, unless it belongs to a
+    transaction, which has been aborted then.
+    """
 
     def __init__(
         self, connections: Connections, name: FormatName, clock: Clock | None = None
@@ -143,8 +147,35 @@ class QueueSender:
     ) -> MessageIdentifier:
         """Send a message; a recoverable one is durable when its identifier comes back.
 
-        In a transaction it is sent when that is committed.
+        In a transaction it is sent when that is committed. OutcomeUnknownError when the
+        connection breaks before the answer comes: it is never sent twice.
         """
+        opened = self._handles.get(None)
+        try:
+            return await self._send(message, transaction)
+        except OutcomeUnknownError:
+            raise
+        except ServerUnreachableError as error:
+            if transaction is not None or opened is None:
+                raise
+            await self._open_again(opened, error)
+        return await self._send(message, transaction)
+
+    async def _open_again(self, lost: bytes, reason: Exception) -> None:
+        """Open the queue anew; who cannot says why the old handle is lost."""
+        async with self._opening:
+            if self._handles.get(None) != lost:
+                return
+            try:
+                handle, _ = await self._open()
+            except ServerUnreachableError as error:
+                raise reason from error
+            self._handles.clear()
+            self._handles[None] = handle
+
+    async def _send(
+        self, message: OutgoingMessage, transaction: InternalTransaction | None
+    ) -> MessageIdentifier:
         buffer = transfer_buffer_of(
             message,
             self._clock.now() // 1000,

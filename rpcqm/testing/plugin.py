@@ -2,7 +2,8 @@
 
 def test_an_order_is_stored(rpcqm_server, rpcqm_queue):
     my_program.send_order(rpcqm_server.endpoint("rpc"), rpcqm_queue, "two apples")
-    assert rpcqm_server.run("receive", rpcqm_queue, "--format", "body").stdout == "two apples"
+    with mq.open(rpcqm_queue, rpcqm_server) as queue:
+        assert queue.receive_one(timeout=1).value == "two apples"
 """
 
 import contextlib

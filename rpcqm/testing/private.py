@@ -21,6 +21,7 @@ from rpcqm.client.ready import ReadyFile
 
 if TYPE_CHECKING:
     from rpcqm.client.blocking import BlockingClient
+    from rpcqm.client.target import LocalServer
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
@@ -75,6 +76,14 @@ class PrivateQueueManager:
         """Where local callers connect."""
         return self.ready.socket
 
+    @property
+    def target(self) -> "LocalServer":
+        """What clients are given to talk to it as the user of this process."""
+        # Only now, because not everybody has a client.
+        from rpcqm.client.target import LocalServer
+
+        return LocalServer(self.socket)
+
     def endpoint(self, door: str) -> tuple[str, int]:
         """Address and port of a door: epm, rpc, qm2qm or binary."""
         return self.ready.endpoints[door]
@@ -83,9 +92,8 @@ class PrivateQueueManager:
         """A client of it, as the user of this process; close it, or use it with `with`."""
         # Only now, because the interfaces take time to load.
         from rpcqm.client.blocking import BlockingClient
-        from rpcqm.client.target import LocalServer
 
-        return BlockingClient(LocalServer(self.socket))
+        return BlockingClient(self.target)
 
     @property
     def log(self) -> str:

@@ -384,8 +384,8 @@ def test_the_example_of_the_readme_works(
     (example,) = [
         block.partition("```")[0]
         for block in (ROOT / "README.md").read_text("utf-8").split("```python\n")
-        if "BlockingClient(" in block
+        if "mq.open(" in block and "import" in block
     ]
-    example = example.replace('"var/rpcqm.sock"', repr(str(queue_manager.socket)))
+    monkeypatch.setenv("RPCQM_DATA_DIR", str(queue_manager.data_dir))
     exec(compile(example, "README.md", "exec"), {})
-    assert capsys.readouterr().out == "greeting b'hello'\n"
+    assert capsys.readouterr().out == "greeting hello\n"

@@ -1,6 +1,7 @@
 """Connections that are shared, break and come back; nothing is done twice."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,13 +17,14 @@ from rpcqm.client.target import (
     HandleLostError,
     LocalServer,
     OutcomeUnknownError,
+    RemoteServer,
     ServerUnreachableError,
 )
 from rpcqm.codec.format_name import FormatName
 from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.older_server import older_server
+from tests.support.older_server import older_server, supporting_server
 
 NAME = format_name("orders")
 CONFIGURATION = "[storage]\nreserve = 1\n"
@@ -81,6 +83,70 @@ def test_a_wait_goes_on_at_the_server_that_comes_back(queue_manager: PrivateQueu
             await asyncio.to_thread(queue_manager.start)
             await send(client, b"late")
             assert await waiting == b"late"
+
+    asyncio.run(main())
+
+
+def test_a_sender_opens_its_queue_again_where_nothing_was_sent(
+    queue_manager: PrivateQueueManager,
+) -> None:
+    """Also when something else has connected again before; a transaction is not gone on with."""
+
+    async def main() -> None:
+        async with (
+            QueueManagerClient(LocalServer(queue_manager.socket), patience=30) as client,
+            client.open_sender(NAME) as sender,
+            client.open_reader(NAME) as reader,
+        ):
+            await sender.send(OutgoingMessage(b"one"))
+            async with client.begin_transaction() as unit:
+                for body in (b"two", b"three"):
+                    queue_manager.kill()
+                    await asyncio.to_thread(queue_manager.start)
+                    if body == b"three":
+                        await reader.peek(0)
+                    with pytest.raises(HandleLostError):
+                        await sender.send(OutgoingMessage(b"never"), unit)
+                    await sender.send(OutgoingMessage(body))
+                with pytest.raises(HandleLostError):
+                    await unit.commit()
+            assert [each.body async for each in reader.browse()] == [b"one", b"two", b"three"]
+
+    asyncio.run(main())
+
+
+def test_a_send_whose_answer_is_lost_is_never_repeated(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with supporting_server(tmp_path, RemoteServer) as server:
+            name = await server.create()
+            async with (
+                QueueManagerClient(server.target, patience=1) as client,
+                client.open_sender(FormatName.parse(name)) as sender,
+            ):
+                server.cut_off = "rpc_ACSendMessageEx"
+                with pytest.raises(OutcomeUnknownError, match="lost"):
+                    await sender.send(OutgoingMessage(b"once"))
+                assert server.count(name) == 1
+                await sender.send(OutgoingMessage(b"again"))
+                assert server.count(name) == 2
+
+    asyncio.run(main())
+
+
+def test_what_was_open_in_another_life_is_lost_not_a_fault(
+    queue_manager: PrivateQueueManager,
+) -> None:
+    async def main() -> None:
+        async with QueueManagerClient(LocalServer(queue_manager.socket), patience=30) as client:
+            await send(client, b"one")
+            async with client.open_reader(NAME) as reader, client.open_reader(NAME) as other:
+                pending = await reader.receive(0)
+                queue_manager.kill()
+                await asyncio.to_thread(queue_manager.start)
+                await other.peek(0)
+                with pytest.raises(HandleLostError, match="closed with its connection"):
+                    await pending.acknowledge()
+                assert await body_of(reader) == b"one"
 
     asyncio.run(main())
 
@@ -258,6 +324,51 @@ def test_a_message_can_be_settled_at_once(queue_manager: PrivateQueueManager) ->
             queue.send(OutgoingMessage(b"x"), label="y")
         queue.purge()
         assert list(queue.browse()) == []
+
+
+def test_what_is_sent_in_a_transaction_arrives_together_or_not_at_all(
+    queue_manager: PrivateQueueManager,
+) -> None:
+    queue_manager.run("queue", "create", "bills", "--transactional")
+    with mq.open("bills", queue_manager) as queue:
+        with pytest.raises(mq.MQError, match="TRANSACTION_USAGE"):
+            queue.send("alone")
+        with queue.transaction():
+            queue.send("one")
+            queue.send("two")
+            assert list(queue.browse()) == []
+            with pytest.raises(RuntimeError, match="already"), queue.transaction():
+                pass
+        with contextlib.suppress(ZeroDivisionError), queue.transaction():
+            queue.send("three")
+            raise ZeroDivisionError
+        assert [message.value for message in queue.browse()] == ["one", "two"]
+        queue.purge()
+
+
+def test_a_program_with_a_loop_sends_in_transactions_too(
+    queue_manager: PrivateQueueManager,
+) -> None:
+    queue_manager.run("queue", "create", "more", "--transactional")
+
+    async def main() -> None:
+        async with mq.open_async("more", queue_manager) as queue:
+            async with queue.transaction():
+                await queue.send("one")
+                await queue.send("two")
+                assert await queue.peek(0) is None
+            assert [message.value async for message in queue.receive(timeout=0)] == ["one", "two"]
+
+    asyncio.run(main())
+
+
+def test_a_refusal_says_what_it_means(queue_manager: PrivateQueueManager) -> None:
+    with mq.open("missing", queue_manager) as queue, pytest.raises(mq.MQError) as caught:
+        queue.receive_one(0)
+    assert str(caught.value) == (
+        "MQ_ERROR_QUEUE_NOT_FOUND: There is no such queue, or the caller may not see it."
+    )
+    assert caught.value.status is mq.HResult.MQ_ERROR_QUEUE_NOT_FOUND
 
 
 @pytest.mark.parametrize(

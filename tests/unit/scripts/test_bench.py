@@ -34,9 +34,10 @@ def compiler() -> None:
         pytest.skip("no C compiler is installed (Debian package gcc)")
 
 
-def pdu(ptype: int, body: bytes = b"") -> bytes:
+def pdu(ptype: int, body: bytes = b"", call_id: int = 0) -> bytes:
     length = (16 + len(body)).to_bytes(2, "little")
-    return bytes([5, 0, ptype, 3, 16, 0, 0, 0]) + length + bytes(2) + bytes(4) + body
+    head = bytes([5, 0, ptype, 3, 16, 0, 0, 0]) + length + bytes(2)
+    return head + call_id.to_bytes(4, "little") + body
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_the_load_generator_calls_the_limit_server(harness: Any, connections: in
 
 @pytest.mark.usefixtures("compiler")
 def test_the_limit_server_logs_each_call(harness: Any, tmp_path: Path) -> None:
-    request, log = pdu(REQUEST, b"durable"), tmp_path / "log"
+    request, log = pdu(REQUEST, b"durable", call_id=2), tmp_path / "log"
     script = harness.Script(once=[pdu(BIND)], loop=[request])
     with harness.limit_server(pdu(BIND_ACK), pdu(RESPONSE), log) as port:
         harness.load(port, 2, script, seconds=0.05, warm_up=0)
@@ -107,7 +108,25 @@ def test_bytes_of_an_answer_go_into_the_loop(harness: Any, tmp_path: Path) -> No
     )
     with harness.limit_server(pdu(BIND_ACK), pdu(RESPONSE, b"HAND"), tmp_path / "log") as port:
         harness.load(port, 1, script, seconds=0.05, warm_up=0)
-    assert (tmp_path / "log").read_bytes().startswith(pdu(REQUEST, b"open") + pdu(REQUEST, b"HAND"))
+    opened, filled = pdu(REQUEST, b"open"), pdu(REQUEST, b"HAND", call_id=2)
+    assert (tmp_path / "log").read_bytes().startswith(opened + filled)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_calls_that_are_outstanding_have_numbers_and_handles_of_their_own(
+    harness: Any, tmp_path: Path
+) -> None:
+    script = harness.Script(
+        once=[pdu(BIND), pdu(REQUEST, b"open")],
+        loop=[pdu(REQUEST, b"....")],
+        copy=[harness.Copy(reply=1, start=16, length=4, loop=0, to=16)],
+        window=3,
+    )
+    with harness.limit_server(pdu(BIND_ACK), pdu(RESPONSE, b"HAND"), tmp_path / "log") as port:
+        harness.load(port, 1, script, seconds=0.05, warm_up=0)
+    opened = pdu(REQUEST, b"open") * 3
+    calls = b"".join(pdu(REQUEST, b"HAND", call_id) for call_id in (2, 3, 4))
+    assert (tmp_path / "log").read_bytes().startswith(opened + calls)
 
 
 @pytest.mark.usefixtures("compiler")
@@ -151,3 +170,15 @@ def test_a_wrong_answer_stops_the_load(harness: Any, answer: bytes, reason: str)
         pytest.raises(RuntimeError, match=reason),
     ):
         harness.load(port, 1, script, seconds=0.05, warm_up=0)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_what_the_sender_of_sessions_counts_is_in_the_queue(harness: Any) -> None:
+    sessions = import_module("sessions")
+    harness.BUILD.mkdir(parents=True, exist_ok=True)
+    with sessions.queue_manager("receiver") as served:
+        served.run("queue", "create", "stream", "--transactional")
+        port = served.endpoint("binary")[1]
+        seen = sessions.received(port, "stream", 2, True, seconds=0.2, warm_up=0)
+        shown = json.loads(served.run("queue", "show", "stream", "--json").stdout)
+    assert 0 < seen.calls <= shown["messages"] <= seen.calls + 2 * 4096

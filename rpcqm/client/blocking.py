@@ -13,11 +13,13 @@ Any number of threads may use one client at the same time.
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
+from rpcqm.base.errors import MQError
 from rpcqm.client.accounts import Accounts
+from rpcqm.client.bulk import BulkReader, Found
 from rpcqm.client.management import Management
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.outgoing import OutgoingMessage
@@ -38,6 +40,8 @@ from rpcqm.codec.packet_base import INFINITE
 from rpcqm.codec.packet_types import MessageIdentifier
 
 T = TypeVar("T")
+
+_AT_A_TIME = 512
 
 
 class _Opened(Protocol):
@@ -93,6 +97,20 @@ class BlockingClient:
             future.cancel()
             raise
 
+    def each(self, items: AsyncIterator[T]) -> Iterator[T]:
+        """What an asynchronous iterator gives; some are waited for at a time."""
+
+        async def some() -> list[T]:
+            found: list[T] = []
+            async for item in items:
+                found.append(item)
+                if len(found) >= _AT_A_TIME:
+                    break
+            return found
+
+        while found := self.run(some()):
+            yield from found
+
     @property
     def wrapped(self) -> QueueManagerClient:
         """The asyncio client; wait for its calls with `run`."""
@@ -124,6 +142,10 @@ class BlockingClient:
         reader = self._client.open_reader(name, peek_only=peek_only, exclusive=exclusive)
         return BlockingReader(self, reader)
 
+    def open_bulk_reader(self, name: FormatName, *, peek_only: bool = False) -> "BlockingBulk":
+        """A queue to read and remove many messages from; open it with `with`."""
+        return BlockingBulk(self, self._client.open_bulk_reader(name, peek_only=peek_only))
+
     def open_move_target(self, name: FormatName) -> "BlockingMoveTarget":
         """A queue to move to; open it with `with`."""
         return BlockingMoveTarget(self, self._client.open_move_target(name))
@@ -151,6 +173,19 @@ class _Blocking(Generic[W]):
         traceback: TracebackType | None,
     ) -> None:
         self._client.run(self.wrapped.__aexit__(kind, error, traceback))
+
+
+class BlockingBulk(_Blocking[BulkReader]):
+    """A queue that is read in bulk; see BulkReader for what the calls mean."""
+
+    def visible(self) -> Iterator[int]:
+        return self._client.each(self.wrapped.visible())
+
+    def peek(self, identifiers: Sequence[int]) -> Iterator[tuple[int, Found]]:
+        return self._client.each(self.wrapped.peek(identifiers))
+
+    def remove(self, identifiers: Sequence[int]) -> Iterator[tuple[int, MQError]]:
+        return self._client.each(self.wrapped.remove(identifiers))
 
 
 class BlockingMoveTarget(_Blocking[MoveTarget]):

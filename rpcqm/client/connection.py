@@ -1,10 +1,11 @@
 """The RPC connections of one client: found, opened and bound when a call first needs them."""
 
 import asyncio
+import contextlib
 import functools
 import os
 import re
-from collections.abc import Awaitable, Callable, Container
+from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from typing import Any, TypeVar
 
 from rpcqm.base.errors import FaultStatus, HResult, MQError, NtStatus, RpcFault
@@ -18,7 +19,7 @@ from rpcqm.client.target import (
     Target,
 )
 from rpcqm.codec.interface import Interface, load
-from rpcqm.rpc.client import RpcClient
+from rpcqm.rpc.client import Binding, RpcClient
 from rpcqm.rpc.security import NONE, PKT_PRIVACY, AuthenticationError
 
 CONNECT_TIMEOUT = 30.0
@@ -146,6 +147,17 @@ class Connections:
         if result not in accepted:
             require_success(result)
         return response
+
+    @contextlib.asynccontextmanager
+    async def borrowed(self, interface_name: str, operation: str) -> AsyncIterator[Binding]:
+        """A connection for many calls of one operation; raises as `call` when it is lost."""
+        pool, line = await self._line(interface_name, operation)
+        try:
+            yield line.bindings[interface_name]
+        except OSError as error:
+            raise self._lost(interface_name, operation, sent=True) from error
+        finally:
+            pool.release(line)
 
     async def redirect(self, interface_name: str, port: int) -> None:
         """Call an interface at another port from now on; a local server has no ports."""

@@ -14,6 +14,7 @@ from rpcqm.codec.format_name import FormatName
 
 if TYPE_CHECKING:
     from rpcqm.client.accounts import Accounts
+    from rpcqm.client.bulk import BulkReader
     from rpcqm.client.dependent import DependentQueue
     from rpcqm.client.maintenance import Maintenance
     from rpcqm.client.management import Management
@@ -87,6 +88,12 @@ class QueueManagerClient:
         from rpcqm.client.remote_read import QueueReader
 
         return QueueReader(self._connections, name, peek_only=peek_only, exclusive=exclusive)
+
+    def open_bulk_reader(self, name: FormatName, *, peek_only: bool = False) -> "BulkReader":
+        """A queue to read and remove many messages from; open it with `async with`."""
+        from rpcqm.client.bulk import BulkReader
+
+        return BulkReader(self._connections, name, peek_only=peek_only)
 
     def open_move_target(self, name: FormatName) -> "MoveTarget":
         """A queue to move to; open it with `async with`."""

@@ -148,9 +148,9 @@ class RemoteReadSession(_Handle):
         request = remoteread.R_OpenQueueRequest(**self._opening(access, exclusive))
         self._handle = (await self._call("R_OpenQueue", request, OPEN_TIMEOUT)).pphContext
 
-    async def start(self, read: Read) -> ReceivedMessage:
-        """R_StartReceive."""
-        request = remoteread.R_StartReceiveRequest(
+    def starting(self, read: Read) -> remoteread.R_StartReceiveRequest:
+        """The request of R_StartReceive for a read."""
+        return remoteread.R_StartReceiveRequest(
             phContext=self._handle,
             LookupId=read.identifier,
             hCursor=read.cursor,
@@ -160,11 +160,24 @@ class RemoteReadSession(_Handle):
             dwMaxBodySize=read.body,
             dwMaxCompoundMessageSize=WHOLE_BODY,
         )
-        response = await self._call("R_StartReceive", request)
+
+    def received(self, response: Any) -> ReceivedMessage:
+        """The message in a response of R_StartReceive; raises DecodeError."""
+        return from_sections(
+            response.ppPacketSections or [], response.pSequenceId, response.pdwArriveTime
+        )
+
+    def ending(self, request_id: int, acknowledgement: int) -> remoteread.R_EndReceiveRequest:
+        """The request of R_EndReceive."""
+        return remoteread.R_EndReceiveRequest(
+            phContext=self._handle, dwAck=acknowledgement, dwRequestId=request_id
+        )
+
+    async def start(self, read: Read) -> ReceivedMessage:
+        """R_StartReceive."""
+        response = await self._call("R_StartReceive", self.starting(read))
         try:
-            return from_sections(
-                response.ppPacketSections or [], response.pSequenceId, response.pdwArriveTime
-            )
+            return self.received(response)
         except DecodeError:  # [MS-MQRR] 3.2.4.4.1: it cannot be put together
             if read.action in RECEIVE_ACTIONS:
                 await self.end(read.request_id, RR_NACK)
@@ -172,12 +185,7 @@ class RemoteReadSession(_Handle):
 
     async def end(self, request_id: int, acknowledgement: int) -> None:
         """R_EndReceive."""
-        await self._call(
-            "R_EndReceive",
-            remoteread.R_EndReceiveRequest(
-                phContext=self._handle, dwAck=acknowledgement, dwRequestId=request_id
-            ),
-        )
+        await self._call("R_EndReceive", self.ending(request_id, acknowledgement))
 
     async def cancel(self, request_id: int) -> None:
         """R_CancelReceive."""
@@ -294,21 +302,21 @@ class QueueReader:
 
         `body` is how much of the body is wanted, in bytes.
         """
-        read = Read(ACTION_PEEK_CURRENT, self._next_id(), timeout, cursor, body=body)
+        read = Read(ACTION_PEEK_CURRENT, self.next_id(), timeout, cursor, body=body)
         return await self._start(read)
 
     async def peek_next(
         self, cursor: int, timeout: int = INFINITE, *, body: int = WHOLE_BODY
     ) -> ReceivedMessage:
         """Move the cursor on and read the message there."""
-        read = Read(ACTION_PEEK_NEXT, self._next_id(), timeout, cursor, body=body)
+        read = Read(ACTION_PEEK_NEXT, self.next_id(), timeout, cursor, body=body)
         return await self._start(read)
 
     async def peek_by_lookup_identifier(
         self, identifier: int, action: int = LOOKUP_PEEK_CURRENT, *, body: int = WHOLE_BODY
     ) -> ReceivedMessage:
         """The message with the identifier, or by `action` its neighbour."""
-        return await self._start(Read(action, self._next_id(), 0, 0, identifier, body))
+        return await self._start(Read(action, self.next_id(), 0, 0, identifier, body))
 
     async def browse(
         self, timeout: int = 0, *, body: int = WHOLE_BODY
@@ -330,13 +338,13 @@ class QueueReader:
 
     async def receive(self, timeout: int = INFINITE, *, cursor: int = 0) -> "PendingReceive":
         """The first message, or the one under `cursor`; it stays until it is acknowledged."""
-        return await self._receive(Read(ACTION_RECEIVE, self._next_id(), timeout, cursor))
+        return await self._receive(Read(ACTION_RECEIVE, self.next_id(), timeout, cursor))
 
     async def receive_by_lookup_identifier(
         self, identifier: int, action: int = LOOKUP_RECEIVE_CURRENT
     ) -> "PendingReceive":
         """The message with the identifier, or by `action` its neighbour."""
-        return await self._receive(Read(action, self._next_id(), identifier=identifier))
+        return await self._receive(Read(action, self.next_id(), identifier=identifier))
 
     async def _receive(self, read: Read) -> "PendingReceive":
         message = await self._start(read)
@@ -432,7 +440,8 @@ class QueueReader:
         """Delete every message."""
         await self.session.purge()
 
-    def _next_id(self) -> int:
+    def next_id(self) -> int:
+        """A request identifier that no read of this handle has."""
         return next(self._request_ids) & 0xFFFFFFFF
 
 

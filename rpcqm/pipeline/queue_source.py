@@ -15,6 +15,7 @@ whatever their identifiers.
 """
 
 import hashlib
+import itertools
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -38,7 +39,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from rpcqm.base.errors import MQError
+from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.hresult import HResult
 from rpcqm.client.blocking import BlockingClient
 from rpcqm.client.message import ReceivedMessage
@@ -47,7 +48,7 @@ from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.target import LocalServer
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.packet_types import MessageIdentifier
-from rpcqm.pipeline.arrow import arrow_schema, batches_of
+from rpcqm.pipeline.arrow import BATCH, arrow_schema
 
 SCHEMA = (
     "lookup_id long, message_id string, arrived timestamp, sent timestamp, label string, "
@@ -56,6 +57,7 @@ SCHEMA = (
 )
 DEFAULT_BATCH = 10_000
 _SIGN = 1 << 63
+_COLUMNS = arrow_schema(SCHEMA)
 
 
 class DataLossError(RuntimeError):
@@ -109,23 +111,37 @@ class QueueOptions:
         return FormatName.parse(f"DIRECT={machine}\\private$\\{self.queue}")
 
 
-def _row(message: ReceivedMessage) -> dict[str, Any]:
-    response = message.response_queue_format_name
-    return {
+def _batch(messages: list[ReceivedMessage]) -> pa.RecordBatch:
+    """Messages as rows of `SCHEMA`."""
+    columns = {
         # Spark has no unsigned integers.
-        "lookup_id": _signed(message.lookup_identifier),
-        "message_id": str(message.identifier),
-        "arrived": message.arrival_time * 1_000_000,
-        "sent": message.sent_time * 1_000_000,
-        "label": message.label,
-        "body": message.body,
-        "body_type": int(message.body_type),
-        "priority": int(message.priority),
-        "message_class": int(message.message_class),
-        "correlation_id": str(message.correlation_identifier),
-        "application_tag": int(message.application_tag),
-        "response_queue": str(response) if response is not None else None,
+        "lookup_id": [_signed(each.lookup_identifier) for each in messages],
+        "message_id": [str(each.identifier) for each in messages],
+        "arrived": [each.arrival_time * 1_000_000 for each in messages],
+        "sent": [each.sent_time * 1_000_000 for each in messages],
+        "label": [each.label for each in messages],
+        "body": [each.body for each in messages],
+        "body_type": [int(each.body_type) for each in messages],
+        "priority": [each.priority for each in messages],
+        "message_class": [int(each.message_class) for each in messages],
+        "correlation_id": [str(each.correlation_identifier) for each in messages],
+        "application_tag": [int(each.application_tag) for each in messages],
+        "response_queue": [_text(each.response_queue_format_name) for each in messages],
     }
+    return pa.RecordBatch.from_arrays(
+        [pa.array(columns[field.name], field.type) for field in _COLUMNS], schema=_COLUMNS
+    )
+
+
+def _text(name: FormatName | None) -> str | None:
+    return None if name is None else str(name)
+
+
+def _batches(messages: Iterator[ReceivedMessage]) -> Iterator[pa.RecordBatch]:
+    """Messages in batches; at least one, so that the columns are known."""
+    while some := list(itertools.islice(messages, BATCH)):
+        yield _batch(some)
+    yield _batch([])
 
 
 def _signed(identifier: int) -> int:
@@ -199,13 +215,12 @@ class QueueReader(DataSourceReader):
         return [IdentifierPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return batches_of(self._rows(), arrow_schema(SCHEMA))
+        return _batches(self._messages())
 
-    def _rows(self) -> Iterator[dict[str, Any]]:
+    def _messages(self) -> Iterator[ReceivedMessage]:
         options = self._options
         with options.client() as client, client.open_reader(options.name, peek_only=True) as reader:
-            for message in reader.browse():
-                yield _row(message)
+            yield from reader.browse()
 
 
 class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -222,9 +237,11 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _visible(self) -> Iterator[int]:
         """The lookup identifiers of the messages that can be seen, in the queue's order."""
         options = self._options
-        with options.client() as client, client.open_reader(options.name, peek_only=True) as reader:
-            for message in reader.browse(body=0):
-                yield message.lookup_identifier
+        with (
+            options.client() as client,
+            client.open_bulk_reader(options.name, peek_only=True) as reader,
+        ):
+            yield from reader.visible()
 
     def initialOffset(self) -> dict[str, Any]:
         return {"batch": 0, "identifiers": ""}
@@ -258,16 +275,21 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, IdentifierPartition)
-        return batches_of(self._rows(partition.identifiers or []), arrow_schema(SCHEMA))
+        return _batches(self._messages(partition.identifiers or []))
 
-    def _rows(self, identifiers: list[int]) -> Iterator[dict[str, Any]]:
+    def _messages(self, identifiers: list[int]) -> Iterator[ReceivedMessage]:
         options = self._options
-        with options.client() as client, client.open_reader(options.name, peek_only=True) as reader:
-            for identifier in identifiers:
-                try:
-                    yield _row(reader.peek_by_lookup_identifier(identifier))
-                except MQError as error:
-                    self._lost(identifier, error)
+        with (
+            options.client() as client,
+            client.open_bulk_reader(options.name, peek_only=True) as reader,
+        ):
+            for identifier, found in reader.peek(identifiers):
+                if isinstance(found, MQError):
+                    self._lost(identifier, found)
+                elif isinstance(found, DecodeError):
+                    raise found
+                else:
+                    yield found
 
     def _lost(self, identifier: int, error: MQError) -> None:
         if error.status != HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
@@ -281,14 +303,10 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def commit(self, end: dict[str, Any]) -> None:
         """Remove the batch's messages; those that are gone already were removed before."""
         options = self._options
-        with options.client() as client, client.open_reader(options.name) as reader:
-            for identifier in from_ranges(end["identifiers"]):
-                try:
-                    with reader.receive_by_lookup_identifier(identifier):
-                        pass
-                except MQError as error:
-                    if error.status != HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
-                        raise
+        with options.client() as client, client.open_bulk_reader(options.name) as reader:
+            for _, error in reader.remove(from_ranges(end["identifiers"])):
+                if error.status != HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
+                    raise error
 
 
 def _send(options: QueueOptions, rows: Iterator[Any]) -> int:

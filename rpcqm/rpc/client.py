@@ -269,6 +269,11 @@ class PendingCall:
         """Ask the server to cancel the call; what it then answers is still the outcome."""
         self._client.cancel(self.call_id)
 
+    def forget(self) -> None:
+        """Nobody wants to know the outcome any more."""
+        if not self._future.cancel() and not self._future.cancelled():
+            self._future.exception()
+
     async def result(self) -> bytes:
         """The stub data; a task that is cancelled here orphans the call."""
         try:

@@ -1,0 +1,148 @@
+"""Reading and removing many messages: RemoteRead's calls, many of them on their way at once.
+
+Servers without RemoteRead are asked message by message.
+"""
+
+import itertools
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import aclosing
+from typing import Self
+
+from rpcqm.base.errors import DecodeError, MQError
+from rpcqm.client.connection import Connections
+from rpcqm.client.message import ReceivedMessage
+from rpcqm.client.pipelining import pipelined
+from rpcqm.client.remote_read import (
+    ACTION_PEEK_CURRENT,
+    ACTION_PEEK_NEXT,
+    END_OF_QUEUE,
+    LOOKUP_PEEK_CURRENT,
+    LOOKUP_RECEIVE_CURRENT,
+    RR_ACK,
+    QueueReader,
+    Read,
+    RemoteReadSession,
+)
+from rpcqm.codec.format_name import FormatName
+
+Found = ReceivedMessage | MQError | DecodeError
+"""A message, or why there is none."""
+
+_LOOKED_AHEAD = 128
+_REMOVED_AT_ONCE = 1024
+
+
+class BulkReader:
+    """A queue that is open for peeking and, unless `peek_only`, for removing messages."""
+
+    def __init__(self, connections: Connections, name: FormatName, *, peek_only: bool) -> None:
+        self._connections = connections
+        self._reader = QueueReader(connections, name, peek_only=peek_only)
+
+    async def __aenter__(self) -> Self:
+        await self._reader.__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._reader.close()
+
+    async def visible(self) -> AsyncIterator[int]:
+        """The lookup identifiers of the messages that can be seen, in the queue's order."""
+        if not isinstance(self._reader.session, RemoteReadSession):
+            async for message in self._reader.browse(body=0):
+                yield message.lookup_identifier
+            return
+        cursor = await self._reader.create_cursor()
+        async with aclosing(self._read(self._numbered(_walk(cursor)), _LOOKED_AHEAD)) as found:
+            async for _, each in found:
+                if isinstance(each, MQError) and each.status in END_OF_QUEUE:
+                    break
+                if isinstance(each, MQError | DecodeError):
+                    raise each
+                yield each.lookup_identifier
+        await self._reader.close_cursor(cursor)
+
+    async def peek(self, identifiers: Sequence[int]) -> AsyncIterator[tuple[int, Found]]:
+        """The messages of some lookup identifiers, in that order."""
+        if isinstance(self._reader.session, RemoteReadSession):
+            reads = (Read(LOOKUP_PEEK_CURRENT, 0, identifier=each) for each in identifiers)
+            async for read, found in self._read(self._numbered(reads)):
+                yield read.identifier, found
+            return
+        for each in identifiers:
+            try:
+                yield each, await self._reader.peek_by_lookup_identifier(each)
+            except (MQError, DecodeError) as error:
+                yield each, error
+
+    async def remove(self, identifiers: Sequence[int]) -> AsyncIterator[tuple[int, MQError]]:
+        """Receive messages without their bodies; those that could not be, and why."""
+        for at in range(0, len(identifiers), _REMOVED_AT_ONCE):
+            some = identifiers[at : at + _REMOVED_AT_ONCE]
+            if isinstance(self._reader.session, RemoteReadSession):
+                async for pair in self._remove(some):
+                    yield pair
+                continue
+            for each in some:
+                try:
+                    async with await self._reader.receive_by_lookup_identifier(each):
+                        pass
+                except MQError as error:
+                    yield each, error
+
+    async def _remove(self, identifiers: Sequence[int]) -> AsyncIterator[tuple[int, MQError]]:
+        reads = (Read(LOOKUP_RECEIVE_CURRENT, 0, identifier=e, body=0) for e in identifiers)
+        locked: list[Read] = []
+        async for read, found in self._read(self._numbered(reads)):
+            if isinstance(found, MQError):
+                yield read.identifier, found
+            else:
+                locked.append(read)
+        async for read, error in self._end(locked):
+            yield read.identifier, error
+
+    async def _end(self, locked: list[Read]) -> AsyncIterator[tuple[Read, MQError]]:
+        session = self._session()
+        requests = (session.ending(read.request_id, RR_ACK) for read in locked)
+        following = iter(locked)
+        async for outcome in pipelined(self._connections, "remoteread", "R_EndReceive", requests):
+            read = next(following)
+            if isinstance(outcome, MQError):
+                yield read, outcome
+
+    def _session(self) -> RemoteReadSession:
+        session = self._reader.session
+        assert isinstance(session, RemoteReadSession)
+        return session
+
+    def _numbered(self, reads: Iterator[Read]) -> Iterator[Read]:
+        """Reads with request identifiers of their own."""
+        for each in reads:
+            number = self._reader.next_id()
+            yield Read(each.action, number, each.timeout, each.cursor, each.identifier, each.body)
+
+    async def _read(
+        self, reads: Iterator[Read], window: int = 256
+    ) -> AsyncGenerator[tuple[Read, Found], None]:
+        session = self._session()
+        asked, sent = itertools.tee(reads)
+        requests = (session.starting(read) for read in sent)
+        calls = pipelined(self._connections, "remoteread", "R_StartReceive", requests, window)
+        async with aclosing(calls):
+            async for outcome in calls:
+                yield next(asked), _found(session, outcome)
+
+
+def _found(session: RemoteReadSession, outcome: object) -> Found:
+    if isinstance(outcome, MQError):
+        return outcome
+    try:
+        return session.received(outcome)
+    except DecodeError as error:
+        return error
+
+
+def _walk(cursor: int) -> Iterator[Read]:
+    """Peeks at all messages from a new cursor on, without bodies."""
+    yield Read(ACTION_PEEK_CURRENT, 0, cursor=cursor, body=0)
+    yield from itertools.repeat(Read(ACTION_PEEK_NEXT, 0, cursor=cursor, body=0))

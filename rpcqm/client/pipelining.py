@@ -1,0 +1,67 @@
+"""Many calls at once over one connection, answered in their order."""
+
+import itertools
+from collections import deque
+from collections.abc import AsyncGenerator, Iterable
+from typing import Any
+
+from rpcqm.base.errors import HResult, MQError, NtStatus, RpcFault
+from rpcqm.client.connection import Connections, require_success
+from rpcqm.rpc.client import Binding, TypedCall
+
+WINDOW = 256
+"""So many calls are on their way at most."""
+_TOGETHER = 64
+"""So many requests are written at once."""
+
+Outcome = Any
+"""A response, or the MQError that stands for a refusal."""
+
+
+async def pipelined(
+    connections: Connections,
+    interface_name: str,
+    operation: str,
+    requests: Iterable[object],
+    window: int = WINDOW,
+) -> AsyncGenerator[Outcome, None]:
+    """Call an operation with each request; what comes back, in their order.
+
+    Refusals are handed on as MQError; the rest is raised as by Connections.call, and then the
+    outcome of calls that were on their way is not known.
+    """
+    source = iter(requests)
+    async with connections.borrowed(interface_name, operation) as binding:
+        window = window if binding.client.multiplexed else 1
+        waiting: deque[TypedCall] = deque()
+        try:
+            while True:
+                if len(waiting) <= max(window - _TOGETHER, 0):
+                    some = itertools.islice(source, min(_TOGETHER, window))
+                    _send(binding, operation, some, waiting)
+                if not waiting:
+                    return
+                yield await _outcome(waiting.popleft())
+        finally:
+            for call in waiting:
+                call.pending.forget()
+
+
+def _send(
+    binding: Binding, operation: str, requests: Iterable[object], waiting: deque[TypedCall]
+) -> None:
+    with binding.client.together():
+        waiting.extend(binding.start(operation, request) for request in requests)
+
+
+async def _outcome(call: TypedCall) -> Outcome:
+    try:
+        response = await call.response()
+        require_success(getattr(response, "result", HResult.MQ_OK))
+    except MQError as error:
+        return error
+    except RpcFault as fault:
+        if not isinstance(fault.status, HResult | NtStatus):
+            raise
+        return MQError(fault.status)
+    return response

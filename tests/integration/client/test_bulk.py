@@ -1,0 +1,100 @@
+"""Many messages are read and removed with many calls on their way at once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.client import pipelining
+from rpcqm.client.bulk import BulkReader
+from rpcqm.client.message import ReceivedMessage
+from rpcqm.client.outgoing import OutgoingMessage
+from rpcqm.client.queue_manager import QueueManagerClient
+from rpcqm.client.target import HandleLostError, LocalServer
+from rpcqm.codec.format_name import FormatName
+from rpcqm.testing import private_queue_manager
+from tests.support.older_server import OlderServer, older_server
+
+GONE = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
+BODIES = tuple(b"%d" % number for number in range(150))
+
+
+@pytest.fixture(autouse=True)
+def _small_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that there are several windows."""
+    monkeypatch.setattr(pipelining, "WINDOW", 16)
+
+
+def reading(directory: Path, program: Callable[[OlderServer, BulkReader], Awaitable[None]]) -> None:
+    """Run a program on a queue of a server without RemoteRead."""
+
+    async def main() -> None:
+        async with older_server(directory) as server:
+            name = await server.create()
+            server.enqueue(name, *BODIES)
+            async with (
+                QueueManagerClient(server.target) as client,
+                client.open_bulk_reader(FormatName.parse(name)) as reader,
+            ):
+                await program(server, reader)
+
+    asyncio.run(main())
+
+
+async def use(reader: BulkReader) -> None:
+    identifiers = [each async for each in reader.visible()]
+    assert len(identifiers) == len(BODIES)
+    absent = identifiers[-1] + 1
+    wanted = [*identifiers[:5], absent, *identifiers[5:]]
+    found = [pair async for pair in reader.peek(wanted)]
+    assert [identifier for identifier, _ in found] == wanted
+    bodies = [each.body for _, each in found if isinstance(each, ReceivedMessage)]
+    assert bodies == list(BODIES)
+    missing = found[5][1]
+    assert isinstance(missing, MQError)
+    assert missing.status == GONE
+    refused = [pair async for pair in reader.remove([*identifiers[:100], absent])]
+    assert [(identifier, error.status) for identifier, error in refused] == [(absent, GONE)]
+    assert [each async for each in reader.visible()] == identifiers[100:]
+    again = [error.status async for _, error in reader.remove(identifiers[:3])]
+    assert again == [GONE] * 3
+
+
+def test_a_queue_is_read_and_emptied_in_bulk(tmp_path: Path) -> None:
+    async def main(target: LocalServer) -> None:
+        name = FormatName.parse("DIRECT=OS:.\\private$\\orders")
+        async with QueueManagerClient(target) as client:
+            async with client.open_sender(name) as sender:
+                for body in BODIES:
+                    await sender.send(OutgoingMessage(body, recoverable=False))
+            async with client.open_bulk_reader(name) as reader:
+                await use(reader)
+
+    with private_queue_manager() as queue_manager:
+        queue_manager.run("queue", "create", "orders")
+        asyncio.run(main(LocalServer(queue_manager.socket)))
+
+
+def test_servers_without_remote_read_are_read_one_by_one(tmp_path: Path) -> None:
+    async def program(server: OlderServer, reader: BulkReader) -> None:
+        await use(reader)
+
+    reading(tmp_path, program)
+
+
+def test_a_server_that_goes_away_ends_the_reading() -> None:
+    async def main(target: LocalServer, stop: Callable[[], object]) -> None:
+        name = FormatName.parse("DIRECT=OS:.\\private$\\orders")
+        async with (
+            QueueManagerClient(target) as client,
+            client.open_bulk_reader(name, peek_only=True) as reader,
+        ):
+            stop()
+            with pytest.raises(HandleLostError):
+                [pair async for pair in reader.peek([1, 2, 3])]
+
+    with private_queue_manager() as queue_manager:
+        queue_manager.run("queue", "create", "orders")
+        asyncio.run(main(LocalServer(queue_manager.socket), queue_manager.kill))

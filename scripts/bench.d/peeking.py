@@ -20,6 +20,7 @@ from null_call import rate, script
 from served import EVERYONE, Served, serving
 
 from rpcqm.client.blocking import BlockingClient
+from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.target import LocalServer
 from rpcqm.codec.format_name import FormatName
 
@@ -39,10 +40,11 @@ def peeking(lookup_identifier: int) -> Script:
 
 def in_the_middle(served: Served) -> int:
     """The lookup identifier of a message among others."""
-    for _ in range(MESSAGES):
-        served.command("send", QUEUE, "--body", "x" * SIZE)
+    name = FormatName.parse(rf"DIRECT=OS:.\private$\{QUEUE}")
     with BlockingClient(LocalServer(served.socket)) as client:
-        name = FormatName.parse(rf"DIRECT=OS:.\private$\{QUEUE}")
+        with client.open_sender(name) as sender:
+            for _ in range(MESSAGES):
+                sender.send(OutgoingMessage(bytes(SIZE)))
         with client.open_reader(name) as reader:
             return [message.lookup_identifier for message in reader.browse()][MESSAGES // 2]
 

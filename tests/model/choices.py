@@ -48,6 +48,8 @@ OPERATIONS = (
     *["reject"],
     *["close_cursor", "restart", "crash", "throttle"],
 )
+ON_HELD = ("end_transactional", "reject")
+"""Those that need a message which a transaction has received."""
 ASKED = {
     "PA": AcknowledgementsRequested.ACK_POS_ARRIVAL,
     "PR": AcknowledgementsRequested.ACK_POS_RECEIVE,
@@ -122,3 +124,9 @@ def received_in(descriptor: MDescriptor) -> list[bytes]:
 def has_received(descriptor: MDescriptor) -> bool:
     """Whether a transaction holds one of them."""
     return bool(received_in(descriptor))
+
+
+def can_join(descriptor: MDescriptor) -> bool:
+    """Whether a transaction can receive from an open queue."""
+    queue = descriptor.queue
+    return queue is not None and descriptor.access == "receive" and queue.main.transactional

@@ -25,10 +25,12 @@ from tests.model.choices import (
     ACKNOWLEDGEMENTS,
     ASKED,
     NAMES,
+    ON_HELD,
     OPERATIONS,
     PARTS,
     TIMEOUTS,
     Dice,
+    can_join,
     has_messages,
     waits,
 )
@@ -85,6 +87,8 @@ class QueueManagerModel(Transacting, RuleBasedStateMachine):
     def step(self, operation: str, seed: int) -> None:
         """The same small seeds come often: what they choose changes from step to step."""
         self.steps += 1
+        if operation in ON_HELD:
+            self._receive_in_transaction(Dice(seed + self.steps))
         getattr(self, operation)(Dice(seed * 1_009 + self.steps))
 
     def _queue(self, dice: Dice) -> MQueue:
@@ -263,6 +267,26 @@ class QueueManagerModel(Transacting, RuleBasedStateMachine):
         self.settle(dice)
 
     # Reading
+
+    def _receive_in_transaction(self, dice: Dice) -> None:
+        """A message that asks for everything, for the steps that need one that is held."""
+        ready = [pair for pair in self.descriptors if can_join(pair[1])]
+        if not ready:
+            return
+        real, naive = dice.of(ready)
+        queue = naive.queue
+        assert queue is not None
+        if queue is queue.main and not has_messages(naive):
+            joined = self._join(dice, dice.one_in(2))
+            self._enqueue(queue, joined, dead_letter=True, acknowledge=frozenset(ASKED))
+            if joined[1] is not None:
+                self.finish(dice)
+            self.settle(dice)
+        reader, transaction = self._join(dice, True)
+        self.call(
+            lambda: self.qm.engine.messages.dequeue_message(real, 0, None, reader),
+            lambda: self.naive.receive(naive, 0, None, transaction),
+        )
 
     def receive(self, dice: Dice) -> None:
         opened = self._descriptor(dice)

@@ -78,6 +78,8 @@ class Transacting(Comparing):
                 and operation.lookup_identifier == self._key_in(operation.queue, message.body)
             ):
                 operation.dequeue_reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED
+        if dice.one_in(2):
+            self.finish(dice)
 
     def begin(self, dice: Dice) -> None:
         """Another one, when few are open."""

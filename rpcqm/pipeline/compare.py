@@ -78,7 +78,7 @@ def _answers(calls: Any, side: str) -> Any:
     """Each request with the statuses that it was answered with."""
     from pyspark.sql import functions as f
 
-    same = f.udf(same_request, "string")
+    same = f.udf(same_request, "string", useArrow=False)
     return (
         calls.withColumn("same", f.coalesce(same("request"), f.lit("")))
         .groupBy("interface", "name", "same")

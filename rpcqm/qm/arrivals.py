@@ -99,7 +99,7 @@ class Arrivals:
 
         MQError: MESSAGE_NOT_AUTHENTICATED for an unsigned message to a queue that wants signed
         ones, FAIL_VERIFY_SIGNATURE_EX for a signature that is not good, INSUFFICIENT_PROPERTIES
-        and ILLEGAL_PROPERTY_VALUE for a body that is to be private, or must not (G28).
+        and ILLEGAL_PROPERTY_VALUE for a body that is to be private, or must not (G72).
         """
         if queue.authentication and not (self.verify and self.verify(message)):
             if message.attributes.signature:

@@ -78,7 +78,7 @@ class Transactions:
         """Take a received message out of its transaction, and give it back (G38).
 
         MQ_ERROR_TRANSACTION_SEQUENCE when it was not received there, or the transaction is
-        prepared, which decides about everything in it.
+        prepared (G73).
         """
         if transaction.prepared:
             raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)

@@ -88,6 +88,7 @@ class Exchange:
         engine.outgoing.resend_hooks.append(self._resend)
         engine.outgoing.send_by_binary = self.send_user_message_wrapper
         engine.online_hooks.append(self._online_changed)
+        engine.arrivals.verify = self.guard.verified
         engine.stopped_hooks.append(self.stop)
         if self.routing is not None:
             self.routing.start()

@@ -121,6 +121,13 @@ class Guard:
             message.packet = bytes(packet)
         return Checked(_sender(header, authenticated), authenticated, encrypted)
 
+    def verified(self, message: Message) -> bool:
+        """Whether a message that is sent here has a good signature; it is marked so."""
+        try:
+            return self.check(message).authenticated
+        except RejectedError:
+            return False
+
     def _decrypt(self, message: Message, header: SecurityHeader) -> None:
         attributes = message.attributes
         level, algorithm = int(attributes.privacy_level), int(attributes.encryption_algorithm)

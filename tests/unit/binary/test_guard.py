@@ -3,6 +3,7 @@
 import hashlib
 import tempfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -14,11 +15,14 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generat
 
 from rpcqm.adm.directory import DirectoryContents
 from rpcqm.adm.directory_object import User
-from rpcqm.adm.enums import ConnectionStatus, QueuePrivacyLevel
+from rpcqm.adm.enums import ConnectionStatus, QueueAccessType, QueuePrivacyLevel
+from rpcqm.adm.message import Message
 from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.errors import MQError
 from rpcqm.base.identity import Identity
 from rpcqm.binary.blobs import AES_PROVIDER, BASE_PROVIDER, ENHANCED_PROVIDER, encode_public_keys
 from rpcqm.binary.own_keys import OwnKeys
+from rpcqm.codec.message import MessageAttributes
 from rpcqm.codec.message_enums import AuthenticationLevel, MessageClass, PrivacyLevel
 from rpcqm.codec.sddl import parse_sddl
 from rpcqm.codec.security_identifier import sid_bytes
@@ -141,6 +145,29 @@ def test_a_queue_that_wants_signatures_refuses_others(pair: Pair) -> None:
     pair.send()
     assert pair.arrived == []
     assert pair.alice.unsent == 0
+
+
+@pytest.mark.parametrize(("signed", "status"), [(True, ""), (False, "MQ_ERROR_MESSAGE_NOT_")])
+def test_a_queue_that_wants_signatures_verifies_those_of_senders_here(
+    pair: Pair, signed: bool, status: str
+) -> None:
+    """G72."""
+    bob = pair.bob
+    bob.keys = OwnKeys(signing_key(), certificate_of(signing_key()))
+    bob.restart()
+    queue = bob.find("orders")
+    queue.authentication = True
+    name = bob.engine.queues.format_name_of(queue)
+    opened = bob.engine.queues.open_queue(name, QueueAccessType.SEND_ACCESS)
+    identity = Identity("alice", SID)
+    message = bob.engine.composer.compose(opened, MessageAttributes(body=b"content"), identity)
+    if signed:
+        message = Message(bob.exchange.guard.protect(message, None))
+    send = bob.engine.messages.enqueue_message_to_an_open_queue
+    with pytest.raises(MQError, match=status) if status else nullcontext():
+        send(opened, message)
+    pair.simulation.advance(1_000)
+    assert bob.bodies() == ([] if status else [b"content"])
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.8.3")

@@ -1,4 +1,4 @@
-"""Queues that take signed messages only, or private ones, from senders here (G28)."""
+"""Queues that take signed messages only, or private ones, from senders here (G72)."""
 
 from typing import Any
 

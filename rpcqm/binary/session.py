@@ -351,7 +351,7 @@ class Session:
             header = SessionHeader.decode(packet, len(packet) - SESSION_HEADER_SIZE)
         message.validate()
         if self._is_repeated(packet):
-            self._violation("the same message twice in a row")
+            self.close("the same message twice in a row")
             return
         self.session_active = True
         self.message_received_count = (self.message_received_count + 1) & _COUNTER

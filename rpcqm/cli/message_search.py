@@ -63,10 +63,13 @@ async def _trails(
     places: "Iterable[Place]",
     events: "Iterable[TrailEvent]",
 ) -> Trails:
-    """Which of the queues concerned have trails; told on their own machine, while they exist."""
+    """Which of the queues concerned have trails; told on their own machine, while they exist.
+
+    The ways to other queue managers are known without one.
+    """
     trails: Trails = {}
     names = [place.queue for place in places] + [event.queue for event in events]
-    for name in dict.fromkeys(map(_main_queue, names)):
+    for name in dict.fromkeys(_main_queue(name) for name in names if not is_format_name(name)):
         try:
             trails[name] = await client.maintenance.has_trail(queue_name(arguments, name))
         except (MQError, RpcFault):

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 DETAILS = """\
 Of a queue elsewhere it shows what still waits, the next hop, how connecting went, and which
-acknowledgements have come. Of a message it shows in which queues here it is, and what happened to
-it as far as its queues have event trails (`rpcqm queue set QUEUE --trail`)."""
+acknowledgements have come. Of a message it shows in which queues here it is; by which hops the last
+10,000 messages were sent and which acknowledgements of them came, since the start; and what else
+happened as far as its queues have event trails (`rpcqm queue set QUEUE --trail`)."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:

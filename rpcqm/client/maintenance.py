@@ -19,6 +19,8 @@ HAPPENINGS = {
     6: "kept",
     7: "removed",
     8: "left",
+    9: "sent",
+    10: "acknowledged",
 }
 """Words for what can happen to a message."""
 

@@ -10,6 +10,7 @@ from rpcqm.qm.arrivals import Arrivals
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.directory import Directory
 from rpcqm.qm.initialization import Initialization
+from rpcqm.qm.journeys import Journeys
 from rpcqm.qm.messages import Messages
 from rpcqm.qm.names import LocalNames
 from rpcqm.qm.outgoing import Outgoing
@@ -56,6 +57,7 @@ class QueueManagerEngine:
         self.readers = Readers(self)
         self.expiry = TimeToBeReceivedTimer(self)
         self.trail = Trail(self)
+        self.journeys = Journeys(clock)
         self.positions = Positions(self)
         self.streams = Streams(self)
         self.outgoing = Outgoing(self)

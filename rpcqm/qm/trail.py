@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rpcqm.adm.message import Message
-from rpcqm.adm.queue import Queue
+from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import Timer
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, MQError
@@ -50,13 +50,16 @@ class Happening(enum.IntEnum):
     KEPT = 6
     REMOVED = 7
     LEFT = 8
+    SENT = 9
+    ACKNOWLEDGED = 10
 
 
 @dataclass(frozen=True, slots=True)
 class TrailEvent:
     """One thing that happened; `time` is milliseconds since 1970.
 
-    `detail` is the queue that it went to, or the name of the reason.
+    `detail` is the queue or the next hop that it went to, the name of the reason, or whose
+    acknowledgement it was.
     """
 
     time: int
@@ -115,7 +118,7 @@ class Trail:
         self._number = (self._number + 1) & 0xFFFF_FFFF
         moment = _MOMENT.pack(self._engine.clock.now(), self._number)
         identifier = _identifier(message.attributes.identifier)
-        text = _SEPARATOR.join((queue.pathname, detail)).encode()
+        text = _SEPARATOR.join((_name(queue), detail)).encode()
         value = _FIXED.pack(happening, message.lookup_identifier) + text
         change.put(Family.HISTORY, _BY_MESSAGE + identifier + moment, value)
         change.put(Family.HISTORY, _BY_TIME + moment, identifier)
@@ -179,6 +182,10 @@ class Trail:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _name(queue: Queue) -> str:
+    return queue.destination_format_name if isinstance(queue, OutgoingQueue) else queue.pathname
 
 
 def _identifier(identifier: MessageIdentifier) -> bytes:

@@ -158,6 +158,8 @@ class Transfer:
         """The same for a message whose place is known, whether it waits or is still being sent."""
         position = self._held(queue, key)
         self._forget(queue, key)
+        name = message_class.name.removeprefix("MQMSG_CLASS_")
+        self._engine.journeys.acknowledged(queue, key, f"finally, {name}")
         source = self._engine.acknowledgements
         with self._store.transaction("final acknowledgement") as change:
             target = source.queue_after_transfer(

@@ -94,7 +94,9 @@ class Maintenance:
 
     def trail(self, identifier: MessageIdentifier) -> Iterator[TrailEvent]:
         """What happened to a message, in order."""
-        return self._engine.trail.events(identifier)
+        written = self._engine.trail.events(identifier)
+        known = [*written, *self._engine.journeys.events(identifier)]
+        return iter(sorted(known, key=lambda event: event.time))
 
     def find_message(self, identifier: MessageIdentifier) -> Completion[list[Place]]:
         """Where a message and its copies are; reads all packets, and serves others meanwhile."""

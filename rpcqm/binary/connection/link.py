@@ -280,7 +280,7 @@ class Link:
                 stamped.append(message)
             elif (packet := self._packet_of(message)) is not None:
                 line.session.send(packet, Token(self, message.lookup_identifier))
-                self._trace(message, line)
+                self._sent(message, line)
         self._pumping = False
         if stamped:
             self._send_stamped(line, stamped, changes)
@@ -311,8 +311,9 @@ class Link:
             self._fail(message, MessageClass.MQMSG_CLASS_NACK_COULD_NOT_ENCRYPT)
             return None
 
-    def _trace(self, message: Message, line: Line) -> None:
+    def _sent(self, message: Message, line: Line) -> None:
         """[MS-MQQB] 3.1.7.1.7."""
+        self._engine.journeys.sent(self.queue, message, line.address)
         if is_traced(message.packet):
             self._exchange.trace(message, line.address)
 
@@ -377,7 +378,7 @@ class Link:
             packet = bytearray(plain)
             set_sequence(packet, stamp.sequence, stamp.number, stamp.previous)
             line.session.send(bytes(packet), None)
-            self._trace(message, line)
+            self._sent(message, line)
         sequence.transmitted()
         self.show()
 
@@ -387,6 +388,7 @@ class Link:
         """The next hop has them ([MS-MQQB] 3.1.5.5.2 to .4)."""
         for key in keys:
             if self._in_flight.pop(key, self) is None:
+                self._engine.journeys.acknowledged(self.queue, key, "by the next hop")
                 self._delivered(key, None)
 
     def _delivered(self, key: int, changes: dict[bytes, bytes | None] | None) -> None:
@@ -412,6 +414,7 @@ class Link:
         position = self.queue.message_position_list.position(key)
         if position is None:
             return
+        self._engine.journeys.acknowledged(self.queue, key, "in order")
         changes = self._without_stamp(key, sequence)
         if position.flags & _JOURNALING:
             if not held and not self.queue.message_position_list.lock(key, self):

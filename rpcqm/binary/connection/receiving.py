@@ -175,6 +175,8 @@ class Receiver:
             if stream is not None:
                 self._note(stream, queue, changes)
             stored = self._arrivals.store(queue, message, changes)
+            if self._engine.journeys:
+                self._engine.journeys.arrived(queue, message)
         except RejectedError as error:
             return self._refuse(message, error.reason, changes, stream)
         if is_traced(message.packet):

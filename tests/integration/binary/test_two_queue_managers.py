@@ -3,6 +3,7 @@
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -13,12 +14,25 @@ NAME_OF_OTHER = "DIRECT=OS:other\\private$\\"
 
 
 @pytest.fixture(scope="module")
-def other() -> Iterator[PrivateQueueManager]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = ("--binary-port", str(port))
-    with private_queue_manager(options, 'name = "other"\n') as queue_manager:
+def ports() -> dict[str, int]:
+    """A free port for each, which both know."""
+    with socket.socket() as one, socket.socket() as another:
+        for each in (one, another):
+            each.bind(("127.0.0.1", 0))
+        return {"here": one.getsockname()[1], "other": another.getsockname()[1]}
+
+
+@contextmanager
+def running(name: str, ports: dict[str, int]) -> Iterator[PrivateQueueManager]:
+    peers = ", ".join(f"{each}=127.0.0.1:{port}" for each, port in ports.items())
+    configuration = f'name = "{name}"\n[binary]\npeers = "{peers}"\n'
+    with private_queue_manager(("--binary-port", str(ports[name])), configuration) as machine:
+        yield machine
+
+
+@pytest.fixture(scope="module")
+def other(ports: dict[str, int]) -> Iterator[PrivateQueueManager]:
+    with running("other", ports) as queue_manager:
         for name in ("orders", "late"):
             queue_manager.run("queue", "create", name)
         queue_manager.run("queue", "create", "stream", "--transactional")
@@ -26,10 +40,8 @@ def other() -> Iterator[PrivateQueueManager]:
 
 
 @pytest.fixture(scope="module")
-def here(other: PrivateQueueManager) -> Iterator[PrivateQueueManager]:
-    host, port = other.endpoint("binary")
-    configuration = f'name = "here"\n[binary]\npeers = "other={host}:{port}"\n'
-    with private_queue_manager(configuration=configuration) as queue_manager:
+def here(other: PrivateQueueManager, ports: dict[str, int]) -> Iterator[PrivateQueueManager]:
+    with running("here", ports) as queue_manager:
         yield queue_manager
 
 
@@ -72,6 +84,23 @@ def test_what_waits_is_sent_when_the_other_one_is_back(
     other.start()
     here.start()
     assert received(other, "late", 3) == ["meanwhile"] * 3
+
+
+def test_a_message_is_traced_over_its_hop_to_its_receipt(
+    here: PrivateQueueManager, other: PrivateQueueManager
+) -> None:
+    here.run("queue", "create", "told")
+    to = f"{NAME_OF_OTHER}orders"
+    asks = ("--ack", "arrival,receive", "--admin-queue", "told")
+    identifier = here.run("send", to, "--body", "traced", *asks).stdout.strip()
+    assert received(other, "orders", 1) == ["traced"]
+    here.run("receive", "told", "--count", "2", "--timeout", "20000")
+    shown = json.loads(here.run("trace", identifier, "--json").stdout)
+    told = {(event["happening"], event["queue"], event["detail"]) for event in shown["events"]}
+    assert ("sent", to, "IP=127.0.0.1") in told
+    for name in ("ACK_REACH_QUEUE", "ACK_RECEIVE"):
+        assert ("acknowledged", "here\\private$\\told", name) in told
+    assert "IP=127.0.0.1" in here.run("explain", identifier).stdout
 
 
 def test_what_is_on_its_way_is_listed_and_traced(here: PrivateQueueManager) -> None:

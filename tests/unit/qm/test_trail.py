@@ -7,6 +7,7 @@ import pytest
 
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import Queue
+from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.packet_types import MessageIdentifier
 from rpcqm.qm.trail import DAY, REMOVED_AT_ONCE, Happening
 from rpcqm.store.records import Family
@@ -53,6 +54,15 @@ def test_what_happens_to_a_message_is_told_in_order(qm: RunningQueueManager, que
     assert events[2].time - events[1].time == 1000
     assert {event.lookup_identifier for event in events} == {message.lookup_identifier}
     assert [event.queue for event in events[-2:]] == [queue.pathname, subqueue.pathname]
+
+
+def test_a_queue_elsewhere_is_told_by_its_format_name(qm: RunningQueueManager) -> None:
+    name = FormatName.parse(r"DIRECT=OS:other\private$\orders")
+    outgoing = qm.engine.outgoing.create(name)
+    qm.done(qm.engine.trail.switch(outgoing, True))
+    message = sent(qm, outgoing)
+    (event,) = qm.engine.trail.events(message.attributes.identifier)
+    assert (event.happening, event.queue) == (H.ARRIVED, str(name))
 
 
 def test_copies_in_the_journal_are_told(qm: RunningQueueManager) -> None:

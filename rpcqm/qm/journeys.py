@@ -1,0 +1,91 @@
+"""The ways of the last messages that left for other queue managers, in memory only.
+
+Where each was sent, by which hop, and which acknowledgements have come. What has to outlast a
+restart, or more than some thousand messages, is a matter of event trails.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+
+from rpcqm.adm.message import Message
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.clock import Clock
+from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.qm.trail import Happening, TrailEvent
+
+MOST = 10_000
+MOST_STEPS = 32
+
+_CLASSES = {int(each): each for each in MessageClass}
+_SOURCE, _NUMBER = slice(16, 32), slice(56, 60)
+
+
+class _Journey:
+    """One message on its way to one queue."""
+
+    __slots__ = ("identifier", "queue", "steps")
+
+    def __init__(self, identifier: bytes, queue: str) -> None:
+        self.identifier = identifier
+        self.queue = queue
+        self.steps: list[tuple[int, Happening, str]] = []
+
+
+class Journeys:
+    """What is known of messages that have been sent from here."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._journeys: OrderedDict[tuple[int, int], _Journey] = OrderedDict()
+        self._told: deque[tuple[int, bytes, str, str]] = deque(maxlen=MOST)
+
+    def __len__(self) -> int:
+        return len(self._journeys)
+
+    def sent(self, queue: OutgoingQueue, message: Message, address: str) -> None:
+        """A message goes out to the address of its next hop."""
+        place = (queue.queue_id, message.lookup_identifier)
+        journey = self._journeys.get(place)
+        if journey is None:
+            packet = message.packet
+            identifier = packet[_SOURCE] + packet[_NUMBER]
+            journey = self._journeys[place] = _Journey(identifier, queue.destination_format_name)
+            if len(self._journeys) > MOST:
+                self._journeys.popitem(last=False)
+        self._step(journey, Happening.SENT, address)
+
+    def acknowledged(self, queue: Queue, key: int, by: str) -> None:
+        """An acknowledgement of a message has come."""
+        journey = self._journeys.get((queue.queue_id, key))
+        if journey is not None:
+            self._step(journey, Happening.ACKNOWLEDGED, by)
+
+    def arrived(self, queue: Queue, message: Message) -> None:
+        """A message has arrived; only one that tells what became of another is of interest."""
+        kind = _CLASSES.get(message.attributes.message_class)
+        if kind is not None and kind is not MessageClass.MQMSG_CLASS_NORMAL:
+            about = message.attributes.correlation_identifier
+            name = kind.name.removeprefix("MQMSG_CLASS_")
+            self._told.append((self._clock.now(), _octets(about), queue.pathname, name))
+
+    def _step(self, journey: _Journey, happening: Happening, detail: str) -> None:
+        if len(journey.steps) == MOST_STEPS:
+            del journey.steps[1]
+        journey.steps.append((self._clock.now(), happening, detail))
+
+    def events(self, identifier: MessageIdentifier) -> Iterator[TrailEvent]:
+        """What is known of a message, in no particular order."""
+        wanted = _octets(identifier)
+        for (_, key), journey in self._journeys.items():
+            if journey.identifier == wanted:
+                for time, happening, detail in journey.steps:
+                    text = f"IP={detail}" if happening is Happening.SENT else detail
+                    yield TrailEvent(time, happening, journey.queue, key, text)
+        for time, about, queue, name in self._told:
+            if about == wanted:
+                yield TrailEvent(time, Happening.ACKNOWLEDGED, queue, 0, name)
+
+
+def _octets(identifier: MessageIdentifier) -> bytes:
+    return identifier.queue_manager_guid.bytes_le + identifier.ordinal.to_bytes(4, "little")

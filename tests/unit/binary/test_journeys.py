@@ -1,0 +1,77 @@
+"""What is known of messages that were sent: their hops and their acknowledgements."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.qm import journeys
+from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging, packets
+
+
+@pytest.fixture
+def pair() -> Iterator[Exchanging]:
+    with exchanging() as pair:
+        yield pair
+
+
+def told(pair: Exchanging, identifier: MessageIdentifier) -> list[tuple[str, str, str]]:
+    """What Alice tells of a message: what happened, with which queue, and the detail."""
+    events = sorted(pair.alice.engine.journeys.events(identifier), key=lambda event: event.time)
+    return [(event.happening.name, event.queue, event.detail) for event in events]
+
+
+def test_a_message_was_sent_and_acknowledged_by_everybody(pair: Exchanging) -> None:
+    pair.send(ORDERS)
+    pair.settle()
+    (arrived,) = packets(pair.bob, pair.orders)
+    pair.bob.receive("orders")
+    pair.settle()
+    assert told(pair, arrived.identifier) == [
+        ("SENT", ORDERS, f"IP={pair.bob.address}"),
+        ("ACKNOWLEDGED", "alice\\private$\\admin", "ACK_REACH_QUEUE"),
+        ("ACKNOWLEDGED", ORDERS, "by the next hop"),
+        ("ACKNOWLEDGED", "alice\\private$\\admin", "ACK_RECEIVE"),
+    ]
+
+
+def test_a_message_in_sequence_was_sent_twice_and_received(pair: Exchanging) -> None:
+    pair.alice.send(STREAM, b"one", True, negative_journaling_requested=True)
+    pair.simulation.advance(100)
+    for end in pair.simulation.ends:
+        end.arrival = pair.simulation.clock.monotonic() + 3_000
+    pair.simulation.advance(2_000)
+    pair.alice.engine.outgoing.resend(pair.alice.outgoing(STREAM))
+    pair.settle()
+    (arrived,) = packets(pair.bob, pair.stream)
+    pair.bob.receive("stream")
+    pair.settle()
+    assert told(pair, arrived.identifier) == [
+        ("SENT", STREAM, f"IP={pair.bob.address}"),
+        ("SENT", STREAM, f"IP={pair.bob.address}"),
+        ("ACKNOWLEDGED", STREAM, "in order"),
+        ("ACKNOWLEDGED", STREAM, "finally, ACK_RECEIVE"),
+    ]
+
+
+def test_what_is_known_is_bounded(pair: Exchanging, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journeys, "MOST", 10)
+    monkeypatch.setattr(journeys, "MOST_STEPS", 4)
+    pair.bob.kill()
+    for number in range(12):
+        pair.alice.send(ORDERS, b"%d" % number)
+    queue, engine = pair.alice.outgoing(ORDERS), pair.alice.engine
+    identifiers = []
+    for key in queue.message_position_list.page(None, 12):
+        message = engine.positions.message_at(queue, key)
+        identifiers.append(message.attributes.identifier)
+        for hop in range(6):
+            engine.journeys.sent(queue, message, str(hop))
+    assert len(engine.journeys) == 10
+    assert told(pair, identifiers[0]) == []
+    assert [detail for _, _, detail in told(pair, identifiers[-1])] == [
+        "IP=0",
+        "IP=3",
+        "IP=4",
+        "IP=5",
+    ]

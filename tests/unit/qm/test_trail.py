@@ -7,11 +7,11 @@ import pytest
 
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import Queue
-from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.packet_types import MessageIdentifier
 from rpcqm.qm.trail import DAY, REMOVED_AT_ONCE, Happening
 from rpcqm.store.records import Family
 from tests.support.queue_manager import RunningQueueManager
+from tests.support.sending import keep_sending
 
 H = Happening
 
@@ -57,12 +57,11 @@ def test_what_happens_to_a_message_is_told_in_order(qm: RunningQueueManager, que
 
 
 def test_a_queue_elsewhere_is_told_by_its_format_name(qm: RunningQueueManager) -> None:
-    name = FormatName.parse(r"DIRECT=OS:other\private$\orders")
-    outgoing = qm.engine.outgoing.create(name)
+    outgoing = keep_sending(qm, r"DIRECT=OS:other\private$\orders")
     qm.done(qm.engine.trail.switch(outgoing, True))
     message = sent(qm, outgoing)
     (event,) = qm.engine.trail.events(message.attributes.identifier)
-    assert (event.happening, event.queue) == (H.ARRIVED, str(name))
+    assert (event.happening, event.queue) == (H.ARRIVED, outgoing.destination_format_name)
 
 
 def test_copies_in_the_journal_are_told(qm: RunningQueueManager) -> None:

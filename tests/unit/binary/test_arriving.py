@@ -64,6 +64,25 @@ def test_a_message_that_is_not_taken_is_acknowledged_negatively(
     assert pair.alice.unsent == 0
 
 
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.2")
+@pytest.mark.parametrize("to", [ORDERS, STREAM])
+@pytest.mark.parametrize("limit", ["time_to_reach_queue", "time_to_be_received"])
+def test_what_expires_on_its_way_is_refused_on_arrival(
+    pair: Exchanging, to: str, limit: str
+) -> None:
+    transactional = to == STREAM
+    pair.alice.send(to, b"before", transactional)
+    pair.settle()
+    for end in pair.simulation.ends:
+        if end.node is pair.bob:
+            end.arrival = pair.simulation.clock.monotonic() + 10_000
+    pair.send(to, transactional=transactional, **{limit: 5})
+    pair.settle(40)
+    assert pair.acknowledged == [MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT]
+    assert pair.bob.bodies("stream" if transactional else "orders") == [b"before"]
+    assert pair.alice.unsent == 0
+
+
 @pytest.mark.conformance("MQQB-rule-3.1.5.7", "MQQB-packet-FinalAck", "MQQB-header-FinalAckBody")
 @pytest.mark.parametrize("to", [ORDERS, NOWHERE])
 def test_a_rejected_transactional_message_becomes_a_dead_letter_of_its_sender(

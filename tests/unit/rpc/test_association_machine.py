@@ -186,6 +186,7 @@ class Connections(RuleBasedStateMachine):
     @rule(by=connections, back=st.integers(0, 4), flags=st.sampled_from([0, 1, 2, 3, 7]))
     def use_a_call_identifier_again(self, by: Connection, back: int, flags: int) -> None:
         call_id = max(0, by.next_call - back)
+        by.next_call = max(by.next_call, call_id + 1)
         by.sent.discard(call_id)
         self.feed(by, request(ECHO, b"again", call_id, pfc_flags=flags))
 

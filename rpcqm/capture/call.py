@@ -14,9 +14,15 @@ MSMQ_BINARY = "MS-MQQB"
 _MILLION = 1_000_000
 
 
+FURTHER_STATUSES = {0x16C9A0D6: "ept_s_not_registered"}
+"""Statuses of the endpoint mapper alone ([C706] appendix E)."""
+
+
 @functools.cache
 def name_of_status(status: int) -> str:
     """The name of a fault's status or of a return value."""
+    if status in FURTHER_STATUSES:
+        return FURTHER_STATUSES[status]
     known = FaultStatus._value2member_map_.get(status)
     return known.name if isinstance(known, FaultStatus) else status_name(status)
 

@@ -1,12 +1,13 @@
 """Which calls are wanted: by interface, opnum, status, queue, message identifier."""
 
+import functools
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from rpcqm.base.errors import FaultStatus
 from rpcqm.base.hresult import HResult, NtStatus
 from rpcqm.capture.analysis import Exchange
-from rpcqm.capture.call import Call
+from rpcqm.capture.call import FURTHER_STATUSES, Call
 from rpcqm.capture.interfaces import interface_named
 from rpcqm.capture.subjects import Subjects, message_identifiers
 
@@ -19,11 +20,18 @@ def without_braces(text: str) -> str:
 
 
 def status_of(text: str) -> int:
-    """A status by its name or number; raises ValueError."""
-    for names in (HResult, NtStatus, FaultStatus):
-        if text in names.__members__:
-            return int(names[text])
-    return int(text, 0) & 0xFFFFFFFF
+    """A status by its name, in any case, or by its number; raises ValueError."""
+    found = _statuses().get(text.lower())
+    return int(text, 0) & 0xFFFFFFFF if found is None else found
+
+
+@functools.cache
+def _statuses() -> dict[str, int]:
+    known = {name.lower(): status for status, name in FURTHER_STATUSES.items()}
+    for names in (FaultStatus, NtStatus, HResult):
+        for name, status in names.__members__.items():
+            known[name.lower()] = int(status)
+    return known
 
 
 @dataclass(frozen=True, slots=True)

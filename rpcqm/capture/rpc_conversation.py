@@ -9,6 +9,7 @@ from rpcqm.capture.accounts import Account
 from rpcqm.capture.call import Call, Conversation
 from rpcqm.capture.interfaces import Context
 from rpcqm.capture.pdu_stream import PduStream
+from rpcqm.capture.recognition import Recognition
 from rpcqm.capture.unsealing import INTEGRITY, PRIVACY, SecurityContext
 from rpcqm.rpc.constants import ContextResult, PduType, PfcFlags
 from rpcqm.rpc.pdu import (
@@ -88,6 +89,7 @@ class RpcConversation:
         self._securities: dict[int, SecurityContext] = {}
         self._requests: dict[int, _Partial] = {}
         self._responses: dict[int, _Partial] = {}
+        self._recognitions: dict[int, Recognition] = {}
         self._first_sealed = self._sealed_calls = 0
         self.from_client = PduStream(self._client_pdu, self._problems)
         self.from_server = PduStream(self._server_pdu, self._problems)
@@ -220,8 +222,27 @@ class RpcConversation:
     def _answer(self, call: Call, time: int, offset: int) -> None:
         call.ended, call.response_offset = time, offset
         self.calls.pop(call.call_id, None)
+        if call.context.uuid is None:
+            self._recognise(call)
         self._knowledge.answered(call)
         self._finished(call)
+
+    def _recognise(self, call: Call) -> None:
+        """Find out what a context is whose bind was not captured."""
+        old = call.context
+        if call.request is None or call.response is None or call.fault is not None:
+            return
+        recognition = self._recognitions.setdefault(old.identifier, Recognition())
+        found = recognition.look(
+            old.identifier, call.opnum, call.request, call.response, call.big_endian
+        )
+        if found is None:
+            return
+        self.contexts[old.identifier] = found
+        self._knowledge.bound(self.conversation.server, found)
+        for each in (call, *self.calls.values()):
+            if each.context is old:
+                each.context = found
 
     # Protection.
 

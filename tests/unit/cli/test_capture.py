@@ -83,6 +83,11 @@ def test_an_account_unseals(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         assert statuses["MQ_ERROR_IO_TIMEOUT"] == 2
 
 
+@pytest.mark.parametrize("status", ["MQ_ERROR_IO_TIMEOUT", "mq_error_io_timeout", "0xC00E001B"])
+def test_a_status_is_a_name_or_a_number(capsys: pytest.CaptureFixture[str], status: str) -> None:
+    assert len(objects(capsys, NONE, "--status", status)) == 2
+
+
 @pytest.mark.parametrize("option", ["--keytab", "--account"])
 def test_a_keytab_unseals(capsys: pytest.CaptureFixture[str], option: str) -> None:
     found = objects(capsys, CAPTURES / "impacket-kerberos.pcapng", option, KEYTAB)

@@ -15,7 +15,7 @@ def print_all(queues: list[OutgoingQueueInformation], as_json: bool) -> None:
     for queue in queues:
         table.add(
             queue.format_name,
-            queue.state.lower(),
+            _state(queue),
             queue.message_count,
             size_text(queue.bytes_in_queue),
             ", ".join(queue.next_hops) or "-",
@@ -33,7 +33,7 @@ def print_one(queue: OutgoingQueueInformation, as_json: bool) -> None:
     print_fields(
         {
             "To": queue.format_name,
-            "State": queue.state.lower(),
+            "State": _state(queue),
             "Messages": f"{queue.message_count} ({size_text(queue.bytes_in_queue)})",
             "Next hop": ", ".join(queue.next_hops) or "-",
             "Last acknowledged": _acknowledged(queue),
@@ -43,6 +43,10 @@ def print_one(queue: OutgoingQueueInformation, as_json: bool) -> None:
             "Connections": history,
         }
     )
+
+
+def _state(queue: OutgoingQueueInformation) -> str:
+    return "on hold" if queue.state == "ONHOLD" else queue.state.lower()
 
 
 def for_programs(queue: OutgoingQueueInformation) -> dict[str, Any]:

@@ -117,6 +117,16 @@ class Management:
             return None
         return outgoing_queues.information(found)
 
+    async def order(self, action: str, name: FormatName | None = None) -> None:
+        """Have something done: PAUSE, RESUME, EOD_RESEND with a queue elsewhere, or CONNECT,
+        DISCONNECT, TIDY with the machine ([MS-MQMR] 2.2.2, MgmtAction).
+        """
+        kind = qmmgmt.MGMT_MACHINE if name is None else qmmgmt.MGMT_QUEUE
+        value = 0 if name is None else queue_format_of(name)
+        subject = qmmgmt.MGMT_OBJECT(type=kind, u=qmmgmt.MGMT_OBJECT_u(kind, value))
+        request = qmmgmt.R_QMMgmtActionRequest(pObjectFormat=subject, lpwszAction=action)
+        await self._connections.call("qmmgmt", "R_QMMgmtAction", request)
+
     async def _information(
         self, subject: qmmgmt.MGMT_OBJECT, properties: Sequence[int]
     ) -> list[Any]:

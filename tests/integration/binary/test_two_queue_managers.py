@@ -103,6 +103,34 @@ def test_a_message_is_traced_over_its_hop_to_its_receipt(
     assert "IP=127.0.0.1" in here.run("explain", identifier).stdout
 
 
+@pytest.mark.conformance("MQQB-event-pause_queue", "MQQB-event-resume_queue")
+@pytest.mark.parametrize(
+    ("stop", "go", "state"),
+    [("pause", "resume", "ONHOLD"), ("disconnect", "connect", "DISCONNECTED")],
+)
+def test_an_administrator_holds_messages_back_and_lets_them_go(
+    here: PrivateQueueManager, other: PrivateQueueManager, stop: str, go: str, state: str
+) -> None:
+    to = f"{NAME_OF_OTHER}stream"
+    subject = (to,) if stop == "pause" else ()
+    here.run("send", to, "--body", "before", "--transactional")
+    here.run("network", stop, *subject)
+    here.run("send", to, "--body", "held", "--transactional")
+    shown = json.loads(here.run("trace", to, "--json").stdout)
+    assert (shown["state"], shown["messages"] > 0) == (state, True)
+    here.run("network", go, *subject)
+    here.run("network", "resend", to)
+    assert received(other, "stream", 2) == ["before", "held"]
+
+
+def test_what_is_not_on_its_way_cannot_be_held(here: PrivateQueueManager) -> None:
+    here.run("queue", "create", "own")
+    for queue, sentence in ((f"{NAME_OF_OTHER}never", "Nothing was sent"), ("own", "this machine")):
+        said = here.run("network", "pause", queue, check=False)
+        assert said.returncode == 1
+        assert sentence in said.stderr
+
+
 def test_what_is_on_its_way_is_listed_and_traced(here: PrivateQueueManager) -> None:
     waiting = "DIRECT=OS:nobody.invalid\\private$\\orders"
     here.run("send", waiting, "--body", "stays")

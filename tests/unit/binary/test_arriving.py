@@ -76,7 +76,8 @@ def test_what_expires_on_its_way_is_refused_on_arrival(
     for end in pair.simulation.ends:
         if end.node is pair.bob:
             end.arrival = pair.simulation.clock.monotonic() + 10_000
-    pair.send(to, transactional=transactional, **{limit: 5})
+    short: dict[str, Any] = {limit: 5}
+    pair.send(to, transactional=transactional, **short)
     pair.settle(40)
     assert pair.acknowledged == [MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT]
     assert pair.bob.bodies("stream" if transactional else "orders") == [b"before"]

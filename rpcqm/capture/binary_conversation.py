@@ -40,7 +40,6 @@ class BinaryPacket:
     duration_ms = None
     status = None
     status_name = None
-    response_size = 0
 
     def __init__(
         self,
@@ -60,7 +59,11 @@ class BinaryPacket:
 
     @property
     def request_size(self) -> int:
-        return len(self.octets)
+        return len(self.octets) if self.from_client else 0
+
+    @property
+    def response_size(self) -> int:
+        return 0 if self.from_client else len(self.octets)
 
     @property
     def is_message(self) -> bool:

@@ -171,7 +171,7 @@ def _packet_text(packet: BinaryPacket) -> str:
         found = message_attributes(decoded)
         label = f" label={found.get('label')!r}" if found.get("label") else ""
         return f"{found.get('identifier')} {found.get('message_class')}{label}"
-    return f"{packet.request_size} octets"
+    return f"{len(packet.octets)} octets"
 
 
 def as_object(exchange: Exchange) -> dict[str, Any]:
@@ -197,12 +197,18 @@ def as_object(exchange: Exchange) -> dict[str, Any]:
 
 
 def _side(exchange: Exchange, response: bool) -> Any:
-    """A request's or a response's parameters, or how long it was where they are not known."""
+    """A request's or a response's parameters, or how long it was where they are not known.
+
+    What the server of the binary protocol sends is in the response's place.
+    """
+    if isinstance(exchange, BinaryPacket):
+        if response is exchange.from_client:
+            return None
+        packet = exchange.decoded_request()
+        return {"size": len(exchange.octets)} if packet is None else plain(packet)
     value = exchange.decoded_response() if response else exchange.decoded_request()
     if value is not None:
         return plain(value)
-    if isinstance(exchange, BinaryPacket):
-        return None if response else {"size": exchange.request_size}
     stub = exchange.response if response else exchange.request
     size = exchange.response_size if response else exchange.request_size
     if stub is not None:
@@ -214,7 +220,7 @@ def _side(exchange: Exchange, response: bool) -> Any:
 def full(exchange: Exchange) -> list[str]:
     """Every decoded field of a call or packet, one per line with its offset and size."""
     if isinstance(exchange, BinaryPacket):
-        return _section(f"packet, {exchange.request_size} octets", *packet_fields(exchange.octets))
+        return _section(f"packet, {len(exchange.octets)} octets", *packet_fields(exchange.octets))
     lines = _half(exchange, False)
     if exchange.ended:
         lines += _half(exchange, True)

@@ -83,6 +83,16 @@ def test_an_account_unseals(capsys: pytest.CaptureFixture[str], tmp_path: Path) 
         assert statuses["MQ_ERROR_IO_TIMEOUT"] == 2
 
 
+def test_packets_tell_by_their_place_who_sent_them(capsys: pytest.CaptureFixture[str]) -> None:
+    found = objects(capsys, CAPTURES / "binary.pcapng")
+    assert all(list(each) == KEYS for each in found)
+    assert all((each["request"] is None) != (each["response"] is None) for each in found)
+    names = Counter((each["name"], each["response"] is None) for each in found)
+    assert names["EstablishConnection", True] == names["EstablishConnection", False] == 4
+    assert (names["OrderAck", True], names["OrderAck", False]) == (0, 3)
+    assert names["UserMessage", False] == 0
+
+
 @pytest.mark.parametrize("status", ["MQ_ERROR_IO_TIMEOUT", "mq_error_io_timeout", "0xC00E001B"])
 def test_a_status_is_a_name_or_a_number(capsys: pytest.CaptureFixture[str], status: str) -> None:
     assert len(objects(capsys, NONE, "--status", status)) == 2

@@ -1,11 +1,13 @@
 """Messages as a queue manager hands them out."""
 
+from uuid import UUID
 from xml.etree.ElementTree import Element
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.client.bodies import Value, decode_body, parse_xml
+from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.message import PacketMessage
-from rpcqm.codec.message_enums import BodyType
+from rpcqm.codec.message_enums import AcknowledgementsRequested, BodyType, DeliveryGuarantee
 from rpcqm.codec.packet_remote_read import MessagePacketExtension, SectionType
 from rpcqm.codec.types.remoteread import SectionBuffer
 
@@ -17,8 +19,8 @@ _UTF_16 = frozenset({BodyType.VT_BSTR, BodyType.VT_LPWSTR})
 class ReceivedMessage(PacketMessage):
     """A message as a queue manager hands it out: its packet, and what it knows about it.
 
-    `arrival_time` is in seconds since 1970. `withheld` bytes of the body were not asked for;
-    zeros stand in their place.
+    It has what OutgoingMessage has, under the same names. `arrival_time` is in seconds since
+    1970. `withheld` bytes of the body were not asked for; zeros stand in their place.
     """
 
     __slots__ = ("arrival_time", "extensions", "lookup_identifier", "withheld")
@@ -41,6 +43,40 @@ class ReceivedMessage(PacketMessage):
     def available_body(self) -> bytes:
         """The body, as far as it was asked for."""
         return self.body[: self.body_size - self.withheld]
+
+    @property
+    def recoverable(self) -> bool:
+        return self.delivery_guarantee is DeliveryGuarantee.RECOVERABLE
+
+    @property
+    def response_queue(self) -> FormatName | None:
+        """Where the sender expects an answer, whose correlation identifier is our identifier."""
+        return self.response_queue_format_name
+
+    @property
+    def administration_queue(self) -> FormatName | None:
+        return self.administration_queue_format_name
+
+    @property
+    def acknowledgements(self) -> AcknowledgementsRequested:
+        return self.acknowledgements_requested
+
+    @property
+    def dead_letter(self) -> bool:
+        return self.negative_journaling_requested
+
+    @property
+    def journal(self) -> bool:
+        return self.positive_journaling_requested
+
+    @property
+    def privacy(self) -> int:
+        """How the body was encrypted on its way; a PrivacyLevel."""
+        return self.privacy_level
+
+    @property
+    def connector_type(self) -> UUID | None:
+        return self.connector_type_identifier
 
     @property
     def is_transactional(self) -> bool:

@@ -383,7 +383,7 @@ def outgoing(body: object, fields: dict[str, Any]) -> OutgoingMessage:
 
 
 def open(
-    queue: str,
+    queue: str | FormatName,
     server: Server | None = None,
     *,
     user: str | None = None,
@@ -403,7 +403,7 @@ def open(
 
 
 def open_async(
-    queue: str,
+    queue: str | FormatName,
     server: Server | None = None,
     *,
     user: str | None = None,
@@ -419,7 +419,7 @@ def open_async(
 
 
 def _named(
-    queue: str, server: Server | None, user: str | None, password: str
+    queue: str | FormatName, server: Server | None, user: str | None, password: str
 ) -> tuple[Target, FormatName]:
     if server is None:
         target: Target = local_server()
@@ -428,7 +428,7 @@ def _named(
     else:
         target = server if isinstance(server, LocalServer | RemoteServer) else server.target
     host = target.host if isinstance(target, RemoteServer) else HERE
-    return target, format_name(queue, host)
+    return target, format_name(queue, host) if isinstance(queue, str) else queue
 
 
 def _milliseconds(seconds: float | None) -> int:

@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -21,6 +23,8 @@ from rpcqm.client.target import (
     ServerUnreachableError,
 )
 from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.message_enums import AcknowledgementsRequested
+from rpcqm.codec.packet_types import MessageIdentifier
 from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
@@ -360,6 +364,50 @@ def test_a_program_with_a_loop_sends_in_transactions_too(
             assert [message.value async for message in queue.receive(timeout=0)] == ["one", "two"]
 
     asyncio.run(main())
+
+
+def test_what_was_sent_is_received_under_the_same_names(
+    queue_manager: PrivateQueueManager,
+) -> None:
+    sent = OutgoingMessage(
+        body=b"body",
+        label="label",
+        priority=6,
+        recoverable=False,
+        body_type=8,
+        time_to_be_received=1000,
+        time_to_reach_queue=500,
+        acknowledgements=AcknowledgementsRequested.ACK_FULL_RECEIVE,
+        administration_queue=format_name("acks"),
+        response_queue=format_name("answers"),
+        correlation_identifier=MessageIdentifier(UUID(int=5), 7),
+        application_tag=11,
+        extension=b"extension",
+        connector_type=UUID(int=9),
+        dead_letter=True,
+        journal=True,
+    )
+    names = {field.name for field in fields(sent)} - {"dead_letter_queue"}
+    with mq.open(NAME, queue_manager) as queue:
+        queue.send(sent)
+        message = queue.receive_one(0)
+    assert message is not None
+    assert {n: getattr(message, n) for n in names} == {n: getattr(sent, n) for n in names}
+
+
+def test_an_answer_goes_to_the_queue_that_the_question_names(
+    queue_manager: PrivateQueueManager,
+) -> None:
+    queue_manager.run("queue", "create", "answers")
+    with mq.open("orders", queue_manager) as queue:
+        asked = queue.send("question", response_queue=format_name("answers"))
+        question = queue.receive_one(0)
+        assert question is not None
+        with mq.open(question.response_queue, queue_manager) as answers:
+            answers.send("answer", correlation_identifier=question.identifier)
+            answer = answers.receive_one(0)
+    assert answer is not None
+    assert (answer.value, answer.correlation_identifier) == ("answer", asked)
 
 
 def test_a_refusal_says_what_it_means(queue_manager: PrivateQueueManager) -> None:

@@ -20,7 +20,7 @@ from rpcqm.codec.packet_properties import (
     locate_properties,
     validate_properties,
 )
-from rpcqm.codec.packet_security import ProviderInfo, SecurityHeader, locate_security_data
+from rpcqm.codec.packet_security import ProviderInfo, SecurityHeader, security_header_end
 from rpcqm.codec.packet_soap import SoapHeader, locate_soap
 from rpcqm.codec.packet_srmp import (
     CompoundMessageHeader,
@@ -272,8 +272,18 @@ def _validate_flags(flags: int) -> None:
     validate_flags(UserFlags(flags))
 
 
-def _locate(buffer: Buffer) -> PacketLayout:
-    flags = int.from_bytes(buffer[60:64], "little")
+def locate_body(buffer: Buffer) -> tuple[int, int]:
+    """Where the body of a packet starts, and its size; for who needs nothing else of the layout.
+
+    Raises DecodeError where the bytes are not a packet.
+    """
+    properties = _locate_headers(buffer, int.from_bytes(buffer[60:64], "little"))[-1]
+    body = locate_properties(buffer, properties)[2]
+    return body, int.from_bytes(buffer[properties + 32 : properties + 36], "little")
+
+
+def _locate_headers(buffer: Buffer, flags: int) -> tuple[int, int, int, int, int, int]:
+    """Where names, ConnectorType, transaction, security and properties start, before the body."""
     admin = response = connector = queue_name_end(buffer, NAMES_OFFSET, flags >> 10 & 7)
     if flags & _NAMES_OF_ANSWERS:
         response = queue_name_end(buffer, admin, flags >> 13 & 7)
@@ -285,9 +295,13 @@ def _locate(buffer: Buffer) -> PacketLayout:
         position = _transaction_end(buffer, position)
     if flags & _SH:
         security = position
-        start, size = locate_security_data(buffer, position)[-1]
-        position = align4(start + size)
-    properties = position
+        position = security_header_end(buffer, position)
+    return admin, response, connector, transaction, security, position
+
+
+def _locate(buffer: Buffer) -> PacketLayout:
+    flags = int.from_bytes(buffer[60:64], "little")
+    admin, response, connector, transaction, security, properties = _locate_headers(buffer, flags)
     label, extension, body, end = locate_properties(buffer, properties)
     return PacketLayout(
         admin,

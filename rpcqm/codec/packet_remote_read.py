@@ -4,6 +4,7 @@ import enum
 import ipaddress
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, NamedTuple, Self, TypeVar
 
 from rpcqm.base.errors import DecodeError
@@ -203,6 +204,9 @@ _Header = TypeVar("_Header", SubqueueHeader, ExtendedAddressHeader)
 
 EXTENSION_HEADER_SIZE = 12
 _TIMES = struct.Struct("<I")
+_TIMES_AND_FLAGS = struct.Struct("<12xI36xI4xI")
+"""TimeToReachQueue, SentTime and Flags of UserHeader."""
+_DIRECT = int(QueueFormatType.DIRECT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +270,11 @@ def _decode_sized(kind: type[_Header], buffer: Buffer, offset: int) -> tuple[_He
     return header, offset + header.header_size
 
 
+@lru_cache(maxsize=256)
+def _overlay(host: HostAddress) -> bytes:
+    return AddressOverlay.of(host).encode()
+
+
 def message_packet(
     packet: UserMessage, extension: bytes = PLAIN_EXTENSION, host: HostAddress | None = None
 ) -> bytes:
@@ -277,11 +286,11 @@ def message_packet(
     were: `packet.body_offset` and `packet.trailer_offset` hold for the result too.
     """
     buffer = packet.buffer
-    relative, sent = _TIMES.unpack_from(buffer, 12)[0], _TIMES.unpack_from(buffer, 52)[0]
+    relative, sent, flags = _TIMES_AND_FLAGS.unpack_from(buffer)
     expiry = _TIMES.pack(absolute_time_to_reach_queue(relative, sent))
     address = buffer[32:48]
-    if host is not None and packet.user_flags >> 10 & 7 == QueueFormatType.DIRECT:
-        address = AddressOverlay.of(host).encode()
+    if host is not None and flags >> 10 & 7 == _DIRECT:
+        address = _overlay(host)
     rest = buffer[48 : packet.size]
     return b"".join((buffer[:12], expiry, buffer[16:32], address, rest, extension))
 

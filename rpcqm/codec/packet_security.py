@@ -112,6 +112,16 @@ class SecurityHeader:
             raise DecodeError("security header without any data")
 
 
+def security_header_end(buffer: Buffer, offset: int) -> int:
+    """Where the padded SecurityHeader ends; DecodeError when that is not within the buffer."""
+    require(buffer, offset, SECURITY_HEADER_SIZE, "SecurityHeader")
+    _, sender, key, signature, certificate, provider = _START.unpack_from(buffer, offset)
+    total = (sender + 3 & -4) + (key + 3 & -4) + (signature + 3 & -4)
+    size: int = total + SECURITY_HEADER_SIZE + (certificate + 3 & -4) + (provider + 3 & -4)
+    require(buffer, offset, size, "security data")
+    return offset + size
+
+
 def locate_security_data(buffer: Buffer, offset: int) -> list[tuple[int, int]]:
     """Offset and size of sender, key, signature, certificate and provider.
 

@@ -8,7 +8,7 @@ is placed at the sum of the SectionSizeAlloc of those before it ([MS-MQRR] 2.2.6
 import ipaddress
 
 from rpcqm.adm.message import Message
-from rpcqm.codec.packet import UserMessage
+from rpcqm.codec.packet import UserMessage, locate_body
 from rpcqm.codec.packet_remote_read import (
     IP_ADDRESS_TYPE,
     AddressOverlay,
@@ -61,7 +61,7 @@ class MessagePackets:
         elif maximum_body_size >= len(octets):
             return [_section(SectionType.stFullPacket, octets)]
         else:
-            start, size = packet.body_offset, packet.body_size
+            start, size = locate_body(packet.buffer)
             first, second = SectionType.stBinaryFirstSection, SectionType.stBinarySecondSection
             maximum = maximum_body_size
         if maximum >= size:
@@ -88,7 +88,7 @@ class MessagePackets:
         """
         if packet.user_flags >> 10 & 7 != QueueFormatType.DIRECT:
             return self._local
-        raw = bytes(packet.buffer[32:48])
+        raw = packet.buffer[32:48]
         if raw == _UNKNOWN_ADDRESS:
             return self._local
         overlay = AddressOverlay.decode(raw)

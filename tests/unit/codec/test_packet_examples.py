@@ -18,7 +18,7 @@ from rpcqm.codec.message_enums import (
     PrivacyLevel,
     SenderIdentifierType,
 )
-from rpcqm.codec.packet import UserMessage
+from rpcqm.codec.packet import UserMessage, locate_body
 from rpcqm.codec.packet_acknowledgement import PacketKind, identify_packet
 from rpcqm.codec.packet_base import BaseHeader, frame_size
 from rpcqm.codec.packet_internal import (
@@ -278,6 +278,7 @@ def test_user_message_layout_and_attributes() -> None:
     message = PacketMessage(USER_MESSAGE)
     assert message.body_offset == 222
     assert message.body_size == 2000
+    assert locate_body(USER_MESSAGE) == (222, 2000)
     assert message.trailer_offset == 2224
     assert message.size == frame_size(USER_MESSAGE) == 2224
     assert message.identifier == MessageIdentifier(INITIATOR, 2286)

@@ -8,6 +8,7 @@ from rpcqm.client.bodies import Value, decode_body, parse_xml
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.message import PacketMessage
 from rpcqm.codec.message_enums import AcknowledgementsRequested, BodyType, DeliveryGuarantee
+from rpcqm.codec.packet_base import INFINITE
 from rpcqm.codec.packet_remote_read import MessagePacketExtension, SectionType
 from rpcqm.codec.types.remoteread import SectionBuffer
 
@@ -43,6 +44,12 @@ class ReceivedMessage(PacketMessage):
     def available_body(self) -> bytes:
         """The body, as far as it was asked for."""
         return self.body[: self.body_size - self.withheld]
+
+    @property
+    def time_to_reach_queue(self) -> int:
+        """Seconds from sending; RemoteRead tells the moment instead ([MS-MQRR] 2.2.5.1)."""
+        told = self._number(12)
+        return told if told == INFINITE or told < self.sent_time else told - self.sent_time
 
     @property
     def recoverable(self) -> bool:

@@ -45,7 +45,8 @@ _DAY = datetime.timedelta(days=1)
 def encode_body(value: object) -> tuple[bytes, int]:
     """A body and its type, as the ActiveX formatter writes them; bytes have no type.
 
-    Raises TypeError for what it has no type for, OverflowError for numbers over 64 bits.
+    Raises TypeError for what it has no type for, OverflowError for numbers over 64 bits, and
+    ValueError for a Decimal with more than the four decimal places of a currency.
     """
     match value:
         case None:
@@ -61,12 +62,22 @@ def encode_body(value: object) -> tuple[bytes, int]:
         case float():
             return struct.pack("<d", value), VT_R8
         case Decimal():
-            return struct.pack("<q", int(value * 10_000)), VT_CY
+            return _encode_currency(value)
         case datetime.datetime():
             return struct.pack("<d", (value.replace(tzinfo=None) - _EPOCH) / _DAY), VT_DATE
         case uuid.UUID():
             return value.bytes_le, VT_CLSID
     raise TypeError(f"a {type(value).__name__} cannot be a body")
+
+
+def _encode_currency(value: Decimal) -> tuple[bytes, int]:
+    scaled = value.scaleb(4)
+    if not value.is_finite() or scaled != scaled.to_integral_value():
+        raise ValueError(f"{value} has more than four decimal places")
+    try:
+        return struct.pack("<q", int(scaled)), VT_CY
+    except struct.error:
+        raise OverflowError(f"{value} has more than 64 bits") from None
 
 
 def _encode_integer(value: int) -> tuple[bytes, int]:

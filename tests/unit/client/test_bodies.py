@@ -81,6 +81,19 @@ def test_what_has_no_type_is_not_sent() -> None:
         encode_body(1 << 64)
 
 
+@pytest.mark.parametrize("text", ["1.23456", "0.00001", "NaN", "Infinity"])
+def test_a_decimal_that_is_no_currency_is_not_sent(text: str) -> None:
+    with pytest.raises(ValueError, match="four decimal places"):
+        encode_body(Decimal(text))
+
+
+@pytest.mark.parametrize("text", ["-922337203685477.5808", "922337203685477.5807", "0.0001"])
+def test_every_currency_is_sent_exactly(text: str) -> None:
+    assert decode_body(*encode_body(Decimal(text))) == Decimal(text)
+    with pytest.raises(OverflowError, match="64 bits"):
+        encode_body(Decimal("922337203685477.5808"))
+
+
 # XML
 
 

@@ -153,6 +153,23 @@ def test_closing_ends_what_still_waits(on_a_queue: Callable[[Program], None], wh
     on_a_queue(program)
 
 
+@pytest.mark.conformance("MQRR-client-3.2.4.13")
+def test_a_queue_that_was_closed_is_free_for_the_next_reader(
+    on_a_queue: Callable[[Program], None],
+) -> None:
+    """Though the connection stays."""
+
+    async def program(client: QueueManagerClient, name: FormatName) -> None:
+        await send(client, name, b"a")
+        async with client.open_reader(name, peek_only=True) as other:
+            for _ in range(2):
+                async with client.open_reader(name, exclusive=True) as reader:
+                    assert (await reader.peek(0)).body == b"a"
+            assert (await other.peek(0)).body == b"a"
+
+    on_a_queue(program)
+
+
 def test_neighbours_are_found_by_lookup_identifier(
     on_a_queue: Callable[[Program], None],
 ) -> None:

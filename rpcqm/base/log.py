@@ -1,6 +1,7 @@
 """Structured logs: one event per line, JSON for machines or plain text for a terminal."""
 
 import logging
+import os
 import sys
 from typing import Any, TextIO
 
@@ -10,7 +11,9 @@ import structlog
 def configure(level: str = "info", as_json: bool = False, stream: TextIO | None = None) -> None:
     """Send every log line of the process to `stream` (standard error by default)."""
     renderer: Any = (
-        structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer()
+        structlog.processors.JSONRenderer()
+        if as_json
+        else structlog.dev.ConsoleRenderer(colors=not os.environ.get("NO_COLOR"))
     )
     structlog.configure(
         processors=[

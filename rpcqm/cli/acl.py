@@ -74,6 +74,20 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
             ("rpcqm queue acl revoke orders alice send", "one right"),
         ],
     )
+    _add_owner(lists)
+
+
+def _add_owner(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        commands,
+        "owner",
+        "Give a queue another owner, who can always see and change its permissions.",
+        [("rpcqm queue acl owner orders administrators", "instead of whoever created it")],
+        run_owner,
+    )
+    parser.add_argument("queue", metavar="QUEUE", help=QUEUE_HELP)
+    parser.add_argument("who", metavar="WHO", help=WHO_HELP)
+    add_server_options(parser)
 
 
 def _add_show(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -136,6 +150,18 @@ def run_change(arguments: argparse.Namespace) -> int:
         print(_sentence(arguments.who, changed, sid))
 
     return with_server(arguments, f"change the permissions of `{arguments.queue}`", work)
+
+
+def run_owner(arguments: argparse.Namespace) -> int:
+    """Change the owner, and nothing else."""
+    name = queue_name(arguments, arguments.queue)
+
+    async def work(client: "QueueManagerClient") -> None:
+        owner = await _sid(client, arguments.who)
+        await client.queues.set_security(name, SecurityDescriptor(owner=owner))
+        print(f"The owner of `{arguments.queue}` is {arguments.who} now.")
+
+    return with_server(arguments, f"change the owner of `{arguments.queue}`", work)
 
 
 def _require_a_way_back(descriptor: SecurityDescriptor) -> None:

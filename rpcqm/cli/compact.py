@@ -35,6 +35,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     async def work(client: "QueueManagerClient") -> None:
         before, after = await client.maintenance.compact()
-        print(f"The messages took {size_text(before)} of disk space, and take {size_text(after)}.")
+        if after < before:
+            print(
+                f"The messages took {size_text(before)} of disk space, and take {size_text(after)}."
+            )
+        else:
+            print(f"There was nothing to give back; the messages take {size_text(after)}.")
 
     return with_server(arguments, "compact the store", work, administrators_only=True)

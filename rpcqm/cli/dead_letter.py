@@ -3,7 +3,7 @@
 import argparse
 import time
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.cli.errors import CommandError, UsageMistake
@@ -103,6 +103,12 @@ def _add_resend(commands: "argparse._SubParsersAction[Parser]") -> None:
     _add_lookup(parser, "?")
     parser.add_argument("--all", action="store_true", help="every one that is there now")
     parser.add_argument("--to", metavar="QUEUE", help="another queue than the one it was for")
+    parser.add_argument(
+        "--ttbr",
+        metavar="S",
+        type=whole_number(0, INFINITE - 1, "a number of seconds"),
+        help="seconds in which it has to be received this time (default as before)",
+    )
     _add_queue(parser)
     add_local_options(parser)
 
@@ -135,7 +141,7 @@ def run_inspect(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json(shown)
         else:
-            print_fields({name: value for name, value in shown.items() if value is not None})
+            print_fields(_for_people(shown))
 
     return with_server(arguments, f"inspect {arguments.lookup_id}", work)
 
@@ -194,7 +200,9 @@ async def _resend(
     async with client.open_reader(queue_name(arguments, path)) as reader:
         pending = await reader.receive_by_lookup_identifier(lookup_id)
         try:
-            await _send(client, _target(arguments, pending.message), pending.message)
+            again = _again(pending.message, arguments.ttbr)
+            target = _target(arguments, pending.message)
+            await _send(client, target, again, pending.message.is_transactional)
         except BaseException:
             await pending.give_back()
             raise
@@ -211,25 +219,25 @@ def _target(arguments: argparse.Namespace, message: "ReceivedMessage") -> Format
 
 
 async def _send(
-    client: "QueueManagerClient", target: FormatName, message: "ReceivedMessage"
+    client: "QueueManagerClient", target: FormatName, message: OutgoingMessage, exactly_once: bool
 ) -> None:
     async with client.open_sender(target) as sender:
-        if not message.is_transactional:
-            await sender.send(_again(message))
+        if not exactly_once:
+            await sender.send(message)
             return
         async with client.begin_transaction() as transaction:
-            await sender.send(_again(message), transaction)
+            await sender.send(message, transaction)
 
 
-def _again(message: "ReceivedMessage") -> OutgoingMessage:
-    """What an application sees of the message, to be sent anew."""
+def _again(message: "ReceivedMessage", ttbr: int | None) -> OutgoingMessage:
+    """What an application sees of the message, to be sent anew; with another `ttbr` if given."""
     return OutgoingMessage(
         body=message.body,
         label=message.label,
         priority=message.priority,
         recoverable=bool(message.delivery_guarantee),
         body_type=message.body_type,
-        time_to_be_received=message.time_to_be_received,
+        time_to_be_received=message.time_to_be_received if ttbr is None else ttbr,
         acknowledgements=message.acknowledgements_requested,
         administration_queue=message.administration_queue_format_name,
         response_queue=message.response_queue_format_name,
@@ -266,3 +274,18 @@ def _summary(path: str, message: "ReceivedMessage") -> dict[str, object]:
         "label": message.label,
         "body_size": message.body_size,
     }
+
+
+def _for_people(shown: dict[str, Any]) -> dict[str, object]:
+    """The fields that have a value, with names and values that read well."""
+    return {
+        name.replace("_", " ").capitalize(): _worded(value)
+        for name, value in shown.items()
+        if value is not None and value != [] and value != ""
+    }
+
+
+def _worded(value: Any) -> object:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, list) else value

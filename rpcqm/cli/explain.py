@@ -4,7 +4,7 @@ import argparse
 import contextlib
 
 from rpcqm.cli.codes import Code, find_codes, similar_names
-from rpcqm.cli.errors import CommandError, ExitStatus
+from rpcqm.cli.errors import CommandError, ExitStatus, UsageMistake
 from rpcqm.cli.message_search import explain_message
 from rpcqm.cli.options import add_server_options
 from rpcqm.cli.output import print_fields, print_json
@@ -50,6 +50,11 @@ def run(arguments: argparse.Namespace) -> int:
     identifier = _message_identifier(arguments.subject)
     if identifier is not None:
         return explain_message(arguments, identifier)
+    if "\\" in arguments.subject:
+        raise UsageMistake(
+            f"`{arguments.subject}` is no identifier of a message; those are like "
+            r"`{b612fe70-822d-4a0a-bb8c-fa25e3950d10}\1`, with quotes around for the shell."
+        )
     found = find_codes(arguments.subject)
     if not found:
         raise _unknown(arguments.subject)

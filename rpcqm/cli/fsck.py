@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
         with Progress("Checked") as progress:
             findings = check(directory, lambda _, records: progress.advance_to(records))
     except StoreError as error:
-        raise CommandError(f"Cannot check {directory}: {error}") from error
+        raise CommandError(f"{directory} cannot be checked. {error}") from error
     for finding in findings:
         print(finding)
     if findings:

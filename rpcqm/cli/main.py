@@ -1,5 +1,9 @@
 """The `rpcqm` command: what a person types."""
 
+import codecs
+import contextlib
+import errno
+import io
 import os
 import sys
 import traceback
@@ -29,6 +33,8 @@ from rpcqm.cli import (
 from rpcqm.cli.errors import CommandError, ExitStatus, reason
 from rpcqm.cli.parser import Parser, add_commands
 
+CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
+"""What writing the output to a file can end with."""
 COMPLETION_VARIABLE = "_ARGCOMPLETE"
 """Set by the shell when a person presses Tab."""
 DEBUG_VARIABLE = "RPCQM_DEBUG"
@@ -80,15 +86,20 @@ def main(arguments: list[str] | None = None) -> int:
     Every mistake is one sentence on standard error; a reader of the output that goes away, as
     `head` does, ends the command quietly.
     """
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        status = _run(sys.argv[1:] if arguments is None else arguments)
+        _prepare_output(words)
+        status = _run(words)
         sys.stdout.flush()
     except CommandError as error:
         return _fail(error)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return ExitStatus.OK
     except OSError as error:
+        if error.errno in CANNOT_WRITE:
+            _forget_output()
+            return _fail(CommandError(f"The output cannot be written: {reason(error)}."))
         if error.filename is None:
             return _fail_unexpectedly(error)
         return _fail(CommandError(f"{error.filename} cannot be used: {reason(error)}."))
@@ -97,6 +108,40 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:
         return _fail_unexpectedly(error)
     return status
+
+
+def _prepare_output(words: list[str]) -> None:
+    """Have an output, and what it cannot spell written as escapes; CommandError when it is closed.
+
+    What nobody can read should not leave its queue; a server needs no output.
+    """
+    closed = sys.stdout is None
+    if closed:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if closed and words[:1] != ["serve"]:
+        raise CommandError("The output cannot be written: it is closed.")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="rpcqm")
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """Escapes that are good in JSON too."""
+    assert isinstance(error, UnicodeEncodeError)
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass").hex()
+    text = "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+    return text, error.end
+
+
+codecs.register_error("rpcqm", _escaped)
+
+
+def _forget_output() -> None:
+    """Let Python not try once more to write what cannot be written."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(words: list[str]) -> int:

@@ -77,8 +77,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _with_the_rule(error: CommandError, purpose: str) -> CommandError:
-    """The refusal of unrelated queues, in words that fit."""
+    """The refusal of unrelated queues, and of an empty one, in words that fit."""
     cause = error.__cause__
+    if isinstance(cause, MQError) and cause.status is HResult.MQ_ERROR_IO_TIMEOUT:
+        return CommandError(
+            f"Cannot {purpose}: no message is there that can be moved (MQ_ERROR_IO_TIMEOUT)."
+        )
     if isinstance(cause, MQError) and cause.status is NtStatus.STATUS_INVALID_PARAMETER:
         return CommandError(
             f"Cannot {purpose}: messages move only between a queue and its subqueues, or between "

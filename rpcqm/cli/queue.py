@@ -144,6 +144,11 @@ def run_create(arguments: argparse.Namespace) -> int:
         )
     queue_name(arguments, arguments.name)
     path = path_name(arguments.name, HERE)
+    if path.suffix:
+        raise UsageMistake(
+            f"`{arguments.name}` is a part of a queue: a subqueue comes into being by "
+            "`rpcqm move`, a journal by `rpcqm queue create --journal`."
+        )
     if path.kind is QueueKind.PUBLIC and arguments.server is not None:
         raise CommandError(
             f"Cannot create {path}: public queues are created on their own machine, not over the "
@@ -198,7 +203,8 @@ def run_list(arguments: argparse.Namespace) -> int:
             _print_directory(await client.queues.public(), arguments.json)
             return
         if arguments.outgoing:
-            outgoing.print_all(await client.management.outgoing_queues(), arguments.json)
+            names = None if arguments.server else await client.maintenance.outgoing_queues()
+            outgoing.print_all(await client.management.outgoing_queues(names), arguments.json)
             return
         queues = await _all_queues(client, arguments)
         if arguments.json:

@@ -104,6 +104,13 @@ def _add_options(parser: Parser) -> None:
         type=one_of(FORMATS, "format"),
         help="how to print it (default table)",
     )
+    parser.add_argument(
+        "--json",
+        dest="format",
+        action="store_const",
+        const="json",
+        help="the same as --format json",
+    )
     parser.add_argument("--output", metavar="D", type=Path, help="write files into a directory")
     add_server_options(parser)
 

@@ -35,7 +35,7 @@ def test_everything_is_told_of_one(run: Command, queue: str, letter: str) -> Non
     assert told["destination"] == rf"DIRECT=OS:.\private$\{queue}"
     assert told["likely_reason"] == "purged, deleted, or not delivered"
     assert (told["body"], told["label"]) == ("precious", "fruit")
-    assert "body " in run("dead-letter", "inspect", letter).text
+    assert "Body " in run("dead-letter", "inspect", letter).text
 
 
 def test_one_is_sent_again(run: Command, queue: str, letter: str) -> None:
@@ -83,3 +83,19 @@ def test_what_is_not_there_is_one_sentence(refused: Command, attempt: Command) -
 def test_a_copy_stays_in_the_journal_of_this_computer(run: Command, queue: str) -> None:
     run("send", queue, "--body", "kept", "--journal")
     assert run("receive", "Journal$", "--format", "body").output == b"kept"
+
+
+def test_one_that_came_too_late_gets_more_time(run: Command, queue: str) -> None:
+    run("send", queue, "--body", "late", "--dead-letter", "--ttbr", "0")
+    (letter,) = json.loads(run("dead-letter", "list", "--json").output)
+    assert letter["likely_reason"] == "not received in time"
+    run("dead-letter", "resend", letter["lookup_id"], "--ttbr", "3600")
+    (message,) = [json.loads(x) for x in run("receive", queue, "--json").lines]
+    assert (message["body"], message["ttbr"]) == ("late", 3600)
+
+
+def test_people_read_no_json(run: Command, letter: str) -> None:
+    lines = dict(line.split("  ", 1) for line in run("dead-letter", "inspect", letter).lines)
+    assert lines["Lookup id"].strip() == letter
+    assert lines["Transactional"].strip() == "no"
+    assert not any("[]" in value for value in lines.values())

@@ -1,5 +1,6 @@
 """`rpcqm backup`, `rpcqm restore` and `rpcqm compact`."""
 
+import random
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -63,8 +64,15 @@ def test_what_is_no_backup_is_refused(refused: Command, tmp_path: Path) -> None:
     assert "no whole backup" in outcome.errors
 
 
-def test_compaction_says_what_it_has_given_back(run: Command) -> None:
+def test_compaction_says_what_it_has_given_back(run: Command, queue: str, tmp_path: Path) -> None:
+    body = tmp_path / "body"
+    body.write_bytes(random.Random(1).randbytes(1 << 20))
+    run("send", queue, "--file", str(body), "--count", "3")
+    run("compact")
+    run("purge", queue)
     assert re.match(r"The messages took .+ of disk space, and take .+\.", run("compact").text)
+    later = [run("compact").text for _ in range(4)]
+    assert any(re.match(r"There was nothing to give back; .+ take .+\.", text) for text in later)
 
 
 def test_a_backup_needs_a_running_queue_manager(attempt: Command, tmp_path: Path) -> None:

@@ -179,3 +179,14 @@ def test_permissions_of_nobody_known_are_refused(refused: Command, queue: str) -
     outcome = refused("queue", "acl", "grant", queue, "nobody-here", "send")
     assert "There is no account `nobody-here` here" in outcome.errors
     assert "not a valid SID" in refused("queue", "acl", "grant", queue, "S-1-x", "send").errors
+
+
+def test_a_queue_gets_another_owner(run: Command, refused: Command, queue: str) -> None:
+    told = run("queue", "acl", "owner", queue, "administrators").text
+    assert told == f"The owner of `{queue}` is administrators now.\n"
+    lines = run("queue", "acl", "show", queue).lines
+    assert lines[0] == "Owner: administrators"
+    assert lines[2].split() == ["everyone", "full"]
+    assert (
+        "There is no account `nobody`" in refused("queue", "acl", "owner", queue, "nobody").errors
+    )

@@ -43,6 +43,8 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
         (["queue", "create", "a", "--sddl", "nonsense"], "--sddl: "),
         (["queue", "create", "a", "--label", "x" * 125], "a label has at most 124 characters"),
         (["queue", "create", "a,b"], "`a,b` does not name a queue"),
+        (["queue", "create", "a;late"], "a subqueue comes into being by `rpcqm move`"),
+        (["explain", r"{x}\1"], r"`{x}\1` is no identifier of a message; those are like"),
         (["queue", "create", r"DIRECT=OS:.\private$\a"], "A queue is created by its path name"),
         (["queue", "set", "a"], "Nothing to set was given; see"),
         (["queue", "set", "a", "--transactional"], "There is no option --transactional"),

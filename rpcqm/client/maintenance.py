@@ -126,6 +126,12 @@ class Maintenance:
             for place in response.ppPlaces or ()
         ]
 
+    async def outgoing_queues(self) -> list[FormatName]:
+        """All queues to other queue managers, also those that are empty and only connected."""
+        request = rpcqm_admin.R_ListOutgoingQueuesRequest()
+        response = await self._connections.call("rpcqm_admin", "R_ListOutgoingQueues", request)
+        return [FormatName.parse(name) for name in response.pNames.pElems or () if name]
+
     async def import_message(self, name: FormatName, packet: bytes) -> int:
         """Put a whole packet into a queue as it was; returns its lookup identifier."""
         request = rpcqm_admin.R_ImportMessageRequest(

@@ -1,6 +1,6 @@
 """What a queue manager tells about its queues, through qmmgmt ([MS-MQMR] 3.2)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rpcqm.base.errors import HResult, MQError
@@ -94,10 +94,13 @@ class Management:
         (names,) = await self._information(machine, [wanted])
         return tuple(names or ())
 
-    async def outgoing_queues(self) -> list[OutgoingQueueInformation]:
-        """The queues to other queue managers that have messages or are open."""
-        names = await self._active_queues()
-        found = [await self.outgoing_queue(FormatName.parse(name)) for name in names]
+    async def outgoing_queues(
+        self, names: Iterable[FormatName] | None = None
+    ) -> list[OutgoingQueueInformation]:
+        """Those of `names` that are elsewhere; without names all that have messages or are open."""
+        if names is None:
+            names = map(FormatName.parse, await self._active_queues())
+        found = [await self.outgoing_queue(name) for name in names]
         return [queue for queue in found if queue is not None]
 
     async def outgoing_queue(self, name: FormatName) -> OutgoingQueueInformation | None:

@@ -31,6 +31,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_ImportMessageResponse,
     R_ListAccountsRequest,
     R_ListAccountsResponse,
+    R_ListOutgoingQueuesRequest,
+    R_ListOutgoingQueuesResponse,
     R_ListPublicQueuesRequest,
     R_ListPublicQueuesResponse,
     R_MakeBackupRequest,
@@ -99,6 +101,7 @@ class Maintenance(Protocol):
     def import_message(self, name: FormatName, packet: bytes) -> Completion[int]: ...
     def find_message(self, identifier: MessageIdentifier) -> Completion[list[Place]]: ...
     def public_queues(self) -> Iterable[PublicQueue]: ...
+    def outgoing_queues(self) -> list[str]: ...
     def create_public_queue(
         self, path: str, attributes: Mapping[str, Any], identity: Identity
     ) -> Completion[Any]: ...
@@ -208,6 +211,15 @@ class Admin:
         path = request.pwszPathName
         await self._maintenance.create_public_queue(path, attributes, call.identity)
         return HResult.MQ_OK
+
+    def R_ListOutgoingQueues(
+        self, call: Call, request: R_ListOutgoingQueuesRequest
+    ) -> R_ListOutgoingQueuesResponse:
+        """The queues to other queue managers, also those that are not active (Opnum 13)."""
+        _require_administrator(call)
+        names: list[str | None] = list(self._maintenance.outgoing_queues())
+        found = CALPWSTR(cElems=len(names), pElems=names)
+        return R_ListOutgoingQueuesResponse(pNames=found, result=0)
 
 
 def _place(place: Place) -> PLACE:

@@ -110,6 +110,10 @@ class Maintenance:
             here = self._engine.queues.find_by_format_name(name) is not None
             yield PublicQueue(queue.pathname, str(name), queue.label, here, identifier in listed)
 
+    def outgoing_queues(self) -> list[str]:
+        """The format names of all queues to other queue managers."""
+        return [queue.destination_format_name for queue in self._engine.outgoing.list()]
+
     def create_public_queue(
         self, path: str, attributes: Mapping[str, Any], identity: Identity
     ) -> Completion[Queue]:

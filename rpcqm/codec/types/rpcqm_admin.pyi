@@ -201,3 +201,11 @@ class R_CreatePublicQueueRequest(Value):
 class R_CreatePublicQueueResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
+
+class R_ListOutgoingQueuesRequest(Value):
+    def __init__(self) -> None: ...
+
+class R_ListOutgoingQueuesResponse(Value):
+    pNames: CALPWSTR
+    result: int
+    def __init__(self, *, pNames: CALPWSTR, result: int) -> None: ...

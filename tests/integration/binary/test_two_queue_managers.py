@@ -59,8 +59,11 @@ def received(queue_manager: PrivateQueueManager, queue: str, count: int) -> list
 def test_a_message_sent_to_another_queue_manager_arrives(
     here: PrivateQueueManager, other: PrivateQueueManager, options: tuple[str, ...]
 ) -> None:
-    here.run("send", f"{NAME_OF_OTHER}orders", "--body", "hello", *options)
+    to = f"{NAME_OF_OTHER}orders"
+    here.run("send", to, "--body", "hello", *options)
     assert received(other, "orders", 1) == ["hello"]
+    listed = json.loads(here.run("queue", "list", "--outgoing", "--json").stdout)
+    assert (to, "CONNECTED") in [(queue["format_name"], queue["state"]) for queue in listed]
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.1.5")

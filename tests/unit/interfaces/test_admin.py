@@ -23,6 +23,7 @@ from rpcqm.store.backup import restore_backup
 from tests.support.callers import ADMINISTRATOR, ALICE, Caller, CallServer, Served
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.remote_reader import status_name
+from tests.support.sending import keep_sending
 
 HASH = bytes(range(16))
 NO_MESSAGE = OBJECTID(Lineage=UUID(int=0), Uniquifier=0)
@@ -126,6 +127,7 @@ def test_what_accounts_refuse_is_told(
         ("R_GetEventTrail", {"pMessageId": NO_MESSAGE}),
         ("R_FindMessage", {"pMessageId": NO_MESSAGE}),
         ("R_ListPublicQueues", {}),
+        ("R_ListOutgoingQueues", {}),
         ("R_CreatePublicQueue", {"pwszPathName": r".\new", **LABEL}),
     ],
 )
@@ -212,6 +214,15 @@ def test_a_message_is_found(caller: Caller, qm: RunningQueueManager) -> None:
     assert (place.pwszQueue, place.pwszLabel) == (queue.pathname, "fruit")
     assert (place.LookupId, place.Arrived) == (message.lookup_identifier, qm.clock.now())
     assert place.State == Whereabouts.WAITING
+
+
+def test_queues_to_elsewhere_are_listed_even_if_they_are_empty(
+    qm: RunningQueueManager, caller: Caller
+) -> None:
+    assert caller.call("R_ListOutgoingQueues").pNames.pElems in (None, [])
+    queue = keep_sending(qm, r"DIRECT=OS:other\private$\orders")
+    names = caller.call("R_ListOutgoingQueues").pNames
+    assert (names.cElems, names.pElems) == (1, [queue.destination_format_name])
 
 
 def test_without_a_directory_there_are_no_public_queues(caller: Caller) -> None:

@@ -28,6 +28,7 @@ from rpcqm.rpc.security import AuthenticationError
 AS_FAST_AS_POSSIBLE = 0.0
 _SETTLE_SECONDS = 0.02
 """How long a call that waits has to reach the server before another connection goes on."""
+_TOLD_EVERY = 64
 _PATIENCE_SECONDS = 10.0
 """How long an answer may take longer than when it was captured."""
 
@@ -125,6 +126,7 @@ class Replay:
         self._flying: list[_Live] = []
         self._played: list[_Live] = []
         self._overlapped: set[int] = set()
+        self._following: Outcome | None = None
 
     # What connections ask.
 
@@ -165,9 +167,12 @@ class Replay:
         events = self._events()
         first = events[0][0] if events else 0
         for number, (moment, action, outcome) in enumerate(events):
+            self._following = events[number + 1][2] if number + 1 < len(events) else None
             await self._wait_until(moment, first, began)
             await action(outcome)
-            self._progress(number + 1)
+            if number % _TOLD_EVERY == 0:
+                self._progress(number + 1)
+        self._progress(len(events))
         await self._land(None)
         await self._catch_up(None)
         seconds = time.perf_counter() - began
@@ -267,12 +272,22 @@ class Replay:
         live.pending = binding.client.start(binding.context_id, call.opnum, stub)
         answer = self._answer(live, binding)
         self._played.append(live)
-        if call.ended and id(live.outcome) not in self._overlapped:
-            await answer
-        else:
+        alone = call.ended and id(live.outcome) not in self._overlapped
+        if not alone:
             live.task = asyncio.ensure_future(answer)
             self._flying.append(live)
-            await asyncio.sleep(0)
+        # Now it is sent; what the next step needs is decoded while the server works.
+        await asyncio.sleep(0)
+        self._look_ahead(call)
+        if alone:
+            await answer
+
+    def _look_ahead(self, call: Call) -> None:
+        call.decoded_response()
+        following = self._following.call if self._following is not None else None
+        if isinstance(following, Call):
+            following.decoded_request()
+            following.decoded_response()
 
     async def _answer(self, live: _Live, binding: Binding) -> None:
         assert live.pending is not None

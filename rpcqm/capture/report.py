@@ -89,7 +89,7 @@ def arguments_text(call: Call) -> str:
 
 
 @functools.cache
-def _shown_names(names: tuple[str, ...]) -> tuple[str, ...]:
+def shown_names(names: tuple[str, ...]) -> tuple[str, ...]:
     """The parameters of a request or a response that are worth showing."""
     return tuple(name for name in names if name not in _BORING)
 
@@ -97,16 +97,18 @@ def _shown_names(names: tuple[str, ...]) -> tuple[str, ...]:
 def _parts(value: Any) -> list[str]:
     if value is None:
         return []
-    found = []
-    for name in _shown_names(value.__slots__):
-        inner = getattr(value, name, None)
-        # What is 0 and has no name, or is octets, says nothing.
-        if (not inner and name not in _NAMED) or type(inner) is bytes:
-            continue
-        text = _short(name, inner)
-        if text:
-            found.append(f"{name}={text}")
-    return found
+    slots = shown_names(value.__slots__)
+    found = (argument_text(name, getattr(value, name, None)) for name in slots)
+    return [text for text in found if text]
+
+
+def argument_text(name: str, value: Any) -> str:
+    """`name=value` as a reader of a list wants it; empty for what says nothing."""
+    # What is 0 and has no name, or is octets, says nothing.
+    if (not value and name not in _NAMED) or type(value) is bytes:
+        return ""
+    text = _short(name, value)
+    return f"{name}={text}" if text else ""
 
 
 def _short(name: str, value: Any) -> str:

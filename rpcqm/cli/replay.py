@@ -119,12 +119,15 @@ def run(arguments: argparse.Namespace) -> int:
 def _played(
     exchanges: "list[Exchange]", server: "Server", accounts: "list[Account]", speed: float
 ) -> "Result":
+    import uvloop
+
     from rpcqm.capture.replay import Replay
 
     with Progress("Played", len(exchanges)) as progress:
         replay = Replay(exchanges, server, accounts, speed, progress.advance_to)
         try:
-            return asyncio.run(replay.run())
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                return runner.run(replay.run())
         except OSError as error:
             raise NoServer(f"{server.host} cannot be reached: {error}.") from None
 

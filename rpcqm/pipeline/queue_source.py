@@ -232,9 +232,9 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """From now on only what is there now is planned."""
-        self._available = frozenset(self._visible())
+        self._available = frozenset(self.visible())
 
-    def _visible(self) -> Iterator[int]:
+    def visible(self) -> Iterator[int]:
         """The lookup identifiers of the messages that can be seen, in the queue's order."""
         options = self._options
         with (
@@ -255,7 +255,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert most is not None or isinstance(limit, ReadAllAvailable)
         planned = set(from_ranges(start["identifiers"]))
         found: list[int] = []
-        for identifier in self._visible():
+        for identifier in self.visible():
             if most is not None and len(found) >= most:
                 break
             if identifier in planned:

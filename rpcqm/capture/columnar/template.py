@@ -184,6 +184,12 @@ class Template:
             found &= stubs.numbers(offset, code) == value
         return found
 
+    @property
+    def counted_leaves(self) -> list[Leaf]:
+        """Numbers within parameters of which lists tell something: sizes, and elements."""
+        numbers = (leaf for leaf in self.leaves if leaf.is_number)
+        return [n for n in numbers if n.path[-1] == "SectionSize" or isinstance(n.path[-1], int)]
+
     def leaf(self, *path: str | int) -> Leaf | None:
         """The leaf at a path, if the value there is one."""
         return self._by_path.get(path)

@@ -4,6 +4,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -15,13 +16,16 @@ from rpcqm.capture.call import Call
 from rpcqm.capture.columnar import runs, template
 from rpcqm.capture.columnar.analysis import Single, analyse_columns
 from rpcqm.capture.columnar.batch import CallBatch
+from rpcqm.capture.columnar.listing import Listing, milliseconds, times
 from rpcqm.capture.columnar.queues import Teller
 from rpcqm.capture.columnar.rows import call_columns
 from rpcqm.capture.columnar.stretch import Stretch, read_pieces
 from rpcqm.capture.export import arrow_schema, row
 from rpcqm.capture.problems import Problems
 from rpcqm.capture.reading import read_records
+from rpcqm.capture.report import line, utc_time
 from rpcqm.capture.subjects import Subjects
+from rpcqm.cli.output import printable
 from tests.support.accounts import PASSWORD
 from tests.support.captures import pcap, pcapng
 from tests.support.traffic import spoilt, traffic
@@ -152,3 +156,48 @@ def test_damaged_files_have_the_same_records_in_stretches(
         )
     assert found == expected
     assert list(map(str, told)) == list(map(str, problems))
+
+
+def listed(path: Path) -> tuple[list[str], dict[int, int]]:
+    """The lines of a capture in columns, and how many calls each conversation has."""
+    lines: list[str] = []
+    listing = Listing(lines.append, printable)
+    analyse_columns(path, listing.take, Problems(), (ALICE,))
+    return "".join(lines).splitlines(), dict(listing.calls)
+
+
+def lines_one_by_one(path: Path) -> tuple[list[str], dict[int, int]]:
+    lines: list[str] = []
+    calls: dict[int, int] = {}
+    subjects = Subjects()
+
+    def take(exchange: Exchange) -> None:
+        lines.append(printable(line(exchange, subjects.queue(exchange))))
+        number = exchange.conversation.number
+        calls[number] = calls.get(number, 0) + 1
+
+    analyse(path, take, Problems(), (ALICE,))
+    return lines, calls
+
+
+@pytest.mark.parametrize("path", sorted(CAPTURES.glob("*.pcapng")), ids=lambda path: path.stem)
+def test_recorded_captures_have_the_same_lines_in_columns(path: Path) -> None:
+    assert listed(path) == lines_one_by_one(path)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 1 << 30), share=st.sampled_from((0.0, 0.1)))
+def test_spoilt_traffic_has_the_same_lines_in_columns(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, share: float
+) -> None:
+    path = tmp_path_factory.mktemp("listed") / "capture"
+    path.write_bytes(pcap(spoilt(traffic(seed, odd=share > 0), seed, share)))
+    assert listed(path) == lines_one_by_one(path)
+
+
+@given(st.lists(st.integers(-(10**9), 10**12), min_size=1))
+def test_durations_and_moments_are_written_as_one_by_one(numbers: list[int]) -> None:
+    durations = milliseconds(np.array(numbers)).to_pylist()
+    assert durations == [f"{each / 1_000_000:9.3f}" for each in numbers]
+    moments = [abs(each) for each in numbers]
+    assert times(np.array(moments)).to_pylist() == [utc_time(each) for each in moments]

@@ -1,19 +1,27 @@
 """The parts of the pipeline that need no Spark."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpcqm.capture.problems import Problems
+from rpcqm.pipeline.arrow import arrow_schema
+from rpcqm.pipeline.column_tables import file_tables
 from rpcqm.pipeline.compare import same_request
 from rpcqm.pipeline.conform import HandleStates, conformance_point
+from rpcqm.pipeline.flow_index import INDEX, followed, index_rows, packed, plan, unpacked
 from rpcqm.pipeline.html import Report
 from rpcqm.pipeline.splitting import read_split, splits
+from rpcqm.pipeline.table_files import TableWriter, counted
 from tests.support.captures import pcap, pcapng, segment
+from tests.support.traffic import spoilt, traffic
 
 FRAMES = [segment(1000 + 7 * n, bytes([n % 251]) * (n % 90 + 5)) for n in range(300)]
 HANDLE = "00000000" + "11" * 16
@@ -98,3 +106,55 @@ def test_a_report_is_a_page_and_json(tmp_path: Path) -> None:
     assert "&lt;x&gt;" in page
     told = json.loads((tmp_path / "report.json").read_text("utf-8"))
     assert told == {"summary": {"rows": 3}, "rows": [{"name": "<x>", "value": 1.5}]}
+
+
+@given(st.lists(st.integers(-(1 << 62), (1 << 62) - 1), min_size=1))
+def test_packed_integers_come_back(values: list[int]) -> None:
+    assert unpacked(packed(np.array(values)), len(values)).tolist() == values
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 1 << 30), alone=st.booleans(), size=st.integers(900, 9000))
+def test_a_file_in_parts_has_the_rows_of_the_whole(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, alone: bool, size: int
+) -> None:
+    """But for conversations and queues; where binds are lost, only with one connection."""
+    path = tmp_path_factory.mktemp("parts") / "capture"
+    frames = traffic(seed, clients=1 if alone else 4, odd=alone)
+    path.write_bytes(pcapng(spoilt(frames, seed, 0.05 if alone else 0.0)))
+    made = plan([path], 1, size)
+    index = [batch for n in range(len(made.ranges) + 1) for batch in index_rows(made, n)]
+    ordered = sorted(
+        (row for batch in index for row in batch.to_pylist()),
+        key=lambda row: (row["task"], row["first"]),
+    )
+    batches = iter([pa.RecordBatch.from_pylist(ordered, arrow_schema(INDEX))])
+    names = ("calls", "messages", "flows")
+    parts = followed(batches, names, (), made.parts)
+    assert rows_of(parts) == rows_of(file_tables(names, str(path), ()))
+
+
+def rows_of(found: Iterable[tuple[str, Any]]) -> list[str]:
+    unlike = ("conversation", "queue")
+    return sorted(
+        str((table, {name: row[name] for name in row if name not in unlike}))
+        for table, batch in found
+        for row in batch.to_pylist()
+    )
+
+
+def test_rows_are_written_by_day_and_interface(tmp_path: Path) -> None:
+    path = tmp_path / "capture"
+    path.write_bytes(pcapng(traffic(1)))
+    found = list(file_tables(("calls", "flows"), str(path), ()))
+    writer = TableWriter(tmp_path / "staging")
+    for table, batch in found:
+        writer.write(table, batch)
+    writer.close()
+    calls = sum(len(batch) for table, batch in found if table == "calls")
+    assert writer.rows["calls"] == calls
+    (name,) = [name for name in writer.files if name.startswith("calls/")]
+    assert name.startswith("calls/day=2023-11-14/interface=RemoteRead/part-")
+    counts = counted(tmp_path / "staging" / "calls", "interface", "name")
+    assert sum(row["count"] for row in counts) == calls
+    assert {row["name"] for row in counts} >= {"R_OpenQueue", "R_StartReceive"}

@@ -18,6 +18,9 @@ It writes a hardened unit that runs `rpcqm serve` as a user of its own, which ma
 /etc/sysusers.d/rpcqm.conf, and /etc/rpcqm/rpcqm.toml unless there is one. Messages go to
 /var/lib/rpcqm. With --root nothing is run: the files are for an image."""
 
+UNSEEN = ("/tmp", "/var/tmp")
+"""What PrivateTmp= hides."""
+
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,30}")
 
 
@@ -62,6 +65,11 @@ def run_install(arguments: argparse.Namespace) -> int:
         return ExitStatus.OK
     if arguments.root is None and os.geteuid() != 0:
         raise UsageMistake("Installing a service takes root; --root and --print do without.")
+    if arguments.root is None and any(map(command.is_relative_to, UNSEEN)):
+        raise CommandError(
+            f"{command} is in a directory for temporary files, which the service does not see; "
+            "install rpcqm elsewhere, such as in /opt/rpcqm."
+        )
     for file in service_files(command, arguments.user):
         _write(file, arguments.root or Path("/"))
     if arguments.root is None:

@@ -39,7 +39,7 @@ from pathlib import Path
 from rpcqm.adm.directory import DirectoryContents, DirectoryUnavailableError
 from rpcqm.base.log import get_logger
 from rpcqm.config.directory_objects import Reader
-from rpcqm.config.load import ConfigurationError, Mistake
+from rpcqm.config.load import ConfigurationError, Mistake, syntax_mistake
 
 _log = get_logger("config")
 
@@ -50,7 +50,7 @@ def load_directory(path: Path) -> DirectoryContents:
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError([Mistake(str(path), f"{error}.")]) from None
+        raise ConfigurationError([syntax_mistake(path, text, error)]) from None
     reader = Reader(path, text)
     return reader.read(document)
 

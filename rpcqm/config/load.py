@@ -165,8 +165,10 @@ def _add_file(values: _Values, path: Path) -> None:
 
 
 def syntax_mistake(path: Path, text: str, error: tomllib.TOMLDecodeError) -> Mistake:
-    """The parser's own words, with the place in front."""
+    """The parser's own words, with the place in front; a better one for what happens most."""
     reason, _, place = str(error).rpartition(" (at ")
+    if reason == r"Illegal character '\n'":
+        reason = "a text is not closed where its line ends"
     if place == "end of document)":
         line = len(text.splitlines())
     else:

@@ -107,7 +107,15 @@ class QueueManagerService:
         self._server.adjust(_limits(configuration.limits), self._recorded(read.providers))
         self._remote_targets = read.remote_targets
         self._binary.adjust(configuration.binary, read.binary)
-        return taken, differing(self._configuration, configuration)
+        return taken, [*differing(self._configuration, configuration), *self._doors_to_open()]
+
+    def _doors_to_open(self) -> list[str]:
+        """The binary door, which the switch `hardened_security` has kept closed until now."""
+        configuration = self._configuration
+        wanted = not configuration.security.hardened_security and (
+            configuration.binary_port is None or configuration.binary_port >= 0
+        )
+        return ["binary_port"] if wanted and "binary" not in self._ports else []
 
     def _take_switches(self, configuration: Configuration) -> None:
         security, storage, engine = configuration.security, configuration.storage, self._engine

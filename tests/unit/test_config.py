@@ -145,6 +145,11 @@ def test_an_unreadable_file_is_one_sentence(tmp_path: Path) -> None:
         check(tmp_path)
 
 
+def test_a_text_that_is_not_closed_is_told_as_such(file: Path) -> None:
+    told = mistakes(file, 'host = "127.0.0.1"\nname = "other\nepm_port = 1\n')
+    assert told == ["2: a text is not closed where its line ends."]
+
+
 def test_a_file_that_is_not_text_is_explained_with_its_line(file: Path) -> None:
     file.write_bytes(b"host = 'a'\n# \xff\n")
     with pytest.raises(ConfigurationError, match=":2: is not UTF-8 text"):

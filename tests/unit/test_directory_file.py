@@ -129,7 +129,7 @@ def test_identifiers_that_are_not_given_follow_from_names(tmp_path: Path) -> Non
             f"members = ['DL={OWN_QUEUE}']\n",
             f"4: `distribution_list.members` names DL={OWN_QUEUE}, which is not in this file.",
         ),
-        ("[[site]\n", " Expected ']]' at the end of an array declaration (at line 1, column 7)."),
+        ("[[site]\n", "1: Expected ']]' at the end of an array declaration."),
     ],
 )
 def test_every_mistake_is_one_sentence_with_its_line(

@@ -228,3 +228,11 @@ def test_what_it_listens_on_waits_for_the_next_start(reload: Command) -> None:
     said = reload('name = "ELSEWHERE"\nhost = "127.0.0.2"\n[storage]\nreserve = 1\n')
     assert {"host", "name"} <= set(said["waiting_for_restart"]) & set(FIXED)
     assert said["changed"] == []
+
+
+def test_a_door_that_was_kept_closed_waits_for_the_next_start() -> None:
+    with private_queue_manager(configuration=BASE + "[security]\nhardened_security = true\n") as mq:
+        assert "binary" not in mq.ready.endpoints
+        said = mq.reload(BASE)
+        assert '"changed": ["security.hardened_security"]' in said
+        assert '"waiting_for_restart": ["binary_port"]' in said

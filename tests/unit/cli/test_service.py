@@ -84,3 +84,13 @@ def test_a_system_without_systemd_is_told(
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["service", "install"]) == 1
     assert "There is no `systemd-sysusers` here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", ["/tmp/clone/bin", "/var/tmp/bin"])
+def test_what_the_service_could_not_see_is_not_installed(
+    place: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("rpcqm.cli.service._own_command", lambda: Path(place) / "rpcqm")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert main(["service", "install"]) == 1
+    assert "install rpcqm elsewhere, such as in /opt/rpcqm." in capsys.readouterr().err

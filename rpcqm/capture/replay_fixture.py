@@ -90,6 +90,8 @@ class _Inference:
         if call.name == "R_StartTransactionalReceive" and queue in self.found.queues:
             self.found.queues[queue] = True
         if "SendMessage" in call.name:
+            if queue in self.found.queues and _in_transaction(call):
+                self.found.queues[queue] = True
             self._sent.update(message_identifiers(call))
         _read(call, queue, self._known)
 
@@ -107,6 +109,12 @@ class _Inference:
             told = f"{partial} messages were never read whole; zeros stand for the rest"
             self.found.notes.append(told)
         return self.found
+
+
+def _in_transaction(call: Call) -> bool:
+    """Whether a message was sent in a transaction."""
+    buffer = getattr(call.decoded_request(), "ptb", None)
+    return getattr(getattr(buffer, "old", None), "pUow", None) is not None
 
 
 def infer(exchanges: Iterable[Exchange]) -> Fixture:

@@ -1,32 +1,49 @@
 """From captured to live: what a server chose when it was recorded, and what it chooses now."""
 
+import functools
 import re
+import time
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from rpcqm.capture.binary_conversation import SIGNATURE
 from rpcqm.capture.call import Call
-from rpcqm.codec.interface import Value
+from rpcqm.codec.interface import Operation, Value
+from rpcqm.codec.ndr_layout import reachable
+from rpcqm.codec.packet_base import INFINITE
 from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT
 
 LEARNT = {
     "phCursor": "cursor",
+    "hCursor": "cursor",
     "pMoveContext": "move context",
     "pdwContext": "context",
     "dwpContext": "context",
     "pdwQMContext": "context",
     "phQueue": "queue handle",
+    "dwpQueue": "queue handle",
 }
-"""Parameters of responses by which a server hands something out."""
+"""Parameters of responses, and members of theirs, by which a server hands something out."""
 USED = {
     "hCursor": "cursor",
+    "Cursor": "cursor",
     "ullContextTo": "move context",
     "dwContext": "context",
     "dwQMContext": "context",
     "hQMContext": "context",
+    "dwpContext": "context",
+    "dwpRemoteContext": "context",
+    "hQueue": "queue handle",
+    "pQueue": "queue handle",
+    "hRemoteQueue": "queue handle",
+    "dwQueue": "queue handle",
+    "dwpQueue": "queue handle",
     "LookupId": "lookup identifier",
     "LookupIdentifier": "lookup identifier",
 }
-"""Parameters of requests by which a client names it again."""
+"""Parameters of requests, and members of theirs, by which a client names it again."""
+
+_DEEPEST = 6
 
 NO_HANDLE = bytes(20)
 _SEQUENTIAL_BITS = 56
@@ -62,15 +79,20 @@ class Mapping:
             octets = getattr(made, handle.name, None)
             if "in" in handle.direction and isinstance(octets, bytes):
                 setattr(made, handle.name, self.live("handle", octets))
-        for name in made.__slots__:
-            kind = USED.get(name)
-            if kind is not None and getattr(made, name):
-                setattr(made, name, self.live(kind, getattr(made, name)))
-        self._named(made, 4)
+        self._use(made)
+        _postpone(made, call)
+        if operation is None or _may_name(operation):
+            self._named(made, _DEEPEST)
         return made
 
+    def _use(self, made: Value) -> None:
+        for name in made.__slots__:
+            kind = USED.get(name)
+            if kind is not None and isinstance(inner := getattr(made, name), int) and inner:
+                setattr(made, name, self.live(kind, inner))
+
     def _named(self, value: Any, depth: int) -> None:
-        """Replace names of machines and identifiers of messages in what was copied."""
+        """Replace names of machines, identifiers of messages and numbers in what was copied."""
         if isinstance(value, QUEUE_FORMAT) and isinstance(value.u.value, str):
             value.u.value = self.direct_name(value.u.value)
         elif isinstance(value, OBJECTID):
@@ -78,7 +100,11 @@ class Mapping:
             value.Lineage, value.Uniquifier = known
         elif isinstance(value, Value) and depth:
             for name in value.__slots__:
-                self._named(getattr(value, name, None), depth - 1)
+                inner = getattr(value, name, None)
+                if isinstance(inner, Value):
+                    self._named(inner, depth - 1)
+                    if depth and type(inner) not in (QUEUE_FORMAT, OBJECTID):
+                        self._use(inner)
 
     def direct_name(self, name: str) -> str:
         """A direct format name without its DIRECT=, of the live machine."""
@@ -98,11 +124,23 @@ class Mapping:
                 pair = getattr(captured, handle.name, None), getattr(live, handle.name, None)
                 if isinstance(pair[0], bytes) and NO_HANDLE not in pair:
                     self.learn("handle", *pair)
+        self._hand_out(captured, live)
+        if operation is not None and _hands_out_inside(operation):
+            self._look_inside(captured, live, _DEEPEST)
+        self._message(captured, live)
+
+    def _hand_out(self, captured: Value, live: Value) -> None:
         for name in captured.__slots__:
             kind = LEARNT.get(name)
             if kind is not None and getattr(captured, name):
                 self.learn(kind, getattr(captured, name), getattr(live, name))
-        self._message(captured, live)
+
+    def _look_inside(self, captured: Any, live: Any, depth: int) -> None:
+        for name in captured.__slots__ if depth else ():
+            one, other = getattr(captured, name, None), getattr(live, name, None)
+            if isinstance(one, Value) and isinstance(other, type(one)):
+                self._hand_out(one, other)
+                self._look_inside(one, other, depth - 1)
 
     def _message(self, captured: Any, live: Any) -> None:
         """The lookup identifier of a message that was read: its priority and its number."""
@@ -111,14 +149,49 @@ class Mapping:
             self.learn("lookup identifier", *pair)
 
 
+@functools.cache
+def _may_name(operation: Operation) -> bool:
+    """Whether a request of the operation may hold something to replace in its structures."""
+    inside = [each for p in operation.declaration.parameters for each in reachable(p.type)]
+    named = any(getattr(each, "name", "") in ("QUEUE_FORMAT", "OBJECTID") for each in inside)
+    return named or _has_members(inside, USED)
+
+
+@functools.cache
+def _hands_out_inside(operation: Operation) -> bool:
+    """Whether a response of the operation may hand something out in its structures."""
+    parameters = (each for each in operation.declaration.parameters if each.out)
+    return _has_members((each for p in parameters for each in reachable(p.type)), LEARNT)
+
+
+def _has_members(types: Iterable[Any], names: Collection[str]) -> bool:
+    return any(each.name in names for made in types for each in getattr(made, "fields", ()))
+
+
+def _postpone(made: Any, call: Call) -> None:
+    """A message that had a while to reach its queue has as long now."""
+    buffer = getattr(getattr(made, "ptb", None), "old", None)
+    if buffer is not None and 0 < buffer.ulAbsoluteTimeToQueue < INFINITE:
+        later = (time.time_ns() - call.time) // 1_000_000_000
+        due = buffer.ulAbsoluteTimeToQueue + later
+        buffer.ulAbsoluteTimeToQueue = min(max(due, 0), INFINITE)
+
+
 def _lookup_identifier(response: Any) -> int | None:
+    described = getattr(response, "lpRemoteReadDesc2", None)
+    if described is not None:
+        octets = getattr(described.pRemoteReadDesc, "lpBuffer", None)
+        return _identifier(octets, described.SequentialId)
     sections = getattr(response, "ppPacketSections", None)
     if not sections or not getattr(response, "pSequenceId", 0):
         return None
-    octets = getattr(sections[0], "pSectionBuffer", None) or b""
-    if octets[4:8] != SIGNATURE:
+    return _identifier(getattr(sections[0], "pSectionBuffer", None), response.pSequenceId)
+
+
+def _identifier(octets: Any, sequence: int) -> int | None:
+    if not isinstance(octets, bytes) or octets[4:8] != SIGNATURE:
         return None
-    return (7 - (octets[2] & 7)) << _SEQUENTIAL_BITS | int(response.pSequenceId)
+    return (7 - (octets[2] & 7)) << _SEQUENTIAL_BITS | int(sequence)
 
 
 def _copied(value: Any) -> Any:

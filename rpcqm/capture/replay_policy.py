@@ -1,5 +1,6 @@
 """How two answers to the same question are compared: field by field, under a rule for each."""
 
+import functools
 import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
@@ -58,11 +59,20 @@ _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
         (r"\.MessageID$", _mapped("message number")),
         (r"\.TxSequenceID$", _mapped("transaction sequence")),
         (r"\.(Lineage|Uniquifier)$", _mapped("message identifier")),
-        (r"\.pSequenceId$", _mapped("sequence number")),
-        (r"\.phCursor$", _mapped("cursor")),
+        (r"\.(pSequenceId|SequentialId)$", _mapped("sequence number")),
+        (r"\.(dwArriveTime|pArrivedTime)$", _ignored("the time of arrival is another one")),
+        (r"\.pSentTime$", _ignored("the message was sent at another time")),
+        (
+            r"\.(ulAbsoluteTimeToQueue|pulRelativeTime\w+)$",
+            _ignored("it is absolute, from the time of sending on"),
+        ),
+        (r"\.ppSenderID$", _mapped("sender")),
+        (r"\.ppSrcQMID$", _mapped("queue manager")),
+        (r"\.(phCursor|hCursor|Cursor)$", _mapped("cursor")),
+        (r"\.(dwpQueue|phQueue|hRemoteQueue|dwQueue)$", _mapped("queue handle")),
         (r"\.pMoveContext$", _mapped("move context")),
         (r"\.(pdwContext|dwpContext|pdwQMContext)$", _mapped("context")),
-        (r"^(R_GetServerPort|R_GetRTQMServerPort|R_QMGetRTQMServerPort)\.result$", _mapped("port")),
+        (r"^R\w+ServerPort\.result$", _mapped("port")),
         (r"\.tower\.port$", _mapped("port")),
         (r"\.tower\.host$", _mapped("host")),
         (r"\.machine$", _mapped("machine name")),
@@ -125,6 +135,7 @@ class Comparison:
         return self._mapping.agrees(rule.detail, captured, live)
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def rule_of(path: str) -> Rule:
     """The rule for a field, by its path."""
     for pattern, rule in _RULES:

@@ -97,6 +97,22 @@ def record_peers(target: Path, directory: Path, namespace: Namespace) -> None:
         wine.stop()
 
 
+def record_dependent(target: Path, directory: Path, namespace: Namespace) -> None:
+    """Wine's session of a dependent client and of an older remote reader."""
+    (directory / "client").mkdir()
+    exe = compile_program(directory / "client", "dependent", ["qmcomm", "qmcomm2", "qm2qm"])
+    wine, path = Wine(namespace, directory / "prefix"), target / "wine-dependent.pcapng"
+    with ServedQueueManager(namespace, directory / "server", CONFIGURATION) as server:
+        server.command("queue", "create", "dependent", "--sddl", EVERYONE)
+        server.command("queue", "create", "transactional", "--transactional", "--sddl", EVERYONE)
+        wine.start()
+        names = [rf"TCP:127.0.0.1\private$\{name}" for name in ("dependent", "transactional")]
+        with capturing(namespace, path):
+            wine.steps(exe, "127.0.0.1", *names)
+        wine.stop()
+    only_tcp(path)
+
+
 def record_kerberos(target: Path, directory: Path, namespace: Namespace) -> None:
     """impacket's and Samba's sealed sessions in the realm of a KDC, and the service's keytab."""
     with Kdc(directory / "kdc", namespace.argv) as kdc:
@@ -142,7 +158,12 @@ def send_everything(here: ServedQueueManager) -> None:
     here.command("send", f"{to}nothing", "--body", "refused", "--transactional", "--dead-letter")
 
 
-PARTS = {"peers": record_peers, "kerberos": record_kerberos, "binary": record_binary}
+PARTS = {
+    "peers": record_peers,
+    "dependent": record_dependent,
+    "kerberos": record_kerberos,
+    "binary": record_binary,
+}
 
 
 def main(target: Path, parts: list[str]) -> None:

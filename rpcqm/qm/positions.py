@@ -121,16 +121,22 @@ class Positions:
         transaction.call_after(partial(self.message_position_available, target, new_key))
 
     def transferred(
-        self, transaction: StoreTransaction, queue: OutgoingQueue, key: int, target: Queue | None
+        self,
+        transaction: StoreTransaction,
+        queue: OutgoingQueue,
+        key: int,
+        target: Queue | None,
+        sync: bool = True,
     ) -> None:
         """A message has left an outgoing queue: it is kept in `target`, or removed.
 
-        Who hears of removals is told that it has reached its queue; nobody is sent anything.
+        A removal without `sync` may be undone by a crash. Who hears of removals is told that it
+        has reached its queue; nobody is sent anything.
         """
         if queue.trail:
             self._engine.trail.note_at(transaction, queue, key, Happening.LEFT, "")
         if target is None:
-            transaction.remove(queue.queue_id, key)
+            transaction.remove(queue.queue_id, key, sync=sync)
         else:
             self.rehome(transaction, queue, key, target)
         queue.peekable_when_locked.discard(key)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 AWAITING_PREFIX = b"await final:"
 _AWAITING_KEY = struct.Struct(">IQ")
 
+RESENT_AT_MOST = 1_000
+"""Messages that the next hop has, and that may be sent to it again after a crash."""
+
 
 class Transfer:
     """The sending side's hold on the messages of outgoing queues."""
@@ -33,6 +36,7 @@ class Transfer:
         self._store = engine.store
         self._positions = engine.positions
         self._awaiting: dict[MessageIdentifier, tuple[OutgoingQueue, int]] = {}
+        self._unsynced = 0
 
     # Taking
 
@@ -61,14 +65,23 @@ class Transfer:
 
         A message that is not transactional goes to the system journal if it asks for that
         ([MS-MQQB] 3.1.5.5). MQ_ERROR_MESSAGE_NOT_FOUND when it is not there any more.
+
+        Without changes a crash may bring the message back, and some before it: then they are sent
+        again, and the next hop remembers that it has them.
         """
         position = self._held(queue, key)
         source = self._engine.acknowledgements
         with self._store.transaction("delivered") as change:
             target = source.queue_after_transfer(queue, key, None, position.flags, position.size)
-            self._positions.transferred(change, queue, key, target)
+            sync = bool(changes) or self._must_sync()
+            self._positions.transferred(change, queue, key, target, sync=sync)
             apply_changes(change, changes)
             return change.committed
+
+    def _must_sync(self) -> bool:
+        """Whether more could come back than the next hop remembers, which is ten times as much."""
+        self._unsynced = (self._unsynced + 1) % RESENT_AT_MOST
+        return not self._unsynced
 
     def failed(
         self,
@@ -190,7 +203,7 @@ class Transfer:
 
     def _recover(self, queue: OutgoingQueue, key: int) -> None:
         """One that was purged while it waited goes on waiting: it has arrived, and the purge
-        takes effect when its destination has decided ([MS-MQDMPR] 3.1.7.1.7).
+        takes effect when its destination has decided (G75, [MS-MQDMPR] 3.1.7.1.7).
         """
         message = self._positions.message_at(queue, key)
         if queue.message_position_list.state(key) is PositionState.AVAILABLE:

@@ -154,20 +154,21 @@ class Transaction:
         self.messages += 1
         return serial
 
-    def remove(self, queue_id: int, lookup_identifier: int) -> None:
+    def remove(self, queue_id: int, lookup_identifier: int, *, sync: bool = True) -> None:
         """Remove a message and its packet; it is LEAVING now and gone after the commit.
 
         A message that is not visible yet, because its own commit is on its way, can be removed
-        too; it will never be seen as available.
+        too; it will never be seen as available. Without `sync` it may be there again after a
+        crash, unless something that was synced came later.
         """
-        position = self._take(queue_id, lookup_identifier)
+        position = self._take(queue_id, lookup_identifier, sync)
         if position.flags & FLAG_EXPRESS:
             self.steps.append((_discard_body, None, self._store.express, position.serial))
         else:
             self.operations.append((_serial(position.serial), None, self._store.body_handle))
         self.messages += 1
 
-    def _take(self, queue_id: int, lookup_identifier: int) -> Position:
+    def _take(self, queue_id: int, lookup_identifier: int, sync: bool = True) -> Position:
         """Begin the removal of a position, without its packet."""
         index = self._store.index(queue_id)
         position, state = index.leave(lookup_identifier)
@@ -175,7 +176,7 @@ class Transaction:
         if not position.flags & FLAG_EXPRESS:
             key = _position_key(queue_id, lookup_identifier)
             self.operations.append((key, None, self._store.position_handle))
-            self.sync = True
+            self.sync = self.sync or sync
         return position
 
     def rehome(

@@ -8,6 +8,7 @@ from rpcqm.adm.enums import ConnectionStatus, OutgoingQueueState, PositionState,
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.codec.message_enums import MessageClass
 from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.qm.transfer import RESENT_AT_MOST
 from tests.support.queue_manager import RunningQueueManager, refusal
 from tests.support.sending import keep_sending
 
@@ -88,6 +89,34 @@ def test_a_delivered_message_is_removed_and_journaled_if_it_asks_for_that(
         refusal(qm.engine.transfer.delivered, queue, taken.lookup_identifier)
         == "MQ_ERROR_MESSAGE_NOT_FOUND"
     )
+
+
+def test_only_what_belongs_to_a_stream_or_a_journal_waits_for_the_disk_when_it_is_delivered(
+    qm: RunningQueueManager, queue: OutgoingQueue
+) -> None:
+    def syncs(changes: dict[bytes, bytes | None] | None, journaled: bool = False) -> int:
+        key = qm.send(queue, b"a", delivery_guarantee=1, positive_journaling_requested=journaled)
+        qm.settle()
+        before = qm.store.metrics.snapshot()["store_syncs"]
+        qm.done(qm.engine.transfer.delivered(queue, key, changes))
+        assert queue.message_count == 0
+        return qm.store.metrics.snapshot()["store_syncs"] - before
+
+    assert syncs(None) == 0
+    assert syncs({b"qb:x": b"1"}) == 1
+    assert syncs(None, journaled=True) == 1
+
+
+def test_a_crash_brings_back_few_messages_that_were_delivered(
+    qm: RunningQueueManager, queue: OutgoingQueue
+) -> None:
+    count = 2 * RESENT_AT_MOST
+    keys = [qm.send(queue, b"a", delivery_guarantee=1) for _ in range(count)]
+    qm.settle()
+    before = qm.store.metrics.snapshot()["store_syncs"]
+    for key in keys:
+        qm.done(qm.engine.transfer.delivered(queue, key))
+    assert qm.store.metrics.snapshot()["store_syncs"] == before + 2
 
 
 def test_the_removal_and_the_streams_change_in_one_commit(

@@ -66,7 +66,9 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
         run,
         DETAILS,
     )
-    parser.add_argument("queue", metavar="QUEUE", help=QUEUE_HELP)
+    parser.add_argument(
+        "queue", metavar="QUEUE", help=f"{QUEUE_HELP}; several, with commas, all get the message"
+    )
     _add_body(parser)
     _add_properties(parser)
     _add_acknowledgements(parser)
@@ -183,7 +185,7 @@ def _correlation_identifier(text: str) -> MessageIdentifier:
 
 def run(arguments: argparse.Namespace) -> int:
     """Send, and print the identifiers."""
-    name = queue_name(arguments, arguments.queue)
+    names = [queue_name(arguments, name) for name in arguments.queue.split(",")]
     if arguments.express and arguments.transactional:
         raise UsageMistake(
             "--express and --transactional do not go together: messages of a transaction are "
@@ -194,7 +196,7 @@ def run(arguments: argparse.Namespace) -> int:
     message = _message(arguments)
 
     async def work(client: "QueueManagerClient") -> None:
-        async with client.open_sender(name) as sender:
+        async with client.open_sender(*names) as sender:
             if arguments.transactional:
                 identifiers = await _in_transaction(client, sender, message, arguments.count)
                 print("\n".join(map(str, identifiers)))

@@ -131,9 +131,9 @@ class BlockingClient:
         """The accounts; wait for its calls with `run`."""
         return self._client.accounts
 
-    def open_sender(self, name: FormatName) -> "BlockingSender":
-        """A queue to send to; open it with `with`."""
-        return BlockingSender(self, self._client.open_sender(name))
+    def open_sender(self, name: FormatName, *more: FormatName) -> "BlockingSender":
+        """A queue, or several, to send to; open it with `with`."""
+        return BlockingSender(self, self._client.open_sender(name, *more))
 
     def open_reader(
         self, name: FormatName, *, peek_only: bool = False, exclusive: bool = False

@@ -123,11 +123,11 @@ class QueueManagerClient:
             self._connections, name, connect, peek_only=peek_only, exclusive=exclusive
         )
 
-    def open_sender(self, name: FormatName) -> "QueueSender":
-        """A queue to send to; open it with `async with`."""
+    def open_sender(self, name: FormatName, *more: FormatName) -> "QueueSender":
+        """A queue, or several, to send to; open it with `async with`."""
         from rpcqm.client.sending import QueueSender
 
-        return QueueSender(self._connections, name)
+        return QueueSender(self._connections, name, more=more)
 
     def begin_transaction(self) -> "InternalTransaction":
         """A unit of work; begin it with `async with`."""

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 import uuid
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -84,10 +85,16 @@ class QueueSender:
     """
 
     def __init__(
-        self, connections: Connections, name: FormatName, clock: Clock | None = None
+        self,
+        connections: Connections,
+        name: FormatName,
+        clock: Clock | None = None,
+        more: Sequence[FormatName] = (),
     ) -> None:
+        """`more` are queues that every message goes to as well; only rpcqm has them."""
         self._connections = connections
         self._name = name
+        self._more = more
         self._clock = clock or SystemClock()
         self._handles: dict[FormatName | None, bytes] = {}
         """By the dead-letter queue that messages have, None for the system's."""
@@ -98,6 +105,26 @@ class QueueSender:
         return self
 
     async def _open(self) -> tuple[bytes, int]:
+        """A handle on all queues, and the number that it has."""
+        handle, number = await self._open_first()
+        try:
+            for name in self._more:
+                await self._add(number, name)
+        except BaseException:
+            await self._close(handle)
+            raise
+        return handle, number
+
+    async def _add(self, number: int, name: FormatName) -> None:
+        # Only now, because few programs need it and interfaces take time to load.
+        from rpcqm.codec.types import rpcqm_sending
+
+        request = rpcqm_sending.R_AddDestinationRequest(
+            dwQMContext=number, pQueueFormat=queue_format_of(name)
+        )
+        await self._connections.call("rpcqm_sending", "R_AddDestination", request)
+
+    async def _open_first(self) -> tuple[bytes, int]:
         """A handle, and the number that it has ([MS-MQMP] 3.2.4.7)."""
         request = qmcomm.rpc_QMOpenQueueInternalRequest(
             pQueueFormat=queue_format_of(self._name),

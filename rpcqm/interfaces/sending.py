@@ -6,7 +6,10 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.queue_format import format_name_of
-from rpcqm.codec.types.rpcqm_sending import R_SetDeadLetterQueueRequest
+from rpcqm.codec.types.rpcqm_sending import (
+    R_AddDestinationRequest,
+    R_SetDeadLetterQueueRequest,
+)
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.rpc.call import Call
@@ -37,6 +40,16 @@ class Sending:
         chosen = request.pDeadLetterQueue
         path = "" if chosen is None else self._path(call, format_name_of(chosen))
         descriptor.application_deadletter_queue = path
+        return HResult.MQ_OK
+
+    def R_AddDestination(self, call: Call, request: R_AddDestinationRequest) -> HResult:
+        """Have what is sent from now on go to one more queue (Opnum 1, G74)."""
+        self._handles.admit(call)
+        descriptor = self._handles.find_local(call, request.dwQMContext)
+        if descriptor.access_type != QueueAccessType.SEND_ACCESS:
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "not opened for sending")
+        name = format_name_of(request.pQueueFormat)
+        self._queues.opening.add_destination(descriptor, name, call.identity)
         return HResult.MQ_OK
 
     def _path(self, call: Call, name: FormatName) -> str:

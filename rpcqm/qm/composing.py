@@ -66,7 +66,7 @@ class Composer:
         return composed
 
     def _name_own_queues(self, message: MessageAttributes) -> None:
-        """Where answers go, as others call it: `.` would be their own machine."""
+        """Where answers go, as others call it: `.` would be their own machine (G74)."""
         for name in ("administration_queue_format_name", "response_queue_format_name"):
             own: FormatName | None = getattr(message, name)
             if own is not None and isinstance(own.value, str) and own.direct_name.host == ".":

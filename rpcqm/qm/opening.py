@@ -13,6 +13,7 @@ from rpcqm.codec.format_name import (
     FormatNameType,
     PrivateQueueFormatName,
 )
+from rpcqm.qm.directory import MAXIMUM_ELEMENTS
 from rpcqm.qm.handles import new_handle
 from rpcqm.store.transaction import Transaction as StoreTransaction
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rpcqm.qm.engine import QueueManagerEngine
 
 _SEND = QueueAccessType.SEND_ACCESS
+_SHARED = QueueShareMode.DENY_NONE
 _RECEIVE = QueueAccessType.RECEIVE_ACCESS
 _PEEKS = frozenset({QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS})
 _ADMIN = frozenset({QueueAccessType.RECEIVE_ADMIN_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS})
@@ -80,19 +82,44 @@ class Opening:
         """A descriptor over one descriptor per element; none is left open when one fails."""
         if required_access != _SEND:
             raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION)
-        if share_mode != QueueShareMode.DENY_NONE:
+        if share_mode != _SHARED:
             raise MQError(HResult.MQ_ERROR_UNSUPPORTED_ACCESS_MODE)
         descriptor = self._describe(names[0], _SEND, share_mode, None)
         descriptor.multiple = True
         descriptor.format_names = names
         try:
             for name in names:
-                single = self.open_queue(name, _SEND, QueueShareMode.DENY_NONE, identity)
+                single = self.open_queue(name, _SEND, _SHARED, identity)
                 descriptor.open_queue_descriptor_collection.append(single)
         except MQError:
             self.close_queue(descriptor)
             raise
         return descriptor
+
+    def add_destination(
+        self, descriptor: OpenQueueDescriptor, name: FormatName, identity: Identity | None = None
+    ) -> None:
+        """Let a descriptor that was opened for sending stand for one more queue, each once.
+
+        It is the descriptor of a multiple-element format name then (G74). MQError as `open_queue`;
+        INSUFFICIENT_RESOURCES for too many, QUEUE_DELETED when the first one is gone.
+        """
+        if name in descriptor.format_names:
+            return
+        if descriptor.queue_reference is None and not descriptor.multiple:
+            raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
+        if len(descriptor.format_names) >= MAXIMUM_ELEMENTS:
+            raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many destinations")
+        added = self.open_queue(name, _SEND, _SHARED, identity)
+        singles = descriptor.open_queue_descriptor_collection
+        queue = descriptor.queue_reference
+        if queue is not None:
+            singles.append(self._describe(descriptor.format_name, _SEND, _SHARED, queue))
+            queue.open_queue_descriptor_collection.pop(descriptor.handle, None)
+            descriptor.queue_reference = None
+        descriptor.multiple = True
+        descriptor.format_names += (name,)
+        singles.append(added)
 
     def _describe(
         self,

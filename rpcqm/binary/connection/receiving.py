@@ -102,7 +102,7 @@ class Receiver:
     def _take(self, line: Line, message: Message, done: Callable[..., None]) -> None:
         """A message that is not in a sequence that ends here: duplicates are dropped.
 
-        One that goes on to others may come back on a longer way, until its hops are too many.
+        One that goes on to others may come back on a longer way, until its hops are too many (G76).
         """
         history = self._exchange.history
         identifier = _identity(message)

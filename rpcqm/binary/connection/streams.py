@@ -63,7 +63,7 @@ class Stream:
     def arrived(self, line: Line, direct: bool) -> None:
         """A message has come by a line: its order is to be acknowledged there.
 
-        There may be several, of which the last to speak needs not be the one that lives.
+        There may be several, of which the last to speak needs not be the one that lives (G75).
         """
         self._owed[line] = None
         from_source = line.session.remote_qm_guid == self.source

@@ -153,7 +153,7 @@ class TcpNetwork:
             max(self.wires, key=lambda each: each.held).give_up()
 
     def note_end(self, line: Line) -> None:
-        """Keep somebody who broke the rules out for a while."""
+        """Keep somebody who broke the rules out for a while (G77)."""
         if not line.initiator and line.session.violated:
             if len(self._kept_out) >= CONNECTIONS:
                 self._kept_out.clear()

@@ -13,3 +13,12 @@ class R_SetDeadLetterQueueRequest(Value):
 class R_SetDeadLetterQueueResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
+
+class R_AddDestinationRequest(Value):
+    dwQMContext: int
+    pQueueFormat: QUEUE_FORMAT
+    def __init__(self, *, dwQMContext: int, pQueueFormat: QUEUE_FORMAT) -> None: ...
+
+class R_AddDestinationResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...

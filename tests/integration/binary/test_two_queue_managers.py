@@ -66,6 +66,16 @@ def test_a_message_sent_to_another_queue_manager_arrives(
     assert (to, "CONNECTED") in [(queue["format_name"], queue["state"]) for queue in listed]
 
 
+def test_a_message_goes_to_several_queues_here_and_elsewhere(
+    here: PrivateQueueManager, other: PrivateQueueManager
+) -> None:
+    here.run("queue", "create", "several")
+    names = f"{NAME_OF_OTHER}orders,{NAME_OF_OTHER}late,several"
+    here.run("send", names, "--body", "for all")
+    assert received(other, "orders", 1) == received(other, "late", 1) == ["for all"]
+    assert received(here, "several", 1) == ["for all"]
+
+
 @pytest.mark.conformance("MQQB-rule-3.1.1.5")
 def test_transactional_messages_arrive_once_in_order(
     here: PrivateQueueManager, other: PrivateQueueManager

@@ -125,3 +125,39 @@ def test_the_network_needs_a_supporting_server(
     assert choose(far, number, chosen) == "MQ_ERROR_WKS_CANT_SERVE_CLIENT"
     qm.engine.queue_manager.supporting_server = True
     assert choose(far, number, chosen) == "MQ_OK"
+
+
+def add(client: Client, number: int, name: Queue | FormatName | str) -> str:
+    return client.status("R_AddDestination", dwQMContext=number, pQueueFormat=format_of(name))
+
+
+def test_a_message_goes_to_every_destination_once(qm: RunningQueueManager, client: Client) -> None:
+    first, second = qm.create(), qm.create(r"private$\second")
+    elsewhere = r"DIRECT=OS:other\private$\third"
+    handle, number = client.open(first, SEND_ACCESS)
+    assert client.sent(handle, b"before") == "MQ_OK"
+    for name in (second, FormatName.parse(elsewhere), second):
+        assert add(client, number, name) == "MQ_OK"
+    assert client.sent(handle, b"all") == "MQ_OK"
+    (third,) = qm.engine.outgoing.list()
+    assert [qm.bodies(queue) for queue in (first, second, third)] == [
+        [b"before", b"all"],
+        [b"all"],
+        [b"all"],
+    ]
+    client.close(handle)
+    assert not first.open_queue_descriptor_collection
+    assert not second.open_queue_descriptor_collection
+
+
+def test_what_cannot_be_sent_to_is_no_destination(qm: RunningQueueManager, client: Client) -> None:
+    queue = qm.create()
+    reading, number = client.open(queue, RECEIVE_ACCESS)
+    assert add(client, number, queue) == "MQ_ERROR_ACCESS_DENIED"
+    client.close(reading)
+    _, number = client.open(queue, SEND_ACCESS)
+    nowhere = FormatName.parse(r"DIRECT=OS:.\private$\nowhere")
+    assert add(client, number, nowhere) == "MQ_ERROR_QUEUE_NOT_FOUND"
+    assert add(client, 99, queue) == "MQ_ERROR_INVALID_HANDLE"
+    qm.done(qm.engine.queues.delete_queue(queue))
+    assert add(client, number, qm.create(r"private$\second")) == "MQ_ERROR_QUEUE_DELETED"

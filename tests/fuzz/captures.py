@@ -6,11 +6,13 @@ from functools import cache
 from pathlib import Path
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.capture.analysis import calls_of
+from rpcqm.capture.call import Call
+from rpcqm.capture.interfaces import NAMES, known_interfaces
 from rpcqm.capture.problems import Problems
 from rpcqm.capture.reading import read_records
 from rpcqm.capture.tcp import Flow, TcpReassembler
 from rpcqm.rpc import pdu
-from rpcqm.rpc.constants import WHOLE
 from tests.fuzz.mutation import LONGEST, split_stream
 
 CAPTURES = Path(__file__).parents[1] / "vectors" / "captures"
@@ -88,10 +90,15 @@ def tokens() -> Iterator[bytes]:
             yield auth.auth_value
 
 
-def requests() -> Iterator[tuple[int, bytes]]:
-    """Opnum and stub data of whole requests in clear; they are of RemoteRead."""
-    for octets in pdus():
-        if octets[2:4] == bytes([0, WHOLE]) and octets[10:12] == b"\0\0":
-            value = pdu.unpack(octets)
-            assert isinstance(value, pdu.Request)
-            yield value.opnum, value.stub_data
+def requests() -> Iterator[tuple[str, bytes]]:
+    """The stub data of requests in clear, one of each length, and `file.method` of idl/."""
+    files = dict(zip(known_interfaces().values(), NAMES, strict=True))
+    kinds: dict[tuple[str, int], bytes] = {}
+    for path in sorted(CAPTURES.glob("*.pcapng")):
+        for call in calls_of(path)[0]:
+            interface = getattr(getattr(call, "context", None), "interface", None)
+            if isinstance(call, Call) and call.request is not None and interface in files:
+                name = f"{files[interface]}.{call.name}"
+                kinds.setdefault((name, len(call.request)), call.request)
+    for (name, _), stub in kinds.items():
+        yield name, stub

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import json
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -129,7 +130,11 @@ def _played(
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 return runner.run(replay.run())
         except OSError as error:
-            raise NoServer(f"{server.host} cannot be reached: {error}.") from None
+            # asyncio's own words hold Python's form of the address.
+            number = error.errno or 0
+            told = os.strerror(number) if number > 0 else str(error)
+            reason = told[:1].lower() + told[1:]
+            raise NoServer(f"{server.host} cannot be reached: {reason}.") from None
 
 
 def _prepare(fixture: "Fixture", target: "Target") -> None:

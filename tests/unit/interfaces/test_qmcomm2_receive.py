@@ -183,7 +183,7 @@ def test_a_small_buffer_does_not_move_the_cursor(
 # Refusals
 
 
-@pytest.mark.conformance("MQMP-op-c2_2")
+@pytest.mark.conformance("MQMP-op-c2_2", "MQMP-packet-TRANSFER_TYPE")
 @pytest.mark.parametrize(
     ("buffer", "status"),
     [
@@ -220,7 +220,9 @@ def test_what_a_queue_was_opened_for_matters(qm: RunningQueueManager, client: Cl
     assert qm.bodies(queue) == [b"one"]
 
 
-@pytest.mark.conformance("MQMP-op-c2_2")
+@pytest.mark.conformance(
+    "MQMP-op-c2_2", "MQMP-element-LocalQueueContextHandle", "MQMP-packet-RPC_QUEUE_HANDLE"
+)
 def test_the_number_of_a_queue_is_good_for_who_opened_it(
     qm: RunningQueueManager, server: CallServer, client: Client
 ) -> None:

@@ -308,7 +308,7 @@ def test_closing_gives_back_what_was_not_acknowledged(
     assert qm.bodies(queue) == [b"one"]
 
 
-@pytest.mark.conformance("MQRR-op-3")
+@pytest.mark.conformance("MQRR-op-3", "MQRR-packet-QUEUE_CONTEXT_HANDLE_NOSERIALIZE")
 def test_what_closing_gives_back_does_not_wake_a_read_of_the_same_handle(
     qm: RunningQueueManager, reader: Reader
 ) -> None:

@@ -303,6 +303,7 @@ def test_a_message_that_is_not_received_is_acknowledged_negatively(
     assert classes(qm, administration) == [expected]
 
 
+@pytest.mark.conformance("MQQB-event-send_administration_acknowledgment")
 def test_what_an_acknowledgement_says(qm: RunningQueueManager, administration: Queue) -> None:
     queue = qm.create()
     key = qm.send(queue, b"body", label="L", **asking(administration, PA | NR))

@@ -158,6 +158,7 @@ def test_a_routing_server_counts_the_hops(qm: RunningQueueManager) -> None:
     assert refused is MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED
 
 
+@pytest.mark.conformance("MQDMPR-element-IncomingTransactionalTransferInfo")
 def test_streams_of_senders_are_kept_apart_by_sender_and_name(qm: RunningQueueManager) -> None:
     """G55."""
     queue = qm.create()

@@ -94,6 +94,17 @@ def test_a_queue_is_durable_when_its_creation_is_acknowledged(qm: RunningQueueMa
     assert again.journal_queue_reference is not None
 
 
+@pytest.mark.conformance("MQDMPR-element-DirectoryObject", "MQDMPR-event-create_queue")
+def test_every_queue_has_an_identifier_of_its_own_for_ever(qm: RunningQueueManager) -> None:
+    names = [r"private$\first", r"private$\second"]
+    identifiers = [qm.create(name).identifier for name in names]
+    qm.restart()
+    assert [qm.find(name).identifier for name in names] == identifiers
+    everything = [queue.identifier for queue in qm.engine.queues.by_id.values()]
+    assert len(set(everything)) == len(everything)
+
+
+@pytest.mark.conformance("MQDMPR-event-create_queue")
 def test_private_queues_have_numbers_of_their_own_above_the_reserved_ones(
     qm: RunningQueueManager,
 ) -> None:

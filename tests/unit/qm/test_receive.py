@@ -70,7 +70,7 @@ def test_an_empty_queue_without_waiting_is_a_timeout(qm: RunningQueueManager) ->
     assert refusal(qm.engine.messages.dequeue_message, descriptor, 0) == "MQ_ERROR_IO_TIMEOUT"
 
 
-@pytest.mark.conformance("MQDMPR-event-dequeue_message")
+@pytest.mark.conformance("MQDMPR-event-dequeue_message", "MQDMPR-element-QueueAccessType")
 def test_receiving_needs_receive_access(qm: RunningQueueManager) -> None:
     queue = qm.create()
     qm.send(queue, b"a")

@@ -229,6 +229,7 @@ def test_what_a_transaction_sends_is_not_kept_in_memory(
     assert qm.bodies(queue) == [b"a", b"b", b"c", b"in the same turn"]
 
 
+@pytest.mark.conformance("MQDMPR-event-enqueue_message")
 def test_messages_of_a_transaction_carry_its_mark_and_are_recoverable(
     qm: RunningQueueManager, queue: Queue
 ) -> None:

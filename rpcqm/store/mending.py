@@ -19,7 +19,14 @@ from pathlib import Path
 
 from rpcqm.base.log import get_logger
 from rpcqm.store.errors import StoreError
-from rpcqm.store.log_format import PLAIN_HEADER, read_piece, whole_records
+from rpcqm.store.log_format import (
+    FIRST,
+    FULL,
+    NUMBERED,
+    PLAIN_HEADER,
+    read_piece,
+    whole_records,
+)
 from rpcqm.store.records import SYNCED_KEY, SYNCED_NUMBER
 
 _log = get_logger("store")
@@ -30,6 +37,8 @@ _COMPARATOR, _FAMILY, _FAMILY_NAME, _LARGEST_FAMILY, _IDENTITY = 1, 200, 201, 20
 _NUMBERS = {_LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE, _PREVIOUS_LOG, _OLDEST_LOG}
 _NUMBERS |= {_FAMILY, _LARGEST_FAMILY}
 _TEXTS = {_COMPARATOR, _FAMILY_NAME, _IDENTITY}
+_BEGINNINGS = (NUMBERED + FULL, NUMBERED + FIRST)
+"""Types of the pieces that records of a log begin with."""
 
 
 def mend(database: Path) -> None:
@@ -198,10 +207,12 @@ def _writes_behind(data: bytes, number: int, start: int) -> list[int]:
     at = data.find(name, start)
     while at >= 0:
         following = at + 1
-        for batch, end in whole_records(data, number, max(start, at - PLAIN_HEADER.size)):
-            following = end
-            if (synced := number_of_write(batch)) is not None:
-                found.append(synced)
+        piece = at - PLAIN_HEADER.size
+        if piece >= start and data[at - 1] in _BEGINNINGS:
+            for batch, end in whole_records(data, number, piece):
+                following = end
+                if (synced := number_of_write(batch)) is not None:
+                    found.append(synced)
         at = data.find(name, following)
     return found
 

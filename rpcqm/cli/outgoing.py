@@ -83,7 +83,9 @@ def _event(event: ConnectionEvent) -> str:
 def _acknowledged(queue: OutgoingQueueInformation) -> str:
     if not queue.last_acknowledged_time:
         return "-"
-    return f"number {queue.last_acknowledged}, {time_text(queue.last_acknowledged_time)}"
+    # A queue manager tells the number only while something is not acknowledged.
+    what = f"number {queue.last_acknowledged}" if queue.unacknowledged else "everything"
+    return f"{what}, {time_text(queue.last_acknowledged_time)}"
 
 
 def _resent(queue: OutgoingQueueInformation) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -83,6 +84,10 @@ def test_transactional_messages_arrive_once_in_order(
     for number in range(3):
         here.run("send", f"{NAME_OF_OTHER}stream", "--body", f"{number}", "--transactional")
     assert received(other, "stream", 3) == [f"{number}" for number in range(3)]
+    give_up = time.monotonic() + 10
+    while json.loads(here.run("trace", f"{NAME_OF_OTHER}stream", "--json").stdout)["messages"]:
+        assert time.monotonic() < give_up
+    assert "Last acknowledged  everything" in here.run("trace", f"{NAME_OF_OTHER}stream").stdout
 
 
 @pytest.mark.conformance("MQQB-event-queue_manager_started")

@@ -22,8 +22,9 @@ from rpcqm.base.errors import MQError
 from rpcqm.base.identity import Identity
 from rpcqm.binary.blobs import AES_PROVIDER, BASE_PROVIDER, ENHANCED_PROVIDER, encode_public_keys
 from rpcqm.binary.own_keys import OwnKeys
-from rpcqm.codec.message import MessageAttributes
+from rpcqm.codec.message import MessageAttributes, PacketMessage
 from rpcqm.codec.message_enums import AuthenticationLevel, MessageClass, PrivacyLevel
+from rpcqm.codec.packet_patch import without_session_header
 from rpcqm.codec.sddl import parse_sddl
 from rpcqm.codec.security_identifier import sid_bytes
 from tests.support.binary_network import Node, Simulation
@@ -249,6 +250,27 @@ def test_a_key_is_used_for_ten_minutes_and_forgotten_soon_after(
     assert sum(map(len, caches)) == 1
     pair.simulation.advance(3 * 60_000)
     assert sum(map(len, caches)) == 0
+
+
+def test_whoever_records_either_side_has_the_body_in_clear(pair: Pair) -> None:
+    pair.bob.keys = OwnKeys(encryption_key=encryption_key())
+    pair.bob.restart()
+    travelled: list[bytes] = []
+    pair.simulation.record = travelled
+    pair.send(private_name(pair.bob), sid=SID, privacy_level=PrivacyLevel.ADVANCED)
+    (sealed,) = (each for each in map(without_session_header, travelled) if is_encrypted(each))
+    alice, bob = pair.alice.exchange.guard, pair.bob.exchange.guard
+    for clear in (alice.in_clear(sealed, sent=True), bob.in_clear(sealed, sent=False)):
+        assert PacketMessage(clear).body == b"content"
+        assert not is_encrypted(clear)
+    assert bob.in_clear(sealed, sent=True) == sealed, "it was not bob who sent it"
+
+
+def is_encrypted(packet: bytes) -> bool:
+    if packet[2] & 0x08:
+        return False
+    header = PacketMessage(packet).security_header
+    return header is not None and bool(header.flags.EB)
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.8.3")

@@ -239,6 +239,9 @@ def test_messages_of_a_transaction_carry_its_mark_and_are_recoverable(
     assert attributes.transaction_identifier == transaction.identifier.int & 0xFFFFF
     assert message.envelope.recoverable
     assert message.envelope.priority == 0
+    packet = bytearray(message.packet)
+    packet[2] |= 7  # as another sender may have it
+    assert Message(bytes(packet)).envelope.priority == 0
 
 
 @pytest.mark.conformance("MQDMPR-event-transaction_prepare")

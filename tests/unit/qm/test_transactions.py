@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from rpcqm.adm.enums import OperationType, PositionState
-from rpcqm.adm.message import MessagePosition
+from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.transaction import Transaction
 from rpcqm.codec.message_enums import MessageClass

@@ -13,7 +13,7 @@ from rpcqm.capture.call import returns_status
 from rpcqm.capture.columnar.batch import CallBatch
 from rpcqm.capture.columnar.stretch import Array, distinct
 from rpcqm.capture.columnar.template import FieldPath, Leaf, Stubs, Template, Templates
-from rpcqm.capture.columnar.texts import Text, column, decimal, guid_text
+from rpcqm.capture.columnar.texts import Text, column, constant, decimal, guid_text, instead
 from rpcqm.capture.interfaces import Context
 from rpcqm.capture.subjects import handles_used, identifier_of
 from rpcqm.codec.interface import Operation, TransferSyntax
@@ -22,7 +22,7 @@ from rpcqm.codec.types.mqmq import OBJECTID
 
 _NAME_END = 64
 """A packet that is shorter has no identifier."""
-_NO_MESSAGE = str(NULL_IDENTIFIER)
+_NO_MESSAGE = constant(str(NULL_IDENTIFIER))
 
 
 @dataclass(slots=True)
@@ -85,12 +85,12 @@ def _identifiers(template: Template, stubs: Stubs, path: FieldPath, value: Any) 
             leaf.text(stubs) if leaf else str(getattr(value, name)) for leaf, name in leaves
         )
         found = column(("{", lineage, "}\\", number), len(stubs))
-        return pc.if_else(pc.equal(found, _NO_MESSAGE), pa.scalar(None, pa.string()), found)
+        return instead(pc.equal(found, _NO_MESSAGE), None, found)
     leaf = template.leaf(*path)
     if leaf is not None:
         return _in_packets(stubs, leaf)
     text = identifier_of(value)
-    return pa.repeat(pa.scalar(text), len(stubs)) if text else None
+    return pa.repeat(constant(text), len(stubs)) if text else None
 
 
 def _in_packets(stubs: Stubs, leaf: Leaf) -> Text | None:

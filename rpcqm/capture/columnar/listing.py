@@ -16,7 +16,20 @@ from rpcqm.capture.columnar.queues import Teller
 from rpcqm.capture.columnar.rows import status_names
 from rpcqm.capture.columnar.stretch import Array
 from rpcqm.capture.columnar.template import Leaf, Stubs, Template
-from rpcqm.capture.columnar.texts import Text, column, decimal, fixed, joined, named
+from rpcqm.capture.columnar.texts import (
+    Text,
+    arrow,
+    column,
+    constant,
+    decimal,
+    fixed,
+    instead,
+    is_empty,
+    joined,
+    named,
+    strings,
+    truths,
+)
 
 _SECOND, _MILLION = 1_000_000_000, 1_000_000
 _SHORT = 0xFFFF
@@ -54,9 +67,9 @@ class Listing:
                 told.singles.append((*call, queues[int(row)].as_py()))
         alone = [self._printable(report.line(e, queue)) + "\n" for _, e, queue in told.singles]
         index.append(np.array([at for at, _, _ in told.singles], np.int64))
-        lines.append(pa.array(alone, pa.string()))
+        lines.append(strings(alone))
         order = np.argsort(np.concatenate(index), kind="stable")
-        self._write_all(pa.concat_arrays(lines).take(pa.array(order)))
+        self._write_all(pa.concat_arrays(lines).take(arrow(order)))
 
     def _count(self, group: Group) -> None:
         counts = np.bincount(group.batch.conversation[group.rows]).tolist()
@@ -65,8 +78,8 @@ class Listing:
 
     def _write_all(self, lines: Text) -> None:
         if len(lines):
-            whole = pa.ListArray.from_arrays(pa.array([0, len(lines)], pa.int32()), lines)
-            self._write(pc.binary_join(whole, "")[0].as_py())
+            whole = pa.ListArray.from_arrays(arrow(np.array([0, len(lines)], np.int32)), lines)
+            self._write(pc.binary_join(whole, constant(""))[0].as_py())
 
 
 def group_lines(group: Group, queues: Text, printable: Callable[[str], str]) -> Text | None:
@@ -91,15 +104,14 @@ def group_lines(group: Group, queues: Text, printable: Callable[[str], str]) -> 
 def _each(texts: Text, change: Callable[[str], str]) -> Text:
     """Texts of which many are alike, each changed."""
     encoded = texts.dictionary_encode()
-    return pa.array([change(each) for each in encoded.dictionary.to_pylist()], pa.string()).take(
-        encoded.indices
-    )
+    changed = strings([change(each) for each in encoded.dictionary.to_pylist()])
+    return changed.take(encoded.indices)
 
 
 def _who(group: Group) -> Text:
     method = f"{group.context.name}.{group.operation.name}"
     texts = [f" {c.number:>4} {c.client:<21} {method:<32} " for c in group.batch.conversations]
-    return pa.array(texts).take(pa.array(group.batch.conversation[group.rows]))
+    return strings(texts).take(arrow(group.batch.conversation[group.rows]))
 
 
 def times(nanoseconds: Array) -> Text:
@@ -127,7 +139,7 @@ def milliseconds(nanoseconds: Array) -> Text:
     if not odd.any():
         return text
     exact = [f"{each / _MILLION:9.3f}" for each in nanoseconds[odd].tolist()]
-    return pc.replace_with_mask(text, pa.array(odd), pa.array(exact, pa.string()))
+    return pc.replace_with_mask(text, truths(odd), strings(exact))
 
 
 def _arguments(group: Group) -> Text | None:
@@ -139,10 +151,10 @@ def _arguments(group: Group) -> Text | None:
         return None
     answer = column(told, count) if told else ""
     if not isinstance(answer, str):
-        arrow = pc.if_else(pc.equal(answer, ""), "", " →")
+        arrow = instead(is_empty(answer), "", " →")
         answer = joined(arrow, answer)
     both = column([*asked, answer], count)
-    return pc.if_else(pc.equal(both, ""), " ", both)
+    return instead(is_empty(both), " ", both)
 
 
 def _side(template: Template, stubs: Stubs) -> list[Text | str] | None:

@@ -4,14 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.columnar.analysis import Single
 from rpcqm.capture.columnar.batch import CallBatch
 from rpcqm.capture.columnar.groups import Group, Grouper
 from rpcqm.capture.columnar.stretch import Array
-from rpcqm.capture.columnar.texts import Text, numbered
+from rpcqm.capture.columnar.texts import Text, arrow, numbered, strings
 from rpcqm.capture.subjects import Subjects, handles_used
 
 _HANDLE_WORDS = 5
@@ -74,7 +73,7 @@ class Teller:
             known = np.where(wanted, code + len(texts), known)
             texts += found
         texts.append("")
-        return pa.array(texts, pa.string()).take(pa.array(known % len(texts)))
+        return strings(texts).take(arrow(known % len(texts)))
 
     def _looked_up(
         self, keys: list[tuple[str, bytes]], code: Array, index: Array

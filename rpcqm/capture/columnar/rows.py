@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from rpcqm.capture.call import NCACN_IP_TCP, name_of_status
 from rpcqm.capture.columnar.groups import Group
 from rpcqm.capture.columnar.stretch import Array
-from rpcqm.capture.columnar.texts import Text, named
+from rpcqm.capture.columnar.texts import Text, arrow, constant, instead, is_empty, named
 
 Columns = dict[str, Any]
 
@@ -17,7 +17,7 @@ _MILLION = 1_000_000
 
 
 def _same(text: str, count: int) -> Text:
-    return pa.repeat(pa.scalar(text, pa.string()), count)
+    return pa.repeat(constant(text), count)
 
 
 def status_names(group: Group, status: Array) -> Text:
@@ -46,27 +46,27 @@ def call_columns(group: Group, queues: Text) -> Columns:
         "interface": _same(group.context.name, count),
         "opnum": pa.repeat(pa.scalar(group.operation.opnum, pa.int32()), count),
         "name": _same(group.operation.name, count),
-        "status": pa.array(status, pa.int64()),
+        "status": arrow(status),
         "status_name": status_names(group, status),
-        "duration_ms": pa.array(np.round(durations(group), 6)),
+        "duration_ms": arrow(np.round(durations(group), 6)),
         "sealed": pa.repeat(pa.scalar(False), count),
         "request": group.json(response=False),
         "response": group.json(response=True),
         "conversation": _numbers(group),
-        "queue": pc.if_else(pc.equal(queues, ""), pa.scalar(None, pa.string()), queues),
+        "queue": instead(is_empty(queues), None, queues),
         "message_ids": lists(group.identifiers(), count),
-        "request_size": pa.array(batch.request_size[rows]),
-        "response_size": pa.array(batch.response_size[rows]),
-        "record": pa.array(batch.offset[rows]),
+        "request_size": arrow(batch.request_size[rows]),
+        "response_size": arrow(batch.response_size[rows]),
+        "record": arrow(batch.offset[rows]),
     }
 
 
 def _microseconds(times: Array) -> Any:
-    return pa.array(times // 1000).cast(pa.timestamp("us", "UTC"))
+    return arrow(times // 1000).cast(pa.timestamp("us", "UTC"))
 
 
 def _ends(group: Group) -> Columns:
-    owners = pa.array(group.batch.conversation[group.rows])
+    owners = arrow(group.batch.conversation[group.rows])
     every = group.batch.conversations
     return {
         "client": pa.array([each.client for each in every]).take(owners),
@@ -76,19 +76,19 @@ def _ends(group: Group) -> Columns:
 
 def _numbers(group: Group) -> Any:
     numbers = np.array([each.number for each in group.batch.conversations])
-    return pa.array(numbers[group.batch.conversation[group.rows]])
+    return arrow(numbers[group.batch.conversation[group.rows]])
 
 
 def lists(columns: list[Text], count: int) -> Any:
     """What columns have, row by row, as lists; nothing twice in a list."""
     if not columns:
         return pa.ListArray.from_arrays(
-            pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.string())
+            arrow(np.zeros(count + 1, np.int32)), pa.array([], pa.string())
         )
     if len(columns) == 1:
         there = np.asarray(columns[0].is_valid())
         ends = np.concatenate(([0], np.cumsum(there))).astype(np.int32)
-        return pa.ListArray.from_arrays(pa.array(ends), columns[0].drop_null())
+        return pa.ListArray.from_arrays(arrow(ends), columns[0].drop_null())
     rows = zip(*(column.to_pylist() for column in columns), strict=True)
     found = [list(dict.fromkeys(text for text in row if text)) for row in rows]
     return pa.array(found, pa.list_(pa.string()))

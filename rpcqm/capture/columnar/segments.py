@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from rpcqm.capture.columnar.stretch import Array, Buffer, Stretch
+from rpcqm.capture.columnar.texts import codes
 from rpcqm.capture.record import LinkType
 from rpcqm.capture.tcp import reversed_key
 
@@ -229,7 +229,7 @@ def directions(addresses: Array, ports: Array) -> Directions | None:
     mixed = addresses * np.uint64(0x9E3779B97F4A7C15) ^ ports.astype(np.uint64) * np.uint64(
         0xC2B2AE3D27D4EB4F
     )
-    code = pa.array(mixed).dictionary_encode().indices.to_numpy()
+    code, _ = codes(mixed)
     first = np.empty(int(code.max()) + 1, np.int64)
     first[code[::-1]] = np.arange(len(code) - 1, -1, -1)
     own_address, own_ports = addresses[first], ports[first]

@@ -1,6 +1,7 @@
 """Columns of text made of columns of numbers and octets."""
 
 import binascii
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +19,39 @@ _HEX = np.array([_DIGITS[n >> 4] | _DIGITS[n & 15] << 8 for n in range(256)], "<
 _GUID_ORDER = np.array([3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15])
 _GUID_PLACES = np.array([n for n in range(36) if n not in (8, 13, 18, 23)])
 _MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
+
+
+def arrow(numbers: Array) -> Any:
+    """A column of numbers; pyarrow's own way would load pandas."""
+    numbers = np.ascontiguousarray(numbers)
+    made = pa.from_numpy_dtype(numbers.dtype)
+    return pa.Array.from_buffers(made, len(numbers), [None, pa.py_buffer(numbers)])
+
+
+def truths(values: Array) -> Any:
+    """A column of truth values."""
+    bits = np.packbits(values, bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
+
+
+def strings(texts: Sequence[str]) -> Text:
+    """A column of texts; pyarrow's own way would load pandas."""
+    encoded = [text.encode("utf-8", "replace") for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
+    data = pa.py_buffer(b"".join(encoded))
+    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(ends), data)
+
+
+@functools.lru_cache(maxsize=1024)
+def constant(text: str | None) -> Any:
+    """One text for a whole column."""
+    return (pa.nulls(1, pa.string()) if text is None else strings([text]))[0]
+
+
+def codes(values: Array) -> tuple[Array, Any]:
+    """For each number which of the different ones it is, and these as a column."""
+    encoded = arrow(values).dictionary_encode()
+    return np.frombuffer(encoded.indices.buffers()[1], np.int32, len(values)), encoded.dictionary
 
 
 def octets_at(buffer: Buffer, places: Array, size: int) -> Array:
@@ -61,12 +95,24 @@ def guid_text(octets: Array) -> Text:
 
 def decimal(numbers: Array) -> Text:
     """Numbers as str() has them."""
-    return pc.cast(pa.array(numbers), pa.string())
+    return pc.cast(arrow(numbers), pa.string())
 
 
 def joined(*parts: Text | str) -> Text:
     """Strings put together, element by element; at least one part is a column."""
-    return pc.binary_join_element_wise(*parts, "")
+    columns = (constant(part) if isinstance(part, str) else part for part in parts)
+    return pc.binary_join_element_wise(*columns, constant(""))
+
+
+def is_empty(texts: Text) -> Text:
+    """Which texts are empty."""
+    return pc.equal(texts, constant(""))
+
+
+def instead(mask: Text, one: str | None, other: Text | str) -> Text:
+    """The first where the mask says so, else the second."""
+    texts = constant(other) if isinstance(other, str) else other
+    return pc.if_else(mask, constant(one), texts)
 
 
 def column(parts: Sequence[Text | str], count: int) -> Text:
@@ -78,15 +124,15 @@ def column(parts: Sequence[Text | str], count: int) -> Text:
         elif not isinstance(part, str) or part:
             merged.append(part)
     if all(isinstance(part, str) for part in merged):
-        return pa.repeat(pa.scalar("".join(merged), pa.string()), count)
+        return pa.repeat(constant("".join(merged)), count)
     return merged[0] if len(merged) == 1 else joined(*merged)
 
 
-def named(numbers: Array, name: Callable[[int], str | None]) -> Text:
+def named(numbers: Array, name: Callable[[int], str]) -> Text:
     """A text for each number, asked for once for each that is there."""
-    encoded = pa.array(numbers).dictionary_encode()
+    encoded = arrow(numbers).dictionary_encode()
     names = [name(each) for each in encoded.dictionary.to_pylist()]
-    return pa.array(names, pa.string()).take(encoded.indices)
+    return strings(names).take(encoded.indices)
 
 
 def numbered(*columns: Array) -> tuple[Array, Array]:
@@ -99,7 +145,7 @@ def numbered(*columns: Array) -> tuple[Array, Array]:
     for each, factor in zip(columns, _MIX, strict=False):
         mixed = (mixed ^ each.astype(np.uint64)) * np.uint64(factor)
         mixed ^= mixed >> np.uint64(29)
-    code = pa.array(mixed).dictionary_encode().indices.to_numpy()
+    code, _ = codes(mixed)
     first = np.empty(int(code.max()) + 1 if len(code) else 0, np.int64)
     first[code[::-1]] = np.arange(len(code) - 1, -1, -1)
     if any((each != each[first][code]).any() for each in columns):

@@ -276,8 +276,7 @@ class GroupCommit:
         self._metrics.count("store_messages", sum(each.messages for each in group.transactions))
 
     def _run_callbacks(self, transaction: Transaction) -> None:
-        transaction.callbacks.append(transaction.finish)
-        for callback in transaction.callbacks:
+        for callback in (*transaction.callbacks, transaction.finish):
             try:
                 callback()
             except Exception:

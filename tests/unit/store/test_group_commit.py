@@ -1,5 +1,6 @@
 """Writing in groups: order, bounds, threads, and what happens when a step fails."""
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -108,6 +109,20 @@ def test_what_is_told_of_a_group_is_told_together(store: Store, turns: Turns) ->
         insert(store, key).call_after(partial(told.append, str(key)))
     turns.end()
     assert told == ["begin", "1", "2", "end"]
+
+
+def test_a_commit_leaves_nothing_to_the_collector_of_garbage(store: Store, turns: Turns) -> None:
+    told: list[int] = []
+    gc.collect()
+    gc.disable()
+    try:
+        for key in range(10):
+            insert(store, key).call_after(partial(told.append, key))
+        turns.end()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+    assert told == list(range(10))
 
 
 def test_express_messages_need_no_write(store: Store, turns: Turns, disk: Disk) -> None:

@@ -12,9 +12,11 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.identity import Identity
+from rpcqm.base.log import get_logger
 from rpcqm.capture.pdu_stream import PduStream
 from rpcqm.capture.problems import Problems
 from rpcqm.capture.writing import LOCAL_CLIENT, LOCAL_SOCKET, CaptureWriter, WrittenConnection
@@ -34,6 +36,8 @@ from rpcqm.rpc.pdu import (
 from rpcqm.rpc.security import Handshake, MessageProtection, SecurityProvider, SecurityProviders
 from rpcqm.rpc.server import RpcServer
 
+_log = get_logger("service")
+
 _SEALED = AuthenticationLevel.RPC_C_AUTHN_LEVEL_PKT_PRIVACY
 _FRAGMENT_LENGTH = slice(8, 12)
 _STUB = HEADER_LENGTH + REQUEST_BODY.size
@@ -42,13 +46,30 @@ _SETTING_PASSWORDS = frozenset({0, 1})
 _FIRST_PORT, _PORTS = 1024, 64_000
 
 
+class _Writer(CaptureWriter):
+    """Serving goes before recording: from the first write that fails on nothing is recorded."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(file)
+        self._failed = False
+
+    def packet(self, time: int, octets: bytes) -> None:
+        if self._failed:
+            return
+        try:
+            super().packet(time, octets)
+        except OSError as error:
+            self._failed = True
+            _log.error("nothing more is recorded", reason=error.strerror)
+
+
 class Recorder:
     """Writes connections to a file as they go on."""
 
     def __init__(self, path: Path) -> None:
         # Written at once, so that a process that dies leaves what it has served.
         self._file = path.open("wb", buffering=0)
-        self.writer = CaptureWriter(self._file)
+        self.writer = _Writer(self._file)
         self.current: RecordedConnection | None = None
         self._local = -1
 

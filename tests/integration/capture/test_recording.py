@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import resource
 import subprocess
 import sys
 from collections import Counter
@@ -93,3 +94,20 @@ def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1
     assert "cannot be written: No such file or directory." in done.stderr
+
+
+def test_a_full_disk_ends_the_recording_and_nothing_else(tmp_path: Path) -> None:
+    path, unlimited = tmp_path / "served.pcapng", (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    with private_queue_manager(["--capture", str(path)]) as made:
+        made.run("queue", "create", "orders")
+        assert made.process is not None
+        pid, room = made.process.pid, path.stat().st_size
+        # A file that is larger than allowed fails as one on a full disk does.
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+        for _ in range(2):
+            made.run("queue", "list")
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, unlimited)
+        made.run("queue", "list")
+        assert made.log.count("nothing more is recorded") == 1
+    found, _ = calls_of(path)
+    assert [call.name for call in found] == ["R_QMCreateObjectInternal"]

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from rpcqm.base.clock import SystemClock
+from rpcqm.base.loop_timers import timers_on_loop
 from rpcqm.service.addresses import own_addresses
 from rpcqm.service.local_socket import LocalSocket
-from rpcqm.base.loop_timers import timers_on_loop
 from rpcqm.service.notify import READY, notify
 
 

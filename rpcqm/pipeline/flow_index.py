@@ -6,7 +6,7 @@ in the file, which whoever analyses them maps. Records that cannot change anythi
 
 import json
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,9 @@ problem (`problem`), or stands for a whole file (`file`)."""
 PARTS_PER_CORE = 4
 """So many parts by flow has a large file for each core: their sizes differ."""
 
+IndexRow = dict[str, Any]
+"""A row by the names of its columns; those that it has not are null."""
+
 _ARRAYS = ("offset", "time", "captured", "link")
 _MOST_RECORDS = 1 << 16
 _MASK = (1 << 64) - 1
@@ -53,6 +56,11 @@ class Plan:
     tasks: dict[str, int]
     parts: int
     count: int
+
+    @property
+    def steps(self) -> int:
+        """How many numbers `index_rows` takes."""
+        return len(self.ranges) + bool(self.small)
 
 
 def plan(files: Sequence[Path], cores: int, size: int = DEFAULT_SPLIT) -> Plan:
@@ -77,25 +85,30 @@ def plan(files: Sequence[Path], cores: int, size: int = DEFAULT_SPLIT) -> Plan:
 # Making the index.
 
 
-def index_rows(made: Plan, number: int) -> Iterator[pa.RecordBatch]:
+def index_rows(made: Plan, number: int) -> Iterator[IndexRow]:
     """The index of a range, or behind the last range that of all small files."""
     if number < len(made.ranges):
         split = made.ranges[number]
-        yield from _batches(_range_rows(split, made.tasks[split.file], made.parts))
-        return
-    yield from _batches(_row(made.tasks[file], file, 0, _FIRST, "file") for file in made.small)
+        return _range_rows(split, made.tasks[split.file], made.parts)
+    return (_row(made.tasks[file], file, 0, _FIRST, "file") for file in made.small)
 
 
-def _batches(rows: Iterator[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
+def index_batches(made: Plan, number: int) -> Iterator[pa.RecordBatch]:
+    """The same in batches with the columns of `INDEX`."""
     schema = arrow_schema(INDEX)
-    yield from (pa.RecordBatch.from_pylist([row], schema) for row in rows)
+    yield from (pa.RecordBatch.from_pylist([row], schema) for row in index_rows(made, number))
 
 
-def _row(task: int, file: str, part: int, first: int, kind: str, **more: Any) -> dict[str, Any]:
+def in_order(row: IndexRow) -> tuple[int, int]:
+    """What rows are sorted by before they are followed."""
+    return row["task"], row["first"]
+
+
+def _row(task: int, file: str, part: int, first: int, kind: str, **more: Any) -> IndexRow:
     return {"task": task + part, "file": file, "part": part, "first": first, "kind": kind} | more
 
 
-def _range_rows(split: Split, task: int, parts: int) -> Iterator[dict[str, Any]]:
+def _range_rows(split: Split, task: int, parts: int) -> Iterator[IndexRow]:
     problems = Problems(split.file)
     try:
         for piece in split_pieces(split, problems):
@@ -111,7 +124,7 @@ def _range_rows(split: Split, task: int, parts: int) -> Iterator[dict[str, Any]]
         yield _row(task, split.file, 0, _FIRST, "problem", data=told)
 
 
-def _record_row(file: str, record: Record, task: int, parts: int) -> dict[str, Any]:
+def _record_row(file: str, record: Record, task: int, parts: int) -> IndexRow:
     time, link, data, _, offset = record
     octets = _arrays(offset=[offset], time=[time], captured=[len(data)], link=[link])
     part = part_of(link, data, parts)
@@ -138,7 +151,7 @@ def unpacked(octets: bytes, count: int) -> Array:
     return np.frombuffer(octets, f"<u{size}", count, 9).astype(np.int64) + least
 
 
-def _stretch_rows(file: str, stretch: Stretch, task: int, parts: int) -> Iterator[dict[str, Any]]:
+def _stretch_rows(file: str, stretch: Stretch, task: int, parts: int) -> Iterator[IndexRow]:
     part = _parts(stretch, parts)
     for number in distinct(part):
         mine = np.flatnonzero(part == number)
@@ -196,13 +209,10 @@ def part_of(link: int, data: bytes, parts: int) -> int:
 
 
 def followed(
-    batches: Iterator[pa.RecordBatch],
-    wanted: Sequence[str],
-    accounts: Sequence[str],
-    parts: int,
+    index: Iterable[IndexRow], wanted: Sequence[str], accounts: Sequence[str], parts: int
 ) -> Iterator[Rows]:
-    """The rows of those tables that are wanted, of an index sorted by task and first record."""
-    rows = _Rows(row for batch in batches for row in batch.to_pylist())
+    """The rows of those tables that are wanted, of an index that is `in_order`."""
+    rows = _Rows(iter(index))
     while (head := rows.head) is not None:
         if head["kind"] == "file":
             rows.next()
@@ -212,7 +222,7 @@ def followed(
 
 
 def _followed_part(
-    rows: "_Rows", head: dict[str, Any], wanted: Sequence[str], accounts: Sequence[str], parts: int
+    rows: "_Rows", head: IndexRow, wanted: Sequence[str], accounts: Sequence[str], parts: int
 ) -> Iterator[Rows]:
     tables = ColumnTables(head["file"], accounts, wanted, head["part"], parts)
     with Path(head["file"]).open("rb") as file:
@@ -223,7 +233,7 @@ def _followed_part(
 class _Rows:
     """Rows one by one, with a look at the next."""
 
-    def __init__(self, rows: Iterator[dict[str, Any]]) -> None:
+    def __init__(self, rows: Iterator[IndexRow]) -> None:
         self._rows = rows
         self.head = next(rows, None)
 
@@ -232,16 +242,31 @@ class _Rows:
 
 
 def _pieces(rows: _Rows, task: int, mapped: mmap.mmap, problems: Problems) -> Iterator[Piece]:
-    """What the rows of one task have."""
+    """What the rows of one task have, in long stretches."""
+    waiting: list[IndexRow] = []
     while (row := rows.head) is not None and row["task"] == task:
         rows.next()
         if row["kind"] == "problem":
             kind, offset, reason = json.loads(row["data"])
             problems.add(kind, offset, reason)
             continue
-        offset, time, captured, link = (unpacked(row[name], row["count"]) for name in _ARRAYS)
-        if row["kind"] == "record":
-            yield int(time[0]), int(link[0]), row["data"], int(captured[0]), int(offset[0])
+        full = sum(each["count"] for each in waiting) + row["count"] > _MOST_RECORDS
+        if waiting and (full or row["kind"] == "record"):
+            yield _stretch(waiting, mapped)
+            waiting = []
+        if row["kind"] == "records":
+            waiting.append(row)
             continue
-        begin = offset + row["header"]
-        yield Stretch(mapped, row["header"], offset, begin, captured, captured, time, link)
+        offset, time, captured, link = (unpacked(row[name], 1)[0] for name in _ARRAYS)
+        yield int(time), int(link), row["data"], int(captured), int(offset)
+    if waiting:
+        yield _stretch(waiting, mapped)
+
+
+def _stretch(rows: list[IndexRow], mapped: mmap.mmap) -> Stretch:
+    """The records of some rows, one behind the other."""
+    offset, time, captured, link = (
+        np.concatenate([unpacked(row[name], row["count"]) for row in rows]) for name in _ARRAYS
+    )
+    header = np.repeat([row["header"] for row in rows], [row["count"] for row in rows])
+    return Stretch(mapped, 0, offset, offset + header, captured, captured, time, link)

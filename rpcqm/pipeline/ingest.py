@@ -93,27 +93,33 @@ def _ingest_together(
     spark: Any, new: list[str], keys: list[str], names: list[str], output: Path
 ) -> Counter[str]:
     """Write those tables that one pass makes, each task its own files."""
-    from rpcqm.pipeline.flow_index import followed, plan
-    from rpcqm.pipeline.table_files import PARTITIONED, WRITTEN, Staging, TableWriter
-    from rpcqm.pipeline.tables import index_frame
+    from rpcqm.pipeline.flow_index import followed, in_order, index_rows, plan
+    from rpcqm.pipeline.table_files import PARTITIONED, Staging, TableWriter
 
-    made = plan([Path(name) for name in new], spark.sparkContext.defaultParallelism)
+    context = spark.sparkContext
+    made = plan([Path(name) for name in new], context.defaultParallelism)
     rows: Counter[str] = Counter()
     with Staging(output) as staging:
-        directory, parts = staging.directory, made.parts
+        directory = staging.directory
 
-        def write(batches: Iterator[Any]) -> Iterator[Any]:
+        def index(number: int) -> Iterator[tuple[int, Any]]:
+            return ((row["task"], row) for row in index_rows(made, number))
+
+        def write(pairs: Iterator[tuple[int, Any]]) -> Iterator[Any]:
             writer = TableWriter(directory)
-            for name, batch in followed(batches, names, keys, parts):
+            ordered = sorted((row for _, row in pairs), key=in_order)
+            for name, batch in followed(ordered, names, keys, made.parts):
                 writer.write(name, batch)
             writer.close()
-            yield writer.told()
+            yield writer.files, writer.rows
 
-        told = index_frame(spark, made).mapInArrow(write, WRITTEN).collect()
-        staging.move(row.name for row in told if row.what == "file")
+        # Not as data frames, because of what those cost before the first row.
+        numbers = context.parallelize(range(made.steps), made.steps)
+        tasks = numbers.flatMap(index).partitionBy(made.count, int)
+        for files, counts in tasks.mapPartitions(write).collect():
+            staging.move(files)
+            rows.update(counts)
         staging.move_empty([name for name in names if name not in PARTITIONED])
-    for row in told:
-        rows[row.name] += row.rows
     return rows
 
 

@@ -15,9 +15,6 @@ from rpcqm.capture.columnar.stretch import distinct
 from rpcqm.pipeline.arrow import arrow_schema
 from rpcqm.pipeline.capture_tables import SCHEMAS
 
-WRITTEN = "what string, name string, rows long"
-"""What a task tells of its files, and of the rows of each table."""
-
 PARTITIONED = frozenset({"calls", "messages"})
 """Tables with a directory for each day and interface."""
 
@@ -71,12 +68,6 @@ class TableWriter:
         """Complete all files."""
         for place in list(self._open):
             self._close(place)
-
-    def told(self) -> pa.RecordBatch:
-        """The files, and how many rows each table has got."""
-        files = [{"what": "file", "name": name, "rows": 0} for name in self.files]
-        rows = [{"what": "table", "name": name, "rows": n} for name, n in self.rows.items()]
-        return pa.RecordBatch.from_pylist(files + rows, arrow_schema(WRITTEN))
 
 
 class _TableFile:

@@ -14,7 +14,7 @@ from rpcqm.pipeline.arrow import batches_of
 from rpcqm.pipeline.capture_source import expand
 from rpcqm.pipeline.capture_tables import SCHEMAS, TableMaker
 from rpcqm.pipeline.column_tables import TABLES
-from rpcqm.pipeline.flow_index import INDEX, Plan, followed, index_rows, plan
+from rpcqm.pipeline.flow_index import INDEX, Plan, followed, index_batches, plan
 from rpcqm.pipeline.splitting import DEFAULT_SPLIT, splits
 
 NOT_SHUFFLED = frozenset({"packets"})
@@ -48,10 +48,9 @@ def index_frame(spark: Any, made: Plan) -> Any:
     def make(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
             for number in batch.column("id").to_pylist():
-                yield from index_rows(made, number)
+                yield from index_batches(made, number)
 
-    count = len(made.ranges) + bool(made.small)
-    frame = spark.range(0, count, 1, max(count, 1)).mapInArrow(make, INDEX)
+    frame = spark.range(0, made.steps, 1, max(made.steps, 1)).mapInArrow(make, INDEX)
     frame = frame.repartitionById(max(made.count, 1), "task")
     return frame.sortWithinPartitions("task", "first")
 
@@ -63,7 +62,8 @@ def _followed_table(
     made = plan(files, spark.sparkContext.defaultParallelism, split_bytes)
 
     def analyse(batches: Iterator[Any]) -> Iterator[Any]:
-        for _, batch in followed(batches, (name,), tuple(accounts), made.parts):
+        rows = (row for batch in batches for row in batch.to_pylist())
+        for _, batch in followed(rows, (name,), tuple(accounts), made.parts):
             yield batch
 
     return index_frame(spark, made).mapInArrow(analyse, SCHEMAS[name])

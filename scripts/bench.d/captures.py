@@ -19,7 +19,7 @@ from rpcqm.capture.problems import Problems
 
 BEGIN = 20_000_000
 SMALL, LARGE = 0, 1024
-SIZES = {SMALL: 80_000_000, LARGE: 400_000_000}
+SIZES = {SMALL: 160_000_000, LARGE: 800_000_000}
 """So large that starting is little of it, for tshark too."""
 
 

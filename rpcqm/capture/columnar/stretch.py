@@ -2,6 +2,7 @@
 
 import mmap
 import struct
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ BLOCK = 1 << 23
 """How many octets are looked at at a time."""
 _SECOND = 1_000_000_000
 _PACKET_HEAD, _PACKET_BLOCK = 28, 32
+_FIRST_BLOCKS, _SMALL_BLOCK = 64, 400
 
 
 class Stretch:
@@ -152,7 +154,11 @@ def block_pieces(reader: pcapng.Reader) -> Iterator[Piece]:
 def _packet_blocks(reader: pcapng.Reader) -> Stretch | None:
     """The ordinary packet blocks that come next, if there are any; the reader is behind them."""
     buffer, first = reader.window
-    starts = _found_blocks(buffer, first, reader.section.order)
+    starts: Array | None = _followed_blocks(buffer, first, reader.section, _FIRST_BLOCKS)
+    if starts is not None and len(starts) == _FIRST_BLOCKS:
+        # Many small blocks are found faster than they are followed.
+        small = starts[-1] - first < _FIRST_BLOCKS * _SMALL_BLOCK
+        starts = _found_blocks(buffer, first, reader.section.order) if small else None
     if starts is None:
         starts = _followed_blocks(buffer, first, reader.section)
     return _checked(reader, buffer, starts) if len(starts) else None
@@ -182,12 +188,14 @@ def _found_blocks(buffer: bytes, first: int, order: str) -> Array | None:
     return np.asarray(heads[:count] * 4 + first)
 
 
-def _followed_blocks(buffer: bytes, first: int, section: pcapng.Section) -> Array:
+def _followed_blocks(
+    buffer: bytes, first: int, section: pcapng.Section, most: int = sys.maxsize
+) -> Array:
     """Where packet blocks begin, found by following their lengths."""
     head, last, at = section.head, len(buffer) - _PACKET_BLOCK, first
     starts: list[int] = []
     append = starts.append
-    while at <= last:
+    while at <= last and len(starts) < most:
         kind, length = head(buffer, at)
         if kind != pcapng.ENHANCED_PACKET or length & 3 or length < _PACKET_BLOCK:
             break

@@ -79,6 +79,7 @@ def test_only_root_installs(
 def test_a_system_without_systemd_is_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.setattr("rpcqm.cli.service._own_command", lambda: Path("/opt/rpcqm/bin/rpcqm"))
     monkeypatch.setattr("rpcqm.cli.service._write", lambda file, root: None)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parents[3] / "scripts" / "install-peers"
-NEEDED = ("bash", "grep", "dirname")
+NEEDED = ("bash", "dirname", "grep", "mktemp", "rm", "sort")
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -21,11 +21,17 @@ def run(tmp_path: Path) -> Run:
         (tmp_path / name).chmod(0o755)
 
     def run(
-        *missing: str, user: int = 0, debian: bool = True, works: bool = True
+        *missing: str,
+        user: int = 0,
+        debian: bool = True,
+        works: bool = True,
+        pidl: bool = True,
     ) -> subprocess.CompletedProcess[str]:
         for name in NEEDED:
             (tmp_path / name).symlink_to(f"/usr/bin/{name}")
         command("id", f"echo {user}")
+        if pidl:
+            command("pidl", "exit 0")
         if debian:
             absent = "|".join(missing) or "-"
             command("dpkg-query", f'[[ "${{@: -1}}" =~ ^({absent})$ ]] && exit 1; echo "ii "')
@@ -61,8 +67,9 @@ def test_root_installs_what_is_missing(run: Run, tmp_path: Path) -> None:
         ({"user": 1000}, "only root can install: tshark"),
         ({"debian": False}, "this is not a Debian system"),
         ({"works": False}, "apt-get could not install tshark"),
+        ({"pidl": False}, "pidl could not be taken from Samba's source package"),
     ],
-    ids=["not root", "not Debian", "no network"],
+    ids=["not root", "not Debian", "no network", "no sources"],
 )
 def test_one_line_says_why_a_peer_is_not_installed(
     run: Run, circumstance: dict[str, int], notice: str

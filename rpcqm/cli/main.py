@@ -7,29 +7,10 @@ import io
 import os
 import sys
 import traceback
+from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import version
 
-from rpcqm.cli import (
-    backup,
-    capture,
-    compact,
-    config,
-    dead_letter,
-    doctor,
-    explain,
-    fsck,
-    move,
-    network,
-    pipeline,
-    purge,
-    queue,
-    receive,
-    send,
-    serve,
-    service,
-    trace,
-    user,
-)
 from rpcqm.cli.errors import CommandError, ExitStatus, reason
 from rpcqm.cli.parser import Parser, add_commands
 
@@ -47,37 +28,47 @@ examples:
   rpcqm receive orders
 exit status: 0 done, 1 the queue manager refused, 2 wrong usage, 3 no queue manager to talk to"""
 
-COMMANDS = (
-    serve,
-    queue,
-    user,
-    send,
-    receive,
-    move,
-    purge,
-    dead_letter,
-    explain,
-    trace,
-    network,
-    doctor,
-    fsck,
-    backup,
-    compact,
-    config,
-    service,
-    capture,
-    pipeline,
-)
+COMMANDS = {
+    "serve": "serve",
+    "queue": "queue",
+    "user": "user",
+    "send": "send",
+    "receive": "receive",
+    "peek": "receive",
+    "move": "move",
+    "purge": "purge",
+    "dead-letter": "dead_letter",
+    "explain": "explain",
+    "trace": "trace",
+    "network": "network",
+    "doctor": "doctor",
+    "fsck": "fsck",
+    "backup": "backup",
+    "restore": "backup",
+    "compact": "compact",
+    "config": "config",
+    "service": "service",
+    "capture": "capture",
+    "pipeline": "pipeline",
+}
+"""Every command and the module that adds it."""
 
 
-def build_parser() -> Parser:
-    """Every command with its options."""
+def build_parser(words: Sequence[str] = ()) -> Parser:
+    """The command that is typed, with its options; every command when it is none of them."""
     parser = Parser(prog="rpcqm", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"rpcqm {version('rpcqm')}")
     commands = add_commands(parser)
-    for command in COMMANDS:
-        command.add(commands)
+    for module in _modules(words):
+        import_module(f"rpcqm.cli.{module}").add(commands)
     return parser
+
+
+def _modules(words: Sequence[str]) -> list[str]:
+    """What must be imported; one command has no use for the other ones."""
+    if words and words[0] in COMMANDS and COMPLETION_VARIABLE not in os.environ:
+        return [COMMANDS[words[0]]]
+    return list(dict.fromkeys(COMMANDS.values()))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -145,7 +136,7 @@ def _forget_output() -> None:
 
 
 def _run(words: list[str]) -> int:
-    parser = build_parser()
+    parser = build_parser(words)
     if COMPLETION_VARIABLE in os.environ:
         # Only now, because no other run needs it.
         import argcomplete

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rpcqm.cli.main import main
+from rpcqm.cli.main import COMMANDS, build_parser, main
 
 
 @pytest.fixture(autouse=True)
@@ -263,3 +263,25 @@ def test_the_shell_completes_commands_and_options(
     )
     completed = [word.strip() for word in (tmp_path / "words").read_text().splitlines()]
     assert [word for word in completed if word not in ("-h", "--help")] == words
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_the_same_without_the_other_ones(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = []
+    for words in ([name], []):
+        with pytest.raises(SystemExit, match="0"):
+            build_parser(words).parse_args([name, "--help"])
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    assert f"rpcqm {name}" in shown[0]
+
+
+def test_a_command_imports_none_of_the_other_ones() -> None:
+    code = (
+        "import sys; from rpcqm.cli.main import build_parser; build_parser(['purge']); "
+        "print([each for each in ('send', 'queue') if f'rpcqm.cli.{each}' in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,5 +1,6 @@
 """A throwaway MIT KDC on loopback: a realm with alice, mallory and the service's own principal."""
 
+import shutil
 import socket
 import subprocess
 import time
@@ -7,6 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+import pytest
 
 from tests.support.accounts import PASSWORD
 
@@ -48,6 +51,13 @@ _SERVER = """\
 [logging]
  kdc = FILE:{directory}/kdc.log
 """
+
+
+def require_kdc() -> None:
+    """Skips the test, naming the program and its packages, when a program is missing."""
+    for program in PROGRAMS:
+        if shutil.which(program, path="/usr/sbin:/usr/bin") is None:
+            pytest.skip(f"{program} is not installed (Debian packages krb5-kdc, krb5-admin-server)")
 
 
 class Kdc:

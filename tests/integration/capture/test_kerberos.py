@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from rpcqm.rpc.security import PKT, PKT_INTEGRITY, PKT_PRIVACY, Credentials
 from rpcqm.rpc.spnego import SpnegoCredentials
 from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.impacket_probe import impacket_with_ticket
-from tests.support.kdc import PROGRAMS, REALM, SERVICE, SERVICE_PASSWORD, Kdc
+from tests.support.kdc import REALM, SERVICE, SERVICE_PASSWORD, Kdc, require_kdc
 from tests.support.probe import ProbeHandlers, ProbeInterface, ProbeRequest
 from tests.support.rpc_server import serving
 from tests.support.tap import tapped
@@ -36,9 +35,7 @@ SENT = [os.urandom(size) for size in (0, 1, 15, 16, 17, 30_000)]
 @pytest.fixture(scope="module", params=["", "aes128-cts-hmac-sha1-96", "arcfour-hmac"])
 def kdc(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Kdc]:
     """A KDC with keys of one kind; without a name AES with 256 bits."""
-    for program in PROGRAMS:
-        if which(program, path="/usr/sbin:/usr/bin") is None:
-            pytest.skip(f"{program} is not installed (Debian packages krb5-kdc, krb5-admin-server)")
+    require_kdc()
     directory = tmp_path_factory.mktemp("kdc")
     with Kdc(directory, key_type=request.param) as made, pytest.MonkeyPatch.context() as patch:
         for name, value in made.environment.items():

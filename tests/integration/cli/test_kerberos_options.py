@@ -5,7 +5,6 @@ import builtins
 import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import RemoteServer
 from rpcqm.rpc.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.kdc import HOST, PROGRAMS, SERVICE, Kdc
+from tests.support.kdc import HOST, SERVICE, Kdc, require_kdc
 
 pytest.importorskip("rpcqm.rpc.kerberos", exc_type=ImportError)
 
@@ -26,9 +25,7 @@ BASE = "[storage]\nreserve = 1\n"
 
 @pytest.fixture(scope="module")
 def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
-    for program in PROGRAMS:
-        if which(program, path="/usr/sbin:/usr/bin") is None:
-            pytest.skip(f"{program} is not installed (Debian packages krb5-kdc, krb5-admin-server)")
+    require_kdc()
     with Kdc(tmp_path_factory.mktemp("kdc")) as made:
         yield made
 

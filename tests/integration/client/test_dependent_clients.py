@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from rpcqm.config import Remote
 from rpcqm.rpc.providers import security_providers
 from rpcqm.service.remote_targets import RemoteTargets
 from tests.support.accounts import TestAccounts
-from tests.support.kdc import HOST, PROGRAMS, SERVICE, Kdc
+from tests.support.kdc import HOST, SERVICE, Kdc, require_kdc
 from tests.support.older_server import OlderServer, older_server, supporting_server
 
 LONG = b"x" * 10_000
@@ -319,9 +318,7 @@ def test_a_queue_manager_that_is_not_there_is_told_as_such(tmp_path: Path) -> No
 def test_the_supporting_server_logs_on_by_kerberos(tmp_path: Path) -> None:
     """A wrong password beside it shows that it is Kerberos."""
     pytest.importorskip("gssapi")
-    for program in PROGRAMS:
-        if which(program, path="/usr/sbin:/usr/bin") is None:
-            pytest.skip(f"{program} is not installed (Debian packages krb5-kdc, krb5-admin-server)")
+    require_kdc()
     account = tmp_path / "remote.toml"
     account.touch(0o600)
     account.write_text("user = 'alice'\npassword = 'wrong'\n")

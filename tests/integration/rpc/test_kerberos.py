@@ -5,7 +5,6 @@ import os
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ from rpcqm.rpc.security import PKT, PKT_INTEGRITY, PKT_PRIVACY, AuthenticationEr
 from rpcqm.rpc.spnego import SpnegoCredentials
 from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.impacket_probe import impacket_with_ticket
-from tests.support.kdc import HOST, PROGRAMS, REALM, SERVICE, Kdc
+from tests.support.kdc import HOST, REALM, SERVICE, Kdc, require_kdc
 from tests.support.probe import ProbeHandlers, ProbeInterface, ProbeRequest
 from tests.support.rpc_server import RunningServer, serving
 
@@ -33,9 +32,7 @@ LEVELS = [AuthenticationLevel(number) for number in (2, 4, 5, 6)]
 
 @pytest.fixture(scope="module")
 def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
-    for program in PROGRAMS:
-        if which(program, path="/usr/sbin:/usr/bin") is None:
-            pytest.skip(f"{program} is not installed (Debian packages krb5-kdc, krb5-admin-server)")
+    require_kdc()
     with Kdc(tmp_path_factory.mktemp("kdc")) as made, pytest.MonkeyPatch.context() as patch:
         for name, value in made.environment.items():
             patch.setenv(name, value)

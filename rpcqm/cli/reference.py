@@ -1,6 +1,6 @@
 """Documentation that is made from the commands and the settings themselves.
 
-scripts/document            # write docs/commands.md, and the table of settings in README.md
+scripts/document            # write docs/commands.md, and two tables in README.md
 scripts/document --check    # exit 1 and name the files that are stale
 """
 
@@ -13,10 +13,13 @@ from rpcqm.cli.main import build_parser
 from rpcqm.cli.options import add_server_options
 from rpcqm.cli.parser import Parser
 from rpcqm.config.schema import Setting, settings
+from rpcqm.config.switches import switches
 
 ROOT = Path(__file__).parents[2]
 BEGIN = "<!-- settings: written by scripts/document -->"
 END = "<!-- end of settings -->"
+BEGIN_SWITCHES = "<!-- switches: written by scripts/document -->"
+END_SWITCHES = "<!-- end of switches -->"
 COMMON = ("queue manager", "over the network")
 HEADING = """\
 # Commands
@@ -111,15 +114,29 @@ def _setting_row(setting: Setting) -> str:
     return f"| `{setting.key}` | {default} | {setting.about.text} |\n"
 
 
+def switches_table() -> str:
+    """Every switch: its name in the file, its registry value in Windows, what it opens."""
+    rows = "".join(_switch_row(setting) for setting in switches())
+    return f"| Switch | Registry value | What it opens |\n|---|---|---|\n{rows}"
+
+
+def _switch_row(setting: Setting) -> str:
+    registry = f"`{setting.about.registry}`" if setting.about.registry else ""
+    return f"| `{setting.key}` | {registry} | {setting.about.opens} |\n"
+
+
+def _with(text: str, begin: str, end: str, table: str) -> str:
+    """The text with a table between two marks."""
+    before, _, rest = text.partition(begin)
+    return f"{before}{begin}\n{table}{end}{rest.partition(end)[2]}"
+
+
 def documents() -> dict[Path, str]:
     """The files as they should be."""
     readme = ROOT / "README.md"
-    before, _, rest = readme.read_text("utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    return {
-        ROOT / "docs" / "commands.md": command_reference(),
-        readme: f"{before}{BEGIN}\n{settings_table()}{END}{after}",
-    }
+    text = _with(readme.read_text("utf-8"), BEGIN, END, settings_table())
+    text = _with(text, BEGIN_SWITCHES, END_SWITCHES, switches_table())
+    return {ROOT / "docs" / "commands.md": command_reference(), readme: text}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -29,6 +29,10 @@ class About:
     """How the default reads where its value does not say it."""
     form: str = ""
     """A regular expression that a text has to match."""
+    opens: str = ""
+    """What becomes possible when a setting that lowers safety is not left at its default."""
+    registry: str = ""
+    """The registry value of MSMQ with the same meaning, for such a setting."""
 
 
 def own_name() -> str:
@@ -55,22 +59,49 @@ class Security:
         About("The Kerberos name to serve, such as `host/server@REALM`.", default="all in keytab"),
     ] = ""
     allow_nonauthenticated_rpc: Annotated[
-        bool, About("RemoteRead serves callers that do not authenticate ([MS-MQRR] <19>).")
+        bool,
+        About(
+            "RemoteRead serves callers that do not authenticate ([MS-MQRR] <19>).",
+            opens="Callers who have not logged on read queues over the network, with the rights "
+            "that a queue grants to Anonymous.",
+            registry=r"Security\AllowNonauthenticatedRpc",
+        ),
     ] = False
     new_remote_read_server_deny_workgroup_client: Annotated[
         bool, About("The switch above holds for callers outside a domain only.")
     ] = False
     new_remote_read_server_allow_none_security_client: Annotated[
-        bool, About("Callers without authentication may read queues that Anonymous may read.")
+        bool,
+        About(
+            "Callers without authentication may read queues that Anonymous may read.",
+            opens="Callers who have not logged on read those queues over the network that "
+            "Anonymous may peek at.",
+            registry=r"Security\NewRemoteReadServerAllowNoneSecurityClient",
+        ),
     ] = False
     debug_rpc: Annotated[
-        bool, About("RemoteRead takes signed calls (PKT_INTEGRITY) as well as encrypted ones.")
+        bool,
+        About(
+            "RemoteRead takes signed calls (PKT_INTEGRITY) as well as encrypted ones.",
+            opens="Calls that are signed only: whoever listens on the network reads along.",
+            registry=r"Security\DebugRpc",
+        ),
     ] = False
     supporting_server: Annotated[
-        bool, About("Dependent clients may use qmcomm and qmcomm2 over TCP.")
+        bool,
+        About(
+            "Dependent clients may use qmcomm and qmcomm2 over TCP.",
+            opens="Callers over the network send, and create, change and delete queues, as far as "
+            "their rights go.",
+        ),
     ] = False
     send_insecure_nacks: Annotated[
-        bool, About("Negative acknowledgements go out even if they tell strangers something.")
+        bool,
+        About(
+            "Negative acknowledgements go out even if they tell strangers something.",
+            opens="Strangers learn which queues exist, and which of them refuse their messages.",
+            registry=r"Security\PermitInsecureNacks",
+        ),
     ] = False
     hardened_security: Annotated[
         bool, About("Only HTTP and HTTPS carry messages to and from other computers.")
@@ -216,7 +247,12 @@ class Remote:
         bool, About("We log on there by Kerberos first, with the tickets of our own cache.")
     ] = False
     allow_unauthenticated: Annotated[
-        bool, About("We read without logging on, unencrypted, where nothing else is set.")
+        bool,
+        About(
+            "We read without logging on, unencrypted, where nothing else is set.",
+            opens="What is read elsewhere for clients crosses the network in clear, and the other "
+            "side may be anybody.",
+        ),
     ] = False
     peers: Annotated[
         str,

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -23,6 +23,7 @@ from rpcqm.codec.interface import load
 from rpcqm.config import Configuration, ConfigurationError
 from rpcqm.config.directory import DirectoryFile
 from rpcqm.config.load import Mistake
+from rpcqm.config.switches import switches_on
 from rpcqm.interfaces import admin, qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read, sending
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
@@ -101,6 +102,7 @@ class QueueManagerService:
         self._read_accounts_again()
         old, self._configuration = self._configuration, in_force(self._configuration, configuration)
         taken = differing(old, self._configuration)
+        _tell_switches(self._configuration, taken)
         self._take_switches(self._configuration)
         if self._take_directory(read.directory) and "directory_file" not in taken:
             taken.insert(0, "directory_file")
@@ -153,6 +155,7 @@ class QueueManagerService:
             raise ConfigurationError([Mistake(str(self._accounts.user_file), text)]) from error
 
     async def _start(self) -> None:
+        _tell_switches(self._configuration)
         self._remote_targets = _remote_targets(self._configuration.remote)
         _prepare_directory(self._configuration.data_dir)
         metrics = Metrics()
@@ -333,6 +336,13 @@ class QueueManagerService:
             except OSError as error:
                 raise StartError(f"Cannot write {path}: {error.strerror}.") from error
             self._undo.callback(path.unlink, missing_ok=True)
+
+
+def _tell_switches(configuration: Configuration, changed: Container[str] | None = None) -> None:
+    """Log every switch that is on, or only those that have changed."""
+    for setting in switches_on(configuration):
+        if changed is None or setting.key in changed:
+            _log.warning("a switch is on", setting=setting.key, opens=setting.about.opens)
 
 
 def _qualified(name: str) -> str:

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rpcqm.binary.connection.door import DoorFiles, read_files
 from rpcqm.config import Configuration, ConfigurationError
 from rpcqm.config.directory import DirectoryFile
 from rpcqm.config.load import Mistake
 from rpcqm.config.schema import settings
+from rpcqm.config.switches import value_of
 from rpcqm.rpc.ntlm import AccountDirectory
 from rpcqm.rpc.providers import security_providers
 from rpcqm.rpc.security import AuthenticationError, SecurityProvider
@@ -99,8 +99,4 @@ def in_force(old: Configuration, new: Configuration) -> Configuration:
 
 def differing(old: Configuration, new: Configuration) -> list[str]:
     """Keys of the settings that are not the same."""
-    return [s.key for s in settings() if _value(old, s.path) != _value(new, s.path)]
-
-
-def _value(configuration: Configuration, path: tuple[str, ...]) -> Any:
-    return reduce(getattr, path, configuration)
+    return [s.key for s in settings() if value_of(old, s) != value_of(new, s)]

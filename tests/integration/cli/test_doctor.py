@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from rpcqm.testing import PrivateQueueManager
+from rpcqm.config.switches import switches
+from rpcqm.testing import PrivateQueueManager, private_queue_manager
 
 EVERY_SUBJECT = {"files", "accounts", "disk", "clock", "limits", "name"}
 
@@ -23,3 +24,24 @@ def test_one_that_does_not_run_is_told(tmp_path: Path) -> None:
     outcome = idle.run("doctor", check=False)
     assert "None runs on the data directory." in outcome.stdout
     assert "is not there yet; the first start makes it." in outcome.stdout
+
+
+def test_doctor_and_the_log_name_every_switch_that_is_on_and_no_other() -> None:
+    on = {setting for setting in switches() if setting.kind is bool}
+    environment = {setting.variable: "true" for setting in on}
+    with private_queue_manager(environment=environment) as opened:
+        findings = json.loads(opened.run("doctor", "--json").stdout)
+        log = opened.log
+    told = [finding["text"] for finding in findings if finding["subject"] == "switches"]
+    assert len(told) == len(on)
+    for setting in on:
+        assert any(setting.key in text and setting.about.opens in text for text in told)
+        assert setting.key in log
+
+
+def test_a_switch_that_a_reload_turns_on_is_logged(tmp_path: Path) -> None:
+    with private_queue_manager(data_dir=tmp_path / "data") as queue_manager:
+        assert "a switch is on" not in queue_manager.log
+        said = queue_manager.reload("[security]\ndebug_rpc = true\n")
+        assert "security.debug_rpc" in said
+        assert "a switch is on" in said

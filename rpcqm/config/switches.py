@@ -1,0 +1,23 @@
+"""The switches: settings that lower safety for the sake of older peers."""
+
+from collections.abc import Iterator
+from functools import reduce
+from typing import Any
+
+from rpcqm.config.schema import Configuration, Setting, settings
+
+
+def switches() -> Iterator[Setting]:
+    """Every setting that lowers safety, in the order of the documentation."""
+    return (setting for setting in settings() if setting.about.opens)
+
+
+def switches_on(configuration: Configuration) -> list[Setting]:
+    """The switches that are not at their defaults."""
+    usual = Configuration()
+    return [each for each in switches() if value_of(configuration, each) != value_of(usual, each)]
+
+
+def value_of(configuration: Configuration, setting: Setting) -> Any:
+    """What a setting is in a configuration."""
+    return reduce(getattr, setting.path, configuration)

@@ -1,0 +1,55 @@
+"""The switches: settings that lower safety, and who is told of them."""
+
+from dataclasses import replace
+
+import pytest
+
+from rpcqm.cli.checks import Level, Patient
+from rpcqm.cli.safety_checks import check_switches
+from rpcqm.config import Configuration, Remote, Security
+from rpcqm.config.schema import Setting, settings
+from rpcqm.config.switches import switches, switches_on
+
+SAFE_TO_TURN = {
+    "security.new_remote_read_server_deny_workgroup_client",
+    "security.hardened_security",
+    "binary.ping",
+    "remote.kerberos",
+}
+"""Settings that are off by default and lower nothing when they are on."""
+
+GUARDED = ("security", "binary", "remote")
+
+
+def test_nothing_is_on_by_default() -> None:
+    assert switches_on(Configuration()) == []
+    told = list(check_switches(Patient(Configuration(), None)))
+    assert [finding.level for finding in told] == [Level.GOOD]
+
+
+@pytest.mark.parametrize("setting", list(settings()), ids=lambda setting: setting.key)
+def test_what_is_off_by_default_is_a_switch_or_known_to_be_safe(setting: Setting) -> None:
+    """A new setting cannot open anything without being told of."""
+    off = setting.kind is bool and setting.default == "false" and setting.path[0] in GUARDED
+    assert not off or bool(setting.about.opens) is not (setting.key in SAFE_TO_TURN)
+
+
+@pytest.mark.parametrize("setting", list(switches()), ids=lambda setting: setting.key)
+def test_what_a_switch_opens_is_a_sentence(setting: Setting) -> None:
+    assert setting.about.opens.endswith(".")
+    assert setting.about.opens[0].isupper()
+
+
+def test_every_switch_that_is_on_is_named_with_what_it_opens() -> None:
+    configuration = replace(
+        Configuration(),
+        security=Security(debug_rpc=True, supporting_server=True),
+        remote=Remote(allow_unauthenticated=True),
+    )
+    on = ["security.debug_rpc", "security.supporting_server", "remote.allow_unauthenticated"]
+    assert [setting.key for setting in switches_on(configuration)] == on
+    told = list(check_switches(Patient(configuration, None)))
+    assert [finding.level for finding in told] == [Level.WARNING] * 3
+    for finding, setting in zip(told, switches_on(configuration), strict=True):
+        assert setting.key in finding.text
+        assert setting.about.opens in finding.text

@@ -14,11 +14,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from rpcqm.base.errors import DecodeError, RpcFault
 from rpcqm.client.ready import ReadyFile
 from rpcqm.config import Configuration
+from rpcqm.config.limits_reference import rows
 
 SYNCS = 20
 SLOW_SYNC = 0.02
@@ -174,6 +176,14 @@ def check_limits(patient: Patient) -> Iterator[Finding]:
         yield Finding("limits", Level.GOOD, f"Enough open files for {wanted:,} connections.")
 
 
+def check_bounds(patient: Patient) -> Iterator[Finding]:
+    """What holds for callers, one line for each part of the queue manager."""
+    known = ((bound, value) for bound, _, value in rows(patient.configuration))
+    for part, group in groupby(known, key=lambda each: each[0].name.partition(".")[0]):
+        listed = ", ".join(f"{bound.name} {value:,}" for bound, value in group)
+        yield Finding("bounds", Level.GOOD, f"In force of {part}: {listed}.")
+
+
 def check_name(patient: Patient) -> Iterator[Finding]:
     """Clients call by name, and queues are named with it."""
     name = patient.configuration.name
@@ -288,6 +298,7 @@ CHECKS: tuple[Check, ...] = (
     check_disk,
     check_clock,
     check_limits,
+    check_bounds,
     check_name,
     check_ports,
     check_windows,

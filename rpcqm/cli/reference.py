@@ -1,6 +1,6 @@
 """Documentation that is made from the commands and the settings themselves.
 
-scripts/document            # write docs/commands.md, and two tables in README.md
+scripts/document            # write docs/commands.md, docs/limits.md, and two tables in README.md
 scripts/document --check    # exit 1 and name the files that are stale
 """
 
@@ -12,6 +12,8 @@ from pathlib import Path
 from rpcqm.cli.main import build_parser
 from rpcqm.cli.options import add_server_options
 from rpcqm.cli.parser import Parser
+from rpcqm.config import Configuration
+from rpcqm.config.limits_reference import Bound, rows
 from rpcqm.config.schema import Setting, settings
 from rpcqm.config.switches import switches
 
@@ -26,6 +28,15 @@ HEADING = """\
 
 Written by `scripts/document` from what `--help` knows. Every command exits with 0 when it is done,
 1 when the queue manager refused, 2 for wrong usage, 3 when there is no queue manager to talk to.
+"""
+LIMITS_HEADING = """\
+# Limits
+
+Written by `scripts/document`. Whatever a stranger can make grow has a bound, and each bound has
+tests that reach and exceed it. Those with the name of a setting can be set, the others are fixed.
+`rpcqm doctor` tells which hold here, and how many connections the open files that the system allows
+leave room for.
+
 """
 
 
@@ -116,8 +127,8 @@ def _setting_row(setting: Setting) -> str:
 
 def switches_table() -> str:
     """Every switch: its name in the file, its registry value in Windows, what it opens."""
-    rows = "".join(_switch_row(setting) for setting in switches())
-    return f"| Switch | Registry value | What it opens |\n|---|---|---|\n{rows}"
+    table = "".join(_switch_row(setting) for setting in switches())
+    return f"| Switch | Registry value | What it opens |\n|---|---|---|\n{table}"
 
 
 def _switch_row(setting: Setting) -> str:
@@ -131,12 +142,34 @@ def _with(text: str, begin: str, end: str, table: str) -> str:
     return f"{before}{begin}\n{table}{end}{rest.partition(end)[2]}"
 
 
+def limits_reference() -> str:
+    """docs/limits.md."""
+    table = "".join(
+        f"| `{bound.name}` | {_amount(bound, value)} | {text} | {_sentence(bound.beyond)} |\n"
+        for bound, text, value in rows(Configuration())
+    )
+    heading = "| Bound | Default | What it bounds | Beyond it |\n|---|---|---|---|\n"
+    return f"{LIMITS_HEADING}{heading}{table}"
+
+
+def _amount(bound: Bound, value: int) -> str:
+    return f"{value:,}" if bound.is_setting else f"{value:,} {bound.unit} (fixed)"
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
 def documents() -> dict[Path, str]:
     """The files as they should be."""
     readme = ROOT / "README.md"
     text = _with(readme.read_text("utf-8"), BEGIN, END, settings_table())
     text = _with(text, BEGIN_SWITCHES, END_SWITCHES, switches_table())
-    return {ROOT / "docs" / "commands.md": command_reference(), readme: text}
+    return {
+        ROOT / "docs" / "commands.md": command_reference(),
+        ROOT / "docs" / "limits.md": limits_reference(),
+        readme: text,
+    }
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -65,6 +65,7 @@ def test_a_thousand_connections_that_are_never_finished() -> None:
         assert is_served(running)
 
 
+@pytest.mark.bound("limits.unread_seconds")
 def test_a_client_that_takes_nothing_is_cut_off_in_time(
     rig: Sweeping, running: RunningServer
 ) -> None:

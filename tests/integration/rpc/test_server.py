@@ -393,6 +393,7 @@ def test_a_stopping_server_gives_readers_an_answer(tmp_path: Path) -> None:
         go(main())
 
 
+@pytest.mark.bound("limits.stop_seconds")
 def test_a_stopping_server_does_not_wait_for_ever() -> None:
     handlers = ProbeHandlers()
     with serving((ProbeInterface(), handlers), limits=Limits(stop_milliseconds=50)) as running:

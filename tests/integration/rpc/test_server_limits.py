@@ -37,6 +37,7 @@ def running() -> Iterator[RunningServer]:
 # Deadlines and limits.
 
 
+@pytest.mark.bound("limits.unfinished_seconds")
 @pytest.mark.parametrize(
     "octets",
     [
@@ -87,6 +88,7 @@ def test_a_busy_connection_is_never_cut_off() -> None:
         plain.close()
 
 
+@pytest.mark.bound("limits.idle_seconds")
 def test_an_idle_connection_is_ended_but_not_one_that_waits_or_holds() -> None:
     rig = Sweeping(idle_milliseconds=5_000)
     with serving((ProbeInterface(), rig.handlers), limits=rig.limits, make=rig.make) as running:
@@ -113,6 +115,7 @@ def test_the_kernel_asks_for_silent_clients() -> None:
         plain.close()
 
 
+@pytest.mark.bound("limits.connections")
 def test_more_connections_than_allowed_are_closed() -> None:
     limits = Limits(connections=3)
     with serving((ProbeInterface(), ProbeHandlers()), limits=limits) as running:

@@ -5,7 +5,7 @@ import contextlib
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -15,7 +15,7 @@ from rpcqm.base.clock import SimulatedClock
 from rpcqm.binary.connection import tcp
 from rpcqm.binary.connection.door import parse_peers
 from rpcqm.binary.connection.line import Hop
-from rpcqm.binary.connection.tcp import BACK_OFF, TcpNetwork
+from rpcqm.binary.connection.tcp import BACK_OFF, TcpNetwork, TcpWire
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.message import MessageAttributes, build_user_message
 from rpcqm.codec.packet_base import SessionHeader
@@ -190,6 +190,29 @@ def test_unfinished_packets_have_a_limit_over_all_connections(
             return door.network.held_bytes, len(door.network.wires)
 
     assert asyncio.run(talk()) == (SMALL, 1)
+
+
+@pytest.mark.bound("binary.held_bytes")
+def test_the_last_octet_that_is_held_is_one_too_many() -> None:
+    given_up: list[int] = []
+
+    class Holding:
+        held = 0
+
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def give_up(self) -> None:
+            given_up.append(self.number)
+
+    network = TcpNetwork(SimulatedClock())
+    small, large = cast(TcpWire, Holding(1)), cast(TcpWire, Holding(2))
+    network.wires |= {small, large}
+    network.hold(large, tcp.HELD_BYTES - 1)
+    network.hold(small, 1)
+    assert given_up == []
+    network.hold(small, 2)
+    assert given_up == [2]
 
 
 def test_connections_that_end_leave_nothing_behind() -> None:

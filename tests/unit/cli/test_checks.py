@@ -14,6 +14,7 @@ from rpcqm.cli import checks
 from rpcqm.cli.checks import Check, Level, Patient
 from rpcqm.client.ready import ReadyFile
 from rpcqm.config import Configuration
+from rpcqm.config.limits_reference import BOUNDS
 from rpcqm.config.schema import Limits, Storage
 
 ACCOUNT = f"alice:1000:{'X' * 32}:{'0' * 32}:[U          ]:LCT-00000000\n"
@@ -120,6 +121,12 @@ def test_too_few_open_files_are_told(healthy: Patient) -> None:
     few = changed(healthy, limits=Limits(connections=1))
     assert levels(checks.check_limits, few) == {Level.GOOD}
     assert levels(checks.check_limits, many) <= {Level.WARNING, Level.GOOD}
+
+
+def test_every_bound_is_told_with_what_is_in_force(healthy: Patient) -> None:
+    text = told(checks.check_bounds, changed(healthy, limits=Limits(contexts=77)))
+    assert "limits.contexts 77," in text
+    assert all(f"{bound.name} " in text for bound in BOUNDS)
 
 
 def test_a_name_without_an_address_is_told(healthy: Patient) -> None:

@@ -96,6 +96,7 @@ def test_a_call_identifier_may_be_used_again(bound: Wire) -> None:
         assert isinstance(bound.call(0, call_id=1), pdu.Response)
 
 
+@pytest.mark.bound("limits.calls")
 def test_more_calls_than_allowed_are_refused_as_busy() -> None:
     rig = Rig(limits=Limits(calls=2))
     wire = rig.connect()
@@ -253,6 +254,7 @@ def test_a_later_fragment_may_announce_a_cancel(bound: Wire) -> None:
     assert isinstance(answer, pdu.Response)
 
 
+@pytest.mark.bound("limits.call_bytes")
 def test_a_request_over_the_limit_is_refused_in_time() -> None:
     wire = Rig(limits=Limits(call_bytes=3000)).connect()
     wire.bind()
@@ -272,6 +274,7 @@ def test_the_alloc_hint_of_a_whole_request_is_ignored(bound: Wire) -> None:
     assert isinstance(bound.call(1, b"x", alloc_hint=0xFFFFFFFF), pdu.Response)
 
 
+@pytest.mark.bound("limits.call_fragments")
 def test_tiny_fragments_are_counted() -> None:
     wire = Rig(limits=Limits(call_fragments=10)).connect()
     wire.bind()

@@ -172,6 +172,7 @@ def test_too_many_contexts_are_over_the_local_limit() -> None:
     assert nak.provider_reject_reason == RejectReason.LOCAL_LIMIT_EXCEEDED
 
 
+@pytest.mark.bound("limits.contexts")
 def test_contexts_of_several_alter_contexts_are_counted_together() -> None:
     wire = Rig(limits=Limits(contexts=3)).connect()
     wire.bind()

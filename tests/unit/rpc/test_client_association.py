@@ -404,6 +404,7 @@ def first_token() -> bytes:
     return ntlm(NtlmCredentials("alice", PASSWORD), PKT_INTEGRITY).begin().step(b"")
 
 
+@pytest.mark.bound("limits.security_contexts")
 def test_a_connection_has_as_many_security_contexts_as_it_may(tmp_path: Path) -> None:
     provider = NtlmProvider(TestAccounts(tmp_path))
     wire = Rig(providers={10: provider}, limits=Limits(security_contexts=2)).connect()

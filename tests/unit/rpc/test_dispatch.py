@@ -273,6 +273,7 @@ def test_a_level_below_the_handles_is_access_denied(rig: Rig, wire: Wire) -> Non
     assert status_of(wire.call(5, opened(wire))) == 0
 
 
+@pytest.mark.bound("limits.handles")
 def test_a_group_has_as_many_handles_as_it_may() -> None:
     rig = Rig(limits=Limits(handles=2))
     wire = connected(rig)

@@ -58,6 +58,7 @@ def test_calls_that_wait_for_their_turn_count_too() -> None:
     assert isinstance(wire.call(USE_IN_TURN, handle, 5), pdu.Response)
 
 
+@pytest.mark.bound("limits.waiting_calls")
 def test_when_many_wait_in_all_every_connection_may_have_one() -> None:
     rig = Rig(limits=Limits(waiting_calls=2))
     greedy, modest = connected(rig), connected(rig)

@@ -12,6 +12,7 @@ from rpcqm.rpc import pdu
 from rpcqm.rpc.constants import WHOLE, AuthenticationLevel, PfcFlags
 from rpcqm.rpc.events import ProtocolError
 from rpcqm.rpc.interface_registry import InterfacePolicy
+from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.ntlm import NtlmCredentials
 from rpcqm.rpc.ntlm_protection import Direction, NegotiateFlags, NtlmProtection
 from rpcqm.rpc.providers import security_providers
@@ -279,6 +280,8 @@ class Anonymous:
 
 # Long tokens.
 
+LARGEST = Limits().token_size
+
 
 def bound_octets(kind: str, trailer: pdu.SecurityTrailer) -> bytes:
     """A PDU that carries a token."""
@@ -287,20 +290,24 @@ def bound_octets(kind: str, trailer: pdu.SecurityTrailer) -> bytes:
     return bind(auth=trailer) if kind == "bind" else alter(auth=trailer)
 
 
+@pytest.mark.bound("rpc.token_size")
 @pytest.mark.parametrize("kind", ["bind", "alter_context", "auth3"])
-@pytest.mark.parametrize("length", [16_000, 17_000])
-def test_tokens_longer_than_a_fragment_are_looked_at(wire: Wire, kind: str, length: int) -> None:
+@pytest.mark.parametrize("more", [0, 4])
+def test_tokens_longer_than_a_fragment_are_looked_at(wire: Wire, kind: str, more: int) -> None:
     """A ticket has the groups of its owner in it; no PDU of authentication is fragmented."""
     if kind != "bind":
         token = ALICE.authentication(PKT_PRIVACY).begin().step(b"")
         wire.bind(auth=pdu.SecurityTrailer(10, PKT_PRIVACY, 1, token))
-    trailer = pdu.SecurityTrailer(10, PKT_PRIVACY, 1, bytes(length))
+    rest = len(bound_octets(kind, pdu.SecurityTrailer(10, PKT_PRIVACY, 1, bytes(4)))) - 4
+    trailer = pdu.SecurityTrailer(10, PKT_PRIVACY, 1, bytes(LARGEST - rest + more))
     octets = bound_octets(kind, trailer)
+    assert len(octets) == LARGEST + more
     wire.send(octets)
-    reason = "NTLM" if length == 16_000 else f"a fragment of {len(octets)} octets"
+    reason = f"a fragment of {len(octets)} octets" if more else "NTLM"
     assert reason in str(wire.events[-1])
 
 
+@pytest.mark.bound("rpc.fragment_size")
 @pytest.mark.parametrize("more", [0, 8])
 def test_requests_are_not_longer_than_a_fragment(wire: Wire, more: int) -> None:
     wire.bind()

@@ -1,0 +1,101 @@
+"""Every bound on what a stranger can make grow: its name, its value, and what happens beyond it.
+
+docs/limits.md and `rpcqm doctor` are made from this table, and a test sees to it that each row has
+a test that carries its name (`@pytest.mark.bound`).
+"""
+
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from rpcqm.config.schema import Configuration, Setting, settings
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One bound.
+
+    `name` is the key of a setting, or a name of its own where the bound is fixed; then `text` says
+    what it bounds, `where` is the module and the attribute that hold its value, and `unit` what
+    that counts.
+    """
+
+    name: str
+    beyond: str
+    text: str = ""
+    where: str = ""
+    unit: str = ""
+
+    @property
+    def is_setting(self) -> bool:
+        return not self.where
+
+    def value(self, configuration: Configuration) -> int:
+        """What holds under a configuration."""
+        if self.is_setting:
+            return int(attrgetter(self.name)(configuration))
+        module, _, path = self.where.partition(":")
+        found: Any = importlib.import_module(module)
+        for name in path.split("."):
+            found = getattr(found, name)
+            if isinstance(found, type):
+                found = found()
+        return int(found)
+
+
+REFUSED = "the call is refused"
+CLOSED = "the connection is closed"
+
+BOUNDS: tuple[Bound, ...] = (
+    # Connections.
+    Bound("limits.connections", "a connection is closed as soon as it is there"),
+    Bound("limits.unsent_bytes", CLOSED),
+    Bound("limits.held_bytes", "the connections that hold most are closed"),
+    Bound("limits.unread_seconds", CLOSED),
+    Bound("limits.unfinished_seconds", CLOSED),
+    Bound("limits.idle_seconds", CLOSED),
+    Bound("limits.stop_seconds", "what is not answered is cut off"),
+    # Calls.
+    Bound("limits.calls", "the call is refused with nca_s_server_too_busy"),
+    Bound("limits.waiting_calls", "the call is refused with nca_s_server_too_busy"),
+    Bound("limits.call_bytes", "the call is refused, and the connection is closed"),
+    Bound("limits.call_fragments", "the call is refused, and the connection is closed"),
+    Bound("limits.contexts", "the context is refused with local_limit_exceeded"),
+    Bound("limits.security_contexts", "the authentication is refused"),
+    Bound("limits.handles", REFUSED),
+    Bound(
+        "rpc.fragment_size",
+        CLOSED,
+        "Size of one fragment of a request.",
+        "rpcqm.rpc.limits:Limits.fragment_size",
+        "octets",
+    ),
+    Bound(
+        "rpc.token_size",
+        CLOSED,
+        "Size of a PDU with a leg of authentication.",
+        "rpcqm.rpc.limits:Limits.token_size",
+        "octets",
+    ),
+    # Messages of other queue managers.
+    Bound(
+        "binary.held_bytes",
+        "the connections that hold most are closed",
+        "Unfinished packets on all connections.",
+        "rpcqm.binary.connection.tcp:HELD_BYTES",
+        "octets",
+    ),
+)
+
+
+def rows(configuration: Configuration) -> Iterator[tuple[Bound, str, int]]:
+    """Each bound with what it bounds, and with its value under a configuration."""
+    texts = _texts()
+    for bound in BOUNDS:
+        yield bound, bound.text or texts[bound.name].about.text, bound.value(configuration)
+
+
+def _texts() -> dict[str, Setting]:
+    return {setting.key: setting for setting in settings()}

@@ -66,10 +66,11 @@ def connect(queue_manager: PrivateQueueManager) -> Iterator[Connect]:
             server: PrivateQueueManager = queue_manager,
             level: int = PKT_PRIVACY,
             group_id: int = 0,
+            door: str = "rpc",
         ) -> NetworkCaller:
             credentials = NtlmCredentials(user, PASSWORDS[user]) if user else None
             caller = NetworkCaller(
-                server.endpoint("rpc"),
+                server.endpoint(door),
                 *interfaces,
                 credentials=credentials,
                 level=AuthenticationLevel(level),

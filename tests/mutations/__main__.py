@@ -1,0 +1,93 @@
+"""Change the product in one place after the other; the named test must fail each time.
+
+Without arguments all mutations of tests/mutations are tried.  Exits with 1 if one survives or
+no longer applies.
+"""
+
+import argparse
+import datetime
+import fnmatch
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.mutations import evidence
+from tests.mutations.campaign import TIMEOUT, Campaign, Fate, Judgement, sample, shard
+from tests.mutations.data import DIRECTORY, Mutation, MutationError, read_mutations
+from tests.mutations.running import change_of, preload
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser("scripts/mutate", description=__doc__)
+    made.add_argument("--points", nargs="+", default=["*"], help="ids or patterns of points")
+    made.add_argument("--directory", type=Path, default=DIRECTORY, help="where the data is")
+    made.add_argument("--shard", default="1/1", metavar="I/N", help="only part I of N")
+    made.add_argument("--sample", type=float, metavar="SECONDS", help="begin none after that")
+    made.add_argument("--day", help="whose sample (YYYY-MM-DD); today's if left out")
+    made.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    made.add_argument("--timeout", type=float, default=TIMEOUT, help="seconds; longer is caught")
+    made.add_argument("--check", action="store_true", help="only see whether all apply")
+    made.add_argument("--table", action="store_true", help="write docs/evidence.md")
+    made.add_argument("--verbose", action="store_true", help="name the caught ones too")
+    return made
+
+
+def selected(options: argparse.Namespace) -> list[Mutation]:
+    """The mutations that the options ask for, in the order in which they are tried."""
+    found = [
+        mutation
+        for mutation in read_mutations(options.directory)
+        if any(fnmatch.filter(mutation.points, pattern) for pattern in options.points)
+    ]
+    index, count = map(int, options.shard.split("/"))
+    found = shard(found, index, count)
+    if options.sample is None:
+        return found
+    return sample(found, options.day or f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}")
+
+
+def check(mutations: Sequence[Mutation]) -> list[str]:
+    """What is wrong with those that do not apply."""
+    wrong = []
+    for mutation in mutations:
+        try:
+            change_of(mutation, None)
+        except MutationError as error:
+            wrong.append(f"{mutation}: {error}")
+    return wrong
+
+
+def report(judgements: Sequence[Judgement], wanted: int) -> int:
+    """Print the figures; the exit status."""
+    fates = Counter(judgement.fate for judgement in judgements)
+    told = ", ".join(f"{fates[fate]} {fate.value}" for fate in Fate if fates[fate])
+    print(f"{len(judgements)} of {wanted} mutations: {told or 'none tried'}")
+    return int(any(fate is not Fate.CAUGHT for fate in fates))
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = parser().parse_args(arguments)
+    if options.table:
+        evidence.PAGE.write_text(evidence.page(), "utf-8")
+        return 0
+    mutations = selected(options)
+    if options.check:
+        wrong = check(mutations)
+        print("\n".join([*wrong, f"{len(mutations)} mutations, {len(wrong)} do not apply"]))
+        return int(bool(wrong))
+
+    def tell(judgement: Judgement) -> None:
+        if options.verbose or judgement.fate is not Fate.CAUGHT:
+            print(judgement, flush=True)
+
+    preload()
+    until = time.monotonic() + options.sample if options.sample else float("inf")
+    campaign = Campaign(options.jobs, tell, options.timeout, until)
+    return report(campaign.judge(mutations), len(mutations))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

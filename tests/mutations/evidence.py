@@ -1,0 +1,180 @@
+"""docs/evidence.md: for each claimed point the test that proves it, and the mutation it catches."""
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.mutations.data import Mutation, read_mutations, read_open
+from tests.mutations.syntax import ROOT
+
+PAGE = ROOT / "docs" / "evidence.md"
+POINTS = ROOT / "rpcqm" / "conformance.csv"
+
+# By what the tests of a folder reach the product; the first that fits.
+DOORS = {
+    "tests/interop": "a foreign peer",
+    "tests/crash": "a restart",
+    "tests/integration": "a client of a server process",
+    "tests/unit/interfaces": "a call over a connection",
+    "tests/unit/client": "the client, to a server",
+    "tests/unit/binary": "packets of a session",
+    "tests/unit/qm": "an event of the queue manager",
+    "tests/unit/store": "the store, opened again",
+    "tests/unit/codec": "octets",
+    "tests": "a function",
+}
+
+PREFACE = """\
+# Evidence
+
+<!-- Written by `scripts/mutate --table` from the claims of the tests and from tests/mutations. -->
+
+For each point of `rpcqm/conformance.csv` that a test claims: a test that proves it, by which
+door that test reaches the product, and a change of the product (a mutation) because of which the
+test fails. `scripts/mutate` makes these changes one after the other and fails when a test does
+not notice, or when a change no longer applies. Points without a mutation are still open; they
+are listed in `tests/mutations/open.txt`, which only gets shorter.
+
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of the table."""
+
+    point: str
+    section: str
+    name: str
+    mutation: Mutation | None
+
+
+class Claims:
+    """A plugin of pytest that writes which tests claim which points, and runs none."""
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        claims = {
+            item.nodeid: [
+                str(point) for marker in item.iter_markers("conformance") for point in marker.args
+            ]
+            for item in session.items
+        }
+        Path(session.config.getoption("--claims")).write_text(json.dumps(claims), "utf-8")
+
+    def pytest_addoption(self, parser: pytest.Parser) -> None:
+        parser.addoption("--claims")
+
+
+def claiming_files() -> list[str]:
+    """The test files that claim something."""
+    return sorted(
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if "conformance" in path.read_text("utf-8")
+    )
+
+
+def read_claims() -> dict[str, list[str]]:
+    """The points that each test claims, as pytest collects them in a process of its own."""
+    with TemporaryDirectory() as folder:
+        target = Path(folder) / "claims"
+        program = (
+            "import sys, pytest; from tests.mutations.evidence import Claims;"
+            "sys.exit(pytest.main(sys.argv[1:], plugins=[Claims()]))"
+        )
+        options = ["--collect-only", "-qq", "-p", "no:cacheprovider", f"--claims={target}"]
+        subprocess.run(
+            [sys.executable, "-c", program, *options, *claiming_files()],
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+        )
+        claims: dict[str, list[str]] = json.loads(target.read_text("utf-8"))
+    return claims
+
+
+def rows(claimed: Iterable[str], mutations: Iterable[Mutation]) -> Iterator[tuple[str, list[Row]]]:
+    """The documents, each with the rows of its claimed points in the order of the list."""
+    wanted = set(claimed)
+    by_point: dict[str, Mutation] = {}
+    for mutation in mutations:
+        for point in mutation.points:
+            by_point.setdefault(point, mutation)
+    documents: dict[str, list[Row]] = {}
+    with POINTS.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row["id"] in wanted:
+                found = Row(row["id"], row["section"], row["name"], by_point.get(row["id"]))
+                documents.setdefault(row["doc"], []).append(found)
+    yield from sorted(documents.items())
+
+
+def door(mutation: Mutation) -> str:
+    """By what its test reaches the product."""
+    if mutation.door:
+        return mutation.door
+    return next(told for folder, told in DOORS.items() if mutation.test.startswith(folder))
+
+
+def code(text: str) -> str:
+    """A cell that shows a piece of code on one line."""
+    line = " ".join(text.split()).replace("|", "\\|")
+    fence = "``" if "`" in line else "`"
+    return f"{fence}{line}{fence}" if line else "nothing"
+
+
+def cells(row: Row) -> list[str]:
+    found = row.mutation
+    told = [row.point, row.section, row.name.replace("|", "\\|")]
+    if found is None:
+        return [*told, "", "open", ""]
+    path, _, test = found.test.partition("::")
+    change = f"{code(found.old)} → {code(found.new)} in {code(found.at)}"
+    test = f"{Path(path).stem}: {test.split('[')[0]}"
+    return [*told, door(found), code(test), change]
+
+
+def page(
+    claims: Mapping[str, Sequence[str]] | None = None, mutations: Sequence[Mutation] | None = None
+) -> str:
+    """The text of docs/evidence.md."""
+    claims = read_claims() if claims is None else claims
+    mutations = read_mutations() if mutations is None else mutations
+    claimed = {point for points in claims.values() for point in points}
+    text = [PREFACE]
+    for document, found in rows(claimed, mutations):
+        covered = sum(row.mutation is not None for row in found)
+        text.append(
+            f"## {document}\n\n{covered} of {len(found)} claimed points have a mutation.\n\n"
+        )
+        text.append("| Point | Section | Name | Door | Test | Mutation |\n" + "|---" * 6 + "|\n")
+        text += [f"| {' | '.join(cells(row))} |\n" for row in found]
+        text.append("\n")
+    return "".join(text).rstrip() + "\n"
+
+
+def uncovered(claims: Mapping[str, Sequence[str]], mutations: Iterable[Mutation]) -> set[str]:
+    """The claimed points without a mutation."""
+    denied = {point for mutation in mutations for point in mutation.points}
+    return {point for points in claims.values() for point in points} - denied
+
+
+def mistakes(claims: Mapping[str, Sequence[str]], mutations: Sequence[Mutation]) -> list[str]:
+    """Why the data does not fit the claims; empty if it does."""
+    wrong = []
+    for mutation in mutations:
+        tests = [node for node in claims if node.split("[")[0] == mutation.test.split("[")[0]]
+        tests = [node for node in tests if node == mutation.test or "[" not in mutation.test]
+        claimed = {point for node in tests for point in claims[node]}
+        if not claimed.issuperset(mutation.points):
+            wrong.append(f"{mutation.test} does not claim {', '.join(mutation.points)}")
+    still, listed = uncovered(claims, mutations), read_open()
+    wrong += [f"{point} needs a mutation" for point in sorted(still.difference(listed))]
+    wrong += [f"{point} is open no more" for point in sorted(set(listed) - still)]
+    return wrong

@@ -1,0 +1,191 @@
+"""Run tests in forked processes, each with at most one mutation.
+
+The process that forks has imported what tests need but for the product itself, so that a child
+imports the product as it is mutated, and soon.
+"""
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.mutations import hook
+from tests.mutations.data import Mutation
+from tests.mutations.idl import IDL, mutate_idl
+from tests.mutations.syntax import ROOT, mutate
+
+PRELOADED = (
+    "asyncio",
+    "cryptography.x509",
+    "hypothesis.strategies",
+    "impacket.dcerpc.v5.rpcrt",
+    "impacket.dcerpc.v5.ndr",
+    "lark",
+    "rocksdict",
+    "spnego",
+    "structlog",
+    "uvloop",
+)
+# Without rewritten assertions: pytest would load the product too by a finder of its own.
+OPTIONS = (
+    "-x",
+    "-q",
+    "--assert=plain",
+    "--no-header",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:xdist",
+    "-W",
+    "ignore",
+)
+
+
+class Verdict:
+    """A plugin of pytest that runs the named test only, and keeps what came of it."""
+
+    def __init__(self, test: str) -> None:
+        self.test = test
+        self.passed = 0
+        self.failures: list[str] = []
+        self.broken: list[str] = []
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = [item for item in items if is_part(item.nodeid, self.test)]
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.broken.append(str(report.longrepr)[-400:])
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            self.failures.append(str(getattr(crash, "message", report.longrepr))[:400])
+        elif report.when == "call" and report.passed:
+            self.passed += 1
+
+
+def is_part(node: str, test: str) -> bool:
+    """Whether the node is the test, or the test with some parameters."""
+    return node == test or node.startswith(f"{test}[")
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a test: it passed, it failed, or it could not be run at all."""
+
+    passed: int = 0
+    failures: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+
+    @property
+    def is_good(self) -> bool:
+        return self.passed > 0 and not self.failures and not self.broken
+
+
+@dataclass(slots=True)
+class Run:
+    """A test that runs in a child process."""
+
+    process: int
+    folder: Path
+    deadline: float
+
+    def ended(self) -> Outcome | None:
+        """What came of it, None while it runs; a run that takes too long is stopped: it failed."""
+        if os.waitpid(self.process, os.WNOHANG)[0]:
+            outcome = self._read()
+        elif time.monotonic() < self.deadline:
+            return None
+        else:
+            os.killpg(self.process, signal.SIGKILL)
+            os.waitpid(self.process, 0)
+            outcome = Outcome(failures=["took too long"])
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process, signal.SIGKILL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return outcome
+
+    def _read(self) -> Outcome:
+        try:
+            return Outcome(**json.loads((self.folder / "outcome").read_text("utf-8")))
+        except FileNotFoundError:
+            return Outcome(failures=["the process of the test died"])
+
+
+def preload() -> None:
+    """Import what every child needs."""
+    for name in PRELOADED:
+        importlib.import_module(name)
+    importlib.import_module("_pytest.assertion.rewrite")
+    loaded = [name for name in sys.modules if name == "rpcqm" or name.startswith("rpcqm.")]
+    if loaded:
+        raise RuntimeError(f"{loaded} must not be loaded before it is mutated")
+    # A child that collected this garbage would copy the memory that it shares.
+    gc.freeze()
+
+
+def change_of(mutation: Mutation, folder: Path | None) -> dict[str, str]:
+    """What the hook must do; without a folder for a copy of the IDL files, only whether it can."""
+    if not mutation.at.startswith("idl."):
+        mutated = mutate(mutation)
+        return {"module": mutated.module, "path": str(mutated.path), "source": mutated.source}
+    changed = mutate_idl(mutation)
+    copy = (folder or IDL.parent) / "idl"
+    if folder:
+        shutil.copytree(IDL, copy)
+        (copy / f"{changed.name}.idl").write_text(changed.source, "utf-8")
+    return {"module": "rpcqm.idl", "path": str(copy / "__init__.py")}
+
+
+def start(test: str, mutation: Mutation | None, seconds: float) -> Run:
+    """Run the test in a child process; MutationError if the mutation does not apply."""
+    folder = Path(tempfile.mkdtemp(prefix="mutation-"))
+    try:
+        change = change_of(mutation, folder) if mutation else None
+    except Exception:
+        shutil.rmtree(folder)
+        raise
+    sys.stdout.flush()
+    process = os.fork()
+    if process == 0:
+        _child(test, change, folder)
+    return Run(process, folder, time.monotonic() + seconds)
+
+
+def _child(test: str, change: Mapping[str, str] | None, folder: Path) -> None:
+    """Run the test, tell the outcome in the folder, and end the process."""
+    try:
+        os.setsid()
+        output = os.open(folder / "output", os.O_WRONLY | os.O_CREAT)
+        for descriptor in (1, 2):
+            os.dup2(output, descriptor)
+        os.chdir(ROOT)
+        os.environ["RPCQM_CI"] = "1"
+        if change:
+            os.environ.update(hook.environment(folder, change))
+            hook.install(change)
+        verdict = Verdict(test)
+        base = f"--basetemp={folder / 'tests'}"
+        pytest.main([*OPTIONS, base, test.split("::")[0]], plugins=[verdict])
+        told = {
+            "passed": verdict.passed,
+            "failures": verdict.failures,
+            "broken": verdict.broken,
+        }
+        (folder / "outcome.new").write_text(json.dumps(told), "utf-8")
+        (folder / "outcome.new").rename(folder / "outcome")
+    finally:
+        os._exit(0)

@@ -1,0 +1,216 @@
+"""Find an expression by its syntax, in what a qualified name names, and put another there."""
+
+import ast
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from tests.mutations.data import Mutation, MutationError
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "rpcqm"
+
+T = TypeVar("T")
+Name = tuple[str, ...]
+# A place where an equal piece of syntax was found; it takes what is put there.
+Place = Callable[[ast.AST], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutated:
+    """The changed source text of one module."""
+
+    module: str
+    path: Path
+    source: str
+
+
+def module_name(path: Path) -> Name:
+    """The module's name from its room on; empty for the package itself."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+def definitions(body: Sequence[ast.stmt], prefix: Name = ()) -> Iterator[tuple[Name, ast.stmt]]:
+    """What is defined or assigned under a name, in the body and in what it defines."""
+    for statement in body:
+        match statement:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield (*prefix, statement.name), statement
+                yield from definitions(statement.body, (*prefix, statement.name))
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                yield (*prefix, name), statement
+            case ast.If() | ast.Try() | ast.With():
+                yield from definitions(statement.body, prefix)
+
+
+@functools.cache
+def names() -> dict[str, dict[Name, Path]]:
+    """The file of each qualified name of the package, by the name's last part."""
+    found: dict[str, dict[Name, Path]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = module_name(path)
+        tree = ast.parse(path.read_text("utf-8"))
+        for name in [module, *(module + name for name, _ in definitions(tree.body))]:
+            if name:
+                found.setdefault(name[-1], {})[name] = path
+    return found
+
+
+def resolve(at: str) -> tuple[Name, Path]:
+    """The one qualified name that ends as `at` does, and its file.
+
+    A name that has moved is found by the parts that it has kept.  Raises MutationError if
+    there is none or more than one.
+    """
+    parts = tuple(at.split("."))
+    known = names().get(parts[-1], {})
+    for start in range(len(parts)):
+        suffix = parts[start:]
+        found = [name for name in known if name[-len(suffix) :] == suffix]
+        if len(found) == 1:
+            return found[0], known[found[0]]
+        if found:
+            several = ", ".join(".".join(name) for name in found)
+            raise MutationError(f"{at} may be {several}")
+    raise MutationError(f"nothing is named {at}")
+
+
+def scopes(tree: ast.Module, name: Name, module: Name) -> list[ast.AST]:
+    """What the name stands for: a whole module, or each definition of that name."""
+    if name == module:
+        return [tree]
+    inner = name[len(module) :]
+    return [node for found, node in definitions(tree.body) if found == inner]
+
+
+def parse_piece(text: str) -> ast.expr | list[ast.stmt]:
+    """An expression if the text is one, else statements; {k: v} for an entry of a dictionary."""
+    for attempt in (text, f"{{{text}}}"):
+        try:
+            return ast.parse(attempt, mode="eval").body
+        except SyntaxError:
+            pass
+        try:
+            return ast.parse(attempt).body
+        except SyntaxError:
+            continue
+    raise MutationError(f"no piece of Python: {text!r}")
+
+
+def same(left: ast.AST, right: ast.AST) -> bool:
+    return type(left) is type(right) and ast.dump(left) == ast.dump(right)
+
+
+def children(node: ast.AST) -> Iterator[tuple[ast.AST, Place]]:
+    """The nodes directly below, in the order of the text, each with how to replace it."""
+    for field, value in ast.iter_fields(node):
+        if isinstance(value, ast.AST):
+            yield value, functools.partial(setattr, node, field)
+        elif isinstance(value, list):
+            for index, item in enumerate(value):
+                if isinstance(item, ast.AST):
+                    yield item, functools.partial(value.__setitem__, index)
+
+
+def nodes(scope: ast.AST) -> Iterator[ast.AST]:
+    """The scope and all below it, in the order of the text."""
+    yield scope
+    for child, _ in children(scope):
+        yield from nodes(child)
+
+
+def expressions(scope: ast.AST, old: ast.expr) -> Iterator[Place]:
+    """Where the scope has the expression."""
+    for child, place in children(scope):
+        if same(child, old):
+            yield place
+        else:
+            yield from expressions(child, old)
+
+
+def runs(scope: ast.AST, old: Sequence[ast.stmt]) -> Iterator[Callable[[list[ast.stmt]], None]]:
+    """Where the scope has the statements, one after the other."""
+    for node in nodes(scope):
+        for _, value in ast.iter_fields(node):
+            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                for start in range(len(value) - len(old) + 1):
+                    piece = slice(start, start + len(old))
+                    if all(map(same, value[piece], old)):
+                        yield functools.partial(value.__setitem__, piece)
+
+
+def keywords(scope: ast.AST, name: str, value: ast.expr) -> Iterator[Place]:
+    """Where the scope passes the value by the keyword."""
+    for node in nodes(scope):
+        if isinstance(node, ast.keyword) and node.arg == name and same(node.value, value):
+            yield functools.partial(setattr, node, "value")
+
+
+def entries(scope: ast.AST, old: ast.Dict) -> Iterator[Callable[[ast.AST], None]]:
+    """Where the scope has a dictionary with the entry."""
+    for node in nodes(scope):
+        if not isinstance(node, ast.Dict):
+            continue
+        for index, (key, value) in enumerate(zip(node.keys, node.values, strict=True)):
+            if key and old.keys[0] and same(key, old.keys[0]) and same(value, old.values[0]):
+                yield functools.partial(_put_entry, node, index)
+
+
+def _put_entry(node: ast.Dict, index: int, new: ast.AST) -> None:
+    if not isinstance(new, ast.Dict):
+        raise MutationError(f"no entry of a dictionary: {ast.unparse(new)}")
+    node.keys[index : index + 1] = new.keys
+    node.values[index : index + 1] = new.values
+
+
+def _keyword_value(new: ast.expr | list[ast.stmt]) -> ast.expr:
+    match new:
+        case [ast.Assign(value=value)]:
+            return value
+    raise MutationError("a keyword argument gives way to a keyword argument only")
+
+
+def replacements(
+    scope: ast.AST, old: ast.expr | list[ast.stmt], new: ast.expr | list[ast.stmt]
+) -> list[Callable[[], None]]:
+    """What would change each place of the scope that has the old piece."""
+    if isinstance(old, ast.expr):
+        found = list(expressions(scope, old))
+        if not found and isinstance(old, ast.Dict) and len(old.keys) == 1:
+            found = list(entries(scope, old))
+        if isinstance(new, list):
+            raise MutationError("an expression gives way to an expression only")
+        return [functools.partial(place, new) for place in found]
+    block: list[ast.stmt] = new if isinstance(new, list) else [ast.Expr(new)]
+    found_runs = list(runs(scope, old))
+    match old:
+        case [ast.Assign(targets=[ast.Name(id=name)], value=value)] if not found_runs:
+            places = list(keywords(scope, name, value))
+            return [functools.partial(place, _keyword_value(new)) for place in places]
+    return [functools.partial(place, block) for place in found_runs]
+
+
+def mutate(mutation: Mutation) -> Mutated:
+    """The module with the mutation in it; MutationError if it applies nowhere, or in two places."""
+    name, path = resolve(mutation.at)
+    module = module_name(path)
+    tree = ast.parse(path.read_text("utf-8"))
+    old, new = parse_piece(mutation.old), parse_piece(mutation.new)
+    found = [
+        change for scope in scopes(tree, name, module) for change in replacements(scope, old, new)
+    ]
+    chosen(found, mutation.nth)()
+    source = ast.unparse(ast.fix_missing_locations(tree))
+    return Mutated(".".join(("rpcqm", *module)), path, source)
+
+
+def chosen(found: Sequence[T], nth: int | None) -> T:
+    """The only one found, or the nth."""
+    if not found or (nth is not None and nth > len(found)):
+        raise MutationError(f"no longer applies: the old piece is there {len(found)} times")
+    if nth is None and len(found) > 1:
+        raise MutationError(f"applies {len(found)} times; say which, by nth")
+    return found[(nth or 1) - 1]

@@ -1,0 +1,182 @@
+"""scripts/mutate: changes of the product are found by their syntax, and told by what they do."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.mutations import evidence, hook, syntax
+from tests.mutations.campaign import sample, shard
+from tests.mutations.data import Mutation, MutationError, read_mutations
+from tests.mutations.idl import mutate_idl
+from tests.mutations.running import change_of
+
+ROOT = Path(__file__).parents[3]
+CODES = "tests/unit/base/test_hresult.py::test_code_of_the_table_is_known_by_number_and_name"
+SOURCE = """\
+class Reader:
+    limit = 5
+
+    def read(self, count):
+        self.note(count)
+        if count > self.limit:
+            raise ValueError(count)
+        return self.take(count, wait=True), {"left": self.limit - count, "more": count > 0}
+
+    def peek(self, count):
+        return self.take(count, wait=True)
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A product of one module, qm/readers.py."""
+    module = tmp_path / "qm" / "readers.py"
+    module.parent.mkdir()
+    module.write_text(SOURCE)
+    monkeypatch.setattr(syntax, "PACKAGE", tmp_path)
+    monkeypatch.setattr(syntax, "names", syntax.names.__wrapped__)
+    return module
+
+
+def mutation(at: str, old: str, new: str, nth: int | None = None) -> Mutation:
+    return Mutation(("MQRR-op-7",), at, old, new, "tests/unit/test.py::test_reading", nth)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("count > self.limit", "count >= self.limit", "if count >= self.limit:"),
+        ("self.note( count )", "None", "        None\n"),
+        ("raise ValueError(count)", "pass", "            pass\n"),
+        ("wait=True", "wait=False", "self.take(count, wait=False), {"),
+        ('"left": self.limit - count', '"left": 0', "{'left': 0, 'more': count > 0}"),
+    ],
+)
+@pytest.mark.usefixtures("package")
+def test_a_piece_is_found_by_its_syntax(old: str, new: str, told: str) -> None:
+    changed = syntax.mutate(mutation("qm.readers.Reader.read", old, new))
+    assert changed.module == "rpcqm.qm.readers"
+    assert told in changed.source
+    assert "def peek(self, count):\n        return self.take(count, wait=True)" in changed.source
+
+
+@pytest.mark.usefixtures("package")
+def test_what_is_assigned_to_a_name_can_be_changed() -> None:
+    assert "limit = 6" in syntax.mutate(mutation("qm.readers.Reader.limit", "5", "6")).source
+
+
+@pytest.mark.usefixtures("package")
+def test_a_definition_that_has_moved_is_found_by_the_rest_of_its_name() -> None:
+    moved = mutation("store.chunks.Reader.read", "self.note(count)", "None")
+    assert syntax.mutate(moved).module == "rpcqm.qm.readers"
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize(
+    ("at", "old", "reason"),
+    [
+        ("qm.readers.Reader.read", "count < self.limit", "no longer applies"),
+        ("qm.readers.Reader", "True", "applies 2 times"),
+        ("qm.readers.Reader.write", "count", "nothing is named qm.readers.Reader.write"),
+        ("qm.readers.Reader.read", "count +", "no piece of Python"),
+    ],
+)
+def test_a_mutation_that_does_not_apply_says_why(at: str, old: str, reason: str) -> None:
+    with pytest.raises(MutationError, match=reason):
+        syntax.mutate(mutation(at, old, "0"))
+
+
+def test_a_name_that_two_definitions_have_is_refused(package: Path) -> None:
+    package.with_name("writers.py").write_text(SOURCE)
+    with pytest.raises(MutationError, match=r"may be qm\.readers\.Reader.*qm\.writers\.Reader"):
+        syntax.mutate(mutation("moved.Reader", "5", "6"))
+
+
+@pytest.mark.usefixtures("package")
+def test_one_of_equal_places_is_named_by_its_number() -> None:
+    changed = syntax.mutate(mutation("Reader", "wait=True", "wait=False", nth=2))
+    assert "def peek(self, count):\n        return self.take(count, wait=False)" in changed.source
+    assert "wait=True" in changed.source
+
+
+def test_words_of_a_declaration_of_the_idl_can_be_changed() -> None:
+    changed = mutate_idl(mutation("idl.remoteread.R_CloseCursor", "[in]  DWORD", "[in] USHORT"))
+    assert "HRESULT R_CloseCursor(" in changed.source
+    assert changed.source.count("[in] USHORT hCursor") == 1
+    with pytest.raises(MutationError, match="no longer applies"):
+        mutate_idl(mutation("idl.remoteread.R_CloseCursor", "DWORD hCursors", ""))
+
+
+def test_a_process_that_a_test_starts_is_mutated_too(tmp_path: Path) -> None:
+    change = change_of(mutation("base.hresult.HResult.MQ_ERROR", "0xC00E0001", "7"), tmp_path)
+    variables = os.environ | hook.environment(tmp_path, change)
+    program = "from rpcqm.base.hresult import HResult; print(HResult.MQ_ERROR.value)"
+    command = [sys.executable, "-c", program]
+    told = [
+        subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, check=True).stdout
+        for env in (variables, None)
+    ]
+    assert told == [b"7\n", b"3222142977\n"]
+
+
+def tried(tmp_path: Path, *mutations: tuple[str, str, str]) -> subprocess.CompletedProcess[str]:
+    """What scripts/mutate says to these: each a place, the old piece and the new."""
+    text = "".join(
+        f'[[mutation]]\npoints = ["MQMQ-error-0xC00E0001"]\nat = "{at}"\nold = "{old}"\n'
+        f'new = "{new}"\ntest = "{CODES}[MQ_ERROR]"\n'
+        for at, old, new in mutations
+    )
+    (tmp_path / "some.toml").write_text(text)
+    command = [sys.executable, "-m", "tests.mutations", "--verbose", "--directory", str(tmp_path)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+ERROR = "base.hresult.HResult.MQ_ERROR"
+OTHER = "base.hresult.HResult.MQ_ERROR_IO_TIMEOUT"
+
+
+def test_a_mutation_that_its_test_notices_is_caught(tmp_path: Path) -> None:
+    done = tried(tmp_path, (ERROR, "0xC00E0001", "0xC00E0E01"))
+    assert done.returncode == 0, done.stdout
+    assert f"caught: MQMQ-error-0xC00E0001: {ERROR}" in done.stdout
+    assert "1 of 1 mutations: 1 caught" in done.stdout
+
+
+def test_the_run_fails_when_one_survives_or_no_longer_applies(tmp_path: Path) -> None:
+    done = tried(tmp_path, (OTHER, "0xC00E001B", "0xC00E0E1B"), (ERROR, "8", "9"))
+    assert done.returncode == 1
+    assert f"survived: MQMQ-error-0xC00E0001: {OTHER}" in done.stdout
+    assert f"no longer applies: MQMQ-error-0xC00E0001: {ERROR}" in done.stdout
+    assert "1 survived, 1 no longer applies" in done.stdout
+
+
+def test_what_only_keeps_the_product_from_loading_is_not_caught(tmp_path: Path) -> None:
+    done = tried(tmp_path, ("base.hresult.HResult", "enum.IntEnum", "enum.Nothing"))
+    assert done.returncode == 1
+    assert "keeps the product from being imported" in done.stdout
+
+
+def test_shards_are_together_all_mutations() -> None:
+    some = [mutation("a", "b", str(number)) for number in range(10)]
+    parts = [part for index in (1, 2, 3) for part in shard(some, index, 3)]
+    assert sorted(parts, key=some.index) == some
+
+
+def test_another_day_has_another_sample() -> None:
+    some = [mutation("a", "b", str(number)) for number in range(50)]
+    assert sample(some, "2026-01-01") == sample(some, "2026-01-01") != sample(some, "2026-01-02")
+
+
+def test_all_mutations_apply() -> None:
+    for one in read_mutations():
+        change_of(one, None)
+
+
+def test_the_evidence_is_of_the_claims_and_the_page_is_current() -> None:
+    """`scripts/mutate --table` writes it; tests/mutations/open.txt only gets shorter."""
+    claims, mutations = evidence.read_claims(), read_mutations()
+    assert evidence.mistakes(claims, mutations) == []
+    assert evidence.PAGE.read_text("utf-8") == evidence.page(claims, mutations), "--table"

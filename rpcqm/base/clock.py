@@ -106,7 +106,10 @@ class Timers:
         return self._heap[0][0] if self._heap else None
 
     def run_due(self) -> None:
-        """Run every timer that is due now, in order of time, then of creation."""
+        """Run every timer that is due now, in order of time, then of creation.
+
+        Raises what a timer raises; that timer is over, and the others are still to be run.
+        """
         now = self._clock.monotonic()
         while (due := self.next_due()) is not None and due <= now:
             timer = heapq.heappop(self._heap)[2]

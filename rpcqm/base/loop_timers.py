@@ -3,10 +3,13 @@
 import asyncio
 
 from rpcqm.base.clock import Clock, Timers
+from rpcqm.base.log import get_logger
+
+_log = get_logger("base")
 
 
 def timers_on_loop(clock: Clock, loop: asyncio.AbstractEventLoop) -> Timers:
-    """Timers that the loop runs when they fall due."""
+    """Timers that the loop runs when they fall due; one that fails is logged, the others go on."""
     armed: asyncio.TimerHandle | None = None
     timers = Timers(clock)
 
@@ -19,10 +22,15 @@ def timers_on_loop(clock: Clock, loop: asyncio.AbstractEventLoop) -> Timers:
     def run() -> None:
         nonlocal armed
         armed = None
-        timers.run_due()
-        due = timers.next_due()
-        if due is not None and armed is None:
-            arm(due)
+        try:
+            timers.run_due()
+        except Exception:
+            # What else is due is still in the heap: the loop is armed for it at once.
+            _log.exception("a timer failed")
+        finally:
+            due = timers.next_due()
+            if due is not None and armed is None:
+                arm(due)
 
     timers.on_earlier = arm
     return timers

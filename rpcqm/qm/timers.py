@@ -68,17 +68,21 @@ class TimeToBeReceivedTimer:
     def look(self) -> None:
         """Raise Time To Be Received Timer Expired for all that is due, and arm the timer again.
 
-        What cannot be removed now, because its queue is being deleted, is left for later.
+        What cannot be removed now, because its queue is being deleted, is left for later. After a
+        failure, which is raised, the next look is a minute away.
         """
         self._timer = None
         self._armed_for = NEVER
         now = self._clock.now()
-        for _ in range(BATCHES):
-            if not self._expire(self._store.expire(now, BATCH)):
-                break
-        following = self._store.next_expiry()
-        if following is not None:
-            self.arm(max(following, now + 1))
+        following: int | None = now + LOOK_AT_LEAST
+        try:
+            for _ in range(BATCHES):
+                if not self._expire(self._store.expire(now, BATCH)):
+                    break
+            following = self._store.next_expiry()
+        finally:
+            if following is not None:
+                self.arm(max(following, now + 1))
 
     def _expire(self, due: list[tuple[int, int]]) -> int:
         """Remove what is due; how many messages that were."""

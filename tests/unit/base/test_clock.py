@@ -1,6 +1,11 @@
+import asyncio
 from collections.abc import Callable
+from typing import Any
+
+from structlog.testing import capture_logs
 
 from rpcqm.base.clock import SimulatedClock
+from rpcqm.base.loop_timers import timers_on_loop
 
 
 def test_timers_run_in_order_of_time_and_creation() -> None:
@@ -60,3 +65,29 @@ def test_a_timer_may_start_another() -> None:
     clock.advance(100)
     assert seen == [10, 20, 30]
     assert clock.monotonic() == 100
+
+
+def test_a_timer_that_fails_leaves_those_after_it() -> None:
+    clock = SimulatedClock()
+    seen: list[str] = []
+
+    async def run() -> list[Any]:
+        timers = timers_on_loop(clock, asyncio.get_running_loop())
+        timers.call_later(0, lambda: seen.append("before"))
+        timers.call_later(0, lambda: seen.append(str(1 // 0)))
+        timers.call_later(0, lambda: seen.append("after"))
+        with capture_logs() as logs:
+            while len(timers):
+                await asyncio.sleep(0)
+            timers.call_later(0, lambda: seen.append("later"))
+            while len(timers):
+                await asyncio.sleep(0)
+        return logs
+
+    (entry,) = asyncio.run(asyncio.wait_for(run(), 10))
+    assert seen == ["before", "after", "later"]
+    assert (entry["event"], entry["log_level"], entry["exc_info"]) == (
+        "a timer failed",
+        "error",
+        True,
+    )

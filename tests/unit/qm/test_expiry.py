@@ -42,6 +42,22 @@ def test_a_time_of_zero_is_over_at_once(qm: RunningQueueManager) -> None:
     assert not waiting.done
 
 
+def test_a_look_that_fails_is_not_the_last_one(
+    qm: RunningQueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = qm.create()
+    qm.send(queue, b"short", time_to_be_received=10)
+    qm.send(queue, b"long", time_to_be_received=20)
+    with monkeypatch.context() as patch:
+        patch.setattr(qm.engine.store, "expire", lambda now, most: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            qm.advance(10_000)
+    qm.advance(59_999)
+    assert qm.bodies(queue) == [b"short", b"long"]
+    qm.advance(1)
+    assert qm.bodies(queue) == []
+
+
 def test_time_is_counted_from_the_sending(qm: RunningQueueManager) -> None:
     queue = qm.create()
     message = qm.compose(queue, b"x", time_to_be_received=10)

@@ -1,7 +1,11 @@
-"""Errors as data: what a queue manager, an RPC peer or a decoder refuses, and with which code."""
+"""Errors as data: what a queue manager, an RPC peer or a decoder refuses, and with which code.
+
+Their texts may quote what strangers have sent; long ones are cut.
+"""
 
 from rpcqm.base.fault_status import FaultStatus
 from rpcqm.base.hresult import HResult, NtStatus
+from rpcqm.base.text import cut
 
 __all__ = ["DecodeError", "FaultStatus", "HResult", "MQError", "NtStatus", "RpcFault"]
 
@@ -10,6 +14,7 @@ class MQError(Exception):
     """A refusal of the queue manager; `status` is what the caller is told."""
 
     def __init__(self, status: HResult | NtStatus, detail: str = "") -> None:
+        detail = cut(detail)
         super().__init__(f"{status.name}: {detail}" if detail else status.name)
         self.status = status
         self.detail = detail
@@ -22,6 +27,7 @@ class RpcFault(Exception):
     """A call that ends with a fault PDU; `status` is the fault's code."""
 
     def __init__(self, status: FaultStatus | HResult | NtStatus, detail: str = "") -> None:
+        detail = cut(detail)
         super().__init__(f"{status.name}: {detail}" if detail else status.name)
         self.status = status
         self.detail = detail
@@ -31,6 +37,7 @@ class DecodeError(Exception):
     """Bytes that are not what they should be; `offset` is where, when that is known."""
 
     def __init__(self, reason: str, offset: int | None = None) -> None:
+        reason = cut(reason)
         super().__init__(reason if offset is None else f"{reason} at offset {offset}")
         self.reason = reason
         self.offset = offset

@@ -1,14 +1,43 @@
-"""Structured logs: one event per line, JSON for machines or plain text for a terminal."""
+"""Structured logs: one event per line, JSON for machines or plain text for a terminal.
+
+What strangers send goes into many of the lines. So every text is cut and made visible here, and the
+lines of one kind that one peer causes are limited in rate: what is left out is counted, and the
+next line of that kind tells the number as `left_out`.
+"""
 
 import logging
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
 import structlog
+from structlog.typing import EventDict, Processor
+
+from rpcqm.base.addresses import owner_of_peer
+from rpcqm.base.buckets import TokenBuckets
+from rpcqm.base.clock import Clock, SystemClock
+from rpcqm.base.text import cut, visible
+
+LINES_AT_ONCE = 20
+LINES_PER_SECOND = 1
+"""Lines of one kind that one peer may cause."""
+LINES_WITHOUT_PEER_AT_ONCE = 200
+LINES_WITHOUT_PEER_PER_SECOND = 20
+"""Lines of one kind that name no peer, of one account if they name `who`."""
+PEERS = 4096
+"""Peers and kinds of lines that are told apart; beyond, they share a rate."""
+ITEMS = 64
+"""Items of a list that a line tells."""
+TRACEBACK_LINES = 100
 
 
-def configure(level: str = "info", as_json: bool = False, stream: TextIO | None = None) -> None:
+def configure(
+    level: str = "info",
+    as_json: bool = False,
+    stream: TextIO | None = None,
+    clock: Clock | None = None,
+) -> None:
     """Send every log line of the process to `stream` (standard error by default)."""
     renderer: Any = (
         structlog.processors.JSONRenderer()
@@ -17,9 +46,11 @@ def configure(level: str = "info", as_json: bool = False, stream: TextIO | None 
     )
     structlog.configure(
         processors=[
+            limited_in_rate(clock or SystemClock()),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            fit_to_be_shown,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(
@@ -34,3 +65,54 @@ def configure(level: str = "info", as_json: bool = False, stream: TextIO | None 
 def get_logger(room: str) -> Any:
     """The logger of one room, for example `rpc` or `store`."""
     return structlog.get_logger(room=room)
+
+
+def limited_in_rate(clock: Clock) -> Processor:
+    """Leave out what one peer causes too often, and what is told too often without a peer."""
+    of_peers = TokenBuckets(LINES_AT_ONCE, LINES_PER_SECOND, PEERS)
+    of_nobody = TokenBuckets(LINES_WITHOUT_PEER_AT_ONCE, LINES_WITHOUT_PEER_PER_SECOND, PEERS)
+
+    def limit(logger: Any, method: str, event: EventDict) -> EventDict:
+        peer, kind = event.get("peer"), event.get("event")
+        if peer is None:
+            left_out = of_nobody.take((event.get("who"), kind), clock.monotonic())
+        else:
+            left_out = of_peers.take((owner_of_peer(str(peer)), kind), clock.monotonic())
+        if left_out is None:
+            raise structlog.DropEvent
+        if left_out:
+            event["left_out"] = left_out
+        return event
+
+    return limit
+
+
+def fit_to_be_shown(logger: Any, method: str, event: EventDict) -> EventDict:
+    """Cut each text of a line, and put escapes in the place of what is not printed."""
+    for name, value in event.items():
+        event[name] = _traceback(value) if name == "exception" else _shown(value)
+    return event
+
+
+def _shown(value: Any) -> Any:
+    if value is None or isinstance(value, bool | float):
+        return value
+    if isinstance(value, int):
+        return value if value.bit_length() <= 64 else cut(hex(value))
+    if isinstance(value, str):
+        return visible(cut(value))
+    if isinstance(value, Mapping):
+        return {visible(cut(str(key))): _shown(value[key]) for key in list(value)[:ITEMS]}
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
+        return [_shown(each) for each in value[:ITEMS]]
+    return visible(cut(repr(value)))
+
+
+def _traceback(text: Any) -> str:
+    """The first and the last lines, set in so that none can pass for a line of the log."""
+    lines = str(text).split("\n")
+    if len(lines) > TRACEBACK_LINES:
+        half = TRACEBACK_LINES // 2
+        left_out = f"… ({len(lines) - 2 * half:,} lines)"
+        lines = [*lines[:half], left_out, *lines[-half:]]
+    return "\n".join(f"  {visible(cut(line))}" for line in lines)

@@ -79,6 +79,63 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.rpc.limits:Limits.token_size",
         "octets",
     ),
+    # The log.
+    Bound(
+        "log.characters",
+        "the text is cut, and its length is told",
+        "Characters of each text in a line of the log or in an error.",
+        "rpcqm.base.text:SHOWN_CHARACTERS",
+        "characters",
+    ),
+    Bound(
+        "log.items",
+        "the others are left out",
+        "Items of a list in a line of the log.",
+        "rpcqm.base.log:ITEMS",
+        "items",
+    ),
+    Bound(
+        "log.traceback_lines",
+        "the lines in the middle are left out",
+        "Lines of a traceback in the log.",
+        "rpcqm.base.log:TRACEBACK_LINES",
+        "lines",
+    ),
+    Bound(
+        "log.lines_at_once",
+        "the line is left out, and the next one tells how many were",
+        "Lines of one kind that one peer may cause at once.",
+        "rpcqm.base.log:LINES_AT_ONCE",
+        "lines",
+    ),
+    Bound(
+        "log.lines_per_second",
+        "the line is left out, and the next one tells how many were",
+        "Lines of one kind that one peer may cause in the long run.",
+        "rpcqm.base.log:LINES_PER_SECOND",
+        "lines a second",
+    ),
+    Bound(
+        "log.lines_without_peer_at_once",
+        "the line is left out, and the next one tells how many were",
+        "Lines of one kind that name no peer, at once.",
+        "rpcqm.base.log:LINES_WITHOUT_PEER_AT_ONCE",
+        "lines",
+    ),
+    Bound(
+        "log.lines_without_peer_per_second",
+        "the line is left out, and the next one tells how many were",
+        "Lines of one kind that name no peer, in the long run.",
+        "rpcqm.base.log:LINES_WITHOUT_PEER_PER_SECOND",
+        "lines a second",
+    ),
+    Bound(
+        "log.peers",
+        "all further peers share one rate",
+        "Peers and kinds of lines whose rates are told apart.",
+        "rpcqm.base.log:PEERS",
+        "rates",
+    ),
     # Messages of other queue managers.
     Bound(
         "binary.held_bytes",

@@ -179,6 +179,6 @@ def test_what_the_sender_of_sessions_counts_is_in_the_queue(harness: Any) -> Non
     with sessions.queue_manager("receiver") as served:
         served.run("queue", "create", "stream", "--transactional")
         port = served.endpoint("binary")[1]
-        seen = sessions.received(port, "stream", 2, True, seconds=0.2, warm_up=0)
+        seen = sessions.received(port, "stream", 2, True, seconds=3, warm_up=0)
         shown = json.loads(served.run("queue", "show", "stream", "--json").stdout)
     assert 0 < seen.calls <= shown["messages"] <= seen.calls + 2 * 4096

@@ -9,6 +9,11 @@ LOCAL_SYSTEM = "S-1-5-18"
 BUILTIN_ADMINISTRATORS = "S-1-5-32-544"
 
 
+def folded_name(name: str) -> str:
+    """The form in which names of accounts are compared, wherever that is done."""
+    return name.casefold()
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """A caller as access checks see it ([MS-DTYP] 2.5.2).

@@ -35,6 +35,7 @@ from rpcqm.rpc.events import (
     CallOrphaned,
     CallRefused,
     Event,
+    LoggedOn,
     ProtocolError,
 )
 from rpcqm.rpc.fragment import fragments
@@ -144,7 +145,7 @@ class ServerAssociation:
         self.watching = False
         self.deliveries: list[Call] = []
         self.pdus_in = self.pdus_out = self.pending = 0
-        self._negotiation = Negotiation(endpoint, client, base)
+        self._negotiation = Negotiation(endpoint, client, base, self._note_logon)
         self._limits = endpoint.limits
         self._largest = endpoint.limits.fragment_size
         self._calls: dict[int, Call] = {}
@@ -331,6 +332,9 @@ class ServerAssociation:
         self._queue(ack.pack())
         self.on_event(BindReceived(ack.p_result_list))
 
+    def _note_logon(self, context: SecurityContext) -> None:
+        self.on_event(LoggedOn(context.identity, context.level, context.claim))
+
     def _receive_second_bind(self, pdu: bytes, *_: object) -> None:
         raise Broken("a second bind")
 
@@ -342,6 +346,9 @@ class ServerAssociation:
         except BindRejected as error:
             self._reject_bind(pdu, alter.call_id, error)
             return
+        except SecurityRefusal as error:
+            self.on_event(AuthenticationFailed(str(error), pdu[:SHOWN], error.claim))
+            raise Broken(str(error), error.status, executed=False) from error
         except RpcFault as error:
             raise Broken(error.detail, error.status, executed=False) from error
         self._queue(response.pack())
@@ -353,7 +360,7 @@ class ServerAssociation:
         try:
             self._negotiation.auth3(auth3)
         except SecurityRefusal as error:
-            self.on_event(AuthenticationFailed(str(error), pdu[:SHOWN]))
+            self.on_event(AuthenticationFailed(str(error), pdu[:SHOWN], error.claim))
         except RpcFault as error:
             raise Broken(error.detail, error.status, executed=False) from error
 
@@ -361,7 +368,7 @@ class ServerAssociation:
         nak = BindNak(call_id=call_id, provider_reject_reason=error.reason)
         self._queue(nak.pack())
         self._become(State.CLOSED)
-        self.on_event(BindRefused(error.reason, error.text, pdu[:SHOWN]))
+        self.on_event(BindRefused(error.reason, error.text, pdu[:SHOWN], error.claim))
 
     # Requests.
 

@@ -14,9 +14,11 @@ from rpcqm.rpc.events import (
     CallOrphaned,
     CallRefused,
     Event,
+    LoggedOn,
     ProtocolError,
 )
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP
+from rpcqm.rpc.logon import NO_CLAIM, Claim
 from rpcqm.rpc.negotiation import Endpoint
 from rpcqm.rpc.security import SecurityContext
 
@@ -195,8 +197,11 @@ class Connection(asyncio.Protocol):
         self._server.flush_later(self)
 
     def _note(self, event: Event) -> None:
-        """Log and count what was refused; nothing else is worth a line."""
+        """Log and count who logged on and what was refused; nothing else is worth a line."""
         if isinstance(event, BindReceived | CallCancelled | CallOrphaned):
+            return
+        if isinstance(event, LoggedOn):
+            self._note_logon(event)
             return
         counter, line = _NOTED[type(event)]
         self._server.metrics.count(counter)
@@ -208,10 +213,33 @@ class Connection(asyncio.Protocol):
             **_particulars(event),
         )
 
+    def _note_logon(self, event: LoggedOn) -> None:
+        self._server.metrics.count("rpc.logons")
+        _log.info(
+            "a caller logged on",
+            peer=self.association.peer,
+            identity=event.identity.name,
+            level=event.level.name,
+            **_claims(event.claim),
+        )
+
+
+def _claims(claim: Claim) -> dict[str, object]:
+    """What a peer said of itself, in words that cannot break a log."""
+    if claim is NO_CLAIM:
+        return {}
+    return {
+        "account": claim.account,
+        "domain": claim.domain,
+        "workstation": claim.workstation,
+    }
+
 
 def _particulars(event: Event) -> dict[str, object]:
     if isinstance(event, BindRefused):
-        return {"code": event.reason.name}
+        return {"code": event.reason.name, **_claims(event.claim)}
+    if isinstance(event, AuthenticationFailed):
+        return _claims(event.claim)
     if isinstance(event, CallRefused):
         return {"call_id": event.call_id, "opnum": event.opnum, "status": event.status.name}
     return {}

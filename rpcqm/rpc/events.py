@@ -7,8 +7,10 @@ of what was sealed.
 from dataclasses import dataclass
 
 from rpcqm.base.errors import FaultStatus
+from rpcqm.base.identity import Identity
 from rpcqm.rpc.call import Call
-from rpcqm.rpc.constants import RejectReason
+from rpcqm.rpc.constants import AuthenticationLevel, RejectReason
+from rpcqm.rpc.logon import NO_CLAIM, Claim
 from rpcqm.rpc.pdu import ContextAnswer
 
 SHOWN = 32
@@ -29,14 +31,25 @@ class BindRefused:
     reason: RejectReason
     text: str
     octets: bytes
+    claim: Claim = NO_CLAIM
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedOn:
+    """A handshake has succeeded: who the peer said it was, and which account that is."""
+
+    identity: Identity
+    level: AuthenticationLevel
+    claim: Claim
 
 
 @dataclass(frozen=True, slots=True)
 class AuthenticationFailed:
-    """A last leg failed; requests under it are refused."""
+    """A later leg failed; requests under it are refused."""
 
     text: str
     octets: bytes
+    claim: Claim = NO_CLAIM
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +88,7 @@ class ProtocolError:
 Event = (
     BindReceived
     | BindRefused
+    | LoggedOn
     | AuthenticationFailed
     | CallRefused
     | CallCancelled

@@ -26,6 +26,7 @@ from gssapi.raw import (
 from rpcqm.base.errors import DecodeError, FaultStatus, RpcFault
 from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
+from rpcqm.rpc.logon import NO_CLAIM, Claim, claimed
 from rpcqm.rpc.ntlm import AccountDirectory
 from rpcqm.rpc.security import (
     CONNECT,
@@ -142,6 +143,10 @@ class _KerberosHandshake:
     def complete(self) -> bool:
         return bool(self._context.complete)
 
+    @property
+    def claim(self) -> Claim:
+        return NO_CLAIM
+
     def step(self, token: bytes) -> bytes:
         try:
             return self._advance(token)
@@ -164,6 +169,13 @@ class KerberosAcceptor(_KerberosHandshake):
         super().__init__(_context(creds=provider.unframed, usage="accept"))
         self._provider = provider
         self._first = True
+
+    @property
+    def claim(self) -> Claim:
+        if not self.complete:
+            return NO_CLAIM
+        name, _, realm = str(self._context.initiator_name).rpartition("@")
+        return claimed(name, realm)
 
     def step(self, token: bytes) -> bytes:
         if not self._first:
@@ -225,7 +237,7 @@ class KerberosProvider:
             raise AuthenticationError(_told(error)) from error
         self.realm = self.principal_name.rpartition("@")[2]
 
-    def accept(self, level: AuthenticationLevel) -> KerberosAcceptor:
+    def accept(self, level: AuthenticationLevel, address: str = "") -> KerberosAcceptor:
         return KerberosAcceptor(self)
 
 

@@ -4,13 +4,14 @@ The result is what the rest of a connection uses: presentation contexts, securit
 association group and the fragment size.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from rpcqm.base.errors import FaultStatus, RpcFault
 from rpcqm.rpc.association_group import AssociationGroup, AssociationGroups
 from rpcqm.rpc.constants import WHOLE, PfcFlags, RejectReason
 from rpcqm.rpc.limits import Limits, negotiated_fragment
+from rpcqm.rpc.logon import NO_CLAIM, Claim
 from rpcqm.rpc.pdu import (
     AlterContext,
     AlterContextResp,
@@ -44,10 +45,11 @@ class Endpoint:
 class BindRejected(Exception):
     """A bind (or an alter_context over a limit) that a bind_nak answers."""
 
-    def __init__(self, reason: RejectReason, text: str) -> None:
+    def __init__(self, reason: RejectReason, text: str, claim: Claim = NO_CLAIM) -> None:
         super().__init__(text)
         self.reason = reason
         self.text = text
+        self.claim = claim
 
 
 class Negotiation:
@@ -64,7 +66,13 @@ class Negotiation:
         "security",
     )
 
-    def __init__(self, endpoint: Endpoint, client: str, base: SecurityContext) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        client: str,
+        base: SecurityContext,
+        on_logon: Callable[[SecurityContext], None],
+    ) -> None:
         limits = endpoint.limits
         self._endpoint = endpoint
         self._client = client
@@ -73,7 +81,9 @@ class Negotiation:
         self.minor = 0
         self.multiplexed = False
         self.presentation = PresentationTable(endpoint.interfaces, limits.contexts)
-        self.security = SecurityTable(base, endpoint.providers, limits.security_contexts)
+        self.security = SecurityTable(
+            base, endpoint.providers, limits.security_contexts, client, on_logon
+        )
 
     def bind(self, bind: Bind) -> BindAck:
         """The bind_ack; raises BindRejected."""
@@ -118,10 +128,14 @@ class Negotiation:
         try:
             return self.security.bind(trailer)
         except SecurityRefusal as error:
-            raise BindRejected(error.reason, str(error)) from error
+            raise BindRejected(error.reason, str(error), error.claim) from error
 
     def alter(self, alter: AlterContext) -> AlterContextResp:
-        """The alter_context_resp; raises RpcFault, and BindRejected over a limit."""
+        """The alter_context_resp.
+
+        Raises SecurityRefusal when the authentication fails, BindRejected over a limit, and
+        RpcFault for the rest.
+        """
         if alter.auth is not None:
             self._check_type(alter.auth)
         try:
@@ -131,7 +145,7 @@ class Negotiation:
                 raise _rejection(error) from error
             raise RpcFault(FaultStatus.nca_s_proto_error, error.reason) from error
         self._note_header_signing(alter.pfc_flags)
-        token = self._authenticate(alter.auth) if alter.auth is not None else b""
+        token = self.security.alter(alter.auth) if alter.auth is not None else b""
         assert self.group is not None
         return AlterContextResp(
             call_id=alter.call_id,
@@ -147,12 +161,6 @@ class Negotiation:
     def _check_type(self, trailer: SecurityTrailer) -> None:
         try:
             self.security.check_type(trailer)
-        except SecurityRefusal as error:
-            raise RpcFault(error.status, str(error)) from error
-
-    def _authenticate(self, trailer: SecurityTrailer) -> bytes:
-        try:
-            return self.security.alter(trailer)
         except SecurityRefusal as error:
             raise RpcFault(error.status, str(error)) from error
 

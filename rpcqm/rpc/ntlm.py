@@ -20,6 +20,7 @@ from spnego.exceptions import SpnegoError
 
 from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
+from rpcqm.rpc.logon import NO_CLAIM, Claim, LogonGuard, OpenGuard
 from rpcqm.rpc.ntlm_protection import Direction, NegotiateFlags, NtlmProtection
 from rpcqm.rpc.security import (
     CONNECT,
@@ -168,6 +169,10 @@ class _NtlmHandshake:
     def complete(self) -> bool:
         return bool(self._context.complete)
 
+    @property
+    def claim(self) -> Claim:
+        return NO_CLAIM
+
     def step(self, token: bytes) -> bytes:
         try:
             return self._context.step(token) or b""
@@ -240,11 +245,17 @@ def _requirements(level: AuthenticationLevel) -> ContextReq:
 class NtlmProvider:
     """The row of a server's table of security providers for RPC_C_AUTHN_WINNT."""
 
-    def __init__(self, accounts: AccountDirectory, principal_name: str = "") -> None:
+    def __init__(
+        self,
+        accounts: AccountDirectory,
+        principal_name: str = "",
+        guard: LogonGuard | None = None,
+    ) -> None:
         self._accounts = accounts
+        self._guard = guard or OpenGuard()
         self.principal_name = principal_name
 
-    def accept(self, level: AuthenticationLevel) -> NtlmAcceptor:
+    def accept(self, level: AuthenticationLevel, address: str = "") -> NtlmAcceptor:
         try:
             return NtlmAcceptor(self._accounts)
         except SpnegoError as error:

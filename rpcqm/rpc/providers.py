@@ -4,6 +4,7 @@ import socket
 from pathlib import Path
 
 from rpcqm.rpc.constants import AuthenticationType
+from rpcqm.rpc.logon import LogonGuard
 from rpcqm.rpc.ntlm import AccountDirectory, NtlmProvider
 from rpcqm.rpc.security import AuthenticationError, SecurityProvider
 from rpcqm.rpc.spnego import KERBEROS, MS_KERBEROS, NTLM, SpnegoProvider
@@ -15,11 +16,13 @@ def security_providers(
     ntlm: bool = True,
     keytab: Path | None = None,
     principal: str = "",
+    guard: LogonGuard | None = None,
 ) -> dict[int, SecurityProvider]:
     """The providers by authentication type: NTLM, Kerberos where there is a keytab, and SPNEGO.
 
-    Without a `principal` the server's name is the first in the keytab, else that of the host.
-    Raises AuthenticationError when the keytab cannot be used.
+    A `guard` is asked around every attempt to prove a password. Without a `principal` the
+    server's name is the first in the keytab, else that of the host. Raises AuthenticationError
+    when the keytab cannot be used.
     """
     name = principal or f"host/{socket.gethostname()}"
     providers: dict[int, SecurityProvider] = {}
@@ -30,7 +33,7 @@ def security_providers(
         mechanisms |= {MS_KERBEROS: kerberos, KERBEROS: kerberos}
         name = kerberos.principal_name
     if ntlm:
-        provider = NtlmProvider(accounts, name)
+        provider = NtlmProvider(accounts, name, guard)
         providers[AuthenticationType.RPC_C_AUTHN_WINNT] = mechanisms[NTLM] = provider
     if mechanisms:
         providers[AuthenticationType.RPC_C_AUTHN_GSS_NEGOTIATE] = SpnegoProvider(mechanisms)

@@ -12,6 +12,7 @@ from typing import Protocol
 from rpcqm.base.errors import DecodeError, FaultStatus, RpcFault
 from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.rpc.constants import RPC_VERS, AuthenticationLevel, AuthenticationType
+from rpcqm.rpc.logon import NO_CLAIM, Claim
 from rpcqm.rpc.pdu import HEADER, HEADER_LENGTH, LITTLE_ENDIAN, TRAILER, TRAILER_LENGTH
 
 ALIGNMENT = 16
@@ -79,6 +80,11 @@ class Handshake(Protocol):
     @property
     def complete(self) -> bool: ...
 
+    @property
+    def claim(self) -> Claim:
+        """Who the peer says it is, as far as it has said so."""
+        ...
+
     def step(self, token: bytes) -> bytes:
         """The next token for the peer, empty when there is none; raises AuthenticationError."""
         ...
@@ -95,8 +101,8 @@ class Handshake(Protocol):
 class SecurityProvider(Protocol):
     """A row of a server's table of security providers ([MS-RPCE] 3.1.3.1.1)."""
 
-    def accept(self, level: AuthenticationLevel) -> Handshake:
-        """A new handshake with a client."""
+    def accept(self, level: AuthenticationLevel, address: str = "") -> Handshake:
+        """A new handshake with a client; `address` is its host, as a LogonGuard has it."""
         ...
 
     @property
@@ -132,7 +138,8 @@ class SecurityContext:
 
     `assured_level` and `identity` are what a call made under it has. It is the negotiated `level`,
     but with nobody's key ([MS-NLMP] 5.1) protection is worth nothing. Until the handshake is
-    complete the identity is ANONYMOUS and nothing can be protected.
+    complete the identity is ANONYMOUS and nothing can be protected. `claim` is who the peer said
+    it was, whether the handshake succeeded or failed.
     """
 
     __slots__ = (
@@ -142,6 +149,7 @@ class SecurityContext:
         "_unsigned",
         "assured_level",
         "auth_type",
+        "claim",
         "context_id",
         "identity",
         "level",
@@ -165,6 +173,7 @@ class SecurityContext:
         self.wire_level = level if wire_level is None else wire_level
         self.context_id = context_id
         self.identity = identity
+        self.claim = NO_CLAIM
         self.refused = False
         self.signature_length = 0
         self._handshake = handshake
@@ -183,13 +192,16 @@ class SecurityContext:
         """
         if self._handshake is None:
             raise AuthenticationError("the handshake is over")
+        handshake = self._handshake
         try:
-            answer = self._handshake.step(token)
-            if self._handshake.complete:
-                self._finish(self._handshake)
+            answer = handshake.step(token)
+            if handshake.complete:
+                self._finish(handshake)
         except AuthenticationError:
             self._handshake, self.refused = None, True
             raise
+        finally:
+            self.claim = handshake.claim
         return answer
 
     def _finish(self, handshake: Handshake) -> None:

@@ -1,7 +1,10 @@
 """The security contexts of one connection, server side ([MS-RPCE] 3.3.1.5.2, 3.3.1.5.4)."""
 
+from collections.abc import Callable
+
 from rpcqm.base.errors import FaultStatus, RpcFault
 from rpcqm.rpc.constants import AuthenticationType, RejectReason
+from rpcqm.rpc.logon import NO_CLAIM, Claim
 from rpcqm.rpc.pdu import (
     BIG_TRAILER,
     HEADER_LENGTH,
@@ -21,12 +24,18 @@ from rpcqm.rpc.security import (
 
 
 class SecurityRefusal(Exception):
-    """An authentication that is refused: by bind_nak with `reason`, later by a fault."""
+    """An authentication that is refused: by bind_nak with `reason`, later by a fault.
 
-    def __init__(self, text: str, reason: RejectReason, status: FaultStatus) -> None:
+    `claim` is who the peer said it was.
+    """
+
+    def __init__(
+        self, text: str, reason: RejectReason, status: FaultStatus, claim: Claim = NO_CLAIM
+    ) -> None:
         super().__init__(text)
         self.reason = reason
         self.status = status
+        self.claim = claim
 
 
 class HandshakeUnfinished(RpcFault):
@@ -36,28 +45,47 @@ class HandshakeUnfinished(RpcFault):
         super().__init__(FaultStatus.nca_s_proto_error, "the handshake is not over")
 
 
-def _denied(text: str, reason: RejectReason = RejectReason.invalid_checksum) -> SecurityRefusal:
-    return SecurityRefusal(text, reason, FaultStatus.RPC_S_ACCESS_DENIED)
+def _denied(
+    text: str, reason: RejectReason = RejectReason.invalid_checksum, claim: Claim = NO_CLAIM
+) -> SecurityRefusal:
+    return SecurityRefusal(text, reason, FaultStatus.RPC_S_ACCESS_DENIED, claim)
+
+
+def _nothing(context: SecurityContext) -> None:
+    """Nobody listens."""
 
 
 class SecurityTable:
     """What authentication a connection has, by auth_context_id.
 
     `base` is what calls have on a connection without any; `authenticated` says that there is one.
+    `address` is the client's, for who slows down its attempts; `on_logon` is told of every
+    handshake that has succeeded.
     """
 
     __slots__ = (
+        "_address",
         "_contexts",
         "_default",
         "_limit",
+        "_on_logon",
         "_providers",
         "authenticated",
         "base",
         "signs_headers",
     )
 
-    def __init__(self, base: SecurityContext, providers: SecurityProviders, limit: int) -> None:
+    def __init__(
+        self,
+        base: SecurityContext,
+        providers: SecurityProviders,
+        limit: int,
+        address: str = "",
+        on_logon: Callable[[SecurityContext], None] = _nothing,
+    ) -> None:
         self.base = base
+        self._address = address
+        self._on_logon = on_logon
         self._default = base
         self.authenticated = False
         self._providers = providers
@@ -133,7 +161,7 @@ class SecurityTable:
                 RejectReason.authentication_type_not_recognized,
             )
         try:
-            handshake = provider.accept(level)
+            handshake = provider.accept(level, self._address)
         except AuthenticationError as error:
             raise _denied(str(error)) from error
         context = SecurityContext(
@@ -151,12 +179,15 @@ class SecurityTable:
 
     def _step(self, context: SecurityContext, trailer: SecurityTrailer) -> bytes:
         try:
-            return context.step(trailer.auth_value)
+            answer = context.step(trailer.auth_value)
         except ProtectionError as error:
-            status = FaultStatus.RPC_S_SEC_PKG_ERROR
-            raise SecurityRefusal(str(error), RejectReason.invalid_checksum, status) from error
+            status, reason = FaultStatus.RPC_S_SEC_PKG_ERROR, RejectReason.invalid_checksum
+            raise SecurityRefusal(str(error), reason, status, context.claim) from error
         except AuthenticationError as error:
-            raise _denied(str(error)) from error
+            raise _denied(str(error), claim=context.claim) from error
+        if context.established:
+            self._on_logon(context)
+        return answer
 
     def _check_unchanged(self, context: SecurityContext, trailer: SecurityTrailer) -> None:
         if trailer.auth_type != context.auth_type:

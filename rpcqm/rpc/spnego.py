@@ -13,6 +13,7 @@ from spnego._spnego import NegState, NegTokenInit, NegTokenResp, pack_mech_type_
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.identity import Identity
 from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
+from rpcqm.rpc.logon import NO_CLAIM, Claim
 from rpcqm.rpc.security import (
     CONNECT,
     PKT,
@@ -44,6 +45,10 @@ class SpnegoAcceptor:
     @property
     def complete(self) -> bool:
         return self._done
+
+    @property
+    def claim(self) -> Claim:
+        return NO_CLAIM if self._chosen is None else self._chosen.claim
 
     @property
     def _mechanism(self) -> Handshake:
@@ -153,6 +158,10 @@ class SpnegoInitiator:
     @property
     def complete(self) -> bool:
         return self._done
+
+    @property
+    def claim(self) -> Claim:
+        return self._chosen.claim
 
     def step(self, token: bytes) -> bytes:
         if self._first:
@@ -271,8 +280,8 @@ class SpnegoProvider:
         names = (each.principal_name for each in self._mechanisms.values())
         return next(filter(None, names), "")
 
-    def accept(self, level: AuthenticationLevel) -> SpnegoAcceptor:
+    def accept(self, level: AuthenticationLevel, address: str = "") -> SpnegoAcceptor:
         def begin(provider: SecurityProvider) -> Callable[[], Handshake]:
-            return lambda: provider.accept(level)
+            return lambda: provider.accept(level, address)
 
         return SpnegoAcceptor({name: begin(each) for name, each in self._mechanisms.items()})

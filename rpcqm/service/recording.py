@@ -23,6 +23,7 @@ from rpcqm.capture.writing import LOCAL_CLIENT, LOCAL_SOCKET, CaptureWriter, Wri
 from rpcqm.codec.interface import load
 from rpcqm.rpc.connection import Connection
 from rpcqm.rpc.constants import AuthenticationLevel, PduType
+from rpcqm.rpc.logon import Claim
 from rpcqm.rpc.negotiation import Endpoint
 from rpcqm.rpc.pdu import (
     BIG_REQUEST_BODY,
@@ -217,8 +218,8 @@ class _Provider:
     def principal_name(self) -> str:
         return self._provider.principal_name
 
-    def accept(self, level: AuthenticationLevel) -> Handshake:
-        handshake = self._provider.accept(level)
+    def accept(self, level: AuthenticationLevel, address: str = "") -> Handshake:
+        handshake = self._provider.accept(level, address)
         connection = self._recorder.current
         return handshake if connection is None else _Handshake(handshake, connection)
 
@@ -231,6 +232,10 @@ class _Handshake:
     @property
     def complete(self) -> bool:
         return self._handshake.complete
+
+    @property
+    def claim(self) -> Claim:
+        return self._handshake.claim
 
     def step(self, token: bytes) -> bytes:
         return self._handshake.step(token)

@@ -16,6 +16,7 @@ from rpcqm.rpc.call import Call
 from rpcqm.rpc.client_association import ClientAssociation, ClientEvent, ClientState
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.limits import Limits
+from rpcqm.rpc.logon import NO_CLAIM
 from rpcqm.rpc.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider
 from rpcqm.rpc.ntlm_protection import Direction, NegotiateFlags, NtlmProtection
 from rpcqm.rpc.presentation import NDR, NDR64
@@ -223,6 +224,8 @@ ALICE = authenticated("alice", "S-1-5-21-1-2-3-1000")
 class KeyHandshake:
     """A handshake of one token in each direction, which leaves the shared key."""
 
+    claim = NO_CLAIM
+
     def __init__(self, own: Direction) -> None:
         self.own = own
         self.complete = False
@@ -245,7 +248,7 @@ class KeyProvider:
 
     principal_name = "rpcqm/test"
 
-    def accept(self, level: AuthenticationLevel) -> Handshake:
+    def accept(self, level: AuthenticationLevel, address: str = "") -> Handshake:
         return KeyHandshake(Direction.SERVER)
 
 

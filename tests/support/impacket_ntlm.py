@@ -8,6 +8,7 @@ from impacket import ntlm
 
 from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
+from rpcqm.rpc.logon import NO_CLAIM
 from rpcqm.rpc.ntlm_protection import Direction, NtlmProtection
 from rpcqm.rpc.security import Authentication
 
@@ -32,6 +33,8 @@ class ImpacketCredentials:
 
 class _Handshake:
     """The client's side, which believes in itself whatever the server thinks of it."""
+
+    claim = NO_CLAIM
 
     def __init__(self, credentials: ImpacketCredentials) -> None:
         self._credentials = credentials

@@ -45,7 +45,7 @@ class NoProvider:
 
     principal_name = "host/server"
 
-    def accept(self, level: AuthenticationLevel) -> Handshake:
+    def accept(self, level: AuthenticationLevel, address: str = "") -> Handshake:
         raise AuthenticationError("no handshakes here")
 
 

@@ -13,6 +13,7 @@ from rpcqm.rpc.constants import WHOLE, AuthenticationLevel, PfcFlags
 from rpcqm.rpc.events import ProtocolError
 from rpcqm.rpc.interface_registry import InterfacePolicy
 from rpcqm.rpc.limits import Limits
+from rpcqm.rpc.logon import NO_CLAIM
 from rpcqm.rpc.ntlm import NtlmCredentials
 from rpcqm.rpc.ntlm_protection import Direction, NegotiateFlags, NtlmProtection
 from rpcqm.rpc.providers import security_providers
@@ -256,6 +257,8 @@ class Nobody:
 
 
 class Anonymous:
+    claim = NO_CLAIM
+
     def __init__(self) -> None:
         self.complete = False
         self._first: Any = None

@@ -1,0 +1,68 @@
+"""Logging on: what a peer claims to be, and who may keep it from trying."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+LONGEST_CLAIM = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a peer says of itself before anything is proved; for logs.
+
+    Make it by `claimed`, which keeps what strangers say short and harmless.
+    """
+
+    account: str = ""
+    domain: str = ""
+    workstation: str = ""
+
+
+NO_CLAIM = Claim()
+
+
+def claimed(account: str, domain: str = "", workstation: str = "") -> Claim:
+    """A claim of at most 256 characters a part, where those that do not print are escaped."""
+    return Claim(_harmless(account), _harmless(domain), _harmless(workstation))
+
+
+def _harmless(text: str) -> str:
+    if not text.isprintable():
+        text = "".join(
+            character if character.isprintable() else f"\\u{ord(character):04x}"
+            for character in text[:LONGEST_CLAIM]
+        )
+    return text[:LONGEST_CLAIM]
+
+
+class LogonGuard(Protocol):
+    """Asked around every attempt to prove a password, so that guesses can be slowed down.
+
+    `account` is folded (`folded_name`), `address` is the peer's host without its port; on a
+    local socket it is `uid` and a number. Unknown accounts are asked about as well.
+    """
+
+    def admit(self, account: str, address: str) -> None:
+        """Called before a proof is checked; raises AuthenticationError to refuse it unchecked."""
+        ...
+
+    def failed(self, account: str, address: str) -> None:
+        """The proof was wrong, or there is no such account."""
+        ...
+
+    def succeeded(self, account: str, address: str) -> None:
+        """The account has logged on."""
+        ...
+
+
+class OpenGuard:
+    """A guard that lets everybody try as often as they like."""
+
+    def admit(self, account: str, address: str) -> None:
+        """Refuse nothing."""
+
+    def failed(self, account: str, address: str) -> None:
+        """Forget it."""
+
+    def succeeded(self, account: str, address: str) -> None:
+        """Forget it."""

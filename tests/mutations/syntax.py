@@ -1,6 +1,7 @@
 """Find an expression by its syntax, in what a qualified name names, and put another there."""
 
 import ast
+import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -87,17 +88,22 @@ def scopes(tree: ast.Module, name: Name, module: Name) -> list[ast.AST]:
 
 
 def parse_piece(text: str) -> ast.expr | list[ast.stmt]:
-    """An expression if the text is one, else statements; {k: v} for an entry of a dictionary."""
-    for attempt in (text, f"{{{text}}}"):
-        try:
-            return ast.parse(attempt, mode="eval").body
-        except SyntaxError:
-            pass
-        try:
-            return ast.parse(attempt).body
-        except SyntaxError:
-            continue
-    raise MutationError(f"no piece of Python: {text!r}")
+    """An expression if the text is one, else statements; MutationError if it is neither."""
+    with contextlib.suppress(SyntaxError):
+        return ast.parse(text, mode="eval").body
+    try:
+        return ast.parse(text).body
+    except SyntaxError as error:
+        raise MutationError(f"no piece of Python: {text!r}") from error
+
+
+def parse_entry(text: str) -> ast.Dict | None:
+    """The text as an entry of a dictionary, `key: value`, in a dictionary of its own."""
+    with contextlib.suppress(SyntaxError):
+        piece = ast.parse(f"{{{text}}}", mode="eval").body
+        if isinstance(piece, ast.Dict) and piece.keys:
+            return piece
+    return None
 
 
 def same(left: ast.AST, right: ast.AST) -> bool:
@@ -149,19 +155,17 @@ def keywords(scope: ast.AST, name: str, value: ast.expr) -> Iterator[Place]:
             yield functools.partial(setattr, node, "value")
 
 
-def entries(scope: ast.AST, old: ast.Dict) -> Iterator[Callable[[ast.AST], None]]:
-    """Where the scope has a dictionary with the entry."""
+def entries(scope: ast.AST, old: ast.Dict, new: ast.Dict) -> Iterator[Callable[[], None]]:
+    """What would change each entry of a dictionary of the scope that equals the only old one."""
     for node in nodes(scope):
         if not isinstance(node, ast.Dict):
             continue
         for index, (key, value) in enumerate(zip(node.keys, node.values, strict=True)):
             if key and old.keys[0] and same(key, old.keys[0]) and same(value, old.values[0]):
-                yield functools.partial(_put_entry, node, index)
+                yield functools.partial(_put_entry, node, index, new)
 
 
-def _put_entry(node: ast.Dict, index: int, new: ast.AST) -> None:
-    if not isinstance(new, ast.Dict):
-        raise MutationError(f"no entry of a dictionary: {ast.unparse(new)}")
+def _put_entry(node: ast.Dict, index: int, new: ast.Dict) -> None:
     node.keys[index : index + 1] = new.keys
     node.values[index : index + 1] = new.values
 
@@ -178,19 +182,24 @@ def replacements(
 ) -> list[Callable[[], None]]:
     """What would change each place of the scope that has the old piece."""
     if isinstance(old, ast.expr):
-        found = list(expressions(scope, old))
-        if not found and isinstance(old, ast.Dict) and len(old.keys) == 1:
-            found = list(entries(scope, old))
         if isinstance(new, list):
             raise MutationError("an expression gives way to an expression only")
-        return [functools.partial(place, new) for place in found]
+        return [functools.partial(place, new) for place in expressions(scope, old)]
     block: list[ast.stmt] = new if isinstance(new, list) else [ast.Expr(new)]
-    found_runs = list(runs(scope, old))
+    found = list(runs(scope, old))
     match old:
-        case [ast.Assign(targets=[ast.Name(id=name)], value=value)] if not found_runs:
+        case [ast.Assign(targets=[ast.Name(id=name)], value=value)] if not found:
             places = list(keywords(scope, name, value))
             return [functools.partial(place, _keyword_value(new)) for place in places]
-    return [functools.partial(place, block) for place in found_runs]
+    return [functools.partial(place, block) for place in found]
+
+
+def changes(scope: ast.AST, mutation: Mutation) -> list[Callable[[], None]]:
+    """What the mutation may mean in the scope: a change of a piece, else of an entry."""
+    old, new = parse_entry(mutation.old), parse_entry(mutation.new)
+    if old and new and (found := list(entries(scope, old, new))):
+        return found
+    return replacements(scope, parse_piece(mutation.old), parse_piece(mutation.new))
 
 
 def mutate(mutation: Mutation) -> Mutated:
@@ -198,10 +207,7 @@ def mutate(mutation: Mutation) -> Mutated:
     name, path = resolve(mutation.at)
     module = module_name(path)
     tree = ast.parse(path.read_text("utf-8"))
-    old, new = parse_piece(mutation.old), parse_piece(mutation.new)
-    found = [
-        change for scope in scopes(tree, name, module) for change in replacements(scope, old, new)
-    ]
+    found = [change for scope in scopes(tree, name, module) for change in changes(scope, mutation)]
     chosen(found, mutation.nth)()
     source = ast.unparse(ast.fix_missing_locations(tree))
     return Mutated(".".join(("rpcqm", *module)), path, source)

@@ -2,11 +2,15 @@
 
 import re
 import struct
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import TypeVar
 
 from rpcqm.capture.problems import Problems
 from rpcqm.capture.record import MAXIMUM_RECORD, Record
 from rpcqm.capture.source import CaptureError
+from rpcqm.capture.window import Window
 
 FILE_HEADER = 24
 RECORD_HEADER = 16
@@ -23,7 +27,12 @@ MAGICS = frozenset(_MAGICS)
 MAXIMUM_FRAME = 1 << 18
 """Behind damage, records of up to this size are looked for."""
 
+LOOKAHEAD = CHAIN * (MAXIMUM_FRAME + RECORD_HEADER)
+"""So many octets show whether a chain begins at the first of them."""
+
 _WEEK = 7 * 86400
+
+Several = TypeVar("Several")
 
 
 class PcapFormat:
@@ -56,12 +65,22 @@ class PcapFormat:
     def find_record(self, buffer: bytes, start: int, whole: bool, near: int | None = None) -> int:
         """The first offset from which a chain of plausible records starts; -1 without one.
 
-        `whole`: the buffer ends where the file ends, so that a chain may end there.
+        `whole`: the buffer ends where the file ends, so that a chain may end there. Otherwise only
+        those offsets are looked at behind which enough octets are at hand, so that what is found
+        does not depend on them.
         """
+        last = len(buffer) - (0 if whole else LOOKAHEAD)
         for match in self._beginning.finditer(buffer, start):
+            if match.start() > last:
+                break
             if self._chain(buffer, match.start(), whole, near):
                 return match.start()
         return -1
+
+    def can_begin(self, buffer: bytes, at: int) -> bool:
+        """Whether what is at `at` can be the header of a record, however long that is."""
+        _, _, captured, original = self.unpack(buffer, at)
+        return bool(captured <= MAXIMUM_RECORD and captured <= original + 65536)
 
     def _chain(self, buffer: bytes, at: int, whole: bool, near: int | None) -> bool:
         for _ in range(CHAIN):
@@ -74,80 +93,101 @@ class PcapFormat:
         return True
 
 
+class Reader(Window):
+    """Reads records out of chunks; a damaged record is passed over.
+
+    `near` are the seconds of the last record, None before the first: those behind damage are of
+    about the same time.
+    """
+
+    def __init__(
+        self,
+        form: PcapFormat,
+        chunks: Iterator[bytes],
+        problems: Problems,
+        base: int = 0,
+        limit: int = sys.maxsize,
+    ) -> None:
+        super().__init__(chunks, base, limit)
+        self.form = form
+        self.near: int | None = None
+        self._problems = problems
+        if not base:
+            # The file's header is nobody else's.
+            while len(self._buffer) < FILE_HEADER and self._fill():
+                pass
+            self._at = FILE_HEADER
+
+    def records(self) -> Iterator[Record]:
+        """The records one by one."""
+        return self.pieces(None)
+
+    def pieces(self, many: Callable[[], Several | None] | None) -> Iterator[Record | Several]:
+        """The records; `many` may take all that are whole in the window at once."""
+        while True:
+            if many is None:
+                yield from self._whole_records()
+            elif (several := many()) is not None:
+                yield several
+            if self.offset >= self._limit:
+                return
+            if self._is_damaged():
+                if not self._pass_damage():
+                    return
+            elif not self._fill():
+                break
+        if self._at < len(self._buffer):
+            left = len(self._buffer) - self._at
+            reason = f"the last record is cut short after {left} octets"
+            self._problems.add("truncated", self.offset, reason)
+            self._begin_damage()
+            self._at = len(self._buffer)
+
+    def _whole_records(self) -> Iterator[Record]:
+        form, buffer, end = self.form, self._buffer, len(self._buffer)
+        last = min(end - RECORD_HEADER, self._limit - self._base - 1)
+        while (at := self._at) <= last:
+            seconds, fraction, captured, original = form.unpack(buffer, at)
+            stop = at + RECORD_HEADER + captured
+            if captured > MAXIMUM_RECORD or captured > original + 65536 or stop > end:
+                return
+            self._at, self.near = stop, seconds
+            time = seconds * 1_000_000_000 + fraction * form.unit
+            data = buffer[at + RECORD_HEADER : stop]
+            yield time, form.link_type, data, original, self._base + at
+
+    def _is_damaged(self) -> bool:
+        """Whether no record can begin here, however long it is."""
+        whole = self._at + RECORD_HEADER <= len(self._buffer)
+        return whole and not self.form.can_begin(self._buffer, self._at)
+
+    def _pass_damage(self) -> bool:
+        """Go to the next record behind a damaged one; False without one."""
+        start, skipped, whole = self.offset, 1, False
+        claimed = self.form.unpack(self._buffer, self._at)[2]
+        self._begin_damage()
+        while (found := self._found(skipped, whole)) < 0 and not whole:
+            # What is left may hold the beginning of a chain.
+            keep = min(len(self._buffer) - self._at - skipped, LOOKAHEAD)
+            self._at, skipped = len(self._buffer) - keep, 0
+            whole = not self._fill()
+        self._at = found if found >= 0 else len(self._buffer)
+        if found >= 0:
+            self._end_damage()
+        after = f"records go on at {self.offset}" if found >= 0 else "nothing behind it is a record"
+        self._problems.add("record", start, f"a record claims {claimed} octets; {after}")
+        return found >= 0
+
+    def _found(self, skipped: int, whole: bool) -> int:
+        return self.form.find_record(self._buffer, self._at + skipped, whole, self.near)
+
+
 def records(chunks: Iterator[bytes], problems: Problems) -> Iterator[Record]:
     """The records of a capture whose octets come in chunks; raises CaptureError."""
-    buffer = next(chunks, b"")
-    form = PcapFormat(buffer)
-    yield from records_from(form, buffer, FILE_HEADER, 0, chunks, problems)
+    return reader_of(chunks, problems).records()
 
 
-def records_from(
-    form: PcapFormat,
-    buffer: bytes,
-    at: int,
-    base: int,
-    chunks: Iterator[bytes],
-    problems: Problems,
-) -> Iterator[Record]:
-    """The records from `at` in `buffer` on, which begins at offset `base` of its file."""
-    unpack, unit, link = form.unpack, form.unit, form.link_type
-    near: int | None = None
-    while True:
-        end = len(buffer)
-        while at + RECORD_HEADER <= end:
-            seconds, fraction, captured, original = unpack(buffer, at)
-            if captured > MAXIMUM_RECORD or captured > original + 65536:
-                break
-            stop = at + RECORD_HEADER + captured
-            if stop > end:
-                break
-            data = buffer[at + RECORD_HEADER : stop]
-            yield seconds * 1_000_000_000 + fraction * unit, link, data, original, base + at
-            near, at = seconds, stop
-        damaged = at + RECORD_HEADER <= end and not header_fits(form, buffer, at)
-        if damaged:
-            buffer, base, at = resume(form, buffer[at:], base + at, chunks, near, problems)
-            if at < 0:
-                return
-            continue
-        block = next(chunks, b"")
-        buffer, base, at = buffer[at:] + block, base + at, 0
-        if not block:
-            break
-    tell_truncated(buffer, base, problems)
-
-
-def tell_truncated(buffer: bytes, base: int, problems: Problems) -> None:
-    """Tell of what is left of a last record that is cut short."""
-    if buffer:
-        problems.add("truncated", base, f"the last record is cut short after {len(buffer)} octets")
-
-
-def header_fits(form: PcapFormat, buffer: bytes, at: int) -> bool:
-    """Whether what is at `at` can be the header of a record, however long that is."""
-    _, _, captured, original = form.unpack(buffer, at)
-    return bool(captured <= MAXIMUM_RECORD and captured <= original + 65536)
-
-
-def resume(
-    form: PcapFormat,
-    buffer: bytes,
-    base: int,
-    chunks: Iterator[bytes],
-    near: int | None,
-    problems: Problems,
-) -> tuple[bytes, int, int]:
-    """Buffer, base and offset at which records go on behind a damaged header; -1 if nowhere."""
-    damage, claimed = base, form.unpack(buffer, 0)[2]
-    start = 1
-    while True:
-        block = next(chunks, b"")
-        buffer += block
-        found = form.find_record(buffer, start, not block, near)
-        if found >= 0 or not block:
-            break
-        keep = min(len(buffer), CHAIN * (MAXIMUM_FRAME + RECORD_HEADER))
-        base, buffer, start = base + len(buffer) - keep, buffer[len(buffer) - keep :], 0
-    after = f"records go on at {base + found}" if found >= 0 else "nothing behind it is a record"
-    problems.add("record", damage, f"a record claims {claimed} octets; {after}")
-    return buffer, base, found
+def reader_of(chunks: Iterator[bytes], problems: Problems) -> Reader:
+    """A reader from the beginning of a file on; raises CaptureError."""
+    first = next(chunks, b"")
+    return Reader(PcapFormat(first), chain((first,), chunks), problems)

@@ -2,6 +2,7 @@
 
 import re
 import struct
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
@@ -9,6 +10,7 @@ from typing import TypeVar
 from rpcqm.capture.problems import Problems
 from rpcqm.capture.record import MAXIMUM_RECORD, Record
 from rpcqm.capture.source import CaptureError
+from rpcqm.capture.window import Window
 
 SECTION_HEADER = 0x0A0D0D0A
 INTERFACE_DESCRIPTION = 1
@@ -29,6 +31,10 @@ MAXIMUM_BLOCK = MAXIMUM_RECORD + 4096
 LEAST_BLOCK = 12
 SEARCHED_BLOCK = 1 << 18
 """Behind damage, blocks of up to this size are looked for."""
+CHAIN = 4
+"""So many blocks in a row tell a block from octets that look like one."""
+LOOKAHEAD = CHAIN * SEARCHED_BLOCK
+"""So many octets show whether such blocks begin at the first of them."""
 _BEGINNING = re.compile(rb"(?=[\x01-\x0a]\0\0\0|\0\0\0[\x01-\x0a]|\x0a\x0d\x0d\x0a)")
 
 
@@ -89,64 +95,79 @@ class Section:
             yield code, body[at + 4 : at + 4 + length]
             at += 4 + (length + 3 & ~3)
 
-    def block_at(self, buffer: bytes, at: int) -> int:
-        """The length of the whole block that plausibly begins at `at`; 0 when none does."""
-        if at + LEAST_BLOCK > len(buffer):
-            return 0
-        kind, length = self.head(buffer, at)
-        if kind == SECTION_HEADER:
-            order = _ORDERS.get(buffer[at + 8 : at + 12])
-            if order is None:
-                return 0
-            length = struct.unpack_from(order + "I", buffer, at + 4)[0]
-        if kind not in _KNOWN or length % 4 or not LEAST_BLOCK <= length <= MAXIMUM_BLOCK:
-            return 0
-        tail = buffer[at + length - 4 : at + length]
-        return int(length) if tail == buffer[at + 4 : at + 8] else 0
+    def find_block(self, buffer: bytes, start: int, whole: bool) -> int:
+        """The first offset at which blocks begin that follow each other; -1 without one.
 
-    def find_block(self, buffer: bytes, start: int) -> int:
-        """The first offset at which a whole known block begins; -1 without one."""
+        `whole`: the buffer ends where the file ends. Otherwise only those offsets are looked at
+        behind which enough octets are at hand, so that what is found does not depend on them.
+        """
+        last = len(buffer) - (0 if whole else LOOKAHEAD)
         for match in _BEGINNING.finditer(buffer, start):
-            if self.block_at(buffer, match.start()):
+            if match.start() > last:
+                break
+            if self._chain(buffer, match.start(), whole):
                 return match.start()
         return -1
 
+    def _chain(self, buffer: bytes, at: int, whole: bool) -> bool:
+        """Whether so many blocks begin here, or fewer up to the end of the file."""
+        order = self.order
+        for number in range(CHAIN):
+            if number and whole and _is_cut_short(buffer, at, order):
+                return True
+            order = _order_at(buffer, at, order)
+            length = _searched(buffer, at, order) if order else 0
+            if not length or (not number and _kind(buffer, at, order) not in _KNOWN):
+                return False
+            at += length
+        return True
 
-class Reader:
+
+def _kind(buffer: bytes, at: int, order: str) -> int:
+    return int(struct.unpack_from(order + "I", buffer, at)[0])
+
+
+def _order_at(buffer: bytes, at: int, order: str) -> str:
+    """The byte order of the block at `at`; empty for a section header that has none."""
+    if buffer[at : at + 4] == MAGIC:
+        return _ORDERS.get(buffer[at + 8 : at + 12], "")
+    return order
+
+
+def _searched(buffer: bytes, at: int, order: str) -> int:
+    """The length of the whole block that plausibly begins at `at`; 0 when none does."""
+    if at + LEAST_BLOCK > len(buffer):
+        return 0
+    length = int(struct.unpack_from(order + "I", buffer, at + 4)[0])
+    if length % 4 or not LEAST_BLOCK <= length <= SEARCHED_BLOCK:
+        return 0
+    return length if buffer[at + length - 4 : at + length] == buffer[at + 4 : at + 8] else 0
+
+
+def _is_cut_short(buffer: bytes, at: int, order: str) -> bool:
+    """Whether what is left behind whole blocks is nothing, or the beginning of one more."""
+    left = len(buffer) - at
+    if left < LEAST_BLOCK:
+        return True
+    length = struct.unpack_from(order + "I", buffer, at + 4)[0]
+    return bool(length % 4 == 0 and left < length <= MAXIMUM_BLOCK)
+
+
+class Reader(Window):
     """Reads blocks out of chunks; a damaged block is passed over."""
 
-    def __init__(self, chunks: Iterator[bytes], problems: Problems, base: int = 0) -> None:
+    def __init__(
+        self,
+        chunks: Iterator[bytes],
+        problems: Problems,
+        base: int = 0,
+        limit: int = sys.maxsize,
+    ) -> None:
+        super().__init__(chunks, base, limit)
         self.section = Section()
-        self._chunks = chunks
+        self.is_renewed = False
+        """Whether a section has begun, so that what was described before is of no account."""
         self._problems = problems
-        self._buffer = b""
-        self._at = 0
-        self._base = base
-
-    def _fill(self) -> bool:
-        block = next(self._chunks, b"")
-        self._base += self._at
-        self._buffer, self._at = self._buffer[self._at :] + block, 0
-        return bool(block)
-
-    @property
-    def offset(self) -> int:
-        """Where in the file the next block begins."""
-        return self._base + self._at
-
-    @property
-    def window(self) -> tuple[bytes, int]:
-        """The octets at hand, and where in them the next block begins."""
-        return self._buffer, self._at
-
-    @property
-    def base(self) -> int:
-        """Where in the file the octets at hand begin."""
-        return self._base
-
-    def go_to(self, at: int) -> None:
-        """Somebody has read the blocks before `at`."""
-        self._at = at
 
     def records(self) -> Iterator[Record]:
         """The packets of all sections."""
@@ -156,6 +177,8 @@ class Reader:
         """The packets of all sections; `many` may take several blocks at once."""
         while True:
             yield from self._whole_blocks(many)
+            if self.offset >= self._limit:
+                return
             if self._ready_to_fill():
                 if not self._fill():
                     break
@@ -163,13 +186,16 @@ class Reader:
                 return
         if self._at < len(self._buffer):
             self._problems.add("truncated", self.offset, "the last block is cut short")
+            self._begin_damage()
+            self._at = len(self._buffer)
 
     def _whole_blocks(
         self, many: Callable[[], Several | None] | None
     ) -> Iterator[Record | Several]:
         """The packets of the blocks that are whole in the buffer."""
         buffer, end = self._buffer, len(self._buffer)
-        while self._at + LEAST_BLOCK <= end:
+        last = min(end - LEAST_BLOCK, self._limit - self._base - 1)
+        while self._at <= last:
             if many is not None and (several := many()) is not None:
                 yield several
                 continue
@@ -206,16 +232,22 @@ class Reader:
 
     def _pass_damage(self) -> bool:
         """Go to the next whole block behind a damaged one; False without one."""
-        start, skipped = self.offset, 1
-        while (found := self.section.find_block(self._buffer, self._at + skipped)) < 0:
+        start, skipped, whole = self.offset, 1, False
+        self._begin_damage()
+        while (
+            found := self.section.find_block(self._buffer, self._at + skipped, whole)
+        ) < 0 and not whole:
             # What is left may hold the beginning of a block.
-            keep = min(len(self._buffer) - self._at - skipped, SEARCHED_BLOCK)
+            keep = min(len(self._buffer) - self._at - skipped, LOOKAHEAD)
             self._at, skipped = len(self._buffer) - keep, 0
-            if not self._fill():
-                reason = "a damaged block; nothing behind it is a block"
-                self._problems.add("record", start, reason)
-                return False
+            whole = not self._fill()
+        if found < 0:
+            self._at = len(self._buffer)
+            reason = "a damaged block; nothing behind it is a block"
+            self._problems.add("record", start, reason)
+            return False
         self._at = found
+        self._end_damage()
         self._problems.add("record", start, f"a damaged block; blocks go on at {self.offset}")
         return True
 
@@ -241,6 +273,7 @@ class Reader:
     def _other(self, kind: int, body: bytes, at: int) -> Record | None:
         if kind == SECTION_HEADER:
             self.section.interfaces.clear()
+            self.is_renewed = True
         elif kind == INTERFACE_DESCRIPTION:
             if len(body) < 8:
                 self._refuse(at, "an interface block without its fixed fields")

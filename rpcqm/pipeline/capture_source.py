@@ -18,7 +18,19 @@ from rpcqm.capture.reading import CaptureError
 from rpcqm.pipeline.arrow import batches
 from rpcqm.pipeline.capture_tables import SCHEMAS, file_rows
 from rpcqm.pipeline.column_tables import TABLES, file_batches
-from rpcqm.pipeline.splitting import DEFAULT_SPLIT, Split, flow_of, read_split, splits
+from rpcqm.pipeline.coverage import claim_rows
+from rpcqm.pipeline.splitting import (
+    DEFAULT_SPLIT,
+    Reading,
+    Split,
+    claimed,
+    exact_splits,
+    flow_of,
+    records_of,
+)
+
+_SPLIT = frozenset({"packets", "claims"})
+"""Tables that are read in byte ranges."""
 
 
 def expand(text: str) -> list[Path]:
@@ -66,7 +78,7 @@ class CapturePartition(InputPartition):
 
 
 class CaptureReader(DataSourceReader):
-    """Reads ranges of files for `packets`, whole files for the tables above them."""
+    """Reads ranges of files for `packets` and `claims`, whole files for the other tables."""
 
     def __init__(self, paths: str, table: str, accounts: tuple[str, ...], size: int) -> None:
         self._paths = paths
@@ -76,15 +88,17 @@ class CaptureReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         files = expand(self._paths)
-        if self._table == "packets":
-            return [CapturePartition(each) for file in files for each in splits(file, self._size)]
-        return [CapturePartition(Split(str(file), 0, -1)) for file in files]
+        if self._table not in _SPLIT:
+            return [CapturePartition(Split(str(file), 0, -1)) for file in files]
+        return [CapturePartition(each) for file in files for each in exact_splits(file, self._size)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         assert isinstance(partition, CapturePartition)
         split = partition.split
         if self._table == "packets":
             rows = _packets(split)
+        elif self._table == "claims":
+            rows = claim_rows(claimed(split))
         elif self._table in TABLES:
             return file_batches(self._table, split.file, self._accounts)
         else:
@@ -93,8 +107,9 @@ class CaptureReader(DataSourceReader):
 
 
 def _packets(split: Split) -> Iterator[dict[str, Any]]:
+    reading = Reading(split, Problems(split.file))
     try:
-        for time, link, data, original, offset in read_split(split, Problems(split.file)):
+        for time, link, data, original, offset in records_of(reading):
             yield {
                 "file": split.file,
                 "offset": offset,

@@ -41,6 +41,7 @@ PACKETS = (
     "file string, offset long, time_ns long, link int, flow string, original long, data binary"
 )
 PROBLEMS = "file string, offset long, kind string, reason string"
+CLAIMS = "file string, size long, modified long, first long, behind long"
 SCHEMAS = {
     "calls": CALLS,
     "messages": MESSAGES,
@@ -48,8 +49,10 @@ SCHEMAS = {
     "pdus": PDUS,
     "packets": PACKETS,
     "problems": PROBLEMS,
+    "claims": CLAIMS,
 }
-"""Each table's columns in Spark's notation; `packets` are the raw frames."""
+"""Each table's columns in Spark's notation; `packets` are the raw frames, `claims` where the
+octets are that a reader took."""
 
 Rows = Iterator[dict[str, Any]]
 

@@ -1,5 +1,6 @@
 """The tables of a capture as Arrow batches, made in columns where that is possible."""
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,18 +16,20 @@ from rpcqm.capture.columnar.batch import CallBatch
 from rpcqm.capture.columnar.groups import Group
 from rpcqm.capture.columnar.queues import Teller
 from rpcqm.capture.columnar.rows import Columns, call_columns, message_columns
-from rpcqm.capture.columnar.stretch import Piece, read_pieces
+from rpcqm.capture.columnar.stretch import Piece
 from rpcqm.capture.columnar.texts import Text
 from rpcqm.capture.export import row as call_row
 from rpcqm.capture.problems import Problem, Problems
 from rpcqm.capture.reading import CaptureError
 from rpcqm.pipeline.arrow import arrow_schema
 from rpcqm.pipeline.capture_tables import SCHEMAS, flow_row, message_rows
+from rpcqm.pipeline.coverage import claim_rows
+from rpcqm.pipeline.splitting import Reading, splits
 
 Rows = tuple[str, pa.RecordBatch]
 """The name of a table, and rows of it."""
 
-TABLES = frozenset({"calls", "messages", "flows", "problems"})
+TABLES = frozenset({"calls", "messages", "flows", "problems", "claims"})
 """What is made in columns."""
 
 _SCHEMAS = {name: arrow_schema(SCHEMAS[name]) for name in TABLES}
@@ -57,6 +60,7 @@ class ColumnTables:
         self._calls: dict[int, int] = {}
         self._sealed: dict[int, int] = {}
         self._told: list[Problem] = []
+        self._claimed: list[dict[str, Any]] = []
         found = read_accounts(accounts)
         self.analysis = ColumnarAnalysis(self._found, self.problems, found, self._opened)
 
@@ -66,6 +70,10 @@ class ColumnTables:
 
     def _problem(self, problem: Problem) -> None:
         self._told.append(problem)
+
+    def claim(self, rows: Iterable[dict[str, Any]]) -> None:
+        """What a reader of the capture took, as rows of `claims`."""
+        self._claimed += rows
 
     def read(self, pieces: Iterable[Piece]) -> Iterator[Rows]:
         """Take the whole capture; what cannot be read at all is a row of `problems`."""
@@ -77,6 +85,7 @@ class ColumnTables:
         except (CaptureError, OSError) as error:
             self.problems.add("unreadable", 0, str(error))
         self._rows("flows", (self._flow(each) for each in self._conversations))
+        self._rows("claims", self._claimed)
         self._rows("problems", (_problem_row(each) for each in self._told))
         yield from self._taken()
 
@@ -149,9 +158,14 @@ def _problem_row(problem: Problem) -> dict[str, Any]:
 def file_tables(wanted: Iterable[str], file: str, accounts: Sequence[str]) -> Iterator[Rows]:
     """The rows of a whole capture."""
     tables = ColumnTables(file, accounts, wanted)
+    (split,) = splits(Path(file), sys.maxsize)
+    reading = Reading(split, tables.problems)
 
     def pieces() -> Iterator[Piece]:
-        yield from read_pieces(Path(file), tables.problems)
+        try:
+            yield from reading
+        finally:
+            tables.claim(claim_rows(reading.claim))
 
     return tables.read(pieces())
 

@@ -71,7 +71,9 @@ def work(spark: Any, arguments: argparse.Namespace, summary: jobs.Summary) -> No
     only.write.mode("overwrite").parquet(str(output / "only"))
     summary.rows_out["requests on both sides"] = int(both.count())
     summary.rows_out["answered differently"] = int(different.count())
-    _report(output, summary, different, only)
+    report = Report("Two sets of captures compared")
+    jobs.tell(report, summary, arguments.left, arguments.right)
+    _report(report, output, different, only)
 
 
 def _answers(calls: Any, side: str) -> Any:
@@ -90,11 +92,9 @@ def _answers(calls: Any, side: str) -> Any:
     )
 
 
-def _report(output: Path, summary: jobs.Summary, different: Any, only: Any) -> None:
+def _report(report: Report, output: Path, different: Any, only: Any) -> None:
     from pyspark.sql import functions as f
 
-    report = Report("Two sets of captures compared")
-    report.summary(summary.as_object())
     counted = jobs.rows_of(different.groupBy("name").count().orderBy(f.desc("count")))
     report.plot("Requests answered differently, by method", jobs.bars(counted, "name", "count"))
     report.table("differences", "Same requests, differing answers", jobs.rows_of(different))

@@ -50,7 +50,9 @@ def work(spark: Any, arguments: argparse.Namespace, summary: jobs.Summary) -> No
     summary.rows_out["methods"] = int(methods.count())
     summary.rows_out["disagreements"] = int(wrong.count())
     summary.rejected["sealed calls"] = int(calls.where("sealed").count())
-    _report(output, summary, methods, statuses, wrong)
+    report = Report("Conformance of the recorded traffic")
+    jobs.tell(report, summary, arguments.input)
+    _report(report, output, methods, statuses, wrong)
 
 
 def _methods(calls: Any) -> Any:
@@ -193,9 +195,7 @@ def _is_fault(row: dict[str, Any]) -> bool:
     return row["response"] is None
 
 
-def _report(output: Path, summary: jobs.Summary, methods: Any, statuses: Any, wrong: Any) -> None:
-    report = Report("Conformance of the recorded traffic")
-    report.summary(summary.as_object())
+def _report(report: Report, output: Path, methods: Any, statuses: Any, wrong: Any) -> None:
     rows = jobs.rows_of(methods)
     report.plot("Calls by method", jobs.bars(rows, "name", "calls"))
     report.plot("Median latency in ms", jobs.bars(rows, "name", "p50_ms"))

@@ -7,7 +7,7 @@ in the file, which whoever analyses them maps. Records that cannot change anythi
 import json
 import mmap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,24 @@ from rpcqm.capture.reading import CaptureError
 from rpcqm.capture.record import Record
 from rpcqm.pipeline.arrow import arrow_schema
 from rpcqm.pipeline.column_tables import ColumnTables, Rows, file_tables
-from rpcqm.pipeline.splitting import DEFAULT_SPLIT, Split, flow_of, split_pieces, splits
+from rpcqm.pipeline.coverage import claim_rows
+from rpcqm.pipeline.splitting import (
+    DEFAULT_SPLIT,
+    Claim,
+    Reading,
+    Split,
+    flow_of,
+    is_exact,
+    linked,
+    splits,
+)
 
 INDEX = (
     "task int, file string, part int, first long, kind string, count int, header int, "
     "offset binary, time binary, captured binary, link binary, data binary"
 )
 """A row has records of one part of a file in arrays (`records`), or one in `data` (`record`), a
-problem (`problem`), or stands for a whole file (`file`)."""
+problem (`problem`), what a range's reader took (`claim`), or stands for a whole file (`file`)."""
 
 PARTS_PER_CORE = 4
 """So many parts by flow has a large file for each core: their sizes differ."""
@@ -82,6 +92,21 @@ def plan(files: Sequence[Path], cores: int, size: int = DEFAULT_SPLIT) -> Plan:
     return Plan(ranges, small, tasks, parts, count)
 
 
+def exact(made: Plan, claims: Sequence[Claim]) -> Plan:
+    """The plan with the exact places of its ranges, found with what was read of each of them."""
+    ranges: list[Split] = []
+    for file in dict.fromkeys(split.file for split in made.ranges):
+        mine = [n for n, split in enumerate(made.ranges) if split.file == file]
+        ranges += linked([made.ranges[n] for n in mine], [claims[n] for n in mine])
+    return replace(made, ranges=ranges)
+
+
+def misread(made: Plan, claims: Sequence[Claim]) -> list[str]:
+    """The files of which a range was not read from its exact place."""
+    pairs = zip(made.ranges, claims, strict=True)
+    return sorted({split.file for split, claim in pairs if not is_exact(split, claim)})
+
+
 # Making the index.
 
 
@@ -110,8 +135,9 @@ def _row(task: int, file: str, part: int, first: int, kind: str, **more: Any) ->
 
 def _range_rows(split: Split, task: int, parts: int) -> Iterator[IndexRow]:
     problems = Problems(split.file)
+    reading = Reading(split, problems)
     try:
-        for piece in split_pieces(split, problems):
+        for piece in reading:
             if isinstance(piece, Stretch):
                 yield from _stretch_rows(split.file, piece, task, parts)
             else:
@@ -122,6 +148,10 @@ def _range_rows(split: Split, task: int, parts: int) -> Iterator[IndexRow]:
     for problem in problems:
         told = json.dumps([problem.kind, problem.offset, problem.reason]).encode()
         yield _row(task, split.file, 0, _FIRST, "problem", data=told)
+    claim = reading.claim
+    runs = json.dumps(list(claim_rows(claim))).encode()
+    # The claim itself is for the one who has planned the ranges.
+    yield _row(task, split.file, 0, _FIRST, "claim", data=runs, claim=claim)
 
 
 def _record_row(file: str, record: Record, task: int, parts: int) -> IndexRow:
@@ -227,7 +257,7 @@ def _followed_part(
     tables = ColumnTables(head["file"], accounts, wanted, head["part"], parts)
     with Path(head["file"]).open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    yield from tables.read(_pieces(rows, head["task"], mapped, tables.problems))
+    yield from tables.read(_pieces(rows, head["task"], mapped, tables))
 
 
 class _Rows:
@@ -241,14 +271,17 @@ class _Rows:
         self.head = next(self._rows, None)
 
 
-def _pieces(rows: _Rows, task: int, mapped: mmap.mmap, problems: Problems) -> Iterator[Piece]:
+def _pieces(rows: _Rows, task: int, mapped: mmap.mmap, tables: ColumnTables) -> Iterator[Piece]:
     """What the rows of one task have, in long stretches."""
     waiting: list[IndexRow] = []
     while (row := rows.head) is not None and row["task"] == task:
         rows.next()
         if row["kind"] == "problem":
             kind, offset, reason = json.loads(row["data"])
-            problems.add(kind, offset, reason)
+            tables.problems.add(kind, offset, reason)
+            continue
+        if row["kind"] == "claim":
+            tables.claim(json.loads(row["data"]))
             continue
         full = sum(each["count"] for each in waiting) + row["count"] > _MOST_RECORDS
         if waiting and (full or row["kind"] == "record"):

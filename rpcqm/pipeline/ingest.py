@@ -6,13 +6,18 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rpcqm.pipeline import jobs
 from rpcqm.pipeline.html import Report
 
+if TYPE_CHECKING:
+    from rpcqm.pipeline.flow_index import Plan
+    from rpcqm.pipeline.splitting import Claim
+
 TABLES = ("calls", "messages", "flows", "problems")
 FURTHER_TABLES = ("pdus", "packets")
+CLAIMS = "claims"
 MANIFEST = "ingested.json"
 
 
@@ -82,7 +87,7 @@ def _ingest(
 
     keys = arguments.account + arguments.keytab
     together = [name for name in arguments.tables if name in TABLES]
-    rows = _ingest_together(spark, new, keys, together, output) if together else Counter[str]()
+    rows = _ingest_together(spark, new, keys, [*together, CLAIMS], output)
     for name in arguments.tables:
         if name in FURTHER_TABLES:
             rows[name] = _append(table(spark, name, new, keys), name, output)
@@ -93,7 +98,7 @@ def _ingest_together(
     spark: Any, new: list[str], keys: list[str], names: list[str], output: Path
 ) -> Counter[str]:
     """Write those tables that one pass makes, each task its own files."""
-    from rpcqm.pipeline.flow_index import followed, in_order, index_rows, plan
+    from rpcqm.pipeline.flow_index import exact, followed, in_order, misread, plan
     from rpcqm.pipeline.table_files import PARTITIONED, Staging, TableWriter
 
     context = spark.sparkContext
@@ -101,9 +106,6 @@ def _ingest_together(
     rows: Counter[str] = Counter()
     with Staging(output) as staging:
         directory = staging.directory
-
-        def index(number: int) -> Iterator[tuple[int, Any]]:
-            return ((row["task"], row) for row in index_rows(made, number))
 
         def write(pairs: Iterator[tuple[int, Any]]) -> Iterator[Any]:
             writer = TableWriter(directory)
@@ -113,14 +115,47 @@ def _ingest_together(
             writer.close()
             yield writer.files, writer.rows
 
-        # Not as data frames, because of what those cost before the first row.
-        numbers = context.parallelize(range(made.steps), made.steps)
-        tasks = numbers.flatMap(index).partitionBy(made.count, int)
+        tasks, claims = _indexed(context, made)
+        linked = exact(made, claims)
+        if misread(linked, claims):
+            tasks, claims = _indexed(context, linked)
+        if wrong := misread(linked, claims):
+            raise jobs.JobError(f"{wrong[0]} has changed while it was read.")
         for files, counts in tasks.mapPartitions(write).collect():
             staging.move(files)
             rows.update(counts)
         staging.move_empty([name for name in names if name not in PARTITIONED])
     return rows
+
+
+def _indexed(context: Any, made: "Plan") -> tuple[Any, list["Claim"]]:
+    """The index of the captures by task, and what the readers of the ranges took.
+
+    Spark makes the index when the claims are asked for, and keeps it for the tasks that follow.
+    """
+    from rpcqm.pipeline.flow_index import index_rows
+
+    behind = made.count
+
+    def index(number: int) -> Iterator[tuple[int, Any]]:
+        for row in index_rows(made, number):
+            claim = row.pop("claim", None)
+            if claim is not None:
+                yield behind, (number, claim)
+            yield row["task"], row
+
+    # Not as data frames, because of what those cost before the first row.
+    numbers = context.parallelize(range(made.steps), made.steps)
+    pairs = numbers.flatMap(index).partitionBy(behind + 1, int)
+    if not made.ranges:
+        return pairs, []
+    found = context.runJob(pairs, _values, [behind])
+    tasks = pairs.mapPartitionsWithIndex(lambda n, rows: rows if n < behind else iter(()))
+    return tasks, [claim for _, claim in sorted(found, key=lambda pair: int(pair[0]))]
+
+
+def _values(pairs: Iterator[tuple[int, Any]]) -> Iterator[Any]:
+    return (value for _, value in pairs)
 
 
 def _signature(path: Path) -> list[int] | None:
@@ -149,7 +184,7 @@ def _report(output: Path, summary: jobs.Summary) -> None:
     from rpcqm.pipeline.table_files import counted
 
     report = Report("Ingested captures")
-    report.summary(summary.as_object())
+    jobs.tell(report, summary, output)
     if (output / "calls").is_dir():
         rows = counted(output / "calls", "interface", "name")
         plotted = sorted(jobs.bars(rows, "name", "count"), key=lambda bar: -bar[1])[:25]

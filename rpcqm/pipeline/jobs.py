@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rpcqm.pipeline.html import Report
 from rpcqm.pipeline.java import JavaMissingError
 from rpcqm.pipeline.session import DEFAULT_MASTER, spark_session
 
@@ -100,6 +101,18 @@ def required_table(spark: Any, directory: str, name: str) -> Any:
     if not path.is_dir():
         raise JobError(f"{path} is not there; run `rpcqm pipeline ingest` first.")
     return spark.read.parquet(str(path))
+
+
+def tell(report: Report, summary: Summary, *inputs: str | Path) -> None:
+    """The summary at the top of a report, and which octets of the captures nobody has read.
+
+    `inputs` are the directories that `ingest` has written.
+    """
+    from rpcqm.pipeline.coverage import tell_coverage
+
+    told = tell_coverage(summary.rejected, *inputs)
+    report.summary(summary.as_object())
+    report.table("octets", "Octets that no reader claimed, or more than one", told)
 
 
 def bars(rows: Sequence[dict[str, Any]], name: str, value: str) -> list[tuple[str, float]]:

@@ -1,118 +1,299 @@
-"""Byte ranges of captures: where the records of a range begin is found inside the file."""
+"""Byte ranges of captures, each record in exactly one of them.
+
+Where the first record of a range begins is known for certain only when everything before it has
+been followed: what looks like a record may be the contents of one. So a range is first read from
+where records seem to begin, all ranges at once, and says what it took (`Claim`). Then the claims
+are held against each other from the file's beginning on: a range whose claim does not begin where
+the one before it ends, with what is known there, is read again from there.
+"""
 
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
 from rpcqm.capture import pcap, pcapng
-from rpcqm.capture.columnar.stretch import Piece, Stretch, block_pieces, pcap_pieces
+from rpcqm.capture.columnar.stretch import Piece, Reader, Stretch, pieces, reader_of
 from rpcqm.capture.problems import Problems
-from rpcqm.capture.reading import CaptureError, read_records
+from rpcqm.capture.reading import CaptureError
 from rpcqm.capture.record import Record
 from rpcqm.capture.source import is_compressed
+from rpcqm.capture.window import Run
 
 DEFAULT_SPLIT = 64 << 20
 _BLOCK = 1 << 23
 _HEAD = 1 << 16
+_LEAST_BLOCK = 1 << 16
+_GUESS = 1 << 21
+"""In so many octets the first record of a range is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a record or block begins, and what the reader knows from those before it.
+
+    Of a pcapng file that is the section's byte order and its interfaces, of a pcap file the
+    seconds of the last record.
+    """
+
+    at: int
+    order: str = ""
+    interfaces: tuple[pcapng.CapturedInterface, ...] = ()
+    near: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The records that begin at `start` or later and before `end`; -1 for the whole file."""
+    """The records that begin at `start` or later and before `end`; -1 for the whole file.
+
+    `length` is that of the file, `modified` its time in nanoseconds, `place` where the first of
+    the records begins, when that is known.
+    """
 
     file: str
     start: int
     end: int
+    length: int = 0
+    modified: int = 0
+    place: Place | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is known that no record begins in it."""
+        return self.place is not None and self.end >= 0 and self.place.at >= self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What the reader of a range took: from where, to where, and what it knew then.
+
+    `begin` is None when no record was found to begin with, or the file is no capture. `is_renewed`:
+    a section began, so that what was known before is of no account. `length` is that of the file,
+    unpacked.
+    """
+
+    split: Split
+    begin: Place | None
+    end: Place | None
+    is_renewed: bool
+    runs: tuple[Run, ...]
+    length: int
+
+    def follows(self, place: Place) -> bool:
+        """Whether the range was read from there on, whatever was known of interfaces."""
+        known = self.begin
+        return known is not None and (known.at, known.order) == (place.at, place.order)
+
+    def behind(self, place: Place) -> Place:
+        """What is known behind the range, when it `follows` that place."""
+        assert self.begin is not None
+        assert self.end is not None
+        if self.is_renewed:
+            return self.end
+        new = self.end.interfaces[len(self.begin.interfaces) :]
+        return replace(self.end, interfaces=place.interfaces + new)
 
 
 def splits(file: Path, size: int = DEFAULT_SPLIT) -> list[Split]:
     """Ranges of about `size` octets; files that are compressed, small or unreadable are whole."""
     try:
-        length = file.stat().st_size
-        whole = length <= size or is_compressed(file)
+        found = file.stat()
+        more = found.st_size, found.st_mtime_ns
+        whole = more[0] <= size or is_compressed(file)
     except OSError:
-        whole = True
+        more, whole = (0, 0), True
     if whole:
-        return [Split(str(file), 0, -1)]
-    starts = range(0, length, size)
-    return [Split(str(file), start, min(start + size, length)) for start in starts]
+        return [Split(str(file), 0, -1, *more)]
+    starts = range(0, more[0], size)
+    return [Split(str(file), start, min(start + size, more[0]), *more) for start in starts]
+
+
+def exact_splits(file: Path, size: int = DEFAULT_SPLIT) -> list[Split]:
+    """The same, of which each knows where its first record begins: the file is read for that."""
+    found = splits(file, size)
+    return found if len(found) == 1 else linked(found, [None] * len(found))
+
+
+def linked(ranges: Sequence[Split], claims: Sequence[Claim | None]) -> list[Split]:
+    """The ranges of a file with their exact places; as they are when it is no capture.
+
+    `claims` are what was read of them; a range of which that is not known, or which was read from
+    the wrong place, is read here.
+    """
+    place = Place(0)
+    exact: list[Split] = []
+    for split, claim in zip(ranges, claims, strict=True):
+        exact.append(replace(split, place=place))
+        if exact[-1].is_empty or split.end == split.length:
+            continue
+        if claim is None or not claim.follows(place):
+            claim = claimed(exact[-1])
+        if claim.begin is None:
+            return list(ranges)
+        place = claim.behind(place)
+    return exact
+
+
+def is_exact(exact: Split, claim: Claim) -> bool:
+    """Whether a claim is what the range with its exact place is to be read from."""
+    if exact.place is None or exact.is_empty:
+        return claim.begin is None
+    return claim.begin == exact.place
+
+
+def claimed(split: Split) -> Claim:
+    """What a reader takes of a range; the records themselves are passed over."""
+    reading = Reading(split, Problems())
+    try:
+        for _ in reading:
+            pass
+    except (CaptureError, OSError):
+        # It is told by those who want the records.
+        pass
+    return reading.claim
+
+
+class Reading:
+    """The records of a range, in stretches; `claim` is what has been taken of it so far.
+
+    Iterating raises CaptureError and OSError as for whole files.
+    """
+
+    def __init__(self, split: Split, problems: Problems) -> None:
+        self._split = split
+        self._problems = problems
+        self._begin: Place | None = None
+        self._reader: Reader | None = None
+
+    def __iter__(self) -> Iterator[Piece]:
+        split = self._split
+        if split.end < 0:
+            self._reader = reader_of(Path(split.file), self._problems)
+            self._begin = Place(0)
+            yield from pieces(self._reader)
+        elif not split.is_empty:
+            with Path(split.file).open("rb") as file:
+                self._reader = self._ranged(file)
+                if self._reader is not None:
+                    yield from pieces(self._reader)
+
+    def _ranged(self, file: IO[bytes]) -> Reader | None:
+        split = self._split
+        head = file.read(min(_HEAD, split.length))
+        if head[:4] in pcap.MAGICS:
+            form = pcap.PcapFormat(head)
+            place = split.place or _guessed_record(file, form, split)
+        elif head[:4] == pcapng.MAGIC:
+            form = None
+            pcapng.reader_of(iter([head]), Problems())
+            place = split.place or _guessed_block(file, head, split)
+        else:
+            raise CaptureError(f"{split.file} is no pcap or pcapng file.")
+        self._begin = place
+        if place is None:
+            return None
+        return _reader_at(place, form, _chunks(file, place.at, split), self._problems, split.end)
+
+    @property
+    def claim(self) -> Claim:
+        split, reader = self._split, self._reader
+        if reader is None:
+            return Claim(split, None, None, False, (), split.length)
+        runs = tuple(reader.taken)
+        length = split.length if split.end >= 0 else max(split.length, reader.end)
+        if isinstance(reader, pcap.Reader):
+            end = Place(reader.offset, near=reader.near)
+            return Claim(split, self._begin, end, False, runs, length)
+        section = reader.section
+        end = Place(reader.offset, section.order, tuple(section.interfaces))
+        return Claim(split, self._begin, end, reader.is_renewed, runs, length)
+
+
+def _reader_at(
+    place: Place,
+    form: pcap.PcapFormat | None,
+    chunks: Iterator[bytes],
+    problems: Problems,
+    limit: int,
+) -> Reader:
+    if form is not None:
+        records = pcap.Reader(form, chunks, problems, place.at, limit)
+        records.near = place.near
+        return records
+    blocks = pcapng.Reader(chunks, problems, place.at, limit)
+    if place.at:
+        blocks.section = pcapng.Section(place.order)
+        blocks.section.interfaces += place.interfaces
+    return blocks
+
+
+def _chunks(file: IO[bytes], at: int, split: Split) -> Iterator[bytes]:
+    """The octets from `at` on: large chunks to the end of the range, then what its last record
+    needs, up to the end that the file had when it was split."""
+    file.seek(at)
+    size = _LEAST_BLOCK
+    while at < split.length:
+        if at < split.end:
+            wanted = min(_BLOCK, split.end - at)
+        else:
+            wanted, size = min(size, split.length - at), min(2 * size, _BLOCK)
+        block = file.read(wanted)
+        if not block:
+            return
+        at += len(block)
+        yield block
+
+
+def _guess_window(file: IO[bytes], split: Split) -> tuple[bytes, bool]:
+    """Octets in which records are looked for, and whether they are all that is left."""
+    file.seek(split.start)
+    wanted = min(_GUESS, split.length - split.start)
+    return file.read(wanted), wanted == split.length - split.start
+
+
+def _guessed_record(file: IO[bytes], form: pcap.PcapFormat, split: Split) -> Place | None:
+    """Where records seem to begin in a range."""
+    if not split.start:
+        return Place(0)
+    buffer, whole = _guess_window(file, split)
+    found = form.find_record(buffer, max(pcap.FILE_HEADER - split.start, 0), whole)
+    return _inside(split, found, "", ())
+
+
+def _guessed_block(file: IO[bytes], head: bytes, split: Split) -> Place | None:
+    """Where blocks seem to begin in a range; interfaces as in the file's first blocks."""
+    if not split.start:
+        return Place(0)
+    described = pcapng.Reader(iter([head]), Problems())
+    for _ in described.records():
+        pass
+    section = described.section
+    buffer, whole = _guess_window(file, split)
+    found = section.find_block(buffer, 0, whole)
+    return _inside(split, found, section.order, tuple(section.interfaces))
+
+
+def _inside(
+    split: Split, found: int, order: str, interfaces: tuple[pcapng.CapturedInterface, ...]
+) -> Place | None:
+    if found < 0 or split.start + found >= split.end:
+        return None
+    return Place(split.start + found, order, interfaces)
 
 
 def read_split(split: Split, problems: Problems) -> Iterator[Record]:
-    """The records of a range; CaptureError and OSError as for whole files."""
-    if split.end < 0:
-        yield from read_records(Path(split.file), problems)
-        return
-    for piece in split_pieces(split, problems):
+    """The records of a range one by one; raises what `Reading` raises."""
+    yield from records_of(Reading(split, problems))
+
+
+def records_of(found: Iterable[Piece]) -> Iterator[Record]:
+    """The records of stretches one by one."""
+    for piece in found:
         if isinstance(piece, Stretch):
             yield from (piece.record(index) for index in range(len(piece)))
         else:
             yield piece
-
-
-def split_pieces(split: Split, problems: Problems) -> Iterator[Piece]:
-    """The records of a range that is not a whole file, in stretches; raises the same."""
-    with Path(split.file).open("rb") as file:
-        head = file.read(_HEAD)
-        if head[:4] in pcap.MAGICS:
-            pieces = _pcap(file, head, split, problems)
-        elif head[:4] == pcapng.MAGIC:
-            pieces = _pcapng(file, head, split, problems)
-        else:
-            raise CaptureError(f"{split.file} is no pcap or pcapng file.")
-        for piece in pieces:
-            if isinstance(piece, Stretch):
-                inside = piece.until(split.end)
-                if len(inside):
-                    yield inside
-                if len(inside) < len(piece):
-                    return
-            elif piece[4] >= split.end:
-                return
-            else:
-                yield piece
-
-
-def _chunks(file: IO[bytes]) -> Iterator[bytes]:
-    while block := file.read(_BLOCK):
-        yield block
-
-
-def _pcap(file: IO[bytes], head: bytes, split: Split, problems: Problems) -> Iterator[Piece]:
-    form = pcap.PcapFormat(head)
-    start = max(split.start, pcap.FILE_HEADER)
-    file.seek(start)
-    buffer = file.read(_BLOCK)
-    # The first range begins with a record; in the others one is looked for.
-    at = 0 if split.start == 0 else form.find_record(buffer, 0, len(buffer) < _BLOCK)
-    if at < 0:
-        return iter(())
-    return pcap_pieces(form, buffer, at, start, _chunks(file), problems)
-
-
-def _pcapng(file: IO[bytes], head: bytes, split: Split, problems: Problems) -> Iterator[Piece]:
-    file.seek(0)
-    if split.start == 0:
-        return block_pieces(pcapng.Reader(_chunks(file), problems))
-    # Interfaces are described in the section's first blocks.
-    described = pcapng.Reader(iter([head]), Problems())
-    for _ in described.records():
-        pass
-    file.seek(split.start)
-    buffer = file.read(_BLOCK)
-    at = described.section.find_block(buffer, 0)
-    if at < 0:
-        return iter(())
-    reader = pcapng.Reader(_again(buffer[at:], file), problems, split.start + at)
-    reader.section = described.section
-    return block_pieces(reader)
-
-
-def _again(first: bytes, file: IO[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from _chunks(file)
 
 
 def flow_of(link: int, data: bytes) -> str:

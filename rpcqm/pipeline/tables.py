@@ -1,9 +1,9 @@
 """The tables of many captures as data frames; a large file's flows are put together by a shuffle.
 
 Files up to the size of a split are analysed by one task each. Of larger ones an index is made in
-ranges and shuffled by flow (`flow_index`). For the tables `pdus` and `packets` it is the packets
-that are brought together by flow, sorted, and analysed flow by flow as they stream by: a task
-holds the state of one flow at a time, however large that is.
+ranges, whose exact places are found first, and shuffled by flow (`flow_index`). For the tables
+`pdus` and `packets` it is the packets that are brought together by flow, sorted, and analysed flow
+by flow as they stream by: a task holds the state of one flow at a time, however large that is.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,8 +14,8 @@ from rpcqm.pipeline.arrow import batches_of
 from rpcqm.pipeline.capture_source import expand
 from rpcqm.pipeline.capture_tables import SCHEMAS, TableMaker
 from rpcqm.pipeline.column_tables import TABLES
-from rpcqm.pipeline.flow_index import INDEX, Plan, followed, index_batches, plan
-from rpcqm.pipeline.splitting import DEFAULT_SPLIT, splits
+from rpcqm.pipeline.flow_index import INDEX, Plan, exact, followed, index_batches, plan
+from rpcqm.pipeline.splitting import DEFAULT_SPLIT, claimed, splits
 
 NOT_SHUFFLED = frozenset({"packets"})
 
@@ -59,7 +59,11 @@ def _followed_table(
     spark: Any, name: str, files: Sequence[Path], accounts: Sequence[str], split_bytes: int
 ) -> Any:
     """A table that is made in columns."""
-    made = plan(files, spark.sparkContext.defaultParallelism, split_bytes)
+    context = spark.sparkContext
+    made = plan(files, context.defaultParallelism, split_bytes)
+    if made.ranges:
+        numbers = context.parallelize(made.ranges, len(made.ranges))
+        made = exact(made, numbers.map(claimed).collect())
 
     def analyse(batches: Iterator[Any]) -> Iterator[Any]:
         rows = (row for batch in batches for row in batch.to_pylist())

@@ -52,12 +52,12 @@ def work(spark: Any, arguments: argparse.Namespace, summary: jobs.Summary) -> No
     lives.write.mode("overwrite").parquet(str(output / "lives"))
     summary.rows_out["events"] = int(trace.count())
     summary.rows_out["messages"] = int(lives.count())
-    _report(output, summary, trace, lives)
-
-
-def _report(output: Path, summary: jobs.Summary, trace: Any, lives: Any) -> None:
     report = Report("The life of each message")
-    report.summary(summary.as_object())
+    jobs.tell(report, summary, arguments.input)
+    _report(report, output, trace, lives)
+
+
+def _report(report: Report, output: Path, trace: Any, lives: Any) -> None:
     rows = jobs.rows_of(lives.limit(1000))
     report.plot("Events by message", jobs.bars(rows[:25], "message_id", "events"))
     report.table("lives", "Messages", rows)

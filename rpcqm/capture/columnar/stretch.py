@@ -4,6 +4,7 @@ import mmap
 import struct
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -65,14 +66,6 @@ class Stretch:
         link, original = int(self.link[index]), int(self.original[index])
         return int(self.time[index]), link, data, original, int(self.offset[index])
 
-    def until(self, end: int) -> "Stretch":
-        """The records that begin before offset `end` of the file."""
-        count = int(np.searchsorted(self.offset, end))
-        if count == len(self):
-            return self
-        parts = (self.offset, self.begin, self.captured, self.original, self.time, self.link)
-        return Stretch(self.buffer, self.header, *(part[:count] for part in parts))
-
 
 Piece = Stretch | Record
 
@@ -92,44 +85,40 @@ def words_at(buffer: bytes, places: Array, count: int, order: str) -> Array:
     return every[places].view(order + "u4").reshape(-1, count).astype(np.int64)
 
 
-def pcap_pieces(
-    form: pcap.PcapFormat,
-    buffer: bytes,
-    at: int,
-    base: int,
-    chunks: Iterator[bytes],
-    problems: Problems,
-) -> Iterator[Piece]:
-    """As `pcap.records_from`, in stretches."""
-    near: int | None = None
-    while True:
-        starts, at = _pcap_chain(form, buffer, at)
-        if starts:
-            near = form.unpack(buffer, starts[-1])[0]
-            yield _pcap_stretch(form, buffer, base, starts)
-        if at + pcap.RECORD_HEADER <= len(buffer) and not pcap.header_fits(form, buffer, at):
-            buffer, base, at = pcap.resume(form, buffer[at:], base + at, chunks, near, problems)
-            if at < 0:
-                return
-            continue
-        block = next(chunks, b"")
-        buffer, base, at = buffer[at:] + block, base + at, 0
-        if not block:
-            break
-    pcap.tell_truncated(buffer, base, problems)
+Reader = pcap.Reader | pcapng.Reader
 
 
-def _pcap_chain(form: pcap.PcapFormat, buffer: bytes, at: int) -> tuple[list[int], int]:
+def pieces(reader: Reader) -> Iterator[Piece]:
+    """As `records` of the reader, with rows of ordinary packets as stretches."""
+    if isinstance(reader, pcap.Reader):
+        return reader.pieces(lambda: _pcap_records(reader))
+    return reader.pieces(lambda: _packet_blocks(reader))
+
+
+def _pcap_records(reader: pcap.Reader) -> Stretch | None:
+    """The whole records in the window, if there are any; the reader is behind them."""
+    buffer, at = reader.window
+    starts, at = _pcap_chain(reader.form, buffer, at, reader.limit - reader.base)
+    if not starts:
+        return None
+    reader.near = reader.form.unpack(buffer, starts[-1])[0]
+    base = reader.base
+    reader.go_to(at)
+    return _pcap_stretch(reader.form, buffer, base, starts)
+
+
+def _pcap_chain(form: pcap.PcapFormat, buffer: bytes, at: int, limit: int) -> tuple[list[int], int]:
     """Where whole records begin from `at` on, and where what is behind them begins."""
     lengths = struct.Struct(form.order + "8xII").unpack_from
     starts: list[int] = []
-    append, last = starts.append, len(buffer) - pcap.RECORD_HEADER
+    append, end = starts.append, len(buffer)
+    last = min(end - pcap.RECORD_HEADER, limit - 1)
     while at <= last:
         captured, original = lengths(buffer, at)
         if captured > MAXIMUM_RECORD or captured > original + 65536:
             break
         stop = at + 16 + captured
-        if stop > last + 16:
+        if stop > end:
             break
         append(at)
         at = stop
@@ -144,11 +133,6 @@ def _pcap_stretch(form: pcap.PcapFormat, buffer: bytes, base: int, found: list[i
     begin = starts + pcap.RECORD_HEADER
     parts = starts + base, begin, words[:, 2], words[:, 3], time, link
     return Stretch(buffer, pcap.RECORD_HEADER, *parts)
-
-
-def block_pieces(reader: pcapng.Reader) -> Iterator[Piece]:
-    """As `Reader.records`, with rows of ordinary packet blocks as stretches."""
-    return reader.pieces(lambda: _packet_blocks(reader))
 
 
 def _packet_blocks(reader: pcapng.Reader) -> Stretch | None:
@@ -210,6 +194,7 @@ def _checked(reader: pcapng.Reader, buffer: bytes, starts: Array) -> Stretch | N
     """The blocks up to the first that is not as it should be."""
     section = reader.section
     order = section.order
+    starts = starts[: np.searchsorted(starts, reader.limit - reader.base)]
     words = words_at(buffer, starts + 4, 6, order)
     length, number, captured = words[:, 0], words[:, 1], words[:, 4]
     tails = words_at(buffer, starts + length - 4, 1, order)[:, 0]
@@ -247,19 +232,18 @@ def _nanoseconds(interface: pcapng.CapturedInterface, ticks: Array) -> Array:
     return np.array([min(each, (1 << 63) - 1) for each in exact], np.int64)
 
 
-def read_pieces(path: Path, problems: Problems) -> Iterator[Piece]:
-    """As `read_records`, in stretches; raises what that raises."""
+def reader_of(path: Path, problems: Problems) -> Reader:
+    """A reader of a whole file; raises what `read_records` raises."""
     chunks = blocks(path, problems, BLOCK)
     first = next(chunks, b"")
     if first[:4] in pcap.MAGICS:
-        form = pcap.PcapFormat(first)
-        return pcap_pieces(form, first, pcap.FILE_HEADER, 0, chunks, problems)
+        return pcap.reader_of(chain((first,), chunks), problems)
     if first[:4] == pcapng.MAGIC:
-        return block_pieces(pcapng.reader_of(_again(first, chunks), problems))
+        return pcapng.reader_of(chain((first,), chunks), problems)
     what = "is empty" if not first else f"begins with {first[:4].hex(' ')}"
     raise CaptureError(f"{path} is no pcap or pcapng file: it {what}.")
 
 
-def _again(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from chunks
+def read_pieces(path: Path, problems: Problems) -> Iterator[Piece]:
+    """As `read_records`, in stretches; raises what that raises."""
+    return pieces(reader_of(path, problems))

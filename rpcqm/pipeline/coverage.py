@@ -1,0 +1,73 @@
+"""Which octets of captures were taken by a reader, by none, or by two of them.
+
+Every reader writes down where the octets are that it took for records, blocks and their headers
+(table `claims`); here these are added up and held against the sizes of the files.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+
+from rpcqm.capture.window import Run
+from rpcqm.pipeline.splitting import Claim
+
+Row = dict[str, Any]
+
+
+def claim_rows(claim: Claim) -> Iterator[Row]:
+    """The rows of `claims` of one reader: one at least, so that the file's size is known."""
+    split = claim.split
+    row = {"file": split.file, "size": claim.length, "modified": split.modified}
+    for first, behind in claim.runs or ((split.start, split.start),):
+        yield row | {"first": first, "behind": behind}
+
+
+def counts(runs: Iterable[Run], size: int) -> tuple[int, int]:
+    """How many of a file's octets are in no run, and how many in more than one."""
+    claimed = twice = end = 0
+    for first, behind in sorted(runs):
+        twice += max(0, min(behind, end) - first)
+        claimed += max(0, behind - max(first, end))
+        end = max(end, behind)
+    return size - claimed, twice
+
+
+def coverage(rows: Iterable[Row]) -> list[Row]:
+    """A row for each file: its size, and the octets claimed by no reader and more than once."""
+    runs: dict[tuple[str, int, int], list[Run]] = {}
+    for row in rows:
+        key = row["file"], row["modified"], row["size"]
+        runs.setdefault(key, []).append((row["first"], row["behind"]))
+    told = []
+    for (file, _, size), mine in sorted(runs.items()):
+        unclaimed, twice = counts(mine, size)
+        told.append({"file": file, "size": size, "unclaimed": unclaimed, "twice": twice})
+    return told
+
+
+def read_coverage(directory: str | Path) -> list[Row]:
+    """The same of what `ingest` has written; nothing when an earlier version wrote it."""
+    table = Path(directory) / "claims"
+    if not table.is_dir():
+        return []
+    return coverage(ds.dataset(table, format="parquet").to_table().to_pylist())
+
+
+def tell_coverage(rejected: dict[str, int], *directories: str | Path) -> list[Row]:
+    """The coverage of some ingested captures; what is not right goes to stderr too.
+
+    `rejected` gets the sums of all files.
+    """
+    rows = [row for directory in directories for row in read_coverage(directory)]
+    rejected["octets claimed by no reader"] = sum(row["unclaimed"] for row in rows)
+    rejected["octets claimed twice"] = sum(row["twice"] for row in rows)
+    for row in rows:
+        for count, what in ((row["unclaimed"], "by no reader"), (row["twice"], "twice")):
+            if count:
+                print(
+                    f"rpcqm: {count} octets of {row['file']} were claimed {what}.", file=sys.stderr
+                )
+    return rows

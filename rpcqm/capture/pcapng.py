@@ -27,6 +27,7 @@ MAGIC = b"\x0a\x0d\x0d\x0a"
 _ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
 _IF_TSRESOL, _IF_TSOFFSET = 9, 14
 _SECOND = 1_000_000_000
+_LATEST = (1 << 63) - 1
 MAXIMUM_BLOCK = MAXIMUM_RECORD + 4096
 LEAST_BLOCK = 12
 SEARCHED_BLOCK = 1 << 18
@@ -48,7 +49,9 @@ class CapturedInterface:
     offset_seconds: int = 0
 
     def nanoseconds(self, ticks: int) -> int:
-        return ticks * _SECOND // self.resolution + self.offset_seconds * _SECOND
+        """The time of a packet since 1970, as far as 64 bits go."""
+        found = ticks * _SECOND // self.resolution + self.offset_seconds * _SECOND
+        return max(-_LATEST - 1, min(found, _LATEST))
 
 
 class Section:

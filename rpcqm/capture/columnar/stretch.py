@@ -229,7 +229,7 @@ def _nanoseconds(interface: pcapng.CapturedInterface, ticks: Array) -> Array:
         if not len(ticks) or 0 <= int(ticks.min()) <= int(ticks.max()) < (1 << 62) // factor:
             return ticks * factor
     exact = [interface.nanoseconds(each & (1 << 64) - 1) for each in ticks.tolist()]
-    return np.array([min(each, (1 << 63) - 1) for each in exact], np.int64)
+    return np.array(exact, np.int64)
 
 
 def reader_of(path: Path, problems: Problems) -> Reader:

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,13 @@ import pytest
 from rpcqm.capture.accounts import parse_account
 from rpcqm.capture.analysis import calls_of
 from rpcqm.cli.main import main
+from rpcqm.pipeline.coverage import coverage
+from rpcqm.pipeline.flow_index import exact, misread, plan
+from rpcqm.pipeline.splitting import claimed
 from rpcqm.pipeline.tables import table
 from tests.support.accounts import PASSWORD
+from tests.support.captures import pcapng
+from tests.support.traffic import traffic
 
 CAPTURES = Path(__file__).parents[2] / "vectors" / "captures"
 FILES = ("wine-none.pcapng", "impacket-privacy.pcapng")
@@ -82,6 +88,55 @@ def test_a_file_split_in_ranges_gives_the_same_rows(spark: Any, name: str) -> No
     rows = [sorted(map(str, each.select(*columns).collect())) for each in (whole, split)]
     assert rows[0] == rows[1]
     assert len(rows[0]) > 10
+
+
+def octets_of(report: Path) -> list[tuple[str, int, int]]:
+    """The files of a report, and the octets that no reader and that two readers claimed."""
+    rows = json.loads((report / "report.json").read_text("utf-8"))["octets"]
+    return [(Path(row["file"]).name, row["unclaimed"], row["twice"]) for row in rows]
+
+
+def test_ranges_read_from_the_wrong_place_are_read_again(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What packets hold looks like blocks; all jobs tell that no octet is lost or taken twice."""
+    frames = [*traffic(7), *[pcapng(traffic(8, calls=3)) for _ in range(4)]]
+    octets = pcapng(frames)
+    captures = tmp_path / "captures"
+    captures.mkdir()
+    (captures / "whole.pcapng").write_bytes(octets)
+    (captures / "cut.pcapng").write_bytes(octets[:-9])
+    ranged = partial(plan, size=len(octets) // 25)
+    made = ranged([captures / "whole.pcapng"], 2)
+    assert misread(exact(made, claims := [*map(claimed, made.ranges)]), claims)
+    monkeypatch.setattr("rpcqm.pipeline.flow_index.plan", ranged)
+    out = tmp_path / "out"
+    words = ("--tables", "calls", "flows", "problems")
+    assert run("ingest", "--input", captures, "--output", out, *words) == 0
+    cut = len(octets) - len(pcapng(frames[:-1])) - 9
+    expected = [("cut.pcapng", cut, 0), ("whole.pcapng", 0, 0)]
+    assert octets_of(out) == expected
+    told = capsys.readouterr()
+    assert f"{cut} octets of {captures}/cut.pcapng were claimed by no reader" in told.err
+    assert f"{cut} octets claimed by no reader, 0 octets claimed twice" in told.out
+    calls = spark.read.parquet(str(out / "calls")).where("file like '%whole%'").count()
+    assert calls == len(calls_of(captures / "whole.pcapng", [])[0])
+    for job in ("conform", "trace"):
+        assert run(job, "--input", out, "--output", tmp_path / job) == 0
+        assert octets_of(tmp_path / job) == expected
+    assert run("compare", "--left", out, "--right", out, "--output", tmp_path / "compare") == 0
+    assert octets_of(tmp_path / "compare") == expected * 2
+
+
+def test_the_data_source_tells_what_its_readers_claim(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "capture"
+    path.write_bytes(pcapng([pcapng(traffic(8, calls=3)) for _ in range(4)]))
+    reader = spark.read.format("msmq_capture").option("splitBytes", "1500")
+    rows = [row.asDict() for row in reader.option("table", "claims").load(str(path)).collect()]
+    assert len(rows) > 5
+    (told,) = coverage(rows)
+    assert (told["unclaimed"], told["twice"]) == (0, 0)
+    assert reader.option("table", "packets").load(str(path)).count() == 4
 
 
 def test_the_data_source_has_its_options(spark: Any) -> None:

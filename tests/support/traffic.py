@@ -1,5 +1,6 @@
 """Traffic of RPC clients made up at random: frames of several connections, and what spoils them."""
 
+import ipaddress
 import random
 import struct
 import uuid
@@ -50,11 +51,19 @@ class Connection:
 class Client:
     """Opens a queue and reads from it, as RemoteRead's clients do."""
 
-    def __init__(self, rng: random.Random, number: int, syntax: TransferSyntax, odd: bool) -> None:
+    def __init__(
+        self,
+        rng: random.Random,
+        number: int,
+        syntax: TransferSyntax,
+        odd: bool,
+        start: int | None = None,
+    ) -> None:
         self.frames: list[bytes] = []
         self._rng = rng
         self._odd = odd
-        self._connection = Connection(number, rng.randrange(1 << 32), self.frames)
+        start = rng.randrange(1 << 32) if start is None else start
+        self._connection = Connection(number, start, self.frames)
         self._interface = load("remoteread")
         self._syntax = syntax
         self._call = rng.randrange(1, 1 << 31)
@@ -193,6 +202,54 @@ def traffic(seed: int, clients: int = 3, calls: int = 60, odd: bool = True) -> l
     while any(every):
         mixed.append(rng.choice([frames for frames in every if frames]).pop())
     return mixed
+
+
+def hard_traffic(seed: int, clients: int) -> list[bytes]:
+    """Connections that are hard to follow.
+
+    Sequence numbers wrap around, ports are used again after a new SYN, with or without an end of
+    the connection before, frames come again with other contents, out of order and much too late,
+    and of a single client sometimes one side only is there.
+    """
+    rng = random.Random(seed)
+    every = []
+    for number in range(clients):
+        frames: list[bytes] = []
+        for _ in range(rng.randrange(1, 4)):
+            start = rng.choice((rng.randrange(1 << 32), (1 << 32) - rng.randrange(1, 3000)))
+            client = Client(rng, number, TransferSyntax.NDR, rng.random() < 0.5, start)
+            client.begin(whole=True)
+            client.open()
+            client.answer()
+            client.speak(rng.randrange(20))
+            if rng.random() < 0.5:
+                client.leave()
+            frames += client.frames
+        every.append(frames[::-1])
+    mixed: list[bytes] = []
+    while any(every):
+        mixed.append(rng.choice([frames for frames in every if frames]).pop())
+    if clients == 1 and rng.random() < 0.3:
+        side = rng.choice((SERVER[0], "192.0.2.10"))
+        mixed = [frame for frame in mixed if frame[26:30] == ipaddress.ip_address(side).packed]
+    return _repeated(rng, _swapped(rng, mixed))
+
+
+def _swapped(rng: random.Random, frames: list[bytes]) -> list[bytes]:
+    for at in range(len(frames) - 1):
+        if rng.random() < 0.1:
+            frames[at : at + 2] = frames[at + 1], frames[at]
+    return frames
+
+
+def _repeated(rng: random.Random, frames: list[bytes]) -> list[bytes]:
+    """With some frames again later, as they were or with other contents."""
+    for at in range(len(frames)):
+        if rng.random() < 0.08 and len(frames[at]) > 54:
+            other = frames[at][:54] + rng.randbytes(len(frames[at]) - 54)
+            again = rng.choice((frames[at], other))
+            frames.insert(min(len(frames), at + rng.randrange(1, 40)), again)
+    return frames
 
 
 def spoilt(frames: list[bytes], seed: int, share: float) -> Iterator[bytes]:

@@ -20,7 +20,7 @@ _NO_TESTS = 5
 
 def command(seed: int, paths: Sequence[str]) -> list[str]:
     """What runs all property tests below some paths with one seed."""
-    words = ["-q", "--no-header", "-p", "no:cacheprovider", "-m", "hypothesis"]
+    words = ["-q", "--no-header", "--tb=short", "-p", "no:cacheprovider", "-m", "hypothesis"]
     return [sys.executable, "-m", "pytest", *words, f"--hypothesis-seed={seed}", *paths]
 
 

@@ -118,7 +118,7 @@ def test_ranges_read_from_the_wrong_place_are_read_again(
     assert octets_of(out) == expected
     told = capsys.readouterr()
     assert f"{cut} octets of {captures}/cut.pcapng were claimed by no reader" in told.err
-    assert f"{cut} octets claimed by no reader, 0 octets claimed twice" in told.out
+    assert f"{cut:,} octets claimed by no reader, 0 octets claimed twice" in told.out
     calls = spark.read.parquet(str(out / "calls")).where("file like '%whole%'").count()
     assert calls == len(calls_of(captures / "whole.pcapng", [])[0])
     for job in ("conform", "trace"):

@@ -120,7 +120,11 @@ def read_in_ranges(path: Path, size: int) -> Ranges:
     linked = exact(made, guesses)
     problems = Problems()
     readings = [Reading(split, problems) for split in linked.ranges]
-    records = [record for reading in readings for record in records_of(reading)]
+    records: list[Record] = []
+    for split, reading in zip(linked.ranges, readings, strict=True):
+        mine = list(records_of(reading))
+        assert all(split.start <= record[4] < split.end for record in mine)
+        records += mine
     claims = [reading.claim for reading in readings]
     assert misread(linked, claims) == []
     (told,) = coverage(row for claim in claims for row in claim_rows(claim))

@@ -173,6 +173,21 @@ def test_what_is_damaged_is_counted(tmp_path_factory: pytest.TempPathFactory) ->
     assert (found.unclaimed, found.twice) == (40, 0)
 
 
+def test_behind_damage_with_which_a_range_begins_are_no_records_of_another_time(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """The damaged record holds a chain of records that are years older than the one before it."""
+    forged = b"".join(struct.pack("<IIII", 9, n, 20, 20) + bytes(20) for n in range(8))
+    octets = bytearray(pcap([*FRAMES[:3], forged, *FRAMES]))
+    at = len(pcap(FRAMES[:3]))
+    octets[at + 8 : at + 12] = b"\xff" * 4
+    path = stored(tmp_path_factory, bytes(octets))
+    for size in (at - 10, at - 1, at):
+        found = read_in_ranges(path, size)
+        assert [record[2] for record in found.records] == FRAMES[:3] + FRAMES
+        assert (found.unclaimed, found.twice) == (16 + len(forged), 0)
+
+
 def test_a_range_read_from_the_wrong_place_is_found_out(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

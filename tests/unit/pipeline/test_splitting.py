@@ -226,9 +226,9 @@ def test_octets_are_counted_as_one_by_one(runs: list[list[int]], size: int) -> N
 def test_a_file_that_grows_is_read_to_its_length_when_it_was_split(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    path = stored(tmp_path_factory, pcapng(FRAMES))
+    octets = pcapng(FRAMES)
+    path = stored(tmp_path_factory, octets[:-9])
     exact = exact_splits(path, 400)
-    with path.open("ab") as file:
-        file.write(enhanced(segment(99)))
+    path.write_bytes(octets + enhanced(segment(99)))
     found = [record[2] for split in exact for record in read_split(split, Problems())]
-    assert found == FRAMES
+    assert found == FRAMES[:-1]

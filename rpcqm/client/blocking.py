@@ -17,9 +17,8 @@ from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from rpcqm.base.errors import MQError
 from rpcqm.client.accounts import Accounts
-from rpcqm.client.bulk import BulkReader, Found
+from rpcqm.client.bulk import BulkReader, Failure, Found
 from rpcqm.client.management import Management
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.outgoing import OutgoingMessage
@@ -184,7 +183,7 @@ class BlockingBulk(_Blocking[BulkReader]):
     def peek(self, identifiers: Sequence[int]) -> Iterator[tuple[int, Found]]:
         return self._client.each(self.wrapped.peek(identifiers))
 
-    def remove(self, identifiers: Sequence[int]) -> Iterator[tuple[int, MQError]]:
+    def remove(self, identifiers: Sequence[int]) -> Iterator[tuple[int, Failure]]:
         return self._client.each(self.wrapped.remove(identifiers))
 
 

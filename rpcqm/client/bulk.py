@@ -19,13 +19,15 @@ from rpcqm.client.remote_read import (
     LOOKUP_PEEK_CURRENT,
     LOOKUP_RECEIVE_CURRENT,
     RR_ACK,
+    RR_NACK,
     QueueReader,
     Read,
     RemoteReadSession,
 )
 from rpcqm.codec.format_name import FormatName
 
-Found = ReceivedMessage | MQError | DecodeError
+Failure = MQError | DecodeError
+Found = ReceivedMessage | Failure
 """A message, or why there is none."""
 
 _LOOKED_AHEAD = 128
@@ -75,8 +77,11 @@ class BulkReader:
             except (MQError, DecodeError) as error:
                 yield each, error
 
-    async def remove(self, identifiers: Sequence[int]) -> AsyncIterator[tuple[int, MQError]]:
-        """Receive messages without their bodies; those that could not be, and why."""
+    async def remove(self, identifiers: Sequence[int]) -> AsyncIterator[tuple[int, Failure]]:
+        """Receive messages without their bodies; those that could not be, and why.
+
+        A message that cannot be read is given back ([MS-MQRR] 3.2.4.4.1).
+        """
         for at in range(0, len(identifiers), _REMOVED_AT_ONCE):
             some = identifiers[at : at + _REMOVED_AT_ONCE]
             if isinstance(self._reader.session, RemoteReadSession):
@@ -87,23 +92,28 @@ class BulkReader:
                 try:
                     async with await self._reader.receive_by_lookup_identifier(each):
                         pass
-                except MQError as error:
+                except (MQError, DecodeError) as error:
                     yield each, error
 
-    async def _remove(self, identifiers: Sequence[int]) -> AsyncIterator[tuple[int, MQError]]:
+    async def _remove(self, identifiers: Sequence[int]) -> AsyncIterator[tuple[int, Failure]]:
         reads = (Read(LOOKUP_RECEIVE_CURRENT, 0, identifier=e, body=0) for e in identifiers)
         locked: list[Read] = []
+        unreadable: list[Read] = []
         async for read, found in self._read(self._numbered(reads)):
-            if isinstance(found, MQError):
+            if not isinstance(found, ReceivedMessage):
                 yield read.identifier, found
-            else:
-                locked.append(read)
-        async for read, error in self._end(locked):
+            if not isinstance(found, MQError):
+                (unreadable if isinstance(found, DecodeError) else locked).append(read)
+        async for _ in self._end(unreadable, RR_NACK):
+            pass  # why they stay has been told
+        async for read, error in self._end(locked, RR_ACK):
             yield read.identifier, error
 
-    async def _end(self, locked: list[Read]) -> AsyncIterator[tuple[Read, MQError]]:
+    async def _end(
+        self, locked: list[Read], acknowledgement: int
+    ) -> AsyncIterator[tuple[Read, MQError]]:
         session = self._session()
-        requests = (session.ending(read.request_id, RR_ACK) for read in locked)
+        requests = (session.ending(read.request_id, acknowledgement) for read in locked)
         following = iter(locked)
         async for outcome in pipelined(self._connections, "remoteread", "R_EndReceive", requests):
             read = next(following)

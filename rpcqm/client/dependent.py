@@ -9,10 +9,11 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from rpcqm.base.errors import HResult, MQError, RpcFault
 from rpcqm.client.connection import OPEN_TIMEOUT, Connections
+from rpcqm.client.identity import licence_guid
 from rpcqm.client.qm2qm_session import create_remote_cursor, open_remote_queue
 from rpcqm.client.remote_read import (
     ACTION_PEEK_CURRENT,
@@ -33,7 +34,6 @@ from rpcqm.codec.queue_format import queue_format_of
 from rpcqm.codec.types import qmcomm, qmcomm2
 from rpcqm.codec.types.mqmq import OBJECTID, XACTUOW
 
-_CLIENT = uuid4()
 _TOO_SMALL = frozenset(
     {
         HResult.MQ_ERROR_BUFFER_OVERFLOW,
@@ -42,6 +42,8 @@ _TOO_SMALL = frozenset(
     }
 )
 _NAMES = ("Response", "Admin", "Dest")
+_NAMES_TRAVEL = 1024
+"""Characters of a format name that a buffer brings at most ([MS-MQMP] 3.1.5.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ class DependentQueue:
             hRemoteQueue=queue,
             lplpRemoteQueueName=None,
             dwpQueue=descriptor,
-            pLicGuid=_CLIENT,
+            pLicGuid=licence_guid(),
             lpClientName=socket.gethostname(),
             dwRemoteProtocol=0,
             dwpRemoteContext=context,
@@ -144,7 +146,7 @@ class DependentQueue:
         machine = self._connect(PathName.parse(path).computer)
         try:
             opening = await open_remote_queue(
-                machine, self._name, self._access, self._share_mode, _CLIENT
+                machine, self._name, self._access, self._share_mode, licence_guid()
             )
             try:
                 return await self._open_here(opening.queue, opening.descriptor, opening.context)
@@ -291,9 +293,11 @@ def _receiving_buffer(
     sizes: _Sizes, action: int, timeout: int, cursor: int, transaction: UUID | None
 ) -> qmcomm.CACTransferBufferV2:
     names: dict[str, Any] = {}
+    travel = min(sizes.names, _NAMES_TRAVEL)
     for name in _NAMES:
-        names[f"pp{name}FormatName"] = "\0" * sizes.names
-        names[f"ul{name}FormatNameLen"] = names[f"pul{name}FormatNameLenProp"] = sizes.names
+        names[f"pp{name}FormatName"] = "\0" * travel
+        names[f"ul{name}FormatNameLen"] = travel
+        names[f"pul{name}FormatNameLenProp"] = sizes.names
     receive = qmcomm.CACTransferBufferV1_Receive(
         RequestTimeout=timeout, Action=action, Cursor=cursor, **names
     )
@@ -349,5 +353,8 @@ def _message_in(old: Any) -> BufferedMessage:
 
 
 def _names(text: str | None) -> tuple[FormatName, ...]:
-    name = (text or "").partition("\0")[0]
+    """The names of queues; of a text that came cut, those that came whole."""
+    name, ended, _ = (text or "").partition("\0")
+    if name and not ended:
+        name = name.rpartition(",")[0]
     return parse_format_names(name) if name else ()

@@ -138,10 +138,10 @@ def from_sections(
     parts = [section.pSectionBuffer or b"" for section in sections]
     parts.insert(1, bytes(withheld))
     packet = b"".join(parts)
-    message = PacketMessage(packet)
-    if message.size > len(packet):
-        raise DecodeError(f"a packet of {message.size} bytes in {len(packet)}")
-    extensions = MessagePacketExtension.decode(packet, message.size)
-    return ReceivedMessage(
-        packet[: message.size], extensions, sequential_identifier, arrival_time, withheld
+    size = PacketMessage(packet).size
+    extensions = MessagePacketExtension.decode(packet, size)
+    message = ReceivedMessage(
+        packet[:size], extensions, sequential_identifier, arrival_time, withheld
     )
+    message.validate()
+    return message

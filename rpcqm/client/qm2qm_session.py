@@ -5,10 +5,11 @@ The queue and its cursors are opened through qmcomm, which any server has open f
 
 import contextlib
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
 from rpcqm.client.connection import OPEN_TIMEOUT, Connections
+from rpcqm.client.identity import licence_guid
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.remote_queue import RR_NACK, RemoteMessage, RemoteQueue
 from rpcqm.client.remote_read import (
@@ -43,7 +44,6 @@ _BY_IDENTIFIER = frozenset(
         LOOKUP_RECEIVE_PREV,
     }
 )
-_CLIENT = uuid4()
 
 
 class RemoteOpening:
@@ -97,18 +97,17 @@ class Qm2QmSession:
     def __init__(self, connections: Connections, name: FormatName) -> None:
         self._connections = connections
         self._name = name
-        self._queue = RemoteQueue(connections, 0)
+        self._queue = RemoteQueue(connections, 0, 0)
         self._locked: dict[int, bytes] = {}
 
     async def open(self, access: int, exclusive: bool) -> None:
         """Open through qmcomm, take over, and leave the rest to us."""
         share_mode = DENY_SHARE if exclusive else DENY_NONE
-        opening = await open_remote_queue(
-            self._connections, self._name, access, share_mode, _CLIENT
-        )
+        client = licence_guid()
+        opening = await open_remote_queue(self._connections, self._name, access, share_mode, client)
         try:
-            self._queue = RemoteQueue(self._connections, opening.queue)
-            await self._queue.open(opening.descriptor, opening.context, _CLIENT, False)
+            self._queue = RemoteQueue(self._connections, opening.queue, opening.descriptor)
+            await self._queue.open(opening.context, client, False)
         finally:
             with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
                 await opening.close()

@@ -36,15 +36,19 @@ class RemoteMessage:
 
 
 class RemoteQueue:
-    """An open remote queue ([MS-MQQP] 3.2.1.3); `number` is what the remote server calls it."""
+    """An open remote queue ([MS-MQQP] 3.2.1.3).
 
-    def __init__(self, connections: Connections, number: int) -> None:
+    `number` and `descriptor` are phQueue and dwpQueue of R_QMOpenRemoteQueue at the server.
+    """
+
+    def __init__(self, connections: Connections, number: int, descriptor: int) -> None:
         self._connections = connections
         self.number = number
+        self._descriptor = descriptor
         self._session = b""
         self._has_identifiers: bool | None = None
 
-    async def open(self, descriptor: int, context: int, client: UUID, routing: bool) -> None:
+    async def open(self, context: int, client: UUID, routing: bool) -> None:
         """Take the queue over, at the port that the server tells ([MS-MQQP] 3.2.4.1)."""
         request = qm2qm.RemoteQMGetQMQMServerPortRequest(dwPortType=IP_READ)
         port = (await self._call("RemoteQMGetQMQMServerPort", request, OPEN_TIMEOUT)).result
@@ -54,7 +58,7 @@ class RemoteQueue:
             pLicGuid=client,
             dwMQS=int(routing),
             hQueue=self.number,
-            pQueue=descriptor,
+            pQueue=self._descriptor,
             dwpContext=context,
         )
         response = await self._call("RemoteQMOpenQueue", opening, OPEN_TIMEOUT)
@@ -91,7 +95,7 @@ class RemoteQueue:
     ) -> qm2qm.REMOTEREADDESC:
         return qm2qm.REMOTEREADDESC(
             hRemoteQueue=self.number,
-            dwQueue=self.number,
+            dwQueue=self._descriptor,
             hCursor=cursor,
             ulAction=action,
             ulTimeout=timeout,
@@ -120,7 +124,7 @@ class RemoteQueue:
     async def cancel(self, request_id: int) -> None:
         """End a read that waits ([MS-MQQP] 3.2.4.7)."""
         request = qm2qm.RemoteQMCancelReceiveRequest(
-            hQueue=self.number, pQueue=self.number, dwRequestID=request_id
+            hQueue=self.number, pQueue=self._descriptor, dwRequestID=request_id
         )
         await self._call("RemoteQMCancelReceive", request)
 

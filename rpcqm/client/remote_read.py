@@ -5,15 +5,14 @@ Where a server does not have RemoteRead, reading goes through qm2qm.
 
 import asyncio
 import contextlib
-import itertools
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
-from uuid import UUID
 
 from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, RpcFault
 from rpcqm.client.connection import OPEN_TIMEOUT, Connections
+from rpcqm.client.identity import in_workgroup, licence_guid, next_request_identifier
 from rpcqm.client.message import ReceivedMessage, from_sections
 from rpcqm.client.target import HandleLostError, OutcomeUnknownError, ServerUnreachableError
 from rpcqm.codec.format_name import FormatName
@@ -105,12 +104,12 @@ class _Handle:
             "pQueueFormat": queue_format_of(self._name),
             "dwAccess": access,
             "dwShareMode": DENY_SHARE if exclusive else DENY_NONE,
-            "pClientId": UUID(int=0),
+            "pClientId": licence_guid(),
             "fNonRoutingServer": 1,
             "Major": major,
             "Minor": minor,
             "BuildNumber": build,
-            "fWorkgroup": 1,
+            "fWorkgroup": int(in_workgroup(self._connections.target)),
         }
 
     async def close(self) -> None:
@@ -245,7 +244,6 @@ class QueueReader:
         self._access = PEEK_ACCESS if peek_only else RECEIVE_ACCESS
         self._exclusive = exclusive
         self._session: ReadSession | None = None
-        self._request_ids = itertools.count(1)
         self._waiting: dict[int, int] = {}
         """Cursors, or 0, of the reads that have not been answered, by request identifier."""
         self._cursors: set[int] = set()
@@ -441,8 +439,8 @@ class QueueReader:
         await self.session.purge()
 
     def next_id(self) -> int:
-        """A request identifier that no read of this handle has."""
-        return next(self._request_ids) & 0xFFFFFFFF
+        """A request identifier that no pending read of this process has."""
+        return next_request_identifier()
 
 
 class PendingReceive:

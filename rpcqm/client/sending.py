@@ -11,6 +11,7 @@ from typing import Any, Self
 from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.errors import MQError, RpcFault
 from rpcqm.client.connection import Connections
+from rpcqm.client.identity import licence_guid
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.target import HandleLostError, OutcomeUnknownError, ServerUnreachableError
 from rpcqm.client.transfer_buffer import transfer_buffer_of
@@ -22,8 +23,6 @@ from rpcqm.codec.types.mqmq import OBJECTID, XACTUOW
 
 SEND_ACCESS = 0x00000002
 DENY_NONE = 0
-_LICENCE = uuid.uuid4()
-"""Identifies this client's computer ([MS-MQMP] 3.2.1.1); we are another one each time."""
 
 
 class InternalTransaction:
@@ -133,7 +132,7 @@ class QueueSender:
             hRemoteQueue=0,
             lplpRemoteQueueName=None,
             dwpQueue=0,
-            pLicGuid=_LICENCE,
+            pLicGuid=licence_guid(),
             lpClientName=socket.gethostname(),
             dwRemoteProtocol=0,
             dwpRemoteContext=0,

@@ -5,7 +5,9 @@ from uuid import UUID
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.message_enums import EncryptionAlgorithm, PrivacyLevel
 from rpcqm.codec.packet_base import INFINITE
+from rpcqm.codec.packet_properties import MAXIMUM_LABEL_LENGTH
 from rpcqm.codec.packet_types import NULL_IDENTIFIER
 from rpcqm.codec.queue_format import queue_format_of
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT, XACTUOW
@@ -28,7 +30,8 @@ def transfer_buffer_of(
 ) -> CACTransferBufferV2:
     """What rpc_ACSendMessageEx takes; `now` is in seconds since 1970.
 
-    Raises MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) for what no message has room for.
+    Raises MQError: MQ_ERROR_INSUFFICIENT_RESOURCES for what no message has room for,
+    MQ_ERROR_LABEL_TOO_LONG for a label that a server would cut.
     """
     if len(message.body) + len(message.extension) > MAXIMUM_PACKET:
         raise MQError(
@@ -51,6 +54,7 @@ def transfer_buffer_of(
         ulRelativeTimeToLive=message.time_to_be_received,
         pulBodyType=message.body_type,
         pulPrivLevel=int(message.privacy),
+        pulEncryptAlg=_encryption_algorithm(message.privacy),
         ppConnectorType=message.connector_type,
         pUow=None if transaction is None else XACTUOW(rgb=transaction.bytes_le),
     )
@@ -65,12 +69,27 @@ def _add_texts(old: CACTransferBufferV1, message: OutgoingMessage) -> None:
         old.ulBodyBufferSizeInBytes = old.ulAllocBodyBufferInBytes = len(message.body)
     if message.label:
         old.ppTitle = message.label
-        old.ulTitleBufferSizeInWCHARs = len(message.label.encode("utf-16-le")) // 2
+        old.ulTitleBufferSizeInWCHARs = _label_length(message.label)
     if message.extension:
         old.ppMsgExtension = message.extension
         old.ulMsgExtensionBufferInBytes = len(message.extension)
     if message.correlation_identifier != NULL_IDENTIFIER:
         old.ppCorrelationID = message.correlation_identifier.encode()
+
+
+def _label_length(label: str) -> int:
+    length = len(label.encode("utf-16-le", "surrogatepass")) // 2
+    if length > MAXIMUM_LABEL_LENGTH:
+        raise MQError(HResult.MQ_ERROR_LABEL_TOO_LONG, f"{length} characters")
+    return length
+
+
+def _encryption_algorithm(privacy: PrivacyLevel) -> int | None:
+    """What goes with a level of privacy ([MS-MQMP] 3.1.5.2, pulEncryptAlg)."""
+    if privacy is PrivacyLevel.NONE:
+        return None
+    advanced = privacy is PrivacyLevel.ADVANCED
+    return EncryptionAlgorithm.AES256 if advanced else EncryptionAlgorithm.RC4
 
 
 def _auditing(message: OutgoingMessage) -> int:

@@ -65,7 +65,8 @@ class PacketMessage(UserMessage):
 
     @property
     def priority(self) -> int:
-        return self.buffer[2] & 7
+        """0 with a TransactionHeader, whatever the packet says ([MS-MQDMPR] 3.1.7.1.32)."""
+        return 0 if self.has_transaction_header else self.buffer[2] & 7
 
     @property
     def tracing_requested(self) -> bool:

@@ -118,6 +118,10 @@ class UserMessage:
         return bool(self.buffer[2] & _BASE_SH)
 
     @property
+    def has_transaction_header(self) -> bool:
+        return bool(self.user_flags & _TH)
+
+    @property
     def size(self) -> int:
         """All bytes of the packet, its SessionHeader included (G18)."""
         return self.packet_size + (SESSION_HEADER_SIZE if self.has_session_header else 0)

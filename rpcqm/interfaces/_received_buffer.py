@@ -64,7 +64,7 @@ def _fill_names(receive: Any, packet: PacketMessage) -> list[HResult]:
         None,
     )
     return [
-        _fill_text(
+        _fill_name(
             receive,
             f"pp{kind}FormatName",
             f"ul{kind}FormatNameLen",
@@ -82,12 +82,30 @@ def _text(name: FormatName | tuple[FormatName, ...] | None) -> str:
     return format_names((name,) if isinstance(name, FormatName) else name)
 
 
-def _fill_text(
+def _fill_name(
     structure: Any, pointer: str, size: str, length: str, text: str, error: HResult
+) -> HResult:
+    """A text whose buffer `length` describes, while `size` says how much of it travels.
+
+    So a text that fits, but is longer than what travels, arrives cut ([MS-MQMP] 3.1.5.3).
+    """
+    told: int | None = getattr(structure, length)
+    capacity: int = getattr(structure, size) if told is None else told
+    return _fill_text(structure, pointer, size, length, text, error, capacity)
+
+
+def _fill_text(
+    structure: Any,
+    pointer: str,
+    size: str,
+    length: str,
+    text: str,
+    error: HResult,
+    capacity: int,
 ) -> HResult:
     """A text with its null character; what is not there takes no character at all."""
     needed = wide_length(text) + 1 if text else 0
-    fits = _fits(structure, pointer, size, length, needed)
+    fits = _fits(structure, pointer, length, capacity, needed)
     if fits:
         given = min(getattr(structure, size), needed)
         setattr(structure, size, given)
@@ -98,19 +116,17 @@ def _fill_text(
 def _fill_octets(
     structure: Any, pointer: str, size: str, length: str, octets: bytes, error: HResult
 ) -> HResult:
-    fits = _fits(structure, pointer, size, length, len(octets))
+    """Octets whose buffer `size` describes; `length` is told, whatever it was."""
+    fits = _fits(structure, pointer, length, getattr(structure, size), len(octets))
     if fits:
         setattr(structure, size, len(octets))
         setattr(structure, pointer, octets)
     return error if fits is False else _OK
 
 
-def _fits(structure: Any, pointer: str, size: str, length: str, needed: int) -> bool | None:
+def _fits(structure: Any, pointer: str, length: str, capacity: int, needed: int) -> bool | None:
     """Whether a buffer is large enough, None when there is none; the full length is told."""
-    capacity: int = getattr(structure, size)
-    told: int | None = getattr(structure, length)
-    if told is not None:
-        capacity = min(capacity, told)
+    if getattr(structure, length) is not None:
         setattr(structure, length, needed)
     if not _is_there(getattr(structure, pointer)):
         return None
@@ -135,7 +151,7 @@ def _fill_body(old: CACTransferBufferV1, packet: PacketMessage) -> list[HResult]
         extension_fits = len(extension) <= size
         if extension_fits:
             old.ppMsgExtension = extension.ljust(size, b"\0")
-    title = _fill_text(
+    title = _fill_name(
         old,
         "ppTitle",
         "ulTitleBufferSizeInWCHARs",
@@ -185,6 +201,7 @@ def _fill_security(old: CACTransferBufferV1, packet: PacketMessage) -> list[HRes
         "pulAuthProvNameLenProp",
         packet.authentication_provider_name,
         HResult.MQ_ERROR_PROV_NAME_BUFFER_TOO_SMALL,
+        old.ulProvNameLen,
     )
     return [*(_fill_octets(old, *each) for each in octets), provider]
 

@@ -56,6 +56,7 @@ SCHEMA = (
     "application_tag long, response_queue string"
 )
 DEFAULT_BATCH = 10_000
+_GONE = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
 _SIGN = 1 << 63
 _COLUMNS = arrow_schema(SCHEMA)
 
@@ -292,7 +293,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     yield found
 
     def _lost(self, identifier: int, error: MQError) -> None:
-        if error.status != HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
+        if error.status != _GONE:
             raise error
         if self._options.fail_on_data_loss:
             raise DataLossError(
@@ -305,7 +306,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options
         with options.client() as client, client.open_bulk_reader(options.name) as reader:
             for _, error in reader.remove(from_ranges(end["identifiers"])):
-                if error.status != HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
+                if isinstance(error, DecodeError) or error.status != _GONE:
                     raise error
 
 

@@ -309,7 +309,8 @@ def _close(call: Call, handle: ContextHandle | None) -> None:
 async def resolve(host: str, epm_port: int, interface: Interface) -> int:
     """Ask the endpoint mapper of a host for the TCP port of an interface.
 
-    Raises OSError when nobody listens, RpcFault (EPT_S_NOT_REGISTERED) when it is not served.
+    Raises OSError when nobody listens, RpcFault when it is not served (EPT_S_NOT_REGISTERED) or
+    the endpoint mapper fails (the status that it tells).
     """
     asked = SyntaxId(interface.uuid, *interface.version)
     tower = tcp_tower(asked, NDR, "0.0.0.0", 0)
@@ -321,6 +322,8 @@ async def resolve(host: str, epm_port: int, interface: Interface) -> int:
                 obj=NIL, map_tower=_counted(tower), entry_handle=NULL_HANDLE, max_towers=4
             ),
         )
+    if response.status not in (0, NOT_REGISTERED):
+        raise RpcFault(FaultStatus(response.status), f"the endpoint mapper of {host} failed")
     for found in response.ITowers:
         port = found and Tower.unpack(found.tower_octet_string).tcp_port
         if port:

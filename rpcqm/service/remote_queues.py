@@ -1,7 +1,6 @@
 """Reading from other queue managers for our clients, by qm2qm and an event loop."""
 
 import asyncio
-import itertools
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -10,6 +9,7 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, RpcFault
 from rpcqm.base.log import get_logger
 from rpcqm.client.connection import Connections
+from rpcqm.client.identity import next_request_identifier
 from rpcqm.client.qm2qm_session import create_remote_cursor
 from rpcqm.client.remote_queue import RemoteQueue
 from rpcqm.client.target import (
@@ -49,11 +49,11 @@ class RemoteQueues:
 
     async def _open(self, machine: str, numbers: RemoteNumbers) -> RemoteReader:
         connections = Connections(self._target_of(machine))
-        queue = RemoteQueue(connections, numbers.queue)
+        queue = RemoteQueue(connections, numbers.queue, numbers.descriptor)
         me = self._queue_manager
         routing = me.routing_server or me.directory_server
         try:
-            await queue.open(numbers.descriptor, numbers.context, me.identifier, routing)
+            await queue.open(numbers.context, me.identifier, routing)
         except BaseException:
             await connections.close()
             raise
@@ -90,11 +90,10 @@ class LoopRemoteReader:
         self._queues = queues
         self._connections = connections
         self._queue = queue
-        self._request_ids = itertools.count(1)
         self._lost = ""
 
     def read(self, action: int, timeout: int, cursor: int) -> PendingRead:
-        request_id = next(self._request_ids) & 0xFFFFFFFF
+        request_id = next_request_identifier()
         reading = self._queue.read(action, request_id, timeout, cursor)
         message: Completion[RemoteMessage] = Completion()
         self._queues.start(_resolve(self._in_session(reading), message))

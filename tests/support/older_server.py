@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rpcqm.adm.enums import QueueAccessType
+from rpcqm.adm.message import Message
 from rpcqm.base.clock import SystemClock
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.loop_timers import timers_on_loop
@@ -16,10 +17,14 @@ from rpcqm.client.target import RemoteServer, Target
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import load
 from rpcqm.codec.message import MessageAttributes
-from rpcqm.interfaces import qm2qm, qmcomm, qmcomm2
+from rpcqm.codec.types.remoteread import SectionBuffer
+from rpcqm.interfaces import qm2qm, qmcomm, qmcomm2, remote_read
+from rpcqm.interfaces._authentication import RemoteReadSecurity
+from rpcqm.interfaces._message_packet import MessagePackets
 from rpcqm.interfaces.qm2qm import Qm2Qm
 from rpcqm.interfaces.qmcomm import QmComm
 from rpcqm.interfaces.qmcomm2 import QmComm2
+from rpcqm.interfaces.remote_read import RemoteRead
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.rpc.call import Call
@@ -44,6 +49,8 @@ class OlderServer:
         self.target = RemoteServer("127.0.0.1", 0)
         self.ports: dict[str, int] = {}
         self.calls: list[str] = []
+        self.requests: list[Any] = []
+        """What came with the calls."""
         self.called_at: dict[str, int] = {}
         self.callers: dict[str, tuple[str, int]] = {}
         """Who has called last, and the authentication level, by operation."""
@@ -95,6 +102,7 @@ class Recorded:
 
         def recorded(call: Call, request: object) -> object:
             self._older.calls.append(name)
+            self._older.requests.append(request)
             self._older.called_at[name] = int(
                 call.association.endpoint.secondary_address.rstrip(b"\0")
             )
@@ -131,6 +139,42 @@ async def older_server(
             bound = await server.listen_tcp("127.0.0.1", 0, [second], advertised=False)
             older.ports["qm2qm"] = bound.port
             yield older
+
+
+@asynccontextmanager
+async def reading_server(
+    directory: Path, spoil: Callable[[list[SectionBuffer]], None] | None = None
+) -> AsyncIterator[OlderServer]:
+    """A queue manager that serves RemoteRead to everybody.
+
+    `spoil` changes the sections of every message before they leave.
+    """
+    async with _engine(directory, SETTINGS) as engine:
+        serving = OlderServer(engine)
+        security = RemoteReadSecurity(allow_nonauthenticated_rpc=True)
+        handlers = RemoteRead(engine, security, lambda: serving.ports["rpc"])
+        if spoil is not None:
+            handlers._packets = Spoiled(handlers._packets, spoil)
+        policy = remote_read.POLICY
+        served = [serving.server.register(load("remoteread"), Recorded(handlers, serving), policy)]
+        async with _listening(serving.server, serving, served):
+            yield serving
+
+
+class Spoiled(MessagePackets):
+    """Message packets that are damaged before they leave."""
+
+    def __init__(
+        self, packets: MessagePackets, spoil: Callable[[list[SectionBuffer]], None]
+    ) -> None:
+        self._packets, self._spoil = packets, spoil
+
+    def sections(
+        self, message: Message, maximum_body_size: int, maximum_compound_size: int
+    ) -> list[SectionBuffer]:
+        found = self._packets.sections(message, maximum_body_size, maximum_compound_size)
+        self._spoil(found)
+        return found
 
 
 @asynccontextmanager

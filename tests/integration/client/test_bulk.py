@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.client import pipelining
 from rpcqm.client.bulk import BulkReader
 from rpcqm.client.message import ReceivedMessage
@@ -43,6 +43,10 @@ def reading(directory: Path, program: Callable[[OlderServer, BulkReader], Awaita
     asyncio.run(main())
 
 
+def status_of(error: MQError | DecodeError) -> object:
+    return error.status if isinstance(error, MQError) else type(error)
+
+
 async def use(reader: BulkReader) -> None:
     identifiers = [each async for each in reader.visible()]
     assert len(identifiers) == len(BODIES)
@@ -56,9 +60,9 @@ async def use(reader: BulkReader) -> None:
     assert isinstance(missing, MQError)
     assert missing.status == GONE
     refused = [pair async for pair in reader.remove([*identifiers[:100], absent])]
-    assert [(identifier, error.status) for identifier, error in refused] == [(absent, GONE)]
+    assert [(identifier, status_of(error)) for identifier, error in refused] == [(absent, GONE)]
     assert [each async for each in reader.visible()] == identifiers[100:]
-    again = [error.status async for _, error in reader.remove(identifiers[:3])]
+    again = [status_of(error) async for _, error in reader.remove(identifiers[:3])]
     assert again == [GONE] * 3
 
 

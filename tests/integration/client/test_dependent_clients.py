@@ -70,6 +70,31 @@ def test_a_message_is_peeked_at_and_received(tmp_path: Path) -> None:
     assert locally(tmp_path, program)[-1] == "rpc_ACCloseHandle"
 
 
+@pytest.mark.conformance("MQMP-client-3.2.4.12", "MQMP-op-c2_2")
+def test_names_that_are_too_long_to_travel_do_not_keep_a_message_from_its_reader(
+    tmp_path: Path,
+) -> None:
+    """1024 characters travel ([MS-MQMP] 3.1.5.3): the names that come whole are told."""
+    names = tuple(FormatName.parse(rf"DIRECT=OS:host{n:02}\private$\{'q' * 90}") for n in range(20))
+
+    async def program(
+        server: OlderServer, client: QueueManagerClient, queue: DependentQueue, name: str
+    ) -> None:
+        server.enqueue(
+            name,
+            b"one",
+            destination_multi_queue_format_name=(FormatName.parse(name),),
+            response_multi_queue_format_name=names,
+        )
+        server.enqueue(name, b"two")
+        first = await queue.receive(0)
+        assert first.body == b"one"
+        assert first.response_queue == names[: 1024 // (len(str(names[0])) + 1)]
+        assert (await queue.receive(0)).body == b"two"
+
+    locally(tmp_path, program)
+
+
 @pytest.mark.conformance("MQMP-client-3.2.4.11", "MQMP-client-3.2.4.12")
 def test_buffers_grow_until_a_message_fits(tmp_path: Path) -> None:
     async def program(

@@ -7,32 +7,13 @@ from typing import Any
 import pytest
 
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.client.connection import Connections
 from rpcqm.client.dependent import DependentQueue
-from rpcqm.client.target import RemoteServer
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.types.qmcomm import CACCreateRemoteCursor
+from tests.support.scripted import Scripted
 
 PATH = r"ELSEWHERE\private$\orders"
 OURS, THEIRS, QUEUE = 11, 22, 33
-
-
-class Scripted(Connections):
-    """Answers calls from a table, and notes them."""
-
-    def __init__(self, **answers: Any) -> None:
-        super().__init__(RemoteServer("nowhere"))
-        self.answers = answers
-        self.calls: list[tuple[str, Any]] = []
-
-    async def call(
-        self, interface_name: str, operation: str, request: object, *_: Any, **__: Any
-    ) -> Any:
-        self.calls.append((operation, request))
-        answer = self.answers.get(operation, SimpleNamespace(result=0))
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
 
 
 def at_an_old_server(**answers: Any) -> tuple[DependentQueue, Scripted, Scripted]:

@@ -71,12 +71,12 @@ async def open_dependent() -> None:
 
 
 async def ask_for_the_port() -> None:
-    await RemoteQueue(Silent(), 1).open(1, 1, CLIENT, False)
+    await RemoteQueue(Silent(), 1, 1).open(1, CLIENT, False)
 
 
 async def take_over() -> None:
     connections = Silent(RemoteQMGetQMQMServerPort=SimpleNamespace(result=2105))
-    await RemoteQueue(connections, 1).open(1, 1, CLIENT, False)
+    await RemoteQueue(connections, 1, 1).open(1, CLIENT, False)
 
 
 def seconds_until_given_up(attempt: Callable[[], Awaitable[None]]) -> float:

@@ -389,6 +389,7 @@ def test_the_names_of_queues_are_told(qm: RunningQueueManager, client: Client, k
     assert read(200, None) == ("MQ_OK", (wide_text, needed, None))
     assert read(needed, needed) == ("MQ_OK", (wide_text, needed, needed))
     if needed:
+        assert read(5, 200) == ("MQ_OK", (text[:5], 5, needed))
         small = "MQ_ERROR_FORMATNAME_BUFFER_TOO_SMALL"
         assert read(10, 10) == (small, ("\0" * 10, 10, needed))
         assert read(200, 10)[0] == small
@@ -465,6 +466,8 @@ def test_a_buffer_is_filled_or_found_too_small(
     too_small = f"MQ_ERROR_{error}"
     assert read(needed - 1, needed - 1) == (too_small, (blank * (needed - 1), needed - 1, needed))
     assert read(needed - 1, None)[0] == too_small
+    if told not in ("pulTitleBufferSizeInWCHARs",):
+        assert read(needed - 1, 40)[0] == too_small  # the length is for the server to tell
     assert qm.bodies(queue) == [b"body"]
     assert read(40, 40) == ("MQ_OK", (value, needed, needed))
     assert qm.bodies(queue) == []

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+from rpcqm.base.admission import room_for_connections
 from rpcqm.base.errors import DecodeError, RpcFault
 from rpcqm.client.ready import ReadyFile
 from rpcqm.config import Configuration
@@ -166,14 +167,41 @@ def _synchronized() -> bool | None:
 
 
 def check_limits(patient: Patient) -> Iterator[Finding]:
-    """Every connection takes a file descriptor."""
-    _, allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
+    """Every connection takes a file descriptor, through whichever door it comes."""
+    allowed = _open_files_allowed(patient.running)
     wanted = patient.configuration.limits.connections
-    if resource.RLIM_INFINITY != allowed < wanted + 1024:
-        text = f"{allowed:,} open files are allowed, too few for limits.connections ({wanted:,})."
+    room = wanted if allowed is None else min(wanted, room_for_connections(allowed))
+    if room < wanted:
+        text = (
+            f"{allowed:,} open files are allowed, which leaves room for {room:,} connections of "
+            f"all doors together, fewer than limits.connections ({wanted:,})."
+        )
         yield Finding("limits", Level.WARNING, text)
     else:
         yield Finding("limits", Level.GOOD, f"Enough open files for {wanted:,} connections.")
+    used = None if patient.running is None else _open_files(patient.running)
+    if used is not None:
+        yield Finding("limits", Level.GOOD, f"{used:,} files and connections are open now.")
+
+
+def _open_files_allowed(running: ReadyFile | None) -> int | None:
+    """How many files may be open, None for any number: here, or where the process runs."""
+    pid = os.getpid() if running is None else running.pid
+    try:
+        soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    except OSError:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # A queue manager raises its limit as far as it may when it starts.
+    allowed = hard if running is None else soft
+    return None if allowed == resource.RLIM_INFINITY else allowed
+
+
+def _open_files(running: ReadyFile) -> int | None:
+    """How many are open in a process; None if it is somebody else's."""
+    try:
+        return len(os.listdir(f"/proc/{running.pid}/fd"))
+    except OSError:
+        return None
 
 
 def check_bounds(patient: Patient) -> Iterator[Finding]:

@@ -51,6 +51,43 @@ CLOSED = "the connection is closed"
 BOUNDS: tuple[Bound, ...] = (
     # Connections.
     Bound("limits.connections", "a connection is closed as soon as it is there"),
+    Bound("limits.connections_per_address", "a connection is closed as soon as it is there"),
+    Bound("limits.unauthenticated_seconds", CLOSED),
+    Bound(
+        "connections.local_reserve",
+        "a connection to the local socket is closed as soon as it is there",
+        "Connections beyond all others for administrators on the local socket.",
+        "rpcqm.base.admission:LOCAL_RESERVE",
+        "connections",
+    ),
+    Bound(
+        "connections.users_reserve",
+        "a connection to the local socket is closed as soon as it is there",
+        "How many of these are for other users of the machine as well.",
+        "rpcqm.base.admission:USERS_RESERVE",
+        "connections",
+    ),
+    Bound(
+        "connections.other_descriptors",
+        "fewer connections are let in than limits.connections says",
+        "Open files that are left for the store and the doors, besides an eighth of all.",
+        "rpcqm.base.admission:OTHER_DESCRIPTORS",
+        "descriptors",
+    ),
+    Bound(
+        "connections.fewest",
+        "further connections are refused",
+        "Connections that are let in however few files may be open.",
+        "rpcqm.base.admission:FEWEST",
+        "connections",
+    ),
+    Bound(
+        "connections.pause_seconds",
+        "what waits to be accepted is looked at again",
+        "Time for which nothing is accepted when the system has no descriptor left.",
+        "rpcqm.base.acceptor:PAUSE_SECONDS",
+        "seconds",
+    ),
     Bound("limits.unsent_bytes", CLOSED),
     Bound("limits.held_bytes", "the connections that hold most are closed"),
     Bound("limits.unread_seconds", CLOSED),

@@ -112,7 +112,13 @@ class Security:
 class Limits:
     """How much of everything callers may use."""
 
-    connections: Annotated[int, About("Connections of all callers.", (1, 1 << 20))] = 16_384
+    connections: Annotated[
+        int, About("Connections of all doors; fewer if few files may be open.", (1, 1 << 20))
+    ] = 16_384
+    connections_per_address: Annotated[
+        int,
+        About("Connections of one address, IPv6 /64 or local user, over all doors.", (1, 1 << 20)),
+    ] = 1024
     calls: Annotated[int, About("Calls in flight on one connection.", (1, 1 << 20))] = 1024
     waiting_calls: Annotated[
         int,
@@ -154,6 +160,13 @@ class Limits:
             "Time that a connection without open queues may be idle; 0 is for ever.", (0, 86_400)
         ),
     ] = 0
+    unauthenticated_seconds: Annotated[
+        int,
+        About(
+            "The same for a connection over which nobody has logged on; 0 is for ever.",
+            (0, 86_400),
+        ),
+    ] = 120
     stop_seconds: Annotated[
         int, About("Time for calls in flight when the queue manager stops.", (1, 600))
     ] = 5

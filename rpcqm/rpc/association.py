@@ -192,6 +192,11 @@ class ServerAssociation:
         return not self._calls and (group is None or not len(group.handles))
 
     @property
+    def authenticated(self) -> bool:
+        """Whether it is known who the client is, if only for some of its calls."""
+        return self._negotiation.security.proved
+
+    @property
     def signs_headers(self) -> bool:
         """Whether signing of headers was agreed on."""
         return self._negotiation.security.signs_headers

@@ -3,6 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING, cast
 
+from rpcqm.base.admission import Ticket
 from rpcqm.base.log import get_logger
 from rpcqm.rpc.association import ServerAssociation, State
 from rpcqm.rpc.call import Call
@@ -51,6 +52,7 @@ class Connection(asyncio.Protocol):
         "owed_since",
         "silent_since",
         "taken_since",
+        "ticket",
     )
 
     association: ServerAssociation
@@ -59,6 +61,7 @@ class Connection(asyncio.Protocol):
         self._server = server
         self._endpoint = endpoint
         self._transport: asyncio.Transport | None = None
+        self.ticket: Ticket | None = None
         self._stuck = self._cut_off = False
         self._unsettled: list[Call] = []
         self.active = True
@@ -74,7 +77,7 @@ class Connection(asyncio.Protocol):
         self._start(peer, client, security)
         if self._endpoint.transport == NCACN_IP_TCP:
             self.association.local_address = self._transport.get_extra_info("sockname")[0]
-        if not self._server.admit(self):
+        if not self._server.keep(self):
             self._transport.abort()
             return
         self._transport.set_write_buffer_limits(high=self._endpoint.limits.output_bytes)

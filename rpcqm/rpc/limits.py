@@ -13,7 +13,8 @@ class Limits:
     calls: requests in flight per connection, those that it has orphaned included.
     waiting_calls: requests of the whole server that wait; beyond, each connection may have one.
     contexts, security_contexts: per connection.
-    handles: context handles per association group. connections: of the whole server.
+    handles: context handles per association group.
+    connections: of the whole server; connections_per_address: of each address or local user.
     output_bytes: unsent replies after which a connection is not read from.
     unsent_bytes: unsent replies after which a connection is given up.
     held_bytes_in_all: unsent replies and unfinished requests of the whole server, after which the
@@ -21,6 +22,7 @@ class Limits:
     unread_milliseconds: in which a client must take some of what was sent to it.
     unfinished_milliseconds: for the first bind, a handshake, a PDU or a fragmented request.
     idle_milliseconds: for a connection without calls and without context handles.
+    unauthenticated_milliseconds: for one of these over which nobody has logged on.
     stop_milliseconds: for calls in flight when the server stops.
     keepalive_milliseconds: of silence on TCP before the kernel asks whether the peer is there.
     """
@@ -35,12 +37,14 @@ class Limits:
     security_contexts: int = 64
     handles: int = 4096
     connections: int = 16384
+    connections_per_address: int = 1024
     output_bytes: int = 1 << 20
     unsent_bytes: int = 64 << 20
     held_bytes_in_all: int = 512 << 20
     unread_milliseconds: int = 60_000
     unfinished_milliseconds: int = 30_000
     idle_milliseconds: int = 0
+    unauthenticated_milliseconds: int = 120_000
     stop_milliseconds: int = 5_000
     keepalive_milliseconds: int = 60_000
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from rpcqm.base.errors import FaultStatus, RpcFault
+from rpcqm.base.identity import ANONYMOUS
 from rpcqm.rpc.constants import AuthenticationType, RejectReason
 from rpcqm.rpc.logon import NO_CLAIM, Claim
 from rpcqm.rpc.pdu import (
@@ -100,6 +101,15 @@ class SecurityTable:
             if not (context.established or context.refused):
                 return context
         return None
+
+    @property
+    def proved(self) -> bool:
+        """Whether the client is known: from a handshake, or from the kernel on a local socket."""
+        return any(
+            context.identity != ANONYMOUS
+            for context in (self.base, *self._contexts.values())
+            if context.established
+        )
 
     def sign_headers(self) -> None:
         """PFC_SUPPORT_HEADER_SIGN was agreed on: for the whole connection, from now on."""

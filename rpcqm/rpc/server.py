@@ -5,8 +5,12 @@ import contextlib
 import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
+from rpcqm.base.acceptor import Acceptor, tcp_socket
+from rpcqm.base.addresses import owner_of
+from rpcqm.base.admission import Admission, Caller, Ticket
 from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.base.log import get_logger
@@ -39,7 +43,8 @@ class RpcServer:
     """A server of RPC interfaces over TCP and Unix sockets.
 
     `providers` are the security providers by authentication type. `local_identity` says who a
-    Unix user is. Interfaces are registered before the server listens.
+    Unix user is. `admission` says who may connect; doors of other protocols may share it.
+    Interfaces are registered before the server listens.
     """
 
     def __init__(
@@ -50,6 +55,7 @@ class RpcServer:
         clock: Clock | None = None,
         metrics: Metrics | None = None,
         local_identity: Callable[[int], Identity] = identity_of_uid,
+        admission: Admission | None = None,
     ) -> None:
         self.providers: Mapping[int, SecurityProvider] = providers or {}
         self.limits = limits or Limits()
@@ -62,7 +68,10 @@ class RpcServer:
         self.interfaces: list[RegisteredInterface] = []
         self._management = register(MGMT, Management(self), InterfacePolicy())
         self._local_identity = local_identity
-        self._listeners: list[asyncio.AbstractServer] = []
+        self.admission = admission or Admission(
+            self.limits.connections, self.limits.connections_per_address
+        )
+        self._listeners: list[Acceptor] = []
         self._connections: set[Connection] = set()
         self._to_flush: list[Connection] = []
         self._gathering = False
@@ -94,8 +103,7 @@ class RpcServer:
         Serves all registered interfaces unless some are given, and always the management
         interface. The endpoint mapper names it if `advertised`. Raises OSError.
         """
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listening = socket.create_server((host, port), family=family, backlog=1024)
+        listening = tcp_socket(host, port)
         return await self.listen_socket(listening, interfaces, advertised=advertised)
 
     async def listen_socket(
@@ -114,10 +122,7 @@ class RpcServer:
         _keep_alive(listening, self.limits.keepalive_milliseconds // 1000)
         address = (secondary_address or str(port)).encode()
         endpoint = self._endpoint(NCACN_IP_TCP, address, interfaces)
-        loop = asyncio.get_running_loop()
-        listener = await loop.create_server(
-            lambda: self.make_connection(self, endpoint), sock=listening, backlog=1024
-        )
+        listener = Acceptor(listening, self._admit_address, partial(self._make, endpoint))
         return self._listens(listener, endpoint, host, port, advertised)
 
     async def listen_unix(
@@ -127,11 +132,10 @@ class RpcServer:
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
         endpoint = self._endpoint(NCALRPC, os.fsencode(path), interfaces)
-        loop = asyncio.get_running_loop()
-        listener = await loop.create_unix_server(
-            lambda: self.make_connection(self, endpoint), str(path), backlog=1024
-        )
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(str(path))
         path.chmod(0o666)
+        listener = Acceptor(listening, self._admit_user, partial(self._make, endpoint))
         return self._listens(listener, endpoint, str(path), 0, True)
 
     def adjust(self, limits: Limits, providers: Mapping[int, SecurityProvider]) -> None:
@@ -140,6 +144,7 @@ class RpcServer:
         Bounds of a connection and of a client's handles hold for those that come afterwards.
         """
         self.limits, self.providers = limits, providers
+        self.admission.limit(limits.connections, limits.connections_per_address)
         self.dispatcher.limit(limits)
         self.groups.limit(limits.handles)
         for endpoint in self._listening:
@@ -196,11 +201,9 @@ class RpcServer:
         host, port = transport.get_extra_info("peername")[:2]
         return f"{host}:{port}", str(host), unauthenticated(ANONYMOUS, NONE)
 
-    def admit(self, connection: Connection) -> bool:
-        """Keep a new connection, unless there are too many."""
-        if self._stopping or len(self._connections) >= self.limits.connections:
-            self.metrics.count("rpc.connections_refused")
-            _log.warning("a connection was refused", peer=connection.association.peer)
+    def keep(self, connection: Connection) -> bool:
+        """Keep a new connection, unless the server stops."""
+        if self._stopping:
             return False
         self._connections.add(connection)
         self.metrics.count("rpc.connections")
@@ -208,6 +211,8 @@ class RpcServer:
 
     def forget(self, connection: Connection) -> None:
         association = connection.association
+        if connection.ticket is not None:
+            connection.ticket.leave()
         if connection in self._connections:
             self._connections.discard(connection)
             self._packets_in += association.pdus_in
@@ -247,6 +252,29 @@ class RpcServer:
         for connection in connections:
             connection.settle()
 
+    # Who may connect.
+
+    def _admit_address(self, accepted: socket.socket, address: tuple[str, int]) -> Ticket | None:
+        return self._admit(owner_of(address[0]), Caller.STRANGER, f"{address[0]}:{address[1]}")
+
+    def _admit_user(self, accepted: socket.socket, address: object) -> Ticket | None:
+        uid = peer_uid(accepted)
+        caller = Caller.ADMINISTRATOR if uid in (0, os.geteuid()) else Caller.USER
+        return self._admit(f"uid {uid}", caller, f"uid {uid}")
+
+    def _admit(self, owner: str, caller: Caller, peer: str) -> Ticket | None:
+        reason = self.admission.refusal(owner, caller)
+        if not reason:
+            return self.admission.let_in(owner)
+        self.metrics.count("rpc.connections_refused")
+        _log.warning("a connection was refused", peer=peer, reason=reason)
+        return None
+
+    def _make(self, endpoint: Endpoint, ticket: Ticket) -> Connection:
+        connection = self.make_connection(self, endpoint)
+        connection.ticket = ticket
+        return connection
+
     def _endpoint(
         self, transport: str, address: bytes, interfaces: Iterable[RegisteredInterface] | None
     ) -> Endpoint:
@@ -264,7 +292,7 @@ class RpcServer:
 
     def _listens(
         self,
-        listener: asyncio.AbstractServer,
+        listener: Acceptor,
         endpoint: Endpoint,
         address: str,
         port: int,
@@ -331,6 +359,8 @@ class RpcServer:
             connection.active, connection.silent_since = False, now
         elif 0 < limits.idle_milliseconds <= now - connection.silent_since:
             return "idle"
+        elif 0 < limits.unauthenticated_milliseconds <= now - connection.silent_since:
+            return "" if association.authenticated else "idle without authentication"
         return ""
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import socket
 from collections.abc import Callable, Container
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from rpcqm import config
 from rpcqm.accounts import Accounts
+from rpcqm.base.admission import Admission, room_for_connections
 from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.log import get_logger
 from rpcqm.base.loop_timers import timers_on_loop
@@ -78,6 +80,7 @@ class QueueManagerService:
         self._ports: dict[str, int] = {}
         self._undo = AsyncExitStack()
         self._recorded: Callable[[SecurityProviders], SecurityProviders] = lambda each: each
+        self._admission = _admission(configuration.limits)
 
     async def start(self) -> None:
         """Open every door, then say so; StartError, with everything closed again, on failure."""
@@ -171,6 +174,7 @@ class QueueManagerService:
             clock=self._clock,
             metrics=metrics,
             local_identity=accounts.local_identity,
+            admission=self._admission,
         )
         if recorder is not None:
             server.make_connection = recorder.connection
@@ -206,7 +210,7 @@ class QueueManagerService:
 
     def _binary_door(self, engine: QueueManagerEngine) -> BinaryDoor:
         try:
-            return BinaryDoor(engine, self._clock, self._configuration.binary)
+            return BinaryDoor(engine, self._clock, self._configuration.binary, self._admission)
         except OSError as error:
             raise StartError(f"Cannot read {error.filename}: {error.strerror}.") from error
         except ValueError as error:
@@ -390,13 +394,32 @@ def _limits(limits: config.Limits) -> Limits:
         security_contexts=limits.security_contexts,
         handles=limits.handles,
         connections=limits.connections,
+        connections_per_address=limits.connections_per_address,
         unsent_bytes=limits.unsent_bytes,
         held_bytes_in_all=limits.held_bytes,
         unread_milliseconds=limits.unread_seconds * 1000,
         unfinished_milliseconds=limits.unfinished_seconds * 1000,
         idle_milliseconds=limits.idle_seconds * 1000,
+        unauthenticated_milliseconds=limits.unauthenticated_seconds * 1000,
         stop_milliseconds=limits.stop_seconds * 1000,
     )
+
+
+def _admission(limits: config.Limits) -> Admission:
+    """Who may connect, over all doors: as many as is set, or as the open files leave room for."""
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    room = None
+    if descriptors != resource.RLIM_INFINITY:
+        room = room_for_connections(descriptors)
+    admission = Admission(limits.connections, limits.connections_per_address, room)
+    if admission.bound < limits.connections:
+        _log.warning(
+            "the open files that the system allows leave room for fewer connections",
+            wanted=limits.connections,
+            connections=admission.bound,
+            open_files=descriptors,
+        )
+    return admission
 
 
 def _prepare_directory(path: Path) -> None:

@@ -3,6 +3,7 @@
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
+from rpcqm.base.admission import Admission
 from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.exchange import Exchange, Peers, session_settings
@@ -55,8 +56,14 @@ class BinaryDoor:
     ValueError or OSError for peers that are none and keys that cannot be read.
     """
 
-    def __init__(self, engine: QueueManagerEngine, clock: Clock, settings: DoorSettings) -> None:
-        self._network = TcpNetwork(clock, settings.back_off_milliseconds)
+    def __init__(
+        self,
+        engine: QueueManagerEngine,
+        clock: Clock,
+        settings: DoorSettings,
+        admission: Admission | None = None,
+    ) -> None:
+        self._network = TcpNetwork(clock, settings.back_off_milliseconds, admission)
         peers, keys = read_files(settings)
         times = session_settings(engine, settings.retry_milliseconds)
         self.exchange = Exchange(engine, self._network, times, peers, keys)

@@ -6,6 +6,9 @@ import socket
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
+from rpcqm.base.acceptor import Acceptor, tcp_socket
+from rpcqm.base.addresses import owner_of
+from rpcqm.base.admission import Admission, Ticket
 from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.log import get_logger
@@ -33,6 +36,7 @@ class TcpWire(asyncio.Protocol):
         self._network = network
         self._accepted = accepted
         self.held = 0
+        self.ticket: Ticket | None = None
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -59,6 +63,8 @@ class TcpWire(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._network.hold(self, 0)
         self._network.wires.discard(self)
+        if self.ticket is not None:
+            self.ticket.leave()
         self._line.session.disconnected()
 
     def give_up(self) -> None:
@@ -100,10 +106,13 @@ MakeWire = Callable[[Line, "TcpNetwork", bool], TcpWire]
 class TcpNetwork:
     """The Network of a queue manager in an asyncio loop."""
 
-    def __init__(self, clock: Clock, back_off: int = BACK_OFF) -> None:
+    def __init__(
+        self, clock: Clock, back_off: int = BACK_OFF, admission: Admission | None = None
+    ) -> None:
         self._clock = clock
         self.back_off = back_off
-        self._servers: list[asyncio.Server] = []
+        self._admission = admission or Admission(CONNECTIONS, CONNECTIONS)
+        self._acceptors: list[Acceptor] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._kept_out: dict[str, int] = {}
         self.wires: set[TcpWire] = set()
@@ -112,17 +121,21 @@ class TcpNetwork:
 
     async def listen(self, exchange: Exchange, host: str, port: int) -> int:
         """Accept sessions; the port. OSError when it cannot be had."""
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(
-            lambda: self.make_wire(exchange.accept(), self, True), host, port
-        )
-        self._servers.append(server)
-        return int(server.sockets[0].getsockname()[1])
+
+        def make(ticket: Ticket) -> TcpWire:
+            wire = self.make_wire(exchange.accept(), self, True)
+            wire.ticket = ticket
+            return wire
+
+        listening = tcp_socket(host, port)
+        bound = int(listening.getsockname()[1])
+        self._acceptors.append(Acceptor(listening, self._admit, make))
+        return bound
 
     async def stop(self) -> None:
         """Let nobody in any more, and wait until connections are closed."""
-        for server in self._servers:
-            server.close()
+        for acceptor in self._acceptors:
+            acceptor.close()
         for task in list(self._tasks):
             task.cancel()
         for wire in list(self.wires):
@@ -132,16 +145,27 @@ class TcpNetwork:
     @property
     def is_full(self) -> bool:
         """Whether no further connection is taken."""
-        return len(self.wires) >= CONNECTIONS
+        return self._admission.is_full
+
+    def _admit(self, accepted: socket.socket, address: tuple[str, int]) -> Ticket | None:
+        """Let a connection in that somebody has made, unless there are too many."""
+        owner = owner_of(address[0])
+        reason = self._admission.refusal(owner)
+        if not reason:
+            return self._admission.let_in(owner)
+        _log.warning("a connection was refused", peer=f"{address[0]}:{address[1]}", reason=reason)
+        return None
 
     def admit(self, wire: TcpWire, host: str, accepted: bool) -> bool:
-        """Whether a connection may stay."""
+        """Whether a connection may stay; one of our own is counted."""
         until = self._kept_out.get(host)
         if until is not None and until <= self._clock.monotonic():
             del self._kept_out[host]
             until = None
-        if accepted and (until is not None or self.is_full):
+        if accepted and until is not None:
             return False
+        if wire.ticket is None:
+            wire.ticket = self._admission.go_out()
         self.wires.add(wire)
         return True
 

@@ -3,6 +3,8 @@
 import contextlib
 import socket
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -10,12 +12,16 @@ import pytest
 from rpcqm.base.errors import FaultStatus
 from rpcqm.rpc import pdu
 from rpcqm.rpc.association import State
+from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.limits import Limits
+from rpcqm.rpc.ntlm import NtlmCredentials
+from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.memory import resident
 from tests.support.probe import (
     PROBE,
     ProbeHandlers,
     ProbeInterface,
+    ProbeRequest,
     ProbeResponse,
     alter,
     bind,
@@ -101,6 +107,47 @@ def test_an_idle_connection_is_ended_but_not_one_that_waits_or_holds() -> None:
         assert read_all(idle) == b""
         waiting.close()
         holding.close()
+
+
+@pytest.mark.bound("limits.unauthenticated_seconds")
+def test_only_who_has_not_logged_on_is_ended_when_idle(tmp_path: Path) -> None:
+    rig = Sweeping(unauthenticated_milliseconds=120_000)
+    with (
+        serving(
+            (ProbeInterface(), rig.handlers),
+            accounts=TestAccounts(tmp_path),
+            limits=rig.limits,
+            make=rig.make,
+            directory=tmp_path,
+        ) as running,
+        raw(running) as idle,
+        raw(running) as waiting,
+        raw(running) as holding,
+        socket.socket(socket.AF_UNIX) as local,
+    ):
+        local.connect(str(running.path))
+        local.sendall(bind())
+        read_pdu(local)
+        waiting.sendall(request(2, b"a"))
+        holding.sendall(request(4, b"queue"))
+        read_pdu(holding)
+        known = running.run(logged_on(running))
+        running.until(lambda: bool(rig.handlers.waiting) and running.server.connections == 5)
+        assert rig.sweep(running, 119_000) == 5
+        assert rig.sweep(running, 3_000) == 4
+        assert read_all(idle) == b""
+        assert rig.sweep(running, 500_000) == 4
+        running.do(known.close)
+
+
+async def logged_on(running: RunningServer) -> RpcClient:
+    """A client over TCP that has called once."""
+    client = await RpcClient.connect_tcp(
+        "127.0.0.1", running.port, credentials=NtlmCredentials("alice", PASSWORD)
+    )
+    interface: Any = ProbeInterface()
+    await (await client.bind(interface)).call("null", ProbeRequest())
+    return client
 
 
 def test_the_kernel_asks_for_silent_clients() -> None:

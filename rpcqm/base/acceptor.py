@@ -1,0 +1,99 @@
+"""Accepting connections, each of which is asked about before it costs more than its descriptor.
+
+The servers of event loops accept all that wait, and only then tell of them: at the worst as many
+descriptors as the backlog is long are taken at once by connections that are refused afterwards.
+"""
+
+import asyncio
+import errno
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from rpcqm.base.admission import Ticket
+from rpcqm.base.log import get_logger
+
+BACKLOG = 1024
+AT_ONCE = 64
+"""Connections that are accepted before others get their turn."""
+PAUSE_SECONDS = 1.0
+"""How long nothing is accepted when the system has no descriptor left."""
+
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+_log = get_logger("base")
+
+Admit = Callable[[socket.socket, Any], Ticket | None]
+"""Whether a socket with its peer's address is let in; without a ticket it is closed."""
+Make = Callable[[Ticket], asyncio.Protocol]
+
+
+def tcp_socket(host: str, port: int) -> socket.socket:
+    """A bound TCP socket. Raises OSError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=BACKLOG)
+
+
+class Acceptor:
+    """Accepts on a bound socket, which is its own from now on, until it is closed."""
+
+    def __init__(self, listening: socket.socket, admit: Admit, make: Make) -> None:
+        self._listening = listening
+        self._admit = admit
+        self._make = make
+        self._loop = asyncio.get_running_loop()
+        self._connecting: set[asyncio.Task[None]] = set()
+        self._pause: asyncio.TimerHandle | None = None
+        listening.setblocking(False)
+        listening.listen(BACKLOG)
+        self._loop.add_reader(listening, self._accept_some)
+
+    def close(self) -> None:
+        """Accept no more; connections go on."""
+        if self._listening.fileno() < 0:
+            return
+        if self._pause is not None:
+            self._pause.cancel()
+        self._loop.remove_reader(self._listening)
+        self._listening.close()
+
+    def _accept_some(self) -> None:
+        for _ in range(AT_ONCE):
+            try:
+                accepted, address = self._listening.accept()
+            except OSError as error:
+                if error.errno in _EXHAUSTED:
+                    self._rest(error)
+                return  # none waits, or the one that did has gone
+            self._begin(accepted, address)
+
+    def _rest(self, error: OSError) -> None:
+        """What waits would wake the loop again and again: look at it later."""
+        _log.error("no connection can be accepted", reason=error.strerror)
+        self._loop.remove_reader(self._listening)
+        self._pause = self._loop.call_later(PAUSE_SECONDS, self._resume)
+
+    def _resume(self) -> None:
+        self._pause = None
+        self._loop.add_reader(self._listening, self._accept_some)
+
+    def _begin(self, accepted: socket.socket, address: Any) -> None:
+        try:
+            ticket = self._admit(accepted, address)
+        except OSError:
+            ticket = None  # it has gone before it could be asked who it is
+        if ticket is None:
+            accepted.close()
+            return
+        accepted.setblocking(False)
+        task = self._loop.create_task(self._connect(accepted, ticket))
+        self._connecting.add(task)
+        task.add_done_callback(self._connecting.discard)
+
+    async def _connect(self, accepted: socket.socket, ticket: Ticket) -> None:
+        try:
+            await self._loop.connect_accepted_socket(lambda: self._make(ticket), accepted)
+        except Exception as error:
+            ticket.leave()
+            accepted.close()
+            _log.warning("a connection could not be taken over", reason=str(error))

@@ -1,0 +1,93 @@
+"""Who may connect: one count for all doors of a process, whatever they speak (G93)."""
+
+import enum
+from collections import Counter
+
+OTHER_DESCRIPTORS = 128
+"""Open files of a process without a connection: the store, listening sockets, the loop."""
+LOCAL_RESERVE = 64
+"""Connections of the local socket beyond the bound, so that strangers do not shut it out."""
+USERS_RESERVE = LOCAL_RESERVE // 2
+"""How many of these users of the machine may have that do not administrate."""
+FEWEST = 8
+"""Connections that are let in however few files may be open."""
+
+
+def room_for_connections(descriptors: int) -> int:
+    """How many connections leave enough of the descriptors of a process for everything else."""
+    return max(descriptors - descriptors // 8 - OTHER_DESCRIPTORS - LOCAL_RESERVE, FEWEST)
+
+
+class Caller(enum.Enum):
+    """Who connects, with how many connections beyond the bound there may be then."""
+
+    STRANGER = 0
+    USER = USERS_RESERVE
+    ADMINISTRATOR = LOCAL_RESERVE
+
+
+class Ticket:
+    """One connection that was let in; `leave` may be called again and again."""
+
+    __slots__ = ("_admission", "_owner")
+
+    def __init__(self, admission: "Admission", owner: str | None) -> None:
+        self._admission: Admission | None = admission
+        self._owner = owner
+
+    def leave(self) -> None:
+        """The connection has ended."""
+        admission, self._admission = self._admission, None
+        if admission is not None:
+            admission.forget(self._owner)
+
+
+class Admission:
+    """Counts connections: all of them, and those of each address or local user.
+
+    `connections` and `per_address` are what is configured, `room` what the open files that the
+    system allows leave room for, None where nobody has asked.
+    """
+
+    def __init__(self, connections: int, per_address: int, room: int | None = None) -> None:
+        self._room = room
+        self._of_owner: Counter[str] = Counter()
+        self.count = 0
+        self.limit(connections, per_address)
+
+    def limit(self, connections: int, per_address: int) -> None:
+        """Let in so many from now on; those that are in stay."""
+        self.bound = connections if self._room is None else min(connections, self._room)
+        self.per_address = per_address
+
+    @property
+    def is_full(self) -> bool:
+        """Whether strangers are not let in, wherever they come from."""
+        return self.count >= self.bound
+
+    def refusal(self, owner: str, caller: Caller = Caller.STRANGER) -> str:
+        """Why a caller is not let in now; empty if it is."""
+        if self.count >= self.bound + caller.value:
+            return "too many connections"
+        if caller is not Caller.ADMINISTRATOR and self._of_owner.get(owner, 0) >= self.per_address:
+            return "too many connections of one address"
+        return ""
+
+    def let_in(self, owner: str) -> Ticket:
+        """Count a connection of an address (`owner_of` names it) or of a local user."""
+        self._of_owner[owner] += 1
+        self.count += 1
+        return Ticket(self, owner)
+
+    def go_out(self) -> Ticket:
+        """Count a connection of our own to somebody else; it is never refused."""
+        self.count += 1
+        return Ticket(self, None)
+
+    def forget(self, owner: str | None) -> None:
+        """What tickets call."""
+        self.count -= 1
+        if owner is not None:
+            self._of_owner[owner] -= 1
+            if not self._of_owner[owner]:
+                del self._of_owner[owner]

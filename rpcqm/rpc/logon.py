@@ -1,7 +1,7 @@
 """Logging on: what a peer claims to be, and who may keep it from trying."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 LONGEST_CLAIM = 256
 
@@ -53,6 +53,19 @@ class LogonGuard(Protocol):
     def succeeded(self, account: str, address: str) -> None:
         """The account has logged on."""
         ...
+
+
+@runtime_checkable
+class Guarded(Protocol):
+    """Accounts that bring the guard of their passwords with them."""
+
+    @property
+    def guard(self) -> LogonGuard: ...
+
+
+def guard_of(accounts: object) -> LogonGuard | None:
+    """The guard that accounts bring with them, so that there is one for all that read them."""
+    return accounts.guard if isinstance(accounts, Guarded) else None
 
 
 class OpenGuard:

@@ -3,6 +3,7 @@
 import socket
 from pathlib import Path
 
+from rpcqm.rpc import logon
 from rpcqm.rpc.constants import AuthenticationType
 from rpcqm.rpc.logon import LogonGuard
 from rpcqm.rpc.ntlm import AccountDirectory, NtlmProvider
@@ -24,6 +25,7 @@ def security_providers(
     server's name is the first in the keytab, else that of the host. Raises AuthenticationError
     when the keytab cannot be used.
     """
+    guard = guard or logon.guard_of(accounts)
     name = principal or f"host/{socket.gethostname()}"
     providers: dict[int, SecurityProvider] = {}
     mechanisms: dict[str, SecurityProvider] = {}

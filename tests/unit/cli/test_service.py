@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from rpcqm.base.admission import room_for_connections
 from rpcqm.cli.main import main
 from rpcqm.config import check
+from rpcqm.config.schema import Limits
 
 UNIT = "etc/systemd/system/rpcqm.service"
 SETTINGS = "etc/rpcqm/rpcqm.toml"
@@ -95,3 +97,11 @@ def test_what_the_service_could_not_see_is_not_installed(
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert main(["service", "install"]) == 1
     assert "install rpcqm elsewhere, such as in /opt/rpcqm." in capsys.readouterr().err
+
+
+def test_the_unit_allows_enough_open_files_for_the_connections_that_are_let_in(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main(["service", "install", "--print"])
+    (allowed,) = directives(capsys.readouterr().out)["LimitNOFILE"]
+    assert room_for_connections(int(allowed)) >= Limits().connections

@@ -1,11 +1,12 @@
 """Bodies as values: what the ActiveX and .NET formatters of MSMQ write, read as data only.
 
 Nothing in a body is ever run, imported or fetched. XML with a document type is refused, so that
-no entity is expanded.
+no entity is expanded; its depth, elements and names are bounded before a tree is made (G102).
 """
 
 import base64
 import datetime
+import re
 import struct
 import uuid
 import xml.etree.ElementTree as ElementTree
@@ -13,6 +14,7 @@ from decimal import Decimal
 from xml.parsers import expat
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.client.xml_bounds import MAXIMUM_DEPTH, check_bounds
 
 VT_EMPTY, VT_NULL = 0, 1
 VT_R4, VT_R8, VT_CY, VT_DATE, VT_BSTR, VT_BOOL = 4, 5, 6, 7, 8, 11
@@ -150,17 +152,14 @@ def _date(days: float) -> datetime.datetime:
 
 
 def parse_xml(body: bytes) -> ElementTree.Element:
-    """The root element; DecodeError for what is not XML, or has a document type."""
+    """The root element; DecodeError for what is not XML, has a document type, or is too much.
 
-    def refuse(*_: object) -> None:
-        raise DecodeError("XML with a document type")
-
-    checker = expat.ParserCreate()
-    checker.StartDoctypeDeclHandler = refuse
+    The bounds are those of `rpcqm.client.xml_bounds`.
+    """
     try:
-        checker.Parse(body, True)
+        check_bounds(body)
         return ElementTree.fromstring(body)
-    except (expat.ExpatError, ElementTree.ParseError, ValueError) as error:
+    except (expat.ExpatError, ElementTree.ParseError, ValueError, LookupError) as error:
         raise DecodeError(f"no XML: {error}") from error
 
 
@@ -200,17 +199,25 @@ def _xml_text(value: object) -> str:
 def value_of_xml(root: ElementTree.Element) -> Value:
     """The value of an element as XmlMessageFormatter writes simple values and lists of them.
 
-    Raises DecodeError for elements of other names, which only their reader understands.
+    Raises DecodeError for elements of other names, which only their reader understands, and for
+    lists in more than MAXIMUM_DEPTH levels.
     """
+    return _value_of_xml(root, 1)
+
+
+def _value_of_xml(root: ElementTree.Element, depth: int) -> Value:
     tag, text = root.tag.rpartition("}")[2], root.text or ""
+    if depth > MAXIMUM_DEPTH:
+        raise DecodeError("elements nested too deeply")
     if tag.startswith("ArrayOf"):
-        return [value_of_xml(child) for child in root]
+        return [_value_of_xml(child, depth + 1) for child in root]
     try:
         return _simple(tag, text)
     except (ValueError, ArithmeticError) as error:
         raise DecodeError(f"{text[:40]!r} is no {tag}") from error
 
 
+_DECIMAL = re.compile(r"[+-]?(\d{1,64}(\.\d{0,64})?|\.\d{1,64})", re.ASCII)
 _XML_INTEGERS = frozenset(
     {"byte", "unsignedByte", "short", "unsignedShort", "int", "unsignedInt", "long", "unsignedLong"}
 )
@@ -227,9 +234,9 @@ def _simple(tag: str, text: str) -> Value:
         case "double" | "float":
             return float(text)
         case "decimal":
-            return Decimal(text)
+            return _decimal(text.strip())
         case "char":
-            return chr(int(text))
+            return _character(int(text))
         case "base64Binary":
             return base64.b64decode(text, validate=True)
         case "dateTime":
@@ -237,6 +244,20 @@ def _simple(tag: str, text: str) -> Value:
         case "guid":
             return uuid.UUID(text.strip())
     raise DecodeError(f"an element {tag} is no simple value")
+
+
+def _character(code: int) -> str:
+    """A character of .NET; half of a surrogate pair is none that can be written anywhere."""
+    if not 0 <= code <= 0xFFFF or 0xD800 <= code <= 0xDFFF:
+        raise ValueError(code)
+    return chr(code)
+
+
+def _decimal(text: str) -> Decimal:
+    """A number without an exponent, which takes a few octets and any amount of memory later."""
+    if not _DECIMAL.fullmatch(text):
+        raise ValueError(text)
+    return Decimal(text)
 
 
 def _boolean(text: str) -> bool:

@@ -1,7 +1,8 @@
 """What BinaryFormatter of .NET has written, read as data ([MS-NRBF]).
 
 Objects become dictionaries of their members with the name of their class under "$class"; no class
-is ever looked for. Depth, sizes and references are bounded by what the body itself holds.
+is ever looked for. What a body may hold is bounded before it is made (G102): a few octets can name
+an array of billions of nulls, or objects that refer to each other without end.
 """
 
 import datetime
@@ -9,12 +10,19 @@ import enum
 import struct
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, NamedTuple
 
 from rpcqm.base.errors import DecodeError
 
 CLASS = "$class"
-_DEEPEST = 64
+MAXIMUM_DEPTH = 64
+"""Objects and arrays within each other."""
+FREE_VALUES = 65_536
+VALUES_PER_OCTET = 4
+"""How many values a body may hold: so many, and so many more for each of its octets."""
+_TEXT_PER_VALUE = 64
+"""Characters of a text or octets that count as one more value, each time it is referred to."""
+_DECIMAL_DIGITS = 29
 _TICKS = (1 << 62) - 1
 
 
@@ -65,6 +73,18 @@ class _Nulls(int):
     """So many nulls in a row."""
 
 
+class _Whole(NamedTuple):
+    """An object without references: how many values it has written out, and how deep it is."""
+
+    value: Any
+    values: int
+    height: int
+
+
+_UNDERWAY = _Whole(None, 0, 0)
+"""Stands for an object that is being put together."""
+
+
 _PRIMITIVES = {
     1: "?",
     2: "B",
@@ -82,10 +102,14 @@ _Layout = tuple[str, list[str], list[tuple[_Kind, int]] | None]
 
 
 def decode_binary(body: bytes) -> Any:
-    """The value, or the object, that a body holds; raises DecodeError."""
+    """The value, or the object, that a body holds.
+
+    Raises DecodeError, also for a body with more than MAXIMUM_DEPTH levels, with more values than
+    FREE_VALUES and VALUES_PER_OCTET allow, or with an object that holds itself (G102).
+    """
     try:
         return _Reader(body).whole()
-    except (struct.error, UnicodeDecodeError, ValueError, IndexError, RecursionError) as error:
+    except (struct.error, ValueError, IndexError, OverflowError, RecursionError) as error:
         raise DecodeError(f"not what BinaryFormatter writes: {error}") from error
 
 
@@ -96,7 +120,9 @@ class _Reader:
         self._objects: dict[int, Any] = {}
         self._layouts: dict[int, _Layout] = {}
         self._depth = 0
-        self._resolved: dict[int, Any] = {}
+        self._budget = FREE_VALUES + VALUES_PER_OCTET * len(body)
+        self._left = self._budget
+        self._resolved: dict[int, _Whole] = {}
 
     # Octets
 
@@ -123,11 +149,22 @@ class _Reader:
         raise DecodeError("a length of more than five octets", self._offset)
 
     def _count(self) -> int:
-        """Of elements; each takes at least one octet, or is part of a run of nulls."""
+        """A number of elements that the body may still hold."""
         count = self._int()
-        if not 0 <= count <= len(self._body) * 256:
+        if not 0 <= count <= self._left:
             raise DecodeError(f"{count} elements", self._offset)
         return count
+
+    def _spend(self, values: int) -> None:
+        self._left -= values
+        if self._left < 0:
+            raise DecodeError("more values than a body may hold", self._offset)
+
+    def _enter(self) -> None:
+        """Go into an object or an array; `_depth` is taken back at its end."""
+        self._depth += 1
+        if self._depth > MAXIMUM_DEPTH:
+            raise DecodeError("nested too deeply", self._offset)
 
     # Records
 
@@ -139,25 +176,18 @@ class _Reader:
             self._record()
         if root not in self._objects:
             raise DecodeError("the root object is not there")
-        return self._resolve(self._objects[root], 0)
+        return self._resolve(self._objects[root], 0).value
 
     def _record(self) -> Any:
-        self._depth += 1
-        if self._depth > _DEEPEST:
-            raise DecodeError("nested too deeply", self._offset)
         kind = _Record(self._take(1)[0])
-        try:
-            reader = _READERS.get(kind)
-            if reader is None:
-                raise DecodeError(f"{kind.name} is not expected here", self._offset)
-            return reader(self)
-        finally:
-            self._depth -= 1
-
-    def _library(self) -> Any:
-        self._int()
-        self._string()
-        return self._record()
+        while kind is _Record.BinaryLibrary:
+            self._int()
+            self._string()
+            kind = _Record(self._take(1)[0])
+        reader = _READERS.get(kind)
+        if reader is None:
+            raise DecodeError(f"{kind.name} is not expected here", self._offset)
+        return reader(self)
 
     def _class(self, typed: bool, system: bool) -> Any:
         number, name = self._int(), self._string()
@@ -189,11 +219,14 @@ class _Reader:
 
     def _members(self, number: int, layout: _Layout) -> dict[str, Any]:
         name, members, types = layout
+        self._spend(len(members) + 1)
+        self._enter()
         made: dict[str, Any] = {CLASS: name}
         self._objects[number] = made
         for index, member in enumerate(members):
             kind, primitive = types[index] if types is not None else (_Kind.Object, 0)
             made[member] = self._member(kind, primitive)
+        self._depth -= 1
         return made
 
     def _member(self, kind: _Kind, primitive: int) -> Any:
@@ -212,7 +245,14 @@ class _Reader:
         if primitive == 2:
             self._objects[number] = octets = self._take(count)
             return octets
-        self._objects[number] = values = [self._primitive(primitive) for _ in range(count)]
+        self._spend(count)
+        values: list[Any]
+        if code := _PRIMITIVES.get(primitive):
+            octets = self._take(count * struct.calcsize(f"<{code}"))
+            values = list(struct.unpack(f"<{count}{code}", octets))
+        else:
+            values = [self._primitive(primitive) for _ in range(count)]
+        self._objects[number] = values
         return values
 
     def _array(self) -> list[Any]:
@@ -226,12 +266,16 @@ class _Reader:
         count = 1
         for _ in range(rank):
             count *= self._count()
+            if count > self._left:
+                raise DecodeError(f"an array of {count} elements", self._offset)
         if shape >= 3:
             self._take(4 * rank)  # the lower bounds
         kind = _Kind(self._take(1)[0])
         return self._elements(number, count, kind, self._additional(kind))
 
     def _elements(self, number: int, count: int, kind: _Kind, primitive: int) -> list[Any]:
+        self._spend(count + 1)
+        self._enter()
         values: list[Any] = []
         self._objects[number] = values
         while len(values) < count:
@@ -242,6 +286,7 @@ class _Reader:
                 values += [None] * value
             else:
                 values.append(value)
+        self._depth -= 1
         return values
 
     def _primitive(self, kind: int) -> Any:
@@ -268,10 +313,14 @@ class _Reader:
         return self._take(size).decode()
 
     def _decimal(self) -> Decimal:
+        """A System.Decimal: 29 digits at most, never an exponent that takes memory to write out."""
         try:
-            return Decimal(self._string())
+            number = Decimal(self._string())
         except InvalidOperation as error:
             raise DecodeError("no decimal number", self._offset) from error
+        if not number.is_finite() or abs(number.adjusted()) > _DECIMAL_DIGITS:
+            raise DecodeError("no decimal number", self._offset)
+        return number
 
     def _date(self) -> datetime.datetime:
         ticks = self._unpack("Q") & _TICKS
@@ -282,28 +331,45 @@ class _Reader:
 
     # References
 
-    def _resolve(self, value: Any, depth: int) -> Any:
-        """Put objects in the place of references, each object once."""
-        if depth > _DEEPEST:
-            raise DecodeError("references nested too deeply")
+    def _resolve(self, value: Any, depth: int) -> _Whole:
+        """Put objects in the place of references, each object once.
+
+        An object counts as often as it is referred to: what is made of the value, its text for
+        example, is as large as that.
+        """
         if isinstance(value, _Reference):
             if value.number not in self._objects:
                 raise DecodeError(f"there is no object {value.number}")
-            return self._resolve(self._objects[value.number], depth + 1)
+            value = self._objects[value.number]
+        if isinstance(value, str | bytes):
+            return _Whole(value, 1 + len(value) // _TEXT_PER_VALUE, 0)
         if not isinstance(value, list | dict):
-            return value
-        if id(value) not in self._resolved:
-            self._resolved[id(value)] = value
-            self._fill(value, depth + 1)
-            if isinstance(value, dict) and set(value) == {CLASS, "m_value"}:
-                self._resolved[id(value)] = value["m_value"]  # a boxed System.Int32 and the like
-        return self._resolved[id(value)]
+            return _Whole(value, 1, 0)
+        found = self._resolved.get(id(value))
+        if found is _UNDERWAY:
+            raise DecodeError("an object holds itself")
+        if found is None:
+            self._resolved[id(value)] = _UNDERWAY
+            found = self._resolved[id(value)] = self._filled(value, depth + 1)
+        if depth + found.height > MAXIMUM_DEPTH:
+            raise DecodeError("references nested too deeply")
+        return found
 
-    def _fill(self, value: list[Any] | dict[str, Any], depth: int) -> None:
-        if isinstance(value, list):
-            value[:] = [self._resolve(each, depth) for each in value]
-        else:
-            value.update((name, self._resolve(each, depth)) for name, each in value.items())
+    def _filled(self, value: Any, depth: int) -> _Whole:
+        """A list or a dictionary whose members have been resolved in their places."""
+        if depth > MAXIMUM_DEPTH:
+            raise DecodeError("references nested too deeply")
+        values, height = 1 + len(value), 0
+        for place, each in enumerate(value) if isinstance(value, list) else value.items():
+            if isinstance(each, list | dict | _Reference):
+                inner = self._resolve(each, depth)
+                value[place] = inner.value
+                values, height = values + inner.values - 1, max(height, inner.height)
+        if values > self._budget:
+            raise DecodeError("more values than a body may hold")
+        if isinstance(value, dict) and set(value) == {CLASS, "m_value"}:
+            return _Whole(value["m_value"], values, height + 1)  # a boxed System.Int32 and the like
+        return _Whole(value, values, height + 1)
 
 
 _READERS: dict[_Record, Callable[[_Reader], Any]] = {
@@ -317,7 +383,6 @@ _READERS: dict[_Record, Callable[[_Reader], Any]] = {
     _Record.MemberPrimitiveTyped: lambda reader: reader._primitive(reader._take(1)[0]),
     _Record.MemberReference: lambda reader: _Reference(reader._int()),
     _Record.ObjectNull: lambda reader: _Nulls(1),
-    _Record.BinaryLibrary: _Reader._library,
     _Record.ObjectNullMultiple256: lambda reader: _Nulls(reader._take(1)[0]),
     _Record.ObjectNullMultiple: lambda reader: _Nulls(reader._int()),
     _Record.ArraySinglePrimitive: _Reader._primitive_array,

@@ -3,6 +3,8 @@
 import datetime
 import struct
 import uuid
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
@@ -18,8 +20,18 @@ from rpcqm.client.bodies import (
     parse_xml,
     value_of_xml,
 )
-from rpcqm.client.dotnet_binary import CLASS, decode_binary
+from rpcqm.client.dotnet_binary import (
+    CLASS,
+    FREE_VALUES,
+    MAXIMUM_DEPTH,
+    VALUES_PER_OCTET,
+    decode_binary,
+)
+from rpcqm.client.xml_bounds import MAXIMUM_DEPTH as XML_DEPTH
+from rpcqm.client.xml_bounds import MAXIMUM_NAME, MAXIMUM_NAMES, MAXIMUM_NODES
 from rpcqm.codec.message_enums import BodyType
+from tests.support import dotnet
+from tests.support.dotnet import END, HEADER, number, text
 
 GUID = uuid.UUID("1a9134dd-7b39-45ba-ad88-44d01ca47f28")
 MOMENT = datetime.datetime(2024, 2, 29, 12)
@@ -129,18 +141,77 @@ def test_elements_that_are_no_simple_value_are_refused(body: bytes) -> None:
         value_of_xml(parse_xml(body))
 
 
+def nodes(count: int) -> bytes:
+    return b"<a>" + b"<b/>" * (count - 1) + b"</a>"
+
+
+def attributes(count: int) -> bytes:
+    """The same number in elements with one attribute each."""
+    return b"<a>" + b"<b c=''/>" * ((count - 1) // 2) + b"<b/>" * ((count - 1) % 2) + b"</a>"
+
+
+def names(characters: int) -> bytes:
+    """Names that differ, with so many characters together."""
+    whole, rest = divmod(characters - 1, MAXIMUM_NAME)
+    found = [f"{index:x<{MAXIMUM_NAME - 1}}" for index in range(whole)] + ["y" * (rest - 1)] * (
+        rest > 0
+    )
+    return b"<a>" + b"".join(f"<b{name}/>".encode() for name in found) + b"</a>"
+
+
+@pytest.mark.parametrize(
+    ("make", "most"),
+    [
+        (lambda depth: b"<a>" * depth + b"</a>" * depth, XML_DEPTH),
+        (nodes, MAXIMUM_NODES),
+        (attributes, MAXIMUM_NODES),
+        (lambda size: b"<" + b"a" * size + b"/>", MAXIMUM_NAME),
+        (lambda size: b"<a xmlns='" + b"x" * (size - 2) + b"'/>", MAXIMUM_NAME),
+        (lambda size: b"<a " + b"a" * size + b"='1'/>", MAXIMUM_NAME),
+        (names, MAXIMUM_NAMES),
+    ],
+)
+def test_xml_has_bounds(make: Callable[[int], bytes], most: int) -> None:
+    parse_xml(make(most))
+    with pytest.raises(DecodeError):
+        parse_xml(make(most + 1))
+
+
+@pytest.mark.parametrize(
+    "encoding", ["rot13", "zlib", "idna", "undefined", "utf-7", "nobody-knows"]
+)
+def test_xml_in_strange_encodings_is_refused(encoding: str) -> None:
+    with pytest.raises(DecodeError):
+        parse_xml(f'<?xml version="1.0" encoding="{encoding}"?><string>x</string>'.encode())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<char>55296</char>",
+        b"<char>-1</char>",
+        b"<char>99999999999</char>",
+        b"<decimal>1e999999999</decimal>",
+        b"<decimal>NaN</decimal>",
+        b"<int>" + b"9" * 5000 + b"</int>",
+        b"<dateTime>99999-01-01</dateTime>",
+        b"<guid>x</guid>",
+    ],
+)
+def test_values_beyond_their_type_are_refused(body: bytes) -> None:
+    with pytest.raises(DecodeError):
+        value_of_xml(parse_xml(body))
+
+
+def test_lists_in_lists_have_a_greatest_depth_wherever_they_come_from() -> None:
+    root = element = ElementTree.Element("ArrayOfInt")
+    for _ in range(2000):
+        element = ElementTree.SubElement(element, "ArrayOfInt")
+    with pytest.raises(DecodeError, match="too deeply"):
+        value_of_xml(root)
+
+
 # BinaryFormatter
-
-HEADER = b"\0" + struct.pack("<4i", 1, -1, 1, 0)
-END = b"\x0b"
-
-
-def text(value: str) -> bytes:
-    return bytes([len(value)]) + value.encode()
-
-
-def number(value: int) -> bytes:
-    return struct.pack("<i", value)
 
 
 def test_a_string_is_read() -> None:
@@ -172,18 +243,82 @@ def test_arrays_of_strings_may_have_nulls() -> None:
     assert decode_binary(stream) == ["a", None, None, "a"]
 
 
-def test_objects_that_share_others_take_no_longer_than_they_are() -> None:
-    """Each list holds the next one twice: written out, there would be 2 to the power of 30."""
-    stream = HEADER
-    for level in range(1, 31):
-        inner = (b"\x09" + number(level + 1)) * 2
-        stream += b"\x10" + number(level) + number(2) + inner
-    stream += b"\x06" + number(31) + text("end") + END
-    found = decode_binary(stream)
-    for _ in range(30):
+def test_objects_that_share_others_are_the_same_objects() -> None:
+    found = decode_binary(dotnet.body(dotnet.doubled(12)))
+    for _ in range(12):
         assert found[0] is found[1] or found[0] == found[1] == "end"
         found = found[0]
     assert found == "end"
+
+
+def test_objects_count_as_often_as_they_are_written_out() -> None:
+    """Each list holds the next one twice: there would be 2 to the power of 30 texts."""
+    with pytest.raises(DecodeError, match="more values"):
+        decode_binary(dotnet.body(dotnet.doubled(30)))
+
+
+def test_a_long_text_counts_as_often_as_it_is_written_out() -> None:
+    long = b"\x06" + number(2) + b"\xa0\x9c\x01" + b"x" * 20_000
+    stream = dotnet.body(dotnet.array(1, 10_000, dotnet.reference(2) * 10_000), long)
+    with pytest.raises(DecodeError, match="more values"):
+        decode_binary(stream)
+
+
+@pytest.mark.parametrize("make", [dotnet.nested, dotnet.chained])
+def test_objects_have_a_greatest_depth(make: Callable[[int], bytes]) -> None:
+    found = decode_binary(dotnet.body(make(MAXIMUM_DEPTH)))
+    for _ in range(MAXIMUM_DEPTH):
+        (found,) = found
+    assert found in (None, "end")
+    with pytest.raises(DecodeError, match="too deeply"):
+        decode_binary(dotnet.body(make(MAXIMUM_DEPTH + 1)))
+
+
+def test_what_was_resolved_already_counts_with_its_whole_depth() -> None:
+    """The deep object is seen first by a short way, then at the end of a long one."""
+    half = MAXIMUM_DEPTH // 2
+    deep = dotnet.chained(half + 1)[9:]
+    way = b"".join(
+        dotnet.array(level, 1, dotnet.reference(level + 1)) for level in range(100, 100 + half)
+    )
+    root = dotnet.array(1, 2, dotnet.reference(2), dotnet.reference(100))
+    last = dotnet.array(100 + half, 1, dotnet.reference(2))
+    with pytest.raises(DecodeError, match="too deeply"):
+        decode_binary(dotnet.body(root, deep[5:], way, last))
+
+
+def test_values_that_take_no_octets_have_a_greatest_number() -> None:
+    def of(count: int) -> bytes:
+        return dotnet.body(dotnet.array(1, count, dotnet.nulls(count)))
+
+    most = FREE_VALUES + VALUES_PER_OCTET * len(of(0)) - 1
+    assert decode_binary(of(most)) == [None] * most
+    with pytest.raises(DecodeError):
+        decode_binary(of(most + 1))
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        dotnet.rectangle(1, *[10_000] * 4) + dotnet.nulls(1),
+        dotnet.rectangle(1, *[255] * 8, of=b"\0\x11"),
+        dotnet.rectangle(1, *[0x7FFFFFFF] * 32),
+        dotnet.array(1, 0x7FFFFFFF, dotnet.nulls(0x7FFFFFFF)),
+        dotnet.classes(1000, 2000),
+        dotnet.array(1, 1, dotnet.reference(1)),
+        dotnet.array(1, 1, dotnet.reference(2)) + dotnet.array(2, 1, dotnet.reference(1)),
+        b"\x08\x05" + text("1e999999"),
+        b"\x04" + number(1) + text("C") + number(-1),
+    ],
+)
+def test_what_takes_more_than_it_says_is_refused(records: bytes) -> None:
+    with pytest.raises(DecodeError):
+        decode_binary(dotnet.body(records))
+
+
+def test_an_array_of_every_octet_of_a_large_body_is_read() -> None:
+    stream = dotnet.body(b"\x0f" + number(1) + number(4_000_000) + b"\x01" + b"\1" * 4_000_000)
+    assert decode_binary(stream) == [True] * 4_000_000
 
 
 def test_runs_of_nulls_are_not_longer_than_their_array() -> None:

@@ -1,0 +1,62 @@
+"""What an XML body may hold, checked while it is read and before a tree is made of it (G102)."""
+
+from xml.parsers import expat
+
+from rpcqm.base.errors import DecodeError
+
+MAXIMUM_DEPTH = 64
+"""Elements within each other."""
+MAXIMUM_NODES = 524_288
+"""Elements and attributes."""
+MAXIMUM_NAME = 1_024
+"""Characters of a name with its namespace."""
+MAXIMUM_NAMES = 1 << 20
+"""Characters of all names that differ, each with its namespace."""
+
+
+def check_bounds(body: bytes) -> None:
+    """Read a body without keeping it.
+
+    Raises DecodeError for one that has a document type or goes beyond a bound; ExpatError,
+    ValueError or LookupError (for an encoding that nobody knows) where it is no XML.
+    """
+    parser = expat.ParserCreate(namespace_separator="}")
+    bounds = _Bounds()
+    parser.StartDoctypeDeclHandler = bounds.document_type
+    parser.StartElementHandler = bounds.start
+    parser.EndElementHandler = bounds.end
+    parser.ordered_attributes = True
+    parser.Parse(body, True)
+
+
+class _Bounds:
+    def __init__(self) -> None:
+        self._depth = 0
+        self._nodes = 0
+        self._names: set[str] = set()
+        self._characters = 0
+
+    def document_type(self, *_: object) -> None:
+        raise DecodeError("XML with a document type")
+
+    def start(self, name: str, attributes: list[str]) -> None:
+        self._depth += 1
+        self._nodes += 1 + len(attributes) // 2
+        if self._depth > MAXIMUM_DEPTH:
+            raise DecodeError("XML that is nested too deeply")
+        if self._nodes > MAXIMUM_NODES:
+            raise DecodeError("XML with too many elements and attributes")
+        self._name(name)
+        for attribute in attributes[::2]:
+            self._name(attribute)
+
+    def _name(self, name: str) -> None:
+        if name in self._names:
+            return
+        self._names.add(name)
+        self._characters += len(name)
+        if len(name) > MAXIMUM_NAME or self._characters > MAXIMUM_NAMES:
+            raise DecodeError("XML with names that are too long")
+
+    def end(self, _: str) -> None:
+        self._depth -= 1

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
+from rpcqm.base.files import PermissionsTooWide, read_private
 from rpcqm.binary.blobs import AES_PROVIDER, BASE_PROVIDER, ENHANCED_PROVIDER, encode_public_keys
 
 _BITS = 2048
@@ -35,8 +36,11 @@ class OwnKeys:
 
 
 def load_key(path: str) -> RSAPrivateKey:
-    """An RSA key; OSError, ValueError when the file holds none."""
-    octets = Path(path).read_bytes()
+    """An RSA key; OSError, ValueError when the file holds none or others may read it."""
+    try:
+        octets = read_private(Path(path))
+    except PermissionsTooWide as error:
+        raise ValueError(f"{path}: {error}") from None
     try:
         key = serialization.load_pem_private_key(octets, None)
     except (TypeError, ValueError, UnsupportedAlgorithm):

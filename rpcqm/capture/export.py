@@ -1,12 +1,14 @@
 """Calls for other programs: JSON lines, or Parquet in columns."""
 
+import io
 import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
+from rpcqm.base.files import private_draft
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.report import as_object
 from rpcqm.capture.subjects import message_identifiers
@@ -55,16 +57,21 @@ def row(exchange: Exchange, queue: str) -> dict[str, Any]:
 
 @contextmanager
 def exporter(form: str, output: Path | None) -> Iterator[Write]:
-    """A function that writes one call; the file is complete when the block ends."""
-    if form == "parquet":
-        assert output is not None
-        with _parquet(output) as write:
-            yield write
-    elif output is None:
+    """A function that writes one call; the file is there when the block ends, for its owner.
+
+    `output` is None for standard output, where Parquet cannot go.
+    """
+    if output is None:
         yield _json_lines(sys.stdout)
-    else:
-        with output.open("w", encoding="utf-8") as file:
-            yield _json_lines(file)
+        return
+    with private_draft(output) as file:
+        if form == "parquet":
+            with _parquet(file) as write:
+                yield write
+        else:
+            text = io.TextIOWrapper(file, "utf-8")
+            yield _json_lines(text)
+            text.detach()
 
 
 def _json_lines(file: TextIO) -> Write:
@@ -91,7 +98,7 @@ def arrow_schema() -> Any:
 
 
 @contextmanager
-def _parquet(output: Path) -> Iterator[Write]:
+def _parquet(output: BinaryIO) -> Iterator[Write]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rpcqm.cli.errors import CommandError, ExitStatus
 from rpcqm.cli.options import add_local_options, configuration
-from rpcqm.cli.output import Progress, counted
+from rpcqm.cli.output import Progress, counted, printable
 from rpcqm.cli.parser import Parser, add_command
 from rpcqm.cli.session import with_server
 
@@ -78,7 +78,7 @@ def run_restore(arguments: argparse.Namespace) -> int:
                 arguments.directory, data_dir, lambda _, records: progress.advance_to(records)
             )
     except StoreError as error:
-        raise CommandError(f"Cannot restore: {error}") from error
+        raise CommandError(f"Cannot restore: {printable(str(error))}") from error
     count = counted(int(str(note.get("messages", 0))), "message")
     print(
         f"{data_dir} is {note.get('queue_manager')} as of {note.get('made')}, with about {count}."

@@ -14,13 +14,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
 from rpcqm.base.admission import room_for_connections
 from rpcqm.base.errors import DecodeError, RpcFault
 from rpcqm.client.ready import ReadyFile
-from rpcqm.config import Configuration
+from rpcqm.config import Configuration, ConfigurationError
 from rpcqm.config.limits_reference import rows
 
 SYNCS = 20
@@ -97,6 +98,31 @@ def check_accounts(patient: Patient) -> Iterator[Finding]:
         yield Finding("accounts", Level.WARNING, text)
     else:
         yield Finding("accounts", Level.GOOD, f"{len(text.splitlines())} can log on.")
+
+
+def check_keys(patient: Patient) -> Iterator[Finding]:
+    """The files with keys and passwords that are configured: usable, and nobody else's."""
+    # Only now, because cryptography takes time to load.
+    from rpcqm.binary.own_keys import load_key
+    from rpcqm.config.remote_accounts import load_remote_accounts
+
+    binary, credentials = patient.configuration.binary, patient.configuration.remote
+    readers: list[tuple[str, Callable[[], object]]] = [
+        (path, partial(load_key, path))
+        for path in (binary.signing_key, binary.encryption_key)
+        if path
+    ]
+    if path := credentials.credentials_file:
+        readers.append((str(path), partial(load_remote_accounts, Path(path))))
+    for name, read in readers:
+        try:
+            read()
+        except OSError as error:
+            yield Finding("keys", Level.PROBLEM, f"{name} cannot be read: {error.strerror}.")
+        except (ValueError, ConfigurationError) as error:
+            yield Finding("keys", Level.PROBLEM, f"{str(error).rstrip('.')}.")
+        else:
+            yield Finding("keys", Level.GOOD, f"{name} can be read, and only by its owner.")
 
 
 def check_disk(patient: Patient) -> Iterator[Finding]:
@@ -323,6 +349,7 @@ def _asked_as_windows_would(host: str, port: int) -> Finding:
 CHECKS: tuple[Check, ...] = (
     check_files,
     check_accounts,
+    check_keys,
     check_disk,
     check_clock,
     check_limits,

@@ -1,7 +1,6 @@
 """Messages as people and programs see them."""
 
 import base64
-import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.base.files import private_draft
 from rpcqm.cli.output import (
     cut,
     display_width,
@@ -119,21 +119,19 @@ class DirectoryWriter:
     """A file for each message, named by its lookup identifier; prints the paths.
 
     The directory is made by the constructor, which may raise OSError; a file is on the disk
-    before `write` returns.
+    before `write` returns, for its owner alone.
     """
 
     def __init__(self, directory: Path, file_format: str) -> None:
         self._directory = directory
-        directory.mkdir(parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._extension = EXTENSIONS[file_format]
         self._content = _CONTENTS[file_format]
 
     def write(self, message: ReceivedMessage) -> None:
         path = self._directory / f"{message.lookup_identifier}.{self._extension}"
-        with path.open("wb") as file:
+        with private_draft(path) as file:
             file.write(self._content(message))
-            file.flush()
-            os.fsync(file.fileno())
         print(path, flush=True)
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rpcqm.base.files import private_draft
 from rpcqm.cli import capture
 from rpcqm.cli.errors import CommandError, ExitStatus, NoServer, explain
 from rpcqm.cli.options import server_address
@@ -111,10 +112,16 @@ def run(arguments: argparse.Namespace) -> int:
     notes = fixture.notes
     told = replay_report.as_object(result, str(arguments.file), server.host, notes)
     if arguments.json is not None:
-        arguments.json.write_text(json.dumps(told, indent=2) + "\n", "utf-8")
+        _write(arguments.json, json.dumps(told, indent=2) + "\n")
     if arguments.junit is not None:
-        arguments.junit.write_text(replay_report.junit(result, str(arguments.file)), "utf-8")
+        _write(arguments.junit, replay_report.junit(result, str(arguments.file)))
     return ExitStatus.OK if result.clean else ExitStatus.REFUSED
+
+
+def _write(path: Path, text: str) -> None:
+    """A report holds what messages held, so it is for its owner alone."""
+    with private_draft(path) as file:
+        file.write(text.encode())
 
 
 def _played(

@@ -4,21 +4,25 @@ import argparse
 import asyncio
 import contextlib
 import os
+import shutil
 import sys
+import tempfile
 from collections import deque
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from rpcqm.base.errors import DecodeError
-from rpcqm.cli.errors import CommandError, reason
+from rpcqm.base.errors import DecodeError, MQError
+from rpcqm.base.files import private_draft
+from rpcqm.cli.errors import CommandError, explain, reason
 from rpcqm.cli.options import QUEUE_HELP, add_local_options, add_server_options, queue_name
-from rpcqm.cli.output import Progress, counted, iso_time
+from rpcqm.cli.output import Progress, counted, iso_time, printable
 from rpcqm.cli.parser import add_command
 from rpcqm.cli.session import with_server
 from rpcqm.client.export_file import ExportReader, ExportWriter
 from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.packet import UserMessage
 
 if TYPE_CHECKING:
     from rpcqm.cli.parser import Parser
@@ -31,7 +35,9 @@ The messages stay in the queue. The file holds whole packets, in a format that
 docs/export-format.md describes."""
 IMPORT_DETAILS = """\
 Messages come back as they were, with their identifiers and times; nobody is sent an
-acknowledgement. When the import stops early, the messages before are in the queue."""
+acknowledgement. Who sent a message, and whether that was proved, is what the file says. The
+whole file is read first, so that nothing of a damaged one is imported; when the queue manager
+refuses a message, the command says how many are in the queue."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -97,21 +103,15 @@ def _note_of(message: "ReceivedMessage") -> dict[str, object]:
 
 @contextlib.contextmanager
 def _output(name: str) -> Iterator[BinaryIO]:
-    """Standard output, or a file that is there only when it is whole."""
+    """Standard output, or a file of mode 0600 that is there only when it is whole."""
     if name == "-":
         yield sys.stdout.buffer
         return
-    path, draft = Path(name), Path(f"{name}.part")
     try:
-        with draft.open("wb") as file:
+        with private_draft(Path(name)) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
     except OSError as error:
-        raise CommandError(f"{path} cannot be written: {reason(error)}.") from error
-    finally:
-        draft.unlink(missing_ok=True)
+        raise CommandError(f"{name} cannot be written: {reason(error)}.") from error
 
 
 def run_import(arguments: argparse.Namespace) -> int:
@@ -119,21 +119,60 @@ def run_import(arguments: argparse.Namespace) -> int:
     name = queue_name(arguments, arguments.queue)
 
     async def work(client: "QueueManagerClient") -> None:
-        with _input(arguments.file) as file, Progress("Imported") as progress:
-            try:
-                count = await _import(client, name, ExportReader(file), progress)
-            except DecodeError as error:
-                raise CommandError(f"Cannot import {arguments.file}: {error}.") from error
+        with _checked(arguments.file) as file, Progress("Imported") as progress:
+            count = await _import(client, name, ExportReader(file), progress)
         print(f"Imported {counted(count, 'message')}.")
 
-    return with_server(
-        arguments, f"import into `{arguments.queue}`", work, administrators_only=True
-    )
+    return with_server(arguments, _importing(arguments.queue), work, administrators_only=True)
+
+
+def _importing(queue: str) -> str:
+    return f"import into `{queue}`"
+
+
+@contextlib.contextmanager
+def _checked(name: str) -> Iterator[BinaryIO]:
+    """A file of messages that has been read to its end without a mistake, at its beginning."""
+    with _input(name) as given, tempfile.TemporaryFile() as kept:
+        file = given if given.seekable() else _kept(given, kept)
+        start = file.tell()
+        try:
+            _check(ExportReader(file))
+            file.seek(start)
+            yield file
+        except DecodeError as error:
+            raise CommandError(f"Cannot import {printable(name)}: {error}.") from error
+
+
+def _kept(given: BinaryIO, kept: BinaryIO) -> BinaryIO:
+    """What comes from a pipe, in a file that nobody else can open."""
+    shutil.copyfileobj(given, kept)
+    kept.seek(0)
+    return kept
+
+
+def _check(reader: ExportReader) -> None:
+    """Read every packet; DecodeError says which one is none, or does not belong to the others."""
+    first: bool | None = None
+    for number, (packet, _) in enumerate(reader, 1):
+        try:
+            message = UserMessage(packet)
+            message.validate()
+        except DecodeError as error:
+            raise DecodeError(f"message {number} cannot be read, {error}") from error
+        transactional = message.transaction_header is not None
+        first = transactional if first is None else first
+        if transactional is not first:
+            raise DecodeError(
+                f"message {number} is of another kind than those before: a queue has either "
+                "transactional messages or others"
+            )
 
 
 async def _import(
     client: "QueueManagerClient", name: FormatName, reader: ExportReader, progress: Progress
 ) -> int:
+    """How many messages were imported; CommandError when one is refused after others were not."""
     count = 0
     on_the_way: deque[asyncio.Task[int]] = deque()
     try:
@@ -141,10 +180,19 @@ async def _import(
             on_the_way.append(asyncio.create_task(client.maintenance.import_message(name, packet)))
             if len(on_the_way) >= IN_FLIGHT:
                 await on_the_way.popleft()
-            count += 1
+                count += 1
             progress.advance()
         while on_the_way:
             await on_the_way.popleft()
+            count += 1
+    except MQError as error:
+        others = await asyncio.gather(*on_the_way, return_exceptions=True)
+        count += sum(isinstance(other, int) for other in others)
+        if not count:
+            raise
+        came = f"{counted(count, 'message')} of the file {'is' if count == 1 else 'are'} in it"
+        sentence = explain(error, f"Cannot {_importing(str(name))}")
+        raise CommandError(f"{sentence.rstrip('.')}; {came}.") from error
     finally:
         await asyncio.gather(*on_the_way, return_exceptions=True)
     return count

@@ -100,7 +100,7 @@ def _encoded(note: dict[str, Any]) -> bytes:
 def _decoded(note: bytes) -> dict[str, Any]:
     try:
         found = json.loads(note)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DecodeError("a description in the file is damaged") from error
     if not isinstance(found, dict):
         raise DecodeError("a description in the file is damaged")

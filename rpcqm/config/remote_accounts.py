@@ -8,18 +8,16 @@ user = "reader"
 password = "for that one"
 """
 
-import os
-import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rpcqm.base.files import PermissionsTooWide, read_private
 from rpcqm.config.load import ConfigurationError, Mistake, syntax_mistake
 from rpcqm.config.positions import KeyPath, key_lines
 
-OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _NAMES = ("user", "password")
 
 
@@ -62,16 +60,13 @@ def load_remote_accounts(path: Path) -> RemoteAccounts:
 
 def _private_text(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if mode & OTHERS:
-                text = f"others may read it (mode {stat.S_IMODE(mode):04o}): `chmod 600 {path}`."
-                raise ConfigurationError([Mistake(str(path), text)])
-            return file.read().decode("utf-8")
+        return read_private(path).decode("utf-8")
     except OSError as error:
         mistake = Mistake(str(path), f"cannot be read: {error.strerror}.")
     except UnicodeDecodeError:
         mistake = Mistake(str(path), "is not UTF-8 text.")
+    except PermissionsTooWide as error:
+        mistake = Mistake(str(path), f"{error}.")
     raise ConfigurationError([mistake])
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.base.files import replace_private
 from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
 from rpcqm.capture.pdu_stream import PduStream
@@ -69,7 +70,7 @@ class Recorder:
 
     def __init__(self, path: Path) -> None:
         # Written at once, so that a process that dies leaves what it has served.
-        self._file = path.open("wb", buffering=0)
+        self._file = replace_private(path)
         self.writer = _Writer(self._file)
         self.current: RecordedConnection | None = None
         self._local = -1

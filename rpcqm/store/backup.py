@@ -3,9 +3,11 @@
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from rpcqm.store.database import DATABASE_NAME, Database, make_durable_directory
 from rpcqm.store.errors import StoreError
@@ -13,6 +15,11 @@ from rpcqm.store.fsck import check
 
 NOTE_NAME = "backup.json"
 """Written last: a copy without it is not whole."""
+
+MAXIMUM_NOTE = 65_536
+DEEPEST = 2
+"""Directories within each other in a backup, itself among them."""
+MAXIMUM_FILES = 1_000_000
 
 UNFINISHED = ".restoring"
 """Where a data directory is put together; what is left of an attempt that was cut short."""
@@ -57,14 +64,41 @@ def _remove(directory: Path, itself: bool) -> None:
 def read_note(backup: Path) -> dict[str, object]:
     """What a backup says of itself; StoreError when it is none, or not whole."""
     try:
-        note = json.loads((backup / NOTE_NAME).read_bytes())
+        with os.fdopen(_open(backup / NOTE_NAME), "rb") as file:
+            octets = file.read(MAXIMUM_NOTE + 1)
+        note = json.loads(octets) if len(octets) <= MAXIMUM_NOTE else None
     except (FileNotFoundError, NotADirectoryError):
         raise StoreError(f"{backup} is no whole backup: it has no file {NOTE_NAME}.") from None
-    except ValueError:
-        raise StoreError(f"{backup} is no whole backup: {NOTE_NAME} is damaged.") from None
-    if not isinstance(note, dict):
+    except (ValueError, RecursionError):
+        note = None
+    if not isinstance(note, dict) or not _is_plausible(note):
         raise StoreError(f"{backup} is no whole backup: {NOTE_NAME} is damaged.")
     return note
+
+
+def _is_plausible(note: dict[str, Any]) -> bool:
+    """Whether what is shown of a note can be shown."""
+    texts = (note.get("queue_manager", ""), note.get("made", ""))
+    count = note.get("messages", 0)
+    return all(isinstance(text, str) and text.isprintable() for text in texts) and (
+        isinstance(count, int) and 0 <= count < 1 << 64
+    )
+
+
+def _open(path: Path) -> int:
+    """Open an ordinary file for reading; StoreError for a link, a device or a pipe."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            raise
+        if path.is_symlink():
+            raise StoreError(f"{path} is a link, and links are not followed.") from None
+        raise StoreError(f"{path} cannot be read: {error.strerror}.") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise StoreError(f"{path} is no ordinary file.")
+    return descriptor
 
 
 def restore_backup(
@@ -77,6 +111,7 @@ def restore_backup(
     """
     note = read_note(backup)
     _refuse_used(directory)
+    _check_members(backup, directory)
     make_durable_directory(directory)
     unfinished = directory / UNFINISHED
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -103,10 +138,37 @@ def _refuse_used(directory: Path) -> None:
         )
 
 
+def _check_members(backup: Path, directory: Path) -> None:
+    """Refuse what no backup has, and one for which there is no room, before anything is made."""
+    needed = 0
+    for number, status in enumerate(_members(backup, 1), 1):
+        needed += status.st_size
+        if number > MAXIMUM_FILES:
+            raise StoreError(f"{backup} has more than {MAXIMUM_FILES:,} files.")
+    room = next(above for above in (directory, *directory.absolute().parents) if above.is_dir())
+    if needed > (free := shutil.disk_usage(room).free):
+        raise StoreError(f"{backup} takes {needed:,} bytes, but only {free:,} are free.")
+
+
+def _members(directory: Path, depth: int) -> Iterator[os.stat_result]:
+    if depth > DEEPEST:
+        raise StoreError(f"{directory} is no part of a backup.")
+    for path in directory.iterdir():
+        status = path.lstat()
+        if stat.S_ISDIR(status.st_mode):
+            yield from _members(path, depth + 1)
+        elif stat.S_ISLNK(status.st_mode):
+            raise StoreError(f"{path} is a link, and links are not followed.")
+        elif not stat.S_ISREG(status.st_mode):
+            raise StoreError(f"{path} is no ordinary file.")
+        else:
+            yield status
+
+
 def _copy_tree(source: Path, target: Path) -> None:
     target.mkdir(mode=0o700)
     for path in sorted(source.iterdir()):
-        if path.is_dir():
+        if stat.S_ISDIR(path.lstat().st_mode):
             _copy_tree(path, target / path.name)
         elif path.name != NOTE_NAME:
             _copy(path, target / path.name)
@@ -114,14 +176,20 @@ def _copy_tree(source: Path, target: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file durably, with its mode."""
-    shutil.copy(source, target)
-    with target.open("rb+") as file:
+    """Copy a file durably, for its owner alone."""
+    with os.fdopen(_open(source), "rb") as given, _new(target) as file:
+        shutil.copyfileobj(given, file)
+        file.flush()
         os.fsync(file.fileno())
 
 
+def _new(path: Path) -> BinaryIO:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o600), "wb")
+
+
 def _write(path: Path, content: bytes) -> None:
-    with path.open("xb") as file:
+    with _new(path) as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

@@ -123,7 +123,7 @@ class Database:
             json.loads(path.read_bytes())
         except FileNotFoundError:
             return
-        except ValueError:
+        except (ValueError, RecursionError):
             path.unlink()
 
     def _open(self, read_only: bool) -> Rdict:

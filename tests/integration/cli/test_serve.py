@@ -190,6 +190,7 @@ def test_a_key_that_cannot_be_used_is_one_sentence(
     key, config = tmp_path / "key.pem", tmp_path / "rpcqm.toml"
     if content is not None:
         key.write_text(content)
+        key.chmod(0o600)
     config.write_text(f'[binary]\n{setting} = "{key}"\n')
     outcome = serve("--config", str(config), "--data-dir", str(tmp_path / "data"))
     assert outcome.returncode == 1

@@ -38,6 +38,7 @@ def test_a_key_is_published_for_every_provider(key: Path) -> None:
 def test_what_is_no_key_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("no key")
+    path.chmod(0o600)
     with pytest.raises(ValueError, match="no RSA key"):
         load_key(str(path))
     with pytest.raises(ValueError, match="no certificate"):
@@ -71,5 +72,6 @@ def test_the_command_refuses_in_one_sentence(
     monkeypatch.chdir(tmp_path)
     for name in ("key.pem", "text"):
         Path(name).write_text("no key")
+        Path(name).chmod(0o600)
     assert main(["config", "key", *words]) == 1
     assert capsys.readouterr().err == f"rpcqm: {sentence}\n"

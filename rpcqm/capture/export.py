@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from rpcqm.base.files import private_draft
+from rpcqm.base.texts import json_text
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.report import as_object
 from rpcqm.capture.subjects import message_identifiers
@@ -76,7 +77,7 @@ def exporter(form: str, output: Path | None) -> Iterator[Write]:
 
 def _json_lines(file: TextIO) -> Write:
     def write(exchange: Exchange, queue: str) -> None:
-        file.write(json.dumps(as_object(exchange), ensure_ascii=False) + "\n")
+        file.write(json_text(as_object(exchange)) + "\n")
 
     return write
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import DecodeError, MQError, RpcFault
+from rpcqm.base.texts import printable
 from rpcqm.cli.errors import CommandError
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import Table, print_json
@@ -226,7 +227,7 @@ def _list(mask: int) -> list[str]:
 
 def _print_table(descriptor: SecurityDescriptor, names: dict[Sid, str]) -> None:
     if descriptor.owner is not None:
-        print(f"Owner: {names.get(descriptor.owner, descriptor.owner)}")
+        print(printable(f"Owner: {names.get(descriptor.owner, descriptor.owner)}"))
     table = Table(["WHO", "MAY", "MAY NOT"])
     for entry in permissions(descriptor):
         who = names.get(entry.sid, str(entry.sid))

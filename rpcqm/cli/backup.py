@@ -4,9 +4,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rpcqm.base.texts import printable
 from rpcqm.cli.errors import CommandError, ExitStatus
 from rpcqm.cli.options import add_local_options, configuration
-from rpcqm.cli.output import Progress, counted, printable
+from rpcqm.cli.output import Progress, counted
 from rpcqm.cli.parser import Parser, add_command
 from rpcqm.cli.session import with_server
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rpcqm.base.texts import printable
 from rpcqm.cli.errors import CommandError, ExitStatus, UsageMistake
-from rpcqm.cli.output import Table, counted, json_line, printable
+from rpcqm.cli.output import Table, counted, json_line
 from rpcqm.cli.parser import Parser, add_command, add_commands
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def accounts_of(arguments: argparse.Namespace) -> "list[Account]":
 
 
 def _tell(problem: "Problem") -> None:
-    print(f"rpcqm: {problem}", file=sys.stderr)
+    print(f"rpcqm: {printable(str(problem))}", file=sys.stderr)
 
 
 def read(
@@ -196,7 +197,8 @@ def _guarded(path: Path, work: "Callable[[Problems], object]") -> "Problems":
         raise CommandError(f"{path} cannot be read: {error.strerror}.") from None
     if problems.total:
         kinds = ", ".join(f"{number} {kind}" for kind, number in problems.counts.items())
-        print(f"rpcqm: {path}: {counted(problems.total, 'problem')}: {kinds}.", file=sys.stderr)
+        told = f"{path}: {counted(problems.total, 'problem')}: {kinds}."
+        print(f"rpcqm: {printable(told)}", file=sys.stderr)
     return problems
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 
+from rpcqm.base.texts import printable
 from rpcqm.cli.errors import CommandError, ExitStatus, reason
 from rpcqm.cli.parser import Parser, add_commands
 
@@ -19,6 +20,8 @@ CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
 COMPLETION_VARIABLE = "_ARGCOMPLETE"
 """Set by the shell when a person presses Tab."""
 DEBUG_VARIABLE = "RPCQM_DEBUG"
+LINES = "\n"
+"""Several mistakes stand on lines of their own; nothing else moves the cursor of a terminal."""
 DESCRIPTION = "An MSMQ-compatible queue manager, and the commands to use it."
 EPILOG = """\
 examples:
@@ -152,7 +155,7 @@ def _run(words: list[str]) -> int:
 
 
 def _fail(error: CommandError) -> int:
-    print(f"rpcqm: {error}", file=sys.stderr)
+    print(f"rpcqm: {printable(str(error), keep=LINES)}", file=sys.stderr)
     return error.status
 
 
@@ -160,7 +163,8 @@ def _fail_unexpectedly(error: Exception) -> int:
     """A mistake of ours; whoever wants to report it can have the traceback."""
     if DEBUG_VARIABLE in os.environ:
         traceback.print_exc()
-    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    text = printable(str(error), keep=LINES)
+    reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
     hint = f"set {DEBUG_VARIABLE}=1 to see where"
     print(f"rpcqm: An error that should not happen ({reason}); {hint}.", file=sys.stderr)
     return ExitStatus.REFUSED

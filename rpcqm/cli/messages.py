@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.files import private_draft
+from rpcqm.base.texts import printable
 from rpcqm.cli.output import (
     cut,
     display_width,
     iso_time,
     json_line,
-    printable,
     size_text,
     time_text,
 )
@@ -32,6 +32,7 @@ from rpcqm.codec.security_identifier import Sid
 FORMATS = ("table", "json", "body", "hex")
 EXTENSIONS = {"table": "txt", "json": "json", "body": "body", "hex": "hex"}
 
+_LINES = "\n\t"
 _PREFIX = "MQMSG_CLASS_"
 _ACKNOWLEDGEMENTS = {
     "arrival": AcknowledgementsRequested.ACK_POS_ARRIVAL,
@@ -91,12 +92,15 @@ class JsonWriter:
 
 
 class BodyWriter:
-    """The body of each message on standard output, byte for byte."""
+    """The body of each message on standard output: byte for byte, but as text on a terminal."""
 
     def write(self, message: ReceivedMessage) -> None:
+        if sys.stdout.isatty():
+            text = message.text
+            shown = message.available_body.decode("utf-8", "replace") if text is None else text
+            print(printable(shown.removesuffix("\n"), keep=_LINES), flush=True)
+            return
         sys.stdout.buffer.write(message.available_body)
-        if sys.stdout.isatty() and not message.available_body.endswith(b"\n"):
-            sys.stdout.buffer.write(b"\n")
         sys.stdout.buffer.flush()
 
 
@@ -236,7 +240,12 @@ def _sender(message: ReceivedMessage) -> str | None:
 
 def _described(message: ReceivedMessage) -> bytes:
     """Everything about a message, for people."""
-    return "".join(f"{name}: {value}\n" for name, value in as_json(message).items()).encode()
+    described = as_json(message)
+    body = described.pop("body", None)
+    lines = [f"{name}: {printable(str(value))}\n" for name, value in described.items()]
+    if body is not None:
+        lines.append(f"body: {printable(body, keep=_LINES)}\n")
+    return "".join(lines).encode()
 
 
 _CONTENTS: dict[str, Callable[[ReceivedMessage], bytes]] = {

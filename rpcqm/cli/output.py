@@ -1,6 +1,5 @@
 """What commands print: tables for people, JSON for programs, progress on a terminal."""
 
-import json
 import shutil
 import sys
 import unicodedata
@@ -9,16 +8,17 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from rpcqm.base.clock import Clock, SystemClock
+from rpcqm.base.texts import json_text, printable
 
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
-    print(json.dumps(value, ensure_ascii=False, indent=2))
+    print(json_text(value, indent=2))
 
 
 def json_line(value: Any) -> str:
     """A JSON document without a line break."""
-    return json.dumps(value, ensure_ascii=False)
+    return json_text(value)
 
 
 class Table:
@@ -89,13 +89,6 @@ def cut(text: str, width: int) -> str:
             break
         taken.append(character)
     return "".join(taken) + "…"
-
-
-def printable(text: str, keep: str = "") -> str:
-    """The text without what could move the cursor or hide: such characters become `·`."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in keep else "·" for c in text)
 
 
 def size_text(size: int) -> str:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpcqm.base.files import private_draft
+from rpcqm.base.texts import printable
 from rpcqm.cli import capture
 from rpcqm.cli.errors import CommandError, ExitStatus, NoServer, explain
 from rpcqm.cli.options import server_address
-from rpcqm.cli.output import Progress, printable
+from rpcqm.cli.output import Progress
 from rpcqm.cli.parser import Parser, add_command
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.files import private_draft
+from rpcqm.base.texts import printable
 from rpcqm.cli.errors import CommandError, explain, reason
 from rpcqm.cli.options import QUEUE_HELP, add_local_options, add_server_options, queue_name
-from rpcqm.cli.output import Progress, counted, iso_time, printable
+from rpcqm.cli.output import Progress, counted, iso_time
 from rpcqm.cli.parser import add_command
 from rpcqm.cli.session import with_server
 from rpcqm.client.export_file import ExportReader, ExportWriter

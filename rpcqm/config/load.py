@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rpcqm.base.texts import printable
 from rpcqm.config.positions import KeyPath, key_lines
 from rpcqm.config.schema import PORTS, Configuration, Setting, settings, tables
 
@@ -27,7 +28,7 @@ class Mistake:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.text}"
+        return printable(f"{self.where}: {self.text}")
 
 
 class ConfigurationError(Exception):

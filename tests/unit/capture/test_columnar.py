@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rpcqm.base.texts import printable
 from rpcqm.capture.accounts import Account, parse_account
 from rpcqm.capture.analysis import Exchange, analyse
 from rpcqm.capture.call import Call
@@ -25,7 +26,6 @@ from rpcqm.capture.problems import Problems
 from rpcqm.capture.reading import read_records
 from rpcqm.capture.report import line, utc_time
 from rpcqm.capture.subjects import Subjects
-from rpcqm.cli.output import printable
 from tests.support.accounts import PASSWORD
 from tests.support.captures import pcap, pcapng
 from tests.support.traffic import spoilt, traffic

@@ -5,8 +5,9 @@ import io
 import pytest
 
 from rpcqm.base.clock import SimulatedClock
+from rpcqm.base.texts import printable
 from rpcqm.cli import output
-from rpcqm.cli.output import Progress, Table, cut, display_width, printable, size_text
+from rpcqm.cli.output import Progress, Table, cut, display_width, size_text
 
 
 class Terminal(io.StringIO):

@@ -60,8 +60,8 @@ def _check_ordinary(path: Path) -> None:
         raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
 
 
-def read_private(path: Path) -> bytes:
-    """What is in a file that nobody but its owner can read or write.
+def read_private(path: Path, most: int = -1) -> bytes:
+    """What is in a file that nobody but its owner can read or write, at most so many octets.
 
     Raises OSError, and PermissionsTooWide for a file with another mode.
     """
@@ -69,7 +69,7 @@ def read_private(path: Path) -> bytes:
         mode = os.fstat(file.fileno()).st_mode
         if mode & OTHERS:
             raise PermissionsTooWide(path, stat.S_IMODE(mode))
-        return file.read()
+        return file.read(most)
 
 
 class PermissionsTooWide(ValueError):

@@ -1,12 +1,11 @@
 """Checking files before a queue manager uses them."""
 
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-from rpcqm.config.directory import load_directory
+from rpcqm.config.directory import MAXIMUM_DIRECTORY, load_directory
 from rpcqm.config.directory_schema import TABLES
-from rpcqm.config.load import ConfigurationError, Mistake, check
+from rpcqm.config.load import ConfigurationError, Mistake, check, parse_toml, read_toml
 from rpcqm.config.remote_accounts import load_remote_accounts
 
 
@@ -41,7 +40,7 @@ def _mistakes(load: Callable[[Path], object], file: Path | None) -> list[Mistake
 def _is_directory(file: Path) -> bool:
     """Whether a file has tables of a directory; no configuration has one of those."""
     try:
-        document = tomllib.loads(file.read_text("utf-8"))
-    except (OSError, ValueError):
+        document = parse_toml(file, read_toml(file, MAXIMUM_DIRECTORY))
+    except ConfigurationError:
         return False  # the checks say what is wrong
     return any(name in document for name in TABLES)

@@ -33,37 +33,23 @@
 Sites, links and users need no identifier: one follows from their names.
 """
 
-import tomllib
 from pathlib import Path
 
 from rpcqm.adm.directory import DirectoryContents, DirectoryUnavailableError
 from rpcqm.base.log import get_logger
 from rpcqm.config.directory_objects import Reader
-from rpcqm.config.load import ConfigurationError, Mistake, syntax_mistake
+from rpcqm.config.load import ConfigurationError, parse_toml, read_toml
+
+MAXIMUM_DIRECTORY = 16 << 20
+"""Octets of a directory file."""
 
 _log = get_logger("config")
 
 
 def load_directory(path: Path) -> DirectoryContents:
     """What a directory file says; raises ConfigurationError with every mistake."""
-    text = _text(path)
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError([syntax_mistake(path, text, error)]) from None
-    reader = Reader(path, text)
-    return reader.read(document)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except OSError as error:
-        mistake = Mistake(str(path), f"cannot be read: {error.strerror}.")
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        mistake = Mistake(f"{path}:{line}", "is not UTF-8 text.")
-    raise ConfigurationError([mistake])
+    text = read_toml(path, MAXIMUM_DIRECTORY)
+    return Reader(path, text).read(parse_toml(path, text))
 
 
 class DirectoryFile:

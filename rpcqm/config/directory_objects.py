@@ -22,6 +22,8 @@ from rpcqm.config.load import ConfigurationError, Mistake
 _CERTIFICATE = struct.Struct("<16s16sI")
 _NAMESPACE = uuid5(NAMESPACE_URL, "urn:rpcqm:directory")
 
+MOST_MISTAKES = 100
+
 Row = dict[str, Any]
 
 
@@ -61,21 +63,26 @@ class Reader:
     def _read_row(self, name: str, number: int, row: Row) -> Row:
         entries, found = TABLES[name], Row(_number=number)
         for key, value in row.items():
-            line = self._line(name, number, key)
             if key not in entries:
-                self._add(line, _unknown(f"{name}.{key}", [f"{name}.{each}" for each in entries]))
+                text = _unknown(f"{name}.{key}", [f"{name}.{each}" for each in entries])
+                self._add(self._line(name, number, key), text)
                 continue
             try:
                 found[key] = entries[key].read(value)
             except ValueError:
-                self._add(line, f"`{name}.{key}` is {entries[key].form}, not {_shown(value)}.")
+                text = f"`{name}.{key}` is {entries[key].form}, not {_shown(value)}."
+                self._add(self._line(name, number, key), text)
         for key, entry in entries.items():
             if entry.required and key not in row:
                 self._add(self._line(name, number), f"`{name}` lacks `{key}`, {entry.form}.")
         return found
 
     def _add(self, line: int, text: str) -> None:
+        """Keep a mistake; nobody reads more than MOST_MISTAKES, and finding lines is slow."""
         self._mistakes.append(Mistake(f"{self._path}:{line}", text))
+        if len(self._mistakes) >= MOST_MISTAKES:
+            self._mistakes.append(Mistake(str(self._path), "has more mistakes, perhaps."))
+            raise ConfigurationError(self._mistakes)
 
     def _line(self, name: str, number: int | None, key: str | None = None) -> int:
         """Where the header of the numbered table stands, or a key below it; from 1."""

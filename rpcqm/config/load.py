@@ -16,6 +16,15 @@ from rpcqm.config.schema import PORTS, Configuration, Setting, settings, tables
 DEFAULT_FILE = Path("/etc/rpcqm/rpcqm.toml")
 FILE_VARIABLE = "RPCQM_CONFIG"
 
+MAXIMUM_CONFIGURATION = 65_536
+"""Octets of a configuration file, or a file of credentials."""
+MAXIMUM_LINES = 2_000
+"""Lines of a configuration file; finding where its keys stand takes their square."""
+MAXIMUM_DEPTH = 16
+"""Tables and lists within each other."""
+_PART = re.compile(r"""\"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'|[\w-]++""")
+_DOTTED = re.compile(rf"(?:{_PART.pattern})(?:[ \t]*+\.[ \t]*+(?:{_PART.pattern}))*+")
+
 _EXPECTED = {bool: "true or false", int: "a whole number", str: "a text", Path: "a path"}
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
@@ -142,18 +151,13 @@ def _from_text(setting: Setting, text: str) -> Any:
 
 def _add_file(values: _Values, path: Path) -> None:
     try:
-        text = path.read_text("utf-8")
-    except OSError as error:
-        values.mistakes.append(Mistake(str(path), f"cannot be read: {error.strerror}."))
-        return
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        values.mistakes.append(Mistake(f"{path}:{line}", "is not UTF-8 text."))
-        return
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        values.mistakes.append(syntax_mistake(path, text, error))
+        text = read_toml(path, MAXIMUM_CONFIGURATION)
+        if text.count("\n") > MAXIMUM_LINES:
+            text = f"has more than {MAXIMUM_LINES:,} lines."
+            raise ConfigurationError([Mistake(str(path), text)])
+        document = parse_toml(path, text)
+    except ConfigurationError as error:
+        values.mistakes += error.mistakes
         return
     lines = key_lines(text)
     known = {setting.path: setting for setting in settings()}
@@ -163,6 +167,56 @@ def _add_file(values: _Values, path: Path) -> None:
             values.add(known[key], value, where)
         else:
             values.mistakes.append(Mistake(where, _unknown(key, value)))
+
+
+def read_toml(path: Path, most: int) -> str:
+    """The text of a file of at most so many octets; raises ConfigurationError."""
+    try:
+        with path.open("rb") as file:
+            octets = file.read(most + 1)
+        if len(octets) > most:
+            raise ConfigurationError([Mistake(str(path), f"is larger than {most:,} octets.")])
+        return octets.decode("utf-8").replace("\r\n", "\n")
+    except OSError as error:
+        mistake = Mistake(str(path), f"cannot be read: {error.strerror}.")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        mistake = Mistake(f"{path}:{line}", "is not UTF-8 text.")
+    raise ConfigurationError([mistake])
+
+
+def parse_toml(path: Path, text: str) -> dict[str, Any]:
+    """What a text says; raises ConfigurationError, also for values in too many levels."""
+    try:
+        if not _has_long_key(text):
+            document = tomllib.loads(text)
+            if not _is_deeper(document, MAXIMUM_DEPTH):
+                return document
+        mistake = Mistake(str(path), "has values that are nested too deeply.")
+    except tomllib.TOMLDecodeError as error:
+        mistake = syntax_mistake(path, text, error)
+    except RecursionError:
+        mistake = Mistake(str(path), "has values that are nested too deeply.")
+    except ValueError:
+        mistake = Mistake(str(path), "has a number with too many digits.")
+    raise ConfigurationError([mistake])
+
+
+def _has_long_key(text: str) -> bool:
+    """Whether a dotted key has more parts than MAXIMUM_DEPTH: the parser's time is their square."""
+    return any(
+        found[0].count(".") > MAXIMUM_DEPTH and len(_PART.findall(found[0])) > MAXIMUM_DEPTH
+        for found in _DOTTED.finditer(text)
+    )
+
+
+def _is_deeper(document: dict[str, Any], most: int) -> bool:
+    """Level by level, because a few octets make a level and Python recurses to a thousand."""
+    level: list[Any] = [document]
+    for _ in range(most):
+        values = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [inner for each in values for inner in each if isinstance(inner, dict | list)]
+    return bool(level)
 
 
 def syntax_mistake(path: Path, text: str, error: tomllib.TOMLDecodeError) -> Mistake:

@@ -8,14 +8,13 @@ user = "reader"
 password = "for that one"
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rpcqm.base.files import PermissionsTooWide, read_private
-from rpcqm.config.load import ConfigurationError, Mistake, syntax_mistake
+from rpcqm.config.load import MAXIMUM_CONFIGURATION, ConfigurationError, Mistake, parse_toml
 from rpcqm.config.positions import KeyPath, key_lines
 
 _NAMES = ("user", "password")
@@ -47,10 +46,7 @@ def load_remote_accounts(path: Path) -> RemoteAccounts:
     One that others can read or write is refused unread.
     """
     text = _private_text(path)
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError([syntax_mistake(path, text, error)]) from None
+    document = parse_toml(path, text)
     reader = _Reader(path, key_lines(text))
     accounts = reader.read(document)
     if reader.mistakes:
@@ -60,7 +56,10 @@ def load_remote_accounts(path: Path) -> RemoteAccounts:
 
 def _private_text(path: Path) -> str:
     try:
-        return read_private(path).decode("utf-8")
+        octets = read_private(path, MAXIMUM_CONFIGURATION + 1)
+        if len(octets) <= MAXIMUM_CONFIGURATION:
+            return octets.decode("utf-8")
+        mistake = Mistake(str(path), f"is larger than {MAXIMUM_CONFIGURATION:,} octets.")
     except OSError as error:
         mistake = Mistake(str(path), f"cannot be read: {error.strerror}.")
     except UnicodeDecodeError:

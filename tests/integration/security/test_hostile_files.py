@@ -1,0 +1,255 @@
+"""Files from strangers: one sentence for each, nothing half done, nothing outside its place."""
+
+import io
+import json
+import os
+import shutil
+import struct
+import subprocess
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rpcqm.client.export_file import MAGIC, MAXIMUM_NOTE, ExportReader, ExportWriter
+from rpcqm.testing import PrivateQueueManager, private_queue_manager
+
+CONFIGURATION = "[storage]\nreserve = 1\n"
+Packets = tuple[list[bytes], list[bytes]]
+
+
+@pytest.fixture(scope="module")
+def queue_manager() -> Iterator[PrivateQueueManager]:
+    with private_queue_manager(configuration=CONFIGURATION) as queue_manager:
+        yield queue_manager
+
+
+@pytest.fixture(scope="module")
+def packets(
+    queue_manager: PrivateQueueManager, tmp_path_factory: pytest.TempPathFactory
+) -> Packets:
+    """Three packets of an ordinary queue, one of a transactional queue."""
+    found = []
+    for queue, options in (("source", ()), ("exact", ("--transactional",))):
+        queue_manager.run("queue", "create", queue, *options)
+        queue_manager.run("send", queue, "--body", "x", "--count", "3", *options)
+        path = tmp_path_factory.mktemp("export") / "file"
+        queue_manager.run("queue", "export", queue, str(path))
+        with path.open("rb") as file:
+            found.append([packet for packet, _ in ExportReader(file)])
+    return found[0], found[1]
+
+
+def exported(*packets: bytes, note: bytes | None = None) -> bytes:
+    file = io.BytesIO()
+    writer = ExportWriter(file, {})
+    for packet in packets:
+        if note is None:
+            writer.write(packet, {})
+        else:
+            check = zlib.crc32(packet, zlib.crc32(note))
+            file.write(struct.pack("<III", len(note), len(packet), check) + note + packet)
+    writer.finish()
+    return file.getvalue()
+
+
+DEEP = b"[" * MAXIMUM_NOTE
+HOSTILE: dict[str, Callable[[Packets], bytes]] = {
+    "a note that is nested": lambda found: exported(found[0][0], note=DEEP),
+    "an opening that is nested": lambda _: struct.pack("<8sII", MAGIC, 1, len(DEEP)) + DEEP,
+    "a huge note": lambda _: struct.pack("<8sII", MAGIC, 1, 0xFFFFFFFF),
+    "a huge packet": lambda _: exported()[:-16] + struct.pack("<III", 2, 0xFFFFFFF0, 0),
+    "an end that lies": lambda found: exported(*found[0])[:-8] + struct.pack("<Q", 1 << 63),
+    "an end that is missing": lambda found: exported(*found[0])[:-16],
+    "a packet that is none": lambda found: exported(*found[0], b"\x10\0\x01\x01" * 40),
+    "a packet in pieces": lambda found: exported(*found[0], found[0][0][:100]),
+    "both kinds": lambda found: exported(*found[0], *found[1]),
+}
+
+
+def count(queue_manager: PrivateQueueManager, queue: str) -> int:
+    told = queue_manager.run("queue", "show", queue, "--json").stdout
+    return int(json.loads(told)["messages"])
+
+
+def one_sentence(outcome: "subprocess.CompletedProcess[str]") -> str:
+    assert outcome.returncode == 1, outcome
+    assert outcome.stderr.count("\n") == 1
+    assert "should not happen" not in outcome.stderr
+    return outcome.stderr
+
+
+@pytest.mark.parametrize("label", list(HOSTILE))
+def test_nothing_of_a_hostile_file_is_imported(
+    queue_manager: PrivateQueueManager, packets: Packets, tmp_path: Path, label: str
+) -> None:
+    queue = "into-" + label.replace(" ", "-")
+    queue_manager.run("queue", "create", queue)
+    (tmp_path / "file").write_bytes(HOSTILE[label](packets))
+    outcome = queue_manager.run("queue", "import", queue, str(tmp_path / "file"), check=False)
+    assert "Cannot import" in one_sentence(outcome)
+    with (tmp_path / "file").open("rb") as file:
+        outcome = queue_manager.run("queue", "import", queue, "-", check=False, stdin=file)
+    assert "Cannot import" in one_sentence(outcome)
+    assert count(queue_manager, queue) == 0
+
+
+def test_a_pipe_is_read_to_its_end_first(
+    queue_manager: PrivateQueueManager, packets: Packets, tmp_path: Path
+) -> None:
+    queue_manager.run("queue", "create", "piped")
+    for octets, status in ((exported(*packets[0])[:-4], 1), (exported(*packets[0]), 0)):
+        (tmp_path / "file").write_bytes(octets)
+        with subprocess.Popen(["cat", str(tmp_path / "file")], stdout=subprocess.PIPE) as source:
+            outcome = queue_manager.run(
+                "queue", "import", "piped", "-", check=False, stdin=source.stdout
+            )
+        assert outcome.returncode == status
+    assert count(queue_manager, "piped") == 3
+
+
+def test_an_import_that_is_refused_half_way_says_what_it_did(
+    queue_manager: PrivateQueueManager, packets: Packets, tmp_path: Path
+) -> None:
+    """The queue has room for some of the messages only."""
+    queue_manager.run("queue", "create", "small", "--quota", "1")
+    (tmp_path / "file").write_bytes(exported(*packets[0] * 4))
+    outcome = queue_manager.run("queue", "import", "small", str(tmp_path / "file"), check=False)
+    said = one_sentence(outcome)
+    there = count(queue_manager, "small")
+    assert 0 < there < 12
+    assert f"{there} messages of the file are in it" in said
+
+
+# Backups.
+
+
+@pytest.fixture
+def backup(queue_manager: PrivateQueueManager, tmp_path: Path) -> Path:
+    queue_manager.run("backup", str(tmp_path / "backup"))
+    return tmp_path / "backup"
+
+
+def link_a_file(backup: Path) -> None:
+    (backup / "secret").symlink_to("/etc/passwd")
+
+
+def link_a_directory(backup: Path) -> None:
+    (backup / "more").symlink_to("/etc")
+
+
+def link_the_database(backup: Path) -> None:
+    shutil.move(backup / "messages", backup.parent / "elsewhere")
+    (backup / "messages").symlink_to(backup.parent / "elsewhere")
+
+
+def link_the_note(backup: Path) -> None:
+    (backup / "backup.json").rename(backup.parent / "note")
+    (backup / "backup.json").symlink_to(backup.parent / "note")
+
+
+def link_in_the_database(backup: Path) -> None:
+    (backup / "messages" / "000001.sst").symlink_to("/etc/passwd")
+
+
+def add_a_pipe(backup: Path) -> None:
+    os.mkfifo(backup / "messages" / "pipe")
+
+
+def add_a_pipe_as_note(backup: Path) -> None:
+    (backup / "backup.json").unlink()
+    os.mkfifo(backup / "backup.json")
+
+
+def add_a_directory(backup: Path) -> None:
+    (backup / "messages" / "a").mkdir()
+
+
+def add_a_huge_file(backup: Path) -> None:
+    with (backup / "messages" / "000001.sst").open("wb") as file:
+        file.truncate(1 << 43)
+
+
+def add_a_nested_note(backup: Path) -> None:
+    (backup / "backup.json").write_text("[" * 50_000)
+
+
+def add_a_huge_note(backup: Path) -> None:
+    (backup / "backup.json").write_text('{"a": "' + "x" * 100_000 + '"}')
+
+
+def add_a_strange_note(backup: Path) -> None:
+    (backup / "backup.json").write_text('{"queue_manager": "\\u001b[2J", "messages": 1}')
+
+
+def add_a_note_without_number(backup: Path) -> None:
+    (backup / "backup.json").write_text('{"messages": "many"}')
+
+
+def damage_the_database(backup: Path) -> None:
+    (backup / "messages" / "CURRENT").write_text("../../../etc/passwd\n")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        link_a_file,
+        link_a_directory,
+        link_the_database,
+        link_the_note,
+        link_in_the_database,
+        add_a_pipe,
+        add_a_pipe_as_note,
+        add_a_directory,
+        add_a_huge_file,
+        add_a_nested_note,
+        add_a_huge_note,
+        add_a_strange_note,
+        add_a_note_without_number,
+        damage_the_database,
+    ],
+)
+def test_a_hostile_backup_is_not_restored(
+    queue_manager: PrivateQueueManager,
+    backup: Path,
+    tmp_path: Path,
+    change: Callable[[Path], None],
+) -> None:
+    change(backup)
+    outcome = queue_manager.run(
+        *("restore", str(backup), "--data-dir", str(tmp_path / "data")), check=False, timeout=20
+    )
+    assert "Cannot restore" in one_sentence(outcome)
+    assert not (tmp_path / "data").exists() or list((tmp_path / "data").iterdir()) == []
+
+
+# Configuration and directory files.
+
+FILES = {
+    "nested lists": "a = " + "[" * 5000,
+    "nested tables": "a = " + "{a=" * 5000,
+    "a dotted key": "a." * 30_000 + "b = 1",
+    "a dotted key in quotes": '"!".' * 15_000 + "b = 1",
+    "a dotted key of a directory": "[[site]]\n" + "a." * 200_000 + "b = 1",
+    "a nested list of a directory": "[[site]]\nname = " + "[" * 100_000,
+    "a number": "a = " + "9" * 5000,
+    "a number of a directory": "[[site]]\nname = " + "9" * 5000,
+    "too large": "#" * 70_000,
+    "many keys": "".join(f"a{index}=1\n" for index in range(2500)),
+    "many mistakes": "".join(f"[[site]]\nname='{index}'\nx=1\n" for index in range(3000)),
+    "a directory that is too large": "[[site]]\n" + "#" * (16 << 20),
+}
+
+
+@pytest.mark.parametrize("label", list(FILES))
+def test_a_hostile_file_is_explained_in_time(
+    queue_manager: PrivateQueueManager, tmp_path: Path, label: str
+) -> None:
+    (tmp_path / "file.toml").write_text(FILES[label], "utf-8")
+    outcome = queue_manager.run(
+        "config", "check", str(tmp_path / "file.toml"), check=False, timeout=40
+    )
+    assert outcome.returncode == 1
+    assert "should not happen" not in outcome.stderr
+    assert outcome.stderr.count("\n") <= 103

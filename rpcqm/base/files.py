@@ -12,6 +12,8 @@ from typing import BinaryIO
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 """The bits of a mode that let anybody but the owner do something."""
 
+_PIECE = 65_536
+
 
 @contextmanager
 def private_draft(path: Path) -> Iterator[BinaryIO]:
@@ -60,6 +62,15 @@ def _check_ordinary(path: Path) -> None:
         raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
 
 
+def read_at_most(file: BinaryIO, most: int) -> bytes:
+    """The beginning of a file, without room for what is not there."""
+    pieces = []
+    while most > 0 and (piece := file.read(min(most, _PIECE))):
+        pieces.append(piece)
+        most -= len(piece)
+    return b"".join(pieces)
+
+
 def read_private(path: Path, most: int = -1) -> bytes:
     """What is in a file that nobody but its owner can read or write, at most so many octets.
 
@@ -69,7 +80,7 @@ def read_private(path: Path, most: int = -1) -> bytes:
         mode = os.fstat(file.fileno()).st_mode
         if mode & OTHERS:
             raise PermissionsTooWide(path, stat.S_IMODE(mode))
-        return file.read(most)
+        return file.read() if most < 0 else read_at_most(file, most)
 
 
 class PermissionsTooWide(ValueError):

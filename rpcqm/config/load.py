@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rpcqm.base.files import read_at_most
 from rpcqm.base.texts import printable
 from rpcqm.config.positions import KeyPath, key_lines
 from rpcqm.config.schema import PORTS, Configuration, Setting, settings, tables
@@ -173,7 +174,7 @@ def read_toml(path: Path, most: int) -> str:
     """The text of a file of at most so many octets; raises ConfigurationError."""
     try:
         with path.open("rb") as file:
-            octets = file.read(most + 1)
+            octets = read_at_most(file, most + 1)
         if len(octets) > most:
             raise ConfigurationError([Mistake(str(path), f"is larger than {most:,} octets.")])
         return octets.decode("utf-8").replace("\r\n", "\n")

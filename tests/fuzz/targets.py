@@ -7,7 +7,14 @@ from pathlib import Path
 
 import structlog
 
-from tests.fuzz import targets_binary, targets_calls, targets_codec, targets_initiator, targets_rpc
+from tests.fuzz import (
+    targets_binary,
+    targets_calls,
+    targets_codec,
+    targets_files,
+    targets_initiator,
+    targets_rpc,
+)
 from tests.fuzz.campaign import Campaign, Report
 from tests.fuzz.target import Target
 
@@ -18,6 +25,7 @@ TARGETS: Mapping[str, Target] = {
     for each in (
         *targets_rpc.TARGETS,
         *targets_codec.TARGETS,
+        *targets_files.TARGETS,
         *targets_calls.TARGETS,
         *targets_binary.TARGETS,
         *targets_initiator.TARGETS,

@@ -1,0 +1,190 @@
+"""Targets of bodies and files: exports, notes of backups, certificates, TOML."""
+
+import io
+import os
+import tempfile
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.binary.signatures import verified_level
+from rpcqm.client.bodies import decode_body, encode_body, encode_xml, parse_xml, value_of_xml
+from rpcqm.client.dotnet_binary import decode_binary
+from rpcqm.client.export_file import ExportReader, ExportWriter
+from rpcqm.codec.message import MessageAttributes, PacketMessage, build_user_message
+from rpcqm.codec.packet import UserMessage
+from rpcqm.codec.security_identifier import Sid
+from rpcqm.config import ConfigurationError, check_file
+from rpcqm.store.backup import NOTE_NAME, read_note
+from rpcqm.store.errors import StoreError
+from tests.fuzz.target import Run, Target, Violation
+from tests.fuzz.targets_codec import _packets, fed_by
+from tests.support import dotnet
+from tests.support.certificates import certificate_of
+
+VALUES = ("text", 7, 1.5, True, None, b"octets", 1 << 40)
+
+
+def _dotnet_bodies() -> Iterable[bytes]:
+    yield dotnet.body(b"\x06" + dotnet.number(1) + dotnet.text("hello"))
+    yield dotnet.body(
+        dotnet.array(1, 4, dotnet.nulls(2), dotnet.reference(2) * 2), dotnet.array(2, 0)
+    )
+    yield dotnet.body(dotnet.rectangle(1, 2, 3), dotnet.nulls(6))
+    yield dotnet.body(dotnet.classes(3, 4))
+    yield dotnet.body(dotnet.nested(5))
+    yield dotnet.body(dotnet.doubled(5))
+    for kind, octets in ((8, bytes(8)), (5, dotnet.text("1.5") * 2), (13, bytes(16))):
+        yield dotnet.body(b"\x0f" + dotnet.number(1) + dotnet.number(2) + bytes([kind]) + octets)
+
+
+def _read_dotnet(octets: bytes) -> Hashable:
+    """Whatever is read can be written out."""
+    return type(decode_binary(octets)).__name__, len(repr(decode_binary(octets))).bit_length()
+
+
+def _xml_bodies() -> Iterable[bytes]:
+    yield from (encode_xml(value) for value in VALUES if value is not None)
+    inner = b"<int>1</int><ArrayOfInt><char>65</char></ArrayOfInt>"
+    yield b"<ArrayOfInt xmlns='urn:x' a='1'>" + inner + b"</ArrayOfInt>"
+    yield b'<?xml version="1.0" encoding="utf-16"?><string>x</string>'
+    yield b'<!DOCTYPE x [<!ENTITY a "aaa">]><string>&a;</string>'
+
+
+def _read_xml(octets: bytes) -> Hashable:
+    return type(value_of_xml(parse_xml(octets))).__name__
+
+
+def _activex_bodies() -> Iterable[bytes]:
+    for value in VALUES:
+        body, kind = encode_body(value)
+        yield kind.to_bytes(2, "little") + body
+
+
+def _read_activex(octets: bytes) -> Hashable:
+    return type(decode_body(octets[2:], int.from_bytes(octets[:2], "little"))).__name__
+
+
+def _exports() -> Iterable[bytes]:
+    for packets in ([], list(_packets())[:2]):
+        file = io.BytesIO()
+        writer = ExportWriter(file, {"queue": "x"})
+        for packet in packets:
+            writer.write(packet, {"lookup_id": "1"})
+        writer.finish()
+        yield file.getvalue()
+
+
+def _read_export(octets: bytes) -> Hashable:
+    count = 0
+    for packet, _ in ExportReader(io.BytesIO(octets)):
+        UserMessage(packet).validate()
+        count += 1
+    return count
+
+
+def _certificates() -> Iterable[bytes]:
+    yield certificate_of(rsa.generate_private_key(65537, 1024))
+
+
+def _read_certificate(octets: bytes) -> Hashable:
+    """As it comes in a signed message."""
+    values: dict[str, Any] = {"signature": b"s" * 128, "hash_algorithm": 0x800C}
+    packet = build_user_message(MessageAttributes(sender_certificate=octets, **values))
+    return verified_level(PacketMessage(packet))
+
+
+def _sids() -> Iterable[bytes]:
+    for text in ("S-1-5-21-1-2-3-500", "S-1-5-32-544", "S-1-0x123456789abc-1"):
+        yield b"\0" + Sid.parse(text).encode()
+        yield b"\1" + text.encode()
+
+
+def _read_sid(octets: bytes) -> Hashable:
+    try:
+        if octets[:1] == b"\0":
+            sid = Sid.decode(octets[1:])
+        else:
+            sid = Sid.parse(octets[1:].decode("utf-8", "surrogateescape"))
+    except ValueError as error:
+        return type(error).__name__
+    if Sid.parse(str(sid)) != sid:
+        raise Violation("a SID that is written becomes another one")
+    return len(str(sid)).bit_length()
+
+
+def in_a_file(name: str, read: Callable[[Path], Hashable]) -> Any:
+    """Opens a directory with one file that holds what is fed."""
+
+    @contextmanager
+    def opened() -> Iterator[Run]:
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory, name)
+
+            def run(octets: bytes) -> Hashable:
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                os.write(descriptor, octets)
+                os.close(descriptor)
+                return read(path)
+
+            yield run
+
+    return opened
+
+
+def _notes() -> Iterable[bytes]:
+    yield b'{"queue_manager": "host", "made": "2026-01-01", "messages": 3, "more": [[1], {}]}'
+
+
+def _read_backup_note(path: Path) -> Hashable:
+    return len(read_note(path.parent))
+
+
+_DIRECTORY = b"""[enterprise]
+name = "E"
+[[site]]
+name = "Berlin"
+gates = ["A"]
+[[queue_manager]]
+name = "A"
+identifier = "6b29fc40-ca47-1067-b31d-00dd010662da"
+sites = ["Berlin"]
+[[queue]]
+path = 'A\\\\orders'
+identifier = "5d1f8a2e-4c3b-4a19-8e7d-6f5c4b3a2918"
+[[user]]
+name = "alice"
+sid = "S-1-5-21-1-2-3-1001"
+[[distribution_list]]
+name = "all"
+identifier = "f0e1d2c3-b4a5-4687-9a8b-7c6d5e4f3a2b"
+members = ['DIRECT=OS:a\\\\private$\\\\orders']
+"""
+
+
+def _toml_files() -> Iterable[bytes]:
+    yield _DIRECTORY
+    yield b'host = "127.0.0.1"\nrpc_port = 0\n[limits]\nconnections = 100\n[storage]\nreserve = 1\n'
+
+
+def _check_toml(path: Path) -> Hashable:
+    check_file(path)
+    return "good"
+
+
+TARGETS = (
+    Target("dotnet-body", _dotnet_bodies, fed_by(_read_dotnet), (DecodeError,), share=10),
+    Target("xml-body", _xml_bodies, fed_by(_read_xml), (DecodeError,), share=5),
+    Target("activex-body", _activex_bodies, fed_by(_read_activex), (DecodeError,), share=3),
+    Target("export-file", _exports, fed_by(_read_export), (DecodeError,), share=5),
+    Target("certificate", _certificates, fed_by(_read_certificate), (DecodeError,), share=3),
+    Target("sid", _sids, fed_by(_read_sid), (DecodeError,), share=2),
+    Target("backup-note", _notes, in_a_file(NOTE_NAME, _read_backup_note), (StoreError,), share=2),
+    Target(
+        "toml-file", _toml_files, in_a_file("file", _check_toml), (ConfigurationError,), share=3
+    ),
+)

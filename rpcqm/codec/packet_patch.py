@@ -15,6 +15,7 @@ from rpcqm.codec.packet_user import MAXIMUM_HOP_COUNT
 _SESSION_HEADER_FLAG = 0x10
 _SEQUENCE = struct.Struct("<QII")
 _FIRST, _LAST = 0x04, 0x08
+_AUTHENTICATED, _ENCRYPTED = 0x10, 0x20
 
 
 def absolute_time_to_reach_queue(relative: int, sent_time: int) -> int:
@@ -61,12 +62,27 @@ def set_transaction_marks(packet: bytearray, first: bool, last: bool) -> None:
 def set_authentication_level(packet: bytearray, level: int) -> None:
     """SecurityHeader.Flags.AS, what checking a signature has found ([MS-MQQB] 3.1.5.8.3).
 
+    AU, which no sender may set ([MS-MQMQ] 2.2.20.6), is cleared. Raises DecodeError when the
+    packet has no SecurityHeader.
+    """
+    offset = _security_offset(packet)
+    packet[offset] &= ~_AUTHENTICATED
+    packet[offset + 1] = packet[offset + 1] & 0xF0 | level
+
+
+def clear_encrypted_flag(packet: bytearray) -> None:
+    """SecurityHeader.Flags.EB: the body is in clear now.
+
     Raises DecodeError when the packet has no SecurityHeader.
     """
+    packet[_security_offset(packet)] &= ~_ENCRYPTED
+
+
+def _security_offset(packet: bytearray) -> int:
     offset = UserMessage(packet).layout.security
     if offset < 0:
         raise DecodeError("packet without a security header")
-    packet[offset + 1] = packet[offset + 1] & 0xF0 | level
+    return offset
 
 
 def _transaction_offset(packet: bytearray) -> int:

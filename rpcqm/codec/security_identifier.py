@@ -153,4 +153,21 @@ DOMAIN_RELATIVE: dict[str, int] = {
     "RS": 553,
 }
 
+_DOMAIN_AUTHORITY = (5, 21)
+_DOMAIN_PARTS = 5
+_DOMAIN_ACCOUNTS = frozenset({500, 501, 502, 503, 504})
+_FIRST_OWN_IDENTIFIER = 1000
+
+
+def is_account(sid: Sid) -> bool:
+    """Whether an identifier can be that of one account of a machine or domain.
+
+    Others name groups, sessions, or what every system has ([MS-DTYP] 2.4.2.4).
+    """
+    parts = sid.sub_authorities
+    if len(parts) != _DOMAIN_PARTS or (sid.authority, parts[0]) != _DOMAIN_AUTHORITY:
+        return False
+    return parts[-1] >= _FIRST_OWN_IDENTIFIER or parts[-1] in _DOMAIN_ACCOUNTS
+
+
 ALIASES: dict[Sid, str] = {sid: name for name, sid in WELL_KNOWN.items()}

@@ -232,6 +232,14 @@ class Binary:
     encryption_key: Annotated[
         str, About("RSA key (PEM file) that decrypts bodies sent to here.", default="none")
     ] = ""
+    unsigned_senders: Annotated[
+        str,
+        About(
+            "Who has sent a message without a signature: Anonymous, or the account that it claims "
+            "to come from; auto believes claims only where there is a directory.",
+            choices=("auto", "anonymous", "claimed"),
+        ),
+    ] = "auto"
     ping: Annotated[
         bool, About("Ask with a datagram before connecting, and answer such questions (UDP 3527).")
     ] = False

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rpcqm.adm.directory_object import NULL_GUID
-from rpcqm.adm.enums import EnqueueStatus, QueuePrivacyLevel
+from rpcqm.adm.enums import EnqueueStatus, QueuePrivacyLevel, QueueType
 from rpcqm.adm.message import NEVER, Message
 from rpcqm.adm.queue import IncomingTransactionalTransferInfo, OutgoingQueue, Queue
 from rpcqm.base.completion import Completion
@@ -51,7 +51,7 @@ class Arrivals:
 
         An address of zero is this queue manager (G21). Only a routing server forwards, which
         counts a hop in the packet. RejectedError: BAD_DST_Q, NOT_TRANSACTIONAL_Q,
-        NOT_TRANSACTIONAL_MSG, HOP_COUNT_EXCEEDED. Source: [MS-MQQB] 3.1.5.8.2, 3.1.5.8.5.
+        NOT_TRANSACTIONAL_MSG, HOP_COUNT_EXCEEDED, ACCESS_DENIED. Source: [MS-MQQB] 3.1.5.8.2, .5.
         """
         address = message.attributes.destination_queue_manager_identifier
         if address not in (NULL_GUID, self._engine.queue_manager.identifier):
@@ -60,12 +60,24 @@ class Arrivals:
         queue = None if name is None else self._engine.queues.find_addressed_here(name)
         if queue is None or queue.parent is not None:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
+        if queue.queue_type is QueueType.SYSTEM:
+            raise RejectedError(self._refusal_of_system_queue(queue))
         transactional = message.envelope.transactional
         if transactional and not queue.transactional:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q)
         if queue.transactional and not transactional:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG)
         return queue
+
+    def _refusal_of_system_queue(self, queue: Queue) -> MessageClass:
+        """Why nobody sends to the queue manager's own queues (G98).
+
+        Journals and dead-letter queues are not in QueueCollection; order_queue$ and notify_queue$
+        are, but nobody has rights there ([MS-MQDMPR] 3.1.3).
+        """
+        if self._engine.initialization.is_internal(queue):
+            return MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED
+        return MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
 
     def _forwarding_queue(self, message: Message) -> Queue:
         """Where a message for another machine waits; only routing servers pass them on (G67)."""

@@ -8,7 +8,12 @@ from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.adm.transaction import Transaction
 from rpcqm.base.identity import Identity
 from rpcqm.codec.format_name import FormatName, FormatNameType
-from rpcqm.codec.message import MessageAttributes, build_user_message, read_attributes
+from rpcqm.codec.message import (
+    MessageAttributes,
+    PacketMessage,
+    build_user_message,
+    read_attributes,
+)
 from rpcqm.codec.message_enums import DeliveryGuarantee, SenderIdentifierType
 from rpcqm.codec.packet_types import MessageIdentifier
 from rpcqm.codec.security_identifier import sid_bytes
@@ -119,11 +124,17 @@ class Composer:
             response_queue_format_name=original.destination_queue_format_name,
             sender_identifier_type=SenderIdentifierType.NONE,
         )
-        if message_class >= 0x8000 and not original.privacy_level:
+        if message_class >= 0x8000 and not _was_private(original):
             attributes.body = original.body
             attributes.body_type = original.body_type
         self._set_destination_queue_manager(attributes, destination)
         return Message(build_user_message(attributes))
+
+
+def _was_private(original: PacketMessage) -> bool:
+    """Whether the body was private or encrypted on its way, and must not go back in clear."""
+    header = original.security_header
+    return bool(original.privacy_level or (header is not None and header.flags.EB))
 
 
 def is_source(engine: "QueueManagerEngine", message: Message) -> bool:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
-from rpcqm.adm.enums import QueueAccessType, QueueShareMode
+from rpcqm.adm.enums import QueueAccessType, QueueShareMode, QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rpcqm.qm.engine import QueueManagerEngine
 
 _SEND = QueueAccessType.SEND_ACCESS
+_SYSTEM = QueueType.SYSTEM
 _SHARED = QueueShareMode.DENY_NONE
 _RECEIVE = QueueAccessType.RECEIVE_ACCESS
 _PEEKS = frozenset({QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS})
@@ -196,7 +197,8 @@ class Opening:
         """
         queue = self._engine.queues.find_by_format_name(name)
         if queue is not None:
-            return None if queue.is_journal or queue.subqueue_name else queue
+            closed = queue.is_journal or queue.subqueue_name or queue.queue_type is _SYSTEM
+            return None if closed else queue
         if self._is_here(name) or name.type in _UNRESOLVED:
             return None
         if (

@@ -30,6 +30,8 @@ class DoorSettings(Protocol):
     @property
     def encryption_key(self) -> str: ...
     @property
+    def unsigned_senders(self) -> str: ...
+    @property
     def ping(self) -> bool: ...
     @property
     def retry_milliseconds(self) -> int: ...
@@ -67,6 +69,7 @@ class BinaryDoor:
         peers, keys = read_files(settings)
         times = session_settings(engine, settings.retry_milliseconds)
         self.exchange = Exchange(engine, self._network, times, peers, keys)
+        self.exchange.guard.unsigned_senders = settings.unsigned_senders
         self.pings = self._ping_door(engine) if settings.ping else None
 
     def watch(self, make_wire: MakeWire) -> None:
@@ -79,6 +82,7 @@ class BinaryDoor:
         exchange.settings = session_settings(exchange.engine, settings.retry_milliseconds)
         exchange.peers = files.peers
         exchange.guard.use_keys(files.keys)
+        exchange.guard.unsigned_senders = settings.unsigned_senders
         self._network.back_off = settings.back_off_milliseconds
         exchange.directory_changed()
 

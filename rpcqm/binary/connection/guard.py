@@ -36,16 +36,19 @@ from rpcqm.codec.message_enums import (
     SenderIdentifierType,
 )
 from rpcqm.codec.packet import UserMessage
-from rpcqm.codec.packet_patch import set_authentication_level
+from rpcqm.codec.packet_patch import clear_encrypted_flag, set_authentication_level
 from rpcqm.codec.packet_security import SecurityHeader
-from rpcqm.codec.security_identifier import Sid
+from rpcqm.codec.security_identifier import Sid, is_account
 from rpcqm.qm.arrivals import RejectedError
 
 if TYPE_CHECKING:
     from rpcqm.qm.engine import QueueManagerEngine
 
 _BAD_SIGNATURE = MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE
+_ACCESS_DENIED = MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED
 _BAD_ENCRYPTION = MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION
+UNSIGNED_AUTO, UNSIGNED_ANONYMOUS, UNSIGNED_CLAIMED = "auto", "anonymous", "claimed"
+"""Who has sent an unsigned message; "auto" is "claimed" in a directory, "anonymous" outside."""
 _CERTIFICATE_HEADER = 36
 """Digest, identifier and length in front of each certificate of MQUSERSIGNCERTS."""
 
@@ -72,6 +75,7 @@ class Guard:
     def __init__(self, engine: "QueueManagerEngine", keys: OwnKeys) -> None:
         self._engine = engine
         self._keys = keys
+        self.unsigned_senders = UNSIGNED_AUTO
         clock, timers = engine.clock, engine.timers
         self.receive_symmetric_key_cache: AgingCache[tuple[object, ...], bytes] = AgingCache(
             clock, timers, RECEIVE_SYMMETRIC_KEY_CACHE_SIZE, SYMMETRIC_KEY_SHORT_LIFETIME
@@ -100,9 +104,15 @@ class Guard:
     def check(self, message: Message) -> Checked:
         """Decrypt a message in place and find out who sent it.
 
-        RejectedError: BAD_ENCRYPTION, BAD_SIGNATURE. A message without a SecurityHeader is
-        anonymous (G28).
+        RejectedError: BAD_ENCRYPTION, BAD_SIGNATURE, ACCESS_DENIED for a SecurityHeader or a sender
+        that cannot be read. A message without a SecurityHeader is anonymous (G28).
         """
+        try:
+            return self._check(message)
+        except DecodeError:
+            raise RejectedError(_ACCESS_DENIED) from None
+
+    def _check(self, message: Message) -> Checked:
         header = message.attributes.security_header
         encrypted = header is not None and bool(header.flags.EB)
         if header is not None and encrypted:
@@ -113,13 +123,41 @@ class Guard:
         authenticated = level is not AuthenticationLevel.NONE
         if header is None:
             return Checked(ANONYMOUS, authenticated, encrypted)
-        if authenticated:
-            if header.flags.ST:
-                self._check_certificate(header)
+        if authenticated and header.flags.ST:
+            self._check_certificate(header)
+        if authenticated or header.flags.AS or header.flags.AU:
             packet = bytearray(message.packet)
             set_authentication_level(packet, level)
             message.packet = bytes(packet)
-        return Checked(_sender(header, authenticated), authenticated, encrypted)
+        return Checked(self._sender(header, authenticated), authenticated, encrypted)
+
+    def _sender(self, header: SecurityHeader, authenticated: bool) -> Identity:
+        """Whose rights count; a queue manager's are everybody's.
+
+        RejectedError: ACCESS_DENIED for a SID that is none, or not that of an account. Without a
+        signature a SID proves nothing, so that its sender may count as Anonymous (G97).
+        """
+        if header.flags.ST == SenderIdentifierType.SID:
+            sid = Sid.decode(header.security_id)
+            if sid.encoded_size != len(header.security_id):
+                raise RejectedError(_ACCESS_DENIED)
+        if header.flags.ST == SenderIdentifierType.NONE or not (
+            authenticated or self._believes_claims
+        ):
+            return ANONYMOUS
+        if header.flags.ST == SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER:
+            return Identity("", EVERYONE, frozenset((EVERYONE,)))
+        if not is_account(sid):
+            raise RejectedError(_ACCESS_DENIED)
+        groups = {EVERYONE, AUTHENTICATED_USERS} if authenticated else {EVERYONE}
+        return Identity(str(sid), str(sid), frozenset(groups))
+
+    @property
+    def _believes_claims(self) -> bool:
+        """Whether an unsigned message is believed to come from whom its header names."""
+        if self.unsigned_senders == UNSIGNED_AUTO:
+            return self._engine.directory.is_there
+        return self.unsigned_senders == UNSIGNED_CLAIMED
 
     def verified(self, message: Message) -> bool:
         """Whether a message that is sent here has a good signature; it is marked so."""
@@ -259,20 +297,12 @@ class Guard:
 
 
 def _in_clear(packet: bytes, key: bytes, algorithm: int) -> bytes:
+    """The packet with its body decrypted; how private it was on its way stays known."""
     attributes = read_attributes(packet)
     body = ciphers.decrypt(attributes.body, key, algorithm)
-    return build_user_message(replace(attributes, body=body, privacy_level=0, symmetric_key=b""))
-
-
-def _sender(header: SecurityHeader, authenticated: bool) -> Identity:
-    """Whose rights count; a queue manager's are everybody's."""
-    if header.flags.ST == SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER:
-        return Identity("", EVERYONE, frozenset((EVERYONE,)))
-    if header.flags.ST != SenderIdentifierType.SID:
-        return ANONYMOUS
-    sid = str(Sid.decode(header.security_id))
-    groups = {EVERYONE, AUTHENTICATED_USERS} if authenticated else {EVERYONE}
-    return Identity(sid, sid, frozenset(groups))
+    clear = bytearray(build_user_message(replace(attributes, body=body)))
+    clear_encrypted_flag(clear)
+    return bytes(clear)
 
 
 def _certificates(packed: bytes) -> list[bytes]:

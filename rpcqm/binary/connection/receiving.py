@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
-from rpcqm.base.completion import Completion
+from rpcqm.base.completion import Completion, failed
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.line import Line
@@ -152,14 +152,16 @@ class Receiver:
     ) -> None:
         """Steps 3 to 10 of [MS-MQQB] 3.1.5.8.
 
-        When the queue manager has no room at all nothing has changed: the session closes and the
-        peer sends again (G59).
+        When the queue manager has no room at all, or fails in whatever way, nothing has changed:
+        the session closes and the peer sends again (G59).
         """
         try:
             stored = self._stored_or_refused(message, changes, stream)
-        except MQError as error:
+        except Exception as error:
             undo()
-            done(_failed(error))
+            done(failed(error))
+            if not isinstance(error, MQError):
+                raise
             line.session.close(f"no room for a message: {error}")
             return
         stored.add_done_callback(done)
@@ -256,9 +258,3 @@ def _class_of(message: Message) -> MessageClass:
         return MessageClass(message.attributes.message_class)
     except ValueError as error:
         raise DecodeError(f"acknowledgement of an unknown class: {error}") from error
-
-
-def _failed(error: MQError) -> Completion[None]:
-    outcome: Completion[None] = Completion()
-    outcome.fail(error)
-    return outcome

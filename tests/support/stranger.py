@@ -1,0 +1,162 @@
+"""Somebody who speaks the binary protocol by hand, and need not keep its rules.
+
+A stranger claims to be any queue manager, connects from any address of loopback, and sends any
+packet. What it has sent before a message that has arrived has been dealt with.
+"""
+
+import socket
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+from uuid import UUID, uuid4
+
+from rpcqm.client.message import ReceivedMessage
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.message import MessageAttributes, build_user_message
+from rpcqm.codec.message_enums import SenderIdentifierType
+from rpcqm.codec.packet import UserMessage
+from rpcqm.codec.packet_internal import (
+    ConnectionParametersHeader,
+    ConnectionParametersPacket,
+    EstablishConnectionHeader,
+    EstablishConnectionPacket,
+)
+from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.testing import PrivateQueueManager
+
+HERE = "DIRECT=TCP:127.0.0.1\\"
+PATIENCE = 20.0
+SENT_TIME = 1_750_000_000
+NEVER = 0xFFFF_FFFF
+ALL_ACKNOWLEDGEMENTS = 0x0F
+
+
+class Stranger:
+    """An open session with a queue manager; `close` it, or use it with `with`."""
+
+    def __init__(
+        self, address: tuple[str, int], guid: UUID | None = None, source: str = "127.0.0.1"
+    ) -> None:
+        self.guid = guid or uuid4()
+        self._ordinal = 0
+        self._socket = socket.create_connection(address, PATIENCE, (source, 0))
+        self._socket.settimeout(PATIENCE)
+        self.server_guid = self._shake_hands()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _shake_hands(self) -> UUID:
+        self._socket.sendall(EstablishConnectionPacket.of(EstablishConnectionHeader(self.guid)))
+        answer = EstablishConnectionPacket.decode(self._read(EstablishConnectionPacket.size()))
+        parameters = ConnectionParametersHeader(0x1F4, 0x4E20, window_size=64)
+        self._socket.sendall(ConnectionParametersPacket.of(parameters))
+        self._read(ConnectionParametersPacket.size())
+        return answer.establish_connection_header.server_guid
+
+    def _read(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            more = self._socket.recv(size - len(data))
+            if not more:
+                raise ConnectionError("the queue manager has closed the connection")
+            data += more
+        return data
+
+    def send_packet(self, packet: bytes) -> None:
+        self._socket.sendall(packet)
+
+    def message(self, to: str, **more: Any) -> bytes:
+        """A message packet of an identifier of its own, with the attributes of `more`."""
+        self._ordinal += 1
+        attributes = MessageAttributes(
+            destination_queue_format_name=FormatName.parse(to),
+            identifier=MessageIdentifier(self.guid, self._ordinal),
+            sent_time=SENT_TIME,
+            time_to_reach_queue=NEVER,
+            time_to_be_received=NEVER,
+            delivery_guarantee=1,
+            sender_identifier_type=SenderIdentifierType.NONE,
+        )
+        if isinstance(admin := more.get("administration_queue_format_name"), str):
+            more["administration_queue_format_name"] = FormatName.parse(admin)
+        return build_user_message(replace(attributes, **more))
+
+    def send(self, to: str, **more: Any) -> None:
+        self.send_packet(self.message(to, **more))
+
+    def is_closed(self) -> bool:
+        """Whether the queue manager closes the connection; what it says before is passed over."""
+        try:
+            while self._socket.recv(4096):
+                pass
+        except TimeoutError:
+            return False
+        except ConnectionError:
+            pass
+        return True
+
+
+def with_security_flags(packet: bytes, flags: int) -> bytes:
+    """A packet whose SecurityHeader has other flags."""
+    offset = UserMessage(packet).layout.security
+    return packet[:offset] + flags.to_bytes(2, "little") + packet[offset + 2 :]
+
+
+class Victim:
+    """A queue manager that strangers attack, and what its users see."""
+
+    def __init__(self, queue_manager: PrivateQueueManager) -> None:
+        self.queue_manager = queue_manager
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return self.queue_manager.endpoint("binary")
+
+    def create(self, label: str, *options: str) -> str:
+        """A new queue of a name that no other has; the name for senders elsewhere."""
+        name = f"{label}-{uuid4().hex[:8]}"
+        self.queue_manager.run("queue", "create", name, *options)
+        return f"{HERE}private$\\{name}"
+
+    def await_all(self, stranger: Stranger) -> None:
+        """Wait until everything that a stranger has sent has been dealt with."""
+        until = self.create("until")
+        stranger.send(until, body=b"the last")
+        self.receive(until)
+
+    def receive(self, name: str) -> ReceivedMessage:
+        """Wait for the next message of a queue and take it."""
+        with (
+            self.queue_manager.client() as client,
+            client.open_reader(_local(name)) as reader,
+            reader.receive(int(PATIENCE * 1000)) as message,
+        ):
+            return message
+
+    def bodies(self, name: str) -> list[bytes]:
+        """The bodies of what is in a queue."""
+        with (
+            self.queue_manager.client() as client,
+            client.open_reader(_local(name), peek_only=True) as reader,
+        ):
+            return [message.body for message in reader.browse()]
+
+    def purge(self, name: str) -> None:
+        with self.queue_manager.client() as client, client.open_reader(_local(name)) as reader:
+            reader.purge()
+
+
+def _local(name: str) -> FormatName:
+    return FormatName.parse(name.replace(HERE, "DIRECT=OS:.\\", 1))

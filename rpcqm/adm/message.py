@@ -80,6 +80,7 @@ class Message:
     What is not in the packet is kept beside it: `lookup_identifier` (0 before it has one),
     `arrival_time` and `last_move_time` in milliseconds since 1970, counts, the queue where it was
     read, and the FLAG_... bits of its position.
+    `source_address` is where it has just arrived from, "" when it was read from the store.
     `application_deadletter_queue` is a path name, "" for none; no header carries it, so that it
     lies behind the packet in the store.
     """
@@ -98,6 +99,7 @@ class Message:
         "move_count",
         "packet",
         "queue",
+        "source_address",
         "target_subqueue_name",
         "transaction_status_queue_format_name",
     )
@@ -117,6 +119,7 @@ class Message:
         self.move_count = 0
         self.last_move_time = 0
         self.queue: Queue | None = None
+        self.source_address = ""
         self.target_subqueue_name = ""
 
     @classmethod

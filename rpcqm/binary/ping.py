@@ -1,16 +1,22 @@
 """Asking whether a queue manager would take a session ([MS-MQQB] 2.1.2, 3.1.7.6 to 3.1.7.9)."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from uuid import UUID
 
-from rpcqm.base.clock import Timer, Timers
+from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.packet_internal import PING_SIGNATURE, PingFlags, PingPacket
 
 PING_PORT = 3527
+PINGS_OF_ONE_ADDRESS = 10
+"""Questions of one address that are answered at once, and then in each second."""
+PINGING_ADDRESSES = 1024
+"""Addresses whose questions are counted; the one that asked longest ago is forgotten first."""
+_MILLISECONDS_EACH = 1000 // PINGS_OF_ONE_ADDRESS
 _COOKIE = 0xFFFF_FFFF
 
 
@@ -62,10 +68,35 @@ class PingRequests:
             self._finish(cookie, False)
 
 
+class PingRate:
+    """How many questions of each address are answered: a few at once, then so many a second."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._spent: OrderedDict[str, tuple[int, int]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._spent)
+
+    def admit(self, address: str) -> bool:
+        """Whether one more question of an address is answered now."""
+        now = self._clock.monotonic()
+        spent, since = self._spent.pop(address, (0, now))
+        spent = max(spent - (now - since), 0) + _MILLISECONDS_EACH
+        admitted = spent <= PINGS_OF_ONE_ADDRESS * _MILLISECONDS_EACH
+        self._spent[address] = (spent if admitted else spent - _MILLISECONDS_EACH, now)
+        if len(self._spent) > PINGING_ADDRESSES:
+            self._spent.popitem(last=False)
+        return admitted
+
+
 def answer_ping(datagram: bytes, local: UUID, refused: bool) -> bytes | None:
-    """The answer to a question, None when it is none ([MS-MQQB] 3.1.7.7)."""
+    """The answer to a question, None when it is none ([MS-MQQB] 3.1.7.7).
+
+    Only an answer refuses, and what bears our own identifier is an answer that came back (G96).
+    """
     ping = _decoded(datagram)
-    if ping is None:
+    if ping is None or ping.flags.RF or ping.qm_guid == local:
         return None
     flags = PingFlags.of(RC=ping.flags.RC, RF=refused)
     return PingPacket.of(local, ping.cookie, flags)

@@ -205,6 +205,12 @@ class PacketMessage(UserMessage):
         return _AUTHENTICATION_LEVELS.get(level, level)
 
     @property
+    def is_called_authenticated(self) -> bool:
+        """Whether AS or AU is set, which its sender must leave clear."""
+        flags = self._security_flags()
+        return bool(flags.AS or flags.AU)
+
+    @property
     def sender_identifier_type(self) -> SenderIdentifierType:
         kind = self._security_flags().ST
         if kind > SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER:

@@ -23,6 +23,7 @@ from rpcqm.base.log import get_logger
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.message_enums import AcknowledgementsRequested, MessageClass
 from rpcqm.qm.composing import is_source
+from rpcqm.qm.strangers import TooManyStrangersError, stranger_behind
 from rpcqm.qm.streams import Changes, apply_changes
 from rpcqm.store.records import NEVER
 from rpcqm.store.transaction import Transaction as StoreTransaction
@@ -274,19 +275,28 @@ class Acknowledgements:
             if destination is None or not wanted & _request_for(reason):
                 return
             acknowledgement = self._engine.composer.acknowledgement(message, reason, destination)
-            self.send_within(transaction, acknowledgement, destination)
+            source = stranger_behind(message)
+            self.send_within(transaction, acknowledgement, destination, source)
+        except TooManyStrangersError:
+            return
         except (DecodeError, MQError) as error:
             _log.warning("acknowledgement not sent", reason=reason.name, error=str(error))
 
     def send_within(
-        self, transaction: StoreTransaction, message: Message, destination: FormatName
+        self,
+        transaction: StoreTransaction,
+        message: Message,
+        destination: FormatName,
+        source: str = "",
     ) -> None:
         """Put a message of the queue manager's own into a queue, or on its way to one.
 
-        Nothing happens when the destination cannot be reached or is a transactional queue here;
-        EnqueueRefusedError when it has no room.
+        `source` is where the stranger is that wants it, if it is one. Nothing happens when the
+        destination cannot be reached or is a transactional queue here; EnqueueRefusedError when
+        it has no room, TooManyStrangersError.
         """
-        target = self._engine.queues.opening.resolve_for_sending(destination, transaction)
+        resolve = self._engine.queues.opening.resolve_for_sending
+        target = resolve(destination, transaction, source)
         if target is None or (target.transactional and not isinstance(target, OutgoingQueue)):
             return
         self._engine.quotas.admit(target, len(message.packet))

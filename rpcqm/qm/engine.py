@@ -19,6 +19,7 @@ from rpcqm.qm.queues import Queues
 from rpcqm.qm.quotas import Quotas
 from rpcqm.qm.readers import Readers
 from rpcqm.qm.settings import QueueManagerSettings
+from rpcqm.qm.strangers import Strangers
 from rpcqm.qm.streams import Streams
 from rpcqm.qm.timers import TimeToBeReceivedTimer
 from rpcqm.qm.trail import Trail
@@ -61,6 +62,7 @@ class QueueManagerEngine:
         self.positions = Positions(self)
         self.streams = Streams(self)
         self.outgoing = Outgoing(self)
+        self.strangers = Strangers(self)
         self.acknowledgements = Acknowledgements(self)
         self.composer = Composer(self)
         self.queues = Queues(self)

@@ -67,6 +67,7 @@ class Initialization:
         engine.transactions.abort_internal_transactions()
         for queue in list(engine.queues.by_id.values()):
             engine.queues.drop_if_unused(queue)
+        engine.strangers.start()
         engine.expiry.look()
         engine.queue_manager.connection_active = True
         engine.queue_manager.queue_manager_state = QueueManagerState.READY
@@ -78,6 +79,7 @@ class Initialization:
         engine.expiry.stop()
         engine.directory.stop()
         engine.trail.stop()
+        engine.strangers.stop()
         for queue in list(engine.queues.by_id.values()):
             engine.readers.end_all_waits(queue, HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
         for hook in engine.stopped_hooks:

@@ -179,6 +179,7 @@ class Opening:
             base_priority = self._look_up_public(name).base_priority
         queue = queue or self._engine.outgoing.create(name, base_priority=base_priority)
         self._engine.access.check_open(queue, identity, access)
+        self._engine.strangers.adopt(queue)
         return queue
 
     def _look_up_public(self, name: FormatName) -> Queue:
@@ -190,10 +191,13 @@ class Opening:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         return queue
 
-    def resolve_for_sending(self, name: FormatName, change: StoreTransaction) -> Queue | None:
+    def resolve_for_sending(
+        self, name: FormatName, change: StoreTransaction, source: str = ""
+    ) -> Queue | None:
         """The queue that the queue manager's own messages to a name go into, None for nowhere.
 
-        An outgoing queue that has to be made belongs to `change`.
+        An outgoing queue that has to be made belongs to `change`. `source` is where the stranger
+        is that has named it, if one has. TooManyStrangersError.
         """
         queue = self._engine.queues.find_by_format_name(name)
         if queue is not None:
@@ -206,7 +210,10 @@ class Opening:
             and self._engine.directory.destination_queue_manager(name) is None
         ):
             return None
-        return self._engine.outgoing.find(name) or self._engine.outgoing.create(name, change)
+        found = self._engine.outgoing.find(name)
+        if found is None and source:
+            return self._engine.strangers.create(name, change, source)
+        return found or self._engine.outgoing.create(name, change)
 
     def _is_here(self, name: FormatName) -> bool:
         """Whether the queue would be on this machine, if it existed (G10)."""

@@ -11,7 +11,7 @@ from rpcqm.binary.connection.line import BINARY_PORT, Hop
 from rpcqm.binary.connection.tcp import MakeWire, TcpNetwork
 from rpcqm.binary.connection.udp import PingDoor
 from rpcqm.binary.own_keys import OwnKeys
-from rpcqm.binary.ping import PingRequests, answer_ping
+from rpcqm.binary.ping import PING_PORT, PingRate, PingRequests, answer_ping
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.qm.engine import QueueManagerEngine
 
@@ -89,7 +89,7 @@ class BinaryDoor:
     def _ping_door(self, engine: QueueManagerEngine) -> PingDoor:
         identifier = engine.queue_manager.identifier
         requests = PingRequests(identifier, engine.timers, self.exchange.settings)
-        return PingDoor(requests, self._answer)
+        return PingDoor(requests, self._answer, PingRate(engine.clock))
 
     def _answer(self, question: bytes) -> bytes | None:
         identifier = self.exchange.engine.queue_manager.identifier
@@ -101,9 +101,16 @@ class BinaryDoor:
         if bound != BINARY_PORT:
             _log.info("other queue managers expect the port to be 1801", port=bound)
         if self.pings is not None:
-            await self.pings.listen(host)
+            await self._listen_for_pings(self.pings, host)
             self.exchange.ping = self.pings.ping
         return bound
+
+    async def _listen_for_pings(self, pings: PingDoor, host: str) -> None:
+        """Another program that has the port keeps nobody from sending messages."""
+        try:
+            await pings.listen(host)
+        except OSError as error:
+            _log.warning("pings are not answered", host=host, port=PING_PORT, reason=error.strerror)
 
     def start(self) -> None:
         """Send what waits."""

@@ -14,6 +14,7 @@ from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion, completed, failed
 from rpcqm.base.log import get_logger
+from rpcqm.binary.connection.attempts import Attempts
 from rpcqm.binary.connection.guard import Guard
 from rpcqm.binary.connection.line import BINARY_PORT, Hop, Line, Network
 from rpcqm.binary.connection.link import Link, sequence_key
@@ -68,6 +69,9 @@ class Exchange:
         self.ping: Callable[[str], Completion[bool]] | None = None
         self.stopping = False
         self.lines: dict[Line, None] = {}
+        self.attempts = Attempts(
+            engine.clock, engine.timers, lambda: self.settings.session_retry_connect
+        )
         self.links: dict[OutgoingQueue, Link] = {}
         self._by_sequence: dict[int, Link] = {}
         self._tidy_at = _TIDY_AT_LEAST
@@ -89,6 +93,7 @@ class Exchange:
         engine.outgoing.send_by_binary = self.send_user_message_wrapper
         engine.online_hooks.append(self._online_changed)
         engine.arrivals.verify = self.guard.verified
+        engine.strangers.is_known = self._is_peer
         engine.stopped_hooks.append(self.stop)
         if self.routing is not None:
             self.routing.start()
@@ -112,13 +117,15 @@ class Exchange:
             self.routing.stop()
 
     def directory_changed(self) -> None:
-        """Route as the directory says now ([MS-MQBR] 3.1.6.1)."""
+        """Route as the directory says now ([MS-MQBR] 3.1.6.1), and try what did not work."""
         if self.routing is None:
             self.routing = _routing_of(self.engine)
             if self.routing is not None:
                 self.routing.start()
         else:
             self.routing.initialize_routing_table()
+        for link in list(self.links.values()):
+            link.try_now()
 
     # Lines
 
@@ -138,7 +145,7 @@ class Exchange:
             return
         for link in list(self.links.values()):
             if link.line is None and self._leads_to(link.name, line):
-                link.wake()
+                link.line_appeared()
 
     def line_gone(self, line: Line, reason: str) -> None:
         """Nobody is told of everyone who is kept out, or of the same failure again and again."""
@@ -243,7 +250,7 @@ class Exchange:
             if not active:
                 link.disconnect("the queue manager goes offline")
             elif queue.message_count:
-                link.wake()
+                link.try_now()
 
     # Where to connect
 
@@ -299,6 +306,13 @@ class Exchange:
             answer = self.network.resolve(hop.address)
             answer.add_done_callback(partial(resolved, index, hop))
         return outcome if hops else completed([])
+
+    def _is_peer(self, name: FormatName) -> bool:
+        """Whether the operator has said where the queue manager is."""
+        if isinstance(name.value, str):
+            return name.direct_name.host.lower() in self.peers
+        owner = self.engine.directory.destination_queue_manager(name)
+        return owner is not None and str(owner) in self.peers
 
     # Sequences
 

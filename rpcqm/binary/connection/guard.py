@@ -125,7 +125,7 @@ class Guard:
             return Checked(ANONYMOUS, authenticated, encrypted)
         if authenticated and header.flags.ST:
             self._check_certificate(header)
-        if authenticated or header.flags.AS or header.flags.AU:
+        if authenticated:
             packet = bytearray(message.packet)
             set_authentication_level(packet, level)
             message.packet = bytes(packet)
@@ -161,6 +161,7 @@ class Guard:
 
     def verified(self, message: Message) -> bool:
         """Whether a message that is sent here has a good signature; it is marked so."""
+        forget_claimed_level(message)
         try:
             return self.check(message).authenticated
         except RejectedError:
@@ -294,6 +295,15 @@ class Guard:
         if level == PrivacyLevel.BASE:
             return self.send_base_symmetric_key_cache
         return self.send_symmetric_key_cache
+
+
+def forget_claimed_level(message: Message) -> None:
+    """Clear what a sender says of its own signature: only who checks it may."""
+    attributes = message.attributes
+    if attributes.layout.security >= 0 and attributes.is_called_authenticated:
+        packet = bytearray(message.packet)
+        set_authentication_level(packet, AuthenticationLevel.NONE)
+        message.packet = bytes(packet)
 
 
 def _in_clear(packet: bytes, key: bytes, algorithm: int) -> bytes:

@@ -20,6 +20,7 @@ from rpcqm.base.clock import Timer
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
+from rpcqm.binary.connection.attempts import delay_after
 from rpcqm.binary.connection.guard import CouldNotEncryptError
 from rpcqm.binary.connection.line import Hop, Line, Token
 from rpcqm.binary.sequence import OutgoingSequence
@@ -69,6 +70,8 @@ class Link:
         self.hops: list[Hop] = []
         self._next_hop = 0
         self._busy = False
+        self._waiting = False
+        self._unresolved = 0
         self._borrowed = False
         self._retrying = False
         self._retry: Timer | None = None
@@ -95,8 +98,28 @@ class Link:
             return
         if self.line is not None:
             self.pump()
-        elif self._retry is None and self.has_messages:
+        elif self._retry is None and not self._waiting and self.has_messages:
             self._establish()
+
+    def line_appeared(self) -> None:
+        """The queue manager that the queue leads to has connected: its line can be used."""
+        self._give_up_waiting()
+        self.wake()
+
+    def try_now(self) -> None:
+        """Somebody wants it to connect now, however often that has failed."""
+        self._give_up_waiting()
+        self._unresolved = 0
+        if not self.stopped and self.line is None:
+            self._exchange.attempts.hurry(self.hops)
+        self.wake()
+
+    def _give_up_waiting(self) -> None:
+        """Wait neither for the next attempt nor for somebody else's."""
+        self._cancel_retry()
+        if self._waiting:
+            self._waiting = False
+            self._exchange.attempts.leave(self)
 
     def _establish(self) -> None:
         """[MS-MQQB] 3.1.5.2: an open line to that queue manager is as good as one of our own."""
@@ -119,15 +142,28 @@ class Link:
         if outcome.error is not None or not outcome.result():
             self._record(ConnectionStatus.DNS_FAILURE)
             self._set_state(OutgoingQueueState.NEED_VALIDATION)
-            self._retry_later()
+            self._unresolved += 1
+            self._retry_later(self._unresolved)
             return
+        self._unresolved = 0
         self.hops = outcome.result()
         self.queue.next_hops = [f"{hop_text(hop)}" for hop in self.hops]
-        self._next_hop = 0
-        self._connect()
+        self.look_again()
 
-    def _connect(self) -> None:
-        hop = self.hops[self._next_hop]
+    def look_again(self) -> None:
+        """Connect to the first address whose turn it is; else wait for that of one (G99)."""
+        self._waiting = False
+        if self.stopped or self.line is not None or not self.has_messages:
+            return
+        turn = self._exchange.attempts.begin(self.hops, self)
+        if turn is None:
+            self._waiting = True
+        else:
+            self._connect(turn)
+
+    def _connect(self, next_hop: int) -> None:
+        self._next_hop = next_hop
+        hop = self.hops[next_hop]
         direct = self._exchange.is_direct(self.name)
         line = Line(self._exchange, initiator=True, remote=hop.qm_guid, direct=direct)
         line.users.append(self)
@@ -167,6 +203,7 @@ class Link:
         if status is not None:
             self._record(status)
         if state is SessionState.OPEN:
+            self._exchange.attempts.ended(self, True)
             self.queue.next_hops = [hop_text(self.hops[self._next_hop])]
             self._opened()
 
@@ -189,16 +226,22 @@ class Link:
         if self.line is not line:
             return
         was_open = self._borrowed or line.opened
+        given_up = self.stopped or self._exchange.stopping
         self.line = None
         self._give_back()
         self._set_state(OutgoingQueueState.DISCONNECTED)
-        if self.stopped or self._exchange.stopping:
+        self._exchange.attempts.ended(self, None if given_up else False)
+        if given_up:
             return
-        if not was_open and self._next_hop + 1 < len(self.hops):
-            self._next_hop += 1
-            self._connect()
-        else:
+        if was_open or not self._connect_behind(self._next_hop + 1):
             self._retry_later()
+
+    def _connect_behind(self, start: int) -> bool:
+        """Try the next address; False when none is left whose turn it is."""
+        turn = self._exchange.attempts.begin(self.hops[start:], self, wait=False)
+        if turn is not None:
+            self._connect(start + turn)
+        return turn is not None
 
     def _give_back(self) -> None:
         keys, self._in_flight = list(self._in_flight), {}
@@ -207,9 +250,9 @@ class Link:
             self._transfer.release(self.queue, key)
         self._pumping = False
 
-    def _retry_later(self) -> None:
+    def _retry_later(self, failures: int = 1) -> None:
         if self._retry is None and self.has_messages:
-            delay = self._exchange.settings.session_retry_connect
+            delay = delay_after(failures, self._exchange.settings.session_retry_connect)
             self._retry = self._engine.timers.call_later(delay, self._retry_expired)
 
     def _retry_expired(self) -> None:
@@ -227,7 +270,7 @@ class Link:
 
     def hold(self) -> None:
         """The queue is on hold: what is in flight is acknowledged, nothing follows."""
-        self._cancel_retry()
+        self._give_up_waiting()
         if self.line is not None and not self._borrowed:
             self.line.session.pause()
 
@@ -235,11 +278,11 @@ class Link:
         """[MS-MQQB] 3.1.7.14."""
         if self.line is not None and self.line.session.is_open:
             self._set_state(OutgoingQueueState.CONNECTED)
-        self.wake()
+        self.try_now()
 
     def disconnect(self, reason: str) -> None:
         """Close the session of the queue; a borrowed line only loses it."""
-        self._cancel_retry()
+        self._give_up_waiting()
         line = self.line
         if line is None:
             return

@@ -14,6 +14,7 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion, failed
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.log import get_logger
+from rpcqm.binary.connection.guard import forget_claimed_level
 from rpcqm.binary.connection.line import Line
 from rpcqm.binary.connection.streams import Stream, stamp_in, transaction_header_of
 from rpcqm.binary.trace import is_traced
@@ -52,6 +53,7 @@ class Receiver:
     ) -> None:
         """Decide about a message; `recoverable` is settled when that is durable."""
         message = Message.of(attributes)
+        message.source_address = line.address
         done = partial(self._settled, line, recoverable)
         line.pending += 1
         if line.pending == _MOST_PENDING:
@@ -169,6 +171,8 @@ class Receiver:
     def _stored_or_refused(
         self, message: Message, changes: Changes, stream: Stream | None
     ) -> Completion[None]:
+        if self._is_here(message):
+            forget_claimed_level(message)
         try:
             queue = self._arrivals.destination(message)
             if not isinstance(queue, OutgoingQueue):

@@ -23,6 +23,7 @@ from rpcqm.codec.packet import NAMES_OFFSET
 from rpcqm.codec.packet_acknowledgement import final_ack, order_ack
 from rpcqm.codec.packet_internal import ORDER_QUEUE_IDENTIFIER, FinalAckBody, OrderAckBody
 from rpcqm.codec.packet_transaction import TransactionHeader
+from rpcqm.qm.strangers import TooManyStrangersError, stranger_behind
 from rpcqm.store.transaction import Transaction as StoreTransaction
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class Stream:
         if line.session.remote_qm_guid != self.source:
             engine = self._exchange.engine
             with engine.store.transaction("order acknowledgement") as change:
-                engine.acknowledgements.send_within(change, Message(packet), self.order_queue)
+                self._send_within(change, packet, line.address or str(self.source))
         elif line.session.can_send:
             line.session.send(packet, None)
         else:
@@ -140,8 +141,13 @@ class Stream:
         now = engine.clock.now() // 1000
         identifier = engine.composer.new_identifier()
         built = final_ack(self.order_queue, identifier, now, body, reason)
-        packet = build_user_message(built)
-        engine.acknowledgements.send_within(change, Message(packet), self.order_queue)
+        self._send_within(change, build_user_message(built), stranger_behind(message))
+
+    def _send_within(self, change: StoreTransaction, packet: bytes, source: str) -> None:
+        """Strangers with too many outgoing queues are not answered."""
+        acknowledgements = self._exchange.engine.acknowledgements
+        with suppress(TooManyStrangersError):
+            acknowledgements.send_within(change, Message(packet), self.order_queue, source)
 
 
 def stamp_in(message: Message) -> Stamp:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from rpcqm.base.completion import Completion
-from rpcqm.binary.ping import PING_PORT, PingRequests
+from rpcqm.binary.ping import PING_PORT, PingRate, PingRequests
 
 Received = Callable[[bytes, tuple[Any, ...]], None]
 
@@ -27,17 +27,21 @@ class Datagrams(asyncio.DatagramProtocol):
 class PingDoor:
     """Asks and answers pings; `answer` is given a question and returns the datagram to send."""
 
-    def __init__(self, requests: PingRequests, answer: Callable[[bytes], bytes | None]) -> None:
+    def __init__(
+        self, requests: PingRequests, answer: Callable[[bytes], bytes | None], rate: PingRate
+    ) -> None:
         self._requests = requests
+        self._rate = rate
         self._answer = answer
         self._sockets: list[Datagrams] = []
         self._asking: Datagrams | None = None
+        self._answering: Datagrams | None = None
         self.port = 0
 
     async def listen(self, host: str, port: int = PING_PORT) -> int:
-        """Answer on `port`; the port. OSError when it cannot be had."""
-        answering = await self._open(self._question, (host, port))
+        """Ask, and answer on `port`; the port. OSError when it cannot be had, but asking works."""
         self._asking = await self._open(lambda data, _: self._requests.receive(data), (host, 0))
+        answering = self._answering = await self._open(self._question, (host, port))
         assert answering.transport is not None
         self.port = int(answering.transport.get_extra_info("sockname")[1])
         return self.port
@@ -50,21 +54,23 @@ class PingDoor:
         return opened
 
     def _question(self, data: bytes, address: tuple[Any, ...]) -> None:
+        """Answer, but never a queue manager's own answering port, nor anybody too often (G96)."""
+        if address[1] == PING_PORT or not self._rate.admit(address[0]):
+            return
         answer = self._answer(data)
         if answer is not None:
-            self._send(self._sockets[0], answer, address)
+            self._send(self._answering, answer, address)
 
     def ping(self, address: str, port: int = PING_PORT) -> Completion[bool]:
         """Ask the queue manager at an address."""
 
         def transmit(data: bytes) -> None:
-            if self._asking is not None:
-                self._send(self._asking, data, (address, port))
+            self._send(self._asking, data, (address, port))
 
         return self._requests.send(address, transmit)
 
-    def _send(self, sender: Datagrams, data: bytes, address: tuple[Any, ...]) -> None:
-        if sender.transport is not None:
+    def _send(self, sender: Datagrams | None, data: bytes, address: tuple[Any, ...]) -> None:
+        if sender is not None and sender.transport is not None:
             sender.transport.sendto(data, address)
 
     def close(self) -> None:

@@ -8,7 +8,13 @@ import pytest
 from rpcqm.base.clock import SimulatedClock
 from rpcqm.base.completion import Completion
 from rpcqm.binary.connection.udp import PingDoor
-from rpcqm.binary.ping import PingRequests, answer_ping
+from rpcqm.binary.ping import (
+    PINGING_ADDRESSES,
+    PINGS_OF_ONE_ADDRESS,
+    PingRate,
+    PingRequests,
+    answer_ping,
+)
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.packet_internal import PingFlags, PingPacket
 
@@ -76,7 +82,9 @@ def test_pings_travel_by_udp() -> None:
     async def ask() -> Completion[bool]:
         clock = SimulatedClock()
         requests = PingRequests(ALICE, clock.timers, BinarySettings())
-        door = PingDoor(requests, lambda question: answer_ping(question, BOB, refused=False))
+        door = PingDoor(
+            requests, lambda question: answer_ping(question, BOB, refused=False), PingRate(clock)
+        )
         port = await door.listen("127.0.0.1", 0)
         outcome = door.ping("127.0.0.1", port)
         arrived = asyncio.Event()
@@ -86,3 +94,24 @@ def test_pings_travel_by_udp() -> None:
         return outcome
 
     assert asyncio.run(ask()).result() is True
+
+
+def test_one_address_is_answered_ten_times_a_second() -> None:
+    clock = SimulatedClock()
+    rate = PingRate(clock)
+    assert [rate.admit("192.0.2.1") for _ in range(PINGS_OF_ONE_ADDRESS + 2)].count(True) == 10
+    assert rate.admit("192.0.2.2")
+    clock.advance(99)
+    assert not rate.admit("192.0.2.1")
+    clock.advance(1)
+    assert rate.admit("192.0.2.1")
+    assert not rate.admit("192.0.2.1")
+    clock.advance(60_000)
+    assert [rate.admit("192.0.2.1") for _ in range(20)].count(True) == 10
+
+
+def test_only_so_many_addresses_are_counted() -> None:
+    rate = PingRate(SimulatedClock())
+    for number in range(PINGING_ADDRESSES + 1):
+        assert rate.admit(f"host-{number}")
+    assert len(rate) == PINGING_ADDRESSES

@@ -1,0 +1,145 @@
+"""When to connect: to each place once at a time, and ever more seldom where nobody answers (G99).
+
+A place is an address and a port. What waits for one place is many queues, so that a place that
+does not want to be asked is asked once for all of them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
+
+from rpcqm.base.clock import Clock, Timer, Timers
+from rpcqm.binary.connection.line import Hop
+
+LONGEST_RETRY = 300_000
+"""Milliseconds between two attempts at most, however many have failed."""
+PLACES = 4096
+"""Places that are remembered; those that nobody needs are forgotten first."""
+
+
+class Asker(Protocol):
+    """Somebody who wants to connect; hashed by identity."""
+
+    def look_again(self) -> None:
+        """Another attempt has ended, or it is time for the next one."""
+
+
+@dataclass(slots=True, eq=False)
+class _Place:
+    """`due` is when the next attempt may begin (monotonic ms)."""
+
+    trying: Asker | None = None
+    due: int = 0
+    failures: int = 0
+    answered: bool = False
+    waiting: dict[Asker, None] = field(default_factory=dict)
+    timer: Timer | None = None
+
+
+def delay_after(failures: int, first: int) -> int:
+    """Milliseconds to wait after so many failures: the first delay, doubled each time."""
+    longest = max(first, LONGEST_RETRY)
+    return min(first << min(failures - 1, 32), longest)
+
+
+class Attempts:
+    """Who connects to which place now, and who waits; `first` tells the shortest delay."""
+
+    def __init__(self, clock: Clock, timers: Timers, first: Callable[[], int]) -> None:
+        self._clock = clock
+        self._timers = timers
+        self._first = first
+        self._places: dict[tuple[str, int], _Place] = {}
+        self._at: dict[Asker, _Place] = {}
+
+    def begin(self, hops: Sequence[Hop], asker: Asker, *, wait: bool = True) -> int | None:
+        """Which of the hops to connect to now, None when it is the turn of none.
+
+        Whoever is given one says how that `ended`. With `wait` the asker is told to look again.
+        """
+        self.leave(asker)
+        for index, hop in enumerate(hops):
+            place = self._place(hop)
+            if place.trying is None and place.due <= self._clock.monotonic():
+                place.trying = asker
+                self._at[asker] = place
+                return index
+        if wait and hops:
+            self._wait(min(map(self._place, hops), key=_turn), asker)
+        return None
+
+    def _place(self, hop: Hop) -> _Place:
+        key = (hop.address, hop.port)
+        place = self._places.get(key)
+        if place is None:
+            if len(self._places) >= PLACES:
+                self._forget_one()
+            place = self._places[key] = _Place()
+        return place
+
+    def _forget_one(self) -> None:
+        for key, place in self._places.items():
+            if place.trying is None and not place.waiting:
+                del self._places[key]
+                return
+
+    def _wait(self, place: _Place, asker: Asker) -> None:
+        place.waiting[asker] = None
+        self._at[asker] = place
+        if place.trying is None and place.timer is None:
+            delay = max(place.due - self._clock.monotonic(), 0)
+            place.timer = self._timers.call_later(delay, partial(self._next, place))
+
+    def ended(self, asker: Asker, answered: bool | None) -> None:
+        """An attempt has succeeded or failed, or was given up (None), which proves nothing."""
+        place = self._at.get(asker)
+        if place is None or place.trying is not asker:
+            return
+        del self._at[asker]
+        place.trying = None
+        if answered:
+            place.answered, place.failures, place.due = True, 0, 0
+        elif answered is not None:
+            place.failures += 1
+            steps = 1 if place.answered else place.failures
+            place.due = self._clock.monotonic() + delay_after(steps, self._first())
+        self._next(place)
+
+    def _next(self, place: _Place) -> None:
+        """Let those who wait look again, the longest waiting first."""
+        if place.timer is not None:
+            place.timer.cancel()
+            place.timer = None
+        waiting, place.waiting = place.waiting, {}
+        for asker in waiting:
+            self._at.pop(asker, None)
+        for asker in waiting:
+            asker.look_again()
+
+    def leave(self, asker: Asker) -> None:
+        """Somebody does not want to connect any more."""
+        place = self._at.get(asker)
+        if place is None:
+            return
+        if place.trying is asker:
+            self.ended(asker, None)
+            return
+        del self._at[asker]
+        place.waiting.pop(asker, None)
+        if not place.waiting and place.timer is not None:
+            place.timer.cancel()
+            place.timer = None
+
+    def hurry(self, hops: Sequence[Hop]) -> None:
+        """Somebody wants these places to be tried now, whatever has failed before."""
+        for hop in hops:
+            place = self._place(hop)
+            place.due = place.failures = 0
+            if place.trying is None:
+                self._next(place)
+
+
+def _turn(place: _Place) -> tuple[bool, int]:
+    """Whose turn comes first: an attempt that is under way ends soon."""
+    return place.trying is None, place.due

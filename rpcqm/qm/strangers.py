@@ -1,0 +1,180 @@
+"""Outgoing queues that exist only because strangers want acknowledgements (G100).
+
+Who sends a message names the queue that its acknowledgements go to, wherever that is. For senders
+that have proved nothing, to hosts that nobody here knows, there are only so many such queues:
+else a few messages would make this queue manager connect to as many places as they name.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rpcqm.adm.directory import equals
+from rpcqm.adm.message import Message
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.clock import Timer
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.log import get_logger
+from rpcqm.codec.format_name import FormatName
+from rpcqm.store.records import QUEUE_ID, Family
+from rpcqm.store.transaction import Transaction as StoreTransaction
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+QUEUES_AT_MOST = 1024
+"""Outgoing queues for acknowledgements to strangers."""
+QUEUES_OF_ONE_SOURCE = 64
+"""The same for messages from one address."""
+
+_log = get_logger("qm")
+_PREFIX = b"stranger:"
+_LOOK_MILLISECONDS = 60_000
+_EMPTY_MILLISECONDS = 600_000
+
+
+class TooManyStrangersError(MQError):
+    """An acknowledgement is dropped, which has been counted and logged already."""
+
+    def __init__(self) -> None:
+        super().__init__(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many outgoing queues")
+
+
+class Strangers:
+    """Which outgoing queues were made for strangers, and from which source each came."""
+
+    def __init__(self, engine: "QueueManagerEngine") -> None:
+        self._engine = engine
+        self.is_known: Callable[[FormatName], bool] = lambda name: False
+        """Whether the protocol that sends knows who a name leads to, from its settings."""
+        self.refused = 0
+        """Acknowledgements that were dropped because there are too many queues."""
+        self._sources: dict[OutgoingQueue, str] = {}
+        self._count: Counter[str] = Counter()
+        self._empty_since: dict[OutgoingQueue, int] = {}
+        self._timer: Timer | None = None
+        self._told: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def start(self) -> None:
+        """Find again what was made before a restart."""
+        lost = []
+        for key, source in self._engine.streams.records(_PREFIX):
+            queue = self._engine.queues.by_id.get(QUEUE_ID.unpack_from(key, len(_PREFIX))[0])
+            if isinstance(queue, OutgoingQueue):
+                self._add(queue, source.decode("utf-8", "replace"))
+            else:
+                lost.append(key)
+        if lost:
+            self._engine.streams.write(dict.fromkeys(lost))
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def create(self, name: FormatName, change: StoreTransaction, source: str) -> OutgoingQueue:
+        """The outgoing queue to a destination that a message from `source` has named.
+
+        TooManyStrangersError when strangers have too many.
+        """
+        if self._is_known(name):
+            return self._engine.outgoing.create(name, change)
+        if len(self._sources) >= QUEUES_AT_MOST or self._count[source] >= QUEUES_OF_ONE_SOURCE:
+            self._refuse(source)
+        queue = self._engine.outgoing.create(name, change)
+        change.put(Family.STREAM, _key(queue), source.encode())
+        self._add(queue, source)
+        return queue
+
+    def _refuse(self, source: str) -> None:
+        """One line a minute at most says so."""
+        self.refused += 1
+        now = self._engine.clock.monotonic()
+        if self._told is None or now - self._told >= _LOOK_MILLISECONDS:
+            self._told = now
+            _log.warning(
+                "too many outgoing queues for acknowledgements to strangers",
+                source=source,
+                dropped=self.refused,
+            )
+        raise TooManyStrangersError
+
+    def _is_known(self, name: FormatName) -> bool:
+        return self.is_known(name) or self._is_in_directory(name)
+
+    def _is_in_directory(self, name: FormatName) -> bool:
+        directory = self._engine.directory
+        if not directory.is_there:
+            return False
+        if not isinstance(name.value, str):
+            owner = directory.destination_queue_manager(name)
+            return owner is not None and directory.queue_manager(owner) is not None
+        host = name.direct_name.host
+        return any(
+            directory.read_directory(QueueManager, [equals(attribute, host)])[1] is not None
+            for attribute in ("computer_name", "qualified_computer_name")
+        )
+
+    def adopt(self, queue: OutgoingQueue) -> None:
+        """Somebody here sends to that queue too: it is no stranger's any more."""
+        if queue in self._sources:
+            self._remove(queue)
+            self._engine.streams.write({_key(queue): None})
+
+    def _add(self, queue: OutgoingQueue, source: str) -> None:
+        self._sources[queue] = source
+        self._count[source] += 1
+        if self._timer is None:
+            self._look_later()
+
+    def _remove(self, queue: OutgoingQueue) -> None:
+        source = self._sources.pop(queue)
+        self._empty_since.pop(queue, None)
+        self._count[source] -= 1
+        if not self._count[source]:
+            del self._count[source]
+
+    def _look_later(self) -> None:
+        self._timer = self._engine.timers.call_later(_LOOK_MILLISECONDS, self._look)
+
+    def _look(self) -> None:
+        """Drop those that have been empty for a while."""
+        self._timer = None
+        gone: dict[bytes, bytes | None] = {}
+        for queue in list(self._sources):
+            if self._is_over(queue):
+                self._engine.queues.drop_if_unused(queue)
+            if queue.queue_manager is None:
+                self._remove(queue)
+                gone[_key(queue)] = None
+        if gone:
+            self._engine.streams.write(gone)
+        if self._sources:
+            self._look_later()
+
+    def _is_over(self, queue: OutgoingQueue) -> bool:
+        now = self._engine.clock.monotonic()
+        if queue.message_count:
+            self._empty_since.pop(queue, None)
+            return False
+        return now - self._empty_since.setdefault(queue, now) >= _EMPTY_MILLISECONDS
+
+
+def stranger_behind(message: Message) -> str:
+    """Where a message without a proved sender came from; "" when its signature was good.
+
+    That is an address, or the queue manager that it names when it has been read meanwhile.
+    """
+    attributes = message.attributes
+    if attributes.authentication_level:
+        return ""
+    return message.source_address or str(attributes.identifier.queue_manager_guid)
+
+
+def _key(queue: Queue) -> bytes:
+    return _PREFIX + QUEUE_ID.pack(queue.queue_id)

@@ -1,0 +1,106 @@
+"""How many outgoing queues the acknowledgements to strangers may need (G100)."""
+
+import pytest
+
+from rpcqm.adm.enums import QueueAccessType
+from rpcqm.adm.queue import Queue
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.message_enums import AuthenticationLevel
+from rpcqm.codec.packet_patch import set_authentication_level
+from rpcqm.qm import strangers
+from tests.support.queue_manager import RunningQueueManager
+
+MINUTE = 60_000
+
+
+@pytest.fixture
+def orders(qm: RunningQueueManager) -> Queue:
+    return qm.create()
+
+
+def elsewhere(number: int, host: str = "198.51.100.7") -> FormatName:
+    return FormatName.parse(f"DIRECT=TCP:{host}\\private$\\told-{number}")
+
+
+def arrive(
+    qm: RunningQueueManager, queue: Queue, told: FormatName, source: str, signed: bool = False
+) -> None:
+    """A message arrives that asks for an acknowledgement of that."""
+    message = qm.compose(
+        queue,
+        administration_queue_format_name=told,
+        acknowledgements_requested=0x0F,
+        sender_identifier_type=1,
+        sender_identifier=b"anybody",
+    )
+    if signed:
+        packet = bytearray(message.packet)
+        set_authentication_level(packet, AuthenticationLevel.SIG20)
+        message.packet = bytes(packet)
+    message.source_address = source
+    qm.done(qm.engine.messages.enqueue_message(queue, message))
+
+
+def made(qm: RunningQueueManager) -> int:
+    return len(qm.engine.outgoing.list())
+
+
+def test_one_source_has_only_so_many_queues(qm: RunningQueueManager, orders: Queue) -> None:
+    for number in range(strangers.QUEUES_OF_ONE_SOURCE + 10):
+        arrive(qm, orders, elsewhere(number), "192.0.2.66")
+    assert made(qm) == strangers.QUEUES_OF_ONE_SOURCE
+    assert qm.engine.strangers.refused == 10
+    arrive(qm, orders, elsewhere(0), "192.0.2.66")
+    assert qm.engine.outgoing.list()[0].message_count == 2, "a queue that is there still serves"
+    arrive(qm, orders, elsewhere(1000), "192.0.2.67")
+    assert made(qm) == strangers.QUEUES_OF_ONE_SOURCE + 1
+
+
+def test_all_strangers_together_have_only_so_many(
+    qm: RunningQueueManager, orders: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(strangers, "QUEUES_AT_MOST", 20)
+    for number in range(25):
+        arrive(qm, orders, elsewhere(number), f"192.0.2.{number}")
+    assert made(qm) == 20
+    assert len(orders.message_position_list.page(None, 100)) == 25, "messages arrive all the same"
+
+
+def test_who_is_known_or_has_proved_itself_is_no_stranger(
+    qm: RunningQueueManager, orders: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(strangers, "QUEUES_OF_ONE_SOURCE", 0)
+    qm.engine.strangers.is_known = lambda name: name.direct_name.host == "198.51.100.8"
+    arrive(qm, orders, elsewhere(0), "192.0.2.66")
+    assert made(qm) == 0
+    arrive(qm, orders, elsewhere(1, "198.51.100.8"), "192.0.2.66")
+    arrive(qm, orders, elsewhere(2), "192.0.2.66", signed=True)
+    assert made(qm) == 2
+    assert len(qm.engine.strangers) == 0
+
+
+def test_what_stays_empty_is_dropped_after_a_while(qm: RunningQueueManager, orders: Queue) -> None:
+    arrive(qm, orders, elsewhere(0), "192.0.2.66")
+    arrive(qm, orders, elsewhere(1), "192.0.2.66")
+    emptied, full = qm.engine.outgoing.list()
+    qm.done(qm.engine.queues.purge_queue(emptied))
+    for _ in range(12):
+        qm.advance(MINUTE)
+    assert qm.engine.outgoing.list() == [full]
+    assert len(qm.engine.strangers) == 1
+
+
+def test_a_queue_that_is_used_here_too_is_no_stranger_s(
+    qm: RunningQueueManager, orders: Queue
+) -> None:
+    arrive(qm, orders, elsewhere(0), "192.0.2.66")
+    qm.open(elsewhere(0), QueueAccessType.SEND_ACCESS)
+    assert len(qm.engine.strangers) == 0
+    assert made(qm) == 1
+
+
+def test_a_restart_remembers_who_they_were_made_for(qm: RunningQueueManager, orders: Queue) -> None:
+    for number in range(3):
+        arrive(qm, orders, elsewhere(number), "192.0.2.66")
+    qm.restart()
+    assert len(qm.engine.strangers) == 3

@@ -249,7 +249,10 @@ class Binary:
     ] = 5000
     back_off_milliseconds: Annotated[
         int,
-        About("How long somebody who sent what is no packet is not let in again.", (0, 86_400_000)),
+        About(
+            "How long an address is kept out that has sent bad packets three times in a minute.",
+            (0, 86_400_000),
+        ),
     ] = 5000
 
 

@@ -133,6 +133,11 @@ class Transfer:
             self._awaiting[identifier] = (queue, key)
             self._engine.outgoing.transfer_info(queue).eod_no_read_count += 1
 
+    def queue_awaiting(self, identifier: MessageIdentifier) -> OutgoingQueue | None:
+        """The queue of a message that waits for its final acknowledgement."""
+        found = self._awaiting.get(identifier)
+        return None if found is None else found[0]
+
     def awaiting(self, queue: OutgoingQueue) -> list[int]:
         """The messages of a queue that wait for their final acknowledgement, oldest first."""
         return sorted(key for owner, key in self._awaiting.values() if owner is queue)

@@ -10,23 +10,27 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import UUID, uuid4
 
+from rpcqm.binary.framing import PacketBuffer
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import MessageAttributes, build_user_message
+from rpcqm.codec.message import MessageAttributes, PacketMessage, build_user_message
 from rpcqm.codec.message_enums import SenderIdentifierType
 from rpcqm.codec.packet import UserMessage
+from rpcqm.codec.packet_base import MAXIMUM_FRAME_SIZE
 from rpcqm.codec.packet_internal import (
     ConnectionParametersHeader,
     ConnectionParametersPacket,
     EstablishConnectionHeader,
     EstablishConnectionPacket,
 )
+from rpcqm.codec.packet_patch import without_session_header
 from rpcqm.codec.packet_types import MessageIdentifier
 from rpcqm.testing import PrivateQueueManager
 
 HERE = "DIRECT=TCP:127.0.0.1\\"
 PATIENCE = 20.0
 SENT_TIME = 1_750_000_000
+INTERNAL = 0x08
 NEVER = 0xFFFF_FFFF
 ALL_ACKNOWLEDGEMENTS = 0x0F
 
@@ -106,6 +110,49 @@ class Stranger:
         except ConnectionError:
             pass
         return True
+
+
+class Destination:
+    """A queue manager that others connect to and send to; it says only what a test wants."""
+
+    def __init__(self) -> None:
+        self.guid = uuid4()
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._listening.settimeout(PATIENCE)
+        self.port = int(self._listening.getsockname()[1])
+        self._arrived = PacketBuffer()
+        self._connection: socket.socket | None = None
+
+    def close(self) -> None:
+        self._listening.close()
+        if self._connection is not None:
+            self._connection.close()
+
+    def accept(self) -> None:
+        """Open a session with the next one who connects."""
+        self._connection, _ = self._listening.accept()
+        self._connection.settimeout(PATIENCE)
+        request = EstablishConnectionPacket.decode(self._next()).establish_connection_header
+        answer = replace(request, server_guid=self.guid)
+        self.send_packet(EstablishConnectionPacket.of(answer))
+        parameters = ConnectionParametersPacket.decode(self._next()).connection_parameters_header
+        self.send_packet(ConnectionParametersPacket.of(parameters))
+
+    def _next(self) -> bytes:
+        assert self._connection is not None
+        while (packet := self._arrived.next(MAXIMUM_FRAME_SIZE)) is None:
+            self._arrived.add(self._connection.recv(65_536))
+        return packet
+
+    def next_message(self) -> PacketMessage:
+        """The next message that arrives; what sessions say of themselves is passed over."""
+        while (packet := self._next())[2] & INTERNAL:
+            pass
+        return PacketMessage(without_session_header(packet))
+
+    def send_packet(self, packet: bytes) -> None:
+        assert self._connection is not None
+        self._connection.sendall(packet)
 
 
 def with_security_flags(packet: bytes, flags: int) -> bytes:

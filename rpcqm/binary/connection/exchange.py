@@ -18,6 +18,7 @@ from rpcqm.binary.connection.attempts import Attempts
 from rpcqm.binary.connection.guard import Guard
 from rpcqm.binary.connection.line import BINARY_PORT, Hop, Line, Network
 from rpcqm.binary.connection.link import Link, sequence_key
+from rpcqm.binary.connection.peer import peer_key
 from rpcqm.binary.connection.receiving import Receiver
 from rpcqm.binary.connection.streams import Streams
 from rpcqm.binary.history import PREFIX as HISTORY_PREFIX
@@ -205,7 +206,8 @@ class Exchange:
             link = self.links.pop(queue)
             if link.sequence is not None:
                 self.forget_sequence(link.sequence.identifier)
-        self.engine.streams.write(dict.fromkeys(map(sequence_key, gone)))
+        keys = [key(queue) for queue in gone for key in (sequence_key, peer_key)]
+        self.engine.streams.write(dict.fromkeys(keys))
         self._tidy_at = max(_TIDY_AT_LEAST, 2 * len(self.links))
 
     def _message_position_available(self, queue: Queue, key: int) -> None:
@@ -337,15 +339,9 @@ class Exchange:
     def forget_sequence(self, identifier: TxSequenceID) -> None:
         self._by_sequence.pop(identifier.value, None)
 
-    def order_ack(self, identifier: TxSequenceID, number: int) -> None:
-        link = self._by_sequence.get(identifier.value)
-        if link is not None:
-            link.order_ack(identifier, number)
-
-    def final_ack(self, identifier: TxSequenceID, number: int, reason: MessageClass) -> None:
-        link = self._by_sequence.get(identifier.value)
-        if link is not None:
-            link.final_ack(identifier, number, reason)
+    def link_of(self, identifier: TxSequenceID) -> Link | None:
+        """The link whose messages have numbers in a sequence."""
+        return self._by_sequence.get(identifier.value)
 
     def outgoing_packet(self, name: FormatName, message: Message) -> bytes:
         """The bytes of a message as they travel; CouldNotEncryptError."""

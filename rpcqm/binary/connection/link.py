@@ -8,6 +8,7 @@ durable before they leave, and stay until their order is acknowledged.
 import struct
 from functools import partial
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from rpcqm.adm.enums import ConnectionStatus, OutgoingQueueState
 from rpcqm.adm.message import (
@@ -23,10 +24,12 @@ from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.attempts import delay_after
 from rpcqm.binary.connection.guard import CouldNotEncryptError
 from rpcqm.binary.connection.line import Hop, Line, Token
+from rpcqm.binary.connection.peer import Peer, kept_peer, peer_key
 from rpcqm.binary.sequence import OutgoingSequence
 from rpcqm.binary.session import SessionState
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.message_enums import MessageClass
 from rpcqm.codec.packet_patch import set_sequence
 from rpcqm.codec.packet_types import TxSequenceID
@@ -79,6 +82,7 @@ class Link:
         self._in_flight: dict[int, None] = {}
         self._stamping = 0
         self._stamping_line: Line | None = None
+        self._peer = kept_peer(self._engine.streams, queue)
         self.sequence: OutgoingSequence | None = self._restored_sequence()
 
     @property
@@ -209,6 +213,7 @@ class Link:
 
     def _opened(self) -> None:
         self._retrying = False
+        self._remember_peer()
         self._set_state(OutgoingQueueState.CONNECTED)
         self.pump()
 
@@ -375,6 +380,7 @@ class Link:
         sequence = self.sequence
         if sequence is None:
             sequence = self.sequence = self._new_sequence(self._exchange.next_sequence())
+            changes[peer_key(self.queue)] = self._peer.encode()
         key = message.lookup_identifier
         if sequence.number_of(key) is None:
             if not len(sequence) and sequence.next_number > 1:
@@ -426,6 +432,30 @@ class Link:
         self.show()
 
     # Acknowledgements
+
+    def is_answered_by(self, line: Line, source: UUID) -> bool:
+        """Whether an acknowledgement by `source` that came over a line is the destination's (G101).
+
+        Who made it must be who is sent to. It must also come from where that one is, unless it
+        may have been routed here.
+        """
+        destination = self._engine.directory.destination_queue_manager(self.name)
+        if destination is not None and self._exchange.routing is not None:
+            return source == destination
+        expected = destination or self._peer.guid
+        if line.session.remote_qm_guid != source or expected not in (NULL_GUID, source):
+            return False
+        places = {self._peer.address, *(hop.address for hop in self.hops)} - {""}
+        return line is self.line or not places or line.address in places
+
+    def _remember_peer(self) -> None:
+        """Who is sent to, for acknowledgements that come after a restart."""
+        assert self.line is not None
+        peer = Peer(self.line.session.remote_qm_guid, self.line.address)
+        if peer != self._peer:
+            self._peer = peer
+            if self.sequence is not None:
+                self._engine.streams.write({peer_key(self.queue): peer.encode()})
 
     def acknowledged(self, keys: list[int]) -> None:
         """The next hop has them ([MS-MQQB] 3.1.5.5.2 to .4)."""

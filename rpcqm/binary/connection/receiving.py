@@ -16,6 +16,7 @@ from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.guard import forget_claimed_level
 from rpcqm.binary.connection.line import Line
+from rpcqm.binary.connection.link import Link
 from rpcqm.binary.connection.streams import Stream, stamp_in, transaction_header_of
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.layout import NULL_GUID
@@ -37,6 +38,7 @@ _JOURNALING = 0x0300
 _DIRECT = 7
 _HOPS = 0x1F
 _MOST_PENDING = 512
+_TOLD_AGAIN = 60_000
 Changes = dict[bytes, bytes | None]
 
 
@@ -47,6 +49,8 @@ class Receiver:
         self._exchange = exchange
         self._engine = exchange.engine
         self._arrivals = exchange.engine.arrivals
+        self._disbelieved = 0
+        self._told: int | None = None
 
     def message_received(
         self, line: Line, kind: PacketKind, attributes: PacketMessage, recoverable: int | None
@@ -59,7 +63,7 @@ class Receiver:
         if line.pending == _MOST_PENDING:
             line.pause(True)
         if kind is not PacketKind.USER_MESSAGE and self._is_here(message):
-            self._acknowledgement(kind, message, done)
+            self._acknowledgement(line, kind, message, done)
         elif message.envelope.transactional and self._is_here(message):
             self._take_in_sequence(line, message, done)
         else:
@@ -83,21 +87,45 @@ class Receiver:
     # Acknowledgements of our own transactional messages
 
     def _acknowledgement(
-        self, kind: PacketKind, message: Message, done: Callable[..., None]
+        self, line: Line, kind: PacketKind, message: Message, done: Callable[..., None]
     ) -> None:
         if kind is PacketKind.ORDER_ACK:
             body = OrderAckBody.decode(message.attributes.body)
-            self._exchange.order_ack(body.tx_sequence_id, body.tx_sequence_number)
+            link = self._exchange.link_of(body.tx_sequence_id)
+            if link is not None and self._is_believed(link, line, message):
+                link.order_ack(body.tx_sequence_id, body.tx_sequence_number)
             done()
             return
         final = FinalAckBody.decode(message.attributes.body)
         reason = _class_of(message)
         identifier = MessageIdentifier(final.source_guid, final.message_id)
-        waiting = self._engine.transfer.final_acknowledgement(identifier, reason)
-        if waiting.done and not waiting.result():
-            self._exchange.final_ack(final.tx_sequence_id, final.tx_sequence_number, reason)
+        queue = self._engine.transfer.queue_awaiting(identifier)
+        if queue is not None:
+            if self._is_believed(self._exchange.link(queue), line, message):
+                self._engine.transfer.final_acknowledgement(identifier, reason)
+        else:
+            link = self._exchange.link_of(final.tx_sequence_id)
+            if link is not None and self._is_believed(link, line, message):
+                link.final_ack(final.tx_sequence_id, final.tx_sequence_number, reason)
         written = self._engine.streams.write({})
         written.add_done_callback(done)
+
+    def _is_believed(self, link: Link, line: Line, message: Message) -> bool:
+        """Whether an acknowledgement is the destination's; one line a minute tells of others."""
+        source = message.attributes.identifier.queue_manager_guid
+        if link.is_answered_by(line, source):
+            return True
+        self._disbelieved += 1
+        now = self._engine.clock.monotonic()
+        if self._told is None or now - self._told >= _TOLD_AGAIN:
+            self._told = now
+            _log.warning(
+                "acknowledgement of somebody else; binary.peers may name all addresses of a host",
+                queue=str(link.name),
+                peer=line.address,
+                count=self._disbelieved,
+            )
+        return False
 
     # Messages
 

@@ -20,6 +20,9 @@ _log = get_logger("binary")
 CONNECT_SECONDS = 20
 BACK_OFF = 5_000
 """Milliseconds for which somebody who sent bad packets is not let in again."""
+VIOLATIONS = 3
+VIOLATIONS_WITHIN = 60_000
+"""How often an address may send bad packets in so many milliseconds before it is kept out."""
 CONNECTIONS = 4096
 UNSENT_BYTES = 64 << 20
 HELD_BYTES = 256 << 20
@@ -115,6 +118,7 @@ class TcpNetwork:
         self._acceptors: list[Acceptor] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         self._kept_out: dict[str, int] = {}
+        self._violations: dict[str, tuple[int, int]] = {}
         self.wires: set[TcpWire] = set()
         self.held_bytes = 0
         self.make_wire: MakeWire = TcpWire
@@ -177,11 +181,21 @@ class TcpNetwork:
             max(self.wires, key=lambda each: each.held).give_up()
 
     def note_end(self, line: Line) -> None:
-        """Keep somebody who broke the rules out for a while (G77)."""
-        if not line.initiator and line.session.violated:
-            if len(self._kept_out) >= CONNECTIONS:
-                self._kept_out.clear()
-            self._kept_out[line.address] = self._clock.monotonic() + self.back_off
+        """Keep an address out for a while that breaks the rules again and again (G77).
+
+        One slip may be that of a neighbour behind the same address.
+        """
+        if line.initiator or not line.session.violated:
+            return
+        now = self._clock.monotonic()
+        count, since = self._violations.pop(line.address, (0, now))
+        count, since = (1, now) if now - since > VIOLATIONS_WITHIN else (count + 1, since)
+        self._violations[line.address] = (count, since)
+        if count >= VIOLATIONS:
+            self._kept_out[line.address] = now + self.back_off
+        for table in (self._violations, self._kept_out):
+            if len(table) > CONNECTIONS:
+                del table[next(iter(table))]
 
     # Outgoing
 

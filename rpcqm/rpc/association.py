@@ -34,6 +34,7 @@ from rpcqm.rpc.events import (
     CallCancelled,
     CallOrphaned,
     CallRefused,
+    CancelIgnored,
     Event,
     LoggedOn,
     ProtocolError,
@@ -60,7 +61,7 @@ from rpcqm.rpc.pdu import (
 )
 from rpcqm.rpc.refusal import Broken, Refused
 from rpcqm.rpc.request_receiver import RequestReceiver
-from rpcqm.rpc.security import SecurityContext
+from rpcqm.rpc.security import PKT_INTEGRITY, SecurityContext
 from rpcqm.rpc.security_table import SecurityRefusal
 
 _WHOLE = int(WHOLE)
@@ -391,7 +392,7 @@ class ServerAssociation:
     ) -> None:
         self._verify_bare(pdu, auth_length, big_endian)
         call = self._calls.get(call_id)
-        if call is not None:
+        if call is not None and self._may_end(call, auth_length):
             call.notify_cancelled()
             self.on_event(CallCancelled(call))
 
@@ -399,11 +400,20 @@ class ServerAssociation:
         self, pdu: bytes, flags: int, auth_length: int, call_id: int, big_endian: bool
     ) -> None:
         self._verify_bare(pdu, auth_length, big_endian)
-        call = self._calls.pop(call_id, None)
-        if call is not None:
+        call = self._calls.get(call_id)
+        if call is not None and self._may_end(call, auth_length):
+            del self._calls[call_id]
             call.notify_abandoned()
             self._end_if_done()
             self.on_event(CallOrphaned(call))
+
+    def _may_end(self, call: Call, auth_length: int) -> bool:
+        """Whether a cancel or orphaned PDU is as well signed as the call that it means (G82)."""
+        security = call.security
+        signed = auth_length > 0 or not security.signature_length or security.level < PKT_INTEGRITY
+        if not signed:
+            self.on_event(CancelIgnored(call))
+        return signed
 
     def _verify_bare(self, pdu: bytes, auth_length: int, big_endian: bool) -> None:
         """Check the signature of a PDU without a body, which also keeps the count of PDUs."""

@@ -12,6 +12,7 @@ goes into `receive_data`, which answers with events. The states are one table, T
 import enum
 import itertools
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -35,11 +36,9 @@ from rpcqm.rpc.pdu import (
     Bind,
     BindAck,
     BindNak,
-    CoCancel,
     ContextAnswer,
     ContextElement,
     Fault,
-    Orphaned,
     Pdu,
     Response,
     SecurityTrailer,
@@ -221,12 +220,17 @@ class ClientAssociation:
     def cancel(self, call_id: int) -> None:
         """Ask for a call to be cancelled; it is answered all the same."""
         if call_id in self._replies:
-            self._output.append(CoCancel(call_id=call_id).pack())
+            self._send_bare(PduType.co_cancel, call_id)
 
     def orphan(self, call_id: int) -> None:
         """Give a call up: its answer is not wanted, and ignored if it still comes."""
         if self._replies.pop(call_id, None) is not None:
-            self._output.append(Orphaned(call_id=call_id).pack())
+            self._send_bare(PduType.orphaned, call_id)
+
+    def _send_bare(self, ptype: PduType, call_id: int) -> None:
+        """A PDU without a body, which is signed as the call that it means (G82)."""
+        with suppress(RpcFault):  # a security context that has expired has no calls either
+            self._output.append(self._security.protect(ptype, WHOLE, call_id, b"", b""))
 
     def close(self) -> None:
         self.state = ClientState.CLOSED

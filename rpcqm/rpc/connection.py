@@ -14,6 +14,7 @@ from rpcqm.rpc.events import (
     CallCancelled,
     CallOrphaned,
     CallRefused,
+    CancelIgnored,
     Event,
     LoggedOn,
     ProtocolError,
@@ -202,6 +203,9 @@ class Connection(asyncio.Protocol):
     def _note(self, event: Event) -> None:
         """Log and count who logged on and what was refused; nothing else is worth a line."""
         if isinstance(event, BindReceived | CallCancelled | CallOrphaned):
+            return
+        if isinstance(event, CancelIgnored):
+            self._server.metrics.count("rpc.cancels_ignored")
             return
         if isinstance(event, LoggedOn):
             self._note_logon(event)

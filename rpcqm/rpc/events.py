@@ -78,6 +78,13 @@ class CallOrphaned:
 
 
 @dataclass(frozen=True, slots=True)
+class CancelIgnored:
+    """A cancel or orphaned PDU without a signature meant a call that is signed."""
+
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
 class ProtocolError:
     """The peer broke the protocol, and the connection ends; `octets` began the PDU."""
 
@@ -93,5 +100,6 @@ Event = (
     | CallRefused
     | CallCancelled
     | CallOrphaned
+    | CancelIgnored
     | ProtocolError
 )

@@ -165,8 +165,11 @@ class _KerberosHandshake:
 class KerberosAcceptor(_KerberosHandshake):
     """A handshake on the server's side."""
 
+    signs_mechanisms = False
+    """A client need not sign the list of mechanisms when Kerberos is its first."""
+
     def __init__(self, provider: "KerberosProvider") -> None:
-        super().__init__(_context(creds=provider.unframed, usage="accept"))
+        super().__init__(_context(creds=provider.recorded, usage="accept"))
         self._provider = provider
         self._first = True
 
@@ -182,6 +185,8 @@ class KerberosAcceptor(_KerberosHandshake):
             return super().step(token)
         self._first = False
         request = _without_frame(token)
+        if request != token:
+            self._context = _context(creds=self._provider.unframed, usage="accept")
         try:
             return self._advance(request)
         except InvalidTokenError as error:
@@ -189,7 +194,7 @@ class KerberosAcceptor(_KerberosHandshake):
                 raise AuthenticationError(_told(error)) from error
         except GSSError as error:
             raise AuthenticationError(_told(error)) from error
-        self._context = _context(creds=self._provider.framed, usage="accept")
+        self._context = _context(creds=self._provider.recorded, usage="accept")
         return super().step(token)
 
     def peer(self) -> Identity:
@@ -217,28 +222,46 @@ def _without_frame(token: bytes) -> bytes:
     return token[frame + 2 :] if token[:1] == b"\x60" and frame >= 0 else token
 
 
+RECORD_NAME = "kerberos-requests"
+"""The file of requests that have been used."""
+
+
 class KerberosProvider:
     """The row of a server's table of security providers for RPC_C_AUTHN_GSS_KERBEROS.
 
     Tickets are decrypted by the keys in `keytab`: those of `principal`, or all of them. Raises
     AuthenticationError when there are none.
 
-    Of requests without a frame no record is kept: in the DCE style it is the third leg that
-    proves that a request is not an old one.
+    A record of requests is kept beside the accounts, whatever the environment says, so that none
+    is good twice. Only those out of a frame, which some clients of the DCE style send, are not
+    recorded: the request may be tried again with its frame, and the third leg proves that it is
+    not an old one.
     """
 
     def __init__(self, accounts: AccountDirectory, keytab: Path, principal: str = "") -> None:
         self.accounts = accounts
+        check_private(keytab)
         try:
-            self.framed = _acceptor_credentials(principal, keytab=str(keytab))
+            record = f"file2:{accounts.user_file.with_name(RECORD_NAME)}"
+            self.recorded = _acceptor_credentials(principal, keytab=str(keytab), rcache=record)
             self.unframed = _acceptor_credentials(principal, keytab=str(keytab), rcache="none:")
-            self.principal_name = str(self.framed.name)
+            self.principal_name = str(self.recorded.name)
         except GSSError as error:
             raise AuthenticationError(_told(error)) from error
         self.realm = self.principal_name.rpartition("@")[2]
 
     def accept(self, level: AuthenticationLevel, address: str = "") -> KerberosAcceptor:
         return KerberosAcceptor(self)
+
+
+def check_private(keytab: Path) -> None:
+    """Raises AuthenticationError for a file of keys that others than its owner may read."""
+    try:
+        mode = keytab.stat().st_mode
+    except OSError:
+        return  # the library says what is wrong with it
+    if mode & 0o077:
+        raise AuthenticationError("others than its owner may use the file; chmod 600 helps")
 
 
 def _acceptor_credentials(principal: str, **store: str) -> Any:

@@ -32,6 +32,15 @@ ITEMS = 64
 TRACEBACK_LINES = 100
 
 
+def _to_standard_error(*_: object) -> structlog.PrintLogger:
+    """Where lines go until `configure` is called: what a program prints is not ours to mix with."""
+    return structlog.PrintLogger(sys.stderr)
+
+
+if not structlog.is_configured():
+    structlog.configure(logger_factory=_to_standard_error)
+
+
 def configure(
     level: str = "info",
     as_json: bool = False,

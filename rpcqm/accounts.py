@@ -17,7 +17,7 @@ import rpcqm.rpc.logon_guard
 from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus
-from rpcqm.base.identity import EVERYONE, Identity, authenticated
+from rpcqm.base.identity import EVERYONE, Identity, authenticated, folded_name
 from rpcqm.store.records import Family
 from rpcqm.store.store import Store
 
@@ -100,7 +100,7 @@ class Accounts:
         self._own_uid = os.getuid() if own_uid is None else own_uid
         self.user_file = directory / FILE_NAME
         self._records = {
-            record.name.casefold(): record
+            folded_name(record.name): record
             for _, value in store.records(Family.META, RECORD_PREFIX)
             for record in [_Record.decode(value)]
         }
@@ -115,9 +115,9 @@ class Accounts:
         Raises MQError with STATUS_INVALID_ACCOUNT_NAME, STATUS_USER_EXISTS or
         STATUS_NO_SUCH_ALIAS.
         """
-        if not _NAME.fullmatch(name) or name != name.strip(" ."):
+        if not _NAME.fullmatch(name) or not name.isprintable() or name != name.strip(" ."):
             raise MQError(NtStatus.STATUS_INVALID_ACCOUNT_NAME, name)
-        if name.casefold() in self._records:
+        if folded_name(name) in self._records:
             raise MQError(NtStatus.STATUS_USER_EXISTS, name)
         record = _Record(name, self._next_identifier, _known_groups(groups))
         with self._store.transaction("add account") as transaction:
@@ -125,7 +125,7 @@ class Accounts:
             transaction.put(Family.META, NEXT_IDENTIFIER_KEY, following)
             transaction.put(Family.META, _key(name), record.encode())
         self._next_identifier += 1
-        self._records[name.casefold()] = record
+        self._records[folded_name(name)] = record
         return self._when_durable(transaction.committed, name, nt_hash, self._sid(record))
 
     def read_again(self) -> None:
@@ -136,22 +136,22 @@ class Accounts:
     def set_password(self, name: str, nt_hash: bytes) -> None:
         """Give an account another password, at once; MQError with STATUS_NO_SUCH_USER."""
         record = self._existing(name)
-        self._credentials[record.name.casefold()] = self._credential(nt_hash)
+        self._credentials[folded_name(record.name)] = self._credential(nt_hash)
         self._write_credentials()
 
     def remove(self, name: str) -> Completion[None]:
         """Delete an account, which cannot log on from now on; MQError with STATUS_NO_SUCH_USER."""
         record = self._existing(name)
-        self._credentials.pop(record.name.casefold(), None)
+        self._credentials.pop(folded_name(record.name), None)
         self._write_credentials()
         with self._store.transaction("remove account") as transaction:
             transaction.delete(Family.META, _key(name))
-        del self._records[record.name.casefold()]
+        del self._records[folded_name(record.name)]
         return transaction.committed
 
     def list(self) -> list[Account]:
         """All accounts, by name."""
-        records = sorted(self._records.values(), key=lambda record: record.name.casefold())
+        records = sorted(self._records.values(), key=lambda record: folded_name(record.name))
         return [Account(record.name, self._sid(record), record.groups) for record in records]
 
     def identity(self, name: str, domain: str) -> Identity | None:
@@ -159,7 +159,7 @@ class Accounts:
 
         Outside a domain a caller may claim any: its own computer's, ours, or none.
         """
-        record = self._records.get(name.casefold())
+        record = self._records.get(folded_name(name))
         return None if record is None else self._identity_of(record)
 
     def local_identity(self, uid: int) -> Identity:
@@ -172,7 +172,7 @@ class Accounts:
         if uid in (0, self._own_uid):
             administrator = f"{self.machine_sid}-{ADMINISTRATOR_IDENTIFIER}"
             return authenticated(name, administrator, *_group_sids(["administrators", USERS]))
-        record = self._records.get(name.casefold())
+        record = self._records.get(folded_name(name))
         if record is not None and record.name == name:
             return self._identity_of(record)
         return Identity(name, EVERYONE)
@@ -184,7 +184,7 @@ class Accounts:
         return f"{self.machine_sid}-{record.relative_identifier}"
 
     def _existing(self, name: str) -> _Record:
-        record = self._records.get(name.casefold())
+        record = self._records.get(folded_name(name))
         if record is None:
             raise MQError(NtStatus.STATUS_NO_SUCH_USER, name)
         return record
@@ -199,7 +199,7 @@ class Accounts:
             if done.error is not None:
                 outcome.fail(done.error)
                 return
-            self._credentials[name.casefold()] = self._credential(nt_hash)
+            self._credentials[folded_name(name)] = self._credential(nt_hash)
             try:
                 self._write_credentials()
             except MQError as error:
@@ -241,7 +241,7 @@ class Accounts:
 
 
 def _key(name: str) -> bytes:
-    return RECORD_PREFIX + name.casefold().encode()
+    return RECORD_PREFIX + folded_name(name).encode()
 
 
 def _known_groups(groups: Iterable[str]) -> tuple[str, ...]:
@@ -276,11 +276,13 @@ def _line(record: _Record, credential: _Credential) -> str:
 def _read_credentials(path: Path) -> dict[str, _Credential]:
     """Credentials by folded name; lines of another form are left out."""
     try:
-        text = path.read_text("utf-8")
+        text = path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         return {}
     return {
-        match["name"].casefold(): _Credential(bytes.fromhex(match["nt"]), int(match["changed"], 16))
+        folded_name(match["name"]): _Credential(
+            bytes.fromhex(match["nt"]), int(match["changed"], 16)
+        )
         for match in _LINE.finditer(text)
     }
 

@@ -1,8 +1,5 @@
 """What is kept of a password."""
 
-from Cryptodome.Hash import MD4
+from rpcqm.rpc.ntlm_messages import nt_hash
 
-
-def nt_hash(password: str) -> bytes:
-    """What NTLM proves knowledge of: NTOWFv1 of [MS-NLMP] 3.3.1, 16 octets."""
-    return MD4.new(password.encode("utf-16-le")).digest()
+__all__ = ["nt_hash"]

@@ -50,6 +50,14 @@ class Security:
     """Who is let in; the switches are those of Windows, off by default as there."""
 
     ntlm: Annotated[bool, About("Callers may authenticate by NTLM.")] = True
+    minimum_ntlm: Annotated[
+        str,
+        About(
+            "Bits that an NTLM key must have, of callers and of servers that we log on to.",
+            choices=("128", "56"),
+            opens="NTLM keys of 56 bits, which can be found by trying all of them, are accepted",
+        ),
+    ] = "128"
     keytab: Annotated[
         Path | None,
         About("Keys for Kerberos, which callers may use if there are any.", default="none"),

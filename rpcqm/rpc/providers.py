@@ -6,9 +6,9 @@ from pathlib import Path
 from rpcqm.rpc import logon
 from rpcqm.rpc.constants import AuthenticationType
 from rpcqm.rpc.logon import LogonGuard
-from rpcqm.rpc.ntlm import AccountDirectory, NtlmProvider
+from rpcqm.rpc.ntlm import AccountDirectory, NtlmProvider, NtlmSettings
 from rpcqm.rpc.security import AuthenticationError, SecurityProvider
-from rpcqm.rpc.spnego import KERBEROS, MS_KERBEROS, NTLM, SpnegoProvider
+from rpcqm.rpc.spnego import KERBEROS, MS_KERBEROS, NTLM, MechanismProvider, SpnegoProvider
 
 
 def security_providers(
@@ -18,6 +18,7 @@ def security_providers(
     keytab: Path | None = None,
     principal: str = "",
     guard: LogonGuard | None = None,
+    ntlm_settings: NtlmSettings | None = None,
 ) -> dict[int, SecurityProvider]:
     """The providers by authentication type: NTLM, Kerberos where there is a keytab, and SPNEGO.
 
@@ -28,21 +29,21 @@ def security_providers(
     guard = guard or logon.guard_of(accounts)
     name = principal or f"host/{socket.gethostname()}"
     providers: dict[int, SecurityProvider] = {}
-    mechanisms: dict[str, SecurityProvider] = {}
+    mechanisms: dict[str, MechanismProvider] = {}
     if keytab is not None:
         kerberos = _kerberos(accounts, keytab, principal)
         providers[AuthenticationType.RPC_C_AUTHN_GSS_KERBEROS] = kerberos
         mechanisms |= {MS_KERBEROS: kerberos, KERBEROS: kerberos}
         name = kerberos.principal_name
     if ntlm:
-        provider = NtlmProvider(accounts, name, guard)
+        provider = NtlmProvider(accounts, name, guard, ntlm_settings)
         providers[AuthenticationType.RPC_C_AUTHN_WINNT] = mechanisms[NTLM] = provider
     if mechanisms:
         providers[AuthenticationType.RPC_C_AUTHN_GSS_NEGOTIATE] = SpnegoProvider(mechanisms)
     return providers
 
 
-def _kerberos(accounts: AccountDirectory, keytab: Path, principal: str) -> SecurityProvider:
+def _kerberos(accounts: AccountDirectory, keytab: Path, principal: str) -> MechanismProvider:
     try:
         from rpcqm.rpc.kerberos import KerberosProvider
     except ImportError as error:

@@ -7,8 +7,7 @@ well, as Windows takes them: some clients skip the agreement.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-
-from spnego._spnego import NegState, NegTokenInit, NegTokenResp, pack_mech_type_list, unpack_token
+from typing import Protocol
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.identity import Identity
@@ -16,7 +15,6 @@ from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
 from rpcqm.rpc.logon import NO_CLAIM, Claim
 from rpcqm.rpc.security import (
     CONNECT,
-    PKT,
     Authentication,
     AuthenticationError,
     Credentials,
@@ -25,6 +23,13 @@ from rpcqm.rpc.security import (
     SecurityProvider,
     normalized_level,
 )
+from rpcqm.rpc.spnego_tokens import (
+    NegState,
+    NegTokenInit,
+    NegTokenResp,
+    pack_mech_type_list,
+    unpack_token,
+)
 
 NTLM = "1.3.6.1.4.1.311.2.2.10"
 KERBEROS = "1.2.840.113554.1.2.2"
@@ -32,12 +37,31 @@ MS_KERBEROS = "1.2.840.48018.1.2.2"
 """Kerberos under the number that Windows 2000 wrote by mistake; Windows still names it first."""
 
 
-class SpnegoAcceptor:
-    """One negotiation with a client, and the handshake of the mechanism it leads to."""
+class Mechanism(Handshake, Protocol):
+    """The server's side of a handshake that can be negotiated."""
 
-    def __init__(self, mechanisms: Mapping[str, Callable[[], Handshake]]) -> None:
+    @property
+    def signs_mechanisms(self) -> bool:
+        """Whether the client's messages prove that it signs the list of mechanisms, too."""
+        ...
+
+
+class MechanismProvider(SecurityProvider, Protocol):
+    """A provider of such handshakes."""
+
+    def accept(self, level: AuthenticationLevel, address: str = "") -> Mechanism: ...
+
+
+class SpnegoAcceptor:
+    """One negotiation with a client, and the handshake of the mechanism it leads to.
+
+    The client's list must be signed when another mechanism than the first was chosen (RFC 4178,
+    5), and when NTLM's last message proves that the client signs it (G81).
+    """
+
+    def __init__(self, mechanisms: Mapping[str, Callable[[], Mechanism]]) -> None:
         self._mechanisms = mechanisms
-        self._chosen: Handshake | None = None
+        self._chosen: Mechanism | None = None
         self._offered = b""
         self._raw = self._done = False
         self._mic_needed = self._mic_received = self._mic_sent = False
@@ -51,7 +75,7 @@ class SpnegoAcceptor:
         return NO_CLAIM if self._chosen is None else self._chosen.claim
 
     @property
-    def _mechanism(self) -> Handshake:
+    def _mechanism(self) -> Mechanism:
         if self._chosen is None:
             raise AuthenticationError("SPNEGO: the first token is not one")
         return self._chosen
@@ -108,8 +132,10 @@ class SpnegoAcceptor:
     def _exchange_mics(self, received: bytes | None) -> bytes | None:
         """Check that the list of mechanisms came as the client sent it (RFC 4178, 5)."""
         if not (received or self._mic_needed):
+            if self._mechanism.signs_mechanisms:
+                raise AuthenticationError("SPNEGO: the list of mechanisms has lost its signature")
             return None
-        protection = self._mechanism.protection(PKT)
+        protection = self._mechanism.protection(CONNECT)
         if received:
             self._check_mic(protection, received)
         if self._mic_sent:
@@ -210,14 +236,14 @@ class SpnegoInitiator:
 
     def _sign(self) -> bytes:
         self._mic_sent = True
-        return self._chosen.protection(PKT).sign(b"", self._offered, b"")
+        return self._chosen.protection(CONNECT).sign(b"", self._offered, b"")
 
     def _finish(self, message: NegTokenResp) -> None:
         """The end: a list that was signed here must have been signed there."""
         if not self._chosen.complete:
             raise AuthenticationError("SPNEGO: the server ends a handshake that is not over")
         if self._mic_sent or self._name != next(iter(self._mechanisms)):
-            protection = self._chosen.protection(PKT)
+            protection = self._chosen.protection(CONNECT)
             try:
                 protection.verify(b"", self._offered, b"", message.mech_list_mic or b"")
             except DecodeError as error:
@@ -271,7 +297,7 @@ class SpnegoProvider:
     `mechanisms` are the providers that may be agreed on, by object identifier.
     """
 
-    def __init__(self, mechanisms: Mapping[str, SecurityProvider]) -> None:
+    def __init__(self, mechanisms: Mapping[str, MechanismProvider]) -> None:
         self._mechanisms = mechanisms
 
     @property
@@ -281,7 +307,7 @@ class SpnegoProvider:
         return next(filter(None, names), "")
 
     def accept(self, level: AuthenticationLevel, address: str = "") -> SpnegoAcceptor:
-        def begin(provider: SecurityProvider) -> Callable[[], Handshake]:
+        def begin(provider: MechanismProvider) -> Callable[[], Mechanism]:
             return lambda: provider.accept(level, address)
 
         return SpnegoAcceptor({name: begin(each) for name, each in self._mechanisms.items()})

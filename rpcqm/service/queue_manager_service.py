@@ -40,7 +40,7 @@ from rpcqm.service.doors import Listen, open_door
 from rpcqm.service.local_socket import LocalSocket
 from rpcqm.service.maintenance import Maintenance
 from rpcqm.service.recording import Recorder
-from rpcqm.service.reload import differing, in_force
+from rpcqm.service.reload import differing, in_force, ntlm_settings
 from rpcqm.service.remote_queues import RemoteQueues
 from rpcqm.service.remote_targets import RemoteTargets
 from rpcqm.service.start_error import StartError
@@ -159,7 +159,7 @@ class QueueManagerService:
 
     async def _start(self) -> None:
         _tell_switches(self._configuration)
-        self._remote_targets = _remote_targets(self._configuration.remote)
+        self._remote_targets = _remote_targets(self._configuration)
         _prepare_directory(self._configuration.data_dir)
         metrics = Metrics()
         store = self._open_store(metrics)
@@ -169,7 +169,7 @@ class QueueManagerService:
         if recorder is not None:
             self._recorded = recorder.providers
         server = self._server = RpcServer(
-            providers=self._recorded(_providers(accounts, self._configuration.security)),
+            providers=self._recorded(_providers(accounts, self._configuration)),
             limits=_limits(self._configuration.limits),
             clock=self._clock,
             metrics=metrics,
@@ -355,18 +355,25 @@ def _qualified(name: str) -> str:
     return host if host.casefold().startswith(f"{name.casefold()}.") else name
 
 
-def _providers(accounts: Accounts, security: config.Security) -> dict[int, SecurityProvider]:
+def _providers(
+    accounts: Accounts, configuration: config.Configuration
+) -> dict[int, SecurityProvider]:
+    security = configuration.security
     try:
         return security_providers(
-            accounts, ntlm=security.ntlm, keytab=security.keytab, principal=security.principal
+            accounts,
+            ntlm=security.ntlm,
+            keytab=security.keytab,
+            principal=security.principal,
+            ntlm_settings=ntlm_settings(configuration),
         )
     except AuthenticationError as error:
         raise StartError(f"The keys in {security.keytab} cannot be used: {error}.") from error
 
 
-def _remote_targets(remote: config.Remote) -> RemoteTargets:
+def _remote_targets(configuration: config.Configuration) -> RemoteTargets:
     try:
-        return RemoteTargets(remote)
+        return RemoteTargets(configuration.remote, int(configuration.security.minimum_ntlm))
     except ConfigurationError as error:
         raise StartError(str(error)) from error
 

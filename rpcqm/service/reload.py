@@ -10,7 +10,7 @@ from rpcqm.config.directory import DirectoryFile
 from rpcqm.config.load import Mistake
 from rpcqm.config.schema import settings
 from rpcqm.config.switches import value_of
-from rpcqm.rpc.ntlm import AccountDirectory
+from rpcqm.rpc.ntlm import AccountDirectory, NtlmSettings
 from rpcqm.rpc.providers import security_providers
 from rpcqm.rpc.security import AuthenticationError, SecurityProvider
 from rpcqm.service.remote_targets import RemoteTargets
@@ -50,7 +50,11 @@ def read(configuration: Configuration, accounts: AccountDirectory) -> Reading:
     directory = attempt(_directory)
     providers = attempt(lambda configuration: _providers(configuration, accounts))
     binary = attempt(_binary)
-    targets = attempt(lambda configuration: RemoteTargets(configuration.remote))
+    targets = attempt(
+        lambda configuration: RemoteTargets(
+            configuration.remote, int(configuration.security.minimum_ntlm)
+        )
+    )
     if providers is None or binary is None or targets is None or mistakes:
         raise ConfigurationError(mistakes)
     return Reading(directory, providers, binary, targets)
@@ -67,11 +71,20 @@ def _providers(
     security = configuration.security
     try:
         return security_providers(
-            accounts, ntlm=security.ntlm, keytab=security.keytab, principal=security.principal
+            accounts,
+            ntlm=security.ntlm,
+            keytab=security.keytab,
+            principal=security.principal,
+            ntlm_settings=ntlm_settings(configuration),
         )
     except AuthenticationError as error:
         text = f"the keys in {security.keytab} cannot be used: {error}."
         raise ConfigurationError([Mistake("security.keytab", text)]) from error
+
+
+def ntlm_settings(configuration: Configuration) -> NtlmSettings:
+    """What the server says of itself and asks of its clients when they log on by NTLM."""
+    return NtlmSettings(configuration.name, int(configuration.security.minimum_ntlm))
 
 
 def _binary(configuration: Configuration) -> DoorFiles:

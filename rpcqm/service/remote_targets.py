@@ -7,7 +7,7 @@ from rpcqm.client.target import ENDPOINT_MAPPER_PORT, RemoteServer, host_and_por
 from rpcqm.config import ConfigurationError, Remote
 from rpcqm.config.load import Mistake
 from rpcqm.config.remote_accounts import RemoteAccounts, load_remote_accounts
-from rpcqm.rpc.ntlm import NtlmCredentials
+from rpcqm.rpc.ntlm import STRONG, NtlmCredentials
 from rpcqm.rpc.security import Credentials
 from rpcqm.rpc.spnego import SpnegoCredentials
 
@@ -18,11 +18,12 @@ class RemoteTargets:
     With credentials everything is encrypted (PKT_PRIVACY). The files are read once.
     """
 
-    def __init__(self, remote: Remote) -> None:
+    def __init__(self, remote: Remote, minimum_ntlm: int = STRONG) -> None:
         if remote.kerberos and find_spec("gssapi") is None:
             text = "Kerberos needs the package gssapi: install rpcqm[kerberos]."
             raise ConfigurationError([Mistake("remote.kerberos", text)])
         self._remote = remote
+        self._minimum_ntlm = minimum_ntlm
         self._peers = _peers(remote.peers)
         path = remote.credentials_file
         self._accounts = RemoteAccounts() if path is None else load_remote_accounts(path)
@@ -45,7 +46,14 @@ class RemoteTargets:
             found.append(KerberosCredentials(f"host/{machine}"))
         account = self._accounts.find(machine)
         if account is not None:
-            found.append(NtlmCredentials(account.user, account.password, account.domain))
+            found.append(
+                NtlmCredentials(
+                    account.user,
+                    account.password,
+                    account.domain,
+                    minimum_bits=self._minimum_ntlm,
+                )
+            )
         if len(found) > 1:
             return SpnegoCredentials(tuple(found))
         return found[0] if found else None

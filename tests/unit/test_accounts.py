@@ -17,7 +17,7 @@ from rpcqm.base.identity import (
     Identity,
 )
 from rpcqm.rpc.constants import AuthenticationLevel
-from rpcqm.rpc.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider
+from rpcqm.rpc.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider, stored_hash
 from rpcqm.rpc.security import AuthenticationError
 from rpcqm.store.store import Store
 
@@ -238,3 +238,26 @@ def test_a_disk_that_refuses_the_file_is_told(world: World, tmp_path: Path) -> N
     done = world.accounts.add("alice", HASH)
     world.settle()
     assert isinstance(done.error, MQError)
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x1c", "\u202e"], ids=ascii)
+def test_a_name_that_could_end_a_line_is_refused(world: World, separator: str) -> None:
+    with pytest.raises(MQError, match="STATUS_INVALID_ACCOUNT_NAME"):
+        world.accounts.add(f"x{separator}alice", HASH)
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\x85", "\x0b"], ids=ascii)
+def test_a_line_of_the_file_ends_where_a_line_feed_is(world: World, separator: str) -> None:
+    """What an older version let in does not stand for another account."""
+    world.add("alice")
+    forged = f"x{separator}alice:9:{'0' * 32}:{'0' * 32}:[U          ]:LCT-00000000\n"
+    world.accounts.user_file.write_text(forged + world.accounts.user_file.read_text())
+    assert stored_hash(world.accounts.user_file, "alice", "") == HASH
+
+
+def test_names_are_folded_alike_everywhere(world: World) -> None:
+    """In capitals the dotless i is that of kim."""
+    world.add("kim")
+    assert stored_hash(world.accounts.user_file, "KIM", "") == HASH
+    assert stored_hash(world.accounts.user_file, "k\u0131m", "") is None
+    assert world.accounts.identity("k\u0131m", "") is None

@@ -3,11 +3,9 @@
 from pathlib import Path
 
 import pytest
-import spnego
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from impacket import ntlm as impacket_ntlm
-from spnego.exceptions import SpnegoError
 
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.ntlm import NtlmAcceptor, NtlmCredentials, NtlmInitiator, NtlmProvider
@@ -81,9 +79,8 @@ def test_a_wrong_log_on_is_refused(accounts: TestAccounts, credentials: NtlmCred
 
 
 def test_an_account_that_the_directory_refuses_is_nobody(accounts: TestAccounts) -> None:
-    _, server = log_on(accounts, NtlmCredentials("bob", PASSWORD))
-    with pytest.raises(AuthenticationError):
-        server.peer()
+    with pytest.raises(AuthenticationError, match="bob may not log on"):
+        log_on(accounts, NtlmCredentials("bob", PASSWORD))
 
 
 def test_no_error_names_the_password(accounts: TestAccounts) -> None:
@@ -165,21 +162,6 @@ def test_ntlm_v1_is_refused(accounts: TestAccounts) -> None:
     token, _ = impacket_tokens(server, ntlm_v2=False)
     with pytest.raises(AuthenticationError):
         server.step(token)
-
-
-def test_the_replaced_computation_is_still_needed(
-    accounts: TestAccounts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """When this fails, pyspnego checks the proof as received: drop our computation."""
-    monkeypatch.setenv("NTLM_USER_FILE", str(accounts.user_file))
-    stock = spnego.server(protocol="ntlm")
-    first = impacket_ntlm.getNTLMSSPType1("", "", signingRequired=True, use_ntlmv2=True)
-    challenge = stock.step(first.getData())
-    third, _ = impacket_ntlm.getNTLMSSPType3(
-        first, challenge, "alice", PASSWORD, "", use_ntlmv2=True
-    )
-    with pytest.raises(SpnegoError, match="Invalid NTLM response"):
-        stock.step(third.getData())
 
 
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))

@@ -10,12 +10,12 @@ from rpcqm.base.errors import FaultStatus, RpcFault
 from rpcqm.base.identity import ANONYMOUS, ANONYMOUS_LOGON, Identity
 from rpcqm.rpc import pdu
 from rpcqm.rpc.constants import WHOLE, AuthenticationLevel, PfcFlags
-from rpcqm.rpc.events import ProtocolError
+from rpcqm.rpc.events import CancelIgnored, ProtocolError
 from rpcqm.rpc.interface_registry import InterfacePolicy
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.logon import NO_CLAIM
 from rpcqm.rpc.ntlm import NtlmCredentials
-from rpcqm.rpc.ntlm_protection import Direction, NegotiateFlags, NtlmProtection
+from rpcqm.rpc.ntlm_protection import Direction, NtlmProtection
 from rpcqm.rpc.providers import security_providers
 from rpcqm.rpc.security import (
     CONNECT,
@@ -263,19 +263,18 @@ class Anonymous:
         self.complete = False
         self._first: Any = None
         self._flags = 0
+        self._key = b""
 
     def step(self, token: bytes) -> bytes:
         if not token:
             self._first = impacket_ntlm.getNTLMSSPType1("", "", signingRequired=True)
             return bytes(self._first.getData())
-        message, _ = impacket_ntlm.getNTLMSSPType3(self._first, token, "", "", "")
-        message["flags"] &= ~NegotiateFlags.NTLMSSP_NEGOTIATE_KEY_EXCH
-        message["session_key"] = b""
+        message, self._key = impacket_ntlm.getNTLMSSPType3(self._first, token, "", "", "")
         self._flags, self.complete = message["flags"], True
         return bytes(message.getData())
 
     def protection(self, level: AuthenticationLevel) -> NtlmProtection:
-        return NtlmProtection(self._flags, bytes(16), Direction.CLIENT)
+        return NtlmProtection(self._flags, self._key, Direction.CLIENT)
 
     def peer(self) -> Identity:
         return ANONYMOUS
@@ -317,3 +316,18 @@ def test_requests_are_not_longer_than_a_fragment(wire: Wire, more: int) -> None:
     (answer,) = wire.send(request(0, bytes(5840 - pdu.REQUEST_LENGTH + more)))
     assert isinstance(answer, pdu.Fault if more else pdu.Response)
     assert ended(wire) is bool(more)
+
+
+# Cancels.
+
+
+@pytest.mark.parametrize("kind", [pdu.CoCancel, pdu.Orphaned])
+def test_an_unsigned_cancel_does_nothing_to_a_sealed_call(wire: Wire, kind: Any) -> None:
+    security = log_on(wire, PKT_PRIVACY)
+    assert wire.send(protected(security, 2, b"waits", call_id=7)) == []
+    assert wire.send(kind(call_id=7).pack()) == []
+    assert isinstance(wire.events[-1], CancelIgnored)
+    assert not wire.calls[0].cancelled
+    assert not wire.calls[0].abandoned
+    assert wire.send(security.protect(kind.ptype, WHOLE, 7, b"", b"")) == []
+    assert wire.calls[0].cancelled or wire.calls[0].abandoned

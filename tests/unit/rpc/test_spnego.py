@@ -16,9 +16,17 @@ from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider
 from rpcqm.rpc.ntlm_protection import NtlmProtection
 from rpcqm.rpc.providers import security_providers
-from rpcqm.rpc.security import CONNECT, PKT, PKT_INTEGRITY, PKT_PRIVACY, AuthenticationError
+from rpcqm.rpc.security import (
+    CONNECT,
+    PKT,
+    PKT_INTEGRITY,
+    PKT_PRIVACY,
+    AuthenticationError,
+    Handshake,
+)
 from rpcqm.rpc.spnego import KERBEROS, MS_KERBEROS, NTLM, SpnegoAcceptor, SpnegoProvider
 from tests.support.accounts import PASSWORD, TestAccounts
+from tests.support.impacket_ntlm import ImpacketCredentials
 
 
 @pytest.fixture
@@ -94,7 +102,7 @@ class Initiator:
     """A client of SPNEGO around NTLM that can be made to do anything."""
 
     def __init__(self, mechanisms: list[str], level: AuthenticationLevel = PKT_PRIVACY) -> None:
-        self.ntlm = NtlmInitiator(NtlmCredentials("alice", PASSWORD), level)
+        self.ntlm: Handshake = NtlmInitiator(NtlmCredentials("alice", PASSWORD), level)
         self.mechanisms = mechanisms
 
     def first(self, token: bool = True) -> bytes:
@@ -120,12 +128,20 @@ def state(answer: bytes) -> NegState | None:
 
 def test_the_preferred_mechanism_needs_no_signed_list(accept: Accept) -> None:
     client, server = Initiator([NTLM]), accept()
+    client.ntlm = ImpacketCredentials("alice", PASSWORD).authentication(PKT_PRIVACY).begin()
     answer = server.step(client.first())
     assert state(answer) is NegState.accept_incomplete
     answer = server.step(client.next(answer))
     assert state(answer) is NegState.accept_complete
     assert unpack_token(answer).mech_list_mic is None
     assert server.complete
+
+
+def test_a_client_that_signs_everything_signs_the_list(accept: Accept) -> None:
+    """Its NTLM message says so where nobody can change it."""
+    client, server = Initiator([NTLM]), accept()
+    with pytest.raises(AuthenticationError, match="lost its signature"):
+        server.step(client.next(server.step(client.first())))
 
 
 def test_a_signed_list_is_answered_with_one(accept: Accept) -> None:
@@ -198,7 +214,7 @@ def test_a_bare_token_inside_a_negotiation_is_refused(accept: Accept) -> None:
 
 def test_nothing_follows_the_end(accept: Accept) -> None:
     client, server = Initiator([NTLM]), accept()
-    server.step(client.next(server.step(client.first())))
+    server.step(client.next(server.step(client.first()), [NTLM]))
     with pytest.raises(AuthenticationError):
         server.step(client.first())
 

@@ -43,10 +43,21 @@ def security_providers(
     return providers
 
 
+def check_private(keytab: Path) -> None:
+    """Raises AuthenticationError for a file of keys that others than its owner may read."""
+    try:
+        mode = keytab.stat().st_mode
+    except OSError:
+        return  # the library says what is wrong with it
+    if mode & 0o077:
+        raise AuthenticationError("others than its owner may use the file; chmod 600 helps")
+
+
 def _kerberos(accounts: AccountDirectory, keytab: Path, principal: str) -> MechanismProvider:
     try:
         from rpcqm.rpc.kerberos import KerberosProvider
     except ImportError as error:
         text = "Kerberos needs the package gssapi: install rpcqm[kerberos]"
         raise AuthenticationError(text) from error
+    check_private(keytab)
     return KerberosProvider(accounts, keytab, principal)

@@ -1,11 +1,12 @@
 """The switches: settings that lower safety, and who is told of them."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from rpcqm.cli.checks import Level, Patient
-from rpcqm.cli.safety_checks import check_switches
+from rpcqm.cli.safety_checks import check_keys, check_switches
 from rpcqm.config import Configuration, Remote, Security
 from rpcqm.config.schema import Setting, settings
 from rpcqm.config.switches import switches, switches_on
@@ -53,3 +54,13 @@ def test_every_switch_that_is_on_is_named_with_what_it_opens() -> None:
     for finding, setting in zip(told, switches_on(configuration), strict=True):
         assert setting.key in finding.text
         assert setting.about.opens in finding.text
+
+
+@pytest.mark.parametrize(("mode", "level"), [(0o600, Level.GOOD), (0o644, Level.PROBLEM)])
+def test_keys_that_others_may_read_are_a_problem(tmp_path: Path, mode: int, level: Level) -> None:
+    keytab = tmp_path / "keytab"
+    keytab.touch()
+    keytab.chmod(mode)
+    configuration = replace(Configuration(), security=Security(keytab=keytab))
+    (finding,) = check_keys(Patient(configuration, None))
+    assert finding.level is level

@@ -55,7 +55,7 @@ class Security:
         About(
             "Bits that an NTLM key must have, of callers and of servers that we log on to.",
             choices=("128", "56"),
-            opens="NTLM keys of 56 bits, which can be found by trying all of them, are accepted",
+            opens="NTLM keys of 56 bits, which can be found by trying all of them, are accepted.",
         ),
     ] = "128"
     keytab: Annotated[

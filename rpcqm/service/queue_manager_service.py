@@ -31,8 +31,6 @@ from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.logon import LogonGuard
-from rpcqm.rpc.logon_guard import GuessGuard
 from rpcqm.rpc.providers import security_providers
 from rpcqm.rpc.security import AuthenticationError, SecurityProvider, SecurityProviders
 from rpcqm.rpc.server import RpcServer
@@ -103,7 +101,7 @@ class QueueManagerService:
         Connections and open queues go on as they are. Raises ConfigurationError with every
         mistake, also of a file that is named; then nothing has changed.
         """
-        read = reload.read(configuration, self._accounts, self._guard)
+        read = reload.read(configuration, self._accounts)
         self._read_accounts_again()
         old, self._configuration = self._configuration, in_force(self._configuration, configuration)
         taken = differing(old, self._configuration)
@@ -163,7 +161,6 @@ class QueueManagerService:
         _tell_switches(self._configuration)
         self._remote_targets = _remote_targets(self._configuration)
         _prepare_directory(self._configuration.data_dir)
-        self._guard = GuessGuard(self._clock)
         metrics = Metrics()
         store = self._open_store(metrics)
         accounts = self._accounts = Accounts(store, self._configuration.data_dir, clock=self._clock)
@@ -172,7 +169,7 @@ class QueueManagerService:
         if recorder is not None:
             self._recorded = recorder.providers
         server = self._server = RpcServer(
-            providers=self._recorded(_providers(accounts, self._configuration, self._guard)),
+            providers=self._recorded(_providers(accounts, self._configuration)),
             limits=_limits(self._configuration.limits),
             clock=self._clock,
             metrics=metrics,
@@ -359,7 +356,7 @@ def _qualified(name: str) -> str:
 
 
 def _providers(
-    accounts: Accounts, configuration: config.Configuration, guard: LogonGuard
+    accounts: Accounts, configuration: config.Configuration
 ) -> dict[int, SecurityProvider]:
     security = configuration.security
     try:
@@ -368,7 +365,6 @@ def _providers(
             ntlm=security.ntlm,
             keytab=security.keytab,
             principal=security.principal,
-            guard=guard,
             ntlm_settings=ntlm_settings(configuration),
         )
     except AuthenticationError as error:

@@ -10,7 +10,6 @@ from rpcqm.config.directory import DirectoryFile
 from rpcqm.config.load import Mistake
 from rpcqm.config.schema import settings
 from rpcqm.config.switches import value_of
-from rpcqm.rpc.logon import LogonGuard
 from rpcqm.rpc.ntlm import AccountDirectory, NtlmSettings
 from rpcqm.rpc.providers import security_providers
 from rpcqm.rpc.security import AuthenticationError, SecurityProvider
@@ -37,13 +36,8 @@ class Reading:
     remote_targets: RemoteTargets
 
 
-def read(
-    configuration: Configuration, accounts: AccountDirectory, guard: LogonGuard | None = None
-) -> Reading:
-    """Read every file that is named; ConfigurationError with every mistake, of all of them.
-
-    `guard` goes on slowing guesses down, whatever else is new.
-    """
+def read(configuration: Configuration, accounts: AccountDirectory) -> Reading:
+    """Read every file that is named; ConfigurationError with every mistake, of all of them."""
     mistakes: list[Mistake] = []
 
     def attempt(read: Callable[[Configuration], T]) -> T | None:
@@ -54,7 +48,7 @@ def read(
             return None
 
     directory = attempt(_directory)
-    providers = attempt(lambda configuration: _providers(configuration, accounts, guard))
+    providers = attempt(lambda configuration: _providers(configuration, accounts))
     binary = attempt(_binary)
     targets = attempt(
         lambda configuration: RemoteTargets(
@@ -72,7 +66,7 @@ def _directory(configuration: Configuration) -> DirectoryFile | None:
 
 
 def _providers(
-    configuration: Configuration, accounts: AccountDirectory, guard: LogonGuard | None
+    configuration: Configuration, accounts: AccountDirectory
 ) -> dict[int, SecurityProvider]:
     security = configuration.security
     try:
@@ -81,7 +75,6 @@ def _providers(
             ntlm=security.ntlm,
             keytab=security.keytab,
             principal=security.principal,
-            guard=guard,
             ntlm_settings=ntlm_settings(configuration),
         )
     except AuthenticationError as error:

@@ -56,9 +56,10 @@ class MessageIDHistory:
             self._stale.clear()
         self._start()
 
-    def remove(self, identifier: bytes) -> None:
-        """The message could not be taken after all."""
+    def remove(self, identifier: bytes, changes: dict[bytes, bytes | None]) -> None:
+        """The message could not be taken after all; `changes` are those that `add` was given."""
         self._entries.pop(identifier, None)
+        changes.pop(PREFIX + identifier, None)
 
     def _trim(self) -> None:
         while len(self._entries) > self._settings.message_id_history_size:

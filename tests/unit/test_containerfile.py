@@ -79,8 +79,24 @@ def test_what_it_runs_is_a_command(instructions: list[tuple[str, str]]) -> None:
 
 
 def test_the_python_of_the_image_will_do(instructions: list[tuple[str, str]]) -> None:
-    images = [rest for name, rest in instructions if name == "FROM"]
-    assert all(re.search(r"/python:3\.1[1-9]-slim", image) for image in images)
+    name, _, image = the(instructions, "ARG").partition("=")
+    assert name == "BASE"
+    assert re.search(r"/python:3\.1[1-9]-slim$", image)
+
+
+def test_every_stage_is_built_on_the_image_that_can_be_pinned(
+    instructions: list[tuple[str, str]],
+) -> None:
+    images = [rest.split()[0] for name, rest in instructions if name == "FROM"]
+    assert images == ["${BASE}", "${BASE}"]
+
+
+def test_nothing_in_the_image_gives_more_rights_to_who_runs_it(
+    instructions: list[tuple[str, str]],
+) -> None:
+    """No file is setuid or setgid, and this is done before the user is left."""
+    order = [name for name, rest in instructions if name == "USER" or "chmod a-s" in rest]
+    assert order == ["RUN", "USER"]
 
 
 def rules() -> Iterator[tuple[bool, str]]:

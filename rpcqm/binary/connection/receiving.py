@@ -39,6 +39,15 @@ _DIRECT = 7
 _HOPS = 0x1F
 _MOST_PENDING = 512
 _TOLD_AGAIN = 60_000
+_SENDER_UNPROVED = frozenset(
+    {
+        MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED,
+        MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE,
+        MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION,
+    }
+)
+"""Refusals of which a forger must not make a duplicate of somebody's next message (G106)."""
+
 Changes = dict[bytes, bytes | None]
 
 
@@ -144,7 +153,7 @@ class Receiver:
             return
         changes: Changes = {}
         history.add(identifier, changes if message.envelope.recoverable else None)
-        undo = partial(history.remove, identifier)
+        undo = partial(history.remove, identifier, changes)
         self._store(line, message, changes, done, undo, None)
 
     def _take_in_sequence(self, line: Line, message: Message, done: Callable[..., None]) -> None:
@@ -186,7 +195,7 @@ class Receiver:
         the session closes and the peer sends again (G59).
         """
         try:
-            stored = self._stored_or_refused(message, changes, stream)
+            stored = self._stored_or_refused(message, changes, stream, undo)
         except Exception as error:
             undo()
             done(failed(error))
@@ -197,7 +206,11 @@ class Receiver:
         stored.add_done_callback(done)
 
     def _stored_or_refused(
-        self, message: Message, changes: Changes, stream: Stream | None
+        self,
+        message: Message,
+        changes: Changes,
+        stream: Stream | None,
+        undo: Callable[[], None],
     ) -> Completion[None]:
         if self._is_here(message):
             forget_claimed_level(message)
@@ -212,6 +225,8 @@ class Receiver:
             if self._engine.journeys:
                 self._engine.journeys.arrived(queue, message)
         except RejectedError as error:
+            if stream is None and error.reason in _SENDER_UNPROVED:
+                undo()
             return self._refuse(message, error.reason, changes, stream)
         if is_traced(message.packet):
             self._exchange.trace(message)

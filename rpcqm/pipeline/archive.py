@@ -1,12 +1,16 @@
 """`archive`: a queue → Parquet, as a stream; messages leave the queue once they are kept."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 from rpcqm.pipeline import jobs
 from rpcqm.pipeline.html import Report
+
+PASSWORD_VARIABLE = "RPCQM_PASSWORD"
+"""Not an option, because everybody on a machine can read the command lines of everybody."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -25,8 +29,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint", metavar="DIR", required=True, help="where Spark keeps what it has done"
     )
-    for option in ("user", "password", "domain"):
-        parser.add_argument(f"--{option}", default="", help=f"the {option} to log on with")
+    parser.add_argument(
+        "--user",
+        default="",
+        help=f"the user to log on with; the password is read from {PASSWORD_VARIABLE}",
+    )
+    parser.add_argument("--domain", default="", help="the domain to log on with")
     parser.add_argument(
         "--follow", action="store_true", help="go on for ever instead of until the queue is empty"
     )
@@ -37,9 +45,11 @@ def work(spark: Any, arguments: argparse.Namespace, summary: jobs.Summary) -> No
     from pyspark.sql import functions as f
 
     reader = spark.readStream.format("msmq").option("queue", arguments.queue)
-    for name in ("server", "socket", "user", "password", "domain"):
+    for name in ("server", "socket", "user", "domain"):
         if getattr(arguments, name):
             reader = reader.option(name, getattr(arguments, name))
+    if arguments.user:
+        reader = reader.option("password", os.environ.get(PASSWORD_VARIABLE, ""))
     output = Path(arguments.output)
     frame = reader.load().withColumn("day", f.to_date("arrived"))
     writer = frame.writeStream.format("parquet").partitionBy("day")

@@ -37,8 +37,9 @@ def is_refused(queue_manager: PrivateQueueManager, credentials: Credentials, que
 
 
 def test_impackets_ntlm_v2_logs_on(queue_manager: PrivateQueueManager, queue: str) -> None:
-    """Without this the refusals below would prove nothing."""
-    body = read_as(queue_manager, ImpacketCredentials("victim", PASSWORD), queue)
+    """Without this the refusals below would prove nothing; the victim is slowed by them."""
+    credentials = ImpacketCredentials("alice", PASSWORDS["alice"])
+    body = read_as(queue_manager, credentials, queue)
     assert body == b"secret"
 
 

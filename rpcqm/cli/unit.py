@@ -29,6 +29,12 @@ WatchdogSec=60
 TimeoutStartSec=300
 LimitNOFILE=65536
 
+# Our own bounds come to about 1.5 GiB; where they fail the rest of the machine lives on.
+# There are less than ten threads.
+MemoryHigh=70%
+MemoryMax=80%
+TasksMax=64
+
 # The endpoint mapper's port, 135, is a privileged one; nothing else of root is needed.
 AmbientCapabilities=CAP_NET_BIND_SERVICE
 CapabilityBoundingSet=CAP_NET_BIND_SERVICE

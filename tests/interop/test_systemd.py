@@ -37,3 +37,10 @@ def test_the_service_is_hardly_exposed(unit_file: Path) -> None:
     match = EXPOSURE.search(report)
     assert match is not None
     assert float(match[1]) <= 2.0
+
+
+def test_the_service_cannot_take_the_whole_machine() -> None:
+    limits = dict(
+        re.findall(r"^(MemoryHigh|MemoryMax|TasksMax)=(.+)$", unit(Path("/usr/bin/env")), re.M)
+    )
+    assert limits == {"MemoryHigh": "70%", "MemoryMax": "80%", "TasksMax": "64"}

@@ -45,6 +45,9 @@ class Transaction:
     transactional_operation_collection: list[TransactionalOperation] = field(default_factory=list)
     single_phase: bool = True
 
+    # Ours: the SID of the caller that began it, who alone joins it; None for the queue manager
+    owner: str | None = None
+
     # Ours: whether its end is on the way to the disk, and nothing can join it any more
     prepared: bool = False
     ended: bool = False

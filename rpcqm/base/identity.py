@@ -18,7 +18,8 @@ def folded_name(name: str) -> str:
 class Identity:
     """A caller as access checks see it ([MS-DTYP] 2.5.2).
 
-    `sid` and `groups` are in the S-1-… form; Everyone is always among the groups.
+    `sid` and `groups` are in the S-1-… form. Everyone is among the groups of all who have logged
+    on, and only of those.
     """
 
     name: str
@@ -44,5 +45,5 @@ def authenticated(name: str, sid: str, *groups: str) -> Identity:
     return Identity(name, sid, frozenset({EVERYONE, AUTHENTICATED_USERS, *groups}))
 
 
-ANONYMOUS = Identity("ANONYMOUS LOGON", ANONYMOUS_LOGON)
-"""A caller that proved nothing."""
+ANONYMOUS = Identity("ANONYMOUS LOGON", ANONYMOUS_LOGON, frozenset())
+"""A caller that proved nothing; it is in no group, not even in Everyone (G83)."""

@@ -24,19 +24,24 @@ from rpcqm.cli.permissions import (
     words_of,
 )
 from rpcqm.cli.session import with_server
+from rpcqm.codec.access_check import PreparedDescriptor
 from rpcqm.codec.security_descriptor import SecurityDescriptor
-from rpcqm.codec.security_identifier import Sid
+from rpcqm.codec.security_identifier import ANONYMOUS, EVERYONE, Sid
 
 if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient
 
     Change = Callable[[SecurityDescriptor, Sid, int], SecurityDescriptor]
 
+ADMINISTRATOR = 500
+"""The last number in the SID of a machine's own administrator ([MS-DTYP] 2.4.2.4)."""
+_OF_A_MACHINE = (21,)
+
 WHO_HELP = f"an account, {', '.join(WELL_KNOWN)}, or a SID"
 RIGHTS_HELP = ", ".join(RIGHTS)
 DETAILS = """\
 A denial wins over what is granted, also by way of a group. `receive` includes `peek`; `full` is
-everything."""
+everything. `everyone` is all who have logged on, `anonymous` who has not."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -149,6 +154,9 @@ def run_change(arguments: argparse.Namespace) -> int:
         _require_a_way_back(changed)
         await client.queues.set_security(name, changed)
         print(_sentence(arguments.who, changed, sid))
+        still = _still_allowed(changed, mask) if arguments.change is denied else 0
+        if sid == EVERYONE and still:
+            print(f"anonymous is not in everyone, and may still: {words_of(still)}.")
 
     return with_server(arguments, f"change the permissions of `{arguments.queue}`", work)
 
@@ -180,6 +188,11 @@ def _sentence(who: str, descriptor: SecurityDescriptor, sid: Sid) -> str:
     entry = next((p for p in permissions(descriptor) if p.sid == sid), nothing)
     also = f", and is denied: {words_of(entry.denied)}" if entry.denied else ""
     return f"{who} may now: {words_of(entry.allowed)}{also}."
+
+
+def _still_allowed(descriptor: SecurityDescriptor, mask: int) -> int:
+    """What Anonymous may of `mask`."""
+    return PreparedDescriptor(descriptor).granted(frozenset({str(ANONYMOUS)})) & mask
 
 
 async def _names(client: "QueueManagerClient") -> dict[Sid, str]:
@@ -221,15 +234,21 @@ def _for_programs(descriptor: SecurityDescriptor, names: dict[Sid, str]) -> dict
     }
 
 
+def _name(sid: Sid, names: dict[Sid, str]) -> str:
+    """The name of somebody; root and the service's own user are the administrator."""
+    own = sid.sub_authorities[:1] == _OF_A_MACHINE and sid.sub_authorities[-1] == ADMINISTRATOR
+    return names.get(sid, "administrator" if own else str(sid))
+
+
 def _list(mask: int) -> list[str]:
     return words_of(mask).split(", ") if mask else []
 
 
 def _print_table(descriptor: SecurityDescriptor, names: dict[Sid, str]) -> None:
     if descriptor.owner is not None:
-        print(printable(f"Owner: {names.get(descriptor.owner, descriptor.owner)}"))
+        print(printable(f"Owner: {_name(descriptor.owner, names)}"))
     table = Table(["WHO", "MAY", "MAY NOT"])
     for entry in permissions(descriptor):
-        who = names.get(entry.sid, str(entry.sid))
-        table.add(who, words_of(entry.allowed), words_of(entry.denied) if entry.denied else "")
+        denied_words = words_of(entry.denied) if entry.denied else ""
+        table.add(_name(entry.sid, names), words_of(entry.allowed), denied_words)
     table.print()

@@ -208,6 +208,7 @@ def _fresh(exchanges: "list[Exchange]") -> "Iterator[tuple[Server, Target, list[
     security = f"""\
 [security]
 allow_nonauthenticated_rpc = {str(plain).lower()}
+allow_unprotected_rpc = {str(plain).lower()}
 supporting_server = {str(dependent).lower()}
 """
     users = {each.conversation.account for each in exchanges if each.conversation.level > 1}

@@ -1,8 +1,11 @@
-"""What `rpcqm doctor` says of safety: which switches are on."""
+"""What `rpcqm doctor` says of safety: switches that are on, and queues that are open."""
 
+import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 
-from rpcqm.cli.checks import Check, Finding, Level, Patient
+from rpcqm.base.errors import DecodeError, MQError, RpcFault
+from rpcqm.cli.checks import TIMEOUT, Check, Finding, Level, Patient
 from rpcqm.config.switches import switches_on
 from rpcqm.rpc.providers import check_private
 from rpcqm.rpc.security import AuthenticationError
@@ -30,4 +33,30 @@ def check_keys(patient: Patient) -> Iterator[Finding]:
         yield Finding("keytab", Level.GOOD, f"The keys in {keytab} are private.")
 
 
-SAFETY_CHECKS: tuple[Check, ...] = (check_switches, check_keys)
+def check_exposed_queues(patient: Patient) -> Iterator[Finding]:
+    """The queues of a running queue manager that Anonymous owns or may read."""
+    if patient.running is None:
+        return
+    try:
+        names = asyncio.run(asyncio.wait_for(_exposed_queues(patient.running.socket), TIMEOUT))
+    except (MQError, RpcFault, DecodeError, OSError, TimeoutError) as error:
+        text = f"Who may read the queues cannot be told: {error or type(error).__name__}."
+        yield Finding("queues", Level.WARNING, text)
+        return
+    for name in names:
+        text = f"Anonymous owns `{name}` or may read it: `rpcqm queue acl show` tells more."
+        yield Finding("queues", Level.WARNING, text)
+    if not names:
+        yield Finding("queues", Level.GOOD, "Anonymous neither owns nor may read a queue.")
+
+
+async def _exposed_queues(socket: Path) -> list[str]:
+    # Only now, because the interfaces take time to load.
+    from rpcqm.client.queue_manager import QueueManagerClient
+    from rpcqm.client.target import LocalServer
+
+    async with QueueManagerClient(LocalServer(socket)) as client:
+        return await client.maintenance.exposed_queues()
+
+
+SAFETY_CHECKS: tuple[Check, ...] = (check_switches, check_keys, check_exposed_queues)

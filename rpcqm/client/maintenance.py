@@ -132,6 +132,12 @@ class Maintenance:
         response = await self._connections.call("rpcqm_admin", "R_ListOutgoingQueues", request)
         return [FormatName.parse(name) for name in response.pNames.pElems or () if name]
 
+    async def exposed_queues(self) -> list[str]:
+        """The path names of queues that callers who have not logged on own, or may read."""
+        request = rpcqm_admin.R_ListExposedQueuesRequest()
+        response = await self._connections.call("rpcqm_admin", "R_ListExposedQueues", request)
+        return [name for name in response.pNames.pElems or () if name]
+
     async def import_message(self, name: FormatName, packet: bytes) -> int:
         """Put a whole packet into a queue as it was; returns its lookup identifier."""
         request = rpcqm_admin.R_ImportMessageRequest(

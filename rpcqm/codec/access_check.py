@@ -5,6 +5,7 @@ from collections.abc import Set as AbstractSet
 
 from rpcqm.codec.security_descriptor import Ace, AceFlags, AceType, SecurityDescriptor
 from rpcqm.codec.security_identifier import (
+    ANONYMOUS,
     BUILTIN_ADMINISTRATORS,
     LOCAL_SYSTEM,
     OWNER_RIGHTS,
@@ -199,9 +200,14 @@ def _implicit_rights(
     held = privileges_of(sids) if privileges is None else privileges
     rights = ACCESS_SYSTEM_SECURITY if held & Privilege.SeSecurityPrivilege else 0
     rights |= WRITE_OWNER if held & Privilege.SeTakeOwnershipPrivilege else 0
-    if str(descriptor.owner) in sids and not _limits_its_owner(descriptor):
+    if _is_owner(descriptor, sids) and not _limits_its_owner(descriptor):
         rights |= READ_CONTROL | WRITE_DAC
     return rights
+
+
+def _is_owner(descriptor: SecurityDescriptor, sids: AbstractSet[str]) -> bool:
+    """Whether a principal has the implicit rights of an owner; Anonymous never has them (G83)."""
+    return descriptor.owner != ANONYMOUS and str(descriptor.owner) in sids
 
 
 def _limits_its_owner(descriptor: SecurityDescriptor) -> bool:

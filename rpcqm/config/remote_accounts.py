@@ -30,14 +30,22 @@ class RemoteAccount:
 
 
 class RemoteAccounts:
-    """Accounts by the names of queue managers, in lower case; `` is for all others."""
+    """Accounts by the names of queue managers, in lower case.
+
+    `default` is for queue managers that the file does not name.
+    """
 
     def __init__(self, accounts: Mapping[str, RemoteAccount] | None = None) -> None:
         self._accounts = dict(accounts or {})
 
+    @property
+    def default(self) -> RemoteAccount | None:
+        """The account that the file gives no queue manager's name."""
+        return self._accounts.get("")
+
     def find(self, machine: str) -> RemoteAccount | None:
-        """The account for a queue manager, None when there is none."""
-        return self._accounts.get(machine.lower(), self._accounts.get(""))
+        """The account that the file has for this queue manager, None when it has none."""
+        return self._accounts.get(machine.lower())
 
 
 def load_remote_accounts(path: Path) -> RemoteAccounts:

@@ -95,12 +95,29 @@ class Security:
             registry=r"Security\DebugRpc",
         ),
     ] = False
+    allow_unprotected_rpc: Annotated[
+        bool,
+        About(
+            "qmcomm, qmcomm2 and qmmgmt take calls of every authentication level.",
+            opens="Dependent clients and tools for administration that neither log on nor "
+            "encrypt: others read their calls and change them, and callers who have not logged "
+            "on are served with the rights of Anonymous.",
+        ),
+    ] = False
     supporting_server: Annotated[
         bool,
         About(
             "Dependent clients may use qmcomm and qmcomm2 over TCP.",
             opens="Callers over the network send, and create, change and delete queues, as far as "
             "their rights go.",
+        ),
+    ] = False
+    workgroup_default_security: Annotated[
+        bool,
+        About(
+            "New queues get the permissions of a workgroup ([MS-MQDMPR] 3.1.7.1.3.1).",
+            opens="Whoever logs on has every right on new queues, and may delete them or shut "
+            "others out; unsigned messages are refused there until Anonymous is granted send.",
         ),
     ] = False
     send_insecure_nacks: Annotated[
@@ -275,6 +292,14 @@ class Remote:
             default="none",
         ),
     ] = None
+    default_account: Annotated[
+        bool,
+        About(
+            "The account that the file gives no name is sent to every host that a client names.",
+            opens="Clients make us log on at hosts of their choice, which can guess the password "
+            "at leisure or log on elsewhere with what we send.",
+        ),
+    ] = False
     kerberos: Annotated[
         bool, About("We log on there by Kerberos first, with the tickets of our own cache.")
     ] = False

@@ -1,11 +1,16 @@
-"""How well a caller of RemoteRead must protect its calls ([MS-MQRR] 7 Appendix B <19>)."""
+"""How well callers must have logged on and protect their calls ([MS-MQRR] 7 Appendix B <19>)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import Any
 
 from rpcqm.base.errors import FaultStatus, RpcFault
+from rpcqm.base.identity import ANONYMOUS
+from rpcqm.codec.format_name import FormatName, FormatNameType
+from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel
+from rpcqm.rpc.interface_registry import CallCheck
 
 _NONE = AuthenticationLevel.RPC_C_AUTHN_LEVEL_NONE
 _INTEGRITY = AuthenticationLevel.RPC_C_AUTHN_LEVEL_PKT_INTEGRITY
@@ -20,6 +25,7 @@ class RemoteReadSecurity:
     new_remote_read_server_deny_workgroup_client: bool = False
     new_remote_read_server_allow_none_security_client: bool = False
     debug_rpc: bool = False
+    allow_unprotected_rpc: bool = False
 
     def minimum_level(
         self, workgroup: bool, anonymous_may_read: Callable[[], bool]
@@ -35,7 +41,78 @@ class RemoteReadSecurity:
             return _NONE
         if self.new_remote_read_server_allow_none_security_client and anonymous_may_read():
             return _NONE
+        return self.protected_level
+
+    @property
+    def protected_level(self) -> AuthenticationLevel:
+        """The level of callers who have logged on and protect their calls."""
         return _INTEGRITY if self.debug_rpc else _PRIVACY
+
+    @property
+    def client_level(self) -> AuthenticationLevel:
+        """The level that dependent clients and tools for administration need."""
+        return _NONE if self.allow_unprotected_rpc else self.protected_level
+
+    @property
+    def lowest_level(self) -> AuthenticationLevel:
+        """The level below which nobody reads anything, whatever the queue."""
+        return self.minimum_level(True, lambda: True)
+
+
+class CallAdmission:
+    """Who is let in by the interfaces of one queue manager (G85).
+
+    `security` may be replaced at any time and holds for later calls and openings. Calls by
+    ncalrpc count as PKT_PRIVACY.
+    """
+
+    def __init__(self, security: RemoteReadSecurity | None = None) -> None:
+        self.security = security or RemoteReadSecurity()
+
+    def require_reader(self, call: Call) -> None:
+        """Refuse who cannot read any queue; each queue asks for its own level besides."""
+        require_level(call, self.security.lowest_level)
+
+    def require_client(self, call: Call) -> None:
+        """Refuse who has not logged on, or does not protect the call."""
+        require_level(call, self.security.client_level)
+        if call.identity.is_anonymous and not self.security.allow_unprotected_rpc:
+            raise RpcFault(FaultStatus.RPC_S_ACCESS_DENIED, "nobody has logged on")
+
+
+def level_of_queue(
+    engine: QueueManagerEngine, security: RemoteReadSecurity, name: FormatName, workgroup: bool
+) -> AuthenticationLevel:
+    """The level that reading a queue needs; `workgroup` is what the caller says of itself."""
+    return security.minimum_level(workgroup, lambda: _anonymous_may_read(engine, name))
+
+
+def _anonymous_may_read(engine: QueueManagerEngine, name: FormatName) -> bool:
+    """Whether the queue, or the one a subqueue is to be made in, lets Anonymous peek."""
+    queue = engine.queues.find_by_format_name(name)
+    if queue is None and name.type is FormatNameType.QUEUE_FORMAT_TYPE_SUBQUEUE:
+        queue = engine.queues.find_by_path(str(name.path_name.parent))
+    return queue is not None and engine.access.may_peek(queue, ANONYMOUS)
+
+
+def checks(
+    unchecked: Collection[str] = (), reading: Collection[str] | None = ()
+) -> Callable[[Any, str], CallCheck | None]:
+    """The checks of an interface whose handlers have an CallAdmission as `admission`.
+
+    Methods in `unchecked` are everybody's, those in `reading` follow the switches of RemoteRead
+    (None means all others); what is left is for callers who have logged on.
+    """
+
+    def check_of(handlers: Any, method: str) -> CallCheck | None:
+        admission: CallAdmission = handlers.admission
+        if method in unchecked:
+            return None
+        if reading is None or method in reading:
+            return admission.require_reader
+        return admission.require_client
+
+    return check_of
 
 
 def require_level(call: Call, minimum: AuthenticationLevel) -> None:

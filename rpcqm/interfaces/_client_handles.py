@@ -8,9 +8,12 @@ from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.enums import RemoteReadState
 from rpcqm.adm.transaction import Transaction
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.interfaces._authentication import CallAdmission, require_level
 from rpcqm.interfaces._remote_proxy import OpenRemote, RemoteQueueProxies, proxy_of
+from rpcqm.interfaces._wrong_numbers import WrongNumbers
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.rpc.call import Call
+from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.context_handle import ContextHandle
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP
 
@@ -29,12 +32,18 @@ class LocalQueueContextHandle:
 
 
 class RemoteQueueOpenContextHandle(LocalQueueContextHandle):
-    """A PCTX_OPENREMOTE_HANDLE_TYPE ([MS-MQMP] 3.1.1.8); `reader` is who has taken it over."""
+    """A PCTX_OPENREMOTE_HANDLE_TYPE ([MS-MQMP] 3.1.1.8); `reader` is who has taken it over.
 
-    __slots__ = ("reader",)
+    `minimum_level` is what every later call needs.
+    """
 
-    def __init__(self, descriptor: OpenQueueDescriptor, owner: str) -> None:
+    __slots__ = ("minimum_level", "reader")
+
+    def __init__(
+        self, descriptor: OpenQueueDescriptor, owner: str, minimum_level: AuthenticationLevel
+    ) -> None:
         super().__init__(descriptor, owner)
+        self.minimum_level = minimum_level
         self.reader: str | None = None
 
 
@@ -45,10 +54,17 @@ class ClientHandles:
     `proxies` are queues of other queue managers.
     """
 
-    def __init__(self, engine: QueueManagerEngine, open_remote: OpenRemote | None = None) -> None:
+    def __init__(
+        self,
+        engine: QueueManagerEngine,
+        open_remote: OpenRemote | None = None,
+        admission: CallAdmission | None = None,
+    ) -> None:
         self._engine = engine
+        self.admission = admission or CallAdmission()
         self.local: dict[int, LocalQueueContextHandle] = {}
         self.remote: dict[int, RemoteQueueOpenContextHandle] = {}
+        self._wrong_numbers = WrongNumbers(engine.clock)
         self.proxies = RemoteQueueProxies(open_remote)
 
     def admit(self, call: Call) -> None:
@@ -92,12 +108,14 @@ class ClientHandles:
 
     # PCTX_OPENREMOTE_HANDLE_TYPE
 
-    def open_remote(self, call: Call, descriptor: OpenQueueDescriptor) -> ContextHandle:
+    def open_remote(
+        self, call: Call, descriptor: OpenQueueDescriptor, minimum_level: AuthenticationLevel
+    ) -> ContextHandle:
         """A context handle on a queue that a remote reader has opened."""
-        record = RemoteQueueOpenContextHandle(descriptor, call.identity.sid)
+        record = RemoteQueueOpenContextHandle(descriptor, call.identity.sid, minimum_level)
         try:
             handle = call.open_context_handle(
-                "PCTX_OPENREMOTE_HANDLE_TYPE", record, self.close_remote
+                "PCTX_OPENREMOTE_HANDLE_TYPE", record, self.close_remote, minimum_level
             )
         except BaseException:
             self._engine.queues.close_queue(descriptor)
@@ -111,24 +129,41 @@ class ClientHandles:
 
         It is known to who has opened it and to who has taken it over.
         """
+        self.check_wrong_numbers(call)
         record = self.remote.get(number)
-        if record is not None and record.reader == call.identity.sid:
-            return record.open_queue_descriptor_reference
-        return _owned(record, call)
+        if record is None or call.identity.sid not in (record.owner, record.reader):
+            self.wrong_number(call)
+            raise MQError(HResult.MQ_ERROR_INVALID_HANDLE)
+        require_level(call, record.minimum_level)
+        return record.open_queue_descriptor_reference
 
-    def adopt_remote(self, call: Call, number: int) -> OpenQueueDescriptor:
+    def adopt_remote(self, call: Call, number: int) -> RemoteQueueOpenContextHandle:
         """Hand a queue over to who reads from it by qm2qm, once (G27).
 
         That is the supporting server, while its client has opened the queue ([MS-MQMP] 3.2.4.7):
-        here the number alone counts (G63). MQError(MQ_ERROR_INVALID_PARAMETER) when it is none.
+        here the number alone counts (G63), so that wrong ones are counted (G88).
+        MQError(MQ_ERROR_INVALID_PARAMETER) when it is none.
         """
+        self._wrong_numbers.check(call)
         record = self.remote.get(number)
         if record is None or record.reader is not None:
+            self._wrong_numbers.count(call)
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "not opened for a remote reader")
+        require_level(call, record.minimum_level)
         record.reader = call.identity.sid
         descriptor = record.open_queue_descriptor_reference
         descriptor.remote_read_state = RemoteReadState.READY_FOR_READ
-        return descriptor
+        return record
+
+    def wrong_number(self, call: Call) -> None:
+        """Count a number that is none of the caller's; only Anonymous has others beside it."""
+        if call.identity.is_anonymous:
+            self._wrong_numbers.count(call)
+
+    def check_wrong_numbers(self, call: Call) -> None:
+        """Refuse an anonymous caller that has given too many of them."""
+        if call.identity.is_anonymous:
+            self._wrong_numbers.check(call)
 
     def release_remote(self, descriptor: OpenQueueDescriptor) -> None:
         """Close a queue that was handed over."""

@@ -31,6 +31,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_ImportMessageResponse,
     R_ListAccountsRequest,
     R_ListAccountsResponse,
+    R_ListExposedQueuesRequest,
+    R_ListExposedQueuesResponse,
     R_ListOutgoingQueuesRequest,
     R_ListOutgoingQueuesResponse,
     R_ListPublicQueuesRequest,
@@ -102,6 +104,7 @@ class Maintenance(Protocol):
     def find_message(self, identifier: MessageIdentifier) -> Completion[list[Place]]: ...
     def public_queues(self) -> Iterable[PublicQueue]: ...
     def outgoing_queues(self) -> list[str]: ...
+    def exposed_queues(self) -> list[str]: ...
     def create_public_queue(
         self, path: str, attributes: Mapping[str, Any], identity: Identity
     ) -> Completion[Any]: ...
@@ -220,6 +223,15 @@ class Admin:
         names: list[str | None] = list(self._maintenance.outgoing_queues())
         found = CALPWSTR(cElems=len(names), pElems=names)
         return R_ListOutgoingQueuesResponse(pNames=found, result=0)
+
+    def R_ListExposedQueues(
+        self, call: Call, request: R_ListExposedQueuesRequest
+    ) -> R_ListExposedQueuesResponse:
+        """Name the queues that Anonymous owns, or may read (Opnum 14)."""
+        _require_administrator(call)
+        names: list[str | None] = list(self._maintenance.exposed_queues())
+        found = CALPWSTR(cElems=len(names), pElems=names)
+        return R_ListExposedQueuesResponse(pNames=found, result=0)
 
 
 def _place(place: Place) -> PLACE:

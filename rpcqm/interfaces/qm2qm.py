@@ -39,15 +39,19 @@ from rpcqm.codec.types.qm2qm import (
     RemoteQMStartReceiveRequest,
     RemoteQMStartReceiveResponse,
 )
-from rpcqm.interfaces._client_handles import ClientHandles
+from rpcqm.interfaces._authentication import checks, require_level
+from rpcqm.interfaces._client_handles import ClientHandles, RemoteQueueOpenContextHandle
 from rpcqm.interfaces._receive_actions import PEEK_NEXT, PEEKS, SEEKS, check_lookup
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
 from rpcqm.rpc.interface_registry import InterfacePolicy
 
-POLICY = InterfacePolicy(throws=frozenset({"RemoteQMPurgeQueue"}))
-"""Anybody may connect; queues were checked when they were opened ([MS-MQQP] 2.1)."""
+POLICY = InterfacePolicy(
+    throws=frozenset({"RemoteQMPurgeQueue"}),
+    check_of=checks(unchecked={"RemoteQMGetQMQMServerPort", "RemoteQmGetVersion"}, reading=None),
+)
+"""Readers follow the switches of RemoteRead, and need what their queue was opened with (G85)."""
 
 VERSION = (6, 1, 7601)
 """Major, minor and build number of a server that has every method ([MS-MQQP] <24>)."""
@@ -69,10 +73,11 @@ class OpenQueueEntry:
     `reads` are the remote reads of the queue that have not ended, by request id.
     """
 
-    __slots__ = ("client_id", "descriptor", "owner", "reads")
+    __slots__ = ("client_id", "descriptor", "minimum_level", "owner", "reads")
 
-    def __init__(self, descriptor: OpenQueueDescriptor, client_id: UUID, owner: str) -> None:
-        self.descriptor = descriptor
+    def __init__(self, opened: RemoteQueueOpenContextHandle, client_id: UUID, owner: str) -> None:
+        self.descriptor = opened.open_queue_descriptor_reference
+        self.minimum_level = opened.minimum_level
         self.client_id = client_id
         self.owner = owner
         self.reads: dict[int, RemoteReadEntry] = {}
@@ -121,6 +126,7 @@ class Qm2Qm:
         self._engine = engine
         self._messages = engine.messages
         self._handles = handles
+        self.admission = handles.admission
         self._ports = {IP_HANDSHAKE: rpc_port, IP_READ: qm2qm_port}
         self._open: dict[int, OpenQueueEntry] = {}
         self.version = VERSION
@@ -156,12 +162,14 @@ class Qm2Qm:
         number = request.dwpContext
         if not number or request.pQueue != number:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "no queue, or two of them")
-        descriptor = self._handles.adopt_remote(call, number)
-        entry = OpenQueueEntry(descriptor, request.pLicGuid, call.identity.sid)
+        opened = self._handles.adopt_remote(call, number)
+        entry = OpenQueueEntry(opened, request.pLicGuid, call.identity.sid)
         try:
-            handle = call.open_context_handle("PCTX_RRSESSION_HANDLE_TYPE", entry, self._run_down)
+            handle = call.open_context_handle(
+                "PCTX_RRSESSION_HANDLE_TYPE", entry, self._run_down, entry.minimum_level
+            )
         except BaseException:
-            self._handles.release_remote(descriptor)
+            self._handles.release_remote(entry.descriptor)
             raise
         self._open[number] = entry
         return RemoteQMOpenQueueResponse(phContext=handle.wire, result=0)
@@ -193,9 +201,12 @@ class Qm2Qm:
 
     def _entry(self, call: Call, number: int, unknown: HResult) -> OpenQueueEntry:
         """What the caller has taken over under a number; MQError(unknown) when it is nothing."""
+        self._handles.check_wrong_numbers(call)
         entry = self._open.get(number)
         if entry is None or entry.owner != call.identity.sid:
+            self._handles.wrong_number(call)
             raise MQError(unknown, f"queue {number:#x}")
+        require_level(call, entry.minimum_level)
         return entry
 
     # Beginning to read
@@ -333,7 +344,10 @@ class Qm2Qm:
         entry.lookup_identifier = message.lookup_identifier
         try:
             handle = call.open_context_handle(
-                "PCTX_REMOTEREAD_HANDLE_TYPE", entry, self._run_down_read
+                "PCTX_REMOTEREAD_HANDLE_TYPE",
+                entry,
+                self._run_down_read,
+                entry.open_queue_entry.minimum_level,
             )
         except BaseException:
             self._give_back(entry)

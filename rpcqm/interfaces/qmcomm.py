@@ -63,6 +63,7 @@ from rpcqm.codec.types.qmcomm import (
     rpc_QMOpenQueueInternalRequest,
     rpc_QMOpenQueueInternalResponse,
 )
+from rpcqm.interfaces._authentication import CallAdmission, checks, level_of_queue, require_level
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.interfaces._queue_properties import attributes_of, values_of
 from rpcqm.interfaces._remote_proxy import OpenRemote, RemoteNumbers, proxy_of
@@ -72,8 +73,13 @@ from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
 from rpcqm.rpc.interface_registry import InterfacePolicy
 
-POLICY = InterfacePolicy()
-"""Callers of any level are served, as [MS-MQMP] 5.1 allows; queues check who they are."""
+POLICY = InterfacePolicy(
+    check_of=checks(
+        unchecked={"R_QMGetRTQMServerPort"},
+        reading={"R_QMOpenRemoteQueue", "R_QMCloseRemoteQueueContext", "R_QMCreateRemoteCursor"},
+    )
+)
+"""Callers must have logged on (G85); remote readers follow the switches of RemoteRead."""
 
 QUEUE_OBJECT = 1
 """dwObjectType, and OBJECT_FORMAT.ObjType, of a queue."""
@@ -111,13 +117,15 @@ class QmComm:
         rpc_port: Callable[[], int] = int,
         qm2qm_port: Callable[[], int] = int,
         open_remote: OpenRemote | None = None,
+        admission: CallAdmission | None = None,
     ) -> None:
         self._engine = engine
         self._queues = engine.queues
         self._transactions = engine.transactions
         self._rpc_port = rpc_port
         self._qm2qm_port = qm2qm_port
-        self.handles = ClientHandles(engine, open_remote)
+        self.admission = admission or CallAdmission()
+        self.handles = ClientHandles(engine, open_remote, self.admission)
 
     # Remote readers
 
@@ -138,14 +146,17 @@ class QmComm:
             or request.dwShareMode not in tuple(QueueShareMode)
         ):
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER)
+        name = _remote_readable(format_name_of(request.pQueueFormat))
+        minimum = level_of_queue(self._engine, self.admission.security, name, workgroup=False)
+        require_level(call, minimum)
         descriptor = self._open(
             call,
-            _remote_readable(format_name_of(request.pQueueFormat)),
+            name,
             request.dwDesiredAccess,
             request.dwShareMode,
             sharing_violation=NtStatus.STATUS_SHARING_VIOLATION,
         )
-        handle = self.handles.open_remote(call, descriptor)
+        handle = self.handles.open_remote(call, descriptor, minimum)
         number = descriptor.handle
         return R_QMOpenRemoteQueueResponse(
             pphContext=handle.wire, pdwContext=number, dwpQueue=number, phQueue=number, result=0
@@ -321,10 +332,9 @@ class QmComm:
         Source: [MS-MQMP] 3.1.4.13 R_QMEnlistTransaction (Opnum 15).
         """
         self.handles.admit(call)
-        identifier = UUID(bytes_le=request.pUow.rgb)
-        if identifier in self._engine.queue_manager.transaction_collection:
-            return HResult.MQ_OK
-        raise MQError(HResult.MQ_ERROR_DTC_CONNECT, "no distributed transactions")
+        if not self._transactions.has(UUID(bytes_le=request.pUow.rgb), call.identity.sid):
+            raise MQError(HResult.MQ_ERROR_DTC_CONNECT, "no distributed transactions")
+        return HResult.MQ_OK
 
     def R_QMEnlistInternalTransaction(
         self, call: Call, request: R_QMEnlistInternalTransactionRequest
@@ -333,7 +343,8 @@ class QmComm:
         self.handles.admit(call)
         if not any(request.pUow.rgb):
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "no identifier")
-        transaction = self._transactions.create_transaction(UUID(bytes_le=request.pUow.rgb))
+        identifier, owner = UUID(bytes_le=request.pUow.rgb), call.identity.sid
+        transaction = self._transactions.create_transaction(identifier, owner)
         handle = self.handles.open_transaction(call, transaction)
         return R_QMEnlistInternalTransactionResponse(phIntXact=handle.wire, result=0)
 

@@ -21,6 +21,7 @@ from rpcqm.codec.types.qmcomm2 import (
     rpc_ACSendMessageExRequest,
     rpc_ACSendMessageExResponse,
 )
+from rpcqm.interfaces._authentication import checks
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.interfaces._received_buffer import fill
 from rpcqm.interfaces._remote_proxy import (
@@ -34,7 +35,7 @@ from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import InterfacePolicy
 
-POLICY = InterfacePolicy()
+POLICY = InterfacePolicy(check_of=checks())
 """As qmcomm, whose handles it shares."""
 
 MQ_ACTION_RECEIVE = 0x00000000
@@ -52,6 +53,7 @@ class QmComm2:
         self._composer = engine.composer
         self._clock = engine.clock
         self._handles = handles
+        self.admission = handles.admission
 
     def QMSendMessageInternalEx(
         self, call: Call, request: QMSendMessageInternalExRequest
@@ -77,7 +79,7 @@ class QmComm2:
             request.ptb, descriptor, identifier, self._clock.now() // 1000
         )
         attributes.application_deadletter_queue = descriptor.application_deadletter_queue
-        transaction = self._find_transaction(request.ptb.old.pUow)
+        transaction = self._find_transaction(call, request.ptb.old.pUow)
         message = self._composer.compose(descriptor, attributes, call.identity, transaction)
         sent = self._messages.enqueue_message_to_an_open_queue(descriptor, message, transaction)
         message_id = None
@@ -87,10 +89,10 @@ class QmComm2:
         response = rpc_ACSendMessageExResponse(pMessageID=message_id, result=0)
         return _answer_when(sent, response)
 
-    def _find_transaction(self, identifier: XACTUOW | None) -> Transaction | None:
+    def _find_transaction(self, call: Call, identifier: XACTUOW | None) -> Transaction | None:
         if identifier is None or not any(identifier.rgb):
             return None
-        return self._engine.transactions.find(UUID(bytes_le=identifier.rgb))
+        return self._engine.transactions.find(UUID(bytes_le=identifier.rgb), call.identity.sid)
 
     # Receiving
 
@@ -105,7 +107,7 @@ class QmComm2:
         receive = request.ptb.old.u.value
         if not isinstance(receive, CACTransferBufferV1_Receive) or receive.Action not in _ACTIONS:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER)
-        transaction = self._find_transaction(request.ptb.old.pUow)
+        transaction = self._find_transaction(call, request.ptb.old.pUow)
         proxy = self._handles.proxies.find(call, request.hQMContext)
         if proxy is not None:
             if transaction is not None:

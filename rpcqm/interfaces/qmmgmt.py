@@ -24,13 +24,14 @@ from rpcqm.codec.types.qmmgmt import (
     R_QMMgmtGetInfoRequest,
     R_QMMgmtGetInfoResponse,
 )
+from rpcqm.interfaces._authentication import CallAdmission, checks
 from rpcqm.interfaces._management_properties import format_name_text, queue_property
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import InterfacePolicy
 
-POLICY = InterfacePolicy()
-"""Callers must be administrators, which is checked in each call ([MS-MQMR] 3)."""
+POLICY = InterfacePolicy(check_of=checks())
+"""Callers must have logged on (G85), as administrators: each call checks that ([MS-MQMR] 3)."""
 
 Outcome = HResult | Completion[None]
 
@@ -38,8 +39,9 @@ Outcome = HResult | Completion[None]
 class QmMgmt:
     """The handlers of the interface."""
 
-    def __init__(self, engine: QueueManagerEngine) -> None:
+    def __init__(self, engine: QueueManagerEngine, admission: CallAdmission | None = None) -> None:
         self._engine = engine
+        self.admission = admission or CallAdmission()
         self._machine_actions: dict[str, Callable[[], Outcome]] = {
             "CONNECT": self._connect,
             "DISCONNECT": self._disconnect,

@@ -13,8 +13,6 @@ from rpcqm.adm.queue import Queue
 from rpcqm.adm.transaction import Transaction, TransactionalOperation
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError, NtStatus
-from rpcqm.base.identity import ANONYMOUS
-from rpcqm.codec.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.format_name import FormatName, FormatNameType
 from rpcqm.codec.message_enums import MessageClass
 from rpcqm.codec.queue_format import format_name_of
@@ -43,7 +41,13 @@ from rpcqm.codec.types.remoteread import (
     R_StartTransactionalReceiveRequest,
     R_StartTransactionalReceiveResponse,
 )
-from rpcqm.interfaces._authentication import RemoteReadSecurity, require_level
+from rpcqm.interfaces._authentication import (
+    CallAdmission,
+    RemoteReadSecurity,
+    checks,
+    level_of_queue,
+    require_level,
+)
 from rpcqm.interfaces._message_packet import MessagePackets, own_address
 from rpcqm.interfaces._pending import PendingRequestEntry, PendingRequestTable
 from rpcqm.interfaces._receive_actions import PEEK_NEXT, PEEKS, SEEKS, check_parameters
@@ -54,9 +58,9 @@ from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
 from rpcqm.rpc.interface_registry import InterfacePolicy
 
-__all__ = ["POLICY", "RemoteRead", "RemoteReadSecurity"]
+__all__ = ["POLICY", "CallAdmission", "RemoteRead", "RemoteReadSecurity"]
 
-POLICY = InterfacePolicy()
+POLICY = InterfacePolicy(check_of=checks(unchecked={"R_GetServerPort"}, reading=None))
 """Handles are strict as the IDL says; levels are those of each queue (`RemoteReadSecurity`)."""
 
 PENDING_REQUEST_CLEANUP = 5 * 60 * 1000
@@ -106,7 +110,7 @@ class OpenedQueue:
 class RemoteRead:
     """The handlers of the interface.
 
-    `security` may be replaced at any time and holds for later openings;
+    `admission` holds the switches, which hold for later openings;
     `server_port` tells the TCP port of the interface, 0 when there is none;
     `pending_request_cleanup` is in milliseconds.
     """
@@ -114,7 +118,7 @@ class RemoteRead:
     def __init__(
         self,
         engine: QueueManagerEngine,
-        security: RemoteReadSecurity | None = None,
+        admission: CallAdmission | None = None,
         server_port: Callable[[], int] = int,
         pending_request_cleanup: int = PENDING_REQUEST_CLEANUP,
     ) -> None:
@@ -122,7 +126,7 @@ class RemoteRead:
         self._queues = engine.queues
         self._messages = engine.messages
         self._timers = engine.timers
-        self.security = security or RemoteReadSecurity()
+        self.admission = admission or CallAdmission()
         self._server_port = server_port
         self._pending_request_cleanup = pending_request_cleanup
         self._packets = MessagePackets(own_address(engine.settings.addresses))
@@ -184,17 +188,8 @@ class RemoteRead:
         return handle.wire
 
     def _minimum_level(self, request: _OpenRequest, name: FormatName) -> AuthenticationLevel:
-        workgroup = bool(request.fWorkgroup)
-        return self.security.minimum_level(workgroup, partial(self._anonymous_may_read, name))
-
-    def _anonymous_may_read(self, name: FormatName) -> bool:
-        """Whether the queue, or the one a subqueue is to be made in, lets Anonymous peek."""
-        queue = self._queues.find_by_format_name(name)
-        if queue is None and name.type is FormatNameType.QUEUE_FORMAT_TYPE_SUBQUEUE:
-            queue = self._queues.find_by_path(str(name.path_name.parent))
-        if queue is None:
-            return False
-        return self._engine.access.allows(queue, ANONYMOUS, MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE)
+        security = self.admission.security
+        return level_of_queue(self._engine, security, name, bool(request.fWorkgroup))
 
     def R_CloseQueue(self, call: Call, request: R_CloseQueueRequest) -> R_CloseQueueResponse:
         """Close a queue; pending reads end first (G37, G53).
@@ -282,7 +277,7 @@ class RemoteRead:
         if any(request.pTransactionId.rgb):
             if peek or not _queue(opened.descriptor).main.transactional:
                 raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
-            transaction = self._find_transaction(request.pTransactionId)
+            transaction = self._find_transaction(call, request.pTransactionId)
         if peek:
             return self._peek(call, request, opened, cursor)
         return self._receive(call, request, opened, cursor, transaction)
@@ -293,8 +288,8 @@ class RemoteRead:
             raise MQError(NtStatus.STATUS_INVALID_HANDLE, f"cursor {handle:#x}")
         return cursor
 
-    def _find_transaction(self, identifier: XACTUOW) -> Transaction:
-        return self._engine.transactions.find(UUID(bytes_le=identifier.rgb))
+    def _find_transaction(self, call: Call, identifier: XACTUOW) -> Transaction:
+        return self._engine.transactions.find(UUID(bytes_le=identifier.rgb), call.identity.sid)
 
     def _receive(
         self,
@@ -499,7 +494,9 @@ class RemoteRead:
         position = MessagePosition(queue, request.LookupId)
         transactional = any(request.pTransactionId.rgb)
         self._messages.check_move(position, target, transactional)
-        transaction = self._find_transaction(request.pTransactionId) if transactional else None
+        transaction = None
+        if transactional:
+            transaction = self._find_transaction(call, request.pTransactionId)
         return self._messages.move_message(position, target, transaction)
 
     def _find_move_target(self, call: Call, context: int) -> Queue:
@@ -523,9 +520,8 @@ class RemoteRead:
 
         Source: [MS-MQRR] 3.1.4.12 R_QMEnlistRemoteTransaction (Opnum 12).
         """
-        require_level(call, self.security.minimum_level(False, bool))
         identifier = UUID(bytes_le=request.pTransactionId.rgb)
-        if identifier not in self._engine.queue_manager.transaction_collection:
+        if not self._engine.transactions.has(identifier, call.identity.sid):
             raise MQError(HResult.MQ_ERROR_TRANSACTION_ENLIST, "no distributed transactions")
         return HResult.MQ_OK
 
@@ -543,13 +539,17 @@ class RemoteRead:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"class {request.usClass:#x}")
         if self._messages.position(queue, request.LookupId) is None:
             raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
-        operation = self._find_operation(queue, request.LookupId)
+        operation = self._find_operation(call, queue, request.LookupId)
         if request.usClass:
             operation.dequeue_reason = MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED
         return HResult.MQ_OK
 
-    def _find_operation(self, queue: Queue, lookup_identifier: int) -> TransactionalOperation:
+    def _find_operation(
+        self, call: Call, queue: Queue, lookup_identifier: int
+    ) -> TransactionalOperation:
         for transaction in self._engine.queue_manager.transaction_collection.values():
+            if transaction.owner != call.identity.sid:
+                continue
             for operation in transaction.transactional_operation_collection:
                 if (
                     operation.operation_type is OperationType.DEQUEUE

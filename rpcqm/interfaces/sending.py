@@ -10,12 +10,13 @@ from rpcqm.codec.types.rpcqm_sending import (
     R_AddDestinationRequest,
     R_SetDeadLetterQueueRequest,
 )
+from rpcqm.interfaces._authentication import checks
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import InterfacePolicy
 
-POLICY = InterfacePolicy()
+POLICY = InterfacePolicy(check_of=checks())
 """As qmcomm, whose handles it shares."""
 
 
@@ -26,6 +27,7 @@ class Sending:
         self._queues = engine.queues
         self._access = engine.access
         self._handles = handles
+        self.admission = handles.admission
 
     def R_SetDeadLetterQueue(self, call: Call, request: R_SetDeadLetterQueueRequest) -> HResult:
         """Choose where what is sent from now on goes when it dies (Opnum 0).

@@ -6,10 +6,11 @@ The queue manager itself (identity None) may do everything.
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
-from rpcqm.adm.enums import QueueAccessType
+from rpcqm.adm.enums import QueueAccessType, QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, HResult, MQError
+from rpcqm.base.identity import ANONYMOUS as ANONYMOUS_CALLER
 from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
 from rpcqm.codec.access_check import (
@@ -23,8 +24,6 @@ from rpcqm.codec.access_check import (
     privileges_of,
 )
 from rpcqm.codec.security_descriptor import (
-    Ace,
-    AceType,
     Acl,
     SecurityDescriptor,
     SecurityInformation,
@@ -34,8 +33,12 @@ from rpcqm.codec.security_identifier import (
     AUTHENTICATED_USERS,
     BUILTIN_ADMINISTRATORS,
     EVERYONE,
-    LOCAL_SYSTEM,
-    Sid,
+)
+from rpcqm.qm.default_security import (
+    allow,
+    default_access_list,
+    owner_for,
+    workgroup_access_list,
 )
 
 if TYPE_CHECKING:
@@ -53,6 +56,7 @@ _OPEN_RIGHTS = {
     QueueAccessType.SEND_ACCESS: MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE,
     QueueAccessType.MOVE_ACCESS: MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE,
 }
+_READING = MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE | MQQUEUEACCESSMASK.MQSEC_RECEIVE_JOURNAL_MESSAGE
 _DESTRUCTIVE = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS})
 
 
@@ -81,6 +85,31 @@ class AccessControl:
     def allows(self, queue: Queue, identity: Identity, rights: int) -> bool:
         """Whether the queue's descriptor grants all of `rights`."""
         return self._prepare(queue.main.security, QUEUE_MAPPING).allows(identity.sids, rights)
+
+    def may_peek(self, queue: Queue, identity: Identity) -> bool:
+        """Whether the descriptor that counts for a queue lets somebody peek at it (G9).
+
+        That of the machine counts for its own journal and its dead-letter queues.
+        """
+        machine = self._engine.queue_manager
+        if queue is machine.system_journal_queue:
+            right = MQQMACCESSMASK.MQSEC_PEEK_JOURNAL_QUEUE_MESSAGE
+        elif self._engine.initialization.is_deadletter(queue):
+            right = MQQMACCESSMASK.MQSEC_PEEK_DEADLETTER_MESSAGE
+        elif isinstance(queue, OutgoingQueue) or self._engine.initialization.is_internal(queue):
+            return False
+        else:
+            return self.allows(queue, identity, MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE)
+        return self._prepare(machine.security, QUEUE_MANAGER_MAPPING).allows(identity.sids, right)
+
+    def is_exposed(self, queue: Queue) -> bool:
+        """Whether Anonymous owns a queue of an application, or may read it or its journal."""
+        if isinstance(queue, OutgoingQueue) or queue.queue_type is QueueType.SYSTEM:
+            return False
+        prepared = self._prepare(queue.security, QUEUE_MAPPING)
+        if prepared.descriptor.owner == ANONYMOUS:
+            return True
+        return bool(prepared.granted(ANONYMOUS_CALLER.sids) & _READING)
 
     def _check(
         self,
@@ -198,27 +227,28 @@ class AccessControl:
     def default_queue_security(self, identity: Identity | None, supplied: bytes = b"") -> bytes:
         """Create Default Queue Security Descriptor ([MS-MQDMPR] 3.1.7.1.3.1).
 
-        A supplied access list is kept, with the supplied owner or else the caller. Without one,
-        Everyone gets everything and the owner is S-1-5-7, because without a domain no owner is a
-        domain user.
+        A supplied access list is kept. Without one the owner gets everything, Everyone peek,
+        receive and send, Anonymous send; or what the section says of a workgroup, where the
+        switch `workgroup_default_security` is on; without it Anonymous owns no new queue (G83).
         """
         given = _decoded(supplied) if supplied else SecurityDescriptor()
         if given.sacl is not None:
             _check_auditing(SecurityInformation.SACL_SECURITY_INFORMATION, identity)
-        if given.dacl is not None:
-            owner = given.owner or (Sid.parse(identity.sid) if identity else LOCAL_SYSTEM)
-            return replace(given, owner=owner).encode()
-        aces = [_allow(EVERYONE, MQQUEUEACCESSMASK.MQSEC_QUEUE_GENERIC_ALL)]
-        if self._engine.queue_manager.srmp_http_support:
-            aces.append(_allow(ANONYMOUS, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE))
-        return replace(given, owner=ANONYMOUS, dacl=Acl(tuple(aces))).encode()
+        workgroup = self._engine.settings.workgroup_default_security
+        if given.dacl is None and workgroup:
+            dacl = workgroup_access_list(self._engine.queue_manager.srmp_http_support)
+            return replace(given, owner=ANONYMOUS, dacl=dacl).encode()
+        owner = given.owner or owner_for(identity)
+        if owner == ANONYMOUS and not workgroup:
+            owner = BUILTIN_ADMINISTRATORS
+        return replace(given, owner=owner, dacl=given.dacl or default_access_list(owner)).encode()
 
     def default_queue_manager_security(self) -> bytes:
         """Administrators may do everything, users create queues, everybody look."""
         aces = (
-            _allow(BUILTIN_ADMINISTRATORS, MQQMACCESSMASK.MQSEC_MACHINE_GENERIC_ALL),
-            _allow(AUTHENTICATED_USERS, MQQMACCESSMASK.MQSEC_MACHINE_GENERIC_WRITE),
-            _allow(EVERYONE, MQQMACCESSMASK.MQSEC_MACHINE_WORLD_RIGHTS),
+            allow(BUILTIN_ADMINISTRATORS, MQQMACCESSMASK.MQSEC_MACHINE_GENERIC_ALL),
+            allow(AUTHENTICATED_USERS, MQQMACCESSMASK.MQSEC_MACHINE_GENERIC_WRITE),
+            allow(EVERYONE, MQQMACCESSMASK.MQSEC_MACHINE_WORLD_RIGHTS),
         )
         return SecurityDescriptor(owner=BUILTIN_ADMINISTRATORS, dacl=Acl(aces)).encode()
 
@@ -261,10 +291,6 @@ def _journal_rights(access: QueueAccessType) -> MQQUEUEACCESSMASK:
     if access in _DESTRUCTIVE:
         return MQQUEUEACCESSMASK.MQSEC_RECEIVE_JOURNAL_MESSAGE
     return _OPEN_RIGHTS[access]
-
-
-def _allow(sid: Sid, rights: int) -> Ace:
-    return Ace(AceType.ACCESS_ALLOWED_ACE_TYPE, mask=int(rights), sid=sid)
 
 
 def _decoded(security: bytes) -> SecurityDescriptor:

@@ -67,6 +67,14 @@ class Directory(DirectoryAccess):
         """A queue manager by its identifier, as far as the directory knows it."""
         return self.read_directory(QueueManager, [equals("identifier", identifier)])[1]
 
+    def lists(self, computer_name: str) -> bool:
+        """Whether the directory has a queue manager of that name."""
+        return self.is_there and self._machine_named(computer_name) is not None
+
+    def _machine_named(self, computer_name: str) -> QueueManager | None:
+        wanted = [equals("computer_name", computer_name)]
+        return self.read_directory(QueueManager, wanted)[1]
+
     def public_queue(self, format_name: FormatName) -> Queue | None:
         """The queue that a PUBLIC= name means, from the directory; its queue manager is set."""
         return self.read_directory(Queue, [equals("identifier", format_name.value)])[1]

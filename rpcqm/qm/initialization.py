@@ -15,6 +15,7 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult
 from rpcqm.codec.path_name import QueueKind
 from rpcqm.qm import staged
+from rpcqm.qm.default_security import migrate
 from rpcqm.qm.positions import purge_reason
 from rpcqm.store.records import QUEUE_ID, Family
 
@@ -59,6 +60,7 @@ class Initialization:
         self._load_queue_manager()
         self._create_system_queues()
         self._load_queues()
+        migrate(engine)
         engine.outgoing.apply_hardened_security()
         engine.directory.start()
         staged.recover(engine)

@@ -70,6 +70,8 @@ class Opening:
         name = names[0]
         _check_kind(name, required_access)
         queue = self._find(name, required_access, identity)
+        if share_mode != _SHARED and identity is not None and identity.is_anonymous:
+            self._engine.access.check_open(queue, identity, _RECEIVE)  # others are kept out (G85)
         _check_sharing(queue, required_access, share_mode)
         return self._describe(name, required_access, share_mode, queue)
 

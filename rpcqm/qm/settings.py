@@ -24,6 +24,7 @@ class QueueManagerSettings:
     hardened_security: bool = False
     srmp_http_support: bool = False
     send_insecure_nacks: bool = False
+    workgroup_default_security: bool = False
     queue_manager_version: str = ""
     operating_system_version: str = ""
     directory: DirectorySource | None = None

@@ -32,22 +32,31 @@ class Transactions:
         self._positions = engine.positions
         self._collection = engine.queue_manager.transaction_collection
 
-    def create_transaction(self, identifier: UUID) -> Transaction:
-        """Begin a unit of work ([MS-MQDMPR] 3.1.7.1.8).
+    def create_transaction(self, identifier: UUID, owner: str | None = None) -> Transaction:
+        """Begin a unit of work ([MS-MQDMPR] 3.1.7.1.8), which its `owner` alone may join (G87).
 
         MQ_ERROR_TRANSACTION_SEQUENCE when there is one of that identifier already.
         """
         if identifier in self._collection:
             raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE, "the transaction exists already")
-        transaction = self._collection[identifier] = Transaction(identifier)
+        transaction = self._collection[identifier] = Transaction(identifier, owner=owner)
         return transaction
 
-    def find(self, identifier: UUID) -> Transaction:
-        """An open transaction; MQ_ERROR_TRANSACTION_SEQUENCE when it is unknown (G39)."""
+    def find(self, identifier: UUID, caller: str | None = None) -> Transaction:
+        """An open transaction; MQ_ERROR_TRANSACTION_SEQUENCE when it is unknown (G39).
+
+        For a `caller`, by its SID, those of others are unknown (G87); the queue manager itself
+        finds all of them.
+        """
         transaction = self._collection.get(identifier)
-        if transaction is None:
+        if transaction is None or caller not in (None, transaction.owner):
             raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE, "unknown transaction")
         return transaction
+
+    def has(self, identifier: UUID, caller: str) -> bool:
+        """Whether a caller, by its SID, has such a transaction open."""
+        transaction = self._collection.get(identifier)
+        return transaction is not None and transaction.owner == caller
 
     # Joining and leaving
 

@@ -84,6 +84,10 @@ class Interface(Protocol):
     def operations(self) -> Sequence[Operation | None]: ...
 
 
+CallCheck = Callable[[Call], None]
+"""Raises RpcFault to refuse a call before it is decoded."""
+
+
 @dataclass(frozen=True, slots=True)
 class InterfacePolicy:
     """What a server asks of the callers of one interface.
@@ -92,14 +96,16 @@ class InterfacePolicy:
     transports: where the interface can be bound at all.
     throws: methods whose refusals are faults although they return a status.
     annotation: what the endpoint mapper says of the interface, at most 63 characters.
-    check: called before a request is decoded; raises RpcFault to refuse the call.
+    check: called before a request is decoded.
+    check_of: as `check`, for one method of the handlers, by its name; None for no check.
     """
 
     minimum_level: AuthenticationLevel = NONE
     transports: frozenset[str] = frozenset({NCACN_IP_TCP, NCALRPC})
     throws: frozenset[str] = frozenset()
     annotation: str = ""
-    check: Callable[[Call], None] | None = None
+    check: CallCheck | None = None
+    check_of: Callable[[Any, str], CallCheck | None] | None = None
 
 
 class Entry:
@@ -122,7 +128,12 @@ class Entry:
     )
 
     def __init__(
-        self, operation: Operation, syntax: Syntax, handler: Any, policy: InterfacePolicy
+        self,
+        operation: Operation,
+        syntax: Syntax,
+        handler: Any,
+        policy: InterfacePolicy,
+        check: CallCheck | None,
     ) -> None:
         codec = operation.codec(syntax)
         handles = tuple(operation.context_handles)
@@ -135,7 +146,7 @@ class Entry:
         self.handles_in = tuple(each for each in handles if each.direction != "out")
         self.handles_out = tuple(each.name for each in handles if each.direction != "in")
         self.minimum_level = policy.minimum_level
-        self.check = policy.check
+        self.check = check
         self.returns_status = (
             operation.name not in policy.throws and "result" in self.response_class.__slots__
         )
@@ -195,7 +206,12 @@ def _entry(
     if operation is None:
         return None
     handler = getattr(handlers, operation.name, None)
-    return None if handler is None else Entry(operation, syntax, handler, policy)
+    if handler is None:
+        return None
+    check = policy.check
+    if policy.check_of is not None:
+        check = policy.check_of(handlers, operation.name)
+    return Entry(operation, syntax, handler, policy, check)
 
 
 class InterfaceSet:

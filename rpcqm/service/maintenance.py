@@ -114,6 +114,12 @@ class Maintenance:
         """The format names of all queues to other queue managers."""
         return [queue.destination_format_name for queue in self._engine.outgoing.list()]
 
+    def exposed_queues(self) -> list[str]:
+        """The path names of queues that Anonymous owns, or may read."""
+        engine = self._engine
+        queues = (each for each in engine.queues.by_id.values() if each.main is each)
+        return sorted(each.pathname for each in queues if engine.access.is_exposed(each))
+
     def create_public_queue(
         self, path: str, attributes: Mapping[str, Any], identity: Identity
     ) -> Completion[Queue]:

@@ -21,6 +21,7 @@ from rpcqm.base.metrics import Metrics
 from rpcqm.binary.connection.door import BinaryDoor
 from rpcqm.binary.connection.line import BINARY_PORT
 from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
+from rpcqm.client.target import RemoteServer
 from rpcqm.codec.interface import load
 from rpcqm.config import Configuration, ConfigurationError
 from rpcqm.config.directory import DirectoryFile
@@ -65,7 +66,6 @@ class QueueManagerService:
     _binary: BinaryDoor
     _engine: QueueManagerEngine
     _server: RpcServer
-    _reading: remote_read.RemoteRead
     _remote_targets: RemoteTargets
 
     def __init__(
@@ -79,6 +79,7 @@ class QueueManagerService:
         self._clock = clock or SystemClock()
         self._ports: dict[str, int] = {}
         self._undo = AsyncExitStack()
+        self._callers = remote_read.CallAdmission(_read_security(configuration.security))
         self._recorded: Callable[[SecurityProviders], SecurityProviders] = lambda each: each
         self._admission = _admission(configuration.limits)
 
@@ -124,13 +125,17 @@ class QueueManagerService:
 
     def _take_switches(self, configuration: Configuration) -> None:
         security, storage, engine = configuration.security, configuration.storage, self._engine
-        engine.settings = replace(engine.settings, send_insecure_nacks=security.send_insecure_nacks)
+        engine.settings = replace(
+            engine.settings,
+            send_insecure_nacks=security.send_insecure_nacks,
+            workgroup_default_security=security.workgroup_default_security,
+        )
         engine.queue_manager.supporting_server = security.supporting_server
         engine.queue_manager.queue_manager_quota = storage.quota
         if engine.queue_manager.hardened_security != security.hardened_security:
             engine.queue_manager.hardened_security = security.hardened_security
             engine.outgoing.apply_hardened_security()
-        self._reading.security = _read_security(security)
+        self._callers.security = _read_security(security)
         if engine.trail.days != storage.trail_days:
             engine.trail.keep(storage.trail_days)
         engine.store.space.keep_free(storage.reserve * MIB)
@@ -260,6 +265,7 @@ class QueueManagerService:
             supporting_server=configuration.security.supporting_server,
             hardened_security=configuration.security.hardened_security,
             send_insecure_nacks=configuration.security.send_insecure_nacks,
+            workgroup_default_security=configuration.security.workgroup_default_security,
             queue_manager_version=version("rpcqm"),
             operating_system_version=" ".join(os.uname()[:3:2]),
             directory=self._directory(),
@@ -272,15 +278,12 @@ class QueueManagerService:
 
     def _register(self, server: RpcServer, engine: QueueManagerEngine, accounts: Accounts) -> None:
         """Serve every interface; the doors that methods tell of are open when they are called."""
-        reading = self._reading = remote_read.RemoteRead(
-            engine,
-            security=_read_security(self._configuration.security),
-            server_port=lambda: self._ports.get("rpc", 0),
-        )
+        admission = self._callers
+        reading = remote_read.RemoteRead(engine, admission, lambda: self._ports.get("rpc", 0))
         ports = (lambda: self._ports.get("rpc", 0), lambda: self._ports.get("qm2qm", 0))
-        remote = RemoteQueues(engine.queue_manager, lambda machine: self._remote_targets(machine))
+        remote = RemoteQueues(engine.queue_manager, self._remote_target)
         self._undo.push_async_callback(remote.stop)
-        comm = qmcomm.QmComm(engine, *ports, remote.open)
+        comm = qmcomm.QmComm(engine, *ports, remote.open, admission)
         server.register(load("remoteread"), reading, remote_read.POLICY)
         server.register(load("qmcomm"), comm, qmcomm.POLICY)
         server.register(load("qmcomm2"), qmcomm2.QmComm2(engine, comm.handles), qmcomm2.POLICY)
@@ -288,9 +291,13 @@ class QueueManagerService:
             load("rpcqm_sending"), sending.Sending(engine, comm.handles), sending.POLICY
         )
         server.register(load("qm2qm"), qm2qm.Qm2Qm(engine, comm.handles, *ports), qm2qm.POLICY)
-        server.register(load("qmmgmt"), qmmgmt.QmMgmt(engine), qmmgmt.POLICY)
+        server.register(load("qmmgmt"), qmmgmt.QmMgmt(engine, admission), qmmgmt.POLICY)
         maintenance = Maintenance(engine, accounts.user_file, self._clock)
         server.register(load("rpcqm_admin"), admin.Admin(accounts, maintenance), admin.POLICY)
+
+    def _remote_target(self, machine: str) -> RemoteServer:
+        listed = self._engine.directory.lists(machine)
+        return self._remote_targets(machine, listed)
 
     async def _open_doors(self, server: RpcServer, local: LocalSocket, binary: BinaryDoor) -> None:
         """Listen; the endpoint mapper, which tells of the others, comes last."""
@@ -388,6 +395,7 @@ def _read_security(security: config.Security) -> remote_read.RemoteReadSecurity:
             security.new_remote_read_server_allow_none_security_client
         ),
         debug_rpc=security.debug_rpc,
+        allow_unprotected_rpc=security.allow_unprotected_rpc,
     )
 
 

@@ -28,16 +28,21 @@ class RemoteTargets:
         path = remote.credentials_file
         self._accounts = RemoteAccounts() if path is None else load_remote_accounts(path)
 
-    def __call__(self, machine: str) -> RemoteServer:
-        """MQError(MQ_ERROR_ACCESS_DENIED) where nothing says how to log on (G68)."""
+    def __call__(self, machine: str, listed: bool = False) -> RemoteServer:
+        """MQError(MQ_ERROR_ACCESS_DENIED) where nothing says how to log on (G68).
+
+        `listed` says that the directory has the machine. The default account is sent only there
+        and to `remote.peers`, because clients may name any host, unless the setting
+        `remote.default_account` says otherwise (G86).
+        """
         host, port = self._peers.get(machine.lower(), (machine, ENDPOINT_MAPPER_PORT))
-        credentials = self._credentials(machine)
+        credentials = self._credentials(machine, listed or machine.lower() in self._peers)
         if credentials is None and not self._remote.allow_unauthenticated:
             text = f"the table [remote] of the configuration has no account for {machine}"
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, text)
         return RemoteServer(host, port, credentials)
 
-    def _credentials(self, machine: str) -> Credentials | None:
+    def _credentials(self, machine: str, known: bool) -> Credentials | None:
         found: list[Credentials] = []
         if self._remote.kerberos:
             # Only now, because it loads a package that few have.
@@ -45,6 +50,8 @@ class RemoteTargets:
 
             found.append(KerberosCredentials(f"host/{machine}"))
         account = self._accounts.find(machine)
+        if account is None and (known or self._remote.default_account):
+            account = self._accounts.default
         if account is not None:
             found.append(
                 NtlmCredentials(

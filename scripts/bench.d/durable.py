@@ -42,6 +42,7 @@ QUEUE = "bench"
 CONFIGURATION = """\
 [security]
 allow_nonauthenticated_rpc = true
+allow_unprotected_rpc = true
 supporting_server = true
 [storage]
 quota = 67108864

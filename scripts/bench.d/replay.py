@@ -24,6 +24,7 @@ from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 CONFIGURATION = """\
 [security]
 allow_nonauthenticated_rpc = true
+allow_unprotected_rpc = true
 supporting_server = true
 """
 MESSAGES, READERS, BODY = 1500, 4, 1024
@@ -36,7 +37,7 @@ def _record(path: Path) -> None:
         configuration=CONFIGURATION, options=["--capture", str(path)]
     ) as queue_manager:
         queue_manager.run("queue", "create", "bench")
-        queue_manager.run("queue", "acl", "grant", "bench", "everyone", "full", check=False)
+        queue_manager.run("queue", "acl", "grant", "bench", "anonymous", "full")
         asyncio.run(_traffic(queue_manager))
 
 

@@ -31,6 +31,7 @@ BODY = b"x" * 1024
 CONFIGURATION = """\
 [security]
 allow_nonauthenticated_rpc = true
+allow_unprotected_rpc = true
 supporting_server = true
 [storage]
 quota = 67108864

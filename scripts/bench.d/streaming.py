@@ -82,7 +82,7 @@ def run() -> list[Figure]:
         private_queue_manager(configuration=CONFIGURATION) as queue_manager,
     ):
         queue_manager.run("queue", "create", "bench")
-        queue_manager.run("queue", "acl", "grant", "bench", "everyone", "full", check=False)
+        queue_manager.run("queue", "acl", "grant", "bench", "anonymous", "full")
         asyncio.run(_fill(queue_manager))
         host, port = queue_manager.endpoint("epm")
         server = f"{host}:{port}"

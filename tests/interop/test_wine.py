@@ -33,7 +33,10 @@ LEVELS = {
     (PRIVACY, NTLM): "privacy",
     (PRIVACY, NEGOTIATE): "privacy by Negotiate",
 }
-CONFIGURATION = "[security]\nallow_nonauthenticated_rpc = true\nsupporting_server = true\n"
+CONFIGURATION = (
+    "[security]\nallow_nonauthenticated_rpc = true\nallow_unprotected_rpc = true\n"
+    "supporting_server = true\n"
+)
 BODIES = ("the first message", "the second", "the third", "the fourth")
 EVERYONE = "D:(A;;GA;;;WD)(A;;GA;;;AN)"
 

@@ -17,9 +17,10 @@ from rpcqm.client.target import RemoteServer, Target
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import load
 from rpcqm.codec.message import MessageAttributes
+from rpcqm.codec.sddl import parse_sddl
 from rpcqm.codec.types.remoteread import SectionBuffer
 from rpcqm.interfaces import qm2qm, qmcomm, qmcomm2, remote_read
-from rpcqm.interfaces._authentication import RemoteReadSecurity
+from rpcqm.interfaces._authentication import CallAdmission, RemoteReadSecurity
 from rpcqm.interfaces._message_packet import MessagePackets
 from rpcqm.interfaces.qm2qm import Qm2Qm
 from rpcqm.interfaces.qmcomm import QmComm
@@ -30,12 +31,18 @@ from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
 from rpcqm.rpc.interface_registry import RegisteredInterface
+from rpcqm.rpc.providers import security_providers
 from rpcqm.rpc.security import SecurityProviders
 from rpcqm.rpc.server import RpcServer
 from rpcqm.service.remote_queues import RemoteQueues
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
+from tests.support.accounts import TestAccounts
 from tests.support.queue_manager import SETTINGS
+from tests.support.secured import ALICE
+
+OPEN = parse_sddl("O:BAD:(A;;0xf003f;;;WD)(A;;0xf003f;;;AN)").encode()
+"""Everybody may do everything, as on the computers of that time."""
 
 
 class OlderServer:
@@ -63,7 +70,7 @@ class OlderServer:
 
     async def create(self, name: str = "orders", **attributes: Any) -> str:
         """A queue, by its format name."""
-        queue = self.engine.queues.new_queue(rf".\private$\{name}")
+        queue = self.engine.queues.new_queue(rf".\private$\{name}", security=OPEN)
         for attribute, value in attributes.items():
             setattr(queue, attribute, value)
         created: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -93,8 +100,9 @@ class OlderServer:
 class Recorded:
     """Handlers that note which of them is called."""
 
-    def __init__(self, handlers: object, older: OlderServer) -> None:
+    def __init__(self, handlers: QmComm | QmComm2 | Qm2Qm | RemoteRead, older: OlderServer) -> None:
         self._handlers = handlers
+        self.admission = handlers.admission
         self._older = older
 
     def __getattr__(self, name: str) -> object:
@@ -125,11 +133,12 @@ async def older_server(
     version: tuple[int, int, int] = qm2qm.VERSION,
     providers: SecurityProviders | None = None,
 ) -> AsyncIterator[OlderServer]:
-    """A queue manager that serves qmcomm at one port and qm2qm at two."""
+    """A queue manager that serves qmcomm at one port and qm2qm at two, without a logon."""
     async with _engine(directory, SETTINGS) as engine:
         older = OlderServer(engine, providers)
         ports = (lambda: older.ports["rpc"], lambda: older.ports["qm2qm"])
-        comm = QmComm(engine, *ports)
+        admission = CallAdmission(RemoteReadSecurity(allow_nonauthenticated_rpc=True))
+        comm = QmComm(engine, *ports, admission=admission)
         reading = Qm2Qm(engine, comm.handles, *ports)
         reading.version = version
         server = older.server
@@ -152,7 +161,7 @@ async def reading_server(
     async with _engine(directory, SETTINGS) as engine:
         serving = OlderServer(engine)
         security = RemoteReadSecurity(allow_nonauthenticated_rpc=True)
-        handlers = RemoteRead(engine, security, lambda: serving.ports["rpc"])
+        handlers = RemoteRead(engine, CallAdmission(security), lambda: serving.ports["rpc"])
         if spoil is not None:
             handlers._packets = Spoiled(handlers._packets, spoil)
         policy = remote_read.POLICY
@@ -181,13 +190,16 @@ class Spoiled(MessagePackets):
 async def supporting_server(
     directory: Path, target_of: Callable[[str], Target]
 ) -> AsyncIterator[OlderServer]:
-    """The queue manager SUPPORTING, which reads elsewhere for its clients."""
+    """The queue manager SUPPORTING, which reads elsewhere for its clients.
+
+    Its `target` has the credentials of alice.
+    """
     settings = replace(
         SETTINGS, computer_name="SUPPORTING", addresses=("192.0.2.8",), supporting_server=True
     )
     settings = replace(settings, qualified_computer_name="supporting.example.org")
     async with _engine(directory, settings) as engine:
-        supporting = OlderServer(engine)
+        supporting = OlderServer(engine, security_providers(TestAccounts(directory)))
         server = supporting.server
         remote = RemoteQueues(engine.queue_manager, target_of)
         comm = QmComm(engine, open_remote=remote.open)
@@ -197,6 +209,7 @@ async def supporting_server(
             server.register(load("qmcomm2"), Recorded(sending, supporting), qmcomm2.POLICY),
         ]
         async with _listening(server, supporting, served):
+            supporting.target = replace(supporting.target, credentials=ALICE)
             yield supporting
         await remote.stop()
 

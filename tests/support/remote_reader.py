@@ -10,7 +10,7 @@ from rpcqm.codec.packet import UserMessage
 from rpcqm.codec.queue_format import queue_format_of
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT, XACTUOW
 from rpcqm.interfaces import remote_read
-from rpcqm.interfaces.remote_read import RemoteRead, RemoteReadSecurity
+from rpcqm.interfaces.remote_read import CallAdmission, RemoteRead, RemoteReadSecurity
 from tests.support.callers import Caller, CallServer, PendingCall, Served
 from tests.support.queue_manager import RunningQueueManager
 
@@ -34,7 +34,7 @@ def served_remote_read(
     qm: RunningQueueManager, security: RemoteReadSecurity | None = None
 ) -> CallServer:
     """RemoteRead on a queue manager, its port being 2103."""
-    handlers = RemoteRead(qm.engine, security, lambda: 2103)
+    handlers = RemoteRead(qm.engine, CallAdmission(security), lambda: 2103)
     return CallServer(qm, Served("remoteread", handlers, remote_read.POLICY))
 
 

@@ -209,3 +209,11 @@ class R_ListOutgoingQueuesResponse(Value):
     pNames: CALPWSTR
     result: int
     def __init__(self, *, pNames: CALPWSTR, result: int) -> None: ...
+
+class R_ListExposedQueuesRequest(Value):
+    def __init__(self) -> None: ...
+
+class R_ListExposedQueuesResponse(Value):
+    pNames: CALPWSTR
+    result: int
+    def __init__(self, *, pNames: CALPWSTR, result: int) -> None: ...

@@ -93,7 +93,10 @@ def test_sealed_calls_without_their_account_are_skipped(tmp_path: Path) -> None:
 
 def test_a_server_elsewhere_needs_the_fixture(tmp_path: Path) -> None:
     """Without its queues and messages a server answers otherwise; with them it does not."""
-    security = "[security]\nallow_nonauthenticated_rpc = true\nsupporting_server = true\n"
+    security = (
+        "[security]\nallow_nonauthenticated_rpc = true\nallow_unprotected_rpc = true\n"
+        "supporting_server = true\n"
+    )
     path = CAPTURES / "impacket-none.pcapng"
     with private_queue_manager(configuration=security) as made:
         made.run(

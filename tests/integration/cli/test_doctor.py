@@ -45,3 +45,23 @@ def test_a_switch_that_a_reload_turns_on_is_logged(tmp_path: Path) -> None:
         said = queue_manager.reload("[security]\ndebug_rpc = true\n")
         assert "security.debug_rpc" in said
         assert "a switch is on" in said
+
+
+def test_queues_that_anonymous_owns_or_may_read_are_named() -> None:
+    with private_queue_manager() as running:
+        for queue in ("safe", "owned", "read", "peeked", "journal"):
+            running.run("queue", "create", queue)
+        running.run("queue", "acl", "owner", "owned", "anonymous")
+        running.run("queue", "acl", "grant", "read", "anonymous", "full")
+        running.run("queue", "acl", "grant", "peeked", "anonymous", "peek")
+        running.run("queue", "acl", "grant", "journal", "anonymous", "receive-journal")
+        findings = json.loads(running.run("doctor", "--json").stdout)
+        told = [each for each in findings if each["subject"] == "queues"]
+        assert [each["level"] for each in told] == ["warning"] * 4
+        for queue in ("owned", "read", "peeked", "journal"):
+            assert sum(f"\\{queue}`" in each["text"] for each in told) == 1
+        for queue in ("owned", "read", "peeked", "journal"):
+            running.run("queue", "delete", queue)
+        findings = json.loads(running.run("doctor", "--json").stdout)
+        told = [each for each in findings if each["subject"] == "queues"]
+        assert [each["level"] for each in told] == ["ok"]

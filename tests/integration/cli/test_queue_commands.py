@@ -148,19 +148,25 @@ def test_subqueues_are_shown(run: Command, queue: str) -> None:
 
 
 def test_permissions_are_shown_and_changed_in_plain_words(run: Command, queue: str) -> None:
-    assert run("queue", "acl", "show", queue).lines == [
-        "Owner: anonymous",
-        "WHO       MAY   MAY NOT",
-        "everyone  full",
+    assert [line.rstrip() for line in run("queue", "acl", "show", queue).lines] == [
+        "Owner: administrator",
+        "WHO            MAY            MAY NOT",
+        "administrator  full",
+        "everyone       receive, send",
+        "anonymous      send",
     ]
+    creator = json.loads(run("queue", "acl", "show", queue, "--json").output)["owner"]
+    assert creator.startswith("S-1-5-21-")
+    assert creator.endswith("-500")
     run("queue", "acl", "grant", queue, "administrators", "full")
     assert run("queue", "acl", "revoke", queue, "everyone").text == "everyone may now: nothing.\n"
     granted = run("queue", "acl", "grant", queue, "S-1-5-21-1-2-3-1000", "receive", "send")
     assert granted.text == "S-1-5-21-1-2-3-1000 may now: receive, send.\n"
     run("queue", "acl", "deny", queue, "anonymous", "send")
     shown = json.loads(run("queue", "acl", "show", queue, "--json").output)
-    assert shown["owner"] == "S-1-5-7"
+    assert shown["owner"] == creator
     assert {entry["sid"]: (entry["allowed"], entry["denied"]) for entry in shown["entries"]} == {
+        creator: (["full"], []),
         "S-1-5-7": ([], ["send"]),
         "S-1-5-21-1-2-3-1000": (["receive", "send"], []),
         "S-1-5-32-544": (["full"], []),
@@ -168,11 +174,27 @@ def test_permissions_are_shown_and_changed_in_plain_words(run: Command, queue: s
 
 
 def test_nobody_is_locked_out(run: Command, refused: Command, queue: str) -> None:
-    for words in (["revoke", queue, "everyone"], ["deny", queue, "everyone", "full"]):
+    creator = json.loads(run("queue", "acl", "show", queue, "--json").output)["owner"]
+    for words in (["revoke", queue, creator], ["deny", queue, creator, "full"]):
         assert (
             "Nobody could change the permissions any more" in refused("queue", "acl", *words).errors
         )
     assert "full" in run("queue", "acl", "show", queue).text
+
+
+def test_denying_everyone_says_what_anonymous_still_may(run: Command, queue: str) -> None:
+    """Anonymous is not in Everyone (G83)."""
+    still = "anonymous is not in everyone, and may still: send."
+    run("queue", "acl", "grant", queue, "administrators", "full")
+    assert run("queue", "acl", "deny", queue, "everyone", "receive", "send").lines == [
+        "everyone may now: nothing, and is denied: receive, send.",
+        still,
+    ]
+    assert still not in run("queue", "acl", "deny", queue, "everyone", "receive").text
+    assert still not in run("queue", "acl", "deny", queue, "users", "send").text
+    assert still not in run("queue", "acl", "grant", queue, "everyone", "send").text
+    run("queue", "acl", "deny", queue, "anonymous", "full")
+    assert len(run("queue", "acl", "deny", queue, "everyone", "send").lines) == 1
 
 
 def test_permissions_of_nobody_known_are_refused(refused: Command, queue: str) -> None:
@@ -186,7 +208,7 @@ def test_a_queue_gets_another_owner(run: Command, refused: Command, queue: str) 
     assert told == f"The owner of `{queue}` is administrators now.\n"
     lines = run("queue", "acl", "show", queue).lines
     assert lines[0] == "Owner: administrators"
-    assert lines[2].split() == ["everyone", "full"]
+    assert lines[2].split() == ["administrator", "full"]
     assert (
         "There is no account `nobody`" in refused("queue", "acl", "owner", queue, "nobody").errors
     )

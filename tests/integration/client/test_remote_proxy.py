@@ -17,12 +17,14 @@ from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import LocalServer, RemoteServer
 from rpcqm.codec.format_name import FormatName
+from rpcqm.rpc.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.accounts import PASSWORD
 from tests.support.kdc import free_port
 
 ORDERS = FormatName.parse(r"DIRECT=OS:other\private$\orders")
 HERE = 'name = "here"\n[logging]\nformat = "json"\n[security]\nsupporting_server = true\n[remote]\n'
+OTHER = 'name = "other"\n'
 Program = Callable[[DependentQueue], Awaitable[None]]
 
 
@@ -35,7 +37,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def other(capture: Path) -> Iterator[PrivateQueueManager]:
     """The queue manager that has the queue; it records what it serves."""
     options = ["--capture", str(capture), "--epm-port", str(free_port())]
-    with private_queue_manager(options, 'name = "other"\n') as made:
+    with private_queue_manager(options, OTHER) as made:
         made.run("user", "add", "reader", "--password-stdin", input=PASSWORD + "\n")
         made.run("queue", "create", "orders")
         yield made
@@ -59,6 +61,7 @@ def remote(other: PrivateQueueManager, credentials: Path) -> str:
 def supporting(remote: str) -> Iterator[PrivateQueueManager]:
     """The supporting server."""
     with private_queue_manager(configuration=HERE + remote) as made:
+        made.run("user", "add", "reader", "--password-stdin", input=PASSWORD + "\n")
         yield made
 
 
@@ -79,7 +82,7 @@ def local(queue_manager: PrivateQueueManager) -> QueueManagerClient:
 
 
 def target(queue_manager: PrivateQueueManager) -> RemoteServer:
-    return RemoteServer(*queue_manager.endpoint("epm"))
+    return RemoteServer(*queue_manager.endpoint("epm"), NtlmCredentials("reader", PASSWORD))
 
 
 def through(here: PrivateQueueManager, other: PrivateQueueManager, program: Program) -> None:
@@ -219,7 +222,13 @@ def test_without_an_account_reading_there_has_to_be_allowed(
 ) -> None:
     peers = remote.splitlines()[0] + "\n"
     assert opened_with(peers, reloaded, other) == "MQ_ERROR_ACCESS_DENIED"
-    assert opened_with(f"{peers}allow_unauthenticated = true\n", reloaded, other) == "MQ_OK"
+    allowed = f"{peers}allow_unauthenticated = true\n"
+    assert opened_with(allowed, reloaded, other) == "MQ_ERROR_ACCESS_DENIED"
+    other.reload(f"{OTHER}[security]\nallow_nonauthenticated_rpc = true\n")
+    try:
+        assert opened_with(allowed, reloaded, other) == "MQ_OK"
+    finally:
+        other.reload(OTHER)
 
 
 def test_a_reload_reads_the_credentials_again(

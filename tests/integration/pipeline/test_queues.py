@@ -22,6 +22,7 @@ def queue_manager() -> Iterator[PrivateQueueManager]:
 def queue(queue_manager: PrivateQueueManager, request: pytest.FixtureRequest) -> str:
     name = "".join(c for c in request.node.name if c.isalnum())[:40]
     queue_manager.run("queue", "create", name)
+    queue_manager.run("queue", "acl", "grant", name, "anonymous", "full")
     return name
 
 

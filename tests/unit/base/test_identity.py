@@ -8,8 +8,8 @@ from rpcqm.base.identity import (
 )
 
 
-def test_everybody_belongs_to_everyone() -> None:
-    assert EVERYONE in ANONYMOUS.groups
+def test_everyone_is_who_has_logged_on() -> None:
+    assert ANONYMOUS.groups == frozenset()
     assert EVERYONE in authenticated("alice", "S-1-5-21-1-2-3-1000").groups
 
 
@@ -26,4 +26,4 @@ def test_administrators_are_known_by_their_group() -> None:
 
 
 def test_an_access_check_sees_the_caller_and_its_groups() -> None:
-    assert ANONYMOUS.sids == {"S-1-1-0", "S-1-5-7"}
+    assert ANONYMOUS.sids == {"S-1-5-7"}

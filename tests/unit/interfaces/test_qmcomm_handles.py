@@ -7,6 +7,7 @@ import pytest
 
 from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.base.errors import FaultStatus, HResult
+from rpcqm.base.identity import EVERYONE, Identity
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.properties import NULL_VARIANT
 from rpcqm.codec.propvariant import propvariant_of
@@ -17,7 +18,14 @@ from rpcqm.codec.types.qmcomm import (
 )
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP, NCALRPC
-from tests.support.callers import ADMINISTRATOR, ALICE, BOB, LEVEL_NONE, NOBODY, CallServer, Fault
+from tests.support.callers import (
+    ADMINISTRATOR,
+    ALICE,
+    BOB,
+    LEVEL_PRIVACY,
+    CallServer,
+    Fault,
+)
 from tests.support.dependent_client import (
     PEEK_ACCESS,
     RECEIVE_ACCESS,
@@ -126,7 +134,7 @@ def test_a_supporting_server_serves_the_network(qm: RunningQueueManager) -> None
         )
     )
     qm.create()
-    client = Client(served_clients(qm).connect(ALICE, LEVEL_NONE, NCACN_IP_TCP))
+    client = Client(served_clients(qm).connect(ALICE, LEVEL_PRIVACY, NCACN_IP_TCP))
     handle, _ = client.open(ORDERS, SEND_ACCESS)
     assert client.sent(handle, b"one") == "MQ_OK"
     assert qm.bodies(qm.find()) == [b"one"]
@@ -426,10 +434,10 @@ def test_a_handle_of_another_type_is_a_mismatch(qm: RunningQueueManager, client:
         assert caught.value.status == MISMATCH
 
 
-def test_anonymous_callers_of_the_local_socket_are_everyone(
+def test_users_of_the_machine_without_an_account_are_everyone(
     qm: RunningQueueManager, server: CallServer
 ) -> None:
     queue = qm.create(security=parse_sddl("O:BAD:(A;;0x4;;;WD)").encode())
-    nobody = Client(server.connect(NOBODY, LEVEL_NONE, NCALRPC))
+    nobody = Client(server.connect(Identity("joe", EVERYONE), LEVEL_PRIVACY, NCALRPC))
     handle, _ = nobody.open(queue, SEND_ACCESS)
     assert nobody.sent(handle, b"one") == "MQ_OK"

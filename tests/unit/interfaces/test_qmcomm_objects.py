@@ -10,6 +10,7 @@ import pytest
 from rpcqm.adm.directory_object import Enterprise
 from rpcqm.adm.enums import QueuePrivacyLevel
 from rpcqm.base.errors import HResult
+from rpcqm.base.identity import EVERYONE, Identity
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.properties import PropVariant, QueueProperty, VarType
 from rpcqm.codec.queue_format import format_name_of, queue_format_of
@@ -19,7 +20,15 @@ from rpcqm.codec.types.mqmq import QUEUE_FORMAT
 from rpcqm.codec.types.qmcomm import OBJECT_FORMAT, OBJECT_FORMAT_u
 from rpcqm.config.directory import load_directory
 from rpcqm.rpc.interface_registry import NCALRPC
-from tests.support.callers import ADMINISTRATOR, ALICE, BOB, LEVEL_NONE, NOBODY, CallServer
+from tests.support.callers import (
+    ADMINISTRATOR,
+    ALICE,
+    BOB,
+    LEVEL_NONE,
+    LEVEL_PRIVACY,
+    NOBODY,
+    CallServer,
+)
 from tests.support.dependent_client import Client, object_of, served_clients
 from tests.support.directories import OWN_QUEUE, THEIR_QUEUE, write_directory
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
@@ -154,7 +163,7 @@ def test_a_queue_gets_the_descriptor_it_is_created_with(
 
 
 def test_only_who_may_creates_queues(qm: RunningQueueManager, server: CallServer) -> None:
-    nobody = Client(server.connect(NOBODY, LEVEL_NONE, NCALRPC))
+    nobody = Client(server.connect(Identity("joe", EVERYONE), LEVEL_PRIVACY, NCALRPC))
     assert nobody.create(r".\private$\orders") == "MQ_ERROR_ACCESS_DENIED"
 
 

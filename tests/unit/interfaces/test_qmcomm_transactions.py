@@ -228,5 +228,23 @@ def test_external_transactions_are_refused(qm: RunningQueueManager, client: Clie
     fields = {"pUow": XACTUOW(rgb=UOW), "cbCookie": 4, "pbCookie": b"abcd"}
     enlist = "R_QMEnlistTransaction"
     assert client.status(enlist, **fields) == "MQ_ERROR_DTC_CONNECT"
-    qm.engine.transactions.create_transaction(UUID(bytes_le=UOW))
+    qm.engine.transactions.create_transaction(UUID(bytes_le=UOW), BOB.sid)
+    assert client.status(enlist, **fields) == "MQ_ERROR_DTC_CONNECT"
+    qm.done(qm.engine.transactions.transaction_abort(UUID(bytes_le=UOW)))
+    qm.engine.transactions.create_transaction(UUID(bytes_le=UOW), ADMINISTRATOR.sid)
     assert client.status(enlist, **fields) == "MQ_OK"
+
+
+def test_a_transaction_of_somebody_else_is_unknown(qm: RunningQueueManager, client: Client) -> None:
+    """Whoever knows its identifier can neither send nor receive in it (G87)."""
+    queue = qm.create(transactional=True)
+    qm.engine.transactions.create_transaction(UUID(bytes_le=UOW), BOB.sid)
+    _, context = client.open(queue)
+    sender, _ = client.open(queue, SEND_ACCESS)
+    uow = XACTUOW(rgb=UOW)
+    unknown = "MQ_ERROR_TRANSACTION_SEQUENCE"
+    assert client.sent(sender, b"new", pUow=uow) == unknown
+    assert client.receive(context, receiving_buffer(pUow=uow))[0] == unknown
+    qm.done(qm.engine.transactions.transaction_abort(UUID(bytes_le=UOW)))
+    client.enlist(UOW)
+    assert client.sent(sender, b"new", pUow=uow) == "MQ_OK"

@@ -59,7 +59,7 @@ def transactional(qm: RunningQueueManager, *bodies: bytes) -> Queue:
 def begun(qm: RunningQueueManager) -> tuple[bytes, Transaction]:
     """A transaction that somebody has enlisted, and its identifier on the wire."""
     identifier = uuid4()
-    return identifier.bytes_le, qm.engine.transactions.create_transaction(identifier)
+    return identifier.bytes_le, qm.engine.transactions.create_transaction(identifier, ALICE.sid)
 
 
 def commit(qm: RunningQueueManager, identifier: bytes) -> None:

@@ -1,12 +1,14 @@
 """Access checks (G9) and default descriptors ([MS-MQDMPR] 3.1.7.1.3.1)."""
 
+from dataclasses import replace
+
 import pytest
 from structlog.testing import capture_logs
 
 from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import MQError
-from rpcqm.base.identity import ANONYMOUS, Identity, authenticated
+from rpcqm.base.identity import ANONYMOUS, EVERYONE, Identity, authenticated
 from rpcqm.codec.access_check import MQQMACCESSMASK, MQQUEUEACCESSMASK
 from rpcqm.codec.sddl import parse_sddl
 from rpcqm.codec.security_descriptor import (
@@ -16,7 +18,9 @@ from rpcqm.codec.security_descriptor import (
     SecurityInformation,
 )
 from rpcqm.codec.security_identifier import Sid
+from rpcqm.qm.default_security import MIGRATED_KEY
 from rpcqm.qm.settings import QueueManagerSettings
+from rpcqm.store.records import Family
 from tests.support.queue_manager import SETTINGS, RunningQueueManager, refusal
 
 ADMINISTRATOR = authenticated("root", "S-1-5-21-1-2-3-500", "S-1-5-32-544")
@@ -141,23 +145,147 @@ def rights_of(security: bytes, identity: Identity) -> int:
     return prepared.granted(identity.sids) & 0xFFFFF
 
 
+FULL = int(MQQUEUEACCESSMASK.MQSEC_QUEUE_GENERIC_ALL)
+WORKGROUP = QueueManagerSettings(SETTINGS.computer_name, workgroup_default_security=True)
+
+
+def created_by(qm: RunningQueueManager, identity: Identity | None) -> SecurityDescriptor:
+    """The descriptor of a queue that is created with nothing said of permissions."""
+    queues = qm.engine.queues
+    if identity is not None:
+        granted = descriptor((identity.sid, MQQMACCESSMASK.MQSEC_CREATE_QUEUE))
+        qm.done(qm.engine.access.set_queue_manager_security(DACL, granted, None))
+    queue = queues.new_queue(r".\private$\mine", identity)
+    return SecurityDescriptor.decode(
+        qm.done(queues.create_queue(queue, identity=identity)).security
+    )
+
+
+ADMINISTRATORS = "S-1-5-32-544"
+LOCAL_USER = Identity("joe", EVERYONE)
+
+
+@pytest.mark.parametrize(
+    ("creator", "owner"),
+    [
+        (ANN, ANN.sid),
+        (ADMINISTRATOR, ADMINISTRATOR.sid),
+        (None, ADMINISTRATORS),
+        (ANONYMOUS, ADMINISTRATORS),
+        (LOCAL_USER, ADMINISTRATORS),
+    ],
+)
+def test_a_new_queue_belongs_to_its_creator_or_to_administrators(
+    qm: RunningQueueManager, creator: Identity | None, owner: str
+) -> None:
+    """The owner may do everything, Everyone peek, receive and send, Anonymous send (G83)."""
+    security = created_by(qm, creator)
+    assert str(security.owner) == owner
+    assert security.dacl is not None
+    entries = [(ace.type, ace.flags, str(ace.sid), ace.mask) for ace in security.dacl.aces]
+    assert entries == [(0, 0, owner, FULL), (0, 0, EVERYONE, 0x7), (0, 0, "S-1-5-7", 0x4)]
+
+
+def test_anonymous_may_send_to_a_new_queue_and_no_more(qm: RunningQueueManager) -> None:
+    queue = qm.create()
+    qm.open(queue, SEND, identity=ANONYMOUS)
+    for access in (RECEIVE, PEEK, MOVE):
+        assert refusal(qm.open, queue, access, identity=ANONYMOUS) == "MQ_ERROR_ACCESS_DENIED"
+    assert rights_of(queue.security, ANONYMOUS) == 0x4
+
+
+@pytest.mark.parametrize("supplied", ["O:AND:(A;;0x3;;;WD)", "O:AN"])
+def test_anonymous_cannot_be_made_the_owner_of_a_new_queue(
+    qm: RunningQueueManager, supplied: str
+) -> None:
+    security = qm.engine.access.default_queue_security(ANN, parse_sddl(supplied).encode())
+    assert str(SecurityDescriptor.decode(security).owner) == ADMINISTRATORS
+
+
 @pytest.mark.conformance("MQDMPR-rule-3.1.7.1.3.1")
-def test_without_a_domain_a_new_queue_is_open_to_everyone(qm: RunningQueueManager) -> None:
-    security = qm.create().security
-    everything = int(MQQUEUEACCESSMASK.MQSEC_QUEUE_GENERIC_ALL)
-    for identity in (ANN, ANONYMOUS):
-        assert rights_of(security, identity) & everything == everything
-    assert SecurityDescriptor.decode(security).owner == Sid.parse("S-1-5-7")
+def test_a_switch_gives_new_queues_the_permissions_of_a_workgroup(
+    qm: RunningQueueManager,
+) -> None:
+    qm.restart(WORKGROUP)
+    security = created_by(qm, ANN)
+    assert security == parse_sddl("O:AND:(A;;0xf003f;;;WD)")
+    assert rights_of(security.encode(), ANN) & FULL == FULL
 
 
 @pytest.mark.conformance("MQDMPR-rule-3.1.7.1.3.1")
 def test_with_srmp_everyone_and_anonymous_may_send(qm: RunningQueueManager) -> None:
-    qm.restart(QueueManagerSettings(SETTINGS.computer_name, srmp_http_support=True))
-    dacl = SecurityDescriptor.decode(qm.create().security).dacl
-    assert dacl is not None
-    masks = {str(ace.sid): ace.mask for ace in dacl.aces}
-    assert masks["S-1-5-7"] == MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
-    assert masks["S-1-1-0"] & MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
+    qm.restart(replace(WORKGROUP, srmp_http_support=True))
+    assert created_by(qm, None) == parse_sddl("O:AND:(A;;0xf003f;;;WD)(A;;0x4;;;AN)")
+
+
+def test_anonymous_has_no_rights_as_an_owner(qm: RunningQueueManager) -> None:
+    qm.restart(WORKGROUP)
+    queue = qm.create()
+    for parts in (OWNER, DACL):
+        refused = refusal(qm.engine.queues.get_security, queue, parts, identity=ANONYMOUS)
+        assert refused == "MQ_ERROR_ACCESS_DENIED"
+    refused = refusal(qm.engine.queues.set_security, queue, DACL, descriptor(), identity=ANONYMOUS)
+    assert refused == "MQ_ERROR_ACCESS_DENIED"
+    assert rights_of(queue.security, ANONYMOUS) == 0
+
+
+# What earlier versions gave to new queues
+
+OLD = ["O:AND:(A;;0xf003f;;;WD)", "O:AND:(A;;0xf003f;;;WD)(A;;0x4;;;AN)", "O:AND:(A;;GA;;;WD)"]
+CHOSEN = [
+    "O:BAD:(A;;0xf003f;;;WD)",
+    "O:AND:(A;;0x3;;;WD)",
+    "O:AND:(A;;0xf003f;;;WD)(A;;0x7;;;AN)",
+    "O:AND:(D;;0xf003f;;;WD)",
+    "O:AN",
+]
+
+
+def written_before(qm: RunningQueueManager, sddl: str) -> None:
+    """A queue with a descriptor as an earlier version has left it."""
+    queue = qm.create()
+    parts = OWNER | DACL
+    qm.done(qm.engine.queues.set_security(queue, parts, parse_sddl(sddl).encode()))
+    with qm.store.transaction("as an earlier version") as change:
+        change.delete(Family.META, MIGRATED_KEY)
+    qm.settle()
+
+
+@pytest.mark.parametrize("sddl", OLD)
+def test_old_defaults_are_replaced_once_and_kept_when_set_again(
+    qm: RunningQueueManager, sddl: str
+) -> None:
+    """G84."""
+    written_before(qm, sddl)
+    with capture_logs() as logs:
+        qm.restart()
+    new = parse_sddl("O:BAD:(A;;0xf003f;;;BA)(A;;0x7;;;WD)(A;;0x4;;;AN)")
+    assert SecurityDescriptor.decode(qm.find().security) == new
+    named = [log["queue"] for log in logs if "old default" in log["event"]]
+    assert named == [qm.find().pathname]
+    again = parse_sddl(sddl).encode()
+    qm.done(qm.engine.queues.set_security(qm.find(), OWNER | DACL, again))
+    with capture_logs() as logs:
+        qm.restart()
+    assert SecurityDescriptor.decode(qm.find().security) == parse_sddl(sddl)
+    assert not [log for log in logs if "old default" in log["event"]]
+
+
+@pytest.mark.parametrize("sddl", CHOSEN)
+def test_what_somebody_has_chosen_is_not_replaced(qm: RunningQueueManager, sddl: str) -> None:
+    written_before(qm, sddl)
+    before = qm.find().security
+    with capture_logs() as logs:
+        qm.restart()
+    assert qm.find().security == before
+    assert not [log for log in logs if "old default" in log["event"]]
+
+
+def test_a_new_data_directory_has_nothing_to_replace(qm: RunningQueueManager) -> None:
+    queue = qm.create()
+    qm.done(qm.engine.queues.set_security(queue, OWNER | DACL, parse_sddl(OLD[0]).encode()))
+    qm.restart()
+    assert SecurityDescriptor.decode(qm.find().security) == parse_sddl(OLD[0])
 
 
 @pytest.mark.conformance("MQDMPR-rule-3.1.7.1.3.1")
@@ -225,10 +353,11 @@ def test_the_machines_descriptor_lets_users_create_and_administrators_do_all(
     mask = MQQMACCESSMASK
     access.check_queue_manager(ADMINISTRATOR, mask.MQSEC_MACHINE_GENERIC_ALL)
     access.check_queue_manager(ANN, mask.MQSEC_CREATE_QUEUE)
-    access.check_queue_manager(ANONYMOUS, mask.MQSEC_MACHINE_WORLD_RIGHTS)
+    access.check_queue_manager(LOCAL_USER, mask.MQSEC_MACHINE_WORLD_RIGHTS)
     for identity, rights in (
         (ANN, mask.MQSEC_SET_MACHINE_PROPERTIES),
-        (ANONYMOUS, mask.MQSEC_CREATE_QUEUE),
+        (LOCAL_USER, mask.MQSEC_CREATE_QUEUE),
+        (ANONYMOUS, mask.MQSEC_GET_MACHINE_PROPERTIES),
     ):
         refused = refusal(access.check_queue_manager, identity, rights)
         assert refused == "MQ_ERROR_ACCESS_DENIED"

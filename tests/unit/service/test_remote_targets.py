@@ -32,7 +32,8 @@ def test_an_account_is_found_by_the_machine_or_is_that_of_all_others(file: Path)
     file.write_text(BOTH)
     accounts = load_remote_accounts(file)
     assert accounts.find("SERVER2") == RemoteAccount("other", "two")
-    assert accounts.find("server3") == RemoteAccount("reader", "one", "CORP")
+    assert accounts.find("server3") is None
+    assert accounts.default == RemoteAccount("reader", "one", "CORP")
 
 
 def test_a_machine_without_an_account_has_none(file: Path) -> None:
@@ -121,8 +122,24 @@ def test_nobody_is_asked_without_an_account_unless_that_is_allowed() -> None:
 
 def test_an_account_logs_on_by_ntlm(file: Path) -> None:
     file.write_text(BOTH)
-    credentials = RemoteTargets(Remote(credentials_file=file))("anybody").credentials
-    assert credentials == NtlmCredentials("reader", "one", "CORP")
+    remote = Remote(credentials_file=file)
+    assert RemoteTargets(remote)("server2").credentials == NtlmCredentials("other", "two")
+
+
+def test_the_default_account_goes_to_known_hosts_only(file: Path) -> None:
+    """Clients may name any host (G86)."""
+    file.write_text(BOTH)
+    default = NtlmCredentials("reader", "one", "CORP")
+    remote = Remote(credentials_file=file, peers="third=192.0.2.3")
+    targets = RemoteTargets(remote)
+    assert targets("Third").credentials == default
+    assert targets("listed", True).credentials == default
+    with pytest.raises(MQError, match="no account for stranger"):
+        targets("stranger")
+    open_to_all = RemoteTargets(Remote(credentials_file=file, default_account=True))
+    assert open_to_all("stranger").credentials == default
+    unprotected = RemoteTargets(Remote(credentials_file=file, allow_unauthenticated=True))
+    assert unprotected("stranger").credentials is None
 
 
 def test_kerberos_comes_before_an_account(file: Path) -> None:

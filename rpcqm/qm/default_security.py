@@ -1,0 +1,101 @@
+"""The descriptors that queues get by default, and what becomes of those of earlier versions."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rpcqm.adm.queue import Queue
+from rpcqm.adm.records import encode_queue
+from rpcqm.base.errors import DecodeError
+from rpcqm.base.identity import Identity
+from rpcqm.base.log import get_logger
+from rpcqm.codec.access_check import MQQUEUEACCESSMASK, QUEUE_MAPPING
+from rpcqm.codec.security_descriptor import Ace, AceType, Acl, SecurityDescriptor
+from rpcqm.codec.security_identifier import (
+    ANONYMOUS,
+    BUILTIN_ADMINISTRATORS,
+    EVERYONE,
+    Sid,
+)
+from rpcqm.store.records import QUEUE_ID, Family
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+MIGRATED_KEY = b"default descriptors migrated"
+"""The record that says that this data directory has no old defaults any more, or keeps them."""
+
+_FULL = MQQUEUEACCESSMASK.MQSEC_QUEUE_GENERIC_ALL
+_USE = MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE | MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
+_SEND = MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
+_NOBODY_IN_PARTICULAR = frozenset({ANONYMOUS, EVERYONE})
+
+_log = get_logger("qm")
+
+
+def owner_for(identity: Identity | None) -> Sid:
+    """Who owns what an identity creates.
+
+    That is Administrators for the queue manager itself, for Anonymous, and for local users who
+    have no account: the SID of these is that of Everyone (G83).
+    """
+    sid = BUILTIN_ADMINISTRATORS if identity is None else Sid.parse(identity.sid)
+    return BUILTIN_ADMINISTRATORS if sid in _NOBODY_IN_PARTICULAR else sid
+
+
+def default_access_list(owner: Sid) -> Acl:
+    """Everything for the owner, peek, receive and send for Everyone, send for Anonymous (G83)."""
+    return Acl((allow(owner, _FULL), allow(EVERYONE, _USE), allow(ANONYMOUS, _SEND)))
+
+
+def workgroup_access_list(srmp_http_support: bool) -> Acl:
+    """The list of a workgroup: everything for Everyone ([MS-MQDMPR] 3.1.7.1.3.1)."""
+    aces = [allow(EVERYONE, _FULL)]
+    if srmp_http_support:
+        aces.append(allow(ANONYMOUS, _SEND))
+    return Acl(tuple(aces))
+
+
+def allow(sid: Sid, rights: int) -> Ace:
+    """An entry that grants `rights`."""
+    return Ace(AceType.ACCESS_ALLOWED_ACE_TYPE, mask=int(rights), sid=sid)
+
+
+def migrate(engine: "QueueManagerEngine") -> None:
+    """Replace the defaults of earlier versions by those of this one, once for a data directory.
+
+    Whoever sets such a descriptor afterwards keeps it (G84).
+    """
+    if engine.store.get(Family.META, MIGRATED_KEY) is not None:
+        return
+    with engine.store.transaction("migrate default descriptors") as change:
+        for queue in engine.queues.by_id.values():
+            security = _migrated(queue)
+            if security is not None:
+                queue.security = security
+                change.put(Family.QUEUE, QUEUE_ID.pack(queue.queue_id), encode_queue(queue))
+                _log.warning("the old default permissions are replaced", queue=queue.pathname)
+        change.put(Family.META, MIGRATED_KEY, b"1")
+
+
+def _migrated(queue: Queue) -> bytes | None:
+    """What replaces a queue's descriptor; None where the queue keeps the one that it has."""
+    if queue.main is not queue or not queue.security:
+        return None
+    try:
+        descriptor = SecurityDescriptor.decode(queue.security)
+    except DecodeError:
+        return None
+    if descriptor.owner != ANONYMOUS or not _is_workgroup_list(descriptor.dacl):
+        return None
+    owner = BUILTIN_ADMINISTRATORS
+    return replace(descriptor, owner=owner, dacl=default_access_list(owner)).encode()
+
+
+def _is_workgroup_list(dacl: Acl | None) -> bool:
+    if dacl is None:
+        return False
+    aces = tuple(
+        ace if ace.sid is None else replace(ace, mask=QUEUE_MAPPING.map(ace.mask))
+        for ace in dacl.aces
+    )
+    return aces in (workgroup_access_list(False).aces, workgroup_access_list(True).aces)

@@ -111,8 +111,7 @@ def test_ranges_read_from_the_wrong_place_are_read_again(
     assert misread(exact(made, claims := [*map(claimed, made.ranges)]), claims)
     monkeypatch.setattr("rpcqm.pipeline.flow_index.plan", ranged)
     out = tmp_path / "out"
-    words = ("--tables", "calls", "flows", "problems")
-    assert run("ingest", "--input", captures, "--output", out, *words) == 0
+    assert run("ingest", "--input", captures, "--output", out) == 0
     cut = len(octets) - len(pcapng(frames[:-1])) - 9
     expected = [("cut.pcapng", cut, 0), ("whole.pcapng", 0, 0)]
     assert octets_of(out) == expected

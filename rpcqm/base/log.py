@@ -77,11 +77,16 @@ def get_logger(room: str) -> Any:
 
 
 def limited_in_rate(clock: Clock) -> Processor:
-    """Leave out what one peer causes too often, and what is told too often without a peer."""
+    """Leave out what one peer causes too often, and what is told too often without a peer.
+
+    A line that is told with `always=True` is never left out: an administrator has asked for it.
+    """
     of_peers = TokenBuckets(LINES_AT_ONCE, LINES_PER_SECOND, PEERS)
     of_nobody = TokenBuckets(LINES_WITHOUT_PEER_AT_ONCE, LINES_WITHOUT_PEER_PER_SECOND, PEERS)
 
     def limit(logger: Any, method: str, event: EventDict) -> EventDict:
+        if event.pop("always", False):
+            return event
         peer, kind = event.get("peer"), event.get("event")
         if peer is None:
             left_out = of_nobody.take((event.get("who"), kind), clock.monotonic())

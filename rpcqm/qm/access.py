@@ -261,6 +261,7 @@ def _line(identity: Identity, what: str, rights: int, audited: bool) -> dict[str
         "object": what,
         "rights": f"{rights:#x}",
         "audited": audited,
+        "always": audited,
     }
 
 

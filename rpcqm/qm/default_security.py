@@ -73,7 +73,9 @@ def migrate(engine: "QueueManagerEngine") -> None:
             if security is not None:
                 queue.security = security
                 change.put(Family.QUEUE, QUEUE_ID.pack(queue.queue_id), encode_queue(queue))
-                _log.warning("the old default permissions are replaced", queue=queue.pathname)
+                _log.warning(
+                    "the old default permissions are replaced", queue=queue.pathname, always=True
+                )
         change.put(Family.META, MIGRATED_KEY, b"1")
 
 

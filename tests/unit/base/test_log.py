@@ -163,6 +163,13 @@ def test_lines_without_a_peer_have_a_rate_too(told: Log) -> None:
     assert len(told.lines) == 220
 
 
+def test_what_an_administrator_asked_for_is_never_left_out(told: Log) -> None:
+    for number in range(250):
+        told.tell("access granted", who="kim", number=number, always=True)
+    assert [line["number"] for line in told.lines] == list(range(250))
+    assert not any("always" in line for line in told.lines)
+
+
 @pytest.mark.bound("log.peers")
 def test_peers_beyond_those_that_are_known_share_a_rate(told: Log) -> None:
     for number in range(log.PEERS):

@@ -353,7 +353,7 @@ def test_opening_does_not_wait_for_anything(qm: RunningQueueManager, reader: Rea
     assert reader.caller.send("R_OpenQueueForMove", **move).answered
 
 
-@pytest.mark.conformance("MQRR-op-8")
+@pytest.mark.conformance("MQRR-op-8", "MQRR-packet-QUEUE_CONTEXT_HANDLE_NOSERIALIZE")
 def test_a_waiting_read_is_cancelled_by_its_request_id(
     qm: RunningQueueManager, reader: Reader
 ) -> None:

@@ -33,6 +33,11 @@ CLOSED = {
 }
 CALLS = [
     *("read", "read exclusively", "peek", "peek exclusively", "move"),
+    *(
+        f"{what} at {door}"
+        for door in ("rpc", "qm2qm")
+        for what in ("open to read", "open to peek", "lock", "purge")
+    ),
     *("create", "change", "show", "delete", "own"),
     *("receive as a dependent client", "send as a dependent client"),
     *("list", "DISCONNECT", "TIDY"),

@@ -26,11 +26,11 @@ from rpcqm.codec.propvariant import propvariant_of
 from rpcqm.codec.types.qmmgmt import MGMT_OBJECT, MGMT_OBJECT_u
 from tests.support.binary_stranger import STRANGER, BinaryStranger
 from tests.support.callers import Fault
-from tests.support.dependent_client import Client, object_of
+from tests.support.dependent_client import Client, object_of, open_remote
 from tests.support.network_caller import NetworkCaller, RefusedError
 from tests.support.remote_reader import MOVE_ACCESS, PEEK_ACCESS, RECEIVE_ACCESS, Reader
 
-SEND_ACCESS = 2
+SEND_ACCESS, DENY_RECEIVE = 2, 1
 MACHINE = MGMT_OBJECT(type=1, u=MGMT_OBJECT_u(1, 0))
 
 Attempt = tuple[str, Callable[[], Any]]
@@ -98,6 +98,11 @@ class Stranger:
 
     def _older(self, door: str) -> Iterator[Attempt]:
         caller = self._caller("qmcomm", "qm2qm", door=door)
+        client = Client(caller.caller)
+        yield "open to read", partial(open_remote, client, self._name, RECEIVE_ACCESS)
+        yield "open to peek", partial(open_remote, client, self._name, PEEK_ACCESS)
+        yield "lock", partial(open_remote, client, self._name, RECEIVE_ACCESS, DENY_RECEIVE)
+        yield "purge", lambda: caller.call("RemoteQMPurgeQueue", hQueue=1)
         yield "version", lambda: caller.call("RemoteQmGetVersion") and "MQ_OK"
 
     def _queues(self) -> Iterator[Attempt]:

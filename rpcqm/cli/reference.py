@@ -133,7 +133,8 @@ def switches_table() -> str:
 
 def _switch_row(setting: Setting) -> str:
     registry = f"`{setting.about.registry}`" if setting.about.registry else ""
-    return f"| `{setting.key}` | {registry} | {setting.about.opens} |\n"
+    value = f" = `{setting.about.opens_at}`" if setting.about.opens_at else ""
+    return f"| `{setting.key}`{value} | {registry} | {setting.about.opens} |\n"
 
 
 def _with(text: str, begin: str, end: str, table: str) -> str:

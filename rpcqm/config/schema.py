@@ -31,6 +31,8 @@ class About:
     """A regular expression that a text has to match."""
     opens: str = ""
     """What becomes possible when a setting that lowers safety is not left at its default."""
+    opens_at: str = ""
+    """The one value at which it does, where another one is not at its default but safe."""
     registry: str = ""
     """The registry value of MSMQ with the same meaning, for such a setting."""
 
@@ -263,6 +265,9 @@ class Binary:
             "Who has sent a message without a signature: Anonymous, or the account that it claims "
             "to come from; auto believes claims only where there is a directory.",
             choices=("auto", "anonymous", "claimed"),
+            opens="Unsigned messages count as sent by the account that they claim, whoever sent "
+            "them: permissions of queues keep out nobody who reaches port 1801.",
+            opens_at="claimed",
         ),
     ] = "auto"
     ping: Annotated[

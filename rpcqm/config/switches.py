@@ -13,9 +13,14 @@ def switches() -> Iterator[Setting]:
 
 
 def switches_on(configuration: Configuration) -> list[Setting]:
-    """The switches that are not at their defaults."""
+    """The switches that are not at their defaults, or at the value that opens something."""
     usual = Configuration()
-    return [each for each in switches() if value_of(configuration, each) != value_of(usual, each)]
+
+    def is_on(setting: Setting) -> bool:
+        value, opens_at = value_of(configuration, setting), setting.about.opens_at
+        return bool(value == opens_at if opens_at else value != value_of(usual, setting))
+
+    return [each for each in switches() if is_on(each)]
 
 
 def value_of(configuration: Configuration, setting: Setting) -> Any:

@@ -8,7 +8,7 @@ import pytest
 from rpcqm.cli.checks import Level, Patient
 from rpcqm.cli.safety_checks import check_keys, check_switches
 from rpcqm.config import Configuration, Remote, Security
-from rpcqm.config.schema import Setting, settings
+from rpcqm.config.schema import Binary, Setting, settings
 from rpcqm.config.switches import switches, switches_on
 
 SAFE_TO_TURN = {
@@ -54,6 +54,13 @@ def test_every_switch_that_is_on_is_named_with_what_it_opens() -> None:
     for finding, setting in zip(told, switches_on(configuration), strict=True):
         assert setting.key in finding.text
         assert setting.about.opens in finding.text
+
+
+@pytest.mark.parametrize("value", ["auto", "anonymous", "claimed"])
+def test_only_the_value_that_opens_something_is_named(value: str) -> None:
+    configuration = replace(Configuration(), binary=Binary(unsigned_senders=value))
+    on = [setting.key for setting in switches_on(configuration)]
+    assert on == (["binary.unsigned_senders"] if value == "claimed" else [])
 
 
 @pytest.mark.parametrize(("mode", "level"), [(0o600, Level.GOOD), (0o644, Level.PROBLEM)])

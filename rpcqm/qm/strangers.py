@@ -59,6 +59,10 @@ class Strangers:
     def __len__(self) -> int:
         return len(self._sources)
 
+    def __contains__(self, queue: OutgoingQueue) -> bool:
+        """Whether a queue was made for acknowledgements only, and nobody here sends to it."""
+        return queue in self._sources
+
     def start(self) -> None:
         """Find again what was made before a restart."""
         lost = []

@@ -100,6 +100,22 @@ class Stranger:
     def send(self, to: str, **more: Any) -> None:
         self.send_packet(self.message(to, **more))
 
+    def messages(self) -> list[PacketMessage]:
+        """The messages that the queue manager has sent to it so far."""
+        arrived = PacketBuffer()
+        self._socket.setblocking(False)
+        try:
+            arrived.add(self._socket.recv(1 << 20))
+        except BlockingIOError:
+            return []
+        finally:
+            self._socket.settimeout(PATIENCE)
+        packets = []
+        while (packet := arrived.next(MAXIMUM_FRAME_SIZE)) is not None:
+            packets.append(packet)
+        plain = [without_session_header(each) for each in packets if not each[2] & INTERNAL]
+        return [PacketMessage(each) for each in plain]
+
     def is_closed(self) -> bool:
         """Whether the queue manager closes the connection; what it says before is passed over."""
         try:

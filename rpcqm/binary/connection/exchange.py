@@ -15,6 +15,7 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion, completed, failed
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.attempts import Attempts
+from rpcqm.binary.connection.borrowing import Borrowing, claims
 from rpcqm.binary.connection.guard import Guard
 from rpcqm.binary.connection.line import BINARY_PORT, Hop, Line, Network
 from rpcqm.binary.connection.link import Link, sequence_key
@@ -81,6 +82,7 @@ class Exchange:
         self.history = MessageIDHistory(engine.clock, engine.timers, self.settings)
         self.history.restore(engine.streams.records(HISTORY_PREFIX))
         self.streams = Streams(self)
+        self.borrowing = Borrowing(self)
         self.guard = Guard(engine, keys or OwnKeys())
         self._receiver = Receiver(self)
 
@@ -155,22 +157,10 @@ class Exchange:
         log = _log.info if line.opened or not known else _log.debug
         log("session closed", peer=line.address, reason=reason)
 
-    def line_to(self, name: FormatName) -> Line | None:
-        """An open line to the queue manager that a private format name names.
-
-        The newest one: of two from the same peer the older one has probably been lost there.
-        """
-        for line in reversed(self.lines):
-            if self._leads_to(name, line):
-                return line
-        return None
-
     def _leads_to(self, name: FormatName, line: Line) -> bool:
         value = name.value
-        return (
-            isinstance(value, PrivateQueueFormatName)
-            and line.session.is_open
-            and line.session.remote_qm_guid == value.source_queue_manager
+        return isinstance(value, PrivateQueueFormatName) and claims(
+            line, value.source_queue_manager
         )
 
     def message_received(
@@ -261,19 +251,19 @@ class Exchange:
         if isinstance(name.value, str):
             host = name.direct_name.host
             known = self.peers.get(host.lower())
-            return self._resolved_all(known or [Hop(host, BINARY_PORT, host)])
+            return self.resolved_all(known or [Hop(host, BINARY_PORT, host)])
         destination = self.engine.directory.destination_queue_manager(name)
         if destination is None:
             return failed(OSError("the directory does not know the queue manager"))
-        return self._resolved_all(self._hops_to(destination))
+        return self.resolved_all(self._hops_to(destination))
 
     def _hops_to(self, destination: UUID) -> list[Hop]:
         """Get Next Hops ([MS-MQQB] 3.1.7.5); without a directory the peer itself, if known."""
         own = self.engine.queue_manager.identifier
         machines = self.routing.get_next_hops(own, destination) if self.routing else [destination]
-        return [hop for machine in machines for hop in self._places_of(machine)]
+        return [hop for machine in machines for hop in self.places_of(machine)]
 
-    def _places_of(self, machine: UUID) -> list[Hop]:
+    def places_of(self, machine: UUID) -> list[Hop]:
         """Where a queue manager may be found: configured, in the directory, or by its name."""
         known = self.peers.get(str(machine))
         if known is not None:
@@ -287,7 +277,7 @@ class Exchange:
             return [Hop(hop.address, hop.port, name, machine) for hop in by_name]
         return [Hop(place, BINARY_PORT, name, machine) for place in found.addresses or [name]]
 
-    def _resolved_all(self, hops: list[Hop]) -> Completion[list[Hop]]:
+    def resolved_all(self, hops: list[Hop]) -> Completion[list[Hop]]:
         """Every address of every hop, in their order; those without any are left out."""
         outcome: Completion[list[Hop]] = Completion()
         found: list[list[Hop]] = [[] for _ in hops]

@@ -128,15 +128,23 @@ class Link:
     def _establish(self) -> None:
         """[MS-MQQB] 3.1.5.2: an open line to that queue manager is as good as one of our own."""
         self._cancel_retry()
-        borrowed = self._exchange.line_to(self.name)
-        if borrowed is not None:
-            self._borrowed = True
-            self.line = borrowed
-            borrowed.users.append(self)
-            self._opened()
-            return
         self._busy = True
-        self._exchange.next_hops(self.name).add_done_callback(self._resolved)
+        found = self._exchange.borrowing.line_to(self.name, self.queue)
+        found.add_done_callback(self._looked_for)
+
+    def _looked_for(self, outcome: Completion[Line | None]) -> None:
+        """Without a line that can be borrowed, find out where to connect."""
+        borrowed = outcome.result()
+        if borrowed is None or not borrowed.session.is_open:
+            self._exchange.next_hops(self.name).add_done_callback(self._resolved)
+            return
+        self._busy = False
+        if self.stopped:
+            return
+        self._borrowed = True
+        self.line = borrowed
+        borrowed.users.append(self)
+        self._opened()
 
     def _resolved(self, outcome: Completion[list[Hop]]) -> None:
         """[MS-MQQB] 3.1.5.2.1: without an address the queue needs validation."""

@@ -1,0 +1,75 @@
+"""Which session of somebody who has connected may carry messages of ours (G117).
+
+Whoever connects says which queue manager it is, and nothing proves that. So a session is as good
+as one of our own only if it comes from where that queue manager is known to be.
+"""
+
+import ipaddress
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.base.completion import Completion, completed
+from rpcqm.binary.connection.line import Hop, Line
+from rpcqm.codec.format_name import FormatName, PrivateQueueFormatName
+from rpcqm.codec.packet_internal import ORDER_QUEUE_IDENTIFIER
+
+if TYPE_CHECKING:
+    from rpcqm.binary.connection.exchange import Exchange
+
+
+class Borrowing:
+    """Finds open sessions for outgoing queues."""
+
+    def __init__(self, exchange: "Exchange") -> None:
+        self._exchange = exchange
+
+    def line_to(self, name: FormatName, queue: OutgoingQueue) -> Completion[Line | None]:
+        """An open line to the queue manager that a private format name names, None for none.
+
+        The newest one: of two from the same peer the older one has probably been lost there.
+        """
+        value = name.value
+        if not isinstance(value, PrivateQueueFormatName):
+            return completed(None)
+        owner = value.source_queue_manager
+        if not any(claims(line, owner) for line in self._exchange.lines):
+            return completed(None)
+        places = self._exchange.places_of(owner)
+        if not places:
+            acknowledges = value.private_queue_identifier == ORDER_QUEUE_IDENTIFIER
+            trusted = acknowledges or queue in self._exchange.engine.strangers
+            return completed(self._newest(owner, None) if trusted else None)
+        outcome: Completion[Line | None] = Completion()
+        resolved = self._exchange.resolved_all(places)
+        resolved.add_done_callback(partial(self._resolved, owner, outcome))
+        return outcome
+
+    def _resolved(
+        self, owner: UUID, outcome: Completion[Line | None], answer: Completion[list[Hop]]
+    ) -> None:
+        outcome.succeed(self._newest(owner, {_plain(hop.address) for hop in answer.result()}))
+
+    def _newest(self, owner: UUID, places: set[str] | None) -> Line | None:
+        """The newest open line of who claims to be `owner`, from one of the places, if any."""
+        for line in reversed(self._exchange.lines):
+            if claims(line, owner) and (places is None or _plain(line.address) in places):
+                return line
+        return None
+
+
+def claims(line: Line, owner: UUID) -> bool:
+    """Whether the peer of an open session says that it is a queue manager."""
+    return line.session.is_open and line.session.remote_qm_guid == owner
+
+
+def _plain(address: str) -> str:
+    """An address without its scope, an IPv4 one that is mapped into IPv6 as what it is."""
+    text = address.partition("%")[0]
+    try:
+        parsed = ipaddress.ip_address(text)
+    except ValueError:
+        return text
+    mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
+    return str(mapped or parsed)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from rpcqm.adm.enums import CursorState, QueueAccessType, QueueShareMode, RemoteReadState
 from rpcqm.adm.message import Message, MessagePosition
+from rpcqm.base.allowance import Allowance
 from rpcqm.base.clock import Timer
 from rpcqm.base.completion import Completion
 from rpcqm.codec.format_name import FormatName
@@ -25,6 +26,7 @@ class OpenQueueDescriptor:
         "access_type",
         "application_deadletter_queue",
         "context_value",
+        "cursor_allowance",
         "cursor_collection",
         "format_name",
         "format_names",
@@ -58,6 +60,8 @@ class OpenQueueDescriptor:
         self.open_queue_descriptor_collection: list[OpenQueueDescriptor] = []
         self.remote_read_state = RemoteReadState.NONE
         self.cursor_collection: dict[int, Cursor] = {}
+        self.cursor_allowance: Allowance | None = None
+        """What bounds the cursors of the client that has the queue open (ours)."""
         self.waiting_message_read_operation_collection: dict[WaitingMessageReadOperation, None] = {}
         self.two_phase_reads: set[int] = set()
         """Lookup identifiers of messages that this descriptor has locked (ours)."""

@@ -102,6 +102,7 @@ BOUNDS: tuple[Bound, ...] = (
     Bound("limits.contexts", "the context is refused with local_limit_exceeded"),
     Bound("limits.security_contexts", "the authentication is refused"),
     Bound("limits.handles", REFUSED),
+    Bound("limits.cursors", "the call is refused with MQ_ERROR_INSUFFICIENT_RESOURCES"),
     Bound(
         "rpc.fragment_size",
         CLOSED,

@@ -164,6 +164,9 @@ class Limits:
     handles: Annotated[int, About("Open queues and transactions of one client.", (1, 1 << 20))] = (
         4096
     )
+    cursors: Annotated[
+        int, About("Cursors of one client, on all of its open queues.", (1, 1 << 20))
+    ] = 4096
     unsent_bytes: Annotated[
         int, About("Unread replies after which a connection is given up.", (1 << 20, 1 << 34))
     ] = 64 << 20

@@ -17,9 +17,6 @@ from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.context_handle import ContextHandle
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP
 
-MAXIMUM_CURSORS = 4096
-"""How many cursors one queue handle can have."""
-
 
 class LocalQueueContextHandle:
     """An RPC_QUEUE_HANDLE on a queue of this queue manager ([MS-MQMP] 3.1.1.3)."""
@@ -79,6 +76,7 @@ class ClientHandles:
 
     def open_local(self, call: Call, descriptor: OpenQueueDescriptor) -> ContextHandle:
         """A context handle on an open queue; the queue is closed when there is none to be had."""
+        self._engine.readers.charge_cursors(descriptor, call.association_group.cursors)
         record = LocalQueueContextHandle(descriptor, call.identity.sid)
         try:
             handle = call.open_context_handle("RPC_QUEUE_HANDLE", record, self._run_down_local)
@@ -112,6 +110,7 @@ class ClientHandles:
         self, call: Call, descriptor: OpenQueueDescriptor, minimum_level: AuthenticationLevel
     ) -> ContextHandle:
         """A context handle on a queue that a remote reader has opened."""
+        self._engine.readers.charge_cursors(descriptor, call.association_group.cursors)
         record = RemoteQueueOpenContextHandle(descriptor, call.identity.sid, minimum_level)
         try:
             handle = call.open_context_handle(
@@ -150,8 +149,9 @@ class ClientHandles:
             self._wrong_numbers.count(call)
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "not opened for a remote reader")
         require_level(call, record.minimum_level)
-        record.reader = call.identity.sid
         descriptor = record.open_queue_descriptor_reference
+        self._engine.readers.charge_cursors(descriptor, call.association_group.cursors)
+        record.reader = call.identity.sid
         descriptor.remote_read_state = RemoteReadState.READY_FOR_READ
         return record
 
@@ -202,8 +202,6 @@ class ClientHandles:
 
     def create_cursor(self, descriptor: OpenQueueDescriptor) -> int:
         """The handle of a new cursor; MQError when there can be none."""
-        if len(descriptor.cursor_collection) >= MAXIMUM_CURSORS:
-            raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many cursors")
         cursor = self._engine.readers.open_cursor(descriptor)
         if cursor is None:
             raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "the queue has been deleted")

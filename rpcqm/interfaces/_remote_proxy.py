@@ -6,17 +6,15 @@ does it ([MS-MQQP] 3.2).
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from rpcqm.base.allowance import Allowance
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.format_name import FormatName
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import ContextHandle
-
-MAXIMUM_CURSORS = 4096
-"""How many cursors one queue handle can have."""
 
 RR_NACK, RR_ACK = 1, 2
 
@@ -78,7 +76,8 @@ OpenRemote = Callable[[str, RemoteNumbers], Completion[RemoteReader]]
 class RemoteQueueProxyHandle:
     """An RPC_QUEUE_HANDLE on a queue elsewhere ([MS-MQMP] 3.1.1.5).
 
-    `cursors` are its CursorProxy elements ([MS-MQMP] 3.1.1.6): ours to theirs.
+    `cursors` are its CursorProxy elements ([MS-MQMP] 3.1.1.6): ours to theirs. `allowance` counts
+    them for the client (G129).
     """
 
     context: int
@@ -86,7 +85,8 @@ class RemoteQueueProxyHandle:
     reader: RemoteReader
     path_name: str
     format_name: FormatName
-    cursors: dict[int, int]
+    allowance: Allowance
+    cursors: dict[int, int] = field(default_factory=dict)
 
     def remote_cursor(self, cursor: int) -> int:
         """The cursor over there, 0 for none; MQError(MQ_ERROR_INVALID_HANDLE)."""
@@ -99,9 +99,12 @@ class RemoteQueueProxyHandle:
 
     async def create_cursor(self) -> int:
         """A cursor over there, under a number of ours ([MS-MQMP] 3.1.5.4)."""
-        if len(self.cursors) >= MAXIMUM_CURSORS:
-            raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many cursors")
-        remote = await self.reader.create_cursor()
+        self.allowance.take()
+        try:
+            remote = await self.reader.create_cursor()
+        except BaseException:
+            self.allowance.give_back()
+            raise
         number = 0
         while not number or number in self.cursors:
             number = secrets.randbits(32)
@@ -112,6 +115,7 @@ class RemoteQueueProxyHandle:
         """Close both ([MS-MQMP] 3.1.4.19)."""
         remote = self.remote_cursor(cursor)
         del self.cursors[cursor]
+        self.allowance.give_back()
         await self.reader.close_cursor(remote)
 
 
@@ -131,7 +135,8 @@ class RemoteQueueProxies:
                 HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, "no reading from elsewhere"
             )
         reader = await self._open_remote(machine, numbers)
-        proxy = RemoteQueueProxyHandle(0, call.identity.sid, reader, path, name, {})
+        allowance = call.association_group.cursors
+        proxy = RemoteQueueProxyHandle(0, call.identity.sid, reader, path, name, allowance)
         while not proxy.context or proxy.context in self._by_context:
             proxy.context = secrets.randbits(32)
         try:
@@ -150,6 +155,8 @@ class RemoteQueueProxies:
     def close(self, proxy: RemoteQueueProxyHandle) -> None:
         """Close it over there as well, whatever comes of that ([MS-MQMP] 3.1.4.18)."""
         if self._by_context.pop(proxy.context, None) is not None:
+            proxy.allowance.give_back(len(proxy.cursors))
+            proxy.cursors.clear()
             proxy.reader.close()
 
     def _run_down(self, handle: ContextHandle) -> None:

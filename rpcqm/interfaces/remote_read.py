@@ -66,9 +66,6 @@ POLICY = InterfacePolicy(check_of=checks(unchecked={"R_GetServerPort"}, reading=
 PENDING_REQUEST_CLEANUP = 5 * 60 * 1000
 """Milliseconds after which an abandoned read is given back ([MS-MQRR] 3.1.2.2, <11>)."""
 
-MAXIMUM_CURSORS = 4096
-"""How many cursors one handle can have."""
-
 RR_NACK, RR_ACK = 1, 2
 """dwAck of R_EndReceive."""
 
@@ -175,6 +172,7 @@ class RemoteRead:
         descriptor = self._queues.open_queue(
             name, access, QueueShareMode(request.dwShareMode), identity=call.identity
         )
+        self._engine.readers.charge_cursors(descriptor, call.association_group.cursors)
         return OpenedQueue(call, descriptor)
 
     def _handle(self, call: Call, request: _OpenRequest, opened: OpenedQueue) -> bytes:
@@ -225,8 +223,6 @@ class RemoteRead:
     def R_CreateCursor(self, call: Call, request: R_CreateCursorRequest) -> R_CreateCursorResponse:
         """[MS-MQRR] 3.1.4.4 R_CreateCursor (Opnum 4)."""
         descriptor = _descriptor(request.phContext)
-        if len(descriptor.cursor_collection) >= MAXIMUM_CURSORS:
-            raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many cursors")
         cursor = self._engine.readers.open_cursor(descriptor)
         if cursor is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)

@@ -8,6 +8,7 @@ from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor, WaitingMessageRead
 from rpcqm.adm.enums import INFINITE, PositionState
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
+from rpcqm.base.allowance import Allowance
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.qm import cursors
@@ -28,9 +29,14 @@ class Readers:
     # Cursors
 
     def open_cursor(self, descriptor: OpenQueueDescriptor) -> Cursor | None:
-        """A cursor before the first message; None without a queue ([MS-MQDMPR] 3.1.7.1.1)."""
+        """A cursor before the first message; None without a queue ([MS-MQDMPR] 3.1.7.1.1).
+
+        MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) when the client has too many (G129).
+        """
         if descriptor.queue_reference is None:
             return None
+        if descriptor.cursor_allowance is not None:
+            descriptor.cursor_allowance.take()
         cursor = Cursor(new_handle(self.cursors), descriptor)
         self.cursors[cursor.handle] = cursor
         descriptor.cursor_collection[cursor.handle] = cursor
@@ -43,13 +49,27 @@ class Readers:
         Whoever waits with it is told MQ_ERROR_OPERATION_CANCELLED.
         """
         descriptor = cursor.open_queue_descriptor_reference
-        descriptor.cursor_collection.pop(cursor.handle, None)
         self.cursors.pop(cursor.handle, None)
+        if descriptor.cursor_collection.pop(cursor.handle, None) is None:
+            return
+        if descriptor.cursor_allowance is not None:
+            descriptor.cursor_allowance.give_back()
         for operation in list(descriptor.waiting_message_read_operation_collection):
             if operation.cursor_reference is cursor:
                 self.waiting_message_read_timer_stop(
                     operation, HResult.MQ_ERROR_OPERATION_CANCELLED
                 )
+
+    def charge_cursors(self, descriptor: OpenQueueDescriptor, allowance: Allowance) -> None:
+        """Count the cursors of an open queue for the client that has it open from now on.
+
+        MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) when that client has too many (G129).
+        """
+        count = len(descriptor.cursor_collection)
+        allowance.take(count)
+        if descriptor.cursor_allowance is not None:
+            descriptor.cursor_allowance.give_back(count)
+        descriptor.cursor_allowance = allowance
 
     # Waiting
 

@@ -2,32 +2,38 @@
 
 import secrets
 
+from rpcqm.base.allowance import Allowance
 from rpcqm.rpc.context_handle import ContextHandleTable
+from rpcqm.rpc.limits import Limits
 
 
 class AssociationGroup:
-    """One group ([MS-RPCE] 3.3.1.1.1); it ends with its last connection."""
+    """One group ([MS-RPCE] 3.3.1.1.1); it ends with its last connection.
 
-    __slots__ = ("client", "connections", "group_id", "handles", "transport")
+    `cursors` bounds what the interfaces open for the client on top of its handles.
+    """
 
-    def __init__(self, group_id: int, transport: str, client: str, handle_limit: int) -> None:
+    __slots__ = ("client", "connections", "cursors", "group_id", "handles", "transport")
+
+    def __init__(self, group_id: int, transport: str, client: str, limits: Limits) -> None:
         self.group_id = group_id
         self.transport = transport
         self.client = client
         self.connections = 0
-        self.handles = ContextHandleTable(handle_limit)
+        self.handles = ContextHandleTable(limits.handles)
+        self.cursors = Allowance(limits.cursors, "cursors")
 
 
 class AssociationGroups:
     """All groups of a server, by assoc_group_id."""
 
-    def __init__(self, handle_limit: int) -> None:
+    def __init__(self, limits: Limits) -> None:
         self._groups: dict[int, AssociationGroup] = {}
-        self._handle_limit = handle_limit
+        self._limits = limits
 
-    def limit(self, handles: int) -> None:
-        """How many handles groups may have that are made from now on."""
-        self._handle_limit = handles
+    def limit(self, limits: Limits) -> None:
+        """How much groups may have that are made from now on."""
+        self._limits = limits
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -55,7 +61,5 @@ class AssociationGroups:
         group_id = 0
         while group_id == 0 or group_id in self._groups:
             group_id = secrets.randbits(32)
-        group = self._groups[group_id] = AssociationGroup(
-            group_id, transport, client, self._handle_limit
-        )
+        group = self._groups[group_id] = AssociationGroup(group_id, transport, client, self._limits)
         return group

@@ -13,7 +13,7 @@ class Limits:
     calls: requests in flight per connection, those that it has orphaned included.
     waiting_calls: requests of the whole server that wait; beyond, each connection may have one.
     contexts, security_contexts: per connection.
-    handles: context handles per association group.
+    handles, cursors: per association group.
     connections: of the whole server; connections_per_address: of each address or local user.
     output_bytes: unsent replies after which a connection is not read from.
     unsent_bytes: unsent replies after which a connection is given up.
@@ -36,6 +36,7 @@ class Limits:
     contexts: int = 1024
     security_contexts: int = 64
     handles: int = 4096
+    cursors: int = 4096
     connections: int = 16384
     connections_per_address: int = 1024
     output_bytes: int = 1 << 20

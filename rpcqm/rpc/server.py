@@ -62,7 +62,7 @@ class RpcServer:
         self.clock: Clock = clock or SystemClock()
         self.metrics = metrics if metrics is not None else Metrics()
         self.dispatcher = Dispatcher(self.metrics, self.limits)
-        self.groups = AssociationGroups(self.limits.handles)
+        self.groups = AssociationGroups(self.limits)
         self.endpoints: list[BoundEndpoint] = []
         self._listening: list[Endpoint] = []
         self.interfaces: list[RegisteredInterface] = []
@@ -146,7 +146,7 @@ class RpcServer:
         self.limits, self.providers = limits, providers
         self.admission.limit(limits.connections, limits.connections_per_address)
         self.dispatcher.limit(limits)
-        self.groups.limit(limits.handles)
+        self.groups.limit(limits)
         for endpoint in self._listening:
             endpoint.limits, endpoint.providers = limits, providers
 

@@ -408,6 +408,7 @@ def _limits(limits: config.Limits) -> Limits:
         contexts=limits.contexts,
         security_contexts=limits.security_contexts,
         handles=limits.handles,
+        cursors=limits.cursors,
         connections=limits.connections,
         connections_per_address=limits.connections_per_address,
         unsent_bytes=limits.unsent_bytes,

@@ -67,11 +67,13 @@ class Served:
 class CallServer:
     """The endpoints of a queue manager; `interfaces` are served at both transports."""
 
-    def __init__(self, qm: RunningQueueManager, *interfaces: Served) -> None:
+    def __init__(
+        self, qm: RunningQueueManager, *interfaces: Served, limits: Limits | None = None
+    ) -> None:
         self.qm = qm
         self.interfaces: Mapping[str, Served] = {each.name: each for each in interfaces}
         self.dispatcher = Dispatcher()
-        self.groups = AssociationGroups(Limits().handles)
+        self.groups = AssociationGroups(limits or Limits())
         registered = [register(each.interface, each.handlers, each.policy) for each in interfaces]
         self._endpoints = {
             transport: Endpoint(

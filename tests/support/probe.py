@@ -223,7 +223,7 @@ class Rig:
     level: AuthenticationLevel = NONE
 
     def __post_init__(self) -> None:
-        self.groups = AssociationGroups(self.limits.handles)
+        self.groups = AssociationGroups(self.limits)
         self.dispatcher = Dispatcher(limits=self.limits)
         served = self.served or self.handlers
         interfaces = [

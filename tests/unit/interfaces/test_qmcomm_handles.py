@@ -410,17 +410,6 @@ def test_a_cursor_is_created_and_closed(qm: RunningQueueManager, client: Client)
     assert qm.engine.queues.cursors == {}
 
 
-def test_cursors_are_bounded(
-    qm: RunningQueueManager, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rpcqm.interfaces._client_handles.MAXIMUM_CURSORS", 1)
-    handle, _ = client.open(qm.create())
-    client.cursor(handle)
-    pcc = CACCreateRemoteCursor()
-    status = client.status("rpc_ACCreateCursorEx", hQueue=handle, pcc=pcc)
-    assert status == "MQ_ERROR_INSUFFICIENT_RESOURCES"
-
-
 # Handles of three types
 
 

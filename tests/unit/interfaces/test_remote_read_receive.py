@@ -521,17 +521,6 @@ def test_closing_a_cursor_ends_the_read_that_waits_with_it(
     assert waiting.result().result == HResult.MQ_ERROR_OPERATION_CANCELLED
 
 
-@pytest.mark.conformance("MQRR-op-4")
-def test_cursors_are_bounded(
-    qm: RunningQueueManager, reader: Reader, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rpcqm.interfaces.remote_read.MAXIMUM_CURSORS", 1)
-    handle = reader.open(qm.create())
-    reader.cursor(handle)
-    status = reader.status("R_CreateCursor", phContext=handle)
-    assert status == "MQ_ERROR_INSUFFICIENT_RESOURCES"
-
-
 # Purging
 
 

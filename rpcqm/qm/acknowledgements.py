@@ -249,10 +249,14 @@ class Acknowledgements:
     ) -> Completion[None]:
         """A message from elsewhere was not taken: the same, as a commit of its own.
 
-        `changes` of the streams belong to it.
+        `changes` of the streams belong to it. A transactional one is kept by its source, even
+        when that is here and the message has come back: it is still in its outgoing queue.
         """
         with self._engine.store.transaction("refuse") as transaction:
-            self.message_lost(transaction, message, reason)
+            if not message.envelope.transactional:
+                self.message_lost(transaction, message, reason)
+            elif message.envelope.flags & FLAG_ADMINISTRATION_QUEUE:
+                self.administration_acknowledgement(transaction, message, reason)
             apply_changes(transaction, changes)
             return transaction.committed
 
@@ -276,10 +280,25 @@ class Acknowledgements:
                 return
             acknowledgement = self._engine.composer.acknowledgement(message, reason, destination)
             source = stranger_behind(message)
-            self.send_within(transaction, acknowledgement, destination, source)
+        except (DecodeError, MQError) as error:
+            _log.warning("acknowledgement not sent", reason=reason.name, error=str(error))
+            return
+        self.send_if_possible(transaction, acknowledgement, destination, source)
+
+    def send_if_possible(
+        self,
+        transaction: StoreTransaction,
+        message: Message,
+        destination: FormatName,
+        source: str = "",
+    ) -> None:
+        """The same as `send_within` for what must not hinder its cause: it is dropped instead."""
+        try:
+            self.send_within(transaction, message, destination, source)
         except TooManyStrangersError:
             return
-        except (DecodeError, MQError) as error:
+        except MQError as error:
+            reason = MessageClass(message.attributes.message_class)
             _log.warning("acknowledgement not sent", reason=reason.name, error=str(error))
 
     def send_within(

@@ -6,7 +6,8 @@ removes it meanwhile; both happen when it is given back.
 """
 
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from rpcqm.adm.enums import PositionState
 from rpcqm.adm.message import Message
@@ -28,6 +29,25 @@ RESENT_AT_MOST = 1_000
 """Messages that the next hop has, and that may be sent to it again after a crash."""
 
 
+class SentAs(NamedTuple):
+    """The identifier of a sequence and a number in it; zero when that is not known."""
+
+    sequence: int = 0
+    number: int = 0
+
+
+UNKNOWN = SentAs()
+_SENT_AS = struct.Struct("<QI")
+
+
+class _Waiting(NamedTuple):
+    """A message that waits for its final acknowledgement, and how it was sent."""
+
+    queue: OutgoingQueue
+    key: int
+    sent_as: SentAs
+
+
 class Transfer:
     """The sending side's hold on the messages of outgoing queues."""
 
@@ -35,7 +55,7 @@ class Transfer:
         self._engine = engine
         self._store = engine.store
         self._positions = engine.positions
-        self._awaiting: dict[MessageIdentifier, tuple[OutgoingQueue, int]] = {}
+        self._awaiting: dict[MessageIdentifier, list[_Waiting]] = {}
         self._unsynced = 0
 
     # Taking
@@ -110,11 +130,16 @@ class Transfer:
     # Final acknowledgements
 
     def await_final_acknowledgement(
-        self, queue: OutgoingQueue, key: int, changes: Changes | None = None
+        self,
+        queue: OutgoingQueue,
+        key: int,
+        changes: Changes | None = None,
+        sent_as: SentAs = UNKNOWN,
     ) -> Completion[None]:
         """The destination has it in order, but has not decided: keep it, and send it no more.
 
-        It stays locked, over restarts too ([MS-MQQB] 3.1.5.6, AwaitingFinalACKTable).
+        It stays locked, over restarts too ([MS-MQQB] 3.1.5.6, AwaitingFinalACKTable). `sent_as`
+        tells it from the copies of the same message in other queues (G111).
         MQ_ERROR_MESSAGE_NOT_FOUND when it is not there, or nobody holds it for sending.
         """
         self._held(queue, key)
@@ -122,47 +147,67 @@ class Transfer:
             raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND, "nobody is sending it")
         identifier = self._positions.message_at(queue, key).attributes.identifier
         with self._store.transaction("await final acknowledgement") as change:
-            change.put(Family.STREAM, _awaiting_key(queue, key), b"")
+            change.put(Family.STREAM, _awaiting_key(queue, key), _SENT_AS.pack(*sent_as))
             apply_changes(change, changes)
             committed = change.committed
-        self._await(queue, key, identifier)
+        self._await(_Waiting(queue, key, sent_as), identifier)
         return committed
 
-    def _await(self, queue: OutgoingQueue, key: int, identifier: MessageIdentifier) -> None:
-        if identifier not in self._awaiting:
-            self._awaiting[identifier] = (queue, key)
-            self._engine.outgoing.transfer_info(queue).eod_no_read_count += 1
+    def _await(self, waiting: _Waiting, identifier: MessageIdentifier) -> None:
+        copies = self._awaiting.setdefault(identifier, [])
+        if self._place_of(waiting.queue, waiting.key, copies) is None:
+            copies.append(waiting)
+            self._engine.outgoing.transfer_info(waiting.queue).eod_no_read_count += 1
 
-    def queue_awaiting(self, identifier: MessageIdentifier) -> OutgoingQueue | None:
+    def _place_of(self, queue: OutgoingQueue, key: int, copies: list[_Waiting]) -> int | None:
+        places = (n for n, each in enumerate(copies) if each.queue is queue and each.key == key)
+        return next(places, None)
+
+    def _find(self, identifier: MessageIdentifier, sent_as: SentAs) -> _Waiting | None:
+        """The copy that was sent so; what an older version has kept does not say how."""
+        copies = self._awaiting.get(identifier, [])
+        for waiting in copies:
+            if waiting.sent_as == sent_as:
+                return waiting
+        return next((waiting for waiting in copies if waiting.sent_as == UNKNOWN), None)
+
+    def queue_awaiting(
+        self, identifier: MessageIdentifier, sent_as: SentAs = UNKNOWN
+    ) -> OutgoingQueue | None:
         """The queue of a message that waits for its final acknowledgement."""
-        found = self._awaiting.get(identifier)
-        return None if found is None else found[0]
+        found = self._find(identifier, sent_as)
+        return None if found is None else found.queue
 
     def awaiting(self, queue: OutgoingQueue) -> list[int]:
         """The messages of a queue that wait for their final acknowledgement, oldest first."""
-        return sorted(key for owner, key in self._awaiting.values() if owner is queue)
+        return sorted(each.key for each in self._all_waiting() if each.queue is queue)
+
+    def _all_waiting(self) -> Iterator[_Waiting]:
+        for copies in self._awaiting.values():
+            yield from copies
 
     @property
     def held(self) -> set[tuple[int, int]]:
         """All that wait for their final acknowledgement: queue identifiers and keys."""
-        return {(queue.queue_id, key) for queue, key in self._awaiting.values()}
+        return {(each.queue.queue_id, each.key) for each in self._all_waiting()}
 
     def final_acknowledgement(
         self,
         identifier: MessageIdentifier,
         message_class: MessageClass,
         changes: Changes | None = None,
+        sent_as: SentAs = UNKNOWN,
     ) -> Completion[bool]:
         """The destination has decided about a message that waits ([MS-MQQB] 3.1.5.7).
 
         A received one goes to the system journal, a rejected one becomes a dead letter, as far
         as it asks for that. False when no such message waits here.
         """
-        found = self._awaiting.get(identifier)
+        found = self._find(identifier, sent_as)
         if found is None:
             return completed(False)
         outcome: Completion[bool] = Completion()
-        finished = self.finished(*found, message_class, changes)
+        finished = self.finished(found.queue, found.key, message_class, changes)
         finished.add_done_callback(lambda done: _pass_on(done, outcome))
         return outcome
 
@@ -190,30 +235,36 @@ class Transfer:
 
     def _forget(self, queue: OutgoingQueue, key: int) -> None:
         identifier = self._positions.message_at(queue, key).attributes.identifier
-        if self._awaiting.pop(identifier, None) is not None:
-            self._engine.outgoing.transfer_info(queue).eod_no_read_count -= 1
+        copies = self._awaiting.get(identifier, [])
+        place = self._place_of(queue, key, copies)
+        if place is None:
+            return
+        del copies[place]
+        if not copies:
+            del self._awaiting[identifier]
+        self._engine.outgoing.transfer_info(queue).eod_no_read_count -= 1
 
     def recover(self) -> None:
         """Lock what waited for its final acknowledgement before the restart."""
         lost = []
-        for record, _ in self._engine.streams.records(AWAITING_PREFIX):
+        for record, kept in self._engine.streams.records(AWAITING_PREFIX):
             queue_id, key = _AWAITING_KEY.unpack_from(record, len(AWAITING_PREFIX))
             queue = self._engine.queues.by_id.get(queue_id)
             if isinstance(queue, OutgoingQueue) and key in queue.message_position_list:
-                self._recover(queue, key)
+                self._recover(queue, key, SentAs(*_SENT_AS.unpack(kept)) if kept else UNKNOWN)
             else:
                 lost.append(record)
         if lost:
             self._engine.streams.write(dict.fromkeys(lost))
 
-    def _recover(self, queue: OutgoingQueue, key: int) -> None:
+    def _recover(self, queue: OutgoingQueue, key: int, sent_as: SentAs) -> None:
         """One that was purged while it waited goes on waiting: it has arrived, and the purge
         takes effect when its destination has decided (G75, [MS-MQDMPR] 3.1.7.1.7).
         """
         message = self._positions.message_at(queue, key)
         if queue.message_position_list.state(key) is PositionState.AVAILABLE:
             self._positions.lock(queue, message, self)
-        self._await(queue, key, message.attributes.identifier)
+        self._await(_Waiting(queue, key, sent_as), message.attributes.identifier)
 
 
 def _awaiting_key(queue: Queue, key: int) -> bytes:

@@ -405,8 +405,13 @@ class Node:
             QueueAccessType.RECEIVE_ACCESS,
             QueueShareMode.DENY_NONE,
         )
-        received = self.engine.messages.dequeue_message(descriptor, 0)
+        transactions = self.engine.transactions
+        within = transactions.create_transaction(self._new_uow()) if transactional else None
+        received = self.engine.messages.dequeue_message(descriptor, 0, transaction=within)
         self.settle()
+        if within is not None:
+            transactions.transaction_commit(within.identifier)
+            self.settle()
         self.engine.queues.close_queue(descriptor)
         return received.result().attributes.body
 

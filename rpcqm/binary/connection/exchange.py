@@ -18,9 +18,10 @@ from rpcqm.binary.connection.attempts import Attempts
 from rpcqm.binary.connection.borrowing import Borrowing, claims
 from rpcqm.binary.connection.guard import Guard
 from rpcqm.binary.connection.line import BINARY_PORT, Hop, Line, Network
-from rpcqm.binary.connection.link import Link, sequence_key
+from rpcqm.binary.connection.link import Link
 from rpcqm.binary.connection.peer import peer_key
 from rpcqm.binary.connection.receiving import Receiver
+from rpcqm.binary.connection.stamps import sequence_key
 from rpcqm.binary.connection.streams import Streams
 from rpcqm.binary.history import PREFIX as HISTORY_PREFIX
 from rpcqm.binary.history import MessageIDHistory
@@ -341,7 +342,7 @@ class Exchange:
         return self.guard.protect(message, destination)
 
     def trace(self, message: Message, next_hop: str = "") -> None:
-        """Report a traced message; without its queue nobody is told."""
+        """Report a traced message; nobody is told without a queue, or when it has no room."""
         engine = self.engine
         now = engine.clock.now() // 1000
         made = report(message.attributes, engine.composer.new_identifier(), now, next_hop)
@@ -354,7 +355,7 @@ class Exchange:
         made.destination_queue_manager_identifier = owner
         with engine.store.transaction("trace") as change:
             packet = build_user_message(made)
-            engine.acknowledgements.send_within(change, Message(packet), destination)
+            engine.acknowledgements.send_if_possible(change, Message(packet), destination)
 
 
 def _routing_of(engine: "QueueManagerEngine") -> Routing | None:

@@ -5,7 +5,8 @@ back and sent again by the next one. Transactional messages of our own carry a s
 durable before they leave, and stay until their order is acknowledged.
 """
 
-import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -25,6 +26,14 @@ from rpcqm.binary.connection.attempts import delay_after
 from rpcqm.binary.connection.guard import CouldNotEncryptError
 from rpcqm.binary.connection.line import Hop, Line, Token
 from rpcqm.binary.connection.peer import Peer, kept_peer, peer_key
+from rpcqm.binary.connection.progress import PROGRESS, hop_text
+from rpcqm.binary.connection.stamps import (
+    encode_number,
+    kept_number,
+    kept_numbers,
+    sequence_key,
+    stamp_key,
+)
 from rpcqm.binary.sequence import OutgoingSequence
 from rpcqm.binary.session import SessionState
 from rpcqm.binary.trace import is_traced
@@ -33,6 +42,7 @@ from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.message_enums import MessageClass
 from rpcqm.codec.packet_patch import set_sequence
 from rpcqm.codec.packet_types import TxSequenceID
+from rpcqm.qm.transfer import SentAs
 from rpcqm.store.records import Family
 from rpcqm.store.transaction import Transaction as StoreTransaction
 
@@ -41,23 +51,13 @@ if TYPE_CHECKING:
 
 _log = get_logger("binary")
 
-SEQUENCE_PREFIX = b"qb sequence:"
-STAMP_PREFIX = b"qb stamp:"
-_QUEUE = struct.Struct(">I")
-_STAMP_KEY = struct.Struct(">IQ")
-_NUMBER = struct.Struct("<I")
+_HOPS = 0x1F
 
 _STOPPED = frozenset({OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED})
 _STAMPS_SOON = 100
 """Milliseconds in which stamps that are being written become durable."""
 
 _JOURNALING = FLAG_NEGATIVE_JOURNALING | FLAG_POSITIVE_JOURNALING
-
-_PROGRESS = {
-    SessionState.WAITING_ECR_MSG: ConnectionStatus.IN_PROCESS,
-    SessionState.WAITING_CPR_MSG: ConnectionStatus.ESTABLISH_PACKET_RECEIVED,
-    SessionState.OPEN: ConnectionStatus.ESTABLISHED,
-}
 
 
 class Link:
@@ -211,7 +211,7 @@ class Link:
 
     def line_changed(self, line: Line, state: SessionState) -> None:
         """The handshake goes on ([MS-MQQB] 3.1.5.3.2, 3.1.5.4.2)."""
-        status = _PROGRESS.get(state)
+        status = PROGRESS.get(state)
         if status is not None:
             self._record(status)
         if state is SessionState.OPEN:
@@ -258,10 +258,9 @@ class Link:
 
     def _give_back(self) -> None:
         keys, self._in_flight = list(self._in_flight), {}
-        self._pumping = True
-        for key in keys:
-            self._transfer.release(self.queue, key)
-        self._pumping = False
+        with self._not_pumping():
+            for key in keys:
+                self._transfer.release(self.queue, key)
 
     def _retry_later(self, failures: int = 1) -> None:
         if self._retry is None and self.has_messages:
@@ -323,9 +322,22 @@ class Link:
             return
         if self._stamping and self._stamping_line is not line:
             return
-        self._pumping = True
         stamped: list[Message] = []
         changes: dict[bytes, bytes | None] = {}
+        try:
+            with self._not_pumping():
+                self._fill_window(line, stamped, changes)
+        except Exception:
+            line.session.close("a message could not be sent")
+            raise
+        finally:
+            if stamped:
+                self._send_stamped(line, stamped, changes)
+
+    def _fill_window(
+        self, line: Line, stamped: list[Message], changes: dict[bytes, bytes | None]
+    ) -> None:
+        """Send what needs no stamp; what has one now, with the changes that this makes."""
         while line.session.room - self._stamping - len(stamped) > 0:
             message = self._transfer.lock_next(self.queue, self)
             if message is None:
@@ -337,9 +349,15 @@ class Link:
             elif (packet := self._packet_of(message)) is not None:
                 line.session.send(packet, Token(self, message.lookup_identifier))
                 self._sent(message, line)
-        self._pumping = False
-        if stamped:
-            self._send_stamped(line, stamped, changes)
+
+    @contextmanager
+    def _not_pumping(self) -> Iterator[None]:
+        """Nothing is sent meanwhile; it goes on afterwards whatever has happened."""
+        self._pumping = True
+        try:
+            yield
+        finally:
+            self._pumping = False
 
     def _expired(self, message: Message) -> bool:
         """[MS-MQQB] 3.1.7.1.2; whether the time to reach the queue is over."""
@@ -379,10 +397,11 @@ class Link:
         self._transfer.failed(self.queue, message.lookup_identifier, reason)
 
     def _is_ours_in_sequence(self, message: Message) -> bool:
-        """Only the source stamps; who forwards passes the stamp on ([MS-MQQB] 3.1.1.5)."""
+        """Only the source stamps, and not what has come back to it ([MS-MQQB] 3.1.1.5)."""
         envelope = message.envelope
         own = self._engine.queue_manager.identifier.bytes_le
-        return envelope.transactional and envelope.source_machine == own
+        came_back = envelope.user_flags & _HOPS
+        return envelope.transactional and envelope.source_machine == own and not came_back
 
     def _stamp(self, message: Message, changes: dict[bytes, bytes | None]) -> None:
         sequence = self.sequence
@@ -396,7 +415,7 @@ class Link:
                 sequence.restart_when_drained(self._exchange.next_sequence())
             self._exchange.remember_sequence(sequence.identifier, self)
             stamp = sequence.assign(key)
-            changes[self._stamp_key(key)] = _NUMBER.pack(stamp.number)
+            changes[stamp_key(self.queue, key)] = encode_number(stamp.number)
             changes[sequence_key(self.queue)] = sequence.encode()
 
     def _send_stamped(
@@ -456,6 +475,13 @@ class Link:
         places = {self._peer.address, *(hop.address for hop in self.hops)} - {""}
         return line is self.line or not places or line.address in places
 
+    def is_routed_by(self, author: UUID) -> bool:
+        """Whether messages go by routing servers of the directory, and `author` is one."""
+        if self._exchange.routing is None or self._exchange.is_direct(self.name):
+            return False
+        router = self._engine.directory.queue_manager(author)
+        return router is not None and router.routing_server
+
     def _remember_peer(self) -> None:
         """Who is sent to, for acknowledgements that come after a restart."""
         assert self.line is not None
@@ -500,7 +526,9 @@ class Link:
         if position.flags & _JOURNALING:
             if not held and not self.queue.message_position_list.lock(key, self):
                 return
-            self._transfer.await_final_acknowledgement(self.queue, key, changes)
+            number = kept_number(self._engine.streams, self.queue, key)
+            sent_as = SentAs(sequence.identifier.value, number)
+            self._transfer.await_final_acknowledgement(self.queue, key, changes, sent_as)
         else:
             self._delivered(key, changes)
 
@@ -525,11 +553,10 @@ class Link:
         if self._stamping:
             self._engine.timers.call_later(_STAMPS_SOON, self.resend)
             return
-        self._pumping = True
-        for key in self.sequence.keys:
-            if self._in_flight.pop(key, self) is None:
-                self._transfer.release(self.queue, key)
-        self._pumping = False
+        with self._not_pumping():
+            for key in self.sequence.keys:
+                if self._in_flight.pop(key, self) is None:
+                    self._transfer.release(self.queue, key)
         self.show()
         self.wake()
 
@@ -538,7 +565,7 @@ class Link:
         self._in_flight.pop(key, None)
         if self.sequence is not None and self.sequence.number_of(key) is not None:
             self.sequence.forget(key)
-            change.delete(Family.STREAM, self._stamp_key(key))
+            change.delete(Family.STREAM, stamp_key(self.queue, key))
 
     # Sequences over restarts
 
@@ -548,26 +575,18 @@ class Link:
         return OutgoingSequence(identifier, engine.clock, engine.timers, self.resend, table)
 
     def _restored_sequence(self) -> OutgoingSequence | None:
-        prefix = _QUEUE.pack(self.queue.queue_id)
         data = self._engine.streams.get(sequence_key(self.queue))
         if data is None:
             return None
-        numbers: dict[int, int] = {}
-        for record, value in self._engine.streams.records(STAMP_PREFIX + prefix):
-            key = _STAMP_KEY.unpack_from(record, len(STAMP_PREFIX))[1]
-            if key in self.queue.message_position_list:
-                numbers[key] = _NUMBER.unpack(value)[0]
+        numbers = kept_numbers(self._engine.streams, self.queue)
         sequence = self._new_sequence(TxSequenceID())
         sequence.restore(data, numbers)
         self._exchange.remember_sequence(sequence.identifier, self)
         return sequence
 
-    def _stamp_key(self, key: int) -> bytes:
-        return STAMP_PREFIX + _STAMP_KEY.pack(self.queue.queue_id, key)
-
     def _without_stamp(self, key: int, sequence: OutgoingSequence) -> dict[bytes, bytes | None]:
         return {
-            self._stamp_key(key): None,
+            stamp_key(self.queue, key): None,
             sequence_key(self.queue): sequence.encode(),
         }
 
@@ -585,13 +604,3 @@ class Link:
     def _set_state(self, state: OutgoingQueueState) -> None:
         if self.queue.state not in _STOPPED and self.queue.state is not state:
             self._engine.outgoing.set_state(self.queue, state)
-
-
-def hop_text(hop: Hop) -> str:
-    """A next hop as administrators see it ([MS-MQMQ] 2.3.12.12)."""
-    return f"IP={hop.address}"
-
-
-def sequence_key(queue: OutgoingQueue) -> bytes:
-    """Where the sequence of a queue is kept."""
-    return SEQUENCE_PREFIX + _QUEUE.pack(queue.queue_id)

@@ -17,7 +17,7 @@ from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.guard import forget_claimed_level
 from rpcqm.binary.connection.line import Line
 from rpcqm.binary.connection.link import Link
-from rpcqm.binary.connection.streams import Stream, stamp_in, transaction_header_of
+from rpcqm.binary.connection.streams import Stream, final_ack_body, stamp_in, transaction_header_of
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.message import PacketMessage
@@ -27,6 +27,7 @@ from rpcqm.codec.packet_acknowledgement import PacketKind
 from rpcqm.codec.packet_internal import FinalAckBody, OrderAckBody
 from rpcqm.codec.packet_types import MessageIdentifier
 from rpcqm.qm.arrivals import RejectedError
+from rpcqm.qm.transfer import SentAs
 from rpcqm.store.transaction import Transaction as StoreTransaction
 
 if TYPE_CHECKING:
@@ -47,6 +48,16 @@ _SENDER_UNPROVED = frozenset(
     }
 )
 """Refusals of which a forger must not make a duplicate of somebody's next message (G106)."""
+
+_SAID_BY_ROUTERS = frozenset(
+    {
+        MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q,
+        MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED,
+        MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT,
+        MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA,
+    }
+)
+"""Why a message does not even reach its destination."""
 
 Changes = dict[bytes, bytes | None]
 
@@ -107,22 +118,41 @@ class Receiver:
             return
         final = FinalAckBody.decode(message.attributes.body)
         reason = _class_of(message)
-        identifier = MessageIdentifier(final.source_guid, final.message_id)
-        queue = self._engine.transfer.queue_awaiting(identifier)
-        if queue is not None:
-            if self._is_believed(self._exchange.link(queue), line, message):
-                self._engine.transfer.final_acknowledgement(identifier, reason)
-        else:
-            link = self._exchange.link_of(final.tx_sequence_id)
-            if link is not None and self._is_believed(link, line, message):
-                link.final_ack(final.tx_sequence_id, final.tx_sequence_number, reason)
+        link = self._link_of_final(final)
+        if link is not None and self._is_believed(link, line, message, reason):
+            self._decided(link, final, reason)
         written = self._engine.streams.write({})
         written.add_done_callback(done)
 
-    def _is_believed(self, link: Link, line: Line, message: Message) -> bool:
-        """Whether an acknowledgement is the destination's; one line a minute tells of others."""
+    def _link_of_final(self, final: FinalAckBody) -> Link | None:
+        """Where the message is that a final acknowledgement is about."""
+        queue = self._engine.transfer.queue_awaiting(*_decided_about(final))
+        if queue is not None:
+            return self._exchange.link(queue)
+        return self._exchange.link_of(final.tx_sequence_id)
+
+    def _decided(self, link: Link, final: FinalAckBody, reason: MessageClass) -> None:
+        identifier, sent_as = _decided_about(final)
+        if self._engine.transfer.queue_awaiting(identifier, sent_as) is not None:
+            self._engine.transfer.final_acknowledgement(identifier, reason, sent_as=sent_as)
+        else:
+            link.final_ack(final.tx_sequence_id, final.tx_sequence_number, reason)
+
+    def _is_believed(
+        self,
+        link: Link,
+        line: Line,
+        message: Message,
+        reason: MessageClass = MessageClass.MQMSG_CLASS_ORDER_ACK,
+    ) -> bool:
+        """Whether an acknowledgement is the destination's; one line a minute tells of others.
+
+        Routers may say that a message has gone no further (G112).
+        """
         source = message.attributes.identifier.queue_manager_guid
         if link.is_answered_by(line, source):
+            return True
+        if reason in _SAID_BY_ROUTERS and link.is_routed_by(source):
             return True
         self._disbelieved += 1
         now = self._engine.clock.monotonic()
@@ -142,7 +172,11 @@ class Receiver:
         """A message that is not in a sequence that ends here: duplicates are dropped.
 
         One that goes on to others may come back on a longer way, until its hops are too many (G76).
+        A transactional one goes on however often it comes: its destination tells (G112).
         """
+        if message.envelope.transactional:
+            self._store(line, message, {}, done, _nothing, None)
+            return
         history = self._exchange.history
         identifier = _identity(message)
         if not self._is_here(message):
@@ -159,7 +193,7 @@ class Receiver:
     def _take_in_sequence(self, line: Line, message: Message, done: Callable[..., None]) -> None:
         """Exactly once and in order ([MS-MQQB] 3.1.5.8.6); what is not next is dropped."""
         stream = self._exchange.streams.of(message)
-        direct = message.envelope.user_flags >> 10 & 7 == _DIRECT
+        direct = _is_direct(message)
         before = stream.incoming.copy()
         stamp = stamp_in(message)
         accepted = stream.incoming.accept(stamp)
@@ -195,7 +229,7 @@ class Receiver:
         the session closes and the peer sends again (G59).
         """
         try:
-            stored = self._stored_or_refused(message, changes, stream, undo)
+            stored = self._stored_or_refused(line, message, changes, stream, undo)
         except Exception as error:
             undo()
             done(failed(error))
@@ -207,6 +241,7 @@ class Receiver:
 
     def _stored_or_refused(
         self,
+        line: Line,
         message: Message,
         changes: Changes,
         stream: Stream | None,
@@ -227,7 +262,7 @@ class Receiver:
         except RejectedError as error:
             if stream is None and error.reason in _SENDER_UNPROVED:
                 undo()
-            return self._refuse(message, error.reason, changes, stream)
+            return self._refuse(line, message, error.reason, changes, stream)
         if is_traced(message.packet):
             self._exchange.trace(message)
         return stored
@@ -245,17 +280,36 @@ class Receiver:
         self._show(stream)
 
     def _refuse(
-        self, message: Message, reason: MessageClass, changes: Changes, stream: Stream | None
+        self,
+        line: Line,
+        message: Message,
+        reason: MessageClass,
+        changes: Changes,
+        stream: Stream | None,
     ) -> Completion[None]:
         """A refused message counts as taken: it is acknowledged, and never comes again (G59)."""
         _log.info("message refused", reason=reason.name, id=str(message.attributes.identifier))
         if stream is not None:
             changes[stream.key] = stream.encode()
         refused = self._arrivals.reject(message, reason, changes)
-        if stream is not None:
-            with self._engine.store.transaction("final acknowledgement") as change:
-                stream.send_final_ack(change, message, reason)
+        if message.envelope.transactional:
+            self._tell_source(line, message, reason)
         return refused
+
+    def _tell_source(self, line: Line, message: Message, reason: MessageClass) -> None:
+        """A transactional message goes no further, be it for this machine or another one."""
+        own = self._engine.queue_manager.identifier
+        if message.attributes.identifier.queue_manager_guid == own:
+            final = final_ack_body(message)
+            link = self._link_of_final(final)
+            if link is not None:
+                self._decided(link, final, reason)
+            return
+        stream = self._exchange.streams.of(message)
+        if not self._is_here(message):
+            stream.came_by(line, _is_direct(message))
+        with self._engine.store.transaction("final acknowledgement") as change:
+            stream.send_final_ack(change, message, reason)
 
     def _show(self, stream: Stream) -> None:
         """IncomingTransactionalTransferInfo ([MS-MQQB] 3.1.5.8.8)."""
@@ -298,6 +352,21 @@ def _identity(message: Message) -> bytes:
     name = packet[NAMES_OFFSET : message.attributes.layout.admin_queue]
     destination = hashlib.blake2b(packet[32:48] + name, digest_size=8).digest()
     return packet[16:32] + packet[56:60] + destination
+
+
+def _is_direct(message: Message) -> bool:
+    """Whether a message was sent by a direct format name."""
+    return message.envelope.user_flags >> 10 & 7 == _DIRECT
+
+
+def _decided_about(final: FinalAckBody) -> tuple[MessageIdentifier, SentAs]:
+    """What tells the message of a final acknowledgement from all others, and from its copies."""
+    identifier = MessageIdentifier(final.source_guid, final.message_id)
+    return identifier, SentAs(final.tx_sequence_id.value, final.tx_sequence_number)
+
+
+def _nothing() -> None:
+    """There is nothing to undo."""
 
 
 def _class_of(message: Message) -> MessageClass:

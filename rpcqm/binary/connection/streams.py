@@ -23,7 +23,7 @@ from rpcqm.codec.packet import NAMES_OFFSET
 from rpcqm.codec.packet_acknowledgement import final_ack, order_ack
 from rpcqm.codec.packet_internal import ORDER_QUEUE_IDENTIFIER, FinalAckBody, OrderAckBody
 from rpcqm.codec.packet_transaction import TransactionHeader
-from rpcqm.qm.strangers import TooManyStrangersError, stranger_behind
+from rpcqm.qm.strangers import stranger_behind
 from rpcqm.store.transaction import Transaction as StoreTransaction
 
 if TYPE_CHECKING:
@@ -67,9 +67,13 @@ class Stream:
         There may be several, of which the last to speak needs not be the one that lives (G75).
         """
         self._owed[line] = None
+        self.came_by(line, direct)
+        self.schedule.message_received()
+
+    def came_by(self, line: Line, direct: bool) -> None:
+        """Answers go back to where a message came from, if its source has sent it directly."""
         from_source = line.session.remote_qm_guid == self.source
         self.address = line.address if direct and from_source else ""
-        self.schedule.message_received()
 
     def settled(self, stamp: Stamp) -> None:
         """What became of a message is durable."""
@@ -128,15 +132,7 @@ class Stream:
         self, change: StoreTransaction, message: Message, reason: MessageClass
     ) -> None:
         """Tell the source what became of a message, within the commit that decides it."""
-        attributes = message.attributes
-        stamp = stamp_in(message)
-        body = FinalAckBody(
-            stamp.sequence,
-            stamp.number,
-            stamp.previous,
-            self.source,
-            attributes.identifier.ordinal,
-        )
+        body = final_ack_body(message)
         engine = self._exchange.engine
         now = engine.clock.now() // 1000
         identifier = engine.composer.new_identifier()
@@ -144,10 +140,9 @@ class Stream:
         self._send_within(change, build_user_message(built), stranger_behind(message))
 
     def _send_within(self, change: StoreTransaction, packet: bytes, source: str) -> None:
-        """Strangers with too many outgoing queues are not answered."""
+        """What has no room is dropped, and what causes it happens ([MS-MQQB] 3.1.7.17)."""
         acknowledgements = self._exchange.engine.acknowledgements
-        with suppress(TooManyStrangersError):
-            acknowledgements.send_within(change, Message(packet), self.order_queue, source)
+        acknowledgements.send_if_possible(change, Message(packet), self.order_queue, source)
 
 
 def stamp_in(message: Message) -> Stamp:
@@ -158,6 +153,18 @@ def stamp_in(message: Message) -> Stamp:
         raise DecodeError("message is not transactional")
     number = attributes.transaction_sequence_number
     return Stamp(sequence, number, attributes.transaction_previous_sequence_number)
+
+
+def final_ack_body(message: Message) -> FinalAckBody:
+    """What a final acknowledgement says of a message; DecodeError when it has no stamp."""
+    stamp, identifier = stamp_in(message), message.attributes.identifier
+    return FinalAckBody(
+        stamp.sequence,
+        stamp.number,
+        stamp.previous,
+        identifier.queue_manager_guid,
+        identifier.ordinal,
+    )
 
 
 def transaction_header_of(message: Message) -> TransactionHeader:

@@ -9,10 +9,11 @@ import pytest
 
 from rpcqm.adm.directory import DirectoryContents
 from rpcqm.adm.directory_object import Site
-from rpcqm.adm.enums import OutgoingQueueState, QueueType
-from rpcqm.adm.queue import Queue
+from rpcqm.adm.enums import EnqueueStatus, OutgoingQueueState, QueueType
+from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.codec.message_enums import MessageClass
+from rpcqm.qm.quotas import EnqueueRefusedError
 from tests.support.binary_network import Faults, Node, Simulation
 from tests.support.binary_pair import packets
 from tests.support.queue_manager import MEMORY
@@ -128,12 +129,70 @@ def test_a_message_that_goes_in_circles_is_given_up(
         transactional,
         administration_queue_format_name=private_name(alice, "admin"),
         acknowledgements_requested=0x0F,
+        negative_journaling_requested=True,
     )
     circle.advance(120_000)
     told = [int(each.message_class) for each in packets(alice, alice.find("admin"))]
     assert told == [MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED]
     assert bob.bodies() == []
-    assert router.unsent == 0
+    assert router.unsent == alice.unsent == 0
+    assert alice.bodies("system$;deadxact") == ([b"round"] if transactional else [])
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.1")
+def test_a_router_passes_a_message_on_again_whose_order_was_never_acknowledged(
+    simulation: Simulation,
+) -> None:
+    alice, router, bob = simulation.nodes.values()
+    bob.create("stream", transactional=True)
+    acknowledge = bob.exchange.engine.acknowledgements.send_within
+    lost = []
+
+    def lose_the_first(change, message, destination, source=""):  # type: ignore[no-untyped-def]
+        if lost:
+            acknowledge(change, message, destination, source)
+        else:
+            lost.append(message)
+
+    bob.engine.acknowledgements.send_within = lose_the_first  # type: ignore[method-assign]
+    alice.send(private_name(bob, "stream"), b"hello", transactional=True)
+    simulation.advance(10_000)
+    assert (len(lost), alice.unsent) == (1, 1)
+    simulation.advance(60_000)
+    assert alice.unsent == 0
+    assert bob.bodies("stream") == [b"hello"]
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.9", "MQQB-rule-3.1.7.1.7")
+@pytest.mark.parametrize("transactional", [False, True], ids=["recoverable", "transactional"])
+def test_a_full_queue_for_reports_holds_up_no_traced_message(
+    simulation: Simulation, transactional: bool
+) -> None:
+    """Alice's own queue for reports is full; so is Bob, for anything but the message."""
+    alice, _, bob = simulation.nodes.values()
+    bob.create(transactional=transactional)
+    reports = alice.engine.queues.find_by_path(".\\reports")
+    assert reports is not None
+    reports.quota = 0
+    tell = bob.engine.quotas.admit
+
+    def admit(queue: Queue, size: int) -> None:
+        if isinstance(queue, OutgoingQueue):
+            raise EnqueueRefusedError(EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED)
+        tell(queue, size)
+
+    bob.engine.quotas.admit = admit  # type: ignore[method-assign]
+    for body in (b"one", b"two"):
+        alice.send(
+            private_name(bob, "orders"),
+            body,
+            transactional,
+            tracing_requested=True,
+            tracing_queue_identifier=REPORTS,
+        )
+    simulation.advance(120_000)
+    assert bob.bodies() == [b"one", b"two"]
+    assert reports.message_count == 0
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.2.1")

@@ -1,0 +1,47 @@
+"""The numbers of our transactional messages, as they are kept until their order is acknowledged.
+
+A message in an outgoing queue has no stamp in its packet: it is written where it is sent. What
+was given is a record of its own beside the sequence of the queue ([MS-MQQB] 3.1.7.1.3).
+"""
+
+import struct
+
+from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.qm.streams import Streams
+
+_SEQUENCE_PREFIX = b"qb sequence:"
+_STAMP_PREFIX = b"qb stamp:"
+_QUEUE = struct.Struct(">I")
+_STAMP_KEY = struct.Struct(">IQ")
+_NUMBER = struct.Struct("<I")
+
+
+def sequence_key(queue: OutgoingQueue) -> bytes:
+    """Where the sequence of a queue is kept."""
+    return _SEQUENCE_PREFIX + _QUEUE.pack(queue.queue_id)
+
+
+def stamp_key(queue: OutgoingQueue, key: int) -> bytes:
+    """Where the number of a message is kept."""
+    return _STAMP_PREFIX + _STAMP_KEY.pack(queue.queue_id, key)
+
+
+def encode_number(number: int) -> bytes:
+    """What is kept of a number."""
+    return _NUMBER.pack(number)
+
+
+def kept_number(streams: Streams, queue: OutgoingQueue, key: int) -> int:
+    """The number that a message was sent with; 0 when nothing is kept of it."""
+    kept = streams.get(stamp_key(queue, key))
+    return 0 if kept is None else int(_NUMBER.unpack(kept)[0])
+
+
+def kept_numbers(streams: Streams, queue: OutgoingQueue) -> dict[int, int]:
+    """The numbers of the messages that are still in a queue, by their lookup identifiers."""
+    numbers: dict[int, int] = {}
+    for record, value in streams.records(_STAMP_PREFIX + _QUEUE.pack(queue.queue_id)):
+        key = _STAMP_KEY.unpack_from(record, len(_STAMP_PREFIX))[1]
+        if key in queue.message_position_list:
+            numbers[key] = _NUMBER.unpack(value)[0]
+    return numbers

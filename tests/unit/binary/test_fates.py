@@ -90,20 +90,22 @@ def two_copies(pair: Exchanging) -> None:
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.7")
 @pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize(("first", "second"), [("other", "stream"), ("stream", "other")])
 def test_each_copy_of_a_transactional_message_has_its_own_end(
-    pair: Exchanging, restarted: bool
+    pair: Exchanging, restarted: bool, first: str, second: str
 ) -> None:
     two_copies(pair)
     if restarted:
         pair.alice.kill()
         pair.settle()
         pair.alice.start()
-    pair.bob.engine.queues.delete_queue(pair.bob.find("other"))
+    pair.bob.engine.queues.delete_queue(pair.bob.find(first))
     pair.settle(20)
-    assert pair.alice.outgoing(OTHER).message_count == 0
-    assert pair.alice.outgoing(STREAM).message_count == 1
+    names = {"other": OTHER, "stream": STREAM}
+    assert pair.alice.outgoing(names[first]).message_count == 0
+    assert pair.alice.outgoing(names[second]).message_count == 1
     assert pair.alice.bodies("system$;deadxact") == [b"content"]
-    pair.bob.receive("stream")
+    pair.bob.receive(second)
     pair.settle(20)
     assert pair.alice.unsent == 0
     assert pair.alice.bodies("system$;deadxact") == [b"content"]

@@ -24,3 +24,8 @@ def visible(text: str) -> str:
 
 def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
+
+
+def wide_length(text: str) -> int:
+    """How many UTF-16 characters a text takes, without a null character."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -211,7 +211,7 @@ class DependentQueue:
     async def _create_cursor_there(self, pcc: qmcomm.CACCreateRemoteCursor) -> None:
         """Make the cursor where the queue is, and tell our server of it."""
         try:
-            path = self.remote_path or await self._remote_name(pcc.cli_pQMQueue)
+            path = await self._remote_name(pcc.cli_pQMQueue)
             machine = self._connect(PathName.parse(path).computer)
             try:
                 remote = await create_remote_cursor(machine, pcc.srv_hACQueue)

@@ -8,6 +8,7 @@ from typing import Any
 
 from rpcqm.adm.message import Message
 from rpcqm.base.errors import HResult
+from rpcqm.base.text import wide_length
 from rpcqm.codec.format_name import FormatName, format_names
 from rpcqm.codec.interface import NullPointer
 from rpcqm.codec.layout import NULL_GUID
@@ -19,7 +20,7 @@ from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV1_Receive,
     CACTransferBufferV2,
 )
-from rpcqm.interfaces._wide_text import fitted, wide_length
+from rpcqm.interfaces._wide_text import fitted
 
 PACKET_VERSION = 0x10
 """pulVersion: FALCON_PACKET_VERSION."""

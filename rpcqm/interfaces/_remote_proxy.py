@@ -17,6 +17,7 @@ from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import ContextHandle
 
 RR_NACK, RR_ACK = 1, 2
+_ACTION_RECEIVE = 0
 
 
 class RemoteNumbers(NamedTuple):
@@ -77,7 +78,8 @@ class RemoteQueueProxyHandle:
     """An RPC_QUEUE_HANDLE on a queue elsewhere ([MS-MQMP] 3.1.1.5).
 
     `cursors` are its CursorProxy elements ([MS-MQMP] 3.1.1.6): ours to theirs. `allowance` counts
-    them for the client (G129).
+    them for the client (G129). `receiving` tells whether the client has opened the queue for
+    receiving, and not for peeking only.
     """
 
     context: int
@@ -85,8 +87,19 @@ class RemoteQueueProxyHandle:
     reader: RemoteReader
     path_name: str
     format_name: FormatName
+    receiving: bool
     allowance: Allowance
     cursors: dict[int, int] = field(default_factory=dict)
+
+    def require_receiving(self) -> None:
+        """Raise MQError(MQ_ERROR_ACCESS_DENIED) for a handle that was opened for peeking."""
+        if not self.receiving:
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "not opened for receiving")
+
+    async def purge(self) -> None:
+        """Remove all messages over there ([MS-MQMP] 3.1.4.22)."""
+        self.require_receiving()
+        await self.reader.purge()
 
     def remote_cursor(self, cursor: int) -> int:
         """The cursor over there, 0 for none; MQError(MQ_ERROR_INVALID_HANDLE)."""
@@ -127,16 +140,25 @@ class RemoteQueueProxies:
         self._by_context: dict[int, RemoteQueueProxyHandle] = {}
 
     async def open(
-        self, call: Call, machine: str, path: str, name: FormatName, numbers: RemoteNumbers
+        self,
+        call: Call,
+        place: tuple[str, str],
+        name: FormatName,
+        numbers: RemoteNumbers,
+        receiving: bool,
     ) -> tuple[ContextHandle, int]:
-        """Take a queue over for a client; its handle and number ([MS-MQMP] 3.1.4.17)."""
+        """Take a queue over for a client; its handle and number ([MS-MQMP] 3.1.4.17).
+
+        `place` is the path name of the queue, and the machine that has it.
+        """
         if self._open_remote is None:
             raise MQError(
                 HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, "no reading from elsewhere"
             )
+        path, machine = place
         reader = await self._open_remote(machine, numbers)
-        allowance = call.association_group.cursors
-        proxy = RemoteQueueProxyHandle(0, call.identity.sid, reader, path, name, allowance)
+        owner, allowance = call.identity.sid, call.association_group.cursors
+        proxy = RemoteQueueProxyHandle(0, owner, reader, path, name, receiving, allowance)
         while not proxy.context or proxy.context in self._by_context:
             proxy.context = secrets.randbits(32)
         try:
@@ -182,6 +204,8 @@ async def read_through(
 
     The status of `translate`, or of the end of the read; MQError as the other side refuses.
     """
+    if action == _ACTION_RECEIVE:
+        proxy.require_receiving()
     pending = proxy.reader.read(action, timeout, proxy.remote_cursor(cursor))
     call.on_abandoned(pending.cancel)
     message = await pending.message

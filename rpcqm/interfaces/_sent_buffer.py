@@ -6,6 +6,7 @@ from uuid import UUID
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.text import wide_length
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import NULL, NullPointer
 from rpcqm.codec.message import MessageAttributes, MessageIdentifier
@@ -20,7 +21,7 @@ from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV1_Send,
     CACTransferBufferV2,
 )
-from rpcqm.interfaces._wide_text import fitted, until_null, wide_length
+from rpcqm.interfaces._wide_text import fitted, until_null
 
 PROV_RSA_FULL = 1
 

@@ -1,11 +1,6 @@
 """Texts in buffers that count UTF-16 characters."""
 
 
-def wide_length(text: str) -> int:
-    """How many UTF-16 characters a text takes, without a null character."""
-    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
 def fitted(text: str, size: int) -> str:
     """The text cut, or filled up with null characters, to `size` UTF-16 characters."""
     if text.isascii():

@@ -14,6 +14,7 @@ from rpcqm.adm.enums import QueueAccessType, QueueShareMode, QueueType
 from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus, RpcFault
+from rpcqm.base.text import wide_length
 from rpcqm.codec.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.format_name import FormatName, FormatNameType, format_names
 from rpcqm.codec.message_attributes import DEFAULT_TIME_TO_REACH_QUEUE
@@ -65,9 +66,16 @@ from rpcqm.codec.types.qmcomm import (
 )
 from rpcqm.interfaces._authentication import CallAdmission, checks, level_of_queue, require_level
 from rpcqm.interfaces._client_handles import ClientHandles
+from rpcqm.interfaces._opening_rules import (
+    READ_ACCESSES,
+    check_opening,
+    descriptor_of,
+    names_of,
+    remote_readable,
+)
 from rpcqm.interfaces._queue_properties import attributes_of, values_of
 from rpcqm.interfaces._remote_proxy import OpenRemote, RemoteNumbers, proxy_of
-from rpcqm.interfaces._wide_text import fitted, wide_length
+from rpcqm.interfaces._wide_text import fitted
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
@@ -96,12 +104,11 @@ _ALL_PARTS = int(
     | SecurityInformation.DACL_SECURITY_INFORMATION
     | SecurityInformation.SACL_SECURITY_INFORMATION
 )
-_READ_ACCESSES = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.PEEK_ACCESS})
 _RECEIVE_ACCESSES = frozenset(
     {QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS}
 )
-_OPEN_ACCESSES = frozenset(QueueAccessType) - {QueueAccessType.MOVE_ACCESS}
-_VERSION = re.compile(r"\d{1,4}\.\d{1,4}\.\d{1,4}")
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+"""Builds have five digits by now, though [MS-MQMP] 3.1.4.23 counts four (G123)."""
 
 
 class QmComm:
@@ -142,11 +149,11 @@ class QmComm:
         """
         if (
             request.pQueueFormat is None
-            or request.dwDesiredAccess not in _READ_ACCESSES
+            or request.dwDesiredAccess not in READ_ACCESSES
             or request.dwShareMode not in tuple(QueueShareMode)
         ):
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER)
-        name = _remote_readable(format_name_of(request.pQueueFormat))
+        name = remote_readable(format_name_of(request.pQueueFormat))
         minimum = level_of_queue(self._engine, self.admission.security, name, workgroup=False)
         require_level(call, minimum)
         descriptor = self._open(
@@ -197,8 +204,6 @@ class QmComm:
         if self._own_private_path(named).queue.lower() != path.queue.lower():
             raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, "PROPID_Q_PATHNAME")
         attributes.pop("base_priority", None)  # ignored for private queues, [MS-MQMQ] 2.3.1.6
-        if self._queues.find_by_path(str(path)) is not None:
-            raise MQError(HResult.MQ_ERROR_QUEUE_EXISTS, str(path))
         if request.pSecurityDescriptor is not None:
             attributes["security"] = request.pSecurityDescriptor
         queue = self._queues.new_queue(str(path), call.identity, **attributes)
@@ -378,7 +383,7 @@ class QmComm:
         Source: [MS-MQMP] 3.1.4.17 rpc_QMOpenQueueInternal (Opnum 19).
         """
         self.handles.admit(call)
-        _check_opening(request)
+        check_opening(request)
         name = format_name_of(request.pQueueFormat)
         if request.hRemoteQueue:
             return self._open_elsewhere(call, request, name)
@@ -407,9 +412,10 @@ class QmComm:
         self, call: Call, request: rpc_QMOpenQueueInternalRequest, name: FormatName
     ) -> rpc_QMOpenQueueInternalResponse:
         """Take over what the client has opened at another queue manager."""
-        path, machine = self._queue_path(name)
+        place = self._queue_path(name)
         numbers = RemoteNumbers(request.hRemoteQueue, request.dwpQueue, request.dwpRemoteContext)
-        handle, context = await self.handles.proxies.open(call, machine, path, name, numbers)
+        receiving = request.dwDesiredAccess == QueueAccessType.RECEIVE_ACCESS
+        handle, context = await self.handles.proxies.open(call, place, name, numbers, receiving)
         return rpc_QMOpenQueueInternalResponse(
             lplpRemoteQueueName=None, pdwQMContext=context, phQueue=handle.wire, result=0
         )
@@ -462,7 +468,7 @@ class QmComm:
         if proxy is not None:
             await proxy.close_cursor(request.hCursor)
             return HResult.MQ_OK
-        cursor = _descriptor(request.hQueue).cursor_collection.get(request.hCursor)
+        cursor = descriptor_of(request.hQueue).cursor_collection.get(request.hCursor)
         if cursor is None:
             raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, f"cursor {request.hCursor:#x}")
         self._engine.readers.close_cursor(cursor)
@@ -485,9 +491,7 @@ class QmComm:
         size = request.pdwLength
         if size != request.dwFormatNameRPCBufferLen:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "two different lengths")
-        proxy = proxy_of(request.hQueue)
-        names = (proxy.format_name,) if proxy else _descriptor(request.hQueue).format_names
-        text = format_names(names)
+        text = format_names(names_of(request.hQueue))
         needed = wide_length(text) + 1
         buffer = request.lpwcsFormatName
         if buffer is not None and size:
@@ -507,9 +511,9 @@ class QmComm:
         self.handles.admit(call)
         proxy = proxy_of(request.hQueue)
         if proxy is not None:
-            await proxy.reader.purge()
+            await proxy.purge()
             return HResult.MQ_OK
-        descriptor = _descriptor(request.hQueue)
+        descriptor = descriptor_of(request.hQueue)
         if descriptor.queue_reference is None:
             raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "the queue has been deleted")
         if descriptor.access_type not in _RECEIVE_ACCESSES:
@@ -557,11 +561,6 @@ def _present(handle: ContextHandle | None) -> ContextHandle:
     return handle
 
 
-def _descriptor(handle: ContextHandle) -> OpenQueueDescriptor:
-    descriptor: OpenQueueDescriptor = handle.value.open_queue_descriptor_reference
-    return descriptor
-
-
 def _require_queue_object(kind: int) -> None:
     if kind != QUEUE_OBJECT:
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"object of type {kind}")
@@ -571,27 +570,3 @@ def _security_parts(parts: int) -> int:
     if not parts or parts & ~_ALL_PARTS:
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"parts {parts:#x}")
     return parts
-
-
-def _remote_readable(name: FormatName) -> FormatName:
-    """A name that R_QMOpenRemoteQueue takes: no list, no multicast address, no HTTP."""
-    several = (
-        FormatNameType.QUEUE_FORMAT_TYPE_DL,
-        FormatNameType.QUEUE_FORMAT_TYPE_MULTICAST,
-    )
-    http = isinstance(name.value, str) and name.direct_name.protocol in ("HTTP", "HTTPS")
-    if name.type in several or http:
-        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, str(name))
-    return name
-
-
-def _check_opening(request: rpc_QMOpenQueueInternalRequest) -> None:
-    """What goes together in rpc_QMOpenQueueInternal; the queue's kind is checked on opening."""
-    access, share_mode = request.dwDesiredAccess, request.dwShareMode
-    valid = access in _OPEN_ACCESSES and share_mode in tuple(QueueShareMode)
-    if access == QueueAccessType.SEND_ACCESS:
-        valid = valid and share_mode == QueueShareMode.DENY_NONE
-    if not request.hRemoteQueue:
-        valid = valid and not request.dwpRemoteContext
-    if not valid:
-        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"access {access:#x}")

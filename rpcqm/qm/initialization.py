@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
 from rpcqm.adm.enums import PositionState, QueueManagerState, QueueType
-from rpcqm.adm.queue import Queue
+from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.records import (
     QueueRecord,
     decode_queue,
@@ -13,7 +13,7 @@ from rpcqm.adm.records import (
 )
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult
-from rpcqm.codec.path_name import QueueKind
+from rpcqm.codec.path_name import PathName, QueueKind
 from rpcqm.qm import staged
 from rpcqm.qm.default_security import migrate
 from rpcqm.qm.positions import purge_reason
@@ -173,6 +173,8 @@ class Initialization:
     def _load_queue(self, record: QueueRecord) -> None:
         queues = self._engine.queues
         queue = record.queue
+        if not isinstance(queue, OutgoingQueue):
+            queues.name_here(queue, PathName.parse(queue.pathname))
         if record.journal_id:
             queue.journal_queue_reference = queues.journal_for(queue, record.journal_id)
         if record.parent_id:

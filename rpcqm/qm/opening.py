@@ -27,9 +27,9 @@ _RECEIVE = QueueAccessType.RECEIVE_ACCESS
 _PEEKS = frozenset({QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS})
 _ADMIN = frozenset({QueueAccessType.RECEIVE_ADMIN_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS})
 _HTTP = frozenset({"HTTP", "HTTPS"})
-_SENT_ONLY = frozenset(
+_READ_ONLY = frozenset(
     {
-        FormatNameType.QUEUE_FORMAT_TYPE_MULTICAST,
+        FormatNameType.QUEUE_FORMAT_TYPE_MACHINE,
         FormatNameType.QUEUE_FORMAT_TYPE_CONNECTOR,
     }
 )
@@ -37,6 +37,7 @@ _SENT_ONLY = frozenset(
 _UNRESOLVED = frozenset(
     {
         FormatNameType.QUEUE_FORMAT_TYPE_MACHINE,
+        FormatNameType.QUEUE_FORMAT_TYPE_CONNECTOR,
         FormatNameType.QUEUE_FORMAT_TYPE_DL,
     }
 )
@@ -261,10 +262,11 @@ def _direct(name: FormatName) -> DirectName | None:
 
 
 def _check_kind(name: FormatName, access: QueueAccessType) -> None:
-    """Which kinds of names can be opened for what."""
+    """Which kinds of names can be opened for what ([MS-MQMP] 3.1.4.17)."""
     direct = _direct(name)
-    sent_only = name.type in _SENT_ONLY or (direct is not None and direct.protocol in _HTTP)
-    read_only = name.type is FormatNameType.QUEUE_FORMAT_TYPE_MACHINE or name.is_read_only
+    multicast = name.type is FormatNameType.QUEUE_FORMAT_TYPE_MULTICAST
+    sent_only = multicast or (direct is not None and direct.protocol in _HTTP)
+    read_only = name.type in _READ_ONLY or name.is_read_only
     if (sent_only and access != _SEND) or (read_only and access == _SEND):
         raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, str(name))
     if read_only and access == QueueAccessType.MOVE_ACCESS:

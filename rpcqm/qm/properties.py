@@ -7,9 +7,10 @@ from uuid import UUID
 
 from rpcqm.adm.enums import QueuePrivacyLevel
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.text import wide_length
 
 MAXIMUM_LABEL = 124
-"""Characters of a queue's label."""
+"""UTF-16 characters of a queue's label."""
 
 CHANGEABLE = frozenset(
     {
@@ -52,7 +53,7 @@ def check_properties(values: Mapping[str, Any], changing: bool = False) -> None:
             raise MQError(HResult.MQ_ERROR_PROPERTY_NOTALLOWED, name)
         if not isinstance(value, _TYPES[name]):
             raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, name)
-        if name == "label" and len(str(value)) > MAXIMUM_LABEL:
+        if name == "label" and wide_length(str(value)) > MAXIMUM_LABEL:
             raise MQError(HResult.MQ_ERROR_LABEL_TOO_LONG)
         if not _in_range(name, value):
             raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, name)

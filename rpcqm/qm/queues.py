@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
@@ -223,11 +224,12 @@ class Queues:
         path = self._checked_path(queue.pathname, identity)
         self._engine.access.check_queue_manager(identity, MQQMACCESSMASK.MQSEC_CREATE_QUEUE)
         check_properties({name: getattr(queue, name) for name in _COPIED})
+        security = self._engine.access.default_queue_security(identity, queue.security)
         if self.find_path(path) is not None:
             raise MQError(HResult.MQ_ERROR_QUEUE_EXISTS, queue.pathname)
         if path.suffix:
             return self._create_by_name(path)
-        new = self._instantiate(queue, path, identity)
+        new = self._instantiate(queue, path, security)
         if path.kind is QueueKind.PUBLIC:
             if skip_directory:
                 new.identifier = queue.identifier if queue.identifier.int else new.identifier
@@ -263,14 +265,12 @@ class Queues:
         with self._store.transaction("barrier") as change:
             return change.committed
 
-    def _instantiate(self, queue: Queue, path: PathName, identity: Identity | None) -> Queue:
+    def _instantiate(self, queue: Queue, path: PathName, security: bytes) -> Queue:
         new = Queue()
         for name in _COPIED:
             setattr(new, name, getattr(queue, name))
-        names = self._engine.names
-        new.pathname = str(names.path(path.kind, path.queue))
-        new.qualified_pathname = str(PathName(names.qualified_computer_name, path.queue, path.kind))
-        new.security = self._engine.access.default_queue_security(identity, queue.security)
+        self.name_here(new, path)
+        new.security = security
         new.identifier = uuid4()
         new.queue_type = _TYPES[path.kind]
         new.create_time = new.modify_time = self._engine.clock.now() // 1000
@@ -279,6 +279,12 @@ class Queues:
             new.private_queue_number = new.queue_id
         new.journal_queue_reference = self.journal_for(new, self._store.counters.queue_id.take())
         return new
+
+    def name_here(self, queue: Queue, path: PathName) -> None:
+        """Give a queue the path names that it has on a machine of today's name."""
+        names = self._engine.names
+        queue.pathname = str(names.path(path.kind, path.queue, path.suffix))
+        queue.qualified_pathname = str(replace(path, computer=names.qualified_computer_name))
 
     def journal_for(self, queue: Queue, queue_id: int) -> Queue:
         """The journal of a queue; it is part of the queue's own record."""
@@ -474,6 +480,8 @@ class Queues:
             main, identity, MQQUEUEACCESSMASK.MQSEC_SET_QUEUE_PROPERTIES
         )
         check_properties(changes, changing=True)
+        if changes.get("multicast_address") and main.transactional:
+            raise MQError(HResult.MQ_ERROR_PROPERTIES_CONFLICT, "a transactional multicast queue")
         return self._change(main, changes)
 
     def get_security(self, queue: Queue, parts: int, *, identity: Identity | None = None) -> bytes:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rpcqm.adm.enums import QueueAccessType
 from rpcqm.base.errors import MQError
 from rpcqm.capture.analysis import calls_of
 from rpcqm.capture.call import Call
@@ -150,6 +151,31 @@ def test_cursors_and_purging_reach_over_there(
         await queue.purge()
         assert await is_empty(other)
 
+    through(here, other, program)
+
+
+class OpenForMoreThere(DependentQueue):
+    """A client that opens a queue for receiving over there, and for peeking at its server."""
+
+    async def _open_here(self, queue: int, descriptor: int, context: int) -> object:
+        if queue:
+            self._access = QueueAccessType.PEEK_ACCESS
+        return await super()._open_here(queue, descriptor, context)
+
+
+@pytest.mark.conformance("MQMP-op-19", "MQMP-op-27", "MQMP-op-c2_2")
+def test_a_handle_for_peeking_only_peeks_over_there(
+    here: PrivateQueueManager, other: PrivateQueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def program(queue: DependentQueue) -> None:
+        await send(other, "one")
+        assert (await queue.peek(0)).body == b"one"
+        assert await refusal(queue.receive(0)) == "MQ_ERROR_ACCESS_DENIED"
+        assert await refusal(queue.purge()) == "MQ_ERROR_ACCESS_DENIED"
+        cursor = await queue.create_cursor()
+        assert (await queue.peek(0, cursor=cursor)).body == b"one"
+
+    monkeypatch.setattr("rpcqm.client.dependent.DependentQueue", OpenForMoreThere)
     through(here, other, program)
 
 

@@ -42,6 +42,8 @@ from tests.support.queue_manager import SETTINGS, RunningQueueManager
 from tests.support.remote_reader import CLIENT, NULL_HANDLE, format_of, status_name
 
 ORDERS = r"DIRECT=OS:.\private$\orders"
+ELSEWHERE = r"DIRECT=OS:elsewhere\private$\orders"
+CONNECTOR = f"CONNECTOR={CLIENT}"
 MISMATCH = FaultStatus.nca_s_fault_context_mismatch
 UOW = uuid4().bytes_le
 
@@ -200,6 +202,13 @@ def test_an_open_queue_has_a_context_handle_and_a_number(
         (r"DIRECT=OS:.\private$\none", RECEIVE_ACCESS, {}, "MQ_ERROR_QUEUE_NOT_FOUND"),
         (r"DIRECT=OS:.\private$\none", SEND_ACCESS, {}, "MQ_ERROR_QUEUE_NOT_FOUND"),
         (ORDERS, 0x81, {}, "MQ_ERROR_UNSUPPORTED_ACCESS_MODE"),
+        (ELSEWHERE, SEND_ACCESS, {"hRemoteQueue": 7}, "MQ_ERROR_INVALID_PARAMETER"),
+        (ELSEWHERE, 0x81, {"hRemoteQueue": 7}, "MQ_ERROR_INVALID_PARAMETER"),
+        (ELSEWHERE, 0xA0, {"hRemoteQueue": 7}, "MQ_ERROR_INVALID_PARAMETER"),
+        (CONNECTOR, SEND_ACCESS, {}, "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"),
+        (f"{CONNECTOR};XACTONLY", SEND_ACCESS, {}, "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"),
+        (CONNECTOR, RECEIVE_ACCESS, {}, "MQ_ERROR_ILLEGAL_FORMATNAME"),
+        (CONNECTOR, PEEK_ACCESS, {}, "MQ_ERROR_ILLEGAL_FORMATNAME"),
     ],
 )
 def test_what_cannot_be_opened_is_refused(
@@ -213,6 +222,7 @@ def test_what_cannot_be_opened_is_refused(
     qm.create()
     assert status_name(client.send_open(name, access, **fields).result) == status
     assert qm.engine.queues.descriptors == {}
+    assert qm.engine.outgoing.list() == []
 
 
 @pytest.mark.conformance("MQMP-op-19")
@@ -387,6 +397,8 @@ def test_the_handles_of_a_deleted_queue_are_of_no_use(
     pcc = CACCreateRemoteCursor()
     status = client.status("rpc_ACCreateCursorEx", hQueue=handle, pcc=pcc)
     assert status == "MQ_ERROR_INVALID_HANDLE"
+    named = format_name_of(client, handle, 100)
+    assert status_name(named.result) == "MQ_ERROR_INVALID_HANDLE"
     assert client.receive(context, receiving_buffer())[0] == "MQ_ERROR_QUEUE_NOT_AVAILABLE"
     assert client.sent(sender, b"x") == "MQ_ERROR_QUEUE_NOT_AVAILABLE"
     assert client.close(handle) == "MQ_OK"

@@ -125,6 +125,8 @@ def test_an_existing_queue_is_not_altered(qm: RunningQueueManager, client: Clien
         ),
         (r".\private$\q", {P.PROPID_Q_JOURNAL: 2}, {}, "MQ_ERROR_ILLEGAL_PROPERTY_VALUE"),
         (r".\private$\q", {P.PROPID_Q_PRIV_LEVEL: 3}, {}, "MQ_ERROR_ILLEGAL_PROPERTY_VALUE"),
+        (r".\private$\q", {P.PROPID_Q_LABEL: "x" * 125}, {}, "MQ_ERROR_LABEL_TOO_LONG"),
+        (r".\private$\q", {P.PROPID_Q_LABEL: "\U0001f600" * 63}, {}, "MQ_ERROR_LABEL_TOO_LONG"),
         (
             r".\private$\q",
             {P.PROPID_Q_PATHNAME: r".\private$\other"},
@@ -150,6 +152,8 @@ def test_what_cannot_be_created_is_refused(
 ) -> None:
     assert client.create(path, properties, **fields) == status
     assert qm.engine.queues.find_by_path(r".\private$\q") is None
+    qm.create(r"private$\q")
+    assert client.create(path, properties, **fields) == status
 
 
 @pytest.mark.conformance("MQMP-op-6")

@@ -1,18 +1,23 @@
 """Each queue property of qmcomm: created with, changed to, told ([MS-MQMP] 3.1.1.12)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from rpcqm.codec.properties import QueueProperty
+from rpcqm.codec.sddl import format_sddl, parse_sddl
+from rpcqm.codec.security_descriptor import SecurityDescriptor
 from rpcqm.rpc.interface_registry import NCALRPC
-from tests.support.callers import ADMINISTRATOR
-from tests.support.dependent_client import Client, served_clients
-from tests.support.queue_manager import RunningQueueManager
+from tests.support.callers import ADMINISTRATOR, BOB
+from tests.support.dependent_client import Client, object_of, served_clients
+from tests.support.queue_manager import SETTINGS, RunningQueueManager
 
 PATH = r"WORKSTATION\private$\orders"
+ORDERS = r"DIRECT=OS:.\private$\orders"
+OWNER, GROUP, DACL, SACL = 1, 2, 4, 8
+P = QueueProperty
 FIRST_TYPE, SECOND_TYPE = UUID(int=1), UUID(int=2)
 
 
@@ -122,3 +127,69 @@ def test_a_private_queue_takes_a_base_priority_and_ignores_it(client: Client) ->
     assert told(client, row) == 0
     assert client.set_properties(r"DIRECT=OS:.\private$\orders", {priority: 5}) == "MQ_OK"
     assert told(client, row) == 0
+
+
+@pytest.mark.conformance("MQMP-prop-PROPID_Q_MULTICAST_ADDRESS", "MQMP-op-11")
+def test_a_transactional_queue_gets_no_multicast_address_later(
+    qm: RunningQueueManager, client: Client
+) -> None:
+    queue = qm.create(transactional=True)
+    change: dict[QueueProperty, Any] = {P.PROPID_Q_MULTICAST_ADDRESS: "234.1.1.1:80"}
+    assert client.set_properties(queue, change) == "MQ_ERROR_PROPERTIES_CONFLICT"
+    assert queue.multicast_address is None
+
+
+@pytest.mark.conformance("MQMP-prop-PROPID_Q_LABEL")
+def test_a_label_is_counted_in_utf_16_characters(qm: RunningQueueManager, client: Client) -> None:
+    longest = "\U0001f600" * 62
+    assert client.create(r".\private$\orders", {P.PROPID_Q_LABEL: longest}) == "MQ_OK"
+    assert qm.find().label == longest
+
+
+@pytest.mark.conformance("MQMP-prop-PROPID_Q_PATHNAME", "MQMP-prop-PROPID_Q_PATHNAME_DNS")
+def test_path_names_follow_the_name_of_the_machine(qm: RunningQueueManager, client: Client) -> None:
+    assert client.create(r".\private$\orders") == "MQ_OK"
+    renamed = replace(SETTINGS, computer_name="PC2", qualified_computer_name="pc2.example.net")
+    qm.restart(renamed)
+    client = Client(served_clients(qm).connect(ADMINISTRATOR, transport=NCALRPC))
+    name, full_name = client.get_properties(qm.find(), P.PROPID_Q_PATHNAME, P.PROPID_Q_PATHNAME_DNS)
+    assert (name.value, full_name.value) == (
+        r"PC2\private$\orders",
+        r"pc2.example.net\private$\orders",
+    )
+    assert qm.find(r"private$\orders;JOURNAL").pathname == r"PC2\private$\orders;JOURNAL"
+
+
+@pytest.mark.conformance("MQMP-op-7")
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        (OWNER, f"O:{BOB.sid}G:BUD:(A;;0xf003f;;;WD)S:(AU;SA;0x4;;;WD)"),
+        (GROUP, "O:BAG:BGD:(A;;0xf003f;;;WD)S:(AU;SA;0x4;;;WD)"),
+        (SACL, "O:BAG:BUD:(A;;0xf003f;;;WD)S:(AU;FA;0x2;;;BA)"),
+        (15, f"O:{BOB.sid}G:BGD:(A;;0x2;;;BA)S:(AU;FA;0x2;;;BA)"),
+    ],
+)
+def test_every_part_of_a_descriptor_is_replaced_alone(
+    qm: RunningQueueManager, client: Client, parts: int, expected: str
+) -> None:
+    qm.create(security=parse_sddl("O:BAG:BUD:(A;;0xf003f;;;WD)S:(AU;SA;0x4;;;WD)").encode())
+    change = parse_sddl(f"O:{BOB.sid}G:BGD:(A;;0x2;;;BA)S:(AU;FA;0x2;;;BA)").encode()
+    status = client.status(
+        "R_QMSetObjectSecurityInternal",
+        pObjectFormat=object_of(ORDERS),
+        SecurityInformation=parts,
+        SDSize=len(change),
+        pSecurityDescriptor=change,
+    )
+    assert status == "MQ_OK"
+    qm.restart()
+    assert format_sddl(SecurityDescriptor.decode(qm.find().security)) == expected
+
+
+@pytest.mark.conformance("MQMP-registry-3")
+def test_builds_of_five_digits_are_told_whole(qm: RunningQueueManager) -> None:
+    qm.restart(replace(SETTINGS, queue_manager_version="10.0.20348.1"))
+    client = Client(served_clients(qm).connect(ADMINISTRATOR, transport=NCALRPC))
+    response = client.caller.call("R_QMQueryQMRegistryInternal", dwQueryType=3)
+    assert response.lplpMQISServer == "10.0.20348"

@@ -1,0 +1,57 @@
+"""What can be opened how by qmcomm, and what is open ([MS-MQMP] 3.1.4.2, 3.1.4.17, 3.1.4.21)."""
+
+from rpcqm.adm.descriptor import OpenQueueDescriptor
+from rpcqm.adm.enums import QueueAccessType, QueueShareMode
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.format_name import FormatName, FormatNameType
+from rpcqm.codec.types.qmcomm import rpc_QMOpenQueueInternalRequest
+from rpcqm.interfaces._remote_proxy import proxy_of
+from rpcqm.rpc.context_handle import ContextHandle
+
+READ_ACCESSES = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.PEEK_ACCESS})
+"""What a queue of another queue manager is opened for."""
+
+_OPEN_ACCESSES = frozenset(QueueAccessType) - {QueueAccessType.MOVE_ACCESS}
+
+
+def descriptor_of(handle: ContextHandle) -> OpenQueueDescriptor:
+    """The open queue of an RPC_QUEUE_HANDLE on a queue here."""
+    descriptor: OpenQueueDescriptor = handle.value.open_queue_descriptor_reference
+    return descriptor
+
+
+def names_of(handle: ContextHandle) -> tuple[FormatName, ...]:
+    """What a queue was opened by; MQError(MQ_ERROR_INVALID_HANDLE) when it has been deleted."""
+    proxy = proxy_of(handle)
+    if proxy is not None:
+        return (proxy.format_name,)
+    descriptor = descriptor_of(handle)
+    if descriptor.queue_reference is None and not descriptor.multiple:
+        raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "the queue has been deleted")
+    return descriptor.format_names
+
+
+def remote_readable(name: FormatName) -> FormatName:
+    """A name that R_QMOpenRemoteQueue takes: no list, no multicast address, no HTTP."""
+    several = (
+        FormatNameType.QUEUE_FORMAT_TYPE_DL,
+        FormatNameType.QUEUE_FORMAT_TYPE_MULTICAST,
+    )
+    http = isinstance(name.value, str) and name.direct_name.protocol in ("HTTP", "HTTPS")
+    if name.type in several or http:
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, str(name))
+    return name
+
+
+def check_opening(request: rpc_QMOpenQueueInternalRequest) -> None:
+    """What goes together in rpc_QMOpenQueueInternal; the queue's kind is checked on opening."""
+    access, share_mode = request.dwDesiredAccess, request.dwShareMode
+    valid = access in _OPEN_ACCESSES and share_mode in tuple(QueueShareMode)
+    if access == QueueAccessType.SEND_ACCESS:
+        valid = valid and share_mode == QueueShareMode.DENY_NONE
+    if request.hRemoteQueue:
+        valid = valid and access in READ_ACCESSES
+    else:
+        valid = valid and not request.dwpRemoteContext
+    if not valid:
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"access {access:#x}")

@@ -30,6 +30,7 @@ from rpcqm.rpc.logon import NO_CLAIM, Claim, claimed
 from rpcqm.rpc.ntlm import AccountDirectory
 from rpcqm.rpc.security import (
     CONNECT,
+    PKT,
     PKT_PRIVACY,
     Authentication,
     AuthenticationError,
@@ -43,6 +44,9 @@ _SIGNED, _DATA, _TOKEN = IOVBufferType.sign_only, IOVBufferType.data, IOVBufferT
 
 _SESSION_KEY = gssapi.OID.from_int_seq("1.2.840.113554.1.2.2.5.5")
 """Asks for the session key and its kind, an object identifier that ends in the number."""
+
+_ORDERED = frozenset((_Flag.replay_detection, _Flag.out_of_sequence_detection))
+"""Without these a context takes messages as often as they come, and in any order (G128)."""
 
 _RC4_HMAC = b"\x17"
 _RC4_SIGNATURE = 37
@@ -159,6 +163,8 @@ class _KerberosHandshake:
     def protection(self, level: AuthenticationLevel) -> KerberosProtection:
         if level == PKT_PRIVACY and _Flag.confidentiality not in self._context.actual_flags:
             raise ProtectionError("Kerberos: sealing was not negotiated")
+        if level >= PKT and not _ORDERED.issubset(self._context.actual_flags):
+            raise ProtectionError("Kerberos: replays would not be noticed")
         return KerberosProtection(self._context, level)
 
 

@@ -348,6 +348,8 @@ def _entry(line: str) -> tuple[str, str, bytes] | None:
         secret = bytes.fromhex(fields[3])
     except ValueError:
         return None
+    if len(secret) != messages.HASH_LENGTH:
+        return None
     domain, _, name = fields[0].rpartition("\\")
     return folded_name(domain), folded_name(name), secret
 
@@ -399,6 +401,8 @@ class NtlmInitiator(_NtlmHandshake):
         proved = messages.pack_client_challenge(
             _timestamp(offered), os.urandom(8), _answered(offered)
         )
+        if len(proved) > messages.LONGEST_CHALLENGE:
+            raise AuthenticationError(f"NTLM: target information of {len(proved)} octets")
         proof = messages.proof_of(key, challenge.server_challenge, proved)
         session_key = base_key = messages.session_base_key(key, proof)
         message = messages.Authenticate(

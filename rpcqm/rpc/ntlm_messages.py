@@ -20,7 +20,10 @@ from rpcqm.rpc.ntlm_protection import NegotiateFlags
 SIGNATURE = b"NTLMSSP\0"
 NEGOTIATE, CHALLENGE, AUTHENTICATE = 1, 2, 3
 KEY_LENGTH = 16
-PROOF_LENGTH = 16
+PROOF_LENGTH = HASH_LENGTH = 16
+LONGEST_CHALLENGE = 0xFFFF - PROOF_LENGTH
+"""How long the challenge of a client can be, so that its response fits into a field."""
+
 NTLM_V1_LENGTH = 24
 """How long the response of NTLM version 1 is; that of version 2 is longer."""
 
@@ -109,7 +112,8 @@ def read_negotiate(message: bytes) -> int:
 
 def pack_challenge(flags: int, server_challenge: bytes, target: str, info: Pairs) -> bytes:
     """A CHALLENGE_MESSAGE; its version is always there, as zeros where nobody asked for it."""
-    name, pairs = target.encode(_codec(flags)), pack_pairs(info)
+    # A client chooses the character set, which need not have all characters of the name.
+    name, pairs = target.encode(_codec(flags), "replace"), pack_pairs(info)
     fields = _fields(_CHALLENGE_LENGTH, (name, pairs))
     return b"".join(
         (
@@ -186,8 +190,12 @@ def pack_pairs(pairs: Pairs) -> bytes:
 
 
 def read_pairs(octets: bytes) -> Iterable[tuple[int, bytes]]:
-    """Target information up to its end; what follows that is not looked at."""
-    offset = 0
+    """Target information up to its end; what follows that is not looked at.
+
+    A kind that comes twice is refused: peers differ in which of the two they believe, so that
+    somebody in between could show a client another timestamp, or none, than a server (G127).
+    """
+    offset, seen = 0, set[int]()
     while True:
         if offset + _PAIR.size > len(octets):
             raise DecodeError("the NTLM target information has no end", offset)
@@ -197,6 +205,9 @@ def read_pairs(octets: bytes) -> Iterable[tuple[int, bytes]]:
         offset += _PAIR.size
         if offset + length > len(octets):
             raise DecodeError("the NTLM target information is cut short", offset)
+        if kind in seen:
+            raise DecodeError(f"NTLM target information {kind} comes twice", offset)
+        seen.add(kind)
         yield kind, octets[offset : offset + length]
         offset += length
 

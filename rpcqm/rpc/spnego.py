@@ -56,7 +56,8 @@ class SpnegoAcceptor:
     """One negotiation with a client, and the handshake of the mechanism it leads to.
 
     The client's list must be signed when another mechanism than the first was chosen (RFC 4178,
-    5), and when NTLM's last message proves that the client signs it (G81).
+    5), and when NTLM's last message proves that the client signs it (G81): with that message,
+    because no token of the mechanism follows it (G127).
     """
 
     def __init__(self, mechanisms: Mapping[str, Callable[[], Mechanism]]) -> None:
@@ -131,9 +132,9 @@ class SpnegoAcceptor:
 
     def _exchange_mics(self, received: bytes | None) -> bytes | None:
         """Check that the list of mechanisms came as the client sent it (RFC 4178, 5)."""
+        if not received and self._mechanism.signs_mechanisms:
+            raise AuthenticationError("SPNEGO: the list of mechanisms has lost its signature")
         if not (received or self._mic_needed):
-            if self._mechanism.signs_mechanisms:
-                raise AuthenticationError("SPNEGO: the list of mechanisms has lost its signature")
             return None
         protection = self._mechanism.protection(CONNECT)
         if received:

@@ -16,7 +16,14 @@ from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.ntlm import NtlmCredentials
 from rpcqm.rpc.providers import security_providers
-from rpcqm.rpc.security import PKT, PKT_INTEGRITY, PKT_PRIVACY, AuthenticationError, Credentials
+from rpcqm.rpc.security import (
+    CONNECT,
+    PKT,
+    PKT_INTEGRITY,
+    PKT_PRIVACY,
+    AuthenticationError,
+    Credentials,
+)
 from rpcqm.rpc.spnego import SpnegoCredentials
 from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.impacket_probe import impacket_with_ticket
@@ -257,6 +264,21 @@ def test_messages_come_once_and_in_order(
         theirs.unseal(b"", sealed[index][0], b"", sealed[index][1])
     with pytest.raises(DecodeError):
         theirs.unseal(b"", sealed[wrong][0], b"", sealed[wrong][1])
+
+
+@pytest.mark.parametrize("missing", ["replay_detection", "out_of_sequence_detection"])
+def test_a_context_that_takes_messages_twice_protects_nothing(
+    kdc: Kdc, accounts: TestAccounts, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    """What a context notices is the client's choice; every level above CONNECT needs both."""
+    asked = kerberos._ASKED & ~getattr(kerberos._Flag, missing)
+    monkeypatch.setattr(kerberos, "_ASKED", asked)
+    client, server = log_on(kdc, accounts)
+    for side in (client, server):
+        side.protection(CONNECT)
+        for level in (PKT, PKT_INTEGRITY, PKT_PRIVACY):
+            with pytest.raises(AuthenticationError, match="replays would not be noticed"):
+                side.protection(level)
 
 
 def test_a_signed_message_does_not_pass_for_a_sealed_one(kdc: Kdc, accounts: TestAccounts) -> None:

@@ -163,7 +163,12 @@ def test_a_list_that_was_changed_is_refused(
 
 @pytest.mark.parametrize(
     ("change", "kerberos"),
-    [(without_signature, False), (wrong_signature, False), (wrong_signature, True)],
+    [
+        (without_signature, False),
+        (without_signature, True),
+        (wrong_signature, False),
+        (wrong_signature, True),
+    ],
 )
 def test_the_clients_signature_must_be_there_and_right(
     server: RunningServer, handlers: ProbeHandlers, change: Change, kerberos: bool

@@ -155,11 +155,34 @@ def test_another_mechanism_than_the_first_asks_for_the_signed_list(accept: Accep
     """RFC 4178, 5: else whoever is between could choose the mechanism."""
     offered = [MS_KERBEROS, KERBEROS, NTLM]
     client, server = Initiator(offered), accept()
+    challenge = asked_to_sign(client, server)
+    answer = server.step(client.next(challenge, offered))
+    assert state(answer) is NegState.accept_complete
+    assert server.complete
+
+
+def asked_to_sign(client: "Initiator", server: SpnegoAcceptor) -> bytes:
+    """The challenge of a server that has chosen another mechanism than the client's first."""
     answer = server.step(client.first(token=False))
     assert state(answer) is NegState.request_mic
     assert unpack_token(answer).supported_mech == NTLM
-    negotiate = NegTokenResp(response_token=client.ntlm.step(b"")).pack()
-    answer = server.step(client.next(server.step(negotiate)))
+    return server.step(NegTokenResp(response_token=client.ntlm.step(b"")).pack())
+
+
+def test_a_signature_that_was_asked_for_comes_with_the_last_token(accept: Accept) -> None:
+    """Nobody may strip it and send one of his own later (RFC 4178, 5)."""
+    client, server = Initiator([KERBEROS, NTLM]), accept()
+    challenge = asked_to_sign(client, server)
+    with pytest.raises(AuthenticationError, match="lost its signature"):
+        server.step(client.next(challenge))
+    assert not server.complete
+
+
+def test_a_client_whose_messages_promise_nothing_may_sign_later(accept: Accept) -> None:
+    offered = [KERBEROS, NTLM]
+    client, server = Initiator(offered), accept()
+    client.ntlm = ImpacketCredentials("alice", PASSWORD).authentication(PKT_PRIVACY).begin()
+    answer = server.step(client.next(asked_to_sign(client, server)))
     assert not server.complete
     assert state(answer) is NegState.accept_incomplete
     answer = server.step(NegTokenResp(mech_list_mic=client.mic(offered)).pack())
@@ -188,6 +211,38 @@ def test_a_changed_list_is_refused(accept: Accept) -> None:
 )
 def test_senseless_first_tokens_are_refused(accept: Accept, token: bytes) -> None:
     with pytest.raises(AuthenticationError):
+        accept().step(token)
+
+
+def element(tag: int, *parts: bytes) -> bytes:
+    """A DER element with a length of four octets."""
+    value = b"".join(parts)
+    return bytes([tag, 0x84]) + len(value).to_bytes(4, "big") + value
+
+
+def first_token(name: bytes, *mechanisms: bytes) -> bytes:
+    listed = element(0x30, element(0xA0, element(0x30, *mechanisms)))
+    return element(0x60, name, element(0xA0, listed))
+
+
+SPNEGO = bytes.fromhex("06062b0601050502")
+LONG = element(6, b"\x2b" + b"\x81" * 16_000 + b"\x01")
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        pytest.param(first_token(SPNEGO, LONG), id="mechanism"),
+        pytest.param(first_token(SPNEGO, *[SPNEGO] * 2_000), id="many mechanisms"),
+        pytest.param(first_token(LONG, SPNEGO), id="name"),
+        pytest.param(b"\x7f\0" + first_token(LONG, SPNEGO)[1:], id="another tag"),
+        pytest.param(element(0x60, SPNEGO, first_token(LONG, SPNEGO)), id="nested"),
+        pytest.param(element(0xA1, element(0x30, element(0xA1, LONG))), id="answer"),
+    ],
+)
+def test_long_names_of_mechanisms_cost_nothing(accept: Accept, token: bytes) -> None:
+    """Decoding them takes time that grows with the square of their length."""
+    with pytest.raises(AuthenticationError, match=r"object identifiers|inside another"):
         accept().step(token)
 
 

@@ -21,11 +21,13 @@ def unsent(victim: Victim) -> int:
 def test_a_message_goes_to_where_its_queue_manager_is_known_to_be() -> None:
     with closing(Destination()) as bob:
         peers = f'[binary]\npeers = "{bob.guid}=127.0.0.1:{bob.port}"\n'
-        with private_queue_manager(configuration=peers) as queue_manager:
-            with Stranger(queue_manager.endpoint("binary"), bob.guid, THIEF):
-                queue_manager.run("send", f"PRIVATE={bob.guid}\\00000010", "--body", "secret")
-                bob.accept()
-                assert bob.next_message().body == b"secret"
+        with (
+            private_queue_manager(configuration=peers) as queue_manager,
+            Stranger(queue_manager.endpoint("binary"), bob.guid, THIEF),
+        ):
+            queue_manager.run("send", f"PRIVATE={bob.guid}\\00000010", "--body", "secret")
+            bob.accept()
+            assert bob.next_message().body == b"secret"
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.2.1")

@@ -18,6 +18,7 @@ from rpcqm.binary.settings import RESEND_TIMER_TABLE, BinarySettings
 from rpcqm.codec.packet_types import SequenceInfo, TxSequenceID
 
 _OUTGOING = struct.Struct("<QIQI")
+_LAST_SEQUENCE = struct.Struct("<Q")
 _INCOMING = struct.Struct("<QII")
 
 
@@ -89,7 +90,7 @@ class OutgoingSequence:
         """
         if self._previous is None:
             self._previous = {}
-            previous = self.last_ack.number
+            previous = self._acknowledged
             for other, number in self._numbers.items():
                 self._previous[other] = previous
                 previous = number
@@ -113,7 +114,7 @@ class OutgoingSequence:
             return []
         self.last_ack_time = self._clock.now() // 1000
         self.last_ack_count += 1
-        if number <= self.last_ack.number:
+        if number <= self._acknowledged:
             return []
         self.last_ack = Stamp(sequence, number, number - 1)
         done = [key for key, given in self._numbers.items() if given <= number]
@@ -126,17 +127,43 @@ class OutgoingSequence:
             self.transmitted()
         return done
 
-    def restart_when_drained(self, identifier: TxSequenceID) -> bool:
-        """Begin a new sequence when nothing is unacknowledged; whether that was so.
+    @property
+    def _acknowledged(self) -> int:
+        """The number of this sequence that was acknowledged last, 0 before the first."""
+        return self.last_ack.number if self.last_ack.sequence == self.identifier else 0
 
-        `identifier` must be greater than every earlier one ([MS-MQQB] 3.1.5.6).
+    @property
+    def drained(self) -> bool:
+        """Whether everything that was sent has been acknowledged, or is gone."""
+        return not self._numbers and self.next_number > 1
+
+    @property
+    def next_stamp(self) -> Stamp:
+        """What the next message gets: number 1 of the next sequence when this one is drained.
+
+        Source: [MS-MQQB] 3.1.1.5, 3.1.5.6.
         """
-        if self._numbers or self.next_number == 1:
-            return False
+        if self.drained:
+            return Stamp(sequence_of(self.identifier.value + 1), 1, 0)
+        return Stamp(self.identifier, self.next_number, self.next_number - 1)
+
+    def restart(self, identifier: TxSequenceID) -> None:
+        """Begin another sequence; `identifier` is greater than every earlier one."""
         self.identifier = identifier
         self.next_number = 1
-        self.last_ack = Stamp(identifier, 0, 0)
-        return True
+
+    # Sessions
+
+    def session_opened(self) -> None:
+        """[MS-MQQB] 3.1.3.2; the sequence and its last acknowledgement go on (G118)."""
+        self._stop()
+        self.resend_index = 0
+        self.last_ack_count = 0
+        self.last_ack_time = self._clock.now() // 1000
+
+    def session_closed(self) -> None:
+        """Nothing can be sent again before the next session ([MS-MQQB] 3.1.5.9)."""
+        self._stop()
 
     def _drained(self) -> None:
         if not self._numbers:
@@ -184,21 +211,22 @@ class OutgoingSequence:
 
     def encode(self) -> bytes:
         """What has to survive a restart, apart from the stamps."""
-        return _OUTGOING.pack(
-            self.identifier.value, self.next_number, self.last_ack.number, self.last_ack_count
-        )
+        last = self.last_ack
+        state = (self.identifier.value, self.next_number, last.number, self.last_ack_count)
+        return _OUTGOING.pack(*state) + _LAST_SEQUENCE.pack(last.sequence.value)
 
     def restore(self, data: bytes, numbers: dict[int, int]) -> None:
         """Go on where `encode` was, with the numbers of messages that are still there."""
         try:
-            value, next_number, last, count = _OUTGOING.unpack(data)
+            value, next_number, last, count = _OUTGOING.unpack_from(data)
+            last_sequence = _LAST_SEQUENCE.unpack(data[_OUTGOING.size :] or data[:8])[0]
         except struct.error as error:
             raise DecodeError(f"damaged outgoing sequence: {error}") from error
         self.identifier = sequence_of(value)
         self.last_ack_count = count
-        self.last_ack = Stamp(self.identifier, last, max(last - 1, 0))
+        self.last_ack = Stamp(sequence_of(last_sequence), last, max(last - 1, 0))
         ordered = sorted(numbers.items(), key=lambda entry: entry[1])
-        self._numbers = {key: number for key, number in ordered if number > last}
+        self._numbers = {key: number for key, number in ordered if number > self._acknowledged}
         self._previous = None
         self.next_number = max([next_number, *(number + 1 for number in numbers.values())])
 
@@ -211,15 +239,20 @@ class OutgoingSequence:
         info.eod_resend_interval = self.resend_interval // 1000
         info.eod_first_non_ack = self._info(numbers[0] if numbers else 0)
         info.eod_last_non_ack = self._info(numbers[-1] if numbers else 0)
-        info.eod_last_ack = self._info(self.last_ack.number)
-        info.eod_next_seq = self._info(self.next_number)
+        info.eod_last_ack = _sequence_info(self.last_ack)
+        info.eod_next_seq = _sequence_info(self.next_stamp)
         info.eod_resend_count = self.resend_index
         info.eod_resend_time = self.resend_time
 
     def _info(self, number: int) -> SequenceInfo:
-        value = self.identifier.value
-        signed = value - (1 << 64) if value >> 63 else value
-        return SequenceInfo(signed, number, number - 1) if number else SequenceInfo()
+        return _sequence_info(Stamp(self.identifier, number, number - 1))
+
+
+def _sequence_info(stamp: Stamp) -> SequenceInfo:
+    """A stamp as administrators see it; zeros for none."""
+    value = stamp.sequence.value
+    signed = value - (1 << 64) if value >> 63 else value
+    return SequenceInfo(signed, stamp.number, stamp.number - 1) if stamp.number else SequenceInfo()
 
 
 def sequence_of(value: int) -> TxSequenceID:
@@ -228,13 +261,12 @@ def sequence_of(value: int) -> TxSequenceID:
 
 
 def next_identifier(last: TxSequenceID, now: int) -> TxSequenceID:
-    """A sequence identifier greater than the last one; `now` is seconds since 1970.
+    """The first identifier of a queue, greater than the last one; `now` is seconds since 1970.
 
-    The ordinal of the first sequence of a second is 1 ([MS-MQQB] 3.1.1.3.1).
+    Its ordinal is 1 and its timestamp no other queue's, so that the ordinal can be counted up
+    without asking ([MS-MQQB] 3.1.1.3.1, 3.1.5.6).
     """
-    if now > last.timestamp:
-        return TxSequenceID(1, now)
-    return sequence_of(last.value + 1)
+    return TxSequenceID(1, max(now, last.timestamp + 1))
 
 
 @dataclass(slots=True)

@@ -51,7 +51,6 @@ _TIMESTAMP = 0xFFFF_FFFF
 _RECOVERABLE_ACK_TIMEOUTS = (0x1F4, 0x1D4C0)
 _ROUND_TRIPS = 8
 _MOST_UNPERSISTED = 0x2000
-_SOON = 1_000
 _LARGEST_BEFORE_OPEN = EstablishConnectionPacket.size()
 
 
@@ -149,8 +148,6 @@ class Session:
         self._clock = clock
         self._timers = timers
         self._arrived = PacketBuffer()
-        self._last_message = b""
-        self._last_message_time = 0
         self._in_flight: deque[_Sent] = deque()
         self._unpersisted: dict[int, object] = {}
         self._acknowledged_recoverable = 0
@@ -350,9 +347,6 @@ class Session:
         if packet[_FLAGS_OFFSET] & _SESSION_HEADER_FLAG:
             header = SessionHeader.decode(packet, len(packet) - SESSION_HEADER_SIZE)
         message.validate()
-        if self._is_repeated(packet):
-            self.close("the same message twice in a row")
-            return
         self.session_active = True
         self.message_received_count = (self.message_received_count + 1) & _COUNTER
         self.unacked_received_msg_count += 1
@@ -369,16 +363,6 @@ class Session:
         self._host.message_received(kind, message, recoverable)
         if self.unacked_received_msg_count >= max(1, self.window_size // 2):
             self.send_session_ack()
-
-    def _is_repeated(self, packet: bytes) -> bool:
-        """Whether the line itself has doubled a packet, which no sender does so soon.
-
-        Both would be counted, and our acknowledgement would be for a message still on its way.
-        """
-        now = self._clock.monotonic()
-        repeated = packet == self._last_message and now - self._last_message_time < _SOON
-        self._last_message, self._last_message_time = packet, now
-        return repeated
 
     def persisted(self, number: int) -> None:
         """A recoverable message is on the disk, or refused for good ([MS-MQQB] 3.1.5.8.7).

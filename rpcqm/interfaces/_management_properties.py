@@ -181,7 +181,7 @@ def _transfer(read: Transfer) -> Callable[[QueueManagerEngine, Queue], Any]:
     def reader(engine: QueueManagerEngine, queue: Queue) -> Any:
         if not isinstance(queue, OutgoingQueue):
             return None
-        return read(queue.outgoing_transfer_info_reference or OutgoingTransferInfo(queue))
+        return read(engine.outgoing.shown_transfer(queue))
 
     return reader
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rpcqm.qm.engine import QueueManagerEngine
 
 QueueHook = Callable[[OutgoingQueue], None]
+TransferHook = Callable[[OutgoingTransferInfo], None]
 SendUserMessageWrapper = Callable[[object | None, MessagePosition], None]
 
 HISTORY_AT_MOST = 32
@@ -49,6 +50,7 @@ class Outgoing:
         self.send_by_srmp: SendUserMessageWrapper | None = None
         self.state_hooks: list[QueueHook] = []
         self.resend_hooks: list[QueueHook] = []
+        self.transfer_hooks: list[TransferHook] = []
 
     # Queues
 
@@ -172,6 +174,13 @@ class Outgoing:
         info = queue.outgoing_transfer_info_reference
         if info is None:
             info = queue.outgoing_transfer_info_reference = OutgoingTransferInfo(queue)
+        return info
+
+    def shown_transfer(self, queue: OutgoingQueue) -> OutgoingTransferInfo:
+        """The same as it is now: `transfer_hooks` fill in what their protocols know."""
+        info = self.transfer_info(queue)
+        for hook in self.transfer_hooks:
+            hook(info)
         return info
 
     # Dispatching

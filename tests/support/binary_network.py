@@ -1,6 +1,6 @@
 """Queue managers on a simulated network under one simulated clock.
 
-A network delays, cuts, corrupts, duplicates and reorders as its seed says. A queue manager can be
+A network delays, cuts, corrupts and reorders as its seed says. A queue manager can be
 killed: it goes on from what was on its disk, everything else is gone. The same seed gives the same
 run.
 
@@ -46,11 +46,11 @@ class Faults:
 
     `linger`: the sender loses the connection, the other end does not know yet; `stall`: nothing
     arrives for a while; `late` is the longest such time. `replay` is for each new connection.
+    Within a connection nothing comes twice, because TCP drops what it has already delivered.
     """
 
     cut: float = 0.0
     corrupt: float = 0.0
-    duplicate: float = 0.0
     refuse: float = 0.0
     linger: float = 0.0
     stall: float = 0.0
@@ -161,8 +161,6 @@ class Simulation:
             damaged = bytearray(data)
             damaged[self.random.choice((0, 4, 5, 6, 7))] ^= 1 << self.random.randrange(8)
             return [bytes(damaged)]
-        if roll() < faults.duplicate:
-            return [data, data]
         return [data]
 
     def fate(self) -> Fate:

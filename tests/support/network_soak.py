@@ -3,7 +3,7 @@
 python -m tests.support.network_soak [--seeds N] [--first N] [--messages N]
 python -m tests.support.network_soak --processes [--seeds N] [--first N] [--kills N]
 
-Each seed sends transactional and recoverable messages with cut, corrupted, duplicated, delayed,
+Each seed sends transactional and recoverable messages with cut, corrupted, delayed,
 refused and reordered connections while both ends are killed at random. The transactional ones must
 arrive exactly once and in order, the others exactly once too, because their duplicates fall into
 the history's window; nothing may be left behind. Simulated clock and network: a seed is a run.
@@ -28,7 +28,6 @@ ORDERS = "DIRECT=OS:bob\\private$\\orders"
 FAULTS = Faults(
     cut=0.03,
     corrupt=0.02,
-    duplicate=0.02,
     refuse=0.2,
     linger=0.005,
     stall=0.005,

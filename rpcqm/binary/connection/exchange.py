@@ -11,7 +11,7 @@ from uuid import UUID
 
 from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.adm.message import Message, MessagePosition
-from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.adm.queue import OutgoingQueue, OutgoingTransferInfo, Queue
 from rpcqm.base.completion import Completion, completed, failed
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.attempts import Attempts
@@ -94,6 +94,7 @@ class Exchange:
         engine.positions.deleted_hooks.append(self._message_position_deleted)
         engine.outgoing.state_hooks.append(self._state_changed)
         engine.outgoing.resend_hooks.append(self._resend)
+        engine.outgoing.transfer_hooks.append(self._show_transfer)
         engine.outgoing.send_by_binary = self.send_user_message_wrapper
         engine.online_hooks.append(self._online_changed)
         engine.arrivals.verify = self.guard.verified
@@ -235,8 +236,13 @@ class Exchange:
 
     def _resend(self, queue: OutgoingQueue) -> None:
         link = self.links.get(queue)
+        if link is not None:
+            link.resend_now()
+
+    def _show_transfer(self, info: OutgoingTransferInfo) -> None:
+        link = self.links.get(info.outgoing_queue_reference)
         if link is not None and link.sequence is not None:
-            link.sequence.resend_now()
+            link.sequence.show(info)
 
     def _online_changed(self, active: bool) -> None:
         for queue, link in list(self.links.items()):
@@ -310,12 +316,16 @@ class Exchange:
     # Sequences
 
     def next_sequence(self) -> TxSequenceID:
-        """An identifier greater than all before; durable with the first stamp of it."""
+        """The first identifier of a queue; durable with the first stamp of it."""
         now = self.engine.clock.now() // 1000
         self._last_sequence = next_identifier(self._last_sequence, now)
         value = self._last_sequence.value.to_bytes(_SEQUENCE_SIZE, "little")
         self.engine.streams.write({LAST_SEQUENCE_KEY: value})
         return self._last_sequence
+
+    def sequence_after(self, following: TxSequenceID) -> TxSequenceID:
+        """That one, unless a store of earlier times has given it to another queue."""
+        return self.next_sequence() if self.link_of(following) is not None else following
 
     def _kept_last_sequence(self) -> TxSequenceID:
         kept = self.engine.streams.get(LAST_SEQUENCE_KEY)

@@ -222,6 +222,8 @@ class Link:
     def _opened(self) -> None:
         self._retrying = False
         self._remember_peer()
+        if self.sequence is not None:
+            self.sequence.session_opened()
         self._set_state(OutgoingQueueState.CONNECTED)
         self.pump()
 
@@ -241,6 +243,8 @@ class Link:
         was_open = self._borrowed or line.opened
         given_up = self.stopped or self._exchange.stopping
         self.line = None
+        if self.sequence is not None:
+            self.sequence.session_closed()
         self._give_back()
         self._set_state(OutgoingQueueState.DISCONNECTED)
         self._exchange.attempts.ended(self, None if given_up else False)
@@ -291,6 +295,13 @@ class Link:
         if self.line is not None and self.line.session.is_open:
             self._set_state(OutgoingQueueState.CONNECTED)
         self.try_now()
+
+    def resend_now(self) -> None:
+        """Send what is not acknowledged again, over a new session if there is none."""
+        if self.line is None or not self.line.session.is_open:
+            self.try_now()
+        elif self.sequence is not None:
+            self.sequence.resend_now()
 
     def disconnect(self, reason: str) -> None:
         """Close the session of the queue; a borrowed line only loses it."""
@@ -410,9 +421,9 @@ class Link:
             changes[peer_key(self.queue)] = self._peer.encode()
         key = message.lookup_identifier
         if sequence.number_of(key) is None:
-            if not len(sequence) and sequence.next_number > 1:
+            if sequence.drained:
                 self._exchange.forget_sequence(sequence.identifier)
-                sequence.restart_when_drained(self._exchange.next_sequence())
+                sequence.restart(self._exchange.sequence_after(sequence.next_stamp.sequence))
             self._exchange.remember_sequence(sequence.identifier, self)
             stamp = sequence.assign(key)
             changes[stamp_key(self.queue, key)] = encode_number(stamp.number)
@@ -456,7 +467,6 @@ class Link:
             line.session.send(bytes(packet), None)
             self._sent(message, line)
         sequence.transmitted()
-        self.show()
 
     # Acknowledgements
 
@@ -513,7 +523,6 @@ class Link:
             return
         for key in sequence.order_ack(identifier, number):
             self._arrived_in_order(key, sequence)
-        self.show()
         self.pump()
 
     def _arrived_in_order(self, key: int, sequence: OutgoingSequence) -> None:
@@ -544,7 +553,6 @@ class Link:
                 changes = self._without_stamp(key, sequence)
                 self._transfer.finished(self.queue, key, reason, changes)
                 break
-        self.show()
 
     def resend(self) -> None:
         """Send every unacknowledged transactional message again ([MS-MQQB] 3.1.6.5)."""
@@ -557,7 +565,6 @@ class Link:
             for key in self.sequence.keys:
                 if self._in_flight.pop(key, self) is None:
                     self._transfer.release(self.queue, key)
-        self.show()
         self.wake()
 
     def removed(self, change: StoreTransaction, key: int) -> None:
@@ -591,11 +598,6 @@ class Link:
         }
 
     # What administrators see
-
-    def show(self) -> None:
-        """Bring OutgoingTransferInfo up to date."""
-        if self.sequence is not None:
-            self.sequence.show(self._engine.outgoing.transfer_info(self.queue))
 
     def _record(self, status: ConnectionStatus) -> None:
         addresses = tuple(hop_text(hop) for hop in self.hops[self._next_hop : self._next_hop + 1])

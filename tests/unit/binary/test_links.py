@@ -107,11 +107,13 @@ def test_offline_closes_every_session_and_online_goes_on(pair: Exchanging) -> No
 def test_an_administrator_has_the_unacknowledged_sent_again(pair: Exchanging) -> None:
     pair.alice.send(STREAM, b"one", transactional=True)
     pair.simulation.advance(100)
+    (line,) = pair.alice.exchange.lines
     travelled: list[bytes] = []
     pair.simulation.record = travelled
     pair.alice.engine.outgoing.resend(pair.alice.outgoing(STREAM))
     pair.simulation.advance(100)
     assert any(b"one" in data for data in travelled)
+    assert list(pair.alice.exchange.lines) == [line]
     pair.settle()
     assert pair.bob.bodies("stream") == [b"one"]
     (info,) = pair.stream.incoming_transactional_transfer_info_collection

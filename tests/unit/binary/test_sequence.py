@@ -91,20 +91,37 @@ def test_an_order_ack_of_something_else_frees_nothing(sequence: TxSequenceID, nu
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.6", "MQQB-rule-3.1.1.5")
-def test_a_drained_sequence_is_followed_by_the_next_one() -> None:
+def test_a_drained_sequence_is_followed_by_that_of_the_next_ordinal() -> None:
     sender = Sender()
     sender.send(70)
-    assert not sender.sequence.restart_when_drained(SECOND)
+    assert sender.sequence.next_stamp == Stamp(FIRST, 2, 1)
     sender.sequence.order_ack(FIRST, 1)
-    assert sender.sequence.restart_when_drained(SECOND)
+    assert sender.sequence.next_stamp == Stamp(SECOND, 1, 0)
+    sender.sequence.restart(SECOND)
     assert sender.send(71) == [Stamp(SECOND, 1, 0)]
+    assert sender.sequence.stamp_of(71) == Stamp(SECOND, 1, 0)
+    assert sender.sequence.last_ack == Stamp(FIRST, 1, 0)
+    assert sender.sequence.order_ack(SECOND, 1) == [71]
 
 
-def test_sequence_identifiers_only_grow() -> None:
+@pytest.mark.conformance("MQQB-rule-3.1.3.2")
+def test_a_new_session_starts_the_ladder_and_the_count_anew() -> None:
+    sender = Sender()
+    sender.send(70, 71)
+    sender.sequence.order_ack(FIRST, 1)
+    sender.clock.advance(HOUR)
+    sender.sequence.session_closed()
+    assert (sender.sequence.resend_time, len(sender.clock.timers)) == (None, 0)
+    sender.sequence.session_opened()
+    assert (sender.sequence.resend_index, sender.sequence.last_ack_count) == (0, 0)
+    assert sender.sequence.last_ack_time == sender.clock.now() // 1000
+    assert sender.sequence.last_ack == Stamp(FIRST, 1, 0)
+
+
+def test_identifiers_of_two_queues_never_have_the_same_timestamp() -> None:
     assert next_identifier(TxSequenceID(), 5) == TxSequenceID(1, 5)
-    assert next_identifier(TxSequenceID(1, 5), 5) == TxSequenceID(2, 5)
-    assert next_identifier(TxSequenceID(2, 5), 3) == TxSequenceID(3, 5)
-    assert next_identifier(TxSequenceID(0xFFFF_FFFF, 5), 3) == TxSequenceID(0, 6)
+    assert next_identifier(TxSequenceID(1, 5), 5) == TxSequenceID(1, 6)
+    assert next_identifier(TxSequenceID(9, 6), 5) == TxSequenceID(1, 7)
 
 
 @pytest.mark.conformance("MQQB-element-OutgoingTransferSequence")
@@ -116,6 +133,7 @@ def test_a_sequence_goes_on_after_a_restart() -> None:
     again = Sender()
     again.sequence.restore(kept, {72: 3, 71: 2})
     assert again.sequence.keys == [71, 72]
+    assert again.sequence.last_ack == Stamp(FIRST, 1, 0)
     assert again.sequence.stamp_of(71) == Stamp(FIRST, 2, 1)
     assert again.send(73) == [Stamp(FIRST, 4, 3)]
     with pytest.raises(DecodeError):

@@ -388,21 +388,16 @@ def near(session: Session) -> None:
     session._persisted_recoverable = session._acknowledged_recoverable = 0xFFFC
 
 
-def test_a_packet_that_the_line_doubles_closes_the_session_before_it_is_acknowledged() -> None:
-    pair = Pair(BinarySettings(window_size=2)).open()
-    pair.acceptor.session.receive_data(packet(1, True))
-    pair.acceptor.sent.clear()
-    pair.acceptor.session.receive_data(packet(1, True))
-    assert pair.acceptor.reason == "the same message twice in a row"
-    assert not pair.acceptor.sent
-
-
-def test_a_message_may_be_sent_again_later() -> None:
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.1")
+def test_a_message_that_is_sent_twice_at_once_is_counted_and_acknowledged_twice() -> None:
     pair = Pair().open()
-    pair.acceptor.session.receive_data(packet(1, True))
-    pair.clock.advance(1_000)
-    pair.acceptor.session.receive_data(packet(1, True))
+    for token in ("one", "again"):
+        pair.initiator.session.send(packet(1, True), token)
+    pair.settle()
+    pair.advance(500)
+    assert pair.initiator.acknowledged == ["one", "again"]
     assert pair.acceptor.session.is_open
+    assert pair.acceptor.session.recoverable_message_received_count == 2
 
 
 # Timers

@@ -200,7 +200,7 @@ class SpnegoInitiator:
             raise AuthenticationError("SPNEGO: the server refused")
         answer = self._go_on(message)
         if message.neg_state == NegState.accept_complete:
-            self._finish(message)
+            self._finish(message, answer)
             return b""
         mic = self._sign() if self._chosen.complete and not self._mic_sent else None
         return NegTokenResp(response_token=answer or None, mech_list_mic=mic).pack()
@@ -239,9 +239,9 @@ class SpnegoInitiator:
         self._mic_sent = True
         return self._chosen.protection(CONNECT).sign(b"", self._offered, b"")
 
-    def _finish(self, message: NegTokenResp) -> None:
+    def _finish(self, message: NegTokenResp, unsent: bytes) -> None:
         """The end: a list that was signed here must have been signed there."""
-        if not self._chosen.complete:
+        if unsent or not self._chosen.complete:
             raise AuthenticationError("SPNEGO: the server ends a handshake that is not over")
         if self._mic_sent or self._name != next(iter(self._mechanisms)):
             protection = self._chosen.protection(CONNECT)

@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.fuzz.campaign import Report
 from tests.fuzz.target import Oracles
 from tests.fuzz.targets import CRASHES, TARGETS, fuzz, inputs_of
+from tests.fuzz.targets_security import LEFT_OUT
 
 
 def replay(name: str, path: Path) -> None:
@@ -38,6 +39,8 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
 def main(given: Sequence[str]) -> int:
     options = arguments(given)
     names = options.targets or list(TARGETS)
+    if LEFT_OUT:
+        print(LEFT_OUT, file=sys.stderr)
     if options.list:
         print("\n".join(TARGETS))
         return 0

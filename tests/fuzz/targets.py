@@ -14,6 +14,7 @@ from tests.fuzz import (
     targets_files,
     targets_initiator,
     targets_rpc,
+    targets_security,
 )
 from tests.fuzz.campaign import Campaign, Report
 from tests.fuzz.target import Target
@@ -24,6 +25,7 @@ TARGETS: Mapping[str, Target] = {
     each.name: each
     for each in (
         *targets_rpc.TARGETS,
+        *targets_security.TARGETS,
         *targets_codec.TARGETS,
         *targets_files.TARGETS,
         *targets_calls.TARGETS,

@@ -24,7 +24,14 @@ from rpcqm.rpc.security import (
     AuthenticationError,
     Handshake,
 )
-from rpcqm.rpc.spnego import KERBEROS, MS_KERBEROS, NTLM, SpnegoAcceptor, SpnegoProvider
+from rpcqm.rpc.spnego import (
+    KERBEROS,
+    MS_KERBEROS,
+    NTLM,
+    SpnegoAcceptor,
+    SpnegoInitiator,
+    SpnegoProvider,
+)
 from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.impacket_ntlm import ImpacketCredentials
 
@@ -212,6 +219,16 @@ def test_a_changed_list_is_refused(accept: Accept) -> None:
 def test_senseless_first_tokens_are_refused(accept: Accept, token: bytes) -> None:
     with pytest.raises(AuthenticationError):
         accept().step(token)
+
+
+def test_a_server_cannot_end_what_the_client_has_to_prove(accept: Accept) -> None:
+    """The client's last token would never be sent."""
+    client = SpnegoInitiator([(NTLM, NtlmInitiator(NtlmCredentials("alice", PASSWORD), PKT))])
+    challenge = unpack_token(accept().step(client.step(b"")))
+    challenge.neg_state = NegState.accept_complete
+    with pytest.raises(AuthenticationError, match="not over"):
+        client.step(challenge.pack())
+    assert not client.complete
 
 
 def element(tag: int, *parts: bytes) -> bytes:

@@ -1,22 +1,24 @@
-"""`rpcqm queue acl`: who may do what with a queue, in plain words."""
+"""`rpcqm queue acl` and `rpcqm machine acl`: who may do what, in plain words."""
 
 import argparse
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import DecodeError, MQError, RpcFault
 from rpcqm.base.texts import printable
 from rpcqm.cli.errors import CommandError
-from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
+from rpcqm.cli.options import QUEUE_HELP, add_local_options, add_server_options, queue_name
 from rpcqm.cli.output import Table, print_json
 from rpcqm.cli.parser import Parser, add_command, add_commands, one_of
 from rpcqm.cli.permissions import (
-    FULL,
-    RIGHTS,
+    MACHINE,
+    QUEUE,
     WELL_KNOWN,
     Permission,
+    Vocabulary,
     denied,
     granted,
     permissions,
@@ -31,168 +33,264 @@ from rpcqm.codec.security_identifier import ANONYMOUS, EVERYONE, Sid
 if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient
 
-    Change = Callable[[SecurityDescriptor, Sid, int], SecurityDescriptor]
+    Change = Callable[[SecurityDescriptor, Sid, int, Vocabulary], SecurityDescriptor]
 
 ADMINISTRATOR = 500
 """The last number in the SID of a machine's own administrator ([MS-DTYP] 2.4.2.4)."""
 _OF_A_MACHINE = (21,)
 
 WHO_HELP = f"an account, {', '.join(WELL_KNOWN)}, or a SID"
-RIGHTS_HELP = ", ".join(RIGHTS)
 DETAILS = """\
 A denial wins over what is granted, also by way of a group. `receive` includes `peek`; `full` is
 everything. `everyone` is all who have logged on, `anonymous` who has not."""
+MACHINE_DETAILS = """\
+A denial wins over what is granted, also by way of a group. `create-queue` is for queues of any
+kind; the dead-letter queues and the journal of the queue manager have no permissions of their own.
+`full` is everything. `everyone` is all who have logged on, `anonymous` who has not."""
+_SUMMARIES = {
+    "grant": "Let somebody do something.",
+    "deny": "Keep somebody from doing something.",
+    "revoke": "Take back what was granted or denied.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What has permissions: a queue, or the queue manager itself."""
+
+    vocabulary: Vocabulary
+    name: str
+    grant: str
+    """The command that grants something, up to WHO."""
+    read: "Callable[[QueueManagerClient], Awaitable[SecurityDescriptor]]"
+    write: "Callable[[QueueManagerClient, SecurityDescriptor], Awaitable[None]]"
+
+
+def _queue(arguments: argparse.Namespace) -> Subject:
+    name = queue_name(arguments, arguments.queue)
+    return Subject(
+        QUEUE,
+        f"`{arguments.queue}`",
+        "rpcqm queue acl grant QUEUE",
+        lambda client: client.queues.security(name),
+        lambda client, descriptor: client.queues.set_security(name, descriptor),
+    )
+
+
+def _machine(_: argparse.Namespace) -> Subject:
+    return Subject(
+        MACHINE,
+        "the queue manager",
+        "rpcqm machine acl grant",
+        lambda client: client.maintenance.security(),
+        lambda client, descriptor: client.maintenance.set_security(descriptor),
+    )
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
     """Add the commands to those of `rpcqm queue`."""
+    lists = _add_acl(commands, "a queue")
+    _add_show(lists, [("rpcqm queue acl show orders", "in plain words")], of_queue=True)
+    for name, change, examples in (
+        (
+            "grant",
+            granted,
+            [("rpcqm queue acl grant orders alice receive send", "alice may read and write")],
+        ),
+        (
+            "deny",
+            denied,
+            [("rpcqm queue acl deny orders anonymous full", "nothing for the unauthenticated")],
+        ),
+        (
+            "revoke",
+            revoked,
+            [
+                ("rpcqm queue acl revoke orders everyone", "everything that is said of everyone"),
+                ("rpcqm queue acl revoke orders alice send", "one right"),
+            ],
+        ),
+    ):
+        _add_change(lists, name, change, examples, DETAILS, of_queue=True)
+    owner = [("rpcqm queue acl owner orders administrators", "instead of whoever created it")]
+    _add_owner(lists, owner, of_queue=True)
+
+
+def add_machine(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add the commands to those of `rpcqm machine`."""
+    lists = _add_acl(commands, "the queue manager")
+    _add_show(lists, [("rpcqm machine acl show", "in plain words")], of_queue=False)
+    for name, change, examples in (
+        (
+            "grant",
+            granted,
+            [("rpcqm machine acl grant alice receive-dead-letter", "alice may empty those queues")],
+        ),
+        (
+            "deny",
+            denied,
+            [("rpcqm machine acl deny guests create-queue", "no queues made by guests")],
+        ),
+        (
+            "revoke",
+            revoked,
+            [("rpcqm machine acl revoke authenticated create-queue", "only administrators create")],
+        ),
+    ):
+        _add_change(lists, name, change, examples, MACHINE_DETAILS, of_queue=False)
+    owner = [("rpcqm machine acl owner administrators", "as it was in the beginning")]
+    _add_owner(lists, owner, of_queue=False)
+
+
+def _add_acl(
+    commands: "argparse._SubParsersAction[Parser]", what: str
+) -> "argparse._SubParsersAction[Parser]":
     parser = commands.add_parser(
         "acl",
         help="show and change who may do what",
-        description="Show and change who may do what with a queue.",
+        description=f"Show and change who may do what with {what}.",
     )
-    lists = add_commands(parser)
-    _add_show(lists)
-    _add_change(
-        lists,
-        "grant",
-        "Let somebody do something.",
-        granted,
-        "+",
-        [("rpcqm queue acl grant orders alice receive send", "alice may read and write")],
-    )
-    _add_change(
-        lists,
-        "deny",
-        "Keep somebody from doing something.",
-        denied,
-        "+",
-        [("rpcqm queue acl deny orders anonymous full", "nothing for the unauthenticated")],
-    )
-    _add_change(
-        lists,
-        "revoke",
-        "Take back what was granted or denied.",
-        revoked,
-        "*",
-        [
-            ("rpcqm queue acl revoke orders everyone", "everything that is said of everyone"),
-            ("rpcqm queue acl revoke orders alice send", "one right"),
-        ],
-    )
-    _add_owner(lists)
+    return add_commands(parser)
 
 
-def _add_owner(commands: "argparse._SubParsersAction[Parser]") -> None:
+def _add_subject(parser: Parser, of_queue: bool) -> None:
+    parser.set_defaults(subject=_queue if of_queue else _machine)
+    if of_queue:
+        parser.add_argument("queue", metavar="QUEUE", help=QUEUE_HELP)
+
+
+def _add_options(parser: Parser, of_queue: bool) -> None:
+    """The queue manager's own permissions are for programs of its machine."""
+    if of_queue:
+        add_server_options(parser)
+    else:
+        add_local_options(parser)
+
+
+def _add_owner(
+    commands: "argparse._SubParsersAction[Parser]",
+    examples: list[tuple[str, str]],
+    *,
+    of_queue: bool,
+) -> None:
+    what = "a queue" if of_queue else "the queue manager"
     parser = add_command(
         commands,
         "owner",
-        "Give a queue another owner, who can always see and change its permissions.",
-        [("rpcqm queue acl owner orders administrators", "instead of whoever created it")],
+        f"Give {what} another owner, who can always see and change its permissions.",
+        examples,
         run_owner,
     )
-    parser.add_argument("queue", metavar="QUEUE", help=QUEUE_HELP)
+    _add_subject(parser, of_queue)
     parser.add_argument("who", metavar="WHO", help=WHO_HELP)
-    add_server_options(parser)
+    _add_options(parser, of_queue)
 
 
-def _add_show(commands: "argparse._SubParsersAction[Parser]") -> None:
-    parser = add_command(
-        commands,
-        "show",
-        "Show who may do what.",
-        [("rpcqm queue acl show orders", "in plain words")],
-        run_show,
-    )
-    parser.add_argument("queue", metavar="QUEUE", help=QUEUE_HELP)
+def _add_show(
+    commands: "argparse._SubParsersAction[Parser]",
+    examples: list[tuple[str, str]],
+    *,
+    of_queue: bool,
+) -> None:
+    parser = add_command(commands, "show", "Show who may do what.", examples, run_show)
+    _add_subject(parser, of_queue)
     parser.add_argument("--json", action="store_true", help="print a JSON object")
-    add_server_options(parser)
+    _add_options(parser, of_queue)
 
 
 def _add_change(
     commands: "argparse._SubParsersAction[Parser]",
     name: str,
-    summary: str,
     change: "Change",
-    number: str,
     examples: list[tuple[str, str]],
+    details: str,
+    *,
+    of_queue: bool,
 ) -> None:
-    parser = add_command(commands, name, summary, examples, run_change, DETAILS)
+    parser = add_command(commands, name, _SUMMARIES[name], examples, run_change, details)
     parser.set_defaults(change=change)
-    parser.add_argument("queue", metavar="QUEUE", help=QUEUE_HELP)
+    _add_subject(parser, of_queue)
     parser.add_argument("who", metavar="WHO", help=WHO_HELP)
+    words = (QUEUE if of_queue else MACHINE).words
     parser.add_argument(
-        "rights", metavar="RIGHT", nargs=number, type=one_of(RIGHTS, "right"), help=RIGHTS_HELP
+        "rights",
+        metavar="RIGHT",
+        nargs="*" if change is revoked else "+",
+        type=one_of(words, "right"),
+        help=", ".join(words),
     )
-    add_server_options(parser)
+    _add_options(parser, of_queue)
 
 
 def run_show(arguments: argparse.Namespace) -> int:
     """Print the owner and the entries."""
-    name = queue_name(arguments, arguments.queue)
+    subject = arguments.subject(arguments)
 
     async def work(client: "QueueManagerClient") -> None:
-        descriptor = await client.queues.security(name)
+        descriptor = await subject.read(client)
         names = await _names(client)
         if arguments.json:
-            print_json(_for_programs(descriptor, names))
+            print_json(_for_programs(descriptor, names, subject.vocabulary))
         else:
-            _print_table(descriptor, names)
+            _print_table(descriptor, names, subject.vocabulary)
 
-    return with_server(arguments, f"show the permissions of `{arguments.queue}`", work)
+    return with_server(arguments, f"show the permissions of {subject.name}", work)
 
 
 def run_change(arguments: argparse.Namespace) -> int:
     """Change the entries of one account or group, and show what then holds for it."""
-    name = queue_name(arguments, arguments.queue)
-    mask = functools.reduce(operator.or_, arguments.rights, 0) or FULL
+    subject = arguments.subject(arguments)
+    words = subject.vocabulary
+    mask = functools.reduce(operator.or_, arguments.rights, 0) or words.full
 
     async def work(client: "QueueManagerClient") -> None:
         sid = await _sid(client, arguments.who)
-        descriptor = await client.queues.security(name)
-        changed = arguments.change(descriptor, sid, mask)
-        _require_a_way_back(changed)
-        await client.queues.set_security(name, changed)
-        print(_sentence(arguments.who, changed, sid))
-        still = _still_allowed(changed, mask) if arguments.change is denied else 0
+        descriptor = await subject.read(client)
+        changed = arguments.change(descriptor, sid, mask, words)
+        _require_a_way_back(changed, subject)
+        await subject.write(client, changed)
+        print(_sentence(arguments.who, changed, sid, words))
+        still = _still_allowed(changed, mask, words) if arguments.change is denied else 0
         if sid == EVERYONE and still:
-            print(f"anonymous is not in everyone, and may still: {words_of(still)}.")
+            print(f"anonymous is not in everyone, and may still: {words_of(still, words)}.")
 
-    return with_server(arguments, f"change the permissions of `{arguments.queue}`", work)
+    return with_server(arguments, f"change the permissions of {subject.name}", work)
 
 
 def run_owner(arguments: argparse.Namespace) -> int:
     """Change the owner, and nothing else."""
-    name = queue_name(arguments, arguments.queue)
+    subject = arguments.subject(arguments)
 
     async def work(client: "QueueManagerClient") -> None:
         owner = await _sid(client, arguments.who)
-        await client.queues.set_security(name, SecurityDescriptor(owner=owner))
-        print(f"The owner of `{arguments.queue}` is {arguments.who} now.")
+        await subject.write(client, SecurityDescriptor(owner=owner))
+        print(f"The owner of {subject.name} is {arguments.who} now.")
 
-    return with_server(arguments, f"change the owner of `{arguments.queue}`", work)
+    return with_server(arguments, f"change the owner of {subject.name}", work)
 
 
-def _require_a_way_back(descriptor: SecurityDescriptor) -> None:
+def _require_a_way_back(descriptor: SecurityDescriptor, subject: Subject) -> None:
     """Refuse a list after which nobody could change it any more."""
-    way_back = RIGHTS["change-permissions"]
-    if not any(p.allowed & ~p.denied & way_back for p in permissions(descriptor)):
+    words = subject.vocabulary
+    way_back = words.words["change-permissions"]
+    if not any(p.allowed & ~p.denied & way_back for p in permissions(descriptor, words)):
         raise CommandError(
             "Nobody could change the permissions any more; grant change-permissions to somebody "
-            "first, as with `rpcqm queue acl grant QUEUE administrators full`."
+            f"first, as with `{subject.grant} administrators full`."
         )
 
 
-def _sentence(who: str, descriptor: SecurityDescriptor, sid: Sid) -> str:
+def _sentence(who: str, descriptor: SecurityDescriptor, sid: Sid, words: Vocabulary) -> str:
     nothing = Permission(sid, 0, 0)
-    entry = next((p for p in permissions(descriptor) if p.sid == sid), nothing)
-    also = f", and is denied: {words_of(entry.denied)}" if entry.denied else ""
-    return f"{who} may now: {words_of(entry.allowed)}{also}."
+    entry = next((p for p in permissions(descriptor, words) if p.sid == sid), nothing)
+    also = f", and is denied: {words_of(entry.denied, words)}" if entry.denied else ""
+    return f"{who} may now: {words_of(entry.allowed, words)}{also}."
 
 
-def _still_allowed(descriptor: SecurityDescriptor, mask: int) -> int:
+def _still_allowed(descriptor: SecurityDescriptor, mask: int, words: Vocabulary) -> int:
     """What Anonymous may of `mask`."""
-    return PreparedDescriptor(descriptor).granted(frozenset({str(ANONYMOUS)})) & mask
+    prepared = PreparedDescriptor(descriptor, words.mapping)
+    return prepared.granted(frozenset({str(ANONYMOUS)})) & mask
 
 
 async def _names(client: "QueueManagerClient") -> dict[Sid, str]:
@@ -219,17 +317,19 @@ async def _sid(client: "QueueManagerClient", who: str) -> Sid:
     raise CommandError(f"There is no account `{who}` here; give {WHO_HELP}.")
 
 
-def _for_programs(descriptor: SecurityDescriptor, names: dict[Sid, str]) -> dict[str, object]:
+def _for_programs(
+    descriptor: SecurityDescriptor, names: dict[Sid, str], words: Vocabulary
+) -> dict[str, object]:
     return {
         "owner": str(descriptor.owner) if descriptor.owner else None,
         "entries": [
             {
                 "name": names.get(entry.sid),
                 "sid": str(entry.sid),
-                "allowed": _list(entry.allowed),
-                "denied": _list(entry.denied),
+                "allowed": _list(entry.allowed, words),
+                "denied": _list(entry.denied, words),
             }
-            for entry in permissions(descriptor)
+            for entry in permissions(descriptor, words)
         ],
     }
 
@@ -240,15 +340,15 @@ def _name(sid: Sid, names: dict[Sid, str]) -> str:
     return names.get(sid, "administrator" if own else str(sid))
 
 
-def _list(mask: int) -> list[str]:
-    return words_of(mask).split(", ") if mask else []
+def _list(mask: int, words: Vocabulary) -> list[str]:
+    return words_of(mask, words).split(", ") if mask else []
 
 
-def _print_table(descriptor: SecurityDescriptor, names: dict[Sid, str]) -> None:
+def _print_table(descriptor: SecurityDescriptor, names: dict[Sid, str], words: Vocabulary) -> None:
     if descriptor.owner is not None:
         print(printable(f"Owner: {_name(descriptor.owner, names)}"))
     table = Table(["WHO", "MAY", "MAY NOT"])
-    for entry in permissions(descriptor):
-        denied_words = words_of(entry.denied) if entry.denied else ""
-        table.add(_name(entry.sid, names), words_of(entry.allowed), denied_words)
+    for entry in permissions(descriptor, words):
+        denied_words = words_of(entry.denied, words) if entry.denied else ""
+        table.add(_name(entry.sid, names), words_of(entry.allowed, words), denied_words)
     table.print()

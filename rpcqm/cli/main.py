@@ -34,6 +34,7 @@ exit status: 0 done, 1 the queue manager refused, 2 wrong usage, 3 no queue mana
 COMMANDS = {
     "serve": "serve",
     "queue": "queue",
+    "machine": "machine",
     "user": "user",
     "send": "send",
     "receive": "receive",

@@ -1,9 +1,15 @@
-"""Permissions of queues in plain words, and changes of them."""
+"""Permissions of queues and of the queue manager in plain words, and changes of them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from rpcqm.codec.access_check import MQQUEUEACCESSMASK, QUEUE_MAPPING
+from rpcqm.codec.access_check import (
+    MQQMACCESSMASK,
+    MQQUEUEACCESSMASK,
+    QUEUE_MANAGER_MAPPING,
+    QUEUE_MAPPING,
+    GenericMapping,
+)
 from rpcqm.codec.security_descriptor import Ace, AceType, Acl, SecurityDescriptor
 from rpcqm.codec.security_identifier import (
     ANONYMOUS,
@@ -14,22 +20,57 @@ from rpcqm.codec.security_identifier import (
     Sid,
 )
 
-_M = MQQUEUEACCESSMASK
-FULL = int(_M.MQSEC_QUEUE_GENERIC_ALL)
-RIGHTS: dict[str, int] = {
-    "full": FULL,
-    "receive": int(_M.MQSEC_RECEIVE_MESSAGE),
-    "receive-journal": int(_M.MQSEC_RECEIVE_JOURNAL_MESSAGE),
-    "peek": int(_M.MQSEC_PEEK_MESSAGE),
-    "send": int(_M.MQSEC_WRITE_MESSAGE),
-    "get-properties": int(_M.MQSEC_GET_QUEUE_PROPERTIES),
-    "set-properties": int(_M.MQSEC_SET_QUEUE_PROPERTIES),
-    "get-permissions": int(_M.MQSEC_GET_QUEUE_PERMISSIONS),
-    "change-permissions": int(_M.MQSEC_CHANGE_QUEUE_PERMISSIONS),
-    "take-ownership": int(_M.MQSEC_TAKE_QUEUE_OWNERSHIP),
-    "delete": int(_M.MQSEC_DELETE_QUEUE),
-}
-"""Words for rights; some of them include others."""
+_Q, _M = MQQUEUEACCESSMASK, MQQMACCESSMASK
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Words for the rights of one kind of object; some of them include others."""
+
+    words: dict[str, int]
+    mapping: GenericMapping
+
+    @property
+    def full(self) -> int:
+        """Every right."""
+        return self.words["full"]
+
+
+QUEUE = Vocabulary(
+    {
+        "full": int(_Q.MQSEC_QUEUE_GENERIC_ALL),
+        "receive": int(_Q.MQSEC_RECEIVE_MESSAGE),
+        "receive-journal": int(_Q.MQSEC_RECEIVE_JOURNAL_MESSAGE),
+        "peek": int(_Q.MQSEC_PEEK_MESSAGE),
+        "send": int(_Q.MQSEC_WRITE_MESSAGE),
+        "get-properties": int(_Q.MQSEC_GET_QUEUE_PROPERTIES),
+        "set-properties": int(_Q.MQSEC_SET_QUEUE_PROPERTIES),
+        "get-permissions": int(_Q.MQSEC_GET_QUEUE_PERMISSIONS),
+        "change-permissions": int(_Q.MQSEC_CHANGE_QUEUE_PERMISSIONS),
+        "take-ownership": int(_Q.MQSEC_TAKE_QUEUE_OWNERSHIP),
+        "delete": int(_Q.MQSEC_DELETE_QUEUE),
+    },
+    QUEUE_MAPPING,
+)
+MACHINE = Vocabulary(
+    {
+        "full": int(_M.MQSEC_MACHINE_GENERIC_ALL),
+        "receive-dead-letter": int(_M.MQSEC_RECEIVE_DEADLETTER_MESSAGE),
+        "peek-dead-letter": int(_M.MQSEC_PEEK_DEADLETTER_MESSAGE),
+        "receive-journal": int(_M.MQSEC_RECEIVE_JOURNAL_QUEUE_MESSAGE),
+        "peek-journal": int(_M.MQSEC_PEEK_JOURNAL_QUEUE_MESSAGE),
+        "create-queue": int(_M.MQSEC_CREATE_QUEUE),
+        "get-properties": int(_M.MQSEC_GET_MACHINE_PROPERTIES),
+        "set-properties": int(_M.MQSEC_SET_MACHINE_PROPERTIES),
+        "get-permissions": int(_M.MQSEC_GET_MACHINE_PERMISSIONS),
+        "change-permissions": int(_M.MQSEC_CHANGE_MACHINE_PERMISSIONS),
+        "take-ownership": int(_M.MQSEC_TAKE_MACHINE_OWNERSHIP),
+        "delete": int(_M.MQSEC_DELETE_MACHINE),
+    },
+    QUEUE_MANAGER_MAPPING,
+)
+FULL = QUEUE.full
+RIGHTS = QUEUE.words
 
 WELL_KNOWN: dict[str, Sid] = {
     "everyone": EVERYONE,
@@ -54,19 +95,19 @@ class Permission:
     denied: int
 
 
-def permissions(descriptor: SecurityDescriptor) -> list[Permission]:
+def permissions(descriptor: SecurityDescriptor, of: Vocabulary = QUEUE) -> list[Permission]:
     """The entries of a list by whom they are for; entries of other kinds are left out.
 
     Without a list everybody may do everything.
     """
     if descriptor.dacl is None:
-        return [Permission(EVERYONE, FULL, 0)]
+        return [Permission(EVERYONE, of.full, 0)]
     found: dict[Sid, Permission] = {}
     for ace in descriptor.dacl.aces:
         if ace.sid is None or ace.type not in (_ALLOW, _DENY):
             continue
         known = found.get(ace.sid, Permission(ace.sid, 0, 0))
-        mask = QUEUE_MAPPING.map(ace.mask)
+        mask = of.mapping.map(ace.mask)
         if ace.type == _ALLOW:
             found[ace.sid] = replace(known, allowed=known.allowed | mask)
         else:
@@ -74,30 +115,37 @@ def permissions(descriptor: SecurityDescriptor) -> list[Permission]:
     return list(found.values())
 
 
-def granted(descriptor: SecurityDescriptor, sid: Sid, mask: int) -> SecurityDescriptor:
+def granted(
+    descriptor: SecurityDescriptor, sid: Sid, mask: int, of: Vocabulary = QUEUE
+) -> SecurityDescriptor:
     """The list with an entry that allows `mask`, and none that denies any of it to `sid`."""
-    known = next((p.allowed for p in permissions(descriptor) if p.sid == sid), 0)
-    aces = _without(_entries(descriptor), sid, mask, {_DENY})
-    others = _without(aces, sid, known, {_ALLOW})
+    known = next((p.allowed for p in permissions(descriptor, of) if p.sid == sid), 0)
+    aces = _without(_entries(descriptor, of), sid, mask, of, {_DENY})
+    others = _without(aces, sid, known, of, {_ALLOW})
     return _with_entries(descriptor, [*others, _entry(_ALLOW, known | mask, sid)])
 
 
-def denied(descriptor: SecurityDescriptor, sid: Sid, mask: int) -> SecurityDescriptor:
+def denied(
+    descriptor: SecurityDescriptor, sid: Sid, mask: int, of: Vocabulary = QUEUE
+) -> SecurityDescriptor:
     """The list with an entry that denies `mask`; such entries come first, so they win."""
-    aces = _without(_entries(descriptor), sid, mask, {_ALLOW, _DENY})
+    aces = _without(_entries(descriptor, of), sid, mask, of, {_ALLOW, _DENY})
     return _with_entries(descriptor, [_entry(_DENY, mask, sid), *aces])
 
 
-def revoked(descriptor: SecurityDescriptor, sid: Sid, mask: int) -> SecurityDescriptor:
+def revoked(
+    descriptor: SecurityDescriptor, sid: Sid, mask: int, of: Vocabulary = QUEUE
+) -> SecurityDescriptor:
     """The list without what it says of `mask` for `sid`, be it allowed or denied."""
-    return _with_entries(descriptor, [*_without(_entries(descriptor), sid, mask, {_ALLOW, _DENY})])
+    aces = _without(_entries(descriptor, of), sid, mask, of, {_ALLOW, _DENY})
+    return _with_entries(descriptor, [*aces])
 
 
-def words_of(mask: int) -> str:
+def words_of(mask: int, of: Vocabulary = QUEUE) -> str:
     """A mask in words, the larger ones first."""
     found = []
     rest = mask
-    for word, bits in RIGHTS.items():
+    for word, bits in of.words.items():
         if bits & mask == bits and bits & rest:
             found.append(word)
             rest &= ~bits
@@ -114,18 +162,20 @@ def mask_of(words: Iterable[str]) -> int:
     return mask
 
 
-def _entries(descriptor: SecurityDescriptor) -> tuple[Ace, ...]:
+def _entries(descriptor: SecurityDescriptor, of: Vocabulary) -> tuple[Ace, ...]:
     if descriptor.dacl is None:
-        return (_entry(_ALLOW, FULL, EVERYONE),)
+        return (_entry(_ALLOW, of.full, EVERYONE),)
     return descriptor.dacl.aces
 
 
-def _without(aces: Iterable[Ace], sid: Sid, mask: int, types: set[AceType]) -> Iterable[Ace]:
+def _without(
+    aces: Iterable[Ace], sid: Sid, mask: int, of: Vocabulary, types: set[AceType]
+) -> Iterable[Ace]:
     """The entries less those bits of `sid`; what is left without bits goes."""
     for ace in aces:
         if ace.sid != sid or ace.type not in types:
             yield ace
-        elif rest := QUEUE_MAPPING.map(ace.mask) & ~mask:
+        elif rest := of.mapping.map(ace.mask) & ~mask:
             yield replace(ace, mask=rest)
 
 

@@ -7,6 +7,11 @@ from rpcqm.client.connection import Connections
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.packet_types import MessageIdentifier
 from rpcqm.codec.queue_format import queue_format_of
+from rpcqm.codec.security_descriptor import (
+    OWNER_GROUP_AND_DACL,
+    SecurityDescriptor,
+    parts_of,
+)
 from rpcqm.codec.types import rpcqm_admin
 from rpcqm.codec.types.mqmq import OBJECTID
 
@@ -137,6 +142,22 @@ class Maintenance:
         request = rpcqm_admin.R_ListExposedQueuesRequest()
         response = await self._connections.call("rpcqm_admin", "R_ListExposedQueues", request)
         return [name for name in response.pNames.pElems or () if name]
+
+    async def security(self) -> SecurityDescriptor:
+        """Who may do what with the queue manager itself."""
+        request = rpcqm_admin.R_GetMachineSecurityRequest(
+            RequestedInformation=int(OWNER_GROUP_AND_DACL)
+        )
+        response = await self._connections.call("rpcqm_admin", "R_GetMachineSecurity", request)
+        return SecurityDescriptor.decode(bytes(response.ppDescriptor))
+
+    async def set_security(self, descriptor: SecurityDescriptor) -> None:
+        """Replace those parts of the queue manager's descriptor that are given."""
+        raw = descriptor.encode()
+        request = rpcqm_admin.R_SetMachineSecurityRequest(
+            SecurityInformation=int(parts_of(descriptor)), cbDescriptor=len(raw), pDescriptor=raw
+        )
+        await self._connections.call("rpcqm_admin", "R_SetMachineSecurity", request)
 
     async def import_message(self, name: FormatName, packet: bytes) -> int:
         """Put a whole packet into a queue as it was; returns its lookup identifier."""

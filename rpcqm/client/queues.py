@@ -13,16 +13,15 @@ from rpcqm.codec.path_name import PathName, QueueKind
 from rpcqm.codec.properties import NULL_VARIANT, QueueProperty
 from rpcqm.codec.propvariant import propvariant_of, variant_of
 from rpcqm.codec.queue_format import format_name_of, queue_format_of
-from rpcqm.codec.security_descriptor import SecurityDescriptor, SecurityInformation
+from rpcqm.codec.security_descriptor import (
+    OWNER_GROUP_AND_DACL,
+    SecurityDescriptor,
+    parts_of,
+)
 from rpcqm.codec.types import qmcomm, rpcqm_admin
 from rpcqm.codec.types.mqmq import PROPVARIANT
 
 QUEUE_OBJECT = 1
-OWNER_GROUP_AND_DACL = (
-    SecurityInformation.OWNER_SECURITY_INFORMATION
-    | SecurityInformation.GROUP_SECURITY_INFORMATION
-    | SecurityInformation.DACL_SECURITY_INFORMATION
-)
 _DESCRIPTOR_SIZE = 4096
 
 _SETTING_PROPERTIES = {
@@ -162,7 +161,7 @@ class Queues:
             "R_QMSetObjectSecurityInternal",
             qmcomm.R_QMSetObjectSecurityInternalRequest(
                 pObjectFormat=_object(name),
-                SecurityInformation=int(_parts(descriptor)),
+                SecurityInformation=int(parts_of(descriptor)),
                 SDSize=len(raw),
                 pSecurityDescriptor=raw,
             ),
@@ -203,17 +202,3 @@ def _properties(settings: QueueSettings) -> tuple[list[int], list[PROPVARIANT]]:
         identifiers.append(identifier)
         values.append(propvariant_of(identifier.variant(plain)))
     return identifiers, values
-
-
-def _parts(descriptor: SecurityDescriptor) -> SecurityInformation:
-    present = {
-        SecurityInformation.OWNER_SECURITY_INFORMATION: descriptor.owner,
-        SecurityInformation.GROUP_SECURITY_INFORMATION: descriptor.group,
-        SecurityInformation.DACL_SECURITY_INFORMATION: descriptor.dacl,
-        SecurityInformation.SACL_SECURITY_INFORMATION: descriptor.sacl,
-    }
-    parts = SecurityInformation(0)
-    for part, value in present.items():
-        if value is not None:
-            parts |= part
-    return parts

@@ -28,6 +28,13 @@ class SecurityInformation(enum.IntFlag):
     SACL_SECURITY_INFORMATION = 0x00000008
 
 
+OWNER_GROUP_AND_DACL = (
+    SecurityInformation.OWNER_SECURITY_INFORMATION
+    | SecurityInformation.GROUP_SECURITY_INFORMATION
+    | SecurityInformation.DACL_SECURITY_INFORMATION
+)
+
+
 class AceType(enum.IntEnum):
     """[MS-DTYP] 2.4.4.1 AceType."""
 
@@ -269,3 +276,18 @@ _CONTROL_OF = {
         Control.SP | Control.SD | Control.SC | Control.SI | Control.PS
     ),
 }
+
+
+def parts_of(descriptor: SecurityDescriptor) -> SecurityInformation:
+    """Which parts a descriptor has."""
+    present = {
+        SecurityInformation.OWNER_SECURITY_INFORMATION: descriptor.owner,
+        SecurityInformation.GROUP_SECURITY_INFORMATION: descriptor.group,
+        SecurityInformation.DACL_SECURITY_INFORMATION: descriptor.dacl,
+        SecurityInformation.SACL_SECURITY_INFORMATION: descriptor.sacl,
+    }
+    parts = SecurityInformation(0)
+    for part, value in present.items():
+        if value is not None:
+            parts |= part
+    return parts

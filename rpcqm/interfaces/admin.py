@@ -27,6 +27,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_GetEventTrailResponse,
     R_GetEventTrailStateRequest,
     R_GetEventTrailStateResponse,
+    R_GetMachineSecurityRequest,
+    R_GetMachineSecurityResponse,
     R_ImportMessageRequest,
     R_ImportMessageResponse,
     R_ListAccountsRequest,
@@ -42,6 +44,7 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_RemoveAccountRequest,
     R_SetAccountPasswordRequest,
     R_SetEventTrailRequest,
+    R_SetMachineSecurityRequest,
 )
 from rpcqm.interfaces._queue_properties import attributes_of
 from rpcqm.qm.finding import Place
@@ -108,10 +111,17 @@ class Maintenance(Protocol):
     def create_public_queue(
         self, path: str, attributes: Mapping[str, Any], identity: Identity
     ) -> Completion[Any]: ...
+    def machine_security(self, parts: int, identity: Identity) -> bytes: ...
+    def set_machine_security(
+        self, parts: int, change: bytes, identity: Identity
+    ) -> Completion[None]: ...
 
 
 class Admin:
-    """The handlers of the interface; others than administrators get MQ_ERROR_ACCESS_DENIED."""
+    """The handlers of the interface; others than administrators get MQ_ERROR_ACCESS_DENIED.
+
+    For the descriptor of the machine it says itself who may see and change it.
+    """
 
     def __init__(self, accounts: Accounts, maintenance: Maintenance) -> None:
         self._accounts = accounts
@@ -232,6 +242,24 @@ class Admin:
         names: list[str | None] = list(self._maintenance.exposed_queues())
         found = CALPWSTR(cElems=len(names), pElems=names)
         return R_ListExposedQueuesResponse(pNames=found, result=0)
+
+    def R_GetMachineSecurity(
+        self, call: Call, request: R_GetMachineSecurityRequest
+    ) -> R_GetMachineSecurityResponse:
+        """Tell who may do what with the queue manager itself (Opnum 15)."""
+        parts = request.RequestedInformation
+        descriptor = self._maintenance.machine_security(parts, call.identity)
+        return R_GetMachineSecurityResponse(
+            pcbDescriptor=len(descriptor), ppDescriptor=descriptor, result=0
+        )
+
+    def R_SetMachineSecurity(
+        self, call: Call, request: R_SetMachineSecurityRequest
+    ) -> Completion[None]:
+        """Change who may do what with the queue manager itself (Opnum 16)."""
+        return self._maintenance.set_machine_security(
+            request.SecurityInformation, bytes(request.pDescriptor), call.identity
+        )
 
 
 def _place(place: Place) -> PLACE:

@@ -206,11 +206,12 @@ class AccessControl:
             rights |= MQQUEUEACCESSMASK.MQSEC_TAKE_QUEUE_OWNERSHIP
         self.check_queue(queue, identity, rights)
         if parts & SecurityInformation.OWNER_SECURITY_INFORMATION:
-            _check_new_owner(queue, change, identity)
+            _check_new_owner(queue.pathname, change, identity)
         return _replaced(queue.main.security, parts, change)
 
     def get_queue_manager_security(self, parts: int, identity: Identity | None) -> bytes:
-        """The `parts` of the machine's descriptor, self-relative."""
+        """The `parts` of the machine's descriptor, self-relative; refusals as for a queue's."""
+        _check_auditing(parts, identity)
         self.check_queue_manager(identity, MQQMACCESSMASK.MQSEC_GET_MACHINE_PERMISSIONS)
         security = self._engine.queue_manager.security
         return SecurityDescriptor.decode(security).selected(parts).encode()
@@ -218,11 +219,27 @@ class AccessControl:
     def set_queue_manager_security(
         self, parts: int, change: bytes, identity: Identity | None
     ) -> Completion[None]:
-        """Replace `parts` of the machine's descriptor; done when durable."""
-        self.check_queue_manager(identity, MQQMACCESSMASK.MQSEC_CHANGE_MACHINE_PERMISSIONS)
+        """Replace `parts` of the machine's descriptor; done when durable.
+
+        Refusals are those of `changed_queue_security`.
+        """
+        _check_auditing(parts, identity)
+        rights = MQQMACCESSMASK(0)
+        if parts & ~SecurityInformation.OWNER_SECURITY_INFORMATION:
+            rights |= MQQMACCESSMASK.MQSEC_CHANGE_MACHINE_PERMISSIONS
+        if parts & SecurityInformation.OWNER_SECURITY_INFORMATION:
+            rights |= MQQMACCESSMASK.MQSEC_TAKE_MACHINE_OWNERSHIP
+        self.check_queue_manager(identity, rights)
+        if parts & SecurityInformation.OWNER_SECURITY_INFORMATION:
+            _check_new_owner("the queue manager", change, identity)
         queue_manager = self._engine.queue_manager
-        queue_manager.security = _replaced(queue_manager.security, parts, change)
-        return self._engine.initialization.save_queue_manager()
+        before = queue_manager.security
+        queue_manager.security = _replaced(before, parts, change)
+        try:
+            return self._engine.initialization.save_queue_manager()
+        except BaseException:
+            queue_manager.security = before
+            raise
 
     def default_queue_security(self, identity: Identity | None, supplied: bytes = b"") -> bytes:
         """Create Default Queue Security Descriptor ([MS-MQDMPR] 3.1.7.1.3.1).
@@ -279,11 +296,11 @@ def _check_auditing(parts: int, identity: Identity | None) -> None:
         raise MQError(HResult.MQ_ERROR_PRIVILEGE_NOT_HELD, identity.name)
 
 
-def _check_new_owner(queue: Queue, change: bytes, identity: Identity | None) -> None:
+def _check_new_owner(what: str, change: bytes, identity: Identity | None) -> None:
     if identity is None or identity.is_administrator:
         return
     if str(_decoded(change).owner) not in identity.sids:
-        _refuse(identity, queue.pathname, MQQUEUEACCESSMASK.MQSEC_TAKE_QUEUE_OWNERSHIP)
+        _refuse(identity, what, MQQUEUEACCESSMASK.MQSEC_TAKE_QUEUE_OWNERSHIP)
 
 
 def _journal_rights(access: QueueAccessType) -> MQQUEUEACCESSMASK:

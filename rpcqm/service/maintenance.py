@@ -129,6 +129,16 @@ class Maintenance:
         queue = self._engine.queues.new_queue(path, identity, **attributes)
         return self._engine.queues.create_queue(queue, identity=identity)
 
+    def machine_security(self, parts: int, identity: Identity) -> bytes:
+        """The `parts` of the queue manager's own descriptor; MQ_ERROR_ACCESS_DENIED."""
+        return self._engine.access.get_queue_manager_security(parts, identity)
+
+    def set_machine_security(
+        self, parts: int, change: bytes, identity: Identity
+    ) -> Completion[None]:
+        """Replace `parts` of it; done when durable. MQ_ERROR_ACCESS_DENIED."""
+        return self._engine.access.set_queue_manager_security(parts, change, identity)
+
     def import_message(self, name: FormatName, packet: bytes) -> Completion[int]:
         """Put a message that was exported into a queue; MQ_ERROR_QUEUE_NOT_FOUND and others."""
         return import_message(self._engine, self._queue(name), packet)

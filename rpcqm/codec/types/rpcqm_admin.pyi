@@ -217,3 +217,27 @@ class R_ListExposedQueuesResponse(Value):
     pNames: CALPWSTR
     result: int
     def __init__(self, *, pNames: CALPWSTR, result: int) -> None: ...
+
+class R_GetMachineSecurityRequest(Value):
+    RequestedInformation: int
+    def __init__(self, *, RequestedInformation: int) -> None: ...
+
+class R_GetMachineSecurityResponse(Value):
+    pcbDescriptor: int
+    ppDescriptor: bytes | None
+    result: int
+    def __init__(
+        self, *, pcbDescriptor: int, ppDescriptor: bytes | None = ..., result: int
+    ) -> None: ...
+
+class R_SetMachineSecurityRequest(Value):
+    SecurityInformation: int
+    cbDescriptor: int
+    pDescriptor: bytes
+    def __init__(
+        self, *, SecurityInformation: int, cbDescriptor: int, pDescriptor: bytes
+    ) -> None: ...
+
+class R_SetMachineSecurityResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...

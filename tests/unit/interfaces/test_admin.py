@@ -11,6 +11,9 @@ from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.properties import QueueProperty
 from rpcqm.codec.propvariant import propvariant_of
 from rpcqm.codec.queue_format import queue_format_of
+from rpcqm.codec.sddl import parse_sddl
+from rpcqm.codec.security_descriptor import SecurityDescriptor, SecurityInformation
+from rpcqm.codec.security_identifier import BUILTIN_ADMINISTRATORS
 from rpcqm.codec.types.mqmq import CALPWSTR, OBJECTID
 from rpcqm.interfaces import admin
 from rpcqm.interfaces.admin import Admin
@@ -237,3 +240,61 @@ def test_accounts_cannot_be_reached_over_a_network(server: CallServer) -> None:
     remote = server.connect(ADMINISTRATOR, transport=NCACN_IP_TCP)
     interface = server.interfaces["rpcqm_admin"].interface
     assert remote.client.context_of(SyntaxId(interface.uuid, *interface.version)) is None
+
+
+def machine_security(parts: str, sddl: str) -> dict[str, Any]:
+    raw = parse_sddl(sddl).encode()
+    return {
+        "SecurityInformation": int(SecurityInformation[f"{parts}_SECURITY_INFORMATION"]),
+        "cbDescriptor": len(raw),
+        "pDescriptor": raw,
+    }
+
+
+MACHINE_CHANGES = [
+    machine_security("DACL", "D:(A;;0xf00f7;;;WD)"),
+    machine_security("OWNER", f"O:{ALICE.sid}"),
+]
+
+
+@pytest.mark.parametrize("change", MACHINE_CHANGES)
+def test_others_see_the_descriptor_of_the_machine_but_do_not_change_it(
+    server: CallServer, qm: RunningQueueManager, change: dict[str, Any]
+) -> None:
+    before = qm.engine.queue_manager.security
+    caller = server.connect(ALICE, transport=NCALRPC)
+    response = caller.call("R_GetMachineSecurity", RequestedInformation=5)
+    shown = SecurityDescriptor.decode(bytes(response.ppDescriptor))
+    assert (shown.owner, shown.dacl is None) == (BUILTIN_ADMINISTRATORS, False)
+    response = caller.call("R_SetMachineSecurity", **change)
+    assert status_name(response.result) == "MQ_ERROR_ACCESS_DENIED"
+    assert qm.engine.queue_manager.security == before
+
+
+def test_auditing_of_the_machine_needs_the_privilege(
+    server: CallServer, caller: Caller, qm: RunningQueueManager
+) -> None:
+    """Also for who may change the permissions."""
+    assert not caller.call("R_SetMachineSecurity", **MACHINE_CHANGES[0]).result
+    change = machine_security("SACL", "S:(AU;SAFA;GA;;;WD)")
+    alice = server.connect(ALICE, transport=NCALRPC)
+    response = alice.call("R_SetMachineSecurity", **change)
+    assert status_name(response.result) == "MQ_ERROR_PRIVILEGE_NOT_HELD"
+    response = alice.call("R_GetMachineSecurity", RequestedInformation=8)
+    assert status_name(response.result) == "MQ_ERROR_PRIVILEGE_NOT_HELD"
+    assert not caller.call("R_SetMachineSecurity", **change).result
+    qm.restart()
+    assert SecurityDescriptor.decode(qm.engine.queue_manager.security).sacl is not None
+
+
+def test_the_machine_is_given_to_nobody_but_oneself(
+    server: CallServer, caller: Caller, qm: RunningQueueManager
+) -> None:
+    assert not caller.call("R_SetMachineSecurity", **MACHINE_CHANGES[0]).result
+    alice = server.connect(ALICE, transport=NCALRPC)
+    for sid, outcome in (("S-1-5-21-9-9-9-9", "MQ_ERROR_ACCESS_DENIED"), (ALICE.sid, "MQ_OK")):
+        change = machine_security("OWNER", f"O:{sid}")
+        response = alice.call("R_SetMachineSecurity", **change)
+        assert status_name(response.result) == outcome
+    owner = SecurityDescriptor.decode(qm.engine.queue_manager.security).owner
+    assert str(owner) == ALICE.sid

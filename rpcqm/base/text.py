@@ -1,4 +1,11 @@
-"""Texts from outside, made fit to be shown to people."""
+"""Texts from outside, so that they neither move a cursor nor hide or turn what stands beside them.
+
+What Unicode does not count as printable is dangerous where it is shown: control characters of both
+sets, separators of lines, marks of the direction of writing, and what has no width.
+"""
+
+import json
+from typing import Any
 
 SHOWN_CHARACTERS = 256
 """As much of a text as a line of the log or an error tells."""
@@ -11,15 +18,11 @@ def cut(text: str) -> str:
     return f"{text[:SHOWN_CHARACTERS]}… ({len(text):,} characters)"
 
 
-def visible(text: str) -> str:
-    """The text with an escape for each character that moves the cursor, hides or reorders others.
-
-    These are the controls (C0, C1), the separators of lines and paragraphs, and the marks that
-    change the direction of writing, as well as everything else that Unicode does not print.
-    """
+def visible(text: str, keep: str = "") -> str:
+    """The text with an escape for each character that is not printable, but for those of `keep`."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() else _escape(each) for each in text)
+    return "".join(c if c.isprintable() or c in keep else _escape(c) for c in text)
 
 
 def _escape(character: str) -> str:
@@ -29,3 +32,18 @@ def _escape(character: str) -> str:
 def wide_length(text: str) -> int:
     """How many UTF-16 characters a text takes, without a null character."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """A value in JSON, with escapes for what is not printable and nothing else."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    if text.isprintable():
+        return text
+    strange = {ord(c): json_escapes(c) for c in set(text) if not c.isprintable() and c != "\n"}
+    return text.translate(strange)
+
+
+def json_escapes(text: str) -> str:
+    r"""Each character as JSON escapes it: `\u` and a unit of UTF-16, two for some characters."""
+    units = text.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from rpcqm.base.files import private_draft
-from rpcqm.base.texts import json_text
+from rpcqm.base.text import json_text
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.report import as_object
 from rpcqm.capture.subjects import message_identifiers

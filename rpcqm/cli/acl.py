@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import DecodeError, MQError, RpcFault
-from rpcqm.base.texts import printable
+from rpcqm.base.text import visible
 from rpcqm.cli.errors import CommandError
 from rpcqm.cli.options import QUEUE_HELP, add_local_options, add_server_options, queue_name
 from rpcqm.cli.output import Table, print_json
@@ -346,7 +346,7 @@ def _list(mask: int, words: Vocabulary) -> list[str]:
 
 def _print_table(descriptor: SecurityDescriptor, names: dict[Sid, str], words: Vocabulary) -> None:
     if descriptor.owner is not None:
-        print(printable(f"Owner: {_name(descriptor.owner, names)}"))
+        print(visible(f"Owner: {_name(descriptor.owner, names)}"))
     table = Table(["WHO", "MAY", "MAY NOT"])
     for entry in permissions(descriptor, words):
         denied_words = words_of(entry.denied, words) if entry.denied else ""

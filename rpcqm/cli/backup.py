@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpcqm.base.texts import printable
+from rpcqm.base.text import visible
 from rpcqm.cli.errors import CommandError, ExitStatus
 from rpcqm.cli.options import add_local_options, configuration
 from rpcqm.cli.output import Progress, counted
@@ -79,7 +79,7 @@ def run_restore(arguments: argparse.Namespace) -> int:
                 arguments.directory, data_dir, lambda _, records: progress.advance_to(records)
             )
     except StoreError as error:
-        raise CommandError(f"Cannot restore: {printable(str(error))}") from error
+        raise CommandError(f"Cannot restore: {visible(str(error))}") from error
     count = counted(int(str(note.get("messages", 0))), "message")
     print(
         f"{data_dir} is {note.get('queue_manager')} as of {note.get('made')}, with about {count}."

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rpcqm.base.texts import printable
+from rpcqm.base.text import visible
 from rpcqm.cli.errors import CommandError, ExitStatus, UsageMistake
 from rpcqm.cli.output import Table, counted, json_line
 from rpcqm.cli.parser import Parser, add_command, add_commands
@@ -167,7 +167,7 @@ def accounts_of(arguments: argparse.Namespace) -> "list[Account]":
 
 
 def _tell(problem: "Problem") -> None:
-    print(f"rpcqm: {printable(str(problem))}", file=sys.stderr)
+    print(f"rpcqm: {visible(str(problem))}", file=sys.stderr)
 
 
 def read(
@@ -198,7 +198,7 @@ def _guarded(path: Path, work: "Callable[[Problems], object]") -> "Problems":
     if problems.total:
         kinds = ", ".join(f"{number} {kind}" for kind, number in problems.counts.items())
         told = f"{path}: {counted(problems.total, 'problem')}: {kinds}."
-        print(f"rpcqm: {printable(told)}", file=sys.stderr)
+        print(f"rpcqm: {visible(told)}", file=sys.stderr)
     return problems
 
 
@@ -224,9 +224,9 @@ class _Shown:
             return lambda exchange, _: _none(write(json_line(report.as_object(exchange)) + "\n"))
         if arguments.full:
             return lambda exchange, queue: _none(
-                write("\n".join(_printable(report, exchange, queue)) + "\n")
+                write("\n".join(_visible(report, exchange, queue)) + "\n")
             )
-        return lambda exchange, queue: _none(write(printable(report.line(exchange, queue)) + "\n"))
+        return lambda exchange, queue: _none(write(visible(report.line(exchange, queue)) + "\n"))
 
     def __call__(self, exchange: "Exchange") -> None:
         queue = self._subjects.queue(exchange)
@@ -241,8 +241,8 @@ def _none(written: int) -> None:
     """Nothing: what was written is of no interest."""
 
 
-def _printable(report: Any, exchange: "Exchange", queue: str) -> list[str]:
-    return [printable(text) for text in (report.line(exchange, queue), *report.full(exchange))]
+def _visible(report: Any, exchange: "Exchange", queue: str) -> list[str]:
+    return [visible(text) for text in (report.line(exchange, queue), *report.full(exchange))]
 
 
 def _show(arguments: argparse.Namespace) -> int:
@@ -264,7 +264,7 @@ def _show_columns(arguments: argparse.Namespace) -> int:
     from rpcqm.capture.columnar.analysis import analyse_columns
     from rpcqm.capture.columnar.listing import Listing
 
-    listing = Listing(sys.stdout.write, printable)
+    listing = Listing(sys.stdout.write, visible)
     conversations: list[Conversation] = []
     accounts = accounts_of(arguments)
     _guarded(

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from rpcqm.base.texts import printable
+from rpcqm.base.text import visible
 from rpcqm.cli.errors import CommandError, ExitStatus
 from rpcqm.cli.output import Progress, counted
 from rpcqm.cli.parser import Parser, add_command
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     except StoreError as error:
         raise CommandError(f"{directory} cannot be checked. {error}") from error
     for finding in findings:
-        print(printable(str(finding)))
+        print(visible(str(finding)))
     if findings:
         raise CommandError(f"{directory} has {counted(len(findings), 'problem')}.")
     print(f"{directory} is well.")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 
-from rpcqm.base.texts import printable
+from rpcqm.base.text import json_escapes, visible
 from rpcqm.cli.errors import CommandError, ExitStatus, reason
 from rpcqm.cli.parser import Parser, add_commands
 
@@ -125,9 +125,7 @@ def _prepare_output(words: list[str]) -> None:
 def _escaped(error: UnicodeError) -> tuple[str, int]:
     """Escapes that are good in JSON too."""
     assert isinstance(error, UnicodeEncodeError)
-    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass").hex()
-    text = "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
-    return text, error.end
+    return json_escapes(error.object[error.start : error.end]), error.end
 
 
 codecs.register_error("rpcqm", _escaped)
@@ -156,7 +154,7 @@ def _run(words: list[str]) -> int:
 
 
 def _fail(error: CommandError) -> int:
-    print(f"rpcqm: {printable(str(error), keep=LINES)}", file=sys.stderr)
+    print(f"rpcqm: {visible(str(error), keep=LINES)}", file=sys.stderr)
     return error.status
 
 
@@ -164,7 +162,7 @@ def _fail_unexpectedly(error: Exception) -> int:
     """A mistake of ours; whoever wants to report it can have the traceback."""
     if DEBUG_VARIABLE in os.environ:
         traceback.print_exc()
-    text = printable(str(error), keep=LINES)
+    text = visible(str(error), keep=LINES)
     reason = f"{type(error).__name__}: {text}" if text else type(error).__name__
     hint = f"set {DEBUG_VARIABLE}=1 to see where"
     print(f"rpcqm: An error that should not happen ({reason}); {hint}.", file=sys.stderr)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import HResult, MQError, RpcFault
-from rpcqm.base.texts import printable
+from rpcqm.base.text import visible
 from rpcqm.cli.errors import CommandError
 from rpcqm.cli.options import queue_name
 from rpcqm.cli.output import Progress, Table, iso_time, print_json, time_text
@@ -163,7 +163,7 @@ def _for_programs(
 
 def _print(places: list[Place], events: "list[TrailEvent]", trails: Trails) -> None:
     for place in places:
-        print(printable(_sentence(place)))
+        print(visible(_sentence(place)))
     if not places:
         print("It is in no queue any more.")
     if events:
@@ -175,7 +175,7 @@ def _print(places: list[Place], events: "list[TrailEvent]", trails: Trails) -> N
     if trails:
         print()
     for name, on in trails.items():
-        print(printable(f"The event trail of {name} is {'on' if on else _OFF}."))
+        print(visible(f"The event trail of {name} is {'on' if on else _OFF}."))
 
 
 _OFF = "off, so nothing is written down there; `rpcqm queue set QUEUE --trail` begins it"

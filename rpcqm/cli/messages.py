@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.files import private_draft
-from rpcqm.base.texts import printable
+from rpcqm.base.text import visible
 from rpcqm.cli.output import (
     cut,
     display_width,
@@ -69,7 +69,7 @@ class TableWriter:
             time_text(message.arrival_time),
             str(message.priority),
             size_text(message.body_size),
-            printable(message.label),
+            visible(message.label),
         ]
         self._print(cells, body_text(message))
 
@@ -98,7 +98,7 @@ class BodyWriter:
         if sys.stdout.isatty():
             text = message.text
             shown = message.available_body.decode("utf-8", "replace") if text is None else text
-            print(printable(shown.removesuffix("\n"), keep=_LINES), flush=True)
+            print(visible(shown.removesuffix("\n"), keep=_LINES), flush=True)
             return
         sys.stdout.buffer.write(message.available_body)
         sys.stdout.buffer.flush()
@@ -156,7 +156,7 @@ def body_text(message: ReceivedMessage) -> str:
     if text is None or "\0" in text:
         shown = message.available_body.hex(" ")
     else:
-        shown = printable(text.rstrip("\n").replace("\n", "↵"))
+        shown = visible(text.rstrip("\n").replace("\n", "↵"))
     return shown + "…" if message.withheld else shown
 
 
@@ -242,9 +242,9 @@ def _described(message: ReceivedMessage) -> bytes:
     """Everything about a message, for people."""
     described = as_json(message)
     body = described.pop("body", None)
-    lines = [f"{name}: {printable(str(value))}\n" for name, value in described.items()]
+    lines = [f"{name}: {visible(str(value))}\n" for name, value in described.items()]
     if body is not None:
-        lines.append(f"body: {printable(body, keep=_LINES)}\n")
+        lines.append(f"body: {visible(body, keep=_LINES)}\n")
     return "".join(lines).encode()
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from rpcqm.base.clock import Clock, SystemClock
-from rpcqm.base.texts import json_text, printable
+from rpcqm.base.text import json_text, visible
 
 
 def print_json(value: Any) -> None:
@@ -34,7 +34,7 @@ class Table:
         self._rows: list[list[str]] = []
 
     def add(self, *cells: object) -> None:
-        self._rows.append([printable(str(cell)) for cell in cells])
+        self._rows.append([visible(str(cell)) for cell in cells])
 
     def print(self) -> None:
         widths = [max(map(display_width, column)) for column in zip(*self._all(), strict=True)]
@@ -61,7 +61,7 @@ def print_fields(fields: Mapping[str, object]) -> None:
     """Names and values, one pair per line."""
     width = max(map(len, fields), default=0)
     for name, value in fields.items():
-        lines = printable(str(value), keep="\n").split("\n")
+        lines = visible(str(value), keep="\n").split("\n")
         print(f"{name:<{width}}  " + f"\n{'':<{width}}  ".join(lines))
 
 

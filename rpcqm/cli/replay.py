@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rpcqm.base.files import private_draft
-from rpcqm.base.texts import printable
+from rpcqm.base.text import visible
 from rpcqm.cli import capture
 from rpcqm.cli.errors import CommandError, ExitStatus, NoServer, explain
 from rpcqm.cli.options import server_address
@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
             _prepare(fixture, target)
         result = _played(exchanges, server, logons, arguments.speed)
     for line in replay_report.lines(result):
-        print(printable(line))
+        print(visible(line))
     notes = fixture.notes
     told = replay_report.as_object(result, str(arguments.file), server.host, notes)
     if arguments.json is not None:

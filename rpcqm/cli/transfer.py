@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.files import private_draft
-from rpcqm.base.texts import printable
+from rpcqm.base.text import visible
 from rpcqm.cli.errors import CommandError, explain, reason
 from rpcqm.cli.options import QUEUE_HELP, add_local_options, add_server_options, queue_name
 from rpcqm.cli.output import Progress, counted, iso_time
@@ -142,7 +142,7 @@ def _checked(name: str) -> Iterator[BinaryIO]:
             file.seek(start)
             yield file
         except DecodeError as error:
-            raise CommandError(f"Cannot import {printable(name)}: {error}.") from error
+            raise CommandError(f"Cannot import {visible(name)}: {error}.") from error
 
 
 def _kept(given: BinaryIO, kept: BinaryIO) -> BinaryIO:

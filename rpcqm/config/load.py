@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rpcqm.base.files import read_at_most
-from rpcqm.base.texts import printable
+from rpcqm.base.text import visible
 from rpcqm.config.positions import KeyPath, key_lines
 from rpcqm.config.schema import PORTS, Configuration, Setting, settings, tables
 
@@ -38,7 +38,7 @@ class Mistake:
     text: str
 
     def __str__(self) -> str:
-        return printable(f"{self.where}: {self.text}")
+        return visible(f"{self.where}: {self.text}")
 
 
 class ConfigurationError(Exception):

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from rpcqm.base.text import visible
+
 LONGEST_CLAIM = 256
 
 
@@ -27,12 +29,7 @@ def claimed(account: str, domain: str = "", workstation: str = "") -> Claim:
 
 
 def _harmless(text: str) -> str:
-    if not text.isprintable():
-        text = "".join(
-            character if character.isprintable() else f"\\u{ord(character):04x}"
-            for character in text[:LONGEST_CLAIM]
-        )
-    return text[:LONGEST_CLAIM]
+    return visible(text[:LONGEST_CLAIM])[:LONGEST_CLAIM]
 
 
 class LogonGuard(Protocol):

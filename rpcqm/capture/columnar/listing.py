@@ -39,14 +39,14 @@ _SHORT = 0xFFFF
 class Listing:
     """Takes what a ColumnarAnalysis gives and writes a line for each call, in their order.
 
-    `calls` and `sealed` count by conversation. `printable` makes a text fit for a terminal.
+    `calls` and `sealed` count by conversation. `visible` makes a text fit for a terminal.
     """
 
-    def __init__(self, write: Callable[[str], object], printable: Callable[[str], str]) -> None:
+    def __init__(self, write: Callable[[str], object], visible: Callable[[str], str]) -> None:
         self.calls: Counter[int] = Counter()
         self.sealed: Counter[int] = Counter()
         self._write = write
-        self._printable = printable
+        self._visible = visible
         self._teller = Teller()
 
     def take(self, singles: list[Single], batch: CallBatch | None) -> None:
@@ -57,7 +57,7 @@ class Listing:
             self.sealed[exchange.conversation.number] += exchange.sealed
         for group, queues in told.groups:
             self._count(group)
-            found = group_lines(group, queues, self._printable)
+            found = group_lines(group, queues, self._visible)
             rows = np.arange(len(group.rows))
             if found is not None:
                 index.append(group.batch.index[group.rows])
@@ -65,7 +65,7 @@ class Listing:
                 continue
             for row, call in zip(rows, group.batch.chosen(group.rows).calls(), strict=True):
                 told.singles.append((*call, queues[int(row)].as_py()))
-        alone = [self._printable(report.line(e, queue)) + "\n" for _, e, queue in told.singles]
+        alone = [self._visible(report.line(e, queue)) + "\n" for _, e, queue in told.singles]
         index.append(np.array([at for at, _, _ in told.singles], np.int64))
         lines.append(strings(alone))
         order = np.argsort(np.concatenate(index), kind="stable")
@@ -82,7 +82,7 @@ class Listing:
             self._write(pc.binary_join(whole, constant(""))[0].as_py())
 
 
-def group_lines(group: Group, queues: Text, printable: Callable[[str], str]) -> Text | None:
+def group_lines(group: Group, queues: Text, visible: Callable[[str], str]) -> Text | None:
     """The lines of the calls of a group; None when they must be made one by one."""
     arguments = _arguments(group)
     if arguments is None:
@@ -94,7 +94,7 @@ def group_lines(group: Group, queues: Text, printable: Callable[[str], str]) -> 
         _who(group),
         _each(status, lambda text: f"{fault + text:<28} "),
         milliseconds(group.batch.ended[group.rows] - group.batch.time[group.rows]),
-        _each(queues, lambda text: printable(f" queue={text}") if text else ""),
+        _each(queues, lambda text: visible(f" queue={text}") if text else ""),
         arguments,
         "\n",
     )

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rpcqm.base.texts import printable
+from rpcqm.base.text import visible
 from rpcqm.capture.accounts import Account, parse_account
 from rpcqm.capture.analysis import Exchange, analyse
 from rpcqm.capture.call import Call
@@ -161,7 +161,7 @@ def test_damaged_files_have_the_same_records_in_stretches(
 def listed(path: Path) -> tuple[list[str], dict[int, int]]:
     """The lines of a capture in columns, and how many calls each conversation has."""
     lines: list[str] = []
-    listing = Listing(lines.append, printable)
+    listing = Listing(lines.append, visible)
     analyse_columns(path, listing.take, Problems(), (ALICE,))
     return "".join(lines).splitlines(), dict(listing.calls)
 
@@ -172,7 +172,7 @@ def lines_one_by_one(path: Path) -> tuple[list[str], dict[int, int]]:
     subjects = Subjects()
 
     def take(exchange: Exchange) -> None:
-        lines.append(printable(line(exchange, subjects.queue(exchange))))
+        lines.append(visible(line(exchange, subjects.queue(exchange))))
         number = exchange.conversation.number
         calls[number] = calls.get(number, 0) + 1
 

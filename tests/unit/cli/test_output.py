@@ -5,7 +5,7 @@ import io
 import pytest
 
 from rpcqm.base.clock import SimulatedClock
-from rpcqm.base.texts import printable
+from rpcqm.base.text import visible
 from rpcqm.cli import output
 from rpcqm.cli.output import Progress, Table, cut, display_width, size_text
 
@@ -53,8 +53,8 @@ def test_a_wide_character_is_not_cut_in_half() -> None:
 
 
 def test_what_moves_the_cursor_is_not_printed() -> None:
-    assert printable("a\x1b[2Jb\nc\u202e") == "a·[2Jb·c·"
-    assert printable("a\nb", keep="\n") == "a\nb"
+    assert visible("a\x1b[2Jb\nc\u202e") == r"a\x1b[2Jb\nc\u202e"
+    assert visible("a\nb", keep="\n") == "a\nb"
 
 
 def test_fields_with_several_lines_stay_aligned(capsys: pytest.CaptureFixture[str]) -> None:

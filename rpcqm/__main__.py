@@ -2,12 +2,13 @@
 
 import sys
 
-INTERRUPTED = 130
+from rpcqm.cli.interrupts import INTERRUPTED, end_at_once
 
 
 def run() -> int:
     """Run the command; Ctrl-C ends it quietly even before it has been loaded."""
     try:
+        end_at_once()
         from rpcqm.cli.main import main
 
         return main()

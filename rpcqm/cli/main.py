@@ -13,6 +13,7 @@ from importlib.metadata import version
 
 from rpcqm.base.text import json_escapes, visible
 from rpcqm.cli.errors import CommandError, ExitStatus, reason
+from rpcqm.cli.interrupts import raise_again
 from rpcqm.cli.parser import Parser, add_commands
 
 CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
@@ -148,6 +149,7 @@ def _run(words: list[str]) -> int:
         parser.print_help()
         return ExitStatus.WRONG_USAGE
     arguments = parser.parse_args(words)
+    raise_again()
     run = arguments.run
     status: int = run(arguments)
     return status

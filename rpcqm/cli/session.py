@@ -31,10 +31,12 @@ def with_server(
     """
 
     server = target(arguments)
-    # Only now, because the interfaces take time to load: mistakes and --help need none of it.
-    from rpcqm.client.queue_manager import QueueManagerClient
 
     async def session() -> None:
+        # Only now, because the interfaces take time to load: mistakes and --help need none of it.
+        # In the loop Ctrl-C is not lost while they are loaded.
+        from rpcqm.client.queue_manager import QueueManagerClient
+
         async with QueueManagerClient(server) as client:
             await work(client)
 

@@ -1,0 +1,93 @@
+"""Ctrl-C ends a command whenever it comes, and takes no message."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rpcqm.testing import PrivateQueueManager
+
+Command = Callable[..., Any]
+
+QUIETLY = (130, b"", b"")
+EVEN_BEFORE_PYTHON_HAS_STARTED = (-signal.SIGINT, b"", b"")
+PROGRAM = """
+import os, signal, sys, weakref
+
+class Something: pass
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            sys.meta_path.remove(self)
+            something = Something()
+            reference = weakref.ref(something, lambda _: os.kill(os.getpid(), signal.SIGINT))
+            del something
+
+sys.meta_path.insert(0, Finder())
+from rpcqm.__main__ import run
+sys.exit(run())
+"""
+"""A command that is interrupted while a module is looked for, where Python ignores exceptions."""
+
+
+def receiving(queue_manager: PrivateQueueManager, queue: str) -> list[str]:
+    data = str(queue_manager.data_dir)
+    return ["receive", queue, "--format", "body", "--timeout", "infinite", "--data-dir", data]
+
+
+def outcome(process: "subprocess.Popen[bytes]") -> tuple[int, bytes, bytes]:
+    try:
+        output, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    return process.returncode, output, errors
+
+
+def python(*words: str) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "rpcqm.cli.main",
+        "rpcqm.cli.parser",
+        "rpcqm.cli.receive",
+        "rpcqm.client.queue_manager",
+        "rpcqm.client.remote_read",
+        "rpcqm.cli.messages",
+    ],
+)
+def test_no_interrupt_is_lost_while_a_command_is_loaded(
+    queue_manager: PrivateQueueManager, queue: str, module: str
+) -> None:
+    words = receiving(queue_manager, queue)
+    assert outcome(python("-c", PROGRAM.format(module=module), *words)) == QUIETLY
+
+
+def test_an_early_interrupt_ends_the_command_and_takes_nothing(
+    run: Command, queue: str, queue_manager: PrivateQueueManager
+) -> None:
+    """After 0, 10, 20 … 400 ms: what comes before the first line of ours is up to Python."""
+    words = receiving(queue_manager, queue)
+    ended = []
+    for milliseconds in range(0, 410, 10):
+        process = python("-m", "rpcqm", *words)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(milliseconds / 1000)
+        process.send_signal(signal.SIGINT)
+        ended.append(outcome(process))
+    for status, output, errors in ended:
+        if b"KeyboardInterrupt" in errors:
+            assert (status, output) == (1, b"")
+            assert b"/rpcqm/cli/main.py" not in errors
+        else:
+            assert (status, output, errors) in (QUIETLY, EVEN_BEFORE_PYTHON_HAS_STARTED)
+    run("send", queue, "--body", "for somebody else")
+    assert run("receive", queue, "--format", "body").output == b"for somebody else"

@@ -55,7 +55,8 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
         "Send messages to a queue.",
         [
             ("rpcqm send orders --body 'two apples' --label fruit", "a short text"),
-            ("tar c etc | rpcqm send backups -", "what comes on standard input"),
+            ("tar c etc | rpcqm send backups -", "what comes on standard input, octet by octet"),
+            ("tar c etc | rpcqm send backups --file -", "the same"),
             ("rpcqm send bills --file bill.xml --transactional", "exactly once"),
             ("rpcqm send orders --body x --count 100000", "many, with progress on a terminal"),
             (
@@ -78,7 +79,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
 def _add_body(parser: Parser) -> None:
     body = parser.add_mutually_exclusive_group()
     body.add_argument("--body", metavar="T", help="the body, as UTF-8")
-    body.add_argument("--file", metavar="F", type=Path, help="a file that holds the body")
+    body.add_argument("--file", metavar="F", help="a file that holds the body; - is standard input")
     body.add_argument(
         "standard_input",
         metavar=STANDARD_INPUT,
@@ -266,16 +267,22 @@ def _other_queue(arguments: argparse.Namespace, text: str | None) -> FormatName 
 
 
 def _body(arguments: argparse.Namespace) -> bytes:
-    if arguments.standard_input is not None:
-        if arguments.password_stdin:
-            raise UsageMistake(
-                "Standard input cannot hold the password and the body; give --file instead of -."
-            )
-        return sys.stdin.buffer.read()
+    if STANDARD_INPUT in (arguments.standard_input, arguments.file):
+        return _standard_input(arguments)
     if arguments.file is None:
         return (arguments.body or "").encode("utf-8", "surrogateescape")
-    path: Path = arguments.file
     try:
-        return path.read_bytes()
+        return Path(arguments.file).read_bytes()
     except OSError as error:
-        raise CommandError(f"{path} cannot be read: {reason(error)}.") from error
+        raise CommandError(f"{arguments.file} cannot be read: {reason(error)}.") from error
+
+
+def _standard_input(arguments: argparse.Namespace) -> bytes:
+    """All octets until the end, whatever they are."""
+    if arguments.password_stdin:
+        raise UsageMistake(
+            "Standard input cannot hold the password and the body; name a file with --file."
+        )
+    if sys.stdin is None:
+        raise CommandError("Standard input cannot be read: it is closed.")
+    return sys.stdin.buffer.read()

@@ -219,7 +219,7 @@ def test_a_message_that_cannot_be_written_stays(
     (lookup,) = [m["lookup_id"] for m in messages(run("peek", queue, "--format", "json"))]
     (tmp_path / f"{lookup}.body").mkdir()
     outcome = refused("receive", queue, "--output", str(tmp_path))
-    assert "Is a directory; the message stays in the queue." in outcome.errors
+    assert "it is no ordinary file; the message stays in the queue." in outcome.errors
     assert run("receive", queue, "--format", "body").output == b"precious"
 
 

@@ -19,9 +19,16 @@ from rpcqm.adm.message import (
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, MQError
+from rpcqm.base.identity import ANONYMOUS, Identity, authenticated
 from rpcqm.base.log import get_logger
+from rpcqm.codec.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message_enums import AcknowledgementsRequested, MessageClass
+from rpcqm.codec.message_enums import (
+    AcknowledgementsRequested,
+    MessageClass,
+    SenderIdentifierType,
+)
+from rpcqm.codec.security_identifier import Sid
 from rpcqm.qm.composing import is_source
 from rpcqm.qm.strangers import TooManyStrangersError, stranger_behind
 from rpcqm.qm.streams import Changes, apply_changes
@@ -280,10 +287,28 @@ class Acknowledgements:
                 return
             acknowledgement = self._engine.composer.acknowledgement(message, reason, destination)
             source = stranger_behind(message)
+            sender = self._sender_elsewhere(message)
         except (DecodeError, MQError) as error:
             _log.warning("acknowledgement not sent", reason=reason.name, error=str(error))
             return
-        self.send_if_possible(transaction, acknowledgement, destination, source)
+        self.send_if_possible(transaction, acknowledgement, destination, source, sender)
+
+    def _sender_elsewhere(self, message: Message) -> Identity | None:
+        """Whose rights an acknowledgement here needs; None for who has opened the queue here.
+
+        Who has signed its message is its account, anybody else Anonymous (G113).
+        """
+        if is_source(self._engine, message) and not message.source_address:
+            return None
+        attributes = message.attributes
+        by_account = attributes.sender_identifier_type == SenderIdentifierType.SID
+        if not attributes.authentication_level or not by_account:
+            return ANONYMOUS
+        try:
+            sid = str(Sid.decode(attributes.sender_identifier))
+        except DecodeError:
+            return ANONYMOUS
+        return authenticated(sid, sid)
 
     def send_if_possible(
         self,
@@ -291,10 +316,11 @@ class Acknowledgements:
         message: Message,
         destination: FormatName,
         source: str = "",
+        sender: Identity | None = None,
     ) -> None:
         """The same as `send_within` for what must not hinder its cause: it is dropped instead."""
         try:
-            self.send_within(transaction, message, destination, source)
+            self.send_within(transaction, message, destination, source, sender)
         except TooManyStrangersError:
             return
         except MQError as error:
@@ -307,17 +333,26 @@ class Acknowledgements:
         message: Message,
         destination: FormatName,
         source: str = "",
+        sender: Identity | None = None,
     ) -> None:
         """Put a message of the queue manager's own into a queue, or on its way to one.
 
-        `source` is where the stranger is that wants it, if it is one. Nothing happens when the
-        destination cannot be reached or is a transactional queue here; EnqueueRefusedError when
-        it has no room, TooManyStrangersError.
+        `source` is where the stranger is that wants it, if it is one; `sender` is who must have
+        the right to write into a queue here, None for the queue manager itself. Nothing happens
+        when the destination cannot be reached or is a transactional queue here;
+        EnqueueRefusedError when it has no room, MQ_ERROR_ACCESS_DENIED, TooManyStrangersError.
         """
         resolve = self._engine.queues.opening.resolve_for_sending
         target = resolve(destination, transaction, source)
-        if target is None or (target.transactional and not isinstance(target, OutgoingQueue)):
+        if target is None:
             return
+        if isinstance(target, OutgoingQueue):
+            self._engine.strangers.admit(target, len(message.packet))
+        elif target.transactional:
+            return
+        else:
+            right = MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
+            self._engine.access.check_queue(target, sender, right)
         self._engine.quotas.admit(target, len(message.packet))
         self._insert(transaction, target, message, flags=0, durable=message.envelope.recoverable)
 

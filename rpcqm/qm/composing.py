@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
+from rpcqm.adm.directory_object import NULL_GUID
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.adm.transaction import Transaction
@@ -91,6 +92,7 @@ class Composer:
         attributes = read_attributes(message.packet)
         attributes.destination_queue_format_name = single.format_name
         attributes.destination_multi_queue_format_name = several.format_names
+        attributes.destination_queue_manager_identifier = NULL_GUID
         self._set_destination_queue_manager(attributes, single.format_name)
         allow_peek = message.allow_peek_when_locked
         copy = Message(build_user_message(attributes), allow_peek_when_locked=allow_peek)

@@ -27,6 +27,8 @@ QUEUES_AT_MOST = 1024
 """Outgoing queues for acknowledgements to strangers."""
 QUEUES_OF_ONE_SOURCE = 64
 """The same for messages from one address."""
+BYTES_AT_MOST = 64 << 20
+"""What waits in all of these queues together."""
 
 _log = get_logger("qm")
 _PREFIX = b"stranger:"
@@ -38,7 +40,7 @@ class TooManyStrangersError(MQError):
     """An acknowledgement is dropped, which has been counted and logged already."""
 
     def __init__(self) -> None:
-        super().__init__(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many outgoing queues")
+        super().__init__(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too much for strangers")
 
 
 class Strangers:
@@ -53,6 +55,7 @@ class Strangers:
         self._sources: dict[OutgoingQueue, str] = {}
         self._count: Counter[str] = Counter()
         self._empty_since: dict[OutgoingQueue, int] = {}
+        self._bytes = BYTES_AT_MOST
         self._timer: Timer | None = None
         self._told: int | None = None
 
@@ -89,23 +92,36 @@ class Strangers:
         if self._is_known(name):
             return self._engine.outgoing.create(name, change)
         if len(self._sources) >= QUEUES_AT_MOST or self._count[source] >= QUEUES_OF_ONE_SOURCE:
-            self._refuse(source)
+            self._refuse(source, "too many outgoing queues for acknowledgements to strangers")
         queue = self._engine.outgoing.create(name, change)
         change.put(Family.STREAM, _key(queue), source.encode())
         self._add(queue, source)
         return queue
 
-    def _refuse(self, source: str) -> None:
+    def admit(self, queue: OutgoingQueue, size: int) -> None:
+        """Let an acknowledgement of `size` bytes into a queue; TooManyStrangersError.
+
+        What is in the queues is added up at first, and then when more has gone in since.
+        """
+        source = self._sources.get(queue)
+        if source is None:
+            return
+        self._bytes += size
+        if self._bytes <= BYTES_AT_MOST:
+            return
+        index = self._engine.store.index
+        self._bytes = size + sum(index(each.queue_id).account.bytes for each in self._sources)
+        if self._bytes > BYTES_AT_MOST:
+            self._bytes -= size
+            self._refuse(source, "too much waits in outgoing queues to strangers")
+
+    def _refuse(self, source: str, event: str) -> None:
         """One line a minute at most says so."""
         self.refused += 1
         now = self._engine.clock.monotonic()
         if self._told is None or now - self._told >= _LOOK_MILLISECONDS:
             self._told = now
-            _log.warning(
-                "too many outgoing queues for acknowledgements to strangers",
-                source=source,
-                dropped=self.refused,
-            )
+            _log.warning(event, source=source, dropped=self.refused)
         raise TooManyStrangersError
 
     def _is_known(self, name: FormatName) -> bool:

@@ -100,6 +100,7 @@ def test_an_address_that_is_waited_for_is_passed_over(
     assert several.turn == 0
 
 
+@pytest.mark.bound("binary.places")
 def test_no_more_places_are_remembered_than_the_bound(attempts: Attempts) -> None:
     waiting = Asking(attempts, Hop("first"))
     waiting.look_again()

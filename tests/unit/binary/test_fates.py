@@ -4,9 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from rpcqm.adm.enums import QueueAccessType, QueueShareMode
+from rpcqm.binary.connection.line import Hop
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.message import MessageAttributes
 from tests.support.binary_network import Node
 from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
 
+CAROL = "DIRECT=OS:carol\\private$\\orders"
 OTHER = "DIRECT=OS:bob\\private$\\other"
 
 
@@ -147,6 +152,25 @@ def elsewhere(pair: Exchanging) -> None:
 
     pair.alice.engine.composer.compose = compose  # type: ignore[method-assign]
     pair.send(STREAM, transactional=True, negative_journaling_requested=True)
+
+
+@pytest.mark.conformance("MQDMPR-event-enqueue_message_to_an_open_queue")
+def test_a_copy_for_a_direct_name_goes_there_whatever_was_named_before(pair: Exchanging) -> None:
+    carol = pair.simulation.node("carol")
+    carol.create()
+    identifier = pair.bob.engine.queue_manager.identifier
+    pair.alice.exchange.peers[str(identifier)] = [Hop(pair.bob.address)]
+    private = f"PRIVATE={identifier}\\{pair.orders.private_queue_number:08x}"
+    queues, messages = pair.alice.engine.queues, pair.alice.engine.messages
+    descriptor = queues.open_queue(
+        FormatName.parse(private), QueueAccessType.SEND_ACCESS, QueueShareMode.DENY_NONE
+    )
+    queues.opening.add_destination(descriptor, FormatName.parse(CAROL))
+    attributes = MessageAttributes(body=b"content", delivery_guarantee=1)
+    message = pair.alice.engine.composer.compose(descriptor, attributes, None)
+    messages.enqueue_message_to_an_open_queue(descriptor, message)
+    pair.settle(20)
+    assert pair.bob.bodies() == carol.bodies() == [b"content"]
 
 
 # What must not fail

@@ -96,6 +96,7 @@ def test_pings_travel_by_udp() -> None:
     assert asyncio.run(ask()).result() is True
 
 
+@pytest.mark.bound("binary.pings_of_one_address")
 def test_one_address_is_answered_ten_times_a_second() -> None:
     clock = SimulatedClock()
     rate = PingRate(clock)
@@ -110,6 +111,7 @@ def test_one_address_is_answered_ten_times_a_second() -> None:
     assert [rate.admit("192.0.2.1") for _ in range(20)].count(True) == 10
 
 
+@pytest.mark.bound("binary.pinging_addresses")
 def test_only_so_many_addresses_are_counted() -> None:
     rate = PingRate(SimulatedClock())
     for number in range(PINGING_ADDRESSES + 1):

@@ -167,6 +167,21 @@ def test_who_breaks_the_rules_is_cut_off_and_kept_out_for_a_while(
     assert [each["event"] for each in said[:-1]] == ["session closed"] * VIOLATIONS
 
 
+@pytest.mark.bound("binary.violations")
+def test_an_address_is_kept_out_at_the_bound_of_its_violations_and_not_before() -> None:
+    async def talk() -> tuple[list[bytes], list[bytes]]:
+        async with listening() as door:
+            for _ in range(VIOLATIONS - 1):
+                await door.say(b"no packet at all")
+            good = await door.say(REQUEST)
+            await door.say(b"no packet at all")
+            return good, await door.say(REQUEST)
+
+    good, refused = asyncio.run(talk())
+    assert len(good[0]) == EstablishConnectionPacket.size()
+    assert refused in ([], [b""])
+
+
 def test_one_slip_keeps_no_neighbour_out() -> None:
     async def talk() -> list[list[bytes]]:
         async with listening() as door:

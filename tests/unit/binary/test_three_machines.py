@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -141,20 +142,20 @@ def test_a_message_that_goes_in_circles_is_given_up(
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.8.1")
 def test_a_router_passes_a_message_on_again_whose_order_was_never_acknowledged(
-    simulation: Simulation,
+    simulation: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alice, router, bob = simulation.nodes.values()
+    alice, _, bob = simulation.nodes.values()
     bob.create("stream", transactional=True)
-    acknowledge = bob.exchange.engine.acknowledgements.send_within
-    lost = []
+    acknowledge = bob.engine.acknowledgements.send_if_possible
+    lost: list[Any] = []
 
-    def lose_the_first(change, message, destination, source=""):  # type: ignore[no-untyped-def]
+    def lose_the_first(*arguments: Any) -> None:
         if lost:
-            acknowledge(change, message, destination, source)
+            acknowledge(*arguments)
         else:
-            lost.append(message)
+            lost.append(arguments)
 
-    bob.engine.acknowledgements.send_within = lose_the_first  # type: ignore[method-assign]
+    monkeypatch.setattr(bob.engine.acknowledgements, "send_if_possible", lose_the_first)
     alice.send(private_name(bob, "stream"), b"hello", transactional=True)
     simulation.advance(10_000)
     assert (len(lost), alice.unsent) == (1, 1)

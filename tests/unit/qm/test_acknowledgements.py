@@ -10,8 +10,15 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.message import MessageAttributes, build_user_message
-from rpcqm.codec.message_enums import AcknowledgementsRequested, MessageClass
+from rpcqm.codec.message_enums import (
+    AcknowledgementsRequested,
+    AuthenticationLevel,
+    MessageClass,
+)
+from rpcqm.codec.packet_patch import set_authentication_level
 from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.sddl import parse_sddl
+from rpcqm.codec.security_identifier import sid_bytes
 from rpcqm.qm.settings import QueueManagerSettings
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
 
@@ -454,3 +461,56 @@ def test_a_damaged_packet_is_removed_without_acknowledgement(
     qm.done(qm.engine.queues.purge_queue(queue))
     assert classes(qm, administration) == []
     assert queue.message_count == 0
+
+
+# Administration queues of this machine, named by messages from elsewhere
+
+CLOSED_TO_ANONYMOUS = "O:SYG:SYD:(A;;0x7;;;WD)"
+CLOSED_TO_ALL = "O:SYG:SYD:(A;;0x1f003f;;;SY)"
+SENDER = "S-1-5-21-1-2-3-1001"
+
+
+@pytest.mark.conformance("MQQB-event-send_administration_acknowledgment")
+@pytest.mark.parametrize(
+    ("descriptor", "signed", "told"),
+    [
+        (CLOSED_TO_ANONYMOUS, False, []),
+        (CLOSED_TO_ANONYMOUS, True, [REACHED, PURGED]),
+        (CLOSED_TO_ALL, True, []),
+    ],
+)
+def test_a_message_from_elsewhere_writes_into_no_queue_that_its_sender_may_not_write_into(
+    qm: RunningQueueManager,
+    administration: Queue,
+    descriptor: str,
+    signed: bool,
+    told: list[MessageClass],
+) -> None:
+    administration.security = parse_sddl(descriptor).encode()
+    queue = qm.create()
+    message = from_elsewhere(qm, queue, administration, signed)
+    qm.done(qm.engine.messages.enqueue_message(queue, message))
+    qm.done(qm.engine.queues.purge_queue(queue))
+    assert classes(qm, administration) == told
+
+
+def from_elsewhere(
+    qm: RunningQueueManager, queue: Queue, administration: Queue, signed: bool
+) -> Message:
+    """What has arrived, with the mark of a signature that was found good."""
+    attributes = MessageAttributes(
+        destination_queue_format_name=FormatName.parse(f"DIRECT=OS:{queue.pathname}"),
+        identifier=MessageIdentifier(UUID(int=5), 7),
+        sent_time=qm.clock.now() // 1000,
+        body=b"anything",
+        delivery_guarantee=1,
+        sender_identifier_type=1,
+        sender_identifier=sid_bytes(SENDER),
+        **asking(administration, PA | NR),
+    )
+    packet = bytearray(build_user_message(attributes))
+    if signed:
+        set_authentication_level(packet, AuthenticationLevel.SIG20)
+    message = Message(bytes(packet))
+    message.source_address = "192.0.2.66"
+    return message

@@ -45,6 +45,7 @@ def made(qm: RunningQueueManager) -> int:
     return len(qm.engine.outgoing.list())
 
 
+@pytest.mark.bound("strangers.queues_of_one_source")
 def test_one_source_has_only_so_many_queues(qm: RunningQueueManager, orders: Queue) -> None:
     for number in range(strangers.QUEUES_OF_ONE_SOURCE + 10):
         arrive(qm, orders, elsewhere(number), "192.0.2.66")
@@ -56,6 +57,7 @@ def test_one_source_has_only_so_many_queues(qm: RunningQueueManager, orders: Que
     assert made(qm) == strangers.QUEUES_OF_ONE_SOURCE + 1
 
 
+@pytest.mark.bound("strangers.queues")
 def test_all_strangers_together_have_only_so_many(
     qm: RunningQueueManager, orders: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,6 +66,29 @@ def test_all_strangers_together_have_only_so_many(
         arrive(qm, orders, elsewhere(number), f"192.0.2.{number}")
     assert made(qm) == 20
     assert len(orders.message_position_list.page(None, 100)) == 25, "messages arrive all the same"
+
+
+@pytest.mark.bound("strangers.bytes")
+def test_what_waits_for_strangers_is_bounded_in_all(
+    qm: RunningQueueManager, orders: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrive(qm, orders, elsewhere(0), "192.0.2.66")
+    (told,) = qm.engine.outgoing.list()
+    each = qm.store.index(told.queue_id).account.bytes
+    monkeypatch.setattr(strangers, "BYTES_AT_MOST", 4 * each)
+    for number in range(1, 6):
+        arrive(qm, orders, elsewhere(number % 2), "192.0.2.66")
+    waiting = sum(queue.message_count for queue in qm.engine.outgoing.list())
+    assert (waiting, qm.engine.strangers.refused) == (4, 2)
+    assert orders.message_count == 6
+    qm.done(qm.engine.queues.purge_queue(told))
+    arrive(qm, orders, elsewhere(1), "192.0.2.66")
+    assert qm.engine.strangers.refused == 2, "there is room again"
+    qm.restart()
+    for _ in range(3):
+        arrive(qm, qm.find(), elsewhere(1), "192.0.2.66")
+    waiting = sum(queue.message_count for queue in qm.engine.outgoing.list())
+    assert waiting == 4, "what was there before the restart counts"
 
 
 def test_who_is_known_or_has_proved_itself_is_no_stranger(

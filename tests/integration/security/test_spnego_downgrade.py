@@ -86,7 +86,7 @@ class _Line:
 
 
 def _changed(token: bytes, change: Change) -> bytes:
-    message = unpack_token(token)
+    message: Any = unpack_token(token)
     change(message)
     return bytes(message.pack())
 

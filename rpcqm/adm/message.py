@@ -15,6 +15,7 @@ NEVER = 0xFFFF_FFFF
 """A time-to-reach-queue or time-to-be-received that never ends, in seconds."""
 
 _LENGTH = struct.Struct("<I")
+_PACKET_SIZE = slice(8, 12)
 _ENVELOPE = struct.Struct("<2xH4xII16s16xIIII")
 
 _PRIORITY = 0x0007
@@ -80,9 +81,9 @@ class Message:
     What is not in the packet is kept beside it: `lookup_identifier` (0 before it has one),
     `arrival_time` and `last_move_time` in milliseconds since 1970, counts, the queue where it was
     read, and the FLAG_... bits of its position.
-    `source_address` is where it has just arrived from, "" when it was read from the store.
-    `application_deadletter_queue` is a path name, "" for none; no header carries it, so that it
-    lies behind the packet in the store.
+    `source_address` is the address that it arrived from, "" when it was sent here (G125).
+    `application_deadletter_queue` is a path name, "" for none; only what was sent here has one.
+    No header carries either, so that they lie behind the packet in the store.
     """
 
     __slots__ = (
@@ -126,7 +127,9 @@ class Message:
     def restored(cls, stored: bytes, flags: int) -> "Message":
         """A message as it was `stored`, under the FLAG_... bits of its position."""
         if not flags & FLAG_APPLICATION_DEADLETTER:
-            message = cls(stored)
+            end = int.from_bytes(stored[_PACKET_SIZE], "little")
+            message = cls(stored[:end] if 0 < end < len(stored) else stored)
+            message.source_address = stored[len(message.packet) :].decode("ascii", "replace")
         else:
             (length,) = _LENGTH.unpack_from(stored, len(stored) - _LENGTH.size)
             end = len(stored) - _LENGTH.size - length
@@ -140,7 +143,7 @@ class Message:
     def stored(self) -> bytes:
         """What is kept of it: the packet, and what no header carries."""
         if not self.application_deadletter_queue:
-            return self.packet
+            return self.packet + self.source_address.encode()
         name = self.application_deadletter_queue.encode("utf-8", "surrogatepass")
         return self.packet + name + _LENGTH.pack(len(name))
 

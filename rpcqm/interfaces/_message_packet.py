@@ -6,42 +6,64 @@ is placed at the sum of the SectionSizeAlloc of those before it ([MS-MQRR] 2.2.6
 """
 
 import ipaddress
+import socket
 
-from rpcqm.adm.message import Message
-from rpcqm.codec.packet import UserMessage, locate_body
+from rpcqm.adm.message import FLAG_ALLOW_PEEK_WHEN_LOCKED, Message
+from rpcqm.adm.transaction import TransactionalOperation
+from rpcqm.codec.message import PacketMessage
+from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet import locate_body
 from rpcqm.codec.packet_remote_read import (
-    IP_ADDRESS_TYPE,
-    AddressOverlay,
     DeadLetterHeader,
     ExtendedAddressHeader,
     HostAddress,
     MessagePacketExtension,
     SectionType,
+    SubqueueFlags,
     SubqueueHeader,
     message_packet,
 )
 from rpcqm.codec.packet_srmp import locate_compound
-from rpcqm.codec.packet_user import QueueFormatType
 from rpcqm.codec.types.remoteread import SectionBuffer
-
-_UNKNOWN_ADDRESS = bytes(16)
+from rpcqm.qm.engine import QueueManagerEngine
 
 
 def own_address(addresses: tuple[str, ...]) -> HostAddress:
     """Of the addresses of this machine, the first that others can reach."""
     reachable = [text for text in addresses if not ipaddress.ip_address(text).is_loopback]
-    return HostAddress.parse((reachable or list(addresses) or ["127.0.0.1"])[0])
+    return host_of((reachable or list(addresses) or ["127.0.0.1"])[0])
+
+
+def host_of(text: str) -> HostAddress:
+    """The address of a host as sockets tell it; an IPv4 one mapped into IPv6 is what it is."""
+    plain, _, scope = text.partition("%")
+    address = ipaddress.ip_address(plain)
+    mapped = getattr(address, "ipv4_mapped", None)
+    return HostAddress((mapped or address).packed, _scope_number(scope))
+
+
+def _scope_number(scope: str) -> int:
+    """The index of a network adapter, 0 for none and for one that is gone."""
+    if not scope or scope.isdecimal():
+        return int(scope or 0)
+    try:
+        return socket.if_nametoindex(scope)
+    except OSError:
+        return 0
 
 
 class MessagePackets:
     """Makes the sections of messages ([MS-MQRR] 2.2.5 to 2.2.7).
 
-    `local` is the address that messages sent on this machine came from.
+    Messages that were sent on this machine came from an address of its own.
     """
 
-    def __init__(self, local: HostAddress) -> None:
-        self._local = local
-        self._plain = _extension(local, None)
+    def __init__(self, engine: QueueManagerEngine) -> None:
+        self._engine = engine
+        self._local = own_address(engine.settings.addresses)
+        self._plain = MessagePacketExtension(
+            extended_address=ExtendedAddressHeader.of(self._local)
+        ).encode()
 
     def sections(
         self, message: Message, maximum_body_size: int, maximum_compound_size: int
@@ -71,29 +93,59 @@ class MessagePackets:
         beginning.SectionSizeAlloc = end
         return [beginning, _section(second, octets[end:])]
 
-    def _message_packet(self, message: Message, packet: UserMessage) -> bytes:
-        host = self._source_of(packet)
-        if message.abort_count or message.move_count or message.subqueue_name:
-            return message_packet(packet, _extension(host, message), host)
-        other = message.target_subqueue_name or message.application_deadletter_queue
-        if other or host is not self._local:
-            return message_packet(packet, _extension(host, message), host)
-        return message_packet(packet, self._plain, host)
+    def _message_packet(self, message: Message, packet: PacketMessage) -> bytes:
+        host = self._source_of(message)
+        plain = host is self._local and not (
+            message.abort_count
+            or message.move_count
+            or message.subqueue_name
+            or message.application_deadletter_queue
+            or message.kept_flags & FLAG_ALLOW_PEEK_WHEN_LOCKED
+            or packet.message_class
+        )
+        extension = self._plain if plain else self._extension(message, packet, host)
+        return message_packet(packet, extension, host)
 
-    def _source_of(self, packet: UserMessage) -> HostAddress | None:
-        """The host that a message came from.
+    def _source_of(self, message: Message) -> HostAddress:
+        """The host that a message was received from ([MS-MQRR] 2.2.5.1, G125)."""
+        return host_of(message.source_address) if message.source_address else self._local
 
-        A message that arrived from elsewhere has it in the place of QueueManagerAddress if it
-        was sent to a direct name; an IPv6 address does not fit there and stays unknown.
-        """
-        if packet.user_flags >> 10 & 7 != QueueFormatType.DIRECT:
-            return self._local
-        raw = packet.buffer[32:48]
-        if raw == _UNKNOWN_ADDRESS:
-            return self._local
-        overlay = AddressOverlay.decode(raw)
-        if overlay.address_type == IP_ADDRESS_TYPE:
-            return HostAddress(overlay.address[:4])
+    def _extension(self, message: Message, packet: PacketMessage, host: HostAddress) -> bytes:
+        """The headers behind the UserMessage ([MS-MQRR] 2.2.5.2 to 2.2.5.5)."""
+        chosen = message.application_deadletter_queue
+        acknowledgements = self._engine.acknowledgements
+        return MessagePacketExtension(
+            subqueue=self._subqueue_header(message, packet),
+            dead_letter=DeadLetterHeader(chosen) if chosen else None,
+            extended_address=ExtendedAddressHeader.of(host),
+            dead_letter_invalid=acknowledgements.application_deadletter(message) is None,
+        ).encode()
+
+    def _subqueue_header(self, message: Message, packet: PacketMessage) -> SubqueueHeader:
+        """[MS-MQRR] 2.2.5.3; the time of the last move is in seconds (G41)."""
+        operation = self._operation_on(message)
+        kind, target = packet.message_class, None
+        if operation is not None:
+            kind = MessageClass(operation.dequeue_reason or kind)
+            target = operation.target_queue_reference
+        return SubqueueHeader(
+            flags=SubqueueFlags.of(ACKNOWLEDGEMENT_CLASS=int(kind)),
+            abort_counter=message.abort_count,
+            move_counter=message.move_count,
+            last_move_time=message.last_move_time // 1000,
+            subqueue_name=message.subqueue_name,
+            target_subqueue_name="" if target is None else target.subqueue_name,
+        )
+
+    def _operation_on(self, message: Message) -> TransactionalOperation | None:
+        """What a transaction is doing with a message that can be peeked at all the while."""
+        if not message.kept_flags & FLAG_ALLOW_PEEK_WHEN_LOCKED:
+            return None
+        for transaction in self._engine.queue_manager.transaction_collection.values():
+            for operation in transaction.transactional_operation_collection:
+                place = operation.queue, operation.lookup_identifier
+                if place == (message.queue, message.lookup_identifier):
+                    return operation
         return None
 
 
@@ -101,25 +153,4 @@ def _section(kind: SectionType, octets: bytes) -> SectionBuffer:
     size = len(octets)
     return SectionBuffer(
         SectionBufferType=kind, SectionSizeAlloc=size, SectionSize=size, pSectionBuffer=octets
-    )
-
-
-def _extension(host: HostAddress | None, message: Message | None) -> bytes:
-    """The headers behind the UserMessage; no message is one that was never moved."""
-    chosen = "" if message is None else message.application_deadletter_queue
-    return MessagePacketExtension(
-        subqueue=None if message is None else _subqueue_header(message),
-        dead_letter=DeadLetterHeader(chosen) if chosen else None,
-        extended_address=ExtendedAddressHeader.of(host),
-    ).encode()
-
-
-def _subqueue_header(message: Message) -> SubqueueHeader:
-    """[MS-MQRR] 2.2.5.3; the time of the last move is in seconds (G41)."""
-    return SubqueueHeader(
-        abort_counter=message.abort_count,
-        move_counter=message.move_count,
-        last_move_time=message.last_move_time // 1000,
-        subqueue_name=message.subqueue_name,
-        target_subqueue_name=message.target_subqueue_name,
     )

@@ -48,7 +48,7 @@ from rpcqm.interfaces._authentication import (
     level_of_queue,
     require_level,
 )
-from rpcqm.interfaces._message_packet import MessagePackets, own_address
+from rpcqm.interfaces._message_packet import MessagePackets
 from rpcqm.interfaces._pending import PendingRequestEntry, PendingRequestTable
 from rpcqm.interfaces._receive_actions import PEEK_NEXT, PEEKS, SEEKS, check_parameters
 from rpcqm.qm.engine import QueueManagerEngine
@@ -126,7 +126,7 @@ class RemoteRead:
         self.admission = admission or CallAdmission()
         self._server_port = server_port
         self._pending_request_cleanup = pending_request_cleanup
-        self._packets = MessagePackets(own_address(engine.settings.addresses))
+        self._packets = MessagePackets(engine)
         self._move_targets: dict[int, OpenedQueue] = {}
 
     def R_GetServerPort(
@@ -138,13 +138,13 @@ class RemoteRead:
     # Opening and closing
 
     def R_OpenQueue(self, call: Call, request: R_OpenQueueRequest) -> R_OpenQueueResponse:
-        """Open a queue for reading; failures are thrown (G40).
+        """Open a queue for reading, unless for receiving for peeking; failures are thrown (G40).
 
         Source: [MS-MQRR] 3.1.4.2 R_OpenQueue (Opnum 2).
         """
-        if request.dwAccess not in (QueueAccessType.RECEIVE_ACCESS, QueueAccessType.PEEK_ACCESS):
-            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"access {request.dwAccess:#x}")
-        opened = self._open(call, request, QueueAccessType(request.dwAccess))
+        receiving = request.dwAccess == QueueAccessType.RECEIVE_ACCESS
+        access = QueueAccessType.RECEIVE_ACCESS if receiving else QueueAccessType.PEEK_ACCESS
+        opened = self._open(call, request, access)
         return R_OpenQueueResponse(pphContext=self._handle(call, request, opened))
 
     def R_OpenQueueForMove(

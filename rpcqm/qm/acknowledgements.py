@@ -220,22 +220,23 @@ class Acknowledgements:
             usual = queue_manager.system_deadletter_queue
         else:
             return None
-        return self._application_deadletter(message, transactional) or usual
+        chosen = None if message is None else self.application_deadletter(message)
+        return chosen or usual
 
-    def _application_deadletter(self, message: Message | None, transactional: bool) -> Queue | None:
+    def application_deadletter(self, message: Message) -> Queue | None:
         """The queue here that the application chose, if it can take the message.
 
         Source: [MS-MQDMPR] 3.1.1.12 ApplicationDeadletterQueue, a path name.
         """
-        if message is None or not message.application_deadletter_queue:
+        if not message.application_deadletter_queue:
             return None
         try:
             queue = self._engine.queues.find_by_path(message.application_deadletter_queue)
         except MQError:
             return None
-        if queue is None or queue.parent is not None or queue.transactional != transactional:
+        if queue is None or queue.parent is not None:
             return None
-        return queue
+        return queue if queue.transactional == message.envelope.transactional else None
 
     def message_lost(
         self, transaction: StoreTransaction, message: Message, reason: MessageClass

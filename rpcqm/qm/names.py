@@ -18,7 +18,7 @@ class LocalNames:
         self.qualified_computer_name = settings.qualified_computer_name or settings.computer_name
         names = {".", "localhost", self.computer_name, self.qualified_computer_name}
         self._names = frozenset(name.lower() for name in names)
-        self._addresses = frozenset(ipaddress.ip_address(address) for address in settings.addresses)
+        self._addresses = frozenset(map(_without_scope, settings.addresses))
 
     def is_local(self, host: str) -> bool:
         """Whether a computer name or an address means this machine."""
@@ -34,6 +34,11 @@ class LocalNames:
     def path(self, kind: QueueKind, queue: str, suffix: str = "") -> PathName:
         """The path name of a queue here."""
         return PathName(self.computer_name, queue, kind, suffix)
+
+
+def _without_scope(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """A link-local address as names have it: its scope is of use on this machine only."""
+    return ipaddress.ip_address(address.partition("%")[0])
 
 
 def local_key(kind: QueueKind, queue: str) -> str:

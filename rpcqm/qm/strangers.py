@@ -188,7 +188,7 @@ class Strangers:
 def stranger_behind(message: Message) -> str:
     """Where a message without a proved sender came from; "" when its signature was good.
 
-    That is an address, or the queue manager that it names when it has been read meanwhile.
+    That is an address, or the queue manager that it names where no address was kept with it.
     """
     attributes = message.attributes
     if attributes.authentication_level:

@@ -31,8 +31,10 @@ from tests.support.remote_reader import (
     PEEK_CURRENT,
     RECEIVE_ACCESS,
     Reader,
+    body_of,
     format_of,
     served_remote_read,
+    status_name,
 )
 
 MISMATCH = FaultStatus.nca_s_fault_context_mismatch
@@ -88,9 +90,6 @@ def test_both_transfer_syntaxes_are_served(
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [
-        ({"access": 0}, HResult.MQ_ERROR_INVALID_PARAMETER),
-        ({"access": 2}, HResult.MQ_ERROR_INVALID_PARAMETER),
-        ({"access": MOVE_ACCESS}, HResult.MQ_ERROR_INVALID_PARAMETER),
         ({"share_mode": 2}, HResult.MQ_ERROR_INVALID_PARAMETER),
         ({"name": r"DIRECT=OS:.\private$\none"}, HResult.MQ_ERROR_QUEUE_NOT_FOUND),
         ({"name": r"DIRECT=OS:elsewhere\private$\orders"}, HResult.MQ_ERROR_QUEUE_NOT_FOUND),
@@ -102,6 +101,20 @@ def test_a_refused_open_is_thrown(
     qm.create()
     assert refused(reader, **{"name": ORDERS} | arguments) == status
     assert qm.engine.queues.descriptors == {}
+
+
+@pytest.mark.conformance("MQRR-op-2")
+@pytest.mark.parametrize("access", [0, 2, 3, MOVE_ACCESS, 0x21, 0x80, 0x81, 0xFFFFFFFF])
+def test_every_access_but_receiving_only_peeks(
+    qm: RunningQueueManager, reader: Reader, access: int
+) -> None:
+    queue = qm.create()
+    qm.send(queue, b"one")
+    handle = reader.open(queue, access)
+    assert body_of(reader.read(handle, PEEK_CURRENT)) == b"one"
+    purged = reader.caller.call("R_PurgeQueue", phContext=handle)
+    assert status_name(purged.result) == "STATUS_ACCESS_DENIED"
+    assert qm.bodies(queue) == [b"one"]
 
 
 @pytest.mark.conformance("MQRR-rule-2.2.3")

@@ -1,5 +1,8 @@
 """What a remote reader gets of a message ([MS-MQRR] 2.2.5 to 2.2.7, 3.1.4.7 ppPacketSections)."""
 
+import socket
+from uuid import UUID
+
 import pytest
 
 from rpcqm.adm.message import NEVER, Message
@@ -7,9 +10,11 @@ from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import FaultStatus
 from rpcqm.codec.format_name import FormatName, parse_format_names
 from rpcqm.codec.message import MessageAttributes, build_user_message
+from rpcqm.codec.message_enums import MessageClass
 from rpcqm.codec.packet import UserMessage
 from rpcqm.codec.packet_remote_read import (
     AddressOverlay,
+    ExtendedAddressHeader,
     HostAddress,
     MessagePacketExtension,
     SectionType,
@@ -29,7 +34,7 @@ from tests.support.remote_reader import (
 )
 
 OWN = HostAddress.parse("192.0.2.7")
-SENDER = HostAddress.parse("198.51.100.4")
+LOOPBACK = socket.if_nametoindex("lo")
 
 
 @pytest.fixture
@@ -206,31 +211,31 @@ def test_a_message_from_this_machine_has_its_address(
     assert extension.extended_address.host == OWN
 
 
-@pytest.mark.conformance("MQRR-header-ExtendedAddressHeader")
-def test_a_message_from_elsewhere_has_the_address_it_came_from(
-    qm: RunningQueueManager, reader: Reader
+@pytest.mark.conformance("MQRR-packet-UserMessage", "MQRR-header-ExtendedAddressHeader")
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        ("198.51.100.4", HostAddress(bytes((198, 51, 100, 4)))),
+        ("::ffff:198.51.100.4", HostAddress(bytes((198, 51, 100, 4)))),
+        ("2001:db8::1", HostAddress(bytes.fromhex("20010db8" + "00" * 11 + "01"))),
+        ("fe80::1%3", HostAddress(bytes.fromhex("fe80" + "00" * 13 + "01"), 3)),
+        ("fe80::1%lo", HostAddress(bytes.fromhex("fe80" + "00" * 13 + "01"), LOOPBACK)),
+        ("fe80::1%none", HostAddress(bytes.fromhex("fe80" + "00" * 13 + "01"))),
+    ],
+)
+def test_a_message_has_the_address_it_came_from_also_after_a_restart(
+    qm: RunningQueueManager, address: str, host: HostAddress
 ) -> None:
     queue = qm.create()
-    local = bytearray(qm.compose(queue, b"one").packet)
-    local[32:48] = AddressOverlay.of(SENDER).encode()
-    store(qm, queue, bytes(local))
-    packet, extension = parts(reader.read(reader.open(queue)))
-    assert bytes(packet.buffer[32:48]) == AddressOverlay.of(SENDER).encode()
-    assert extension.extended_address is not None
-    assert extension.extended_address.host == SENDER
-
-
-@pytest.mark.conformance("MQRR-header-ExtendedAddressHeader")
-def test_an_address_that_did_not_fit_is_unknown(qm: RunningQueueManager, reader: Reader) -> None:
-    queue = qm.create()
-    overlay = AddressOverlay.of(HostAddress.parse("2001:db8::1")).encode()
-    local = bytearray(qm.compose(queue, b"one").packet)
-    local[32:48] = overlay
-    store(qm, queue, bytes(local))
-    packet, extension = parts(reader.read(reader.open(queue)))
-    assert bytes(packet.buffer[32:48]) == overlay
-    assert extension.extended_address is not None
-    assert extension.extended_address.address_type == 0
+    message = qm.compose(queue, b"one")
+    message.source_address = address
+    qm.done(qm.engine.messages.enqueue_message(queue, message))
+    qm.restart()
+    reader = Reader(served_remote_read(qm).connect())
+    packet, extension = parts(reader.read(reader.open(qm.find())))
+    assert packet.body == b"one"
+    assert bytes(packet.buffer[32:48]) == AddressOverlay.of(host).encode()
+    assert extension.extended_address == ExtendedAddressHeader.of(host)
 
 
 @pytest.mark.conformance("MQRR-packet-UserMessage")
@@ -253,6 +258,7 @@ def test_another_destination_keeps_its_queue_manager(
         (("127.0.0.1",), "127.0.0.1"),
         ((), "127.0.0.1"),
         (("::1", "2001:db8::7"), "2001:db8::7"),
+        (("::1", "fe80::7%3"), "fe80::7%3"),
     ],
 )
 def test_the_own_address_is_one_that_others_can_reach(
@@ -309,6 +315,45 @@ def test_the_subqueue_header_tells_of_moves_and_aborts(
     assert (header.subqueue_name, header.target_subqueue_name) == ("Late", "")
 
 
+@pytest.mark.conformance("MQRR-header-SubqueueHeader")
+def test_the_subqueue_header_has_the_class_of_an_acknowledgement(
+    qm: RunningQueueManager, reader: Reader
+) -> None:
+    admin = FormatName.parse(r"DIRECT=OS:.\private$\admin")
+    queue, told = qm.create(), qm.create(r"private$\admin")
+    qm.send(queue, b"a", administration_queue_format_name=admin, acknowledgements_requested=1)
+    _, extension = parts(reader.read(reader.open(told)))
+    assert extension.subqueue is not None
+    kind = extension.subqueue.flags.ACKNOWLEDGEMENT_CLASS
+    assert kind == MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE
+
+
+@pytest.mark.conformance("MQRR-header-SubqueueHeader")
+def test_a_message_that_is_being_moved_tells_where_to(
+    qm: RunningQueueManager, reader: Reader
+) -> None:
+    queue = qm.create(transactional=True)
+    late = qm.subqueue(queue, "Late")
+    sending = qm.engine.transactions.create_transaction(UUID(int=1))
+    qm.send(queue, b"one", sending, allow_peek_when_locked=True)
+    qm.done(qm.engine.transactions.transaction_commit(UUID(int=1)))
+    (key,) = queue.message_position_list.page(None, 2)
+    position = qm.engine.messages.position(queue, key)
+    assert position is not None
+    moving = qm.engine.transactions.create_transaction(UUID(int=2))
+    qm.done(qm.engine.messages.move_message(position, late, moving))
+    handle = reader.open(queue, PEEK_ACCESS)
+    assert _target_of(reader.read(handle, PEEK_CURRENT)) == ("", "Late")
+    qm.done(qm.engine.transactions.transaction_abort(UUID(int=2)))
+    assert _target_of(reader.read(handle, PEEK_CURRENT)) == ("", "")
+
+
+def _target_of(response: R_StartReceiveResponse) -> tuple[str, str]:
+    header = parts(response)[1].subqueue
+    assert header is not None
+    return header.subqueue_name, header.target_subqueue_name
+
+
 def _abort_a_receive(qm: RunningQueueManager, queue: Queue) -> None:
     transaction = qm.engine.transactions.create_transaction(queue.identifier)
     descriptor = qm.open(f"DIRECT=OS:{queue.pathname}")
@@ -345,3 +390,26 @@ def test_the_dead_letter_queue_of_the_application_is_told(
     assert packet.body == b"a"
     assert extension.dead_letter is not None
     assert extension.dead_letter.dead_letter_path_name == r".\private$\chosen"
+    assert extension.dead_letter_invalid
+
+
+@pytest.mark.conformance("MQRR-header-ExtensionHeader")
+@pytest.mark.parametrize(
+    ("transactional", "chosen", "invalid"),
+    [
+        (False, r".\private$\chosen", False),
+        (True, r".\private$\chosen", True),
+        (False, r".\private$\none", True),
+        (False, r".\private$\chosen;sub", True),
+    ],
+)
+def test_a_dead_letter_queue_that_cannot_be_used_is_called_invalid(
+    qm: RunningQueueManager, reader: Reader, transactional: bool, chosen: str, invalid: bool
+) -> None:
+    queue = qm.create()
+    qm.subqueue(qm.create(r"private$\chosen", transactional=transactional), "sub")
+    message = qm.compose(queue, b"a")
+    message.application_deadletter_queue = chosen
+    qm.done(qm.engine.messages.enqueue_message(queue, message))
+    _, extension = parts(reader.read(reader.open(queue)))
+    assert extension.dead_letter_invalid is invalid

@@ -5,7 +5,7 @@ back and sent again by the next one. Transactional messages of our own carry a s
 durable before they leave, and stay until their order is acknowledged.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -28,7 +28,9 @@ from rpcqm.binary.connection.line import Hop, Line, Token
 from rpcqm.binary.connection.peer import Peer, kept_peer, peer_key
 from rpcqm.binary.connection.progress import PROGRESS, hop_text
 from rpcqm.binary.connection.stamps import (
+    cannot_reach_queue,
     encode_number,
+    is_stamped_here,
     kept_number,
     kept_numbers,
     sequence_key,
@@ -50,8 +52,6 @@ if TYPE_CHECKING:
     from rpcqm.binary.connection.exchange import Exchange
 
 _log = get_logger("binary")
-
-_HOPS = 0x1F
 
 _STOPPED = frozenset({OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED})
 _STAMPS_SOON = 100
@@ -245,7 +245,7 @@ class Link:
         self.line = None
         if self.sequence is not None:
             self.sequence.session_closed()
-        self._give_back()
+        self._give_back(self._in_flight)
         self._set_state(OutgoingQueueState.DISCONNECTED)
         self._exchange.attempts.ended(self, None if given_up else False)
         if given_up:
@@ -260,11 +260,12 @@ class Link:
             self._connect(start + turn)
         return turn is not None
 
-    def _give_back(self) -> None:
-        keys, self._in_flight = list(self._in_flight), {}
+    def _give_back(self, keys: Iterable[int]) -> None:
+        """What is in flight of these can be sent again."""
         with self._not_pumping():
-            for key in keys:
-                self._transfer.release(self.queue, key)
+            for key in list(keys):
+                if self._in_flight.pop(key, self) is None:
+                    self._transfer.release(self.queue, key)
 
     def _retry_later(self, failures: int = 1) -> None:
         if self._retry is None and self.has_messages:
@@ -287,12 +288,13 @@ class Link:
     def hold(self) -> None:
         """The queue is on hold: what is in flight is acknowledged, nothing follows."""
         self._give_up_waiting()
-        if self.line is not None and not self._borrowed:
+        if self.line is not None:
             self.line.session.pause()
 
     def resume(self) -> None:
         """[MS-MQQB] 3.1.7.14."""
         if self.line is not None and self.line.session.is_open:
+            self.line.session.session_active = True
             self._set_state(OutgoingQueueState.CONNECTED)
         self.try_now()
 
@@ -354,9 +356,10 @@ class Link:
             if message is None:
                 break
             self._in_flight[message.lookup_identifier] = None
-            if self._is_ours_in_sequence(message):
-                self._stamp(message, changes)
-                stamped.append(message)
+            if is_stamped_here(message, self._engine.queue_manager.identifier):
+                if not self._expired(message):
+                    self._stamp(message, changes)
+                    stamped.append(message)
             elif (packet := self._packet_of(message)) is not None:
                 line.session.send(packet, Token(self, message.lookup_identifier))
                 self._sent(message, line)
@@ -372,14 +375,10 @@ class Link:
 
     def _expired(self, message: Message) -> bool:
         """[MS-MQQB] 3.1.7.1.2; whether the time to reach the queue is over."""
-        envelope = message.envelope
-        if envelope.time_to_reach_queue == 0xFFFF_FFFF:
-            return False
-        age = self._engine.clock.now() // 1000 - envelope.sent_time
-        if age <= envelope.time_to_reach_queue:
-            return False
-        self._fail(message, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
-        return True
+        over = cannot_reach_queue(message, self._engine.clock.now() // 1000)
+        if over:
+            self._fail(message, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
+        return over
 
     def _packet_of(self, message: Message) -> bytes | None:
         """The packet to send; None when the message has expired, or cannot be encrypted.
@@ -406,13 +405,6 @@ class Link:
         """It will never be sent."""
         self._in_flight.pop(message.lookup_identifier, None)
         self._transfer.failed(self.queue, message.lookup_identifier, reason)
-
-    def _is_ours_in_sequence(self, message: Message) -> bool:
-        """Only the source stamps, and not what has come back to it ([MS-MQQB] 3.1.1.5)."""
-        envelope = message.envelope
-        own = self._engine.queue_manager.identifier.bytes_le
-        came_back = envelope.user_flags & _HOPS
-        return envelope.transactional and envelope.source_machine == own and not came_back
 
     def _stamp(self, message: Message, changes: dict[bytes, bytes | None]) -> None:
         sequence = self.sequence
@@ -445,10 +437,12 @@ class Link:
         self, line: Line, messages: list[Message], outcome: Completion[None]
     ) -> None:
         self._stamping -= len(messages)
-        if self.line is line and outcome.error is None:
-            self._transmit_stamped(line, messages)
-        else:
+        if self.line is not line or outcome.error is not None:
             self.pump()
+        elif self.stopped:
+            self._give_back(message.lookup_identifier for message in messages)
+        else:
+            self._transmit_stamped(line, messages)
 
     def _transmit_stamped(self, line: Line, messages: list[Message]) -> None:
         """Send in the order of the numbers; what is gone by now leaves a gap."""
@@ -561,10 +555,7 @@ class Link:
         if self._stamping:
             self._engine.timers.call_later(_STAMPS_SOON, self.resend)
             return
-        with self._not_pumping():
-            for key in self.sequence.keys:
-                if self._in_flight.pop(key, self) is None:
-                    self._transfer.release(self.queue, key)
+        self._give_back(self.sequence.keys)
         self.wake()
 
     def removed(self, change: StoreTransaction, key: int) -> None:

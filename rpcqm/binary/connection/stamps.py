@@ -5,7 +5,9 @@ was given is a record of its own beside the sequence of the queue ([MS-MQQB] 3.1
 """
 
 import struct
+from uuid import UUID
 
+from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.qm.streams import Streams
 
@@ -14,6 +16,8 @@ _STAMP_PREFIX = b"qb stamp:"
 _QUEUE = struct.Struct(">I")
 _STAMP_KEY = struct.Struct(">IQ")
 _NUMBER = struct.Struct("<I")
+_HOPS = 0x1F
+_NEVER = 0xFFFF_FFFF
 
 
 def sequence_key(queue: OutgoingQueue) -> bytes:
@@ -45,3 +49,20 @@ def kept_numbers(streams: Streams, queue: OutgoingQueue) -> dict[int, int]:
         if key in queue.message_position_list:
             numbers[key] = _NUMBER.unpack(value)[0]
     return numbers
+
+
+def is_stamped_here(message: Message, own: UUID) -> bool:
+    """Whether a message is transactional and ours: only its source stamps it.
+
+    One that has come back to us on its way has its stamp already ([MS-MQQB] 3.1.1.5).
+    """
+    envelope = message.envelope
+    ours = envelope.source_machine == own.bytes_le and not envelope.user_flags & _HOPS
+    return envelope.transactional and ours
+
+
+def cannot_reach_queue(message: Message, now: int) -> bool:
+    """Whether the time to reach the queue is over; `now` is seconds since 1970."""
+    envelope = message.envelope
+    limited = envelope.time_to_reach_queue != _NEVER
+    return limited and now - envelope.sent_time > envelope.time_to_reach_queue

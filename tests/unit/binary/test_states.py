@@ -8,6 +8,7 @@ import pytest
 from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.adm.message import MessagePosition
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.binary.connection.line import Hop
 from rpcqm.codec.message import PacketMessage
 from rpcqm.codec.packet_acknowledgement import PacketKind, identify_packet
 from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
@@ -144,3 +145,62 @@ def test_the_dispatcher_forgets_what_is_put_on_hold(pair: Exchanging) -> None:
     assert len(engine.queue_manager.dispatch_collection) == 1
     engine.outgoing.admin_pause_queue(queue)
     assert engine.queue_manager.dispatch_collection == []
+
+
+@pytest.mark.conformance("MQQB-event-pause_queue", "MQQB-event-send_user_message")
+def test_nothing_leaves_that_was_put_on_hold_while_its_stamp_was_written(
+    pair: Exchanging,
+) -> None:
+    pair.alice.send(STREAM, b"before", transactional=True)
+    pair.settle()
+    engine, queue = pair.alice.engine, pair.alice.outgoing(STREAM)
+    engine.positions.available_hooks.append(
+        lambda which, key: engine.outgoing.pause_queue(queue) if which is queue else None
+    )
+    pair.alice.send(STREAM, b"held", transactional=True)
+    engine.positions.available_hooks.pop()
+    pair.settle()
+    assert queue.state is OutgoingQueueState.ON_HOLD
+    assert pair.bob.bodies("stream") == [b"before"]
+    engine.outgoing.admin_resume_queue(queue)
+    pair.settle()
+    assert pair.bob.bodies("stream") == [b"before", b"held"]
+    assert pair.alice.unsent == 0
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.7.1.2", "MQQB-rule-3.1.7.1.3")
+def test_a_message_that_has_expired_uses_no_number(pair: Exchanging) -> None:
+    pair.alice.send(STREAM, b"before", transactional=True)
+    pair.settle()
+    outgoing, queue = pair.alice.engine.outgoing, pair.alice.outgoing(STREAM)
+    outgoing.admin_pause_queue(queue)
+    pair.alice.send(STREAM, b"too late", transactional=True, time_to_reach_queue=30)
+    pair.alice.send(STREAM, b"after", transactional=True)
+    pair.simulation.clock._now += 60_000
+    outgoing.admin_resume_queue(queue)
+    pair.settle()
+    assert pair.bob.bodies("stream") == [b"before", b"after"]
+    (info,) = pair.stream.incoming_transactional_transfer_info_collection
+    assert info.sequence_number == 1
+
+
+@pytest.mark.conformance("MQQB-event-pause_queue", "MQQB-event-resume_queue")
+def test_pausing_a_queue_pauses_the_session_that_it_has_borrowed(pair: Exchanging) -> None:
+    alice = pair.alice.engine.queue_manager.identifier
+    pair.bob.exchange.peers[str(alice)] = [Hop(pair.alice.address)]
+    inbox = pair.alice.create("inbox")
+    pair.alice.send(ORDERS, b"first")
+    pair.settle(1)
+    name = f"PRIVATE={alice}\\{inbox.queue_id:08x}"
+    pair.bob.send(name, b"answer")
+    pair.settle(1)
+    assert pair.alice.bodies("inbox") == [b"answer"]
+    (ours,) = pair.alice.exchange.lines
+    (theirs,) = pair.bob.exchange.lines
+    outgoing, queue = pair.bob.engine.outgoing, pair.bob.outgoing(name)
+    outgoing.admin_pause_queue(queue)
+    pair.settle(1)
+    assert ours.session.received_window_size == 1
+    assert not theirs.session.session_active
+    outgoing.admin_resume_queue(queue)
+    assert theirs.session.session_active

@@ -60,11 +60,6 @@ class Admission:
         self.bound = connections if self._room is None else min(connections, self._room)
         self.per_address = per_address
 
-    @property
-    def is_full(self) -> bool:
-        """Whether strangers are not let in, wherever they come from."""
-        return self.count >= self.bound
-
     def refusal(self, owner: str, caller: Caller = Caller.STRANGER) -> str:
         """Why a caller is not let in now; empty if it is."""
         if self.count >= self.bound + caller.value:

@@ -21,15 +21,24 @@ _COOKIE = 0xFFFF_FFFF
 
 
 class PingRequests:
-    """Questions that wait for their answers; only the latest one of each address counts."""
+    """Questions that wait for their answers; only the latest one of each address counts.
+
+    `is_server` says whether this machine's operating system is a Windows for servers.
+    """
 
     def __init__(
-        self, local: UUID, timers: Timers, settings: BinarySettings, cookie: int = 0
+        self,
+        local: UUID,
+        timers: Timers,
+        settings: BinarySettings,
+        cookie: int = 0,
+        is_server: Callable[[], bool] = lambda: True,
     ) -> None:
         self._local = local
         self._timers = timers
         self._settings = settings
         self._cookie = cookie
+        self._is_server = is_server
         self._waiting: dict[int, tuple[str, Completion[bool], Timer]] = {}
 
     def send(self, address: str, transmit: Callable[[bytes], None]) -> Completion[bool]:
@@ -45,7 +54,7 @@ class PingRequests:
         expired = partial(self._finish, cookie, False)
         timer = self._timers.call_later(self._settings.ping_response, expired)
         self._waiting[cookie] = (address, outcome, timer)
-        transmit(PingPacket.of(self._local, cookie, PingFlags.of()))
+        transmit(PingPacket.of(self._local, cookie, PingFlags.of(RC=not self._is_server())))
         return outcome
 
     def receive(self, datagram: bytes) -> None:

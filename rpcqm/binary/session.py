@@ -26,7 +26,6 @@ from rpcqm.codec.message import PacketMessage
 from rpcqm.codec.packet_acknowledgement import (
     PacketKind,
     identify_message,
-    identify_packet,
 )
 from rpcqm.codec.packet_base import MAXIMUM_FRAME_SIZE, SESSION_HEADER_SIZE, SessionHeader
 from rpcqm.codec.packet_internal import (
@@ -36,6 +35,7 @@ from rpcqm.codec.packet_internal import (
     EstablishConnectionPacket,
     OperatingSystemFlags,
     SessionAckPacket,
+    check_internal_packet,
 )
 from rpcqm.codec.packet_patch import with_session_header, without_session_header
 
@@ -44,6 +44,9 @@ _HALF = 0x8000
 _ACK_BITS = 32
 _FLAGS_OFFSET = 2
 _INTERNAL_FLAG = 0x08
+_INTERNAL_FLAGS_OFFSET = 18
+_REFUSED = 0x10
+_DIRECT_NAME = 7
 _SESSION_HEADER_FLAG = 0x10
 _DELIVERY_MODE_OFFSET = 60
 _DELIVERY_MODE = 0x60
@@ -64,6 +67,9 @@ class SessionState(enum.Enum):
     OPEN = "OPEN"
     CLOSED = "CLOSED"
     WAITING_RECONNECT = "WAITING_RECONNECT"
+
+
+_ASKING = frozenset({SessionState.WAITING_ECR_MSG, SessionState.WAITING_CPR_MSG})
 
 
 class SessionHost(Protocol):
@@ -255,7 +261,7 @@ class Session:
         self.received_ack = True
         message = None
         if packet[_FLAGS_OFFSET] & _INTERNAL_FLAG:
-            kind = identify_packet(packet)
+            kind = PacketKind(check_internal_packet(packet))
         else:
             message = PacketMessage(without_session_header(packet))
             kind = identify_message(message)
@@ -265,33 +271,44 @@ class Session:
         if (self.state, kind) not in _TABLE:
             self._violation(f"bad packet: {kind.name} in state {self.state.value}")
             return
+        if message is None and packet[_INTERNAL_FLAGS_OFFSET] & _REFUSED:
+            self._refused_by_peer(kind)
+            return
         handler = _TABLE[self.state, kind]
         if handler is not None:
             handler(self, packet)
         elif message is not None:
             self._message(kind, packet, message)
 
+    def _refused_by_peer(self, kind: PacketKind) -> None:
+        """Only an answer can refuse ([MS-MQQB] 2.2.1)."""
+        if self.state in _ASKING:
+            self.close("the peer refuses the session")
+        else:
+            self._violation(f"bad packet: {kind.name} that refuses")
+
     def _establish_request(self, packet: bytes) -> None:
         """[MS-MQQB] 3.1.5.3.1; a request for another queue manager is refused."""
         request = EstablishConnectionPacket.decode(packet).establish_connection_header
         refused = request.server_guid not in (self.local_guid, NULL_GUID)
         self.remote_qm_guid = request.client_guid
+        asked = request.operating_system
         header = EstablishConnectionHeader(
-            request.client_guid, self.local_guid, request.timestamp, request.operating_system
+            request.client_guid,
+            self.local_guid,
+            request.timestamp,
+            OperatingSystemFlags.of(RE=0x10, SE=asked.SE, OS=1),
         )
         self._host.transmit(EstablishConnectionPacket.of(header, refused))
         if refused:
             self.close(f"session with another queue manager, {request.server_guid}")
         else:
             self._change(SessionState.WAITING_CP_MSG)
+            self._start_initialization()
 
     def _establish_response(self, packet: bytes) -> None:
         """[MS-MQQB] 3.1.5.3.2; who answers for a direct name is learned here (G26)."""
-        response = EstablishConnectionPacket.decode(packet)
-        header = response.establish_connection_header
-        if response.internal_header.flags.CS:
-            self.close("the peer refuses the session")
-            return
+        header = EstablishConnectionPacket.decode(packet).establish_connection_header
         if header.client_guid != self.local_guid:
             self.close("the peer answers somebody else")
             return
@@ -348,6 +365,7 @@ class Session:
             header = SessionHeader.decode(packet, len(packet) - SESSION_HEADER_SIZE)
         message.validate()
         self.session_active = True
+        self.direct |= message.user_flags >> 10 & 7 == _DIRECT_NAME
         self.message_received_count = (self.message_received_count + 1) & _COUNTER
         self.unacked_received_msg_count += 1
         recoverable = None

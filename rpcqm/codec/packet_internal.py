@@ -157,8 +157,8 @@ _PACKETS: dict[int, type[InternalPacket]] = {
 }
 
 
-def decode_internal_packet(buffer: Buffer) -> InternalPacket:
-    """Read a whole internal packet and check what identifies it; raises DecodeError.
+def check_internal_packet(buffer: Buffer) -> PacketType:
+    """The type of a whole internal packet, when it is as it must be; raises DecodeError.
 
     Source: [MS-MQQB] 3.1.5.1.1.
     """
@@ -174,7 +174,12 @@ def decode_internal_packet(buffer: Buffer) -> InternalPacket:
         raise DecodeError(f"session header does not fit packet type {kind}")
     if not base.packet_size == len(buffer) == packet.size():
         raise DecodeError(f"internal packet of {base.packet_size} bytes")
-    return packet.decode(buffer)
+    return PacketType(kind)
+
+
+def decode_internal_packet(buffer: Buffer) -> InternalPacket:
+    """Read a whole internal packet and check what identifies it; raises DecodeError."""
+    return _PACKETS[check_internal_packet(buffer)].decode(buffer)
 
 
 @dataclass(frozen=True, slots=True)

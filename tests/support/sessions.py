@@ -14,6 +14,7 @@ from rpcqm.codec.packet_internal import InternalPacket, decode_internal_packet
 from rpcqm.codec.packet_types import MessageIdentifier
 
 ALICE = UUID("11111111-1111-1111-1111-111111111111")
+ORDERS = "DIRECT=OS:bob\\private$\\orders"
 BOB = UUID("22222222-2222-2222-2222-222222222222")
 
 
@@ -100,10 +101,10 @@ class Pair:
         self.clock.advance(end - self.clock.monotonic())
 
 
-def packet(number: int = 1, recoverable: bool = False) -> bytes:
+def packet(number: int = 1, recoverable: bool = False, name: str = ORDERS) -> bytes:
     """A small message from Alice."""
     attributes = MessageAttributes(
-        destination_queue_format_name=FormatName.parse("DIRECT=OS:bob\\private$\\orders"),
+        destination_queue_format_name=FormatName.parse(name),
         identifier=MessageIdentifier(ALICE, number),
         sent_time=1_750_000_000,
         delivery_guarantee=1 if recoverable else 0,

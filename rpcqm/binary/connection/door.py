@@ -3,6 +3,7 @@
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
+from rpcqm.adm.enums import OperatingSystemType
 from rpcqm.base.admission import Admission
 from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
@@ -16,6 +17,8 @@ from rpcqm.codec.layout import NULL_GUID
 from rpcqm.qm.engine import QueueManagerEngine
 
 _log = get_logger("binary")
+
+_SERVERS = frozenset({OperatingSystemType.WIN_SERVER, OperatingSystemType.WIN_ENT})
 
 
 class DoorSettings(Protocol):
@@ -87,13 +90,19 @@ class BinaryDoor:
         exchange.directory_changed()
 
     def _ping_door(self, engine: QueueManagerEngine) -> PingDoor:
-        identifier = engine.queue_manager.identifier
-        requests = PingRequests(identifier, engine.timers, self.exchange.settings)
+        queue_manager = engine.queue_manager
+        requests = PingRequests(
+            queue_manager.identifier,
+            engine.timers,
+            self.exchange.settings,
+            is_server=lambda: queue_manager.operating_system_type in _SERVERS,
+        )
         return PingDoor(requests, self._answer, PingRate(engine.clock))
 
-    def _answer(self, question: bytes) -> bytes | None:
-        identifier = self.exchange.engine.queue_manager.identifier
-        return answer_ping(question, identifier, refused=self._network.is_full)
+    def _answer(self, question: bytes, host: str) -> bytes | None:
+        queue_manager = self.exchange.engine.queue_manager
+        refused = not queue_manager.connection_active or self._network.refuses(host)
+        return answer_ping(question, queue_manager.identifier, refused=refused)
 
     async def listen(self, host: str, port: int) -> int:
         """Accept sessions; the port. OSError when it cannot be had."""

@@ -113,13 +113,19 @@ class Exchange:
         self.stopping = True
         for link in list(self.links.values()):
             link.stop()
-        for line in list(self.lines):
-            line.session.close("the queue manager stops")
+        self._close_all("the queue manager stops")
         self.streams.stop()
         self.history.stop()
         self.guard.stop()
         if self.routing is not None:
             self.routing.stop()
+
+    def _close_all(self, reason: str) -> None:
+        """End every session, whoever has opened it, and every attempt to open one."""
+        for link in list(self.links.values()):
+            link.disconnect(reason)
+        for line in list(self.lines):
+            line.session.close(reason)
 
     def directory_changed(self) -> None:
         """Route as the directory says now ([MS-MQBR] 3.1.6.1), and try what did not work."""
@@ -135,8 +141,11 @@ class Exchange:
     # Lines
 
     def accept(self) -> Line:
-        """A line for somebody who has connected ([MS-MQQB] 3.1.5.10)."""
-        return Line(self, initiator=False)
+        """A line for somebody who has connected ([MS-MQQB] 3.1.5.10); closed while offline."""
+        line = Line(self, initiator=False, direct=False)
+        if not self.engine.queue_manager.connection_active:
+            line.session.close("the queue manager is offline")
+        return line
 
     def new_session(self, line: Line, remote: UUID, direct: bool) -> Session:
         self.lines[line] = None
@@ -245,10 +254,11 @@ class Exchange:
             link.sequence.show(info)
 
     def _online_changed(self, active: bool) -> None:
+        if not active:
+            self._close_all("the queue manager goes offline")
+            return
         for queue, link in list(self.links.items()):
-            if not active:
-                link.disconnect("the queue manager goes offline")
-            elif queue.message_count:
+            if queue.message_count:
                 link.try_now()
 
     # Where to connect

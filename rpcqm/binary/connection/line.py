@@ -92,7 +92,10 @@ class Line:
         self.session = owner.new_session(self, remote, direct)
 
     def attach(self, wire: Wire, address: str) -> None:
-        """The connection stands: begin the session."""
+        """The connection stands: begin the session, unless it is closed already."""
+        if self.closed_already:
+            wire.close()
+            return
         self._wire = wire
         self.address = address
         if self.initiator:

@@ -146,10 +146,9 @@ class TcpNetwork:
             wire.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether no further connection is taken."""
-        return self._admission.is_full
+    def refuses(self, host: str) -> bool:
+        """Whether no connection from an address is taken now."""
+        return bool(self._admission.refusal(owner_of(host))) or self._keeps_out(host)
 
     def _admit(self, accepted: socket.socket, address: tuple[str, int]) -> Ticket | None:
         """Let a connection in that somebody has made, unless there are too many."""
@@ -162,16 +161,20 @@ class TcpNetwork:
 
     def admit(self, wire: TcpWire, host: str, accepted: bool) -> bool:
         """Whether a connection may stay; one of our own is counted."""
-        until = self._kept_out.get(host)
-        if until is not None and until <= self._clock.monotonic():
-            del self._kept_out[host]
-            until = None
-        if accepted and until is not None:
+        if accepted and self._keeps_out(host):
             return False
         if wire.ticket is None:
             wire.ticket = self._admission.go_out()
         self.wires.add(wire)
         return True
+
+    def _keeps_out(self, host: str) -> bool:
+        """Whether an address has broken the rules too often of late (G77)."""
+        until = self._kept_out.get(host)
+        if until is not None and until <= self._clock.monotonic():
+            del self._kept_out[host]
+            until = None
+        return until is not None
 
     def hold(self, wire: TcpWire, size: int) -> None:
         """A connection has so much of a packet that is not whole yet."""

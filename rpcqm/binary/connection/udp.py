@@ -1,13 +1,16 @@
 """Pings over UDP ([MS-MQQB] 2.1.2): answering on port 3527, and asking from a port of our own."""
 
 import asyncio
+import ipaddress
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, cast
 
 from rpcqm.base.completion import Completion
 from rpcqm.binary.ping import PING_PORT, PingRate, PingRequests
 
 Received = Callable[[bytes, tuple[Any, ...]], None]
+Answer = Callable[[bytes, str], bytes | None]
 
 
 class Datagrams(asyncio.DatagramProtocol):
@@ -25,25 +28,30 @@ class Datagrams(asyncio.DatagramProtocol):
 
 
 class PingDoor:
-    """Asks and answers pings; `answer` is given a question and returns the datagram to send."""
+    """Asks and answers pings.
 
-    def __init__(
-        self, requests: PingRequests, answer: Callable[[bytes], bytes | None], rate: PingRate
-    ) -> None:
+    `answer` is given a question and the address of who asks, and returns the datagram to send.
+    """
+
+    def __init__(self, requests: PingRequests, answer: Answer, rate: PingRate) -> None:
         self._requests = requests
         self._rate = rate
         self._answer = answer
         self._sockets: list[Datagrams] = []
-        self._asking: Datagrams | None = None
+        self._asking: dict[int, Datagrams] = {}
         self._answering: Datagrams | None = None
         self.port = 0
 
     async def listen(self, host: str, port: int = PING_PORT) -> int:
         """Ask, and answer on `port`; the port. OSError when it cannot be had, but asking works."""
-        self._asking = await self._open(lambda data, _: self._requests.receive(data), (host, 0))
+        asking = await self._open(self._answered, (host, 0))
+        own = ipaddress.ip_address(_address_of(asking)[0])
+        self._asking[own.version] = asking
+        with suppress(OSError):  # there may be no other address family here
+            other = await self._open(self._answered, (_counterpart(own), 0))
+            self._asking[10 - own.version] = other
         answering = self._answering = await self._open(self._question, (host, port))
-        assert answering.transport is not None
-        self.port = int(answering.transport.get_extra_info("sockname")[1])
+        self.port = int(_address_of(answering)[1])
         return self.port
 
     async def _open(self, received: Received, local: tuple[str, int]) -> Datagrams:
@@ -53,11 +61,14 @@ class PingDoor:
         self._sockets.append(opened)
         return opened
 
+    def _answered(self, data: bytes, address: tuple[Any, ...]) -> None:
+        self._requests.receive(data)
+
     def _question(self, data: bytes, address: tuple[Any, ...]) -> None:
         """Answer, but never a queue manager's own answering port, nor anybody too often (G96)."""
         if address[1] == PING_PORT or not self._rate.admit(address[0]):
             return
-        answer = self._answer(data)
+        answer = self._answer(data, address[0])
         if answer is not None:
             self._send(self._answering, answer, address)
 
@@ -65,7 +76,7 @@ class PingDoor:
         """Ask the queue manager at an address."""
 
         def transmit(data: bytes) -> None:
-            self._send(self._asking, data, (address, port))
+            self._send(self._asking.get(6 if ":" in address else 4), data, (address, port))
 
         return self._requests.send(address, transmit)
 
@@ -79,3 +90,16 @@ class PingDoor:
         for opened in self._sockets:
             if opened.transport is not None:
                 opened.transport.close()
+
+
+def _address_of(opened: Datagrams) -> tuple[Any, ...]:
+    """The address and port of a socket."""
+    assert opened.transport is not None
+    return tuple(opened.transport.get_extra_info("sockname"))
+
+
+def _counterpart(own: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
+    """Where to ask hosts of the other address family from: loopback when we are there only."""
+    if own.version == 4:
+        return "::1" if own.is_loopback else "::"
+    return "127.0.0.1" if own.is_loopback else "0.0.0.0"

@@ -103,6 +103,20 @@ def test_offline_closes_every_session_and_online_goes_on(pair: Exchanging) -> No
     assert pair.bob.bodies("orders") == [b"one", b"two"]
 
 
+def test_who_is_offline_has_no_sessions_of_others_either(pair: Exchanging) -> None:
+    pair.alice.send(ORDERS, b"one")
+    pair.settle()
+    pair.bob.engine.take_offline()
+    assert pair.bob.exchange.lines == {}
+    pair.alice.send(ORDERS, b"two")
+    pair.settle(60)
+    assert pair.bob.bodies("orders") == [b"one"]
+    assert pair.bob.exchange.lines == {}
+    pair.bob.engine.bring_online()
+    pair.settle(60)
+    assert pair.bob.bodies("orders") == [b"one", b"two"]
+
+
 @pytest.mark.conformance("MQQB-timer-transactional_ack_wait")
 def test_an_administrator_has_the_unacknowledged_sent_again(pair: Exchanging) -> None:
     pair.alice.send(STREAM, b"one", transactional=True)

@@ -5,9 +5,12 @@ from uuid import UUID
 
 import pytest
 
+from rpcqm.adm.enums import OperatingSystemType
+from rpcqm.base.admission import Admission
 from rpcqm.base.clock import SimulatedClock
 from rpcqm.base.completion import Completion
-from rpcqm.binary.connection.udp import PingDoor
+from rpcqm.binary.connection.door import BinaryDoor
+from rpcqm.binary.connection.udp import Datagrams, PingDoor
 from rpcqm.binary.ping import (
     PINGING_ADDRESSES,
     PINGS_OF_ONE_ADDRESS,
@@ -17,6 +20,8 @@ from rpcqm.binary.ping import (
 )
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.packet_internal import PingFlags, PingPacket
+from rpcqm.config.schema import Binary
+from tests.support.binary_pair import exchanging
 
 ALICE = UUID(int=1)
 BOB = UUID(int=2)
@@ -78,22 +83,79 @@ def test_the_answer_repeats_the_cookie_and_the_type_of_the_initiator() -> None:
 
 
 @pytest.mark.conformance("MQQB-rule-2.1.2")
-def test_pings_travel_by_udp() -> None:
-    async def ask() -> Completion[bool]:
-        clock = SimulatedClock()
-        requests = PingRequests(ALICE, clock.timers, BinarySettings())
-        door = PingDoor(
-            requests, lambda question: answer_ping(question, BOB, refused=False), PingRate(clock)
-        )
-        port = await door.listen("127.0.0.1", 0)
-        outcome = door.ping("127.0.0.1", port)
+@pytest.mark.parametrize("listening", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("asked", ["127.0.0.1", "::1"])
+def test_pings_travel_by_udp_to_both_address_families(listening: str, asked: str) -> None:
+    async def ask() -> tuple[bool, list[str]]:
+        clock, askers = SimulatedClock(), list[str]()
+
+        def answer(question: bytes, host: str) -> bytes | None:
+            askers.append(host)
+            return answer_ping(question, BOB, refused=False)
+
+        doors = [
+            PingDoor(PingRequests(guid, clock.timers, BinarySettings()), answer, PingRate(clock))
+            for guid in (ALICE, BOB)
+        ]
+        await doors[0].listen(listening, 0)
+        port = await doors[1].listen(asked, 0)
+        outcome = doors[0].ping(asked, port)
         arrived = asyncio.Event()
         outcome.add_done_callback(lambda _: arrived.set())
         await asyncio.wait_for(arrived.wait(), 10)
-        door.close()
-        return outcome
+        for door in doors:
+            door.close()
+        return outcome.result(), askers
 
-    assert asyncio.run(ask()).result() is True
+    assert asyncio.run(ask()) == (True, [asked])
+
+
+@pytest.mark.conformance("MQQB-event-send_ping_request", "MQQB-packet-Ping")
+@pytest.mark.parametrize(
+    ("kind", "client"),
+    [(OperatingSystemType.FOREIGN, True), (OperatingSystemType.WIN_SERVER, False)],
+)
+def test_a_question_says_whether_a_windows_for_servers_asks(
+    kind: OperatingSystemType, client: bool
+) -> None:
+    async def ask(door: BinaryDoor) -> bytes:
+        received: asyncio.Queue[bytes] = asyncio.Queue()
+        answering = Datagrams(lambda data, _: received.put_nowait(data))
+        loop = asyncio.get_running_loop()
+        await loop.create_datagram_endpoint(lambda: answering, local_addr=("127.0.0.1", 0))
+        assert answering.transport is not None
+        assert door.pings is not None
+        await door.pings.listen("127.0.0.1", 0)
+        door.pings.ping("127.0.0.1", answering.transport.get_extra_info("sockname")[1])
+        question = await asyncio.wait_for(received.get(), 10)
+        door.pings.close()
+        answering.transport.close()
+        return question
+
+    with exchanging() as pair:
+        pair.alice.engine.queue_manager.operating_system_type = kind
+        door = BinaryDoor(pair.alice.engine, pair.simulation.clock, Binary(ping=True))
+        question = PingPacket.decode(asyncio.run(ask(door)))
+    assert bool(question.flags.RC) is client
+
+
+@pytest.mark.conformance("MQQB-event-receive_ping_request")
+@pytest.mark.parametrize("offline", [False, True])
+def test_a_ping_is_refused_by_who_would_refuse_a_session(offline: bool) -> None:
+    admission = Admission(100, 1)
+    admission.let_in("192.0.2.7")
+    with exchanging() as pair:
+        engine = pair.alice.engine
+        door = BinaryDoor(engine, pair.simulation.clock, Binary(ping=True), admission)
+        if offline:
+            engine.take_offline()
+        assert door.pings is not None
+        question = PingPacket.of(UUID(int=9), 1, PingFlags.of())
+        refused = []
+        for host in ("192.0.2.7", "192.0.2.8"):
+            answer = PingPacket.decode(door.pings._answer(question, host) or b"")
+            refused.append(bool(answer.flags.RF))
+    assert refused == [True, offline]
 
 
 @pytest.mark.bound("binary.pings_of_one_address")

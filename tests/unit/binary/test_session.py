@@ -16,10 +16,13 @@ from rpcqm.codec.packet_internal import (
     ConnectionParametersPacket,
     EstablishConnectionHeader,
     EstablishConnectionPacket,
+    OperatingSystemFlags,
     SessionAckPacket,
 )
 from rpcqm.codec.packet_patch import with_session_header
-from tests.support.sessions import ALICE, BOB, Host, Pair, packet
+from tests.support.sessions import ALICE, BOB, ORDERS, Host, Pair, packet
+
+PRIVATE = f"PRIVATE={BOB}\\00000010"
 
 
 def parameters(recoverable: int = 500, ack: int = 20_000, window: int = 64) -> bytes:
@@ -82,17 +85,18 @@ def test_a_request_for_another_queue_manager_is_refused_and_closed() -> None:
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.3.1")
-def test_the_response_repeats_time_and_flags_and_names_the_acceptor() -> None:
+def test_the_response_repeats_time_and_ping_and_names_the_acceptor() -> None:
     pair = Pair()
     pair.acceptor.session.start_acceptor()
-    asked = EstablishConnectionHeader(ALICE, BOB, 12345, padding=bytes(512))
+    flags = OperatingSystemFlags.of(RE=0x10, SE=1, OS=0, QS=1)
+    asked = EstablishConnectionHeader(ALICE, BOB, 12345, flags, padding=bytes(512))
     pair.acceptor.session.receive_data(EstablishConnectionPacket.of(asked))
     (response,) = pair.acceptor.packets()
     assert isinstance(response, EstablishConnectionPacket)
     header = response.establish_connection_header
     assert (header.client_guid, header.server_guid) == (ALICE, BOB)
     assert header.timestamp == 12345
-    assert header.operating_system == asked.operating_system
+    assert header.operating_system == OperatingSystemFlags.of(RE=0x10, SE=1, OS=1)
     assert header.padding == b"\x5a" * 512
 
 
@@ -201,6 +205,97 @@ def test_before_it_is_open_a_session_takes_no_large_packet() -> None:
     head[8:12] = (4_000_000).to_bytes(4, "little")
     pair.acceptor.session.receive_data(bytes(head))
     assert pair.acceptor.session.state is SessionState.CLOSED
+
+
+def changed(packet: bytes, offset: int, bits: int) -> bytes:
+    """A packet in which bits of one octet are turned over."""
+    return packet[:offset] + bytes((packet[offset] ^ bits,)) + packet[offset + 1 :]
+
+
+def longer(packet: bytes) -> bytes:
+    """A packet with a hundred octets more, which its size counts."""
+    size = len(packet) + 100
+    return packet[:8] + size.to_bytes(4, "little") + packet[12:] + bytes(100)
+
+
+BASE_FLAGS, INTERNAL_FLAGS = 2, 18
+SH, CS = 0x10, 0x10
+ESTABLISH = EstablishConnectionPacket.of(EstablishConnectionHeader(ALICE, BOB))
+ACK = SessionAckPacket.of(SessionHeader())
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.1.1", "MQQB-rule-3.1.5.1.3")
+@pytest.mark.parametrize(
+    ("steps", "bad"),
+    [
+        ([], changed(ESTABLISH, BASE_FLAGS, SH)),
+        ([], changed(ESTABLISH, INTERNAL_FLAGS, CS)),
+        ([ESTABLISH], changed(parameters(), INTERNAL_FLAGS, CS)),
+        ([ESTABLISH], changed(parameters(), BASE_FLAGS, SH)),
+        ([ESTABLISH, parameters()], changed(ACK, BASE_FLAGS, SH)),
+        ([ESTABLISH, parameters()], changed(ACK, INTERNAL_FLAGS, CS)),
+        ([ESTABLISH, parameters()], longer(ACK)),
+    ],
+    ids=[
+        "request with SH",
+        "request with CS",
+        "parameters with CS",
+        "parameters with SH",
+        "acknowledgement without SH",
+        "acknowledgement with CS",
+        "acknowledgement that is too long",
+    ],
+)
+def test_an_internal_packet_that_is_not_as_it_must_be_closes_the_session(
+    steps: list[bytes], bad: bytes
+) -> None:
+    host = Pair().acceptor
+    host.session.start_acceptor()
+    for step in steps:
+        host.session.receive_data(step)
+    assert host.reason is None
+    host.session.receive_data(bad)
+    assert host.session.violated
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.4.2")
+def test_parameters_that_refuse_end_the_session_of_who_asked() -> None:
+    host = Pair().initiator
+    host.session.start_initiator()
+    host.session.receive_data(ESTABLISH)
+    host.session.receive_data(changed(parameters(), INTERNAL_FLAGS, CS))
+    assert host.reason == "the peer refuses the session"
+    assert not host.session.violated
+
+
+@pytest.mark.conformance("MQQB-timer-session_initialization")
+def test_the_acceptor_waits_a_minute_from_its_response_on() -> None:
+    pair = Pair()
+    pair.acceptor.session.start_acceptor()
+    pair.clock.advance(50_000)
+    pair.acceptor.session.receive_data(ESTABLISH)
+    pair.clock.advance(59_999)
+    assert pair.acceptor.reason is None
+    pair.clock.advance(1)
+    assert pair.acceptor.reason == "the session was not initialized in time"
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.2", "MQQB-timer-session_ack_wait")
+@pytest.mark.parametrize(("name", "wait"), [(PRIVATE, 20_000), (ORDERS, 40_000)])
+def test_an_accepted_session_becomes_direct_with_the_first_direct_name(
+    name: str, wait: int
+) -> None:
+    pair = Pair()
+    pair.acceptor = Host(pair.clock, BOB, direct=False)
+    pair.open()
+    pair.initiator.session.send(packet(1, name=name), 1)
+    pair.settle()
+    pair.acceptor.session.send(packet(2), 2)
+    pair.acceptor.sent.clear()
+    pair.clock.advance(2 * wait - 1)
+    assert pair.acceptor.reason is None
+    pair.clock.advance(1)
+    assert pair.acceptor.reason == "the peer acknowledges nothing"
 
 
 def test_bytes_may_come_one_by_one() -> None:

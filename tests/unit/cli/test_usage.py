@@ -31,7 +31,10 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
     ("words", "sentence"),
     [
         (["recieve"], "There is no command `recieve`; did you mean `receive`?"),
-        (["frobnicate"], "There is no command `frobnicate`; there are serve, queue, machine, user,"),
+        (
+            ["frobnicate"],
+            "There is no command `frobnicate`; there are serve, queue, machine, user,",
+        ),
         (["queue"], "COMMAND is missing; see `rpcqm queue --help`."),
         (["queue", "lst"], "There is no command `lst`; did you mean `list`?"),
         (["queue", "create"], "NAME is missing; see `rpcqm queue create --help`."),

@@ -163,10 +163,12 @@ class EndpointMapper:
         server listens elsewhere.
         """
         endpoints = self._server.endpoints
-        if endpoints != self._known or len(self._maps) > MOST_MAPS:
+        if endpoints != self._known:
             self._known, self._maps = list(endpoints), {}
         found = self._maps.get(reached)
         if found is None:
+            if len(self._maps) >= MOST_MAPS:
+                self._maps.clear()
             found = self._maps[reached] = _Map(self._known, reached)
         return found.elements if uuid is None else found.by_uuid.get(uuid, [])
 

@@ -38,7 +38,7 @@ _log = get_logger("binary")
 _JOURNALING = 0x0300
 _DIRECT = 7
 _HOPS = 0x1F
-_MOST_PENDING = 512
+MOST_PENDING = 512
 _TOLD_AGAIN = 60_000
 _SENDER_UNPROVED = frozenset(
     {
@@ -80,7 +80,7 @@ class Receiver:
         message.source_address = line.address
         done = partial(self._settled, line, recoverable)
         line.pending += 1
-        if line.pending == _MOST_PENDING:
+        if line.pending == MOST_PENDING:
             line.pause(True)
         if kind is not PacketKind.USER_MESSAGE and self._is_here(message):
             self._acknowledgement(line, kind, message, done)
@@ -99,7 +99,7 @@ class Receiver:
     ) -> None:
         """It is durable, or it needs not be."""
         line.pending -= 1
-        if line.pending == _MOST_PENDING // 2:
+        if line.pending == MOST_PENDING // 2:
             line.pause(False)
         if recoverable is not None and (outcome is None or outcome.error is None):
             line.session.persisted(recoverable)

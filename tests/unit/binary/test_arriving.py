@@ -1,12 +1,16 @@
 """What becomes of messages that arrive ([MS-MQQB] 3.1.5.6 to 3.1.5.8)."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from rpcqm.adm.message import Message
+from rpcqm.binary.connection.line import Line
+from rpcqm.binary.connection.receiving import MOST_PENDING, Receiver
 from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import PacketMessage
+from rpcqm.codec.message import MessageAttributes, PacketMessage, build_user_message
 from rpcqm.codec.message_enums import MessageClass
 from rpcqm.codec.packet_acknowledgement import PacketKind, identify_packet
 from rpcqm.codec.packet_internal import OrderAckBody
@@ -34,6 +38,36 @@ def test_arrival_and_receipt_are_acknowledged(pair: Exchanging) -> None:
         MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE,
         MessageClass.MQMSG_CLASS_ACK_RECEIVE,
     ]
+
+
+@pytest.mark.bound("binary.pending_messages")
+def test_nothing_more_is_read_while_too_much_is_not_on_the_disk(
+    pair: Exchanging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled: list[Callable[[], None]] = []
+
+    def take(receiver: Receiver, line: Line, message: Message, done: Callable[[], None]) -> None:
+        settled.append(done)
+
+    monkeypatch.setattr(Receiver, "_take", take)
+    paused: list[bool] = []
+    line = SimpleNamespace(pending=0, address="192.0.2.1", pause=paused.append)
+    receiver = Receiver(pair.bob.exchange)
+    attributes = PacketMessage(build_user_message(MessageAttributes(body=b"x")))
+
+    def receive() -> None:
+        receiver.message_received(cast(Line, line), PacketKind.USER_MESSAGE, attributes, None)
+
+    for _ in range(MOST_PENDING - 1):
+        receive()
+    assert paused == []
+    receive()
+    assert paused == [True]
+    for _ in range(MOST_PENDING // 2 - 1):
+        settled.pop()()
+    assert paused == [True]
+    settled.pop()()
+    assert paused == [True, False]
 
 
 REFUSALS: list[tuple[str, dict[str, Any], MessageClass, bool]] = [

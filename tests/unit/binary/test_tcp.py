@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from rpcqm.base.clock import SimulatedClock
 from rpcqm.binary.connection import tcp
 from rpcqm.binary.connection.door import parse_peers
-from rpcqm.binary.connection.line import Hop
+from rpcqm.binary.connection.line import Hop, Line
 from rpcqm.binary.connection.tcp import (
     BACK_OFF,
     VIOLATIONS,
@@ -247,6 +247,40 @@ def test_the_last_octet_that_is_held_is_one_too_many() -> None:
     assert given_up == []
     network.hold(small, 2)
     assert given_up == [2]
+
+
+@pytest.mark.bound("binary.unsent_bytes")
+def test_who_takes_nothing_of_what_is_sent_is_cut_off() -> None:
+    class Unread:
+        unsent, aborted = 0, False
+
+        def get_extra_info(self, name: str) -> Any:
+            return ("192.0.2.1", 1801) if name == "peername" else None
+
+        def write(self, data: bytes) -> None:
+            self.unsent += len(data)
+
+        def get_write_buffer_size(self) -> int:
+            return self.unsent
+
+        def is_closing(self) -> bool:
+            return self.aborted
+
+        def abort(self) -> None:
+            self.aborted = True
+
+    class Attached:
+        closed_already = False
+
+        def attach(self, wire: TcpWire, address: str) -> None: ...
+
+    wire = TcpWire(cast(Line, Attached()), TcpNetwork(SimulatedClock()), False)
+    transport = Unread()
+    wire.connection_made(cast(asyncio.Transport, transport))
+    wire.write(bytes(tcp.UNSENT_BYTES))
+    assert not transport.aborted
+    wire.write(b"x")
+    assert transport.aborted
 
 
 def test_connections_that_end_leave_nothing_behind() -> None:

@@ -159,6 +159,7 @@ def names(characters: int) -> bytes:
     return b"<a>" + b"".join(f"<b{name}/>".encode() for name in found) + b"</a>"
 
 
+@pytest.mark.bound("body.xml_depth", "body.xml_nodes", "body.xml_name", "body.xml_names")
 @pytest.mark.parametrize(
     ("make", "most"),
     [
@@ -264,6 +265,7 @@ def test_a_long_text_counts_as_often_as_it_is_written_out() -> None:
         decode_binary(stream)
 
 
+@pytest.mark.bound("body.dotnet_depth")
 @pytest.mark.parametrize("make", [dotnet.nested, dotnet.chained])
 def test_objects_have_a_greatest_depth(make: Callable[[int], bytes]) -> None:
     found = decode_binary(dotnet.body(make(MAXIMUM_DEPTH)))
@@ -287,6 +289,7 @@ def test_what_was_resolved_already_counts_with_its_whole_depth() -> None:
         decode_binary(dotnet.body(root, deep[5:], way, last))
 
 
+@pytest.mark.bound("body.dotnet_free_values", "body.dotnet_values_per_octet")
 def test_values_that_take_no_octets_have_a_greatest_number() -> None:
     def of(count: int) -> bytes:
         return dotnet.body(dotnet.array(1, count, dotnet.nulls(count)))

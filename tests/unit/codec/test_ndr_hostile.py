@@ -156,6 +156,7 @@ def nested(depth: int) -> PROPVARIANT:
     return PROPVARIANT(vt=kind, _varUnion=PROPVARIANT_varUnion(kind, vector))
 
 
+@pytest.mark.bound("rpc.nesting")
 @pytest.mark.parametrize("syntax", TransferSyntax)
 def test_nesting_has_an_end(syntax: TransferSyntax) -> None:
     operation = load("qmcomm").operation("R_QMSetObjectProperties")

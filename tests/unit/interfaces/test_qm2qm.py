@@ -349,6 +349,21 @@ def test_reads_that_make_no_sense_are_refused(
     assert body_or_status(read(number, request_id=7)) == b"one"
 
 
+@pytest.mark.bound("rpc.pending_reads_of_qm2qm")
+def test_reads_that_have_not_ended_are_bounded(
+    qm: RunningQueueManager, reader: Qm2QmReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rpcqm.interfaces.qm2qm.MAXIMUM_READS", 3)
+    queue = qm.create()
+    number, _ = reader.open(queue)
+    waiting = [reader.start(number, ulTimeout=1000) for _ in range(3)]
+    assert body_or_status(reader.read(number)) == b"MQ_ERROR_INSUFFICIENT_RESOURCES"
+    qm.advance(1000)
+    reader.caller.exchange()
+    assert all(each.answered for each in waiting)
+    assert body_or_status(reader.read(number)) == b"MQ_ERROR_IO_TIMEOUT"
+
+
 @pytest.mark.conformance("MQQP-op-9", "MQQP-op-10")
 def test_a_description_that_is_not_there_is_refused(reader: Qm2QmReader) -> None:
     status = reader.status("RemoteQMStartReceive2", lpRemoteReadDesc2=REMOTEREADDESC2())

@@ -2,7 +2,8 @@
 
 import pytest
 
-from rpcqm.base.errors import FaultStatus, HResult, NtStatus
+from rpcqm.base.errors import FaultStatus, HResult, MQError, NtStatus
+from rpcqm.interfaces._pending import MAXIMUM_ENTRIES, PendingRequestTable
 from rpcqm.interfaces.remote_read import PENDING_REQUEST_CLEANUP
 from tests.support.callers import CallServer, Fault
 from tests.support.queue_manager import RunningQueueManager
@@ -316,6 +317,18 @@ def test_pending_requests_are_bounded(
     reader.start(handle, PEEK_CURRENT, timeout=1000)
     assert reader.body(handle) == b"MQ_ERROR_INSUFFICIENT_RESOURCES"
     assert reader.body(handle, PEEK_CURRENT) == b"MQ_ERROR_INSUFFICIENT_RESOURCES"
+
+
+@pytest.mark.bound("rpc.pending_reads")
+def test_so_many_requests_may_be_pending_and_no_more() -> None:
+    table = PendingRequestTable()
+    for number in range(0, MAXIMUM_ENTRIES, 2):
+        table.begin_receive(number, None)
+        table.require_free(number + 1)
+        table.begin_peek(number + 1)
+    with pytest.raises(MQError) as refused:
+        table.require_free(MAXIMUM_ENTRIES)
+    assert refused.value.status is HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
 
 
 # Waiting

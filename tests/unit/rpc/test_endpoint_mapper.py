@@ -409,8 +409,12 @@ def test_towers_name_the_address_that_was_reached(
     assert hosts_and_ports(reached, *endpoints) == wanted
 
 
+@pytest.mark.bound("rpc.endpoint_maps")
 def test_the_map_is_kept_for_few_addresses() -> None:
     mapper = MapperRig().mapper
-    for number in range(500):
-        assert mapper.elements(f"127.0.{number // 256}.{number % 256}")
-    assert len(mapper._maps) <= MOST_MAPS + 1
+    kept = [mapper.elements(f"127.0.0.{number}") for number in range(MOST_MAPS)]
+    for number, made in enumerate(kept):
+        assert mapper.elements(f"127.0.0.{number}") is made
+    mapper.elements("127.0.1.0")
+    assert mapper.elements("127.0.0.0") is not kept[0]
+    assert len(mapper._maps) == 2

@@ -69,14 +69,26 @@ class CallAdmission:
     def __init__(self, security: RemoteReadSecurity | None = None) -> None:
         self.security = security or RemoteReadSecurity()
 
+    @property
+    def security(self) -> RemoteReadSecurity:
+        """The switches."""
+        return self._security
+
+    @security.setter
+    def security(self, security: RemoteReadSecurity) -> None:
+        self._security = security
+        # Every call asks for these.
+        self._lowest_level = security.lowest_level
+        self._client_level = security.client_level
+
     def require_reader(self, call: Call) -> None:
         """Refuse who cannot read any queue; each queue asks for its own level besides."""
-        require_level(call, self.security.lowest_level)
+        require_level(call, self._lowest_level)
 
     def require_client(self, call: Call) -> None:
         """Refuse who has not logged on, or does not protect the call."""
-        require_level(call, self.security.client_level)
-        if call.identity.is_anonymous and not self.security.allow_unprotected_rpc:
+        require_level(call, self._client_level)
+        if call.identity.is_anonymous and not self._security.allow_unprotected_rpc:
             raise RpcFault(FaultStatus.RPC_S_ACCESS_DENIED, "nobody has logged on")
 
 

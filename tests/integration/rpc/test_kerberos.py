@@ -12,8 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rpcqm.base.errors import DecodeError, RpcFault
+from rpcqm.rpc import pdu
 from rpcqm.rpc.client import RpcClient
-from rpcqm.rpc.constants import AuthenticationLevel
+from rpcqm.rpc.constants import WHOLE, AuthenticationLevel
+from rpcqm.rpc.events import CancelIgnored
 from rpcqm.rpc.ntlm import NtlmCredentials
 from rpcqm.rpc.providers import security_providers
 from rpcqm.rpc.security import (
@@ -25,10 +27,11 @@ from rpcqm.rpc.security import (
     Credentials,
 )
 from rpcqm.rpc.spnego import SpnegoCredentials
+from tests.support import secured
 from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.impacket_probe import impacket_with_ticket
 from tests.support.kdc import HOST, REALM, SERVICE, Kdc, require_kdc
-from tests.support.probe import ProbeHandlers, ProbeInterface, ProbeRequest
+from tests.support.probe import ProbeHandlers, ProbeInterface, ProbeRequest, Rig
 from tests.support.rpc_server import RunningServer, serving
 
 kerberos = pytest.importorskip("rpcqm.rpc.kerberos", exc_type=ImportError)
@@ -279,6 +282,23 @@ def test_a_context_that_takes_messages_twice_protects_nothing(
         for level in (PKT, PKT_INTEGRITY, PKT_PRIVACY):
             with pytest.raises(AuthenticationError, match="replays would not be noticed"):
                 side.protection(level)
+
+
+@pytest.mark.parametrize("kind", [pdu.CoCancel, pdu.Orphaned], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("level", [PKT_INTEGRITY, PKT_PRIVACY], ids=lambda level: level.name)
+def test_a_cancel_ends_a_call_when_it_is_signed_as_the_call_is(
+    kdc: Kdc, accounts: TestAccounts, level: AuthenticationLevel, kind: Any
+) -> None:
+    providers = {16: kerberos.KerberosProvider(accounts, kdc.keytab)}
+    wire = Rig(providers=providers).connect()
+    security = secured.log_on(wire, level, credentials=alice(kdc))
+    assert wire.send(secured.protected(security, 2, b"waits", call_id=7)) == []
+    assert wire.send(kind(call_id=7).pack()) == []
+    assert isinstance(wire.events[-1], CancelIgnored)
+    assert not wire.calls[0].cancelled
+    assert not wire.calls[0].abandoned
+    assert wire.send(security.protect(kind.ptype, WHOLE, 7, b"", b"")) == []
+    assert wire.calls[0].cancelled or wire.calls[0].abandoned
 
 
 def test_a_signed_message_does_not_pass_for_a_sealed_one(kdc: Kdc, accounts: TestAccounts) -> None:

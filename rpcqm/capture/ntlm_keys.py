@@ -6,41 +6,24 @@ makes ([MS-NLMP] 3.3), whatever the account was called on the command line.
 
 import hashlib
 import hmac
-import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.accounts import Account
+from rpcqm.rpc.ntlm_messages import (
+    KEY_LENGTH,
+    NTLM_V1_LENGTH,
+    PROOF_LENGTH,
+    SIGNATURE,
+    Authenticate,
+    proof_of,
+    rc4k,
+    response_key,
+    session_base_key,
+)
 from rpcqm.rpc.ntlm_protection import NegotiateFlags
 
-SIGNATURE = b"NTLMSSP\0"
-_CHALLENGE, _AUTHENTICATE = 2, 3
-_UNICODE = 0x00000001
-_PROOF = 16
-_V1_RESPONSE = 24
-_FIELDS = struct.Struct("<HHI")
 _Flag = NegotiateFlags
-
-
-@dataclass(frozen=True, slots=True)
-class Authenticate:
-    """The fields of an AUTHENTICATE_MESSAGE that keys depend on ([MS-NLMP] 2.2.1.3)."""
-
-    lm_response: bytes
-    nt_response: bytes
-    domain: str
-    user: str
-    encrypted_key: bytes
-    flags: int
-
-    @property
-    def account(self) -> str:
-        return f"{self.domain}\\{self.user}" if self.domain else self.user
-
-    @property
-    def anonymous(self) -> bool:
-        return not self.user and not self.nt_response
 
 
 def find_message(token: bytes) -> tuple[int, bytes]:
@@ -61,29 +44,16 @@ def server_challenge(message: bytes) -> bytes:
     return message[24:32]
 
 
-def read_authenticate(message: bytes) -> Authenticate:
-    """Raises DecodeError for a message that is cut short."""
-    if len(message) < 64:
-        raise DecodeError("the NTLM authentication is cut short")
-    (flags,) = struct.unpack_from("<I", message, 60)
-    codec = "utf-16-le" if flags & _UNICODE else "latin-1"
-    lm, nt, domain, user, _, key = (_field(message, 12 + 8 * index) for index in range(6))
-    names = [part.decode(codec, "replace") for part in (domain, user)]
-    return Authenticate(lm, nt, names[0], names[1], key, flags)
-
-
-def _field(message: bytes, at: int) -> bytes:
-    length, _, offset = _FIELDS.unpack_from(message, at)
-    if offset + length > len(message):
-        raise DecodeError("a field of the NTLM authentication is cut short", at)
-    return message[offset : offset + length]
+def is_anonymous(message: Authenticate) -> bool:
+    """Whether it was nobody, whatever stands in the response of LAN Manager."""
+    return not message.user and not message.nt_response
 
 
 def session_key(
     message: Authenticate, challenge: bytes, accounts: Iterable[Account]
 ) -> bytes | None:
     """The exported session key, when one of the accounts is the one that authenticated."""
-    if message.anonymous:
+    if is_anonymous(message):
         return _exchanged(message, bytes(16))
     for account in accounts:
         if account.name.lower() == message.user.lower():
@@ -96,7 +66,7 @@ def session_key(
 
 def _key_exchange_key(message: Authenticate, challenge: bytes, nt_hash: bytes) -> bytes | None:
     """KXKEY ([MS-NLMP] 3.4.5.1), or None when the hash did not make the response."""
-    if len(message.nt_response) > _V1_RESPONSE:
+    if len(message.nt_response) > NTLM_V1_LENGTH:
         return _version_2(message, challenge, nt_hash)
     extended = bool(message.flags & _Flag.NTLMSSP_NEGOTIATE_EXTENDED_SESSIONSECURITY)
     client = message.lm_response[:8]
@@ -108,21 +78,18 @@ def _key_exchange_key(message: Authenticate, challenge: bytes, nt_hash: bytes) -
 
 
 def _version_2(message: Authenticate, challenge: bytes, nt_hash: bytes) -> bytes | None:
-    name = (message.user.upper() + message.domain).encode("utf-16-le")
-    key = _hmac_md5(nt_hash, name)
-    proof, blob = message.nt_response[:_PROOF], message.nt_response[_PROOF:]
-    if not hmac.compare_digest(_hmac_md5(key, challenge + blob), proof):
+    key = response_key(nt_hash, message.user, message.domain)
+    proof = proof_of(key, challenge, message.client_challenge)
+    if not hmac.compare_digest(proof, message.nt_response[:PROOF_LENGTH]):
         return None
-    return _hmac_md5(key, proof)
+    return session_base_key(key, proof)
 
 
 def _exchanged(message: Authenticate, key: bytes) -> bytes:
-    if not message.flags & _Flag.NTLMSSP_NEGOTIATE_KEY_EXCH or len(message.encrypted_key) != 16:
+    sent = message.encrypted_key
+    if not message.flags & _Flag.NTLMSSP_NEGOTIATE_KEY_EXCH or len(sent) != KEY_LENGTH:
         return key
-    from cryptography.hazmat.decrepit.ciphers.algorithms import ARC4
-    from cryptography.hazmat.primitives.ciphers import Cipher
-
-    return Cipher(ARC4(key), mode=None).encryptor().update(message.encrypted_key)
+    return rc4k(key, sent)
 
 
 def _hmac_md5(key: bytes, data: bytes) -> bytes:

@@ -9,14 +9,9 @@ from rpcqm.capture import kerberos_keys
 from rpcqm.capture.accounts import Account
 from rpcqm.capture.kerberos_keys import SessionKey, open_request, subkey_of_reply
 from rpcqm.capture.kerberos_messages import Messages, messages_under
-from rpcqm.capture.ntlm_keys import (
-    Authenticate,
-    find_message,
-    read_authenticate,
-    server_challenge,
-    session_key,
-)
+from rpcqm.capture.ntlm_keys import find_message, is_anonymous, server_challenge, session_key
 from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
+from rpcqm.rpc.ntlm_messages import AUTHENTICATE, CHALLENGE, Authenticate, read_authenticate
 from rpcqm.rpc.ntlm_protection import SIGNATURE_LENGTH, Direction, NegotiateFlags, NtlmProtection
 
 INTEGRITY = AuthenticationLevel.RPC_C_AUTHN_LEVEL_PKT_INTEGRITY
@@ -28,7 +23,6 @@ _TYPES = frozenset(
         AuthenticationType.RPC_C_AUTHN_GSS_NEGOTIATE,
     }
 )
-_CHALLENGE, _AUTHENTICATE = 2, 3
 _SEQUENCE = struct.Struct("<I")
 
 
@@ -63,13 +57,13 @@ class SecurityContext:
 
     def _ntlm(self, value: bytes) -> None:
         kind, message = find_message(value)
-        if kind == _CHALLENGE:
+        if kind == CHALLENGE:
             self._challenge = server_challenge(message)
-        elif kind == _AUTHENTICATE:
+        elif kind == AUTHENTICATE:
             self._authenticated(read_authenticate(message))
 
     def _authenticated(self, message: Authenticate) -> None:
-        self.account = "ANONYMOUS LOGON" if message.anonymous else message.account
+        self.account = "ANONYMOUS LOGON" if is_anonymous(message) else message.account
         if self._challenge is None:
             self.why = "the server's challenge was not captured"
             return

@@ -92,6 +92,11 @@ class Authenticate:
         return not self.user and not self.nt_response and self.lm_response in (b"", b"\0")
 
     @property
+    def account(self) -> str:
+        r"""Who the client says that it is: a name, or DOMAIN\name."""
+        return f"{self.domain}\\{self.user}" if self.domain else self.user
+
+    @property
     def client_challenge(self) -> bytes:
         """The NTLMv2_CLIENT_CHALLENGE, which the response proves."""
         return self.nt_response[PROOF_LENGTH:]

@@ -6,8 +6,9 @@ import pytest
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.accounts import AccountError, parse_account, read_accounts
-from rpcqm.capture.ntlm_keys import find_message, read_authenticate, session_key
+from rpcqm.capture.ntlm_keys import find_message, session_key
 from rpcqm.client.passwords import nt_hash
+from rpcqm.rpc.ntlm_messages import read_authenticate
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "captures"
 KEYTAB = VECTORS / "kerberos.keytab"

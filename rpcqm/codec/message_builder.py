@@ -200,14 +200,17 @@ def _transaction_header(message: MessageAttributes) -> bytes:
 
 
 def _security_header(message: MessageAttributes) -> bytes:
-    """Flags.AI stays clear as in the example of [MS-MQQB] 4.1.7 (G20), AU and AS by rule."""
+    """Flags.AI stays clear as in the example of [MS-MQQB] 4.1.7 (G20), AU and AS by rule.
+
+    A body is encrypted where there is a key to decrypt it with, whatever level was asked for.
+    """
     name, provider = message.authentication_provider_name, b""
     if name:
         provider = ProviderInfo(message.authentication_provider_type, name).encode()
     kind = message.sender_identifier_type if message.sender_identifier else 0
     flags = SecurityFlags.of(
         ST=kind or SenderIdentifierType.NONE,
-        EB=bool(message.privacy_level),
+        EB=bool(message.symmetric_key),
         DE=bool(message.signature) and not provider,
     )
     return SecurityHeader(

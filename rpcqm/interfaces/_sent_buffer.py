@@ -5,7 +5,7 @@ from uuid import UUID
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.queue import OutgoingQueue
-from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.base.text import wide_length
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import NULL, NullPointer
@@ -22,6 +22,7 @@ from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV2,
 )
 from rpcqm.interfaces._wide_text import fitted, until_null
+from rpcqm.qm.arrivals import Decrypt
 
 PROV_RSA_FULL = 1
 
@@ -47,13 +48,18 @@ _UNSIGNED = _Signature()
 
 
 def message_attributes(
-    buffer: CACTransferBufferV2, descriptor: OpenQueueDescriptor, queue_manager: UUID, now: int
+    buffer: CACTransferBufferV2,
+    descriptor: OpenQueueDescriptor,
+    queue_manager: UUID,
+    now: int,
+    decrypt: Decrypt | None,
 ) -> MessageAttributes:
     """The attributes of a message that is to be sent to an open queue.
 
-    `queue_manager` is the identifier of this one, `now` is in seconds since 1970. Who the sender
-    is comes from the caller's identity, never from the buffer. MQError where the buffer breaks
-    a rule, mostly MQ_ERROR_INVALID_PARAMETER.
+    `queue_manager` is the identifier of this one, `now` is in seconds since 1970, `decrypt` is
+    for bodies that are encrypted for this queue manager. Who the sender is comes from the
+    caller's identity, never from the buffer. MQError where the buffer breaks a rule, mostly
+    MQ_ERROR_INVALID_PARAMETER.
     """
     old = buffer.old
     send = old.u.value
@@ -82,8 +88,8 @@ def message_attributes(
     if send.pAdminQueueFormat is not None or send.pResponseQueueFormat is not None:
         attributes.administration_queue_format_name = _format_name(send.pAdminQueueFormat)
         attributes.response_queue_format_name = _format_name(send.pResponseQueueFormat)
-    if old.pulPrivLevel or old.bEncrypted:
-        _add_privacy(attributes, old, descriptor)
+    if old.pulPrivLevel or old.bEncrypted or old.ulSymmKeysSize:
+        _add_privacy(attributes, old, descriptor, decrypt)
     if old.pulSenderIDType is not None or old.uSenderIDLen:
         _add_sender(attributes, old, queue_manager)
     if old.ulSignatureSize or old.ulSenderCertLen:
@@ -153,24 +159,44 @@ def _format_name(structure: QUEUE_FORMAT | None) -> FormatName | None:
 
 
 def _add_privacy(
-    attributes: MessageAttributes, old: CACTransferBufferV1, descriptor: OpenQueueDescriptor
+    attributes: MessageAttributes,
+    old: CACTransferBufferV1,
+    descriptor: OpenQueueDescriptor,
+    decrypt: Decrypt | None,
 ) -> None:
     """Encryption needs the destination's key, which direct names do not lead to.
 
-    Nor can a body be decrypted here: without a directory this queue manager has no keys.
+    What was encrypted for a queue here is decrypted ([MS-MQMP] 3.1.5.2); its key is of no more
+    use then (G126).
     """
     level = _PRIVACY.get(old.pulPrivLevel or 0)
     if level is None:
         raise _invalid("pulPrivLevel")
-    if level and isinstance(descriptor.format_name.value, str):
+    direct = any(isinstance(name.value, str) for name in descriptor.format_names)
+    if direct and (level or old.bEncrypted):
         raise MQError(
             HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, "no encryption by direct name"
         )
     key = _there(old.ppSymmKeys) or b""
-    if old.bEncrypted and key and not isinstance(descriptor.queue_reference, OutgoingQueue):
-        raise MQError(HResult.MQ_ERROR_ENCRYPTION_PROVIDER_NOT_SUPPORTED, "no key to decrypt")
+    if old.ulSymmKeysSize and not key:
+        raise _invalid("ppSymmKeys")
     attributes.privacy_level = level
-    attributes.symmetric_key = key
+    if old.bEncrypted and key and not isinstance(descriptor.queue_reference, OutgoingQueue):
+        attributes.body = _in_clear(attributes, key, decrypt)
+    elif old.bEncrypted:
+        attributes.symmetric_key = key
+
+
+def _in_clear(attributes: MessageAttributes, key: bytes, decrypt: Decrypt | None) -> bytes:
+    """The body, decrypted with the key of this queue manager."""
+    level, algorithm = attributes.privacy_level, attributes.encryption_algorithm
+    try:
+        if decrypt is None:
+            raise DecodeError("no key to decrypt")
+        return decrypt(attributes.body, key, int(level), int(algorithm))
+    except DecodeError as error:
+        unsupported = HResult.MQ_ERROR_ENCRYPTION_PROVIDER_NOT_SUPPORTED
+        raise MQError(unsupported, str(error)) from error
 
 
 def _add_sender(
@@ -186,6 +212,8 @@ def _add_sender(
 
 def _add_signature(attributes: MessageAttributes, old: CACTransferBufferV1) -> None:
     certificate = _there(old.ppSenderCert) or b""
+    if old.ulSenderCertLen and not certificate:
+        raise _invalid("ppSenderCert")
     attributes.sender_certificate = certificate[: old.ulSenderCertLen]
     signature = _signature(old) if old.ulSignatureSize else _UNSIGNED
     attributes.signature = signature.octets

@@ -75,9 +75,8 @@ class QmComm2:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "opened for reading")
         descriptor: OpenQueueDescriptor = request.hQueue.value.open_queue_descriptor_reference
         identifier = self._engine.queue_manager.identifier
-        attributes = message_attributes(
-            request.ptb, descriptor, identifier, self._clock.now() // 1000
-        )
+        now, decrypt = self._clock.now() // 1000, self._engine.arrivals.decrypt
+        attributes = message_attributes(request.ptb, descriptor, identifier, now, decrypt)
         attributes.application_deadletter_queue = descriptor.application_deadletter_queue
         transaction = self._find_transaction(call, request.ptb.old.pUow)
         message = self._composer.compose(descriptor, attributes, call.identity, transaction)

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 _HOP_COUNT = 0x1F
 
 
+Decrypt = Callable[[bytes, bytes, int, int], bytes]
+"""The clear body of an encrypted one, its key's SIMPLEBLOB, level and algorithm; DecodeError."""
+
+
 class RejectedError(Exception):
     """A message is not taken; `reason` is the class of its negative acknowledgement."""
 
@@ -45,6 +49,8 @@ class Arrivals:
         self._engine = engine
         self.verify: Callable[[Message], bool] | None = None
         """Whether the signature of a message is good; a protocol that can tell sets it."""
+        self.decrypt: Decrypt | None = None
+        """Decrypts what was encrypted for this queue manager; a protocol with a key sets it."""
 
     def destination(self, message: Message) -> Queue:
         """Where a message goes: a queue here, or an outgoing queue when it is to be forwarded.

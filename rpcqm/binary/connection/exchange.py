@@ -98,6 +98,7 @@ class Exchange:
         engine.outgoing.send_by_binary = self.send_user_message_wrapper
         engine.online_hooks.append(self._online_changed)
         engine.arrivals.verify = self.guard.verified
+        engine.arrivals.decrypt = self.guard.decrypted
         engine.strangers.is_known = self._is_peer
         engine.stopped_hooks.append(self.stop)
         if self.routing is not None:

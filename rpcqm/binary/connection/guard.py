@@ -167,6 +167,12 @@ class Guard:
         except RejectedError:
             return False
 
+    def decrypted(self, body: bytes, blob: bytes, level: int, algorithm: int) -> bytes:
+        """The clear body of one that an application has encrypted for us; DecodeError."""
+        source = self._engine.queue_manager.identifier
+        key = self._received_key(source, blob, level, algorithm)
+        return ciphers.decrypt(body, key, algorithm)
+
     def _decrypt(self, message: Message, header: SecurityHeader) -> None:
         attributes = message.attributes
         level, algorithm = int(attributes.privacy_level), int(attributes.encryption_algorithm)

@@ -1,8 +1,10 @@
 """What came encrypted does not go back in clear ([MS-MQQB] 3.1.7.15)."""
 
+import asyncio
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
@@ -12,10 +14,23 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.binary import ciphers
+from rpcqm.client.queue_manager import QueueManagerClient
+from rpcqm.client.target import LocalServer
+from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.message_enums import MessageClass, PrivacyLevel
+from rpcqm.codec.path_name import PathName
+from rpcqm.codec.types import qmcomm2
 from rpcqm.testing import private_queue_manager
-from tests.support.stranger import ALL_ACKNOWLEDGEMENTS, Stranger, Victim, with_security_flags
+from tests.support.dependent_client import body_in, receiving_buffer, sending_buffer
+from tests.support.stranger import (
+    ALL_ACKNOWLEDGEMENTS,
+    HERE,
+    Stranger,
+    Victim,
+    with_security_flags,
+)
 
 BODY = b"nobody on the way may read this"
 ENCRYPTED = 0x20
@@ -114,3 +129,76 @@ def test_readers_see_how_private_a_message_was(victim: Victim, key: RSAPrivateKe
     assert message.privacy_level == PrivacyLevel.ADVANCED
     assert message.security_header is not None
     assert not message.security_header.flags.EB
+
+
+def encrypted_for(key: RSAPrivateKey, level: PrivacyLevel) -> dict[str, object]:
+    """The fields by which an application sends a body that it has encrypted itself."""
+    algorithm = ciphers.PREFERRED[level]
+    symmetric, blob = ciphers.new_key(key.public_key(), level, algorithm)
+    return {
+        "body": ciphers.encrypt(BODY, symmetric, algorithm),
+        "bEncrypted": 1,
+        "pulPrivLevel": int(level),
+        "pulEncryptAlg": int(algorithm),
+        "ppSymmKeys": blob,
+        "ulSymmKeysSize": len(blob),
+    }
+
+
+async def send_by_rpc(client: QueueManagerClient, name: FormatName, **fields: Any) -> None:
+    """rpc_ACSendMessageEx of a buffer as it is."""
+    async with client.open_sender(name) as sender:
+        request = qmcomm2.rpc_ACSendMessageExRequest(
+            hQueue=sender._handles[None], ptb=sending_buffer(**fields), pMessageID=None
+        )
+        await client._connections.call("qmcomm2", "rpc_ACSendMessageEx", request)
+
+
+async def receive_by_rpc(client: QueueManagerClient, name: FormatName) -> tuple[bytes, int]:
+    """The body and pulPrivLevel of the next message, by rpc_ACReceiveMessageEx."""
+    async with client.open_dependent(name) as queue:
+        request = qmcomm2.rpc_ACReceiveMessageExRequest(
+            hQMContext=queue._context,
+            ptb=receiving_buffer(100, timeout=20_000, pulPrivLevel=0),
+        )
+        answer = await client._connections.call("qmcomm2", "rpc_ACReceiveMessageEx", request)
+        return body_in(answer.ptb), answer.ptb.old.pulPrivLevel
+
+
+@pytest.mark.conformance("MQMP-op-c2_2")
+def test_dependent_clients_see_how_private_a_message_was(
+    victim: Victim, key: RSAPrivateKey
+) -> None:
+    told, name = victim.create("told"), victim.create("private")
+    with Stranger(victim.address) as stranger:
+        send_encrypted(stranger, key, name, told)
+        victim.receive(told)
+
+    async def main() -> None:
+        async with QueueManagerClient(LocalServer(victim.queue_manager.socket)) as client:
+            answer = await receive_by_rpc(
+                client, FormatName.parse(name.replace(HERE, "DIRECT=OS:.\\"))
+            )
+            assert answer == (BODY, PrivacyLevel.ADVANCED)
+
+    asyncio.run(main())
+
+
+@pytest.mark.conformance("MQMP-op-c2_1")
+@pytest.mark.parametrize("level", [PrivacyLevel.BASE, PrivacyLevel.ENHANCED, PrivacyLevel.ADVANCED])
+def test_a_body_that_an_application_has_encrypted_for_us_is_decrypted(
+    victim: Victim, key: RSAPrivateKey, level: PrivacyLevel
+) -> None:
+    path = victim.create("private")
+    foreign = generate_private_key(65537, 2048)
+
+    async def main() -> None:
+        async with QueueManagerClient(LocalServer(victim.queue_manager.socket)) as client:
+            name = await client.queues.format_name(PathName.parse(path.replace(HERE, ".\\")))
+            await send_by_rpc(client, name, **encrypted_for(key, level))
+            assert await receive_by_rpc(client, name) == (BODY, level)
+            with pytest.raises(MQError) as caught:
+                await send_by_rpc(client, name, **encrypted_for(foreign, level))
+            assert caught.value.status is HResult.MQ_ERROR_ENCRYPTION_PROVIDER_NOT_SUPPORTED
+
+    asyncio.run(main())

@@ -203,6 +203,12 @@ def test_the_other_queues_of_a_message_are_kept(qm: RunningQueueManager, client:
         ({"pulPrivLevel": 4}, HResult.MQ_ERROR_INVALID_PARAMETER),
         ({"pulPrivLevel": 1}, HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION),
         (
+            {"bEncrypted": 1, "ppSymmKeys": b"key", "ulSymmKeysSize": 3},
+            HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION,
+        ),
+        ({"ulSymmKeysSize": 3}, HResult.MQ_ERROR_INVALID_PARAMETER),
+        ({"ulSenderCertLen": 3}, HResult.MQ_ERROR_INVALID_PARAMETER),
+        (
             {"ulSignatureSize": 2, "ppSignature": b"ab"},
             HResult.MQ_ERROR_INVALID_PARAMETER,
         ),

@@ -42,6 +42,8 @@ from rpcqm.codec.packet_patch import with_session_header, without_session_header
 _COUNTER = 0xFFFF
 _HALF = 0x8000
 _ACK_BITS = 32
+BROKEN = "the connection was closed"
+REFUSED_BY_PEER = "the peer refuses the session"
 _FLAGS_OFFSET = 2
 _INTERNAL_FLAG = 0x08
 _INTERNAL_FLAGS_OFFSET = 18
@@ -236,7 +238,7 @@ class Session:
 
     def disconnected(self) -> None:
         """The connection is gone ([MS-MQQB] 3.1.7.3)."""
-        self.close("the connection was closed")
+        self.close(BROKEN)
 
     def _change(self, state: SessionState) -> None:
         self.state = state
@@ -283,7 +285,7 @@ class Session:
     def _refused_by_peer(self, kind: PacketKind) -> None:
         """Only an answer can refuse ([MS-MQQB] 2.2.1)."""
         if self.state in _ASKING:
-            self.close("the peer refuses the session")
+            self.close(REFUSED_BY_PEER)
         else:
             self._violation(f"bad packet: {kind.name} that refuses")
 

@@ -60,8 +60,8 @@ def final_ack(
     body: FinalAckBody,
     message_class: MessageClass,
 ) -> MessageAttributes:
-    """The message that tells what became of a transactional message; a recoverable one."""
-    return _acknowledgement(
+    """The message that tells what became of a transactional message; recoverable, for ever."""
+    acknowledgement = _acknowledgement(
         destination,
         identifier,
         sent_time,
@@ -69,6 +69,8 @@ def final_ack(
         message_class,
         DeliveryGuarantee.RECOVERABLE,
     )
+    acknowledgement.time_to_reach_queue = 0xFFFF_FFFF
+    return acknowledgement
 
 
 def _acknowledgement(

@@ -12,6 +12,7 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import Clock
 from rpcqm.codec.message_enums import MessageClass
 from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.qm.names import next_hop_text
 from rpcqm.qm.trail import Happening, TrailEvent
 
 MOST = 10_000
@@ -80,7 +81,7 @@ class Journeys:
         for (_, key), journey in self._journeys.items():
             if journey.identifier == wanted:
                 for time, happening, detail in journey.steps:
-                    text = f"IP={detail}" if happening is Happening.SENT else detail
+                    text = next_hop_text(detail) if happening is Happening.SENT else detail
                     yield TrailEvent(time, happening, journey.queue, key, text)
         for time, about, queue, name in self._told:
             if about == wanted:

@@ -44,3 +44,14 @@ def _without_scope(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Addres
 def local_key(kind: QueueKind, queue: str) -> str:
     """What a queue is known by."""
     return f"{kind.value}{queue}".lower()
+
+
+def plain_address(address: str) -> str:
+    """An address without its scope, which says nothing to others."""
+    return address.partition("%")[0]
+
+
+def next_hop_text(address: str) -> str:
+    """A next hop as administrators see it ([MS-MQMQ] 2.3.12.12)."""
+    plain = plain_address(address)
+    return f"IPv6={plain}" if ":" in plain else f"IP={plain}"

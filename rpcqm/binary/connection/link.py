@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from rpcqm.adm.enums import ConnectionStatus, OutgoingQueueState
 from rpcqm.adm.message import (
@@ -26,7 +25,7 @@ from rpcqm.binary.connection.attempts import delay_after
 from rpcqm.binary.connection.guard import CouldNotEncryptError
 from rpcqm.binary.connection.line import Hop, Line, Token
 from rpcqm.binary.connection.peer import Peer, kept_peer, peer_key
-from rpcqm.binary.connection.progress import PROGRESS, hop_text
+from rpcqm.binary.connection.progress import PROGRESS, History, connect_failure
 from rpcqm.binary.connection.stamps import (
     cannot_reach_queue,
     encode_number,
@@ -40,10 +39,10 @@ from rpcqm.binary.sequence import OutgoingSequence
 from rpcqm.binary.session import SessionState
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.message_enums import MessageClass
 from rpcqm.codec.packet_patch import set_sequence
 from rpcqm.codec.packet_types import TxSequenceID
+from rpcqm.qm.names import next_hop_text
 from rpcqm.qm.transfer import SentAs
 from rpcqm.store.records import Family
 from rpcqm.store.transaction import Transaction as StoreTransaction
@@ -79,10 +78,11 @@ class Link:
         self._retrying = False
         self._retry: Timer | None = None
         self._pumping = False
+        self._history = History(exchange.engine, queue)
         self._in_flight: dict[int, None] = {}
         self._stamping = 0
         self._stamping_line: Line | None = None
-        self._peer = kept_peer(self._engine.streams, queue)
+        self.peer = kept_peer(self._engine.streams, queue)
         self.sequence: OutgoingSequence | None = self._restored_sequence()
 
     @property
@@ -144,6 +144,8 @@ class Link:
         self._borrowed = True
         self.line = borrowed
         borrowed.users.append(self)
+        self.queue.next_hops = [next_hop_text(borrowed.address)]
+        self._record(ConnectionStatus.ESTABLISHED)
         self._opened()
 
     def _resolved(self, outcome: Completion[list[Hop]]) -> None:
@@ -152,14 +154,16 @@ class Link:
         if self.stopped:
             return
         if outcome.error is not None or not outcome.result():
-            self._record(ConnectionStatus.DNS_FAILURE)
+            by_name = self._exchange.is_direct(self.name)
+            no_data = ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE
+            self._record(ConnectionStatus.DNS_FAILURE if by_name else no_data)
             self._set_state(OutgoingQueueState.NEED_VALIDATION)
             self._unresolved += 1
             self._retry_later(self._unresolved)
             return
         self._unresolved = 0
         self.hops = outcome.result()
-        self.queue.next_hops = [f"{hop_text(hop)}" for hop in self.hops]
+        self.queue.next_hops = [next_hop_text(hop.address) for hop in self.hops]
         self.look_again()
 
     def look_again(self) -> None:
@@ -206,7 +210,7 @@ class Link:
 
     def _connected(self, line: Line, outcome: Completion[None]) -> None:
         if outcome.error is not None and self.line is line:
-            self._record(ConnectionStatus.SOCKET_CONNECT_FAILURE)
+            self._record(*connect_failure(outcome.error))
             line.session.close(f"cannot connect: {outcome.error}")
 
     def line_changed(self, line: Line, state: SessionState) -> None:
@@ -216,7 +220,7 @@ class Link:
             self._record(status)
         if state is SessionState.OPEN:
             self._exchange.attempts.ended(self, True)
-            self.queue.next_hops = [hop_text(self.hops[self._next_hop])]
+            self.queue.next_hops = [next_hop_text(self.hops[self._next_hop].address)]
             self._opened()
 
     def _opened(self) -> None:
@@ -242,6 +246,8 @@ class Link:
             return
         was_open = self._borrowed or line.opened
         given_up = self.stopped or self._exchange.stopping
+        if not given_up:
+            self._history.ended(line, bool(self._in_flight))
         self.line = None
         if self.sequence is not None:
             self.sequence.session_closed()
@@ -410,7 +416,7 @@ class Link:
         sequence = self.sequence
         if sequence is None:
             sequence = self.sequence = self._new_sequence(self._exchange.next_sequence())
-            changes[peer_key(self.queue)] = self._peer.encode()
+            changes[peer_key(self.queue)] = self.peer.encode()
         key = message.lookup_identifier
         if sequence.number_of(key) is None:
             if sequence.drained:
@@ -464,34 +470,12 @@ class Link:
 
     # Acknowledgements
 
-    def is_answered_by(self, line: Line, source: UUID) -> bool:
-        """Whether an acknowledgement by `source` that came over a line is the destination's (G101).
-
-        Who made it must be who is sent to. It must also come from where that one is, unless it
-        may have been routed here.
-        """
-        destination = self._engine.directory.destination_queue_manager(self.name)
-        if destination is not None and self._exchange.routing is not None:
-            return source == destination
-        expected = destination or self._peer.guid
-        if line.session.remote_qm_guid != source or expected not in (NULL_GUID, source):
-            return False
-        places = {self._peer.address, *(hop.address for hop in self.hops)} - {""}
-        return line is self.line or not places or line.address in places
-
-    def is_routed_by(self, author: UUID) -> bool:
-        """Whether messages go by routing servers of the directory, and `author` is one."""
-        if self._exchange.routing is None or self._exchange.is_direct(self.name):
-            return False
-        router = self._engine.directory.queue_manager(author)
-        return router is not None and router.routing_server
-
     def _remember_peer(self) -> None:
         """Who is sent to, for acknowledgements that come after a restart."""
         assert self.line is not None
         peer = Peer(self.line.session.remote_qm_guid, self.line.address)
-        if peer != self._peer:
-            self._peer = peer
+        if peer != self.peer:
+            self.peer = peer
             if self.sequence is not None:
                 self._engine.streams.write({peer_key(self.queue): peer.encode()})
 
@@ -590,9 +574,10 @@ class Link:
 
     # What administrators see
 
-    def _record(self, status: ConnectionStatus) -> None:
-        addresses = tuple(hop_text(hop) for hop in self.hops[self._next_hop : self._next_hop + 1])
-        self._engine.outgoing.record_connection(self.queue, status, 0, addresses)
+    def _record(self, status: ConnectionStatus, error: int | None = None) -> None:
+        hops = self.hops[self._next_hop : self._next_hop + 1]
+        place = hops[0].address if hops and not self._borrowed else ""
+        self._history.record(status, self.line, place, error)
 
     def _set_state(self, state: OutgoingQueueState) -> None:
         if self.queue.state not in _STOPPED and self.queue.state is not state:

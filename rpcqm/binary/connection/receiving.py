@@ -14,6 +14,7 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion, failed
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.log import get_logger
+from rpcqm.binary.connection.believing import is_destination, is_router
 from rpcqm.binary.connection.guard import forget_claimed_level
 from rpcqm.binary.connection.line import Line
 from rpcqm.binary.connection.link import Link
@@ -150,9 +151,9 @@ class Receiver:
         Routers may say that a message has gone no further (G112).
         """
         source = message.attributes.identifier.queue_manager_guid
-        if link.is_answered_by(line, source):
+        if is_destination(self._exchange, link, line, source):
             return True
-        if reason in _SAID_BY_ROUTERS and link.is_routed_by(source):
+        if reason in _SAID_BY_ROUTERS and is_router(self._exchange, link, source):
             return True
         self._disbelieved += 1
         now = self._engine.clock.monotonic()

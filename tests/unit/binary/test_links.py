@@ -36,7 +36,7 @@ def test_a_queue_connects_sends_and_falls_idle(pair: Exchanging) -> None:
         ConnectionStatus.ESTABLISH_PACKET_RECEIVED,
         ConnectionStatus.ESTABLISHED,
     ]
-    assert queue.connection_history[0].address_list == (f"IP={pair.bob.address}",)
+    assert queue.connection_history[0].address_list == (pair.bob.address,)
     pair.simulation.advance(600_000)
     assert queue.state.value == "Disconnected"
     assert pair.bob.exchange.lines == pair.alice.exchange.lines == {}

@@ -20,6 +20,7 @@ STREAM = r"DIRECT=OS:bob\private$\stream"
 SECOND = 1_000
 NOTHING = (0, 0, 0)
 IN_PROCESS, ESTABLISH_RECEIVED, ESTABLISHED, CONNECT_FAILED = 0, 1, 2, 0x80000004
+SEND_FAILED = 0x80000006
 
 
 def claims(*names: str) -> pytest.MarkDecorator:
@@ -130,10 +131,12 @@ def test_a_peer_that_is_gone_shows_in_the_history(simulation: Simulation, alice:
     (history,) = told(alice, "CONNECTION_HISTORY")
     status, times, errors, addresses = (column.value for column in history)
     assert status[:3] == (IN_PROCESS, ESTABLISH_RECEIVED, ESTABLISHED)
-    assert set(status[3:]) == {CONNECT_FAILED}
+    assert status[3] == SEND_FAILED
+    assert set(status[4:]) == {CONNECT_FAILED}
+    assert [bool(error) for error in errors] == [False] * 3 + [True] * (len(errors) - 3)
     assert list(times) == sorted(times)
     assert len(status) == len(times) == len(errors) == len(addresses)
-    assert addresses[0].value == ("IP=192.0.2.2",)
+    assert addresses[0].value == ("192.0.2.2",)
 
 
 @claims("EOD_SOURCE_INFO")

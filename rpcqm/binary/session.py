@@ -42,8 +42,7 @@ from rpcqm.codec.packet_patch import with_session_header, without_session_header
 _COUNTER = 0xFFFF
 _HALF = 0x8000
 _ACK_BITS = 32
-BROKEN = "the connection was closed"
-REFUSED_BY_PEER = "the peer refuses the session"
+BROKEN, REFUSED_BY_PEER = "the connection was closed", "the peer refuses the session"
 _FLAGS_OFFSET = 2
 _INTERNAL_FLAG = 0x08
 _INTERNAL_FLAGS_OFFSET = 18

@@ -185,7 +185,7 @@ REMEDIES: dict[str, str] = {
     "MQ_ERROR_SENDERID_BUFFER_TOO_SMALL": "Call again with the length that came back.",
     "MQ_ERROR_SECURITY_DESCRIPTOR_TOO_SMALL": "Call again with the length that came back.",
     "MQ_ERROR_CANNOT_IMPERSONATE_CLIENT": "Authenticate with an account this server knows.",
-    "MQ_ERROR_ACCESS_DENIED": "Ask the queue's owner for the right; `rpcqm queue show` lists them.",
+    "MQ_ERROR_ACCESS_DENIED": "Ask the queue's owner for the right.",
     "MQ_ERROR_INSUFFICIENT_RESOURCES": "Free disk space, raise the quota, or receive messages.",
     "MQ_ERROR_MESSAGE_STORAGE_FAILED": "Check the disk of the data directory, then send again.",
     "MQ_ERROR_SENDER_CERT_BUFFER_TOO_SMALL": "Call again with the length that came back.",

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import shlex
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -50,8 +51,20 @@ def with_server(
         denied = isinstance(error, MQError) and error.status is HResult.MQ_ERROR_ACCESS_DENIED
         if denied and administrators_only:
             raise CommandError(f"Cannot {purpose}: {ONLY_ADMINISTRATORS}") from error
-        raise CommandError(explain(error, f"Cannot {purpose}")) from error
+        sentence = explain(error, f"Cannot {purpose}")
+        if denied and (queue := getattr(arguments, "queue", "")):
+            sentence = f"{sentence.rstrip('.')}; {taking_over(queue)}."
+        raise CommandError(sentence) from error
     return ExitStatus.OK
+
+
+def taking_over(queue: str) -> str:
+    """How an administrator gets the rights on a queue that is somebody else's (G83)."""
+    name = shlex.quote(queue.partition(";")[0])
+    return (
+        f"administrators take the queue over first, with `rpcqm queue acl owner {name} "
+        f"administrators` and `rpcqm queue acl grant {name} administrators full`"
+    )
 
 
 def _kerberos_failure(error: Exception) -> str:

@@ -13,7 +13,7 @@ from rpcqm.client.queue_settings import QueueSettings
 from rpcqm.codec.sddl import parse_sddl
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.ntlm import NtlmCredentials
-from rpcqm.rpc.security import PKT_PRIVACY
+from rpcqm.rpc.security import PKT_PRIVACY, Credentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.network_caller import NetworkCaller
 
@@ -63,12 +63,14 @@ def connect(queue_manager: PrivateQueueManager) -> Iterator[Connect]:
         def connect(
             *interfaces: str,
             user: str = "",
+            credentials: Credentials | None = None,
             server: PrivateQueueManager = queue_manager,
             level: int = PKT_PRIVACY,
             group_id: int = 0,
             door: str = "rpc",
         ) -> NetworkCaller:
-            credentials = NtlmCredentials(user, PASSWORDS[user]) if user else None
+            if user:
+                credentials = NtlmCredentials(user, PASSWORDS[user])
             caller = NetworkCaller(
                 server.endpoint(door),
                 *interfaces,

@@ -1,0 +1,64 @@
+"""What root does with a queue that somebody else has created (G83)."""
+
+import json
+
+import pytest
+
+from rpcqm.client.names import format_name
+from rpcqm.codec.security_descriptor import SecurityDescriptor
+from rpcqm.codec.security_identifier import Sid
+from rpcqm.qm.default_security import default_access_list
+from rpcqm.testing import PrivateQueueManager
+from tests.integration.cli.conftest import Command
+
+ALICE = Sid.parse("S-1-5-21-7-7-7-1001")
+
+
+@pytest.fixture
+def others(queue_manager: PrivateQueueManager, queue: str) -> str:
+    """A queue with the permissions that it would have if alice had created it."""
+    descriptor = SecurityDescriptor(owner=ALICE, dacl=default_access_list(ALICE))
+    with queue_manager.client() as client:
+        client.run(client.queues.set_security(format_name(queue), descriptor))
+    return queue
+
+
+@pytest.mark.parametrize(
+    ("words", "purpose"),
+    [
+        (("queue", "delete", "{}"), "delete `{}`"),
+        (("queue", "set", "{}", "--label", "mine"), "change `{}`"),
+        (("queue", "acl", "show", "{}"), "show the permissions of `{}`"),
+        (
+            ("queue", "acl", "grant", "{}", "administrators", "full"),
+            "change the permissions of `{}`",
+        ),
+        (("purge", "{};JOURNAL"), "purge `{};JOURNAL`"),
+    ],
+    ids=["delete", "set", "acl show", "acl grant", "purge the journal"],
+)
+def test_the_refusal_says_how_administrators_take_it_over(
+    refused: Command, others: str, words: tuple[str, ...], purpose: str
+) -> None:
+    said = refused(*(word.format(others) for word in words)).errors
+    assert said == (
+        f"rpcqm: Cannot {purpose.format(others)}: the caller lacks the right that the operation "
+        "needs (MQ_ERROR_ACCESS_DENIED); ask the queue's owner for the right; administrators take "
+        f"the queue over first, with `rpcqm queue acl owner {others} administrators` and "
+        f"`rpcqm queue acl grant {others} administrators full`.\n"
+    )
+
+
+def test_what_the_refusal_says_works(run: Command, others: str) -> None:
+    run("queue", "acl", "owner", others, "administrators")
+    run("queue", "acl", "grant", others, "administrators", "full")
+    shown = json.loads(run("queue", "acl", "show", others, "--json").output)
+    assert shown["owner"] == "S-1-5-32-544"
+    run("queue", "set", others, "--label", "mine")
+    run("queue", "delete", others)
+
+
+def test_administrators_see_it_in_the_list_and_what_is_in_it(run: Command, others: str) -> None:
+    run("send", others, "--body", "x")
+    assert json.loads(run("queue", "show", others, "--json").output)["messages"] == 1
+    assert others in run("queue", "list").text

@@ -7,6 +7,7 @@ from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.packet import UserMessage
 from rpcqm.codec.types.qm2qm import REMOTEREADDESC, REMOTEREADDESC2
 from rpcqm.interfaces import qm2qm, qmcomm
+from rpcqm.interfaces._authentication import CallAdmission, RemoteReadSecurity
 from rpcqm.interfaces.qm2qm import Qm2Qm
 from rpcqm.interfaces.qmcomm import QmComm
 from tests.support.callers import Caller, CallServer, PendingCall, Served
@@ -15,9 +16,9 @@ from tests.support.queue_manager import RunningQueueManager
 from tests.support.remote_reader import CLIENT, RECEIVE, RECEIVE_ACCESS, status_name
 
 
-def served_qm2qm(qm: RunningQueueManager) -> CallServer:
+def served_qm2qm(qm: RunningQueueManager, security: RemoteReadSecurity | None = None) -> CallServer:
     """qmcomm and qm2qm on a queue manager, with the ports 2103 and 2105."""
-    comm = QmComm(qm.engine, lambda: 2103, lambda: 2105)
+    comm = QmComm(qm.engine, lambda: 2103, lambda: 2105, admission=CallAdmission(security))
     reading = Qm2Qm(qm.engine, comm.handles, lambda: 2103, lambda: 2105)
     return CallServer(
         qm,

@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 
+from rpcqm.rpc.ntlm import NtlmCredentials
 from rpcqm.rpc.security import CONNECT, PKT, PKT_INTEGRITY, PKT_PRIVACY, Credentials
 from rpcqm.rpc.spnego import SpnegoCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
@@ -59,11 +60,20 @@ def test_an_empty_response_of_lan_manager_is_nobody_too(queue_manager: PrivateQu
     assert served(found) == OPEN
 
 
-def test_calls_that_are_sealed_with_another_key_end_the_connection(connect: Connect) -> None:
-    """Impacket does not take the key of zeros: what it seals, nobody can read."""
-    caller = connect("remoteread", credentials=ImpacketCredentials("", ""))
+def test_impackets_logon_as_nobody_gets_no_further(queue_manager: PrivateQueueManager) -> None:
+    """A client that is not ours, which takes the key of zeros as well."""
+    found = attacked(queue_manager, ImpacketCredentials("", ""), PKT_PRIVACY, "rpc")
+    assert served(found) == OPEN
+
+
+def test_our_own_client_proves_an_empty_password_which_is_wrong(connect: Connect) -> None:
+    """It never asks to be nobody: the first call is refused, and the connection ends."""
+    caller = connect("remoteread", credentials=NtlmCredentials("", ""))
+    with pytest.raises(Fault) as caught:
+        caller.call("R_GetServerPort")
+    assert caught.value.status == DENIED
     with pytest.raises(ConnectionError):
-        Reader(caller.caller).open(r"DIRECT=OS:.\private$\any", PEEK_ACCESS)
+        caller.call("R_GetServerPort")
 
 
 # With the switch they are served as any other caller who has not logged on

@@ -431,3 +431,43 @@ def test_what_cannot_be_rejected(qm: RunningQueueManager, reader: Reader) -> Non
     assert set_class(reader, handle, key) == "MQ_ERROR_TRANSACTION_USAGE"
     assert set_class(reader, handle, key, 0x4000) == "MQ_ERROR_INVALID_PARAMETER"
     assert set_class(reader, peeking, key) == "STATUS_ACCESS_DENIED"
+
+
+# Somebody else's transaction
+
+
+def test_nobody_moves_a_message_in_somebody_elses_transaction(
+    qm: RunningQueueManager, server: CallServer
+) -> None:
+    """Its identifier is unknown to others, also where they know it (G87)."""
+    queue = transactional(qm, b"one")
+    identifier, transaction = begun(qm)
+    thief, alice = Reader(server.connect(BOB)), Reader(server.connect(ALICE))
+    context, _ = thief.open_for_move(LATE)
+    (key,) = keys_of(queue)
+    unknown = thief.move(thief.open(queue), context, key, uuid4().bytes_le)
+    assert thief.move(thief.open(queue), context, key, identifier) == unknown != "MQ_OK"
+    assert transaction.transactional_operation_collection == []
+    assert keys_of(queue) == [key]
+    own, _ = alice.open_for_move(LATE)
+    assert alice.move(alice.open(queue), own, key, identifier) == "MQ_OK"
+
+
+def test_nobody_rejects_a_message_in_somebody_elses_transaction(
+    qm: RunningQueueManager, server: CallServer
+) -> None:
+    queue = transactional(qm, b"one")
+    identifier, transaction = begun(qm)
+    thief, alice = Reader(server.connect(BOB)), Reader(server.connect(ALICE))
+    handle, stolen = alice.open(queue), thief.open(queue)
+    (key,) = keys_of(queue)
+    assert alice.body(handle, request_id=7, transaction=identifier) == b"one"
+    assert end_transactional(alice, handle, 7) == "MQ_OK"
+    rejecting: dict[str, Any] = {"LookupId": key, "usClass": REJECTED}
+    operation = "R_SetUserAcknowledgementClass"
+    refused = thief.status(operation, phContext=stolen, **rejecting)
+    assert refused == "MQ_ERROR_TRANSACTION_USAGE"
+    (taken,) = transaction.transactional_operation_collection
+    assert taken.dequeue_reason != REJECTED
+    assert alice.status(operation, phContext=handle, **rejecting) == "MQ_OK"
+    assert taken.dequeue_reason == REJECTED

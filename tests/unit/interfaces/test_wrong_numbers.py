@@ -3,14 +3,18 @@
 import pytest
 
 from rpcqm.adm.queue import Queue
+from rpcqm.codec.sddl import parse_sddl
 from rpcqm.interfaces import _wrong_numbers
+from rpcqm.interfaces._authentication import RemoteReadSecurity
 from rpcqm.interfaces._wrong_numbers import WINDOW, WRONG_NUMBERS
-from tests.support.callers import ALICE, BOB, CallServer
+from tests.support.callers import ALICE, BOB, LEVEL_NONE, NOBODY, CallServer
+from tests.support.dependent_client import Client, create_remote_cursor
 from tests.support.qm2qm_reader import Qm2QmReader, served_qm2qm
 from tests.support.queue_manager import RunningQueueManager
-from tests.support.remote_reader import status_name
+from tests.support.remote_reader import PEEK_ACCESS, PEEK_CURRENT, status_name
 
 WRONG = "MQ_ERROR_INVALID_PARAMETER"
+UNKNOWN = "MQ_ERROR_INVALID_HANDLE"
 
 
 @pytest.fixture
@@ -70,3 +74,48 @@ def test_only_so_many_callers_are_remembered(
     assert adopted(Qm2QmReader(server.connect(ALICE)), 1) == WRONG
     searched(server, 0)
     assert adopted(Qm2QmReader(server.connect(ALICE)), 2) == WRONG
+
+
+# Callers who have not logged on, where the switch for readers is on
+
+
+@pytest.fixture
+def switched(qm: RunningQueueManager) -> CallServer:
+    return served_qm2qm(qm, RemoteReadSecurity(allow_nonauthenticated_rpc=True))
+
+
+def nobody(server: CallServer) -> Qm2QmReader:
+    return Qm2QmReader(server.connect(NOBODY, LEVEL_NONE))
+
+
+@pytest.fixture
+def shared(qm: RunningQueueManager) -> Queue:
+    """A queue that Anonymous may peek at."""
+    return qm.create(security=parse_sddl("O:BAD:(A;;0xf003f;;;WD)(A;;0x2;;;AN)").encode())
+
+
+def test_whoever_has_not_logged_on_searches_for_no_number(
+    switched: CallServer, shared: Queue
+) -> None:
+    """Neither for one to take over, nor for what somebody else has open or has taken over."""
+    number = nobody(switched).open_by_qmcomm(shared, PEEK_ACCESS).phQueue
+    assert [adopted(nobody(switched), wrong) for wrong in range(1, 17)] == [WRONG] * 16
+    for attempt in (adopted, cursor, read):
+        assert attempt(nobody(switched), number) == WRONG
+    assert adopted(Qm2QmReader(switched.connect(ALICE)), number) == "MQ_OK"
+
+
+def test_every_number_counts_for_them(switched: CallServer, shared: Queue) -> None:
+    number = nobody(switched).open_by_qmcomm(shared, PEEK_ACCESS).phQueue
+    for wrong in range(1, 9):
+        assert cursor(nobody(switched), wrong) == UNKNOWN
+        assert read(nobody(switched), wrong) != "MQ_OK"
+    assert adopted(nobody(switched), number) == WRONG
+
+
+def cursor(reader: Qm2QmReader, number: int) -> str:
+    return status_name(create_remote_cursor(Client(reader.caller), number).result)
+
+
+def read(reader: Qm2QmReader, number: int) -> str:
+    return status_name(reader.read(number, PEEK_CURRENT).result)

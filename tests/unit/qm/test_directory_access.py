@@ -514,3 +514,11 @@ def test_the_service_reads_the_file_itself(directory: Path) -> None:
     running = RunningQueueManager(directory / "own", settings)
     assert running.find("reports").identifier == UUID(str(OWN_QUEUE))
     running.stop()
+
+
+def test_machines_are_listed_whatever_the_case_of_their_names(qm: RunningQueueManager) -> None:
+    """A supporting server sends its account only to those (G86)."""
+    lists = qm.engine.directory.lists
+    assert [lists(name) for name in ("SERVER", "server", "Server")] == [True] * 3
+    strangers = ("SERVE", "SERVERS", "SERVER ", "SERVER.", "server.evil.example", "192.0.2.20", "")
+    assert not any(lists(name) for name in strangers)

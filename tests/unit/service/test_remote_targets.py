@@ -138,6 +138,15 @@ def test_the_default_account_goes_to_known_hosts_only(file: Path) -> None:
         targets("stranger")
     open_to_all = RemoteTargets(Remote(credentials_file=file, default_account=True))
     assert open_to_all("stranger").credentials == default
+
+
+def test_reading_without_a_logon_sends_no_account_to_a_stranger(file: Path) -> None:
+    """The switch opens other hosts to clients, but does not make the account theirs."""
+    file.write_text(BOTH)
+    targets = RemoteTargets(Remote(credentials_file=file, allow_unauthenticated=True))
+    assert targets("stranger") == RemoteServer("stranger", 135, None)
+    assert targets("server2").credentials == NtlmCredentials("other", "two")
+    assert targets("listed", True).credentials == NtlmCredentials("reader", "one", "CORP")
     unprotected = RemoteTargets(Remote(credentials_file=file, allow_unauthenticated=True))
     assert unprotected("stranger").credentials is None
 

@@ -73,7 +73,7 @@ class Security:
         About(
             "RemoteRead serves callers that do not authenticate ([MS-MQRR] <19>).",
             opens="Callers who have not logged on read queues over the network, with the rights "
-            "that a queue grants to Anonymous.",
+            "that a queue grants to Anonymous; those who have logged on need not encrypt.",
             registry=r"Security\AllowNonauthenticatedRpc",
         ),
     ] = False
@@ -85,7 +85,7 @@ class Security:
         About(
             "Callers without authentication may read queues that Anonymous may read.",
             opens="Callers who have not logged on read those queues over the network that "
-            "Anonymous may peek at.",
+            "Anonymous may peek at; there those who have logged on need not encrypt.",
             registry=r"Security\NewRemoteReadServerAllowNoneSecurityClient",
         ),
     ] = False

@@ -100,10 +100,13 @@ def test_the_switch_grants_them_what_anonymous_is_granted(
     connect: Connect, reading: PrivateQueueManager, name: str
 ) -> None:
     queue = filled(reading, name)
-    callers = list(product((NOBODY, IN_SPNEGO), LEVELS))
+    nobodies: list[Credentials] = [NOBODY, IN_SPNEGO]
 
     def outcomes(access: int) -> set[str]:
-        found = [opened(connect, reading, queue, access, *each) for each in callers]
+        found = (
+            opened(connect, reading, queue, access, nobody, level)
+            for nobody, level in product(nobodies, LEVELS)
+        )
         return {status for statuses in found for status in statuses}
 
     refused = {"MQ_ERROR_ACCESS_DENIED"}

@@ -205,6 +205,14 @@ def test_a_switch_lets_them_read_what_anonymous_is_granted(
     assert opened(connect, reading, queue, RECEIVE_ACCESS) == ["MQ_OK"] * 2
 
 
+def test_with_that_switch_those_who_have_logged_on_need_no_protection(
+    connect: Connect, reading: PrivateQueueManager
+) -> None:
+    queue = filled(reading, "unprotected")
+    alice = NtlmCredentials("alice", PASSWORDS["alice"])
+    assert opened(connect, reading, queue, RECEIVE_ACCESS, alice, CONNECT) == ["MQ_OK"] * 2
+
+
 def test_who_may_only_peek_cannot_open_exclusively(
     connect: Connect, reading: PrivateQueueManager
 ) -> None:

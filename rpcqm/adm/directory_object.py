@@ -11,6 +11,8 @@ class DirectoryObject:
     """Base of everything that can be published; the identifier never changes."""
 
     identifier: UUID = NULL_GUID
+    unsaid: frozenset[str] = field(default=frozenset(), kw_only=True)
+    """Directory attributes of which a directory that this was read from says nothing."""
 
 
 @dataclass(slots=True, eq=False)

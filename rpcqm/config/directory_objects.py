@@ -10,7 +10,14 @@ from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from rpcqm.adm.directory import DirectoryContents
-from rpcqm.adm.directory_object import DistributionList, Enterprise, RoutingLink, Site, User
+from rpcqm.adm.directory_object import (
+    DirectoryObject,
+    DistributionList,
+    Enterprise,
+    RoutingLink,
+    Site,
+    User,
+)
 from rpcqm.adm.enums import INFINITE, QueuePrivacyLevel, QueueType
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
@@ -21,6 +28,20 @@ from rpcqm.config.load import ConfigurationError, Mistake
 
 _CERTIFICATE = struct.Struct("<16s16sI")
 _NAMESPACE = uuid5(NAMESPACE_URL, "urn:rpcqm:directory")
+
+_SETTINGS = {
+    "quota": "queue_manager_quota",
+    "journal_quota": "journal_quota",
+    "encryption_key": "public_encryption_key_list",
+    "signing_key": "public_signing_key_list",
+}
+"""Keys of a queue manager without which its own configuration decides."""
+
+_NOT_IN_FILES: dict[type[DirectoryObject], frozenset[str]] = {
+    QueueManager: frozenset({"create_time", "modify_time", "full_path"}),
+    Queue: frozenset({"create_time", "modify_time", "multicast_address", "scope"}),
+}
+"""Attributes that a file says nothing of, besides what each queue manager knows of itself."""
 
 MOST_MISTAKES = 100
 
@@ -165,6 +186,7 @@ class Reader:
                 row["name"],
                 default_time_to_live=row.get("default_time_to_live", 345_600),
                 weakened_security=row.get("weakened_security", False),
+                unsaid=frozenset({"default_time_to_live"} - row.keys()),
             )
         sites = {row["name"].casefold(): _site(row) for row in self._rows["site"]}
         machines = {row["name"].casefold(): _machine(row) for row in self._rows["queue_manager"]}
@@ -230,6 +252,7 @@ def _machine(row: Row) -> QueueManager:
         journal_quota=row.get("journal_quota", INFINITE),
         public_encryption_key_list=row.get("encryption_key", b""),
         public_signing_key_list=row.get("signing_key", b""),
+        unsaid=_NOT_IN_FILES[QueueManager] | {_SETTINGS[key] for key in _SETTINGS.keys() - row},
     )
 
 
@@ -280,8 +303,11 @@ def _queue(row: Row, machines: dict[str, QueueManager]) -> Queue:
         transactional=row.get("transactional", False),
         security=row.get("sddl", b""),
         base_priority=row.get("base_priority", 0),
+        full_path=row.get("full_path", ""),
+        directory_path=row.get("directory_path", ""),
         queue_type=QueueType.PUBLIC,
         queue_manager=machine,
+        unsaid=_NOT_IN_FILES[Queue],
     )
 
 

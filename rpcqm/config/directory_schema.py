@@ -111,6 +111,13 @@ def _sid(value: Any) -> bytes:
     return sid_bytes(value)
 
 
+def _ldap_url(value: Any) -> str:
+    """The form that [MS-MQMQ] 2.3.1.24 asks for, as far as it is looked at here."""
+    if not _text(value).upper().startswith("LDAP://"):
+        raise ValueError
+    return str(value)
+
+
 def _base64(value: Any) -> bytes:
     try:
         return base64.b64decode(_text(value), validate=True)
@@ -175,6 +182,8 @@ TABLES: dict[str, dict[str, Entry]] = {
         "privacy": Entry(_privacy, "one of none, optional, body"),
         "base_priority": Entry(_whole(-0x8000, 0x7FFF), "a number from -32768 to 32767"),
         "sddl": Entry(_descriptor, "a security descriptor in SDDL"),
+        "full_path": Entry(_text, "the distinguished name of the queue in Active Directory"),
+        "directory_path": Entry(_ldap_url, "an LDAP URL, LDAP://SERVER/NAME"),
     },
     "user": {
         "name": _NAME,

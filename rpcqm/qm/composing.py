@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.directory_object import NULL_GUID
-from rpcqm.adm.message import Message
+from rpcqm.adm.message import NEVER, Message
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.adm.transaction import Transaction
 from rpcqm.base.identity import Identity
@@ -59,6 +59,7 @@ class Composer:
         self._set_destination_queue_manager(message, name)
         if descriptor.multiple or isinstance(descriptor.queue_reference, OutgoingQueue):
             self._name_own_queues(message)
+            self._limit_transfer(message)
         if descriptor.multiple:
             message.destination_multi_queue_format_name = descriptor.format_names
         if transaction is not None:
@@ -70,6 +71,16 @@ class Composer:
         composed = Message(build_user_message(message), allow_peek_when_locked=allow_peek)
         composed.application_deadletter_queue = message.application_deadletter_queue
         return composed
+
+    def _limit_transfer(self, message: MessageAttributes) -> None:
+        """Enterprise.DefaultTimeToLive for a message with no limit of its own (G137)."""
+        enterprise = self._engine.queue_manager.enterprise_reference
+        if (
+            message.time_to_reach_queue == NEVER
+            and enterprise is not None
+            and "default_time_to_live" not in enterprise.unsaid
+        ):
+            message.time_to_reach_queue = enterprise.default_time_to_live
 
     def _name_own_queues(self, message: MessageAttributes) -> None:
         """Where answers go, as others call it: `.` would be their own machine (G74)."""

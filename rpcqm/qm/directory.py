@@ -1,6 +1,6 @@
 """What names mean ([MS-MQDMPR] 3.1.7.1.26, 3.1.7.3.8), by a directory where there is one."""
 
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 from uuid import UUID
 
 from rpcqm.adm.directory import equals
@@ -21,6 +21,9 @@ from rpcqm.codec.format_name import (
 from rpcqm.codec.path_name import PathName
 from rpcqm.qm.directory_access import DirectoryAccess
 
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
 MAXIMUM_ELEMENTS = 1_000
 """Format names that one distribution list may stand for, with the lists in it."""
 
@@ -29,6 +32,11 @@ _log = get_logger("qm")
 
 class Directory(DirectoryAccess):
     """Resolves names; and brings what the directory says into the queue manager."""
+
+    def __init__(self, engine: "QueueManagerEngine") -> None:
+        super().__init__(engine)
+        self._owners: dict[object, UUID] = {}
+        """Whose the public queues elsewhere are, for when the directory cannot be asked."""
 
     def get_queue_path(self, format_name: FormatName) -> tuple[str, str]:
         """The path name of a queue, or "" when only its machine is known, and the machine.
@@ -98,9 +106,11 @@ class Directory(DirectoryAccess):
         if self._engine.queues.find_by_format_name(format_name) is not None:
             return self._engine.queue_manager.identifier
         queue = self.public_queue(format_name)
-        if queue is None or queue.queue_manager is None:
+        if queue is not None and queue.queue_manager is not None:
+            self._owners[value] = queue.queue_manager.identifier
+        elif not self._engine.queue_manager.directory_offline:
             return None
-        return queue.queue_manager.identifier
+        return self._owners.get(value)
 
     # Lists
 
@@ -109,7 +119,8 @@ class Directory(DirectoryAccess):
     ) -> tuple[FormatName, ...]:
         """The single names that a name stands for, each once, sorted without regard to case.
 
-        MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION for distribution lists that cannot be resolved.
+        MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION for distribution lists that cannot be resolved,
+        and for those that stand for no name at all.
         Source: [MS-MQDMPR] 3.1.7.3.8.
         """
         names = (format_name,) if isinstance(format_name, FormatName) else format_name
@@ -118,6 +129,8 @@ class Directory(DirectoryAccess):
         unique: dict[FormatName, None] = dict.fromkeys(
             sorted(self._resolved(names), key=lambda name: str(name).upper())
         )
+        if not unique:
+            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, "an empty list")
         return tuple(unique)
 
     def _resolved(self, names: tuple[FormatName, ...]) -> list[FormatName]:
@@ -165,6 +178,8 @@ class Directory(DirectoryAccess):
             queue_manager.in_routing_server_identifier_list
         )
         self._create_own_queues()
+        for outgoing in self._engine.outgoing.list():
+            self.destination_queue_manager(FormatName.parse(outgoing.destination_format_name))
 
     def _queue_managers(self, identifiers: list[UUID]) -> list[QueueManager]:
         found = [self.queue_manager(identifier) for identifier in identifiers]

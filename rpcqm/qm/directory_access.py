@@ -294,7 +294,6 @@ class DirectoryAccess:
         if status is _NOT_CONNECTED:
             self._go_offline()
             return
-        queue_manager.directory_offline = False
         if element is None:
             _log.warning(
                 "the directory does not know this queue manager",
@@ -303,9 +302,12 @@ class DirectoryAccess:
                 identifier=str(queue_manager.identifier),
             )
             self._arm("online", DIRECTORY_ONLINE, self.check_directory_online)
+            if queue_manager.directory_offline:
+                return
         else:
             _update(queue_manager, element, _KEPT_LOCALLY)
             queue_manager.addresses = list(element.addresses)
+            queue_manager.directory_offline = False
         for queue in list(self._engine.queues.by_id.values()):
             if queue.queue_type is QueueType.PUBLIC and not isinstance(queue, OutgoingQueue):
                 self._update_queue(queue)
@@ -395,6 +397,7 @@ def _copy(element: T, attributes: Iterable[str] | None) -> T:
     for name in DIRECTORY_ATTRIBUTES[kind] if attributes is None else attributes:
         value = getattr(element, name)
         setattr(copy, name, list(value) if isinstance(value, list) else value)
+    copy.unsaid = element.unsaid
     if isinstance(copy, QueueManager) and isinstance(element, QueueManager):
         copy.addresses = list(element.addresses)
     if isinstance(copy, Queue) and isinstance(element, Queue):
@@ -407,15 +410,16 @@ def _copy(element: T, attributes: Iterable[str] | None) -> T:
 def _changed(element: T, values: dict[str, object]) -> T:
     for name, value in values.items():
         setattr(element, name, value)
+    element.unsaid -= values.keys()
     return element
 
 
 def _update(
     element: DirectoryObject, read: DirectoryObject, kept: frozenset[str] = frozenset()
 ) -> None:
-    """Take over the directory attributes of what was read, in place."""
+    """Take over what the directory says of the attributes of an object, in place."""
     for name in DIRECTORY_ATTRIBUTES[_kind(read)]:
-        if name not in kept:
+        if name not in kept and name not in read.unsaid:
             setattr(element, name, getattr(read, name))
     if isinstance(element, Site) and isinstance(read, Site):
         element.site_gate_collection = read.site_gate_collection

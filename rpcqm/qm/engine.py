@@ -99,6 +99,16 @@ class QueueManagerEngine:
         for hook in self.online_hooks:
             hook(active)
 
+    def control_flow(self, refusing: bool) -> None:
+        """Begin or end flow control, as the disk of the store gets short of room or has it again.
+
+        Those two events are nobody's otherwise (G138).
+        """
+        if refusing:
+            self.begin_flow_control()
+        else:
+            self.end_flow_control()
+
     def begin_flow_control(self) -> None:
         """Take no new messages ([MS-MQDMPR] 3.1.7.2.5)."""
         self.queue_manager.throttled = True

@@ -71,6 +71,7 @@ class Initialization:
             engine.queues.drop_if_unused(queue)
         engine.strangers.start()
         engine.expiry.look()
+        engine.store.space.watch(engine.control_flow)
         engine.queue_manager.connection_active = True
         engine.queue_manager.queue_manager_state = QueueManagerState.READY
 

@@ -177,13 +177,16 @@ class Opening:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         if self._is_here(name):
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
-        base_priority = 0
-        if name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:
-            base_priority = self._look_up_public(name).base_priority
-        queue = queue or self._engine.outgoing.create(name, base_priority=base_priority)
+        queue = queue or self._new_outgoing(name)
         self._engine.access.check_open(queue, identity, access)
         self._engine.strangers.adopt(queue)
         return queue
+
+    def _new_outgoing(self, name: FormatName) -> OutgoingQueue:
+        base_priority = 0
+        if name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:
+            base_priority = self._look_up_public(name).base_priority
+        return self._engine.outgoing.create(name, base_priority=base_priority)
 
     def _look_up_public(self, name: FormatName) -> Queue:
         """A public queue that is not here must be one of another machine."""

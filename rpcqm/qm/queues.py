@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from uuid import UUID, uuid4
+from uuid import UUID, uuid4, uuid5
 
 from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
 from rpcqm.adm.directory_object import NULL_GUID
@@ -232,9 +232,10 @@ class Queues:
         new = self._instantiate(queue, path, security)
         if path.kind is QueueKind.PUBLIC:
             if skip_directory:
-                new.identifier = queue.identifier if queue.identifier.int else new.identifier
+                _follow_the_directory(new, queue)
             else:
                 self._engine.directory.publish(new)
+        new.journal_queue_reference = self.journal_for(new, self._store.counters.queue_id.take())
         outcome: Completion[Queue] = Completion()
         with self._store.transaction("create queue") as change:
             self._put(change, new)
@@ -277,7 +278,6 @@ class Queues:
         new.queue_id = self._store.counters.queue_id.take()
         if new.queue_type is QueueType.PRIVATE:  # the identifier is never used again (G17)
             new.private_queue_number = new.queue_id
-        new.journal_queue_reference = self.journal_for(new, self._store.counters.queue_id.take())
         return new
 
     def name_here(self, queue: Queue, path: PathName) -> None:
@@ -287,9 +287,9 @@ class Queues:
         queue.qualified_pathname = str(replace(path, computer=names.qualified_computer_name))
 
     def journal_for(self, queue: Queue, queue_id: int) -> Queue:
-        """The journal of a queue; it is part of the queue's own record."""
+        """The journal of a queue; it is part of the queue's own record, and named after it."""
         return Queue(
-            identifier=uuid4(),
+            identifier=uuid5(queue.identifier, "journal"),
             pathname=f"{queue.pathname};JOURNAL",
             qualified_pathname=f"{queue.qualified_pathname};JOURNAL",
             queue_type=queue.queue_type,
@@ -516,6 +516,13 @@ _TYPES = {
     QueueKind.PUBLIC: QueueType.PUBLIC,
     QueueKind.SYSTEM: QueueType.SYSTEM,
 }
+
+
+def _follow_the_directory(new: Queue, listed: Queue) -> None:
+    """A queue that the directory lists already is the one that it calls by this identifier."""
+    if listed.identifier.int:
+        new.identifier = listed.identifier
+    new.full_path, new.directory_path = listed.full_path, listed.directory_path
 
 
 def _path_of(name: DirectName) -> PathName:

@@ -44,6 +44,8 @@ class Quotas:
         The queue manager comes first: it is throttled, or its own quota would be exceeded.
         """
         queue_manager = self._engine.queue_manager
+        if queue_manager.throttled:
+            self._store.space.look_again()
         if (
             queue_manager.throttled
             or self._store.total.bytes + size > queue_manager.queue_manager_quota * KILOBYTE

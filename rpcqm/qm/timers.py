@@ -41,13 +41,16 @@ class TimeToBeReceivedTimer:
     def expiry_of(self, envelope: Envelope, queue: Queue) -> int:
         """When a message expires in a queue, milliseconds since 1970 or NEVER.
 
-        Both times are counted from the sending. In an outgoing queue the message must leave
-        before its time-to-reach-queue is over as well.
+        Both times are counted from the sending, and from the arrival if the sender's clock is
+        ahead (G136). In an outgoing queue the message must leave before its time-to-reach-queue
+        is over as well.
         """
         seconds = envelope.time_to_be_received
         if isinstance(queue, OutgoingQueue):
             seconds = min(seconds, envelope.time_to_reach_queue)
-        return NEVER if seconds == NEVER_SECONDS else (envelope.sent_time + seconds) * 1000
+        if seconds == NEVER_SECONDS:
+            return NEVER
+        return min(envelope.sent_time * 1000, self._clock.now()) + seconds * 1000
 
     def is_due(self, expiry: int) -> bool:
         """Whether a message with that expiry has expired."""

@@ -35,7 +35,18 @@ class SpaceGuard:
         self._margin = 0
         self._next_look = 0
         self.refusing = False
+        self._told: Callable[[bool], None] | None = None
         self._look()
+
+    def watch(self, told: Callable[[bool], None]) -> None:
+        """Have somebody told whether messages are refused: now, and when that changes."""
+        self._told = told
+        told(self.refusing)
+
+    def look_again(self) -> None:
+        """See whether there is room again; does nothing while no message is refused."""
+        if self.refusing:
+            self._look()
 
     def keep_free(self, reserve: int) -> None:
         """Refuse new messages below another number of free bytes."""
@@ -87,3 +98,5 @@ class SpaceGuard:
                 _log.error("disk nearly full, refusing new messages", reserve=self._reserve)
             else:
                 _log.info("disk has room again, accepting new messages")
+            if self._told is not None:
+                self._told(self.refusing)

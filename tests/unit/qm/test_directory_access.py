@@ -22,7 +22,10 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.identity import ANONYMOUS
 from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.properties import PropVariant, QueueProperty, VarType
+from rpcqm.codec.propvariant import propvariant_of, variant_of
 from rpcqm.config.directory import DirectoryFile, load_directory
+from rpcqm.interfaces._queue_properties import values_of
 from tests.support.directories import (
     DIRECTORY,
     INNER_LIST,
@@ -522,3 +525,109 @@ def test_machines_are_listed_whatever_the_case_of_their_names(qm: RunningQueueMa
     assert [lists(name) for name in ("SERVER", "server", "Server")] == [True] * 3
     strangers = ("SERVE", "SERVERS", "SERVER ", "SERVER.", "server.evil.example", "192.0.2.20", "")
     assert not any(lists(name) for name in strangers)
+
+
+# What the file does not say
+
+
+@pytest.mark.conformance("MQDMPR-event-check_directory_online")
+def test_what_the_directory_does_not_say_stays_as_it_is_here(
+    directory: Path, source: Source
+) -> None:
+    source.path.write_text(DIRECTORY.replace("quota = 4096", ""))
+    settings = replace(SETTINGS, directory=source, queue_manager_quota=777, journal_quota=55)
+    qm = RunningQueueManager(directory / "data", settings)
+    own = qm.engine.queue_manager
+    assert (own.queue_manager_quota, own.journal_quota) == (777, 55)
+    assert own.modify_time == own.create_time == qm.clock.now() // 1000
+    queue = qm.find("reports")
+    assert queue.modify_time == queue.create_time == qm.clock.now() // 1000
+    qm.advance(5_000)
+    qm.done(qm.engine.queues.set_properties(queue, {"multicast_address": "234.1.1.1:8001"}))
+    qm.restart()
+    assert qm.find("reports").modify_time == queue.create_time + 5
+    assert qm.find("reports").multicast_address == "234.1.1.1:8001"
+    qm.stop()
+
+
+@pytest.mark.conformance("MQDMPR-event-check_directory_online")
+def test_offline_ends_only_when_the_directory_knows_us(
+    qm: RunningQueueManager, source: Source
+) -> None:
+    source.there = False
+    qm.engine.directory.read_directory(Site)
+    source.path.write_text('[[site]]\nname = "Rome"\n')
+    source.there = True
+    qm.advance(60_000)
+    assert qm.engine.queue_manager.directory_offline
+    source.path.write_text(DIRECTORY)
+    qm.advance(60_000)
+    assert not qm.engine.queue_manager.directory_offline
+
+
+@pytest.mark.conformance("MQDMPR-event-open_queue")
+@pytest.mark.parametrize("restarted", [False, True])
+def test_in_an_outage_messages_go_on_to_queues_that_are_known(
+    qm: RunningQueueManager, source: Source, restarted: bool
+) -> None:
+    first = qm.open(f"PUBLIC={THEIR_QUEUE}", SEND)
+    assert first.queue_reference is not None
+    qm.send(first.queue_reference, b"a")
+    if restarted:
+        qm.restart()
+    source.there = False
+    qm.engine.directory.read_directory(Site)
+    again = qm.open(f"PUBLIC={THEIR_QUEUE}", SEND).queue_reference
+    assert isinstance(again, OutgoingQueue)
+    assert again.base_priority == 7
+    message = qm.compose(again, b"b")
+    assert message.attributes.destination_queue_manager_identifier == SERVER
+
+
+@pytest.mark.conformance("MQDMPR-event-expand_format_name")
+@pytest.mark.parametrize("members", ["", f"'DL={LIST}'", f"'DL={INNER_LIST}'"])
+def test_a_list_that_stands_for_nothing_is_refused(
+    qm: RunningQueueManager, source: Source, members: str
+) -> None:
+    """Empty, or made of itself only."""
+    start = DIRECTORY.index("[[distribution_list]]")
+    table = '[[distribution_list]]\nname = "{}"\nidentifier = "{}"\nmembers = [{}]\n'
+    lists = table.format("a", LIST, members) + table.format("b", INNER_LIST, f"'DL={LIST}'")
+    source.path.write_text(DIRECTORY[:start] + lists)
+    name = FormatName.parse(f"DL={LIST}")
+    refused = "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"
+    assert refusal(qm.engine.queues.open_queue, name, SEND) == refused
+
+
+@pytest.mark.conformance("MQDMPR-event-create_queue")
+def test_where_active_directory_has_a_queue_is_told(directory: Path, source: Source) -> None:
+    url = "LDAP://server/CN=reports,CN=msmq,CN=WORKSTATION,DC=example"
+    said = f"label = \"Reports\"\nfull_path = 'CN=reports'\ndirectory_path = '{url}'"
+    source.path.write_text(DIRECTORY.replace('label = "Reports"', said))
+    qm = RunningQueueManager(directory / "data", replace(SETTINGS, directory=source))
+    for _ in range(2):
+        queue = qm.find("reports")
+        assert (queue.full_path, queue.directory_path) == ("CN=reports", url)
+        asked = [propvariant_of(PropVariant(VarType.VT_NULL))]
+        told = values_of(queue, [QueueProperty.PROPID_Q_ADS_PATH], asked)
+        assert [variant_of(value).value for value in told] == [url]
+        qm.restart()
+    qm.stop()
+
+
+def test_the_default_time_to_live_is_for_messages_that_travel(
+    qm: RunningQueueManager, source: Source
+) -> None:
+    outgoing = qm.open(f"PUBLIC={THEIR_QUEUE}", SEND).queue_reference
+    assert outgoing is not None
+
+    def time_to_reach(queue: Queue, given: int = 0xFFFF_FFFF) -> int:
+        message = qm.compose(queue, b"", time_to_reach_queue=given)
+        return message.attributes.time_to_reach_queue
+
+    assert time_to_reach(outgoing) == 3600
+    assert time_to_reach(outgoing, 5) == 5
+    assert time_to_reach(qm.find("reports")) == 0xFFFF_FFFF
+    source.path.write_text(DIRECTORY.replace("default_time_to_live = 3600", ""))
+    qm.engine.directory.check_directory_online()
+    assert time_to_reach(outgoing) == 0xFFFF_FFFF

@@ -6,6 +6,8 @@ from uuid import uuid4
 import pytest
 
 from rpcqm.adm.enums import PositionState, QueueAccessType
+from rpcqm.adm.message import Message
+from rpcqm.codec.message import build_user_message, read_attributes
 from rpcqm.codec.message_enums import MessageClass
 from tests.support.queue_manager import RunningQueueManager
 
@@ -224,3 +226,22 @@ def test_a_clock_that_is_set_back_only_delays_expiry(qm: RunningQueueManager) ->
     qm.clock._now += 3_600_000
     qm.advance(60_000)
     assert queue.message_count == 0
+
+
+@pytest.mark.conformance("MQDMPR-timer-time_to_be_received")
+@pytest.mark.parametrize(("seconds", "over"), [(0, 0), (10, 10_000)])
+def test_a_clock_that_is_ahead_gives_no_message_more_time(
+    qm: RunningQueueManager, seconds: int, over: int
+) -> None:
+    """From the arrival, where the sender's clock is an hour ahead (G136)."""
+    queue = qm.create()
+    message = qm.compose(queue, b"x", time_to_be_received=seconds)
+    attributes = read_attributes(message.packet)
+    attributes.sent_time += 3600
+    early = Message(build_user_message(attributes))
+    qm.done(qm.engine.messages.enqueue_message(queue, early))
+    if over:
+        qm.advance(over - 1)
+        assert qm.bodies(queue) == [b"x"]
+    qm.advance(1)
+    assert qm.bodies(queue) == []

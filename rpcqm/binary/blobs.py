@@ -1,6 +1,7 @@
 """Keys as CryptoAPI writes them ([MS-MQQB] 2.4.1, 2.4.2; [MS-MQMQ] 2.2.1, 2.2.2); little-endian."""
 
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -81,7 +82,10 @@ def encode_public_keys(keys: dict[str, RSAPublicKey]) -> bytes:
 
 
 def decode_public_keys(data: bytes) -> dict[str, RSAPublicKey]:
-    """The keys of MQDSPUBLICKEYS by their providers; raises DecodeError."""
+    """The keys of MQDSPUBLICKEYS by their providers, without those that are no RSA keys.
+
+    Raises DecodeError if the list itself is damaged. Source: [MS-MQQB] 3.1.7.1.5.2.
+    """
     if len(data) < _DS_KEYS.size:
         raise DecodeError("MQDSPUBLICKEYS is too short")
     size, count = _DS_KEYS.unpack_from(data)
@@ -97,6 +101,7 @@ def decode_public_keys(data: bytes) -> dict[str, RSAPublicKey]:
         if end > len(data):
             raise DecodeError("MQDSPUBLICKEY is too short")
         name = decode_text(data[position : position + name_size], "sProviderName")
-        keys[name] = decode_public_key(data[position + name_size : end])
+        with suppress(DecodeError):
+            keys[name] = decode_public_key(data[position + name_size : end])
         position = end
     return keys

@@ -153,7 +153,9 @@ class Link:
         self._busy = False
         if self.stopped:
             return
-        if outcome.error is not None or not outcome.result():
+        self.hops = [] if outcome.error is not None else outcome.result()
+        self.queue.next_hops = [next_hop_text(hop.address) for hop in self.hops]
+        if not self.hops:
             by_name = self._exchange.is_direct(self.name)
             no_data = ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE
             self._record(ConnectionStatus.DNS_FAILURE if by_name else no_data)
@@ -162,8 +164,6 @@ class Link:
             self._retry_later(self._unresolved)
             return
         self._unresolved = 0
-        self.hops = outcome.result()
-        self.queue.next_hops = [next_hop_text(hop.address) for hop in self.hops]
         self.look_again()
 
     def look_again(self) -> None:

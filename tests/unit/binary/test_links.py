@@ -70,6 +70,24 @@ def test_addresses_are_tried_one_by_one(pair: Exchanging) -> None:
     assert pair.alice.outgoing(ORDERS).next_hops == [f"IP={bob}"]
 
 
+@pytest.mark.conformance("MQQB-rule-3.1.5.2.1", "MQQB-element-NextHop")
+def test_no_address_stays_of_a_host_that_has_none_any_more(
+    pair: Exchanging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair.alice.send(ORDERS, b"content")
+    pair.settle(700)
+    queue = pair.alice.outgoing(ORDERS)
+    assert queue.next_hops
+    gone: Completion[list[str]] = Completion()
+    gone.fail(OSError("no such host"))
+    monkeypatch.setattr(pair.alice, "resolve", lambda host: gone)
+    pair.alice.send(ORDERS, b"more")
+    pair.settle(1)
+    assert queue.connection_history[-1].status is ConnectionStatus.DNS_FAILURE
+    assert queue.connection_history[-1].address_list == ()
+    assert queue.next_hops == []
+
+
 @pytest.mark.conformance("MQQB-event-pause_queue", "MQQB-event-resume_queue")
 def test_a_queue_on_hold_keeps_its_messages_until_it_is_resumed(pair: Exchanging) -> None:
     pair.alice.send(ORDERS, b"one")

@@ -154,6 +154,14 @@ def test_a_public_key_survives_its_blob() -> None:
     }
 
 
+@pytest.mark.conformance("MQQB-rule-3.1.7.1.5.2")
+def test_one_bad_key_does_not_spoil_the_others() -> None:
+    key = rsa_key().public_key()
+    listed = blobs.encode_public_keys({blobs.BASE_PROVIDER: key, blobs.AES_PROVIDER: key})
+    damaged = listed.replace(b"RSA1", b"RSA2", 1)
+    assert set(blobs.decode_public_keys(damaged)) == {blobs.AES_PROVIDER}
+
+
 @pytest.mark.conformance("MQQB-packet-PUBLICKEYBLOB")
 def test_damaged_keys_are_refused() -> None:
     keys = blobs.encode_public_keys({blobs.AES_PROVIDER: rsa_key().public_key()})

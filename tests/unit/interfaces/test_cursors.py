@@ -243,3 +243,9 @@ def test_cursors_on_their_way_count(caller: Caller, elsewhere: Elsewhere) -> Non
     assert Client(caller).close(handles[0]) == "MQ_OK"
     elsewhere.late = None
     assert [created(caller, handles[3]) for _ in range(2)] == ["MQ_OK", REFUSED]
+
+
+@pytest.mark.conformance("MQRR-op-4")
+def test_the_cursors_of_remote_read_are_bounded(caller: Caller, name: str) -> None:
+    create = through_remote_read(caller, name)
+    assert [create() for _ in range(4)] == ["MQ_OK"] * 3 + [REFUSED]

@@ -1,9 +1,10 @@
 """What all jobs have in common: their options, their session, their run summary."""
 
 import argparse
+import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,7 +58,7 @@ def add_master(parser: argparse.ArgumentParser) -> None:
 def run(work: Work, name: str, arguments: argparse.Namespace) -> int:
     """Do a job in a session of its own; the exit status."""
     try:
-        with session(arguments.master, name) as spark:
+        with _private_files(), session(arguments.master, name) as spark:
             summary = Summary()
             work(spark, arguments, summary)
     except (JobError, JavaMissingError) as error:
@@ -68,12 +69,24 @@ def run(work: Work, name: str, arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
+def _private_files() -> Iterator[None]:
+    """What is written is for its owner alone (G133), by this process and those that it starts."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@contextmanager
 def session(master: str | None, name: str) -> Any:
     """A session that is stopped when the block ends, unless it was there before."""
     from pyspark.sql import SparkSession
 
     before = SparkSession.getActiveSession()
-    settings = {} if not sys.stderr.isatty() else {"spark.ui.showConsoleProgress": "true"}
+    settings = {"spark.hadoop.fs.permissions.umask-mode": "077"}
+    if sys.stderr.isatty():
+        settings["spark.ui.showConsoleProgress"] = "true"
     spark = spark_session(master, f"rpcqm {name}", **settings)
     try:
         yield spark

@@ -2,10 +2,11 @@
 
     spark.readStream.format("msmq").option("socket", S).option("queue", "orders").load()
 
-Options: `queue`; `server` (HOST[:PORT] of the endpoint mapper) with `user`, `password` and
-`domain`, or `socket` of a local queue manager; `maxMessagesPerBatch` (10,000), `partitions` (of a
-batch, 1), `failOnDataLoss` (true). The sink takes `body` (binary or string) and, where they are
-there, `label`, `priority` and `idempotency_key`, which becomes the correlation identifier.
+Options: `queue`; `server` (HOST[:PORT] of the endpoint mapper) with `user`, `domain` and
+`passwordFile` (or `password`), or `socket` of a local queue manager; `maxMessagesPerBatch`
+(10,000), `partitions` (of a batch, 1), `failOnDataLoss` (true). The sink takes `body` (binary or
+string) and, where they are there, `label`, `priority` and `idempotency_key`, which becomes the
+correlation identifier.
 
 An offset of the stream is a batch with the explicit list of its lookup identifiers, because
 identifiers become visible out of order (aborts, priorities): what a batch holds is decided on the
@@ -18,7 +19,7 @@ import hashlib
 import itertools
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from rpcqm.base.errors import DecodeError, MQError
+from rpcqm.base.files import read_private
 from rpcqm.base.hresult import HResult
 from rpcqm.client.blocking import BlockingClient
 from rpcqm.client.message import ReceivedMessage
@@ -56,6 +58,8 @@ SCHEMA = (
     "application_tag long, response_queue string"
 )
 DEFAULT_BATCH = 10_000
+LONGEST_PASSWORD = 4_096
+"""Octets of a file of a password that are read."""
 _GONE = HResult.MQ_ERROR_MESSAGE_NOT_FOUND
 _SIGN = 1 << 63
 _COLUMNS = arrow_schema(SCHEMA)
@@ -73,7 +77,7 @@ class QueueOptions:
     socket: str = ""
     server: str = ""
     user: str = ""
-    password: str = ""
+    password: str = field(default="", repr=False)
     domain: str = ""
     most: int = DEFAULT_BATCH
     partitions: int = 1
@@ -81,7 +85,10 @@ class QueueOptions:
 
     @classmethod
     def of(cls, options: Any) -> "QueueOptions":
-        """Raises ValueError when no queue or no server is given."""
+        """Raises ValueError when no queue or no server is given, OSError for a file of a password.
+
+        PermissionsTooWide (a ValueError) is raised for a file that others may read.
+        """
         if not options.get("queue") or not (options.get("socket") or options.get("server")):
             raise ValueError("the options queue and server (or socket) are needed")
         return cls(
@@ -89,7 +96,7 @@ class QueueOptions:
             options.get("socket", ""),
             options.get("server", ""),
             options.get("user", ""),
-            options.get("password", ""),
+            _password(options),
             options.get("domain", ""),
             int(options.get("maxmessagesperbatch", DEFAULT_BATCH)),
             int(options.get("partitions", 1)),
@@ -110,6 +117,13 @@ class QueueOptions:
         host = self.server.partition(":")[0]
         machine = f"TCP:{host}" if host.replace(".", "").isdigit() else f"OS:{host or '.'}"
         return FormatName.parse(f"DIRECT={machine}\\private$\\{self.queue}")
+
+
+def _password(options: Any) -> str:
+    """The password, or the first line of the file that holds it."""
+    if name := options.get("passwordfile", ""):
+        return read_private(Path(name), LONGEST_PASSWORD).decode().split("\n")[0].rstrip("\r")
+    return str(options.get("password", ""))
 
 
 def _batch(messages: list[ReceivedMessage]) -> pa.RecordBatch:

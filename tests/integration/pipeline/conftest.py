@@ -12,6 +12,7 @@ from rpcqm.pipeline.session import spark_session
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     directory: Path = tmp_path_factory.mktemp("spark")
+    (directory / "events").mkdir()
     session = spark_session(
         "local[2]",
         "tests",
@@ -19,6 +20,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             "spark.sql.shuffle.partitions": "2",
             "spark.default.parallelism": "2",
             "spark.local.dir": str(directory),
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.dir": str(directory / "events"),
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
         },

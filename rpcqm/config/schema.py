@@ -218,6 +218,18 @@ class Storage:
     quota: Annotated[int, About("What all messages together may take (KiB).", (1, 0xFFFF_FFFF))] = (
         1 << 20
     )
+    queue_quota: Annotated[
+        int,
+        About(
+            "What a new queue may take (KiB); 0: a quarter of all, 4294967295: no bound.",
+            (0, 0xFFFF_FFFF),
+        ),
+    ] = 0
+
+    @property
+    def quota_of_new_queues(self) -> int:
+        """`queue_quota` as a number of KiB, or 0xFFFFFFFF for none."""
+        return self.queue_quota or max(self.quota // 4, 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,11 +188,11 @@ class Queues:
     # Creating
 
     def set_queue_defaults(self, queue: Queue, identity: Identity | None = None) -> None:
-        """Give a queue that is to be created its defaults ([MS-MQDMPR] 3.1.7.1.33)."""
+        """Give a queue that is to be created its defaults ([MS-MQDMPR] 3.1.7.1.33, G115)."""
         queue.label = ""
         queue.type = NULL_GUID
         queue.journaling = False
-        queue.quota = INFINITE
+        queue.quota = self._engine.settings.queue_quota
         queue.journal_quota = INFINITE
         queue.authentication = False
         queue.privacy_level = QueuePrivacyLevel.OPTIONAL

@@ -19,6 +19,7 @@ class QueueManagerSettings:
     addresses: tuple[str, ...] = ("127.0.0.1",)
     queue_manager_quota: int = 0x0010_0000
     journal_quota: int = INFINITE
+    queue_quota: int = INFINITE
     supporting_server: bool = False
     routing_server: bool = False
     hardened_security: bool = False

@@ -127,6 +127,7 @@ class QueueManagerService:
         security, storage, engine = configuration.security, configuration.storage, self._engine
         engine.settings = replace(
             engine.settings,
+            queue_quota=storage.quota_of_new_queues,
             send_insecure_nacks=security.send_insecure_nacks,
             workgroup_default_security=security.workgroup_default_security,
         )
@@ -262,6 +263,7 @@ class QueueManagerService:
             qualified_computer_name=_qualified(configuration.name),
             addresses=own_addresses(),
             queue_manager_quota=configuration.storage.quota,
+            queue_quota=configuration.storage.quota_of_new_queues,
             supporting_server=configuration.security.supporting_server,
             hardened_security=configuration.security.hardened_security,
             send_insecure_nacks=configuration.security.send_insecure_nacks,

@@ -63,11 +63,13 @@ def test_every_property_can_be_given_and_shown(run: Command, name: str) -> None:
 
 def test_defaults_are_shown_as_such(run: Command, queue: str) -> None:
     found = shown(run, queue)
-    assert found["quota"] is None
+    assert found["quota"] == 262_144
     assert found["journal"] is False
     assert found["privacy"] == "optional"
     assert found["messages"] == found["bytes"] == 0
-    assert ["Quota", "unlimited"] in [line.split() for line in run("queue", "show", queue).lines]
+    assert ["Quota", "262,144", "KB"] in [
+        line.split() for line in run("queue", "show", queue).lines
+    ]
 
 
 def test_properties_are_changed_one_by_one(run: Command, queue: str) -> None:

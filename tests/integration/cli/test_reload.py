@@ -236,3 +236,29 @@ def test_a_door_that_was_kept_closed_waits_for_the_next_start() -> None:
         said = mq.reload(BASE)
         assert '"changed": ["security.hardened_security"]' in said
         assert '"waiting_for_restart": ["binary_port"]' in said
+
+
+@pytest.mark.parametrize(
+    ("storage", "expected"),
+    [
+        ("quota = 4096", 1024),
+        ("quota = 3", 1),
+        ("queue_quota = 77", 77),
+        ("queue_quota = 4294967295", None),
+    ],
+)
+def test_new_queues_have_the_quota_of_the_configuration_and_others_keep_theirs(
+    queue_manager: PrivateQueueManager,
+    reload: Callable[[str], dict[str, Any]],
+    storage: str,
+    expected: int | None,
+) -> None:
+    def quota(queue: str) -> int | None:
+        shown = queue_manager.run("queue", "show", queue, "--json").stdout
+        value: int | None = json.loads(shown)["quota"]
+        return value
+
+    reload(BASE + storage + "\n")
+    name = f"bounded-{expected}"
+    queue_manager.run("queue", "create", name)
+    assert (quota(name), quota("orders")) == (expected, 262_144)

@@ -11,7 +11,7 @@ from rpcqm.binary.connection.exchange import Exchange, Peers, session_settings
 from rpcqm.binary.connection.line import BINARY_PORT, Hop
 from rpcqm.binary.connection.tcp import MakeWire, TcpNetwork
 from rpcqm.binary.connection.udp import PingDoor
-from rpcqm.binary.own_keys import OwnKeys
+from rpcqm.binary.own_keys import OwnKeys, published
 from rpcqm.binary.ping import PING_PORT, PingRate, PingRequests, answer_ping
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.qm.engine import QueueManagerEngine
@@ -55,6 +55,15 @@ def read_files(settings: DoorSettings) -> DoorFiles:
     return DoorFiles(parse_peers(settings.peers), keys)
 
 
+def _tell_of(keys: OwnKeys, engine: QueueManagerEngine) -> None:
+    """Fill the lists of public keys of LocalQueueManager ([MS-MQDMPR] 3.1.1.1) with our own."""
+    own = engine.queue_manager
+    if keys.encryption_key is not None:
+        own.public_encryption_key_list = published(keys.encryption_key)
+    if keys.signing_key is not None:
+        own.public_signing_key_list = published(keys.signing_key)
+
+
 class BinaryDoor:
     """Listens, sends, and stops; the engine has been started.
 
@@ -73,6 +82,7 @@ class BinaryDoor:
         times = session_settings(engine, settings.retry_milliseconds)
         self.exchange = Exchange(engine, self._network, times, peers, keys)
         self.exchange.guard.unsigned_senders = settings.unsigned_senders
+        _tell_of(keys, engine)
         self.pings = self._ping_door(engine) if settings.ping else None
 
     def watch(self, make_wire: MakeWire) -> None:
@@ -85,6 +95,7 @@ class BinaryDoor:
         exchange.settings = session_settings(exchange.engine, settings.retry_milliseconds)
         exchange.peers = files.peers
         exchange.guard.use_keys(files.keys)
+        _tell_of(files.keys, exchange.engine)
         exchange.guard.unsigned_senders = settings.unsigned_senders
         self._network.back_off = settings.back_off_milliseconds
         exchange.directory_changed()

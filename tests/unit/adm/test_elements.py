@@ -10,10 +10,8 @@ from rpcqm.adm import enums
 from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor, WaitingMessageReadOperation
 from rpcqm.adm.directory_object import (
     NULL_GUID,
-    ConnectedNetwork,
     DirectoryObject,
     Enterprise,
-    InternalCertificate,
     RoutingLink,
     Site,
     User,
@@ -112,7 +110,6 @@ ELEMENTS: list[tuple[str, Any, str]] = [
         """Identifier Description FullPath ActualCost Site1Identifier Site2Identifier
         SiteGateIdentifierList Site1Reference Site2Reference SiteGateCollection""",
     ),
-    ("ConnectedNetwork", ConnectedNetwork(), "Identifier Name Security"),
     (
         "WaitingMessageReadOperation",
         WaitingMessageReadOperation(descriptor(), True, None, None, lambda _: Completion()),
@@ -141,7 +138,6 @@ ELEMENTS: list[tuple[str, Any, str]] = [
         DispatchEntry(MessagePosition(Queue(), 1), None, 3),
         "MessagePositionReference ProtocolData Priority SendInProgress",
     ),
-    ("InternalCertificate", InternalCertificate(b"", User()), "Certificate User"),
     (
         "Cursor",
         Cursor(1, descriptor()),

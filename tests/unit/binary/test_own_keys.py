@@ -4,11 +4,15 @@ import base64
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 
-from rpcqm.binary.blobs import decode_public_keys
+from rpcqm.binary.blobs import decode_public_key, decode_public_keys, encode_public_key
 from rpcqm.binary.ciphers import PROVIDERS
+from rpcqm.binary.connection.door import BinaryDoor, read_files
 from rpcqm.binary.own_keys import create_key, load_certificate, load_key, published
 from rpcqm.cli.main import main
+from rpcqm.config.schema import Binary
+from tests.support.queue_manager import RunningQueueManager
 
 
 @pytest.fixture(scope="module")
@@ -75,3 +79,30 @@ def test_the_command_refuses_in_one_sentence(
         Path(name).chmod(0o600)
     assert main(["config", "key", *words]) == 1
     assert capsys.readouterr().err == f"rpcqm: {sentence}\n"
+
+
+@pytest.mark.conformance("MQDMPR-element-QueueManager")
+def test_the_queue_manager_knows_its_own_public_keys(key: Path, tmp_path: Path) -> None:
+    """After a reload the new ones."""
+    qm = RunningQueueManager(tmp_path / "data")
+    other = tmp_path / "other.pem"
+    create_key(other)
+    door = BinaryDoor(qm.engine, qm.clock, Binary(encryption_key=str(key)))
+    own = qm.engine.queue_manager
+    assert own.public_encryption_key_list == published(load_key(str(key)))
+    assert own.public_signing_key_list == b""
+    changed = Binary(encryption_key=str(other), signing_key=str(key))
+    door.adjust(changed, read_files(changed))
+    assert own.public_encryption_key_list == published(load_key(str(other)))
+    assert own.public_signing_key_list == published(load_key(str(key)))
+    qm.stop()
+
+
+@pytest.mark.conformance("MQQB-packet-PUBLICKEYBLOB")
+def test_a_public_key_is_written_octet_by_octet_as_cryptoapi_does() -> None:
+    """[MS-MQQB] 2.4.1: type 6, version 2, CALG_RSA_KEYX, RSA1, bits, exponent, modulus."""
+    modulus = (1 << 1023) + 0x0123456789ABCDEF
+    blob = encode_public_key(RSAPublicNumbers(65537, modulus).public_key())
+    expected = "06 02 00 00 00 a4 00 00 52 53 41 31 00 04 00 00 01 00 01 00 ef cd ab 89 67 45 23 01"
+    assert blob == bytes.fromhex(expected) + bytes(119) + b"\x80"
+    assert decode_public_key(blob).public_numbers() == RSAPublicNumbers(65537, modulus)

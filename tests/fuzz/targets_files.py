@@ -5,23 +5,29 @@ import os
 import tempfile
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.binary.signatures import verified_level
+from rpcqm.binary.signatures import sign, verified_level
 from rpcqm.client.bodies import decode_body, encode_body, encode_xml, parse_xml, value_of_xml
 from rpcqm.client.dotnet_binary import decode_binary
 from rpcqm.client.export_file import ExportReader, ExportWriter
 from rpcqm.codec.message import MessageAttributes, PacketMessage, build_user_message
+from rpcqm.codec.message_enums import AuthenticationLevel, HashAlgorithm
 from rpcqm.codec.packet import UserMessage
 from rpcqm.codec.security_identifier import Sid
 from rpcqm.config import ConfigurationError, check_file
 from rpcqm.store.backup import NOTE_NAME, read_note
 from rpcqm.store.errors import StoreError
-from tests.fuzz.target import Run, Target, Violation
+from tests.fuzz.der import mutated_der
+from tests.fuzz.target import Run, Target, Violation, without_particulars
 from tests.fuzz.targets_codec import _packets, fed_by
 from tests.support import dotnet
 from tests.support.certificates import certificate_of
@@ -87,15 +93,35 @@ def _read_export(octets: bytes) -> Hashable:
     return count
 
 
+_KEY = rsa.generate_private_key(65537, 1024)
+_SIGNED = MessageAttributes(hash_algorithm=HashAlgorithm.SHA_256, body=b"content")
+
+
 def _certificates() -> Iterable[bytes]:
-    yield certificate_of(rsa.generate_private_key(65537, 1024))
+    """Of keys of every kind, plain and with extensions; one key has signed the message."""
+    for extended in (False, True):
+        yield certificate_of(_KEY, extended)
+        yield certificate_of(ec.generate_private_key(ec.SECP256R1()), extended)
+        yield certificate_of(dsa.generate_private_key(1024), extended)
 
 
 def _read_certificate(octets: bytes) -> Hashable:
-    """As it comes in a signed message."""
-    values: dict[str, Any] = {"signature": b"s" * 128, "hash_algorithm": 0x800C}
-    packet = build_user_message(MessageAttributes(sender_certificate=octets, **values))
-    return verified_level(PacketMessage(packet))
+    """As it comes in a signed message; the reason why it is none only guides the search."""
+    packet = build_user_message(replace(_SIGNED, sender_certificate=octets, signature=_signature()))
+    return verified_level(PacketMessage(packet)), _kind_of(octets)
+
+
+@cache
+def _signature() -> bytes:
+    packet = UserMessage(build_user_message(_SIGNED))
+    return sign(packet, _KEY, AuthenticationLevel.SIG20, HashAlgorithm.SHA_256)
+
+
+def _kind_of(certificate: bytes) -> Hashable:
+    try:
+        return type(x509.load_der_x509_certificate(certificate).public_key()).__name__
+    except (ValueError, UnsupportedAlgorithm) as error:
+        return type(error).__name__, without_particulars(str(error))
 
 
 def _sids() -> Iterable[bytes]:
@@ -181,7 +207,14 @@ TARGETS = (
     Target("xml-body", _xml_bodies, fed_by(_read_xml), (DecodeError,), share=5),
     Target("activex-body", _activex_bodies, fed_by(_read_activex), (DecodeError,), share=3),
     Target("export-file", _exports, fed_by(_read_export), (DecodeError,), share=5),
-    Target("certificate", _certificates, fed_by(_read_certificate), (DecodeError,), share=3),
+    Target(
+        "certificate",
+        _certificates,
+        fed_by(_read_certificate),
+        (DecodeError,),
+        mutated_der,
+        share=3,
+    ),
     Target("sid", _sids, fed_by(_read_sid), (DecodeError,), share=2),
     Target("backup-note", _notes, in_a_file(NOTE_NAME, _read_backup_note), (StoreError,), share=2),
     Target(

@@ -4,14 +4,14 @@ from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 
 _NAME = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "alice")])
 _START = datetime(2025, 1, 1, tzinfo=UTC)
 
 
-def certificate_of(key: RSAPrivateKey) -> bytes:
-    """A certificate of a key, DER; the same for the same key."""
+def certificate_of(key: CertificateIssuerPrivateKeyTypes, extended: bool = False) -> bytes:
+    """A certificate of a key, DER, with extensions if wanted; the same for the same RSA key."""
     builder = (
         x509.CertificateBuilder()
         .subject_name(_NAME)
@@ -21,5 +21,9 @@ def certificate_of(key: RSAPrivateKey) -> bytes:
         .not_valid_before(_START)
         .not_valid_after(_START + timedelta(days=36_500))
     )
+    if extended:
+        names = x509.SubjectAlternativeName([x509.DNSName("alice.example"), x509.RFC822Name("a@b")])
+        builder = builder.add_extension(names, critical=False)
+        builder = builder.add_extension(x509.BasicConstraints(False, None), critical=True)
     signed = builder.sign(key, hashes.SHA256())
     return signed.public_bytes(serialization.Encoding.DER)

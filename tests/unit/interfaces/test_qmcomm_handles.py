@@ -386,6 +386,7 @@ def test_other_handles_cannot_purge(qm: RunningQueueManager, client: Client, acc
     assert qm.bodies(queue) == [b"one"]
 
 
+@pytest.mark.conformance("MQMP-op-26")
 def test_the_handles_of_a_deleted_queue_are_of_no_use(
     qm: RunningQueueManager, client: Client
 ) -> None:

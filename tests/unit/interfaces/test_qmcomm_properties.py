@@ -144,6 +144,8 @@ def test_a_label_is_counted_in_utf_16_characters(qm: RunningQueueManager, client
     longest = "\U0001f600" * 62
     assert client.create(r".\private$\orders", {P.PROPID_Q_LABEL: longest}) == "MQ_OK"
     assert qm.find().label == longest
+    too_long: dict[QueueProperty, Any] = {P.PROPID_Q_LABEL: longest + longest[0]}
+    assert client.create(r".\private$\more", too_long) == "MQ_ERROR_LABEL_TOO_LONG"
 
 
 @pytest.mark.conformance("MQMP-prop-PROPID_Q_PATHNAME", "MQMP-prop-PROPID_Q_PATHNAME_DNS")

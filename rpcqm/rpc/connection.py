@@ -221,9 +221,10 @@ class Connection(asyncio.Protocol):
         )
 
     def _note_logon(self, event: LoggedOn) -> None:
-        self._server.metrics.count("rpc.logons")
+        anonymous = event.identity.is_anonymous
+        self._server.metrics.count("rpc.anonymous_logons" if anonymous else "rpc.logons")
         _log.info(
-            "a caller logged on",
+            "a caller stays anonymous" if anonymous else "a caller logged on",
             peer=self.association.peer,
             identity=event.identity.name,
             level=event.level.name,

@@ -117,3 +117,20 @@ def test_another_machine_does_not_tell_its_directory(attempt: Command) -> None:
     outcome = attempt("queue", "list", "--directory", "--server", "h")
     assert outcome.status == 2
     assert "do not go together" in outcome.errors
+
+
+@pytest.mark.parametrize(("said", "refused"), [("", True), ("quota = 4096", False)])
+def test_the_quota_is_the_directorys_or_else_the_configurations(
+    tmp_path: Path, said: str, refused: bool
+) -> None:
+    """Also after a restart."""
+    file = write_directory(tmp_path)
+    file.write_text(file.read_text().replace("quota = 4096", said))
+    configuration = (
+        f'name = "WORKSTATION"\ndirectory_file = "{file}"\n[storage]\nreserve = 1\nquota = 64\n'
+    )
+    with private_queue_manager(configuration=configuration) as manager:
+        for _ in range(2):
+            sent = manager.run("send", r".\reports", "--body", "x" * 70_000, check=False)
+            assert (sent.returncode == 1) == refused, sent.stderr
+            manager.restart()

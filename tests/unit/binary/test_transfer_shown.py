@@ -92,6 +92,7 @@ def test_an_idle_queue_shows_the_sequence_that_its_next_message_gets(pair: Excha
     assert (last.seq_id + 1, last.seq_no) == (following.seq_id, 2)
 
 
+@pytest.mark.conformance("MQDMPR-element-OutgoingTransferInfo")
 def test_it_is_right_after_a_restart(pair: Exchanging) -> None:
     send(pair, b"before")
     pair.settle()

@@ -17,6 +17,9 @@ SCRIPTS = Path(sys.executable).parent
 SERVED = ("remoteread", "qmcomm", "qmcomm2", "qmmgmt")
 MORE_LATER = "0x16c9a0d6"
 
+OPEN = ("R_GetServerPort", "R_QMGetRTQMServerPort")
+"""What everybody may ask."""
+
 LEVELS = ["", "connect", "packet", "sign", "seal"]
 """Of rpcclient's bindings: none, RPC_C_AUTHN_LEVEL_CONNECT, PKT, PKT_INTEGRITY, PKT_PRIVACY."""
 
@@ -57,26 +60,33 @@ def opnums(output: str) -> dict[str, dict[int, str]]:
     return found
 
 
-def expected_outcome(name: str, opnum: int) -> str:
-    """What an empty stub gets: only a method without parameters can succeed."""
+def expected_outcome(name: str, opnum: int, logged_on: bool) -> str:
+    """What an empty stub gets: only a method without parameters can succeed.
+
+    Who has not logged on may ask for ports and versions, and the management interface.
+    """
     operations = load(name).operations
     operation = operations[opnum] if opnum < len(operations) else None
     if operation is None:
         return "nca_s_op_rng_error"
+    if not (logged_on or name == "mgmt" or operation.name in OPEN):
+        return "rpc_s_access_denied"
     return "rpc_x_bad_stub_data" if operation.request_class.__slots__ else "success"
 
 
 @pytest.mark.parametrize(
-    "credentials", [["-auth-level", "1"], ["-auth-rpc", f"alice:{PASSWORD}"]], ids=["none", "ntlm"]
+    ("credentials", "logged_on"),
+    [(["-auth-level", "1"], False), (["-auth-rpc", f"alice:{PASSWORD}"], True)],
+    ids=["none", "ntlm"],
 )
 def test_rpcmap_gets_an_answer_from_every_opnum(
-    server: ServedQueueManager, credentials: list[str]
+    server: ServedQueueManager, credentials: list[str], logged_on: bool
 ) -> None:
     binding = f"ncacn_ip_tcp:127.0.0.1[{server.rpc_port}]"
     call = (binding, *credentials, "-brute-opnums", "-opnum-max", "40")
     found = opnums(impacket(server, "rpcmap.py", *call))
     for name in (*SERVED, "mgmt"):
-        expected = {opnum: expected_outcome(name, opnum) for opnum in range(41)}
+        expected = {opnum: expected_outcome(name, opnum, logged_on) for opnum in range(41)}
         assert found[str(load(name).uuid)] == expected, name
 
 

@@ -274,10 +274,13 @@ async def _receive_across_a_reload(private: PrivateQueueManager) -> bytes:
 def test_a_reload_takes_effect(private: PrivateQueueManager) -> None:
     private.start()
     host, port = private.endpoint("epm")
-    create = ("queue", "create", "orders", "--server", f"{host}:{port}")
-    assert "dependent clients" in private.run(*create, check=False).stderr
+    logged_on = ("--server", f"{host}:{port}", "--user", "alice", "--password-stdin")
+    create = ("queue", "create", "orders", *logged_on)
+    private.run("user", "add", "alice", "--password-stdin", input="Secret-1\n")
+    refused = private.run(*create, check=False, input="Secret-1\n")
+    assert "dependent clients" in refused.stderr
     private.reload(CONFIGURATION + "[security]\nsupporting_server = true\n")
-    assert "dependent clients" not in private.run(*create, check=False).stderr
+    private.run(*create, input="Secret-1\n")
 
 
 def test_a_wrong_configuration_is_not_taken_over(private: PrivateQueueManager) -> None:

@@ -36,6 +36,8 @@ ELSEWHERE = "DIRECT=OS:bob\\private$\\orders"
 IN_SEQUENCE = "DIRECT=OS:bob\\private$\\stream"
 WAITING = 3
 RETRY = 6_000
+PATIENCE = 330_000
+"""Milliseconds in which even somebody who has never answered is tried again (G99)."""
 _ORDER_QUEUE = FormatName.parse("DIRECT=TCP:192.0.2.1\\PRIVATE$\\order_queue$")
 SEQUENCE = TxSequenceID(1, 1_750_000_000)
 
@@ -84,11 +86,12 @@ class _Initiator:
             waiting = {each.destination_format_name: each.message_count for each in found}
             for _ in range(WAITING - waiting.get(queue, 0)):
                 self._node.send(queue, b"body", queue == IN_SEQUENCE)
-        self._simulation.advance(RETRY)
-        line = self._network.line
-        if line is None or line.closed_already:
-            raise Violation("nothing connects any more")
-        return line, self._network.wire
+        for _ in range(PATIENCE // RETRY):
+            self._simulation.advance(RETRY)
+            line = self._network.line
+            if line is not None and not line.closed_already:
+                return line, self._network.wire
+        raise Violation("nothing connects any more")
 
     def _end(self) -> None:
         for line in list(self._node.exchange.lines):

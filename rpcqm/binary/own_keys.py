@@ -55,7 +55,7 @@ def load_certificate(path: str) -> bytes:
     octets = Path(path).read_bytes()
     try:
         return x509.load_pem_x509_certificate(octets).public_bytes(serialization.Encoding.DER)
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         raise ValueError(f"{path} holds no certificate in PEM form") from None
 
 

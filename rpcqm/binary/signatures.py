@@ -63,7 +63,7 @@ def verified_level(packet: PacketMessage) -> AuthenticationLevel | None:
 def _public_key(certificate: bytes) -> RSAPublicKey | None:
     try:
         key = x509.load_der_x509_certificate(certificate).public_key()
-    except (ValueError, UnsupportedAlgorithm):
+    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
         return None
     return key if isinstance(key, RSAPublicKey) else None
 

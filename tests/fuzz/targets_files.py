@@ -120,7 +120,7 @@ def _signature() -> bytes:
 def _kind_of(certificate: bytes) -> Hashable:
     try:
         return type(x509.load_der_x509_certificate(certificate).public_key()).__name__
-    except (ValueError, UnsupportedAlgorithm) as error:
+    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion) as error:
         return type(error).__name__, without_particulars(str(error))
 
 

@@ -1,7 +1,9 @@
 """The keys of a queue manager, and what `rpcqm config key` tells of them."""
 
 import base64
+from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
@@ -10,9 +12,19 @@ from rpcqm.binary.blobs import decode_public_key, decode_public_keys, encode_pub
 from rpcqm.binary.ciphers import PROVIDERS
 from rpcqm.binary.connection.door import BinaryDoor, read_files
 from rpcqm.binary.own_keys import create_key, load_certificate, load_key, published
+from rpcqm.binary.signatures import verified_level
 from rpcqm.cli.main import main
+from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.message import MessageAttributes, PacketMessage, build_user_message
+from rpcqm.codec.packet_types import MessageIdentifier
 from rpcqm.config.schema import Binary
+from tests.support.certificates import certificate_of
 from tests.support.queue_manager import RunningQueueManager
+
+SIGNED = MessageAttributes(
+    destination_queue_format_name=FormatName.parse(r"DIRECT=OS:there\private$\orders"),
+    identifier=MessageIdentifier(UUID(int=1), 1),
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +41,22 @@ def test_a_new_key_is_for_its_owner_only_and_replaces_nothing(key: Path) -> None
         create_key(key)
     assert key.read_bytes() == before
     assert load_key(str(key)).key_size == 2048
+
+
+def test_a_certificate_of_an_unknown_version_is_none(key: Path, tmp_path: Path) -> None:
+    """The library does not count that among its value errors."""
+    octets = certificate_of(load_key(str(key)))
+    unknown = octets.replace(bytes.fromhex("a003020102"), bytes.fromhex("a00302017b"), 1)
+    assert unknown != octets
+    text = base64.encodebytes(unknown).decode()
+    file = tmp_path / "certificate.pem"
+    file.write_text(f"-----BEGIN CERTIFICATE-----\n{text}-----END CERTIFICATE-----\n")
+    with pytest.raises(ValueError, match="no certificate"):
+        load_certificate(str(file))
+    message = replace(
+        SIGNED, sender_certificate=unknown, signature=bytes(256), sender_identifier=b"\1"
+    )
+    assert verified_level(PacketMessage(build_user_message(message))) is None
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.7.1.5.2")

@@ -199,11 +199,11 @@ class AccessControl:
         MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR for bytes that are none.
         """
         _check_auditing(parts, identity)
-        rights = MQQUEUEACCESSMASK(0)
-        if parts & ~SecurityInformation.OWNER_SECURITY_INFORMATION:
-            rights |= MQQUEUEACCESSMASK.MQSEC_CHANGE_QUEUE_PERMISSIONS
-        if parts & SecurityInformation.OWNER_SECURITY_INFORMATION:
-            rights |= MQQUEUEACCESSMASK.MQSEC_TAKE_QUEUE_OWNERSHIP
+        rights = _rights_to_change(
+            parts,
+            MQQUEUEACCESSMASK.MQSEC_CHANGE_QUEUE_PERMISSIONS,
+            MQQUEUEACCESSMASK.MQSEC_TAKE_QUEUE_OWNERSHIP,
+        )
         self.check_queue(queue, identity, rights)
         if parts & SecurityInformation.OWNER_SECURITY_INFORMATION:
             _check_new_owner(queue.pathname, change, identity)
@@ -224,11 +224,11 @@ class AccessControl:
         Refusals are those of `changed_queue_security`.
         """
         _check_auditing(parts, identity)
-        rights = MQQMACCESSMASK(0)
-        if parts & ~SecurityInformation.OWNER_SECURITY_INFORMATION:
-            rights |= MQQMACCESSMASK.MQSEC_CHANGE_MACHINE_PERMISSIONS
-        if parts & SecurityInformation.OWNER_SECURITY_INFORMATION:
-            rights |= MQQMACCESSMASK.MQSEC_TAKE_MACHINE_OWNERSHIP
+        rights = _rights_to_change(
+            parts,
+            MQQMACCESSMASK.MQSEC_CHANGE_MACHINE_PERMISSIONS,
+            MQQMACCESSMASK.MQSEC_TAKE_MACHINE_OWNERSHIP,
+        )
         self.check_queue_manager(identity, rights)
         if parts & SecurityInformation.OWNER_SECURITY_INFORMATION:
             _check_new_owner("the queue manager", change, identity)
@@ -301,6 +301,12 @@ def _check_new_owner(what: str, change: bytes, identity: Identity | None) -> Non
         return
     if str(_decoded(change).owner) not in identity.sids:
         _refuse(identity, what, MQQUEUEACCESSMASK.MQSEC_TAKE_QUEUE_OWNERSHIP)
+
+
+def _rights_to_change(parts: int, permissions: int, ownership: int) -> int:
+    """What changing some parts of a descriptor takes: for its owner there is a right of its own."""
+    owner = SecurityInformation.OWNER_SECURITY_INFORMATION
+    return (permissions if parts & ~owner else 0) | (ownership if parts & owner else 0)
 
 
 def _journal_rights(access: QueueAccessType) -> MQQUEUEACCESSMASK:

@@ -163,7 +163,7 @@ class Stranger:
 
     def _send(self) -> str:
         with BinaryStranger((self._host, self._ports["binary"])) as session:
-            session.send(self._name, 1, b"from nobody")
+            session.deliver(self._name, 1, b"from nobody")
         return "MQ_OK"
 
 

@@ -99,10 +99,10 @@ def test_a_message_that_was_refused_does_not_shut_out_its_namesake(
     allow(queue_manager, name)
     to = f"DIRECT=OS:{queue_manager.ready.name}\\private$\\{name}"
     with BinaryStranger(queue_manager.endpoint("binary")) as session:
-        session.send(to, 5)
+        session.deliver(to, 5)
         assert bodies(queue_manager, name) == [b"secret"]
         with queue_manager.client() as client:
             client.run(client.queues.set_security(format_name(name), parse_sddl(EVERYBODY)))
         for _ in range(2):
-            session.send(to, 5, b"genuine")
+            session.deliver(to, 5, b"genuine")
     assert bodies(queue_manager, name) == [b"secret", b"genuine"]

@@ -15,7 +15,7 @@ class BinaryStranger(Stranger):
     """One open session with a queue manager, as the queue manager `guid`."""
 
     def __init__(self, address: tuple[str, int], guid: UUID = STRANGER) -> None:
-        super().__init__(address, guid)
+        super().__init__(address, guid, source="")  # from whatever address leads there
         self._sent = 0
 
     def deliver(self, name: str, number: int, body: bytes = b"forged") -> None:

@@ -8,6 +8,7 @@ import asyncio
 import errno
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from rpcqm.base.admission import Ticket
@@ -42,7 +43,7 @@ class Acceptor:
         self._admit = admit
         self._make = make
         self._loop = asyncio.get_running_loop()
-        self._connecting: set[asyncio.Task[None]] = set()
+        self._connecting: set[asyncio.Task[Any]] = set()
         self._pause: asyncio.TimerHandle | None = None
         listening.setblocking(False)
         listening.listen(BACKLOG)
@@ -86,14 +87,19 @@ class Acceptor:
             accepted.close()
             return
         accepted.setblocking(False)
-        task = self._loop.create_task(self._connect(accepted, ticket))
+        make = partial(self._make, ticket)
+        task = self._loop.create_task(self._loop.connect_accepted_socket(make, accepted))
         self._connecting.add(task)
-        task.add_done_callback(self._connecting.discard)
+        task.add_done_callback(partial(self._connected, accepted, ticket))
 
-    async def _connect(self, accepted: socket.socket, ticket: Ticket) -> None:
-        try:
-            await self._loop.connect_accepted_socket(lambda: self._make(ticket), accepted)
-        except Exception as error:
-            ticket.leave()
-            accepted.close()
+    def _connected(
+        self, accepted: socket.socket, ticket: Ticket, task: "asyncio.Task[Any]"
+    ) -> None:
+        self._connecting.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is None and not task.cancelled():
+            return
+        ticket.leave()
+        accepted.close()
+        if error is not None:
             _log.warning("a connection could not be taken over", reason=str(error))

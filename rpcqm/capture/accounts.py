@@ -59,7 +59,9 @@ def read_accounts(texts: Iterable[str]) -> list[Account]:
     accounts: list[Account] = []
     for text in texts:
         path = Path(text)
-        if ":" in text and not _is_file(path):
+        if not _exists(path):
+            if ":" not in text:
+                raise AccountError(f"{text} is no file and no DOMAIN\\user:password.")
             accounts.append(parse_account(text))
         elif (octets := path.read_bytes())[:2] == MAGIC:
             accounts.extend(_principals(octets, path))
@@ -86,9 +88,9 @@ def _principals(octets: bytes, path: Path) -> list[Account]:
     return found
 
 
-def _is_file(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     try:
-        return path.is_file()
+        return path.exists()
     except (OSError, ValueError):
         return False
 

@@ -80,6 +80,11 @@ def test_a_file_that_is_neither_is_told(tmp_path: Path) -> None:
             read_accounts([str(file)])
 
 
+def test_a_name_without_a_password_is_not_taken_for_a_file() -> None:
+    with pytest.raises(AccountError, match="ann is no file and no DOMAIN"):
+        read_accounts(["ann"])
+
+
 @pytest.mark.parametrize("text", ["a\\:b", ":b", "\\:"])
 def test_what_is_no_account_is_refused(text: str) -> None:
     with pytest.raises(AccountError):

@@ -59,7 +59,7 @@ _LARGEST_BEFORE_OPEN = EstablishConnectionPacket.size()
 
 
 class SessionState(enum.Enum):
-    """SessionState of [MS-MQQB] 3.1.1.3.1."""
+    """SessionState of [MS-MQQB] 3.1.1.3.1 but WAITING_RECONNECT (G150)."""
 
     WAITING_EC_MSG = "WAITING_EC_MSG"
     WAITING_ECR_MSG = "WAITING_ECR_MSG"
@@ -67,7 +67,6 @@ class SessionState(enum.Enum):
     WAITING_CPR_MSG = "WAITING_CPR_MSG"
     OPEN = "OPEN"
     CLOSED = "CLOSED"
-    WAITING_RECONNECT = "WAITING_RECONNECT"
 
 
 _ASKING = frozenset({SessionState.WAITING_ECR_MSG, SessionState.WAITING_CPR_MSG})

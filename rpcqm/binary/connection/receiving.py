@@ -198,22 +198,26 @@ class Receiver:
         before = stream.incoming.copy()
         stamp = stamp_in(message)
         accepted = stream.incoming.accept(stamp)
+        stream.last_access_time = self._engine.clock.now() // 1000
         stream.arrived(line, direct)
         if not accepted:
-            self._engine.streams.write({}).add_done_callback(done)
-            self._show(stream)
+            kept = {stream.rejected_key: stream.encode_rejected()} if stream.queue_id else {}
+            self._engine.streams.write(kept).add_done_callback(done)
+            self._exchange.streams.show(stream)
             return
+        changes: Changes = {stream.rejected_key: None} if before.reject_count else {}
 
         def undo() -> None:
             before.durable = stream.incoming.durable
             stream.incoming = before
+            self._exchange.streams.show(stream)
 
         def settled(outcome: Completion[None]) -> None:
             if outcome.error is None:
                 stream.settled(stamp)
             done(outcome)
 
-        self._store(line, message, {}, settled, undo, stream)
+        self._store(line, message, changes, settled, undo, stream)
 
     def _store(
         self,
@@ -278,7 +282,7 @@ class Receiver:
         stream.queue_id = queue.queue_id
         self._exchange.streams.fed.add(queue.queue_id)
         changes[stream.key] = stream.encode()
-        self._show(stream)
+        self._exchange.streams.show(stream)
 
     def _refuse(
         self,
@@ -292,6 +296,7 @@ class Receiver:
         _log.info("message refused", reason=reason.name, id=str(message.attributes.identifier))
         if stream is not None:
             changes[stream.key] = stream.encode()
+            self._exchange.streams.show(stream)
         refused = self._arrivals.reject(message, reason, changes)
         if message.envelope.transactional:
             self._tell_source(line, message, reason)
@@ -311,17 +316,6 @@ class Receiver:
             stream.came_by(line, _is_direct(message))
         with self._engine.store.transaction("final acknowledgement") as change:
             stream.send_final_ack(change, message, reason)
-
-    def _show(self, stream: Stream) -> None:
-        """IncomingTransactionalTransferInfo ([MS-MQQB] 3.1.5.8.8)."""
-        queue = self._engine.queues.by_id.get(stream.queue_id)
-        if queue is None:
-            return
-        info = self._arrivals.transfer_info(queue, stream.name, stream.source)
-        info.sequence_identifier = stream.incoming.sequence.value
-        info.sequence_number = stream.incoming.number
-        info.reject_count = stream.incoming.reject_count
-        info.last_access_time = self._engine.clock.now() // 1000
 
     # Removals
 

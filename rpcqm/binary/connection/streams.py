@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rpcqm.adm.message import Message
+from rpcqm.adm.queue import IncomingTransactionalTransferInfo
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.binary.connection.line import Line
 from rpcqm.binary.sequence import INCOMING_SIZE, IncomingSequence, OrderAckSchedule, Stamp
@@ -30,7 +31,11 @@ if TYPE_CHECKING:
     from rpcqm.binary.connection.exchange import Exchange
 
 PREFIX = b"qb stream:"
+_REJECTED_PREFIX = b"qb rejected:"
 _QUEUE_ID = struct.Struct("<I")
+_TIME = struct.Struct("<I")
+_REJECTED = struct.Struct("<II")
+_GUID_SIZE = 16
 _CACHED = 10_000
 
 
@@ -41,8 +46,11 @@ class Stream:
         self._exchange = exchange
         self.source = source
         self.name = name
-        self.key = PREFIX + source.bytes_le + name.encode("utf-8", "surrogatepass")
+        written = source.bytes_le + name.encode("utf-8", "surrogatepass")
+        self.key = PREFIX + written
+        self.rejected_key = _REJECTED_PREFIX + written
         self.incoming = IncomingSequence()
+        self.last_access_time: int | None = None
         self.address = ""
         self.queue_id = 0
         self._owed: dict[Line, None] = {}
@@ -52,14 +60,35 @@ class Stream:
         )
 
     def encode(self) -> bytes:
-        address = self.address.encode()
-        return self.incoming.encode() + _QUEUE_ID.pack(self.queue_id) + address
+        """What has to be durable together with a message; the address ends with a zero."""
+        place = _QUEUE_ID.pack(self.queue_id) + self.address.encode() + b"\0"
+        return self.incoming.encode() + place + _TIME.pack(self.last_access_time or 0)
 
-    def restore(self, data: bytes) -> None:
-        """Go on where `encode` was; raises DecodeError."""
+    def encode_rejected(self) -> bytes:
+        """What has to survive of messages that were not accepted ([MS-MQQB] 3.1.1.3.1).
+
+        It has a record of its own, because whether the last one that was accepted is durable is
+        not known yet.
+        """
+        return _REJECTED.pack(self.incoming.reject_count, self.last_access_time or 0)
+
+    def restore(self, data: bytes, rejected: bytes | None) -> None:
+        """Go on where `encode` and `encode_rejected` were; raises DecodeError."""
         self.incoming = IncomingSequence.decode(data[:INCOMING_SIZE])
         self.queue_id = _QUEUE_ID.unpack_from(data, INCOMING_SIZE)[0]
-        self.address = data[INCOMING_SIZE + _QUEUE_ID.size :].decode()
+        address, _, time = data[INCOMING_SIZE + _QUEUE_ID.size :].partition(b"\0")
+        self.address = address.decode()
+        if time:  # what an earlier version has kept has none
+            self.last_access_time = _TIME.unpack(time)[0]
+        if rejected is not None:
+            self.incoming.reject_count, self.last_access_time = _REJECTED.unpack(rejected)
+
+    def show(self, info: IncomingTransactionalTransferInfo) -> None:
+        """Tell administrators how far it has come ([MS-MQQB] 3.1.5.8.8)."""
+        info.sequence_identifier = self.incoming.sequence.value
+        info.sequence_number = self.incoming.number
+        info.reject_count = self.incoming.reject_count
+        info.last_access_time = self.last_access_time
 
     def arrived(self, line: Line, direct: bool) -> None:
         """A message has come by a line: its order is to be acknowledged there.
@@ -183,8 +212,28 @@ class Streams:
         self._cache: OrderedDict[bytes, Stream] = OrderedDict()
         self.fed: set[int] = set()
         """Queues that have ever received from elsewhere in sequence."""
-        for _, data in exchange.engine.streams.records(PREFIX):
-            self.fed.add(_QUEUE_ID.unpack_from(data, INCOMING_SIZE)[0])
+        for key, data in exchange.engine.streams.records(PREFIX):
+            self._restore(key[len(PREFIX) :], data)
+
+    def _restore(self, written: bytes, data: bytes) -> None:
+        """After a restart: what administrators were told of a stream they are told again."""
+        source = UUID(bytes_le=written[:_GUID_SIZE])
+        name = written[_GUID_SIZE:].decode("utf-8", "surrogatepass")
+        stream = Stream(self._exchange, source, name)
+        stream.restore(data, self._exchange.engine.streams.get(stream.rejected_key))
+        self.fed.add(stream.queue_id)
+        queue = self._exchange.engine.queues.by_id.get(stream.queue_id)
+        if queue is not None:
+            info = IncomingTransactionalTransferInfo(queue, name, source)
+            stream.show(info)
+            queue.incoming_transactional_transfer_info_collection.append(info)
+
+    def show(self, stream: Stream) -> None:
+        """Tell administrators of a stream, once a message of it has been in a queue."""
+        engine = self._exchange.engine
+        queue = engine.queues.by_id.get(stream.queue_id)
+        if queue is not None:
+            stream.show(engine.arrivals.transfer_info(queue, stream.name, stream.source))
 
     def of(self, message: Message) -> Stream:
         """The stream that a message belongs to."""
@@ -203,7 +252,7 @@ class Streams:
         key = stream.key
         data = self._exchange.engine.streams.get(key)
         if data is not None:
-            stream.restore(data)
+            stream.restore(data, self._exchange.engine.streams.get(stream.rejected_key))
         self._cache[written] = stream
         while len(self._cache) > _CACHED:
             self._cache.popitem(last=False)[1].schedule.stop()

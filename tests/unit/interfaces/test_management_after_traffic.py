@@ -139,17 +139,47 @@ def test_a_peer_that_is_gone_shows_in_the_history(simulation: Simulation, alice:
     assert addresses[0].value == ("192.0.2.2",)
 
 
+def sources(node: Node) -> list[tuple[Any, ...]]:
+    """What the receiver tells of those who send to its queue: six columns."""
+    wanted = ManagementQueueProperty.PROPID_MGMT_QUEUE_EOD_SOURCE_INFO
+    value = queue_property(node.engine, node.find("stream"), wanted).value
+    return [column.value for column in value]
+
+
 @claims("EOD_SOURCE_INFO")
 def test_the_receiver_tells_who_sends_and_how_far_that_has_come(
     simulation: Simulation, alice: Node
 ) -> None:
     bob = simulation.nodes["bob"]
-    wanted = ManagementQueueProperty.PROPID_MGMT_QUEUE_EOD_SOURCE_INFO
-    value = queue_property(bob.engine, bob.find("stream"), wanted).value
-    names, senders, identifiers, numbers, times, rejects = (column.value for column in value)
+    names, senders, identifiers, numbers, times, rejects = sources(bob)
     assert names == (STREAM,)
     assert senders == (alice.engine.queue_manager.identifier,)
     (next_sequence,) = told(alice, "EOD_NEXT_SEQ")
     assert identifiers == (sequence(next_sequence)[0],)
     assert (numbers, rejects) == ((3,), (0,))
     assert times == (simulation.clock.now() // SECOND,)
+
+
+@claims("EOD_SOURCE_INFO")
+@pytest.mark.conformance(
+    "MQQB-element-ProtocolState",
+    "MQQB-rule-3.1.5.8.6",
+    "MQDMPR-element-IncomingTransactionalTransferInfo",
+)
+def test_the_receiver_tells_the_same_after_it_has_died(simulation: Simulation, alice: Node) -> None:
+    bob = simulation.nodes["bob"]
+    alice.engine.outgoing.resend(alice.outgoing(STREAM))
+    simulation.advance(SECOND // 4)
+    assert sources(bob)[5] == (3,), "each of the three came twice"
+    before = sources(bob)
+    bob.kill()
+    simulation.advance(60 * SECOND)
+    bob.start()
+    assert sources(bob) == before
+    alice.send(STREAM, b"next", transactional=True)
+    simulation.advance(20 * SECOND)
+    after = sources(bob)
+    assert (after[3], after[5]) == ((4,), (0,))
+    bob.kill()
+    bob.start()
+    assert sources(bob) == after

@@ -27,7 +27,12 @@ from rpcqm.binary.caches import (
 )
 from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.binary.signatures import sign, verified_level
-from rpcqm.codec.message import PacketMessage, build_user_message, read_attributes
+from rpcqm.codec.message import (
+    MessageAttributes,
+    PacketMessage,
+    build_user_message,
+    read_attributes,
+)
 from rpcqm.codec.message_enums import (
     AuthenticationLevel,
     HashAlgorithm,
@@ -49,6 +54,7 @@ _ACCESS_DENIED = MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED
 _BAD_ENCRYPTION = MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION
 UNSIGNED_AUTO, UNSIGNED_ANONYMOUS, UNSIGNED_CLAIMED = "auto", "anonymous", "claimed"
 """Who has sent an unsigned message; "auto" is "claimed" in a directory, "anonymous" outside."""
+_SIGNED_WITH = frozenset((HashAlgorithm.SHA1, HashAlgorithm.SHA_256, HashAlgorithm.SHA_512))
 _CERTIFICATE_HEADER = 36
 """Digest, identifier and length in front of each certificate of MQUSERSIGNCERTS."""
 
@@ -246,7 +252,7 @@ class Guard:
         return self._encrypted(packet, destination) if privacy_level else packet
 
     def _signed(self, packet: bytes, key: RSAPrivateKey) -> bytes:
-        """With SHA-512; a message to several queues gets a 3.0 signature, others a 2.0 one.
+        """With a 3.0 signature for a message to several queues, a 2.0 one for others (G151).
 
         The sender is named only if the directory knows our certificate as his: whoever checks
         the signature refuses it otherwise.
@@ -256,14 +262,15 @@ class Guard:
             return packet
         several = attributes.destination_multi_queue_format_name
         level = AuthenticationLevel.SIG30 if several else AuthenticationLevel.SIG20
+        algorithm = _hash_for(attributes)
         certificate, sender = self._keys.certificate, attributes.sender_identifier
         unsigned = replace(
             attributes,
             sender_certificate=certificate,
             sender_identifier=sender if self._is_registered(sender, certificate) else b"",
-            hash_algorithm=HashAlgorithm.SHA_512,
+            hash_algorithm=algorithm,
         )
-        signature = sign(UserMessage(build_user_message(unsigned)), key, level)
+        signature = sign(UserMessage(build_user_message(unsigned)), key, level, algorithm)
         if several:
             return build_user_message(replace(unsigned, multiple_destination_signature=signature))
         return build_user_message(replace(unsigned, signature=signature))
@@ -301,6 +308,12 @@ class Guard:
         if level == PrivacyLevel.BASE:
             return self.send_base_symmetric_key_cache
         return self.send_symmetric_key_cache
+
+
+def _hash_for(message: MessageAttributes) -> int:
+    """The hash that a message asks for, SHA-512 if it asks for none or a broken one (G151)."""
+    asked = message.hash_algorithm
+    return asked if asked in _SIGNED_WITH else HashAlgorithm.SHA_512
 
 
 def forget_claimed_level(message: Message) -> None:

@@ -23,7 +23,12 @@ from rpcqm.base.identity import Identity
 from rpcqm.binary.blobs import AES_PROVIDER, BASE_PROVIDER, ENHANCED_PROVIDER, encode_public_keys
 from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.codec.message import MessageAttributes, PacketMessage
-from rpcqm.codec.message_enums import AuthenticationLevel, MessageClass, PrivacyLevel
+from rpcqm.codec.message_enums import (
+    AuthenticationLevel,
+    HashAlgorithm,
+    MessageClass,
+    PrivacyLevel,
+)
 from rpcqm.codec.packet_patch import without_session_header
 from rpcqm.codec.sddl import parse_sddl
 from rpcqm.codec.security_identifier import sid_bytes
@@ -138,6 +143,28 @@ def test_a_signed_message_arrives_authenticated(pair: Pair) -> None:
     assert pair.arrived == [b"content"]
     assert level_of_arrived(pair) == AuthenticationLevel.SIG20
     assert len(pair.bob.exchange.guard.user_cert_cache) == 1
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.7.1.4")
+@pytest.mark.parametrize(
+    ("asked", "used"),
+    [
+        (HashAlgorithm.SHA1, HashAlgorithm.SHA1),
+        (HashAlgorithm.SHA_256, HashAlgorithm.SHA_256),
+        (HashAlgorithm.MD5, HashAlgorithm.SHA_512),
+        (0, HashAlgorithm.SHA_512),
+    ],
+)
+def test_a_message_is_signed_with_the_hash_that_it_asks_for(
+    pair: Pair, asked: int, used: HashAlgorithm
+) -> None:
+    pair.sign()
+    pair.send(hash_algorithm=asked)
+    assert pair.arrived == [b"content"]
+    assert level_of_arrived(pair) == AuthenticationLevel.SIG20
+    (key,) = pair.orders.message_position_list.page(None, 100)
+    arrived = pair.bob.engine.positions.message_at(pair.orders, key)
+    assert arrived.attributes.hash_algorithm == used
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.8.3")

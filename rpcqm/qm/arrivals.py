@@ -133,6 +133,8 @@ class Arrivals:
 
     def check_access(self, queue: Queue, identity: Identity) -> None:
         """Whether the sender may write; RejectedError: ACCESS_DENIED ([MS-MQQB] 3.1.5.8.3)."""
+        if queue.queue_type is QueueType.PUBLIC:
+            self._engine.directory.take_over_security(queue)
         try:
             self._engine.access.check_queue(queue, identity, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE)
         except MQError:

@@ -59,6 +59,8 @@ class DirectoryAccess:
         self._made_here = _read_records(engine.store)
         self._queries: dict[int, Iterator[DirectoryObject]] = {}
         self._timers: dict[str, Timer] = {}
+        self._listed: tuple[DirectoryContents | None, dict[UUID, Queue]] = (None, {})
+        self._taken_over: dict[UUID, bytes] = {}
         self.change_hooks: list[ChangeHook] = []
 
     @property
@@ -317,6 +319,34 @@ class DirectoryAccess:
         status, element = self.read_directory(Queue, [equals("identifier", queue.identifier)])
         if status is _SUCCESS and element is not None:
             _update(queue, element, _KEPT_LOCALLY)
+        self.take_over_security(queue)
+
+    def take_over_security(self, queue: Queue) -> None:
+        """Let the descriptor that the directory has of a public queue here count (G152).
+
+        What was changed here lies over it. Source: [MS-MQQB] 3.1.5.8.3.
+        """
+        if self._engine.queue_manager.directory_offline:
+            return
+        contents = self._contents()
+        if contents is None:
+            self._go_offline()
+            return
+        identifier = queue.identifier
+        listed = self._listed_queue(contents, identifier)
+        if listed is None or not listed.security:
+            return
+        changed_here = "security" in self._made_here[Queue].get(identifier, ())
+        if not changed_here and self._taken_over.get(identifier) != listed.security:
+            self._taken_over[identifier] = listed.security
+            access = self._engine.access
+            queue.security = access.default_queue_security(None, listed.security)
+
+    def _listed_queue(self, contents: DirectoryContents, identifier: UUID) -> Queue | None:
+        """A queue of the file, without a search for each message."""
+        if self._listed[0] is not contents:
+            self._listed = contents, {queue.identifier: queue for queue in contents.queues}
+        return self._listed[1].get(identifier)
 
     def online(self) -> None:
         """The directory has been read: what depends on it can be looked up."""

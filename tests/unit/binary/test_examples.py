@@ -63,7 +63,11 @@ def of_this_session(response: bytes) -> bytes:
     return response[:20] + ESTABLISH_REQUEST[20:56] + response[56:]
 
 
-@pytest.mark.conformance("MQQB-packet-EstablishConnection", "MQQB-rule-3.1.5.3.2")
+@pytest.mark.conformance(
+    "MQQB-packet-EstablishConnection",
+    "MQQB-rule-3.1.5.3.2",
+    "MQQB-header-EstablishConnectionHeader",
+)
 def test_as_initiator_we_send_what_the_example_sends() -> None:
     clock = SimulatedClock()
     clock.advance(int.from_bytes(ESTABLISH_REQUEST[52:56], "little"))

@@ -44,6 +44,9 @@ def ack_of(host: Host) -> SessionHeader:
     "MQQB-rule-3.1.5.10",
     "MQQB-packet-EstablishConnection",
     "MQQB-packet-ConnectionParameters",
+    "MQQB-rule-3.1.5.3.1",
+    "MQQB-rule-3.1.5.3.2",
+    "MQQB-rule-3.1.5.4.1",
 )
 def test_both_sides_go_through_their_states() -> None:
     pair = Pair().open()
@@ -76,7 +79,7 @@ def test_the_request_says_who_asks_and_whether_it_pinged(pinged: bool) -> None:
     assert header.operating_system.RE == 0x10
 
 
-@pytest.mark.conformance("MQQB-rule-3.1.5.3.1")
+@pytest.mark.conformance("MQQB-rule-3.1.5.3.1", "MQQB-packet-EstablishConnection")
 def test_a_request_for_another_queue_manager_is_refused_and_closed() -> None:
     pair = Pair(remote=ALICE)
     pair.open()
@@ -85,10 +88,11 @@ def test_a_request_for_another_queue_manager_is_refused_and_closed() -> None:
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.3.1")
-def test_the_response_repeats_time_and_ping_and_names_the_acceptor() -> None:
+@pytest.mark.parametrize("unpinged", [0, 1])
+def test_the_response_repeats_time_and_ping_and_names_the_acceptor(unpinged: int) -> None:
     pair = Pair()
     pair.acceptor.session.start_acceptor()
-    flags = OperatingSystemFlags.of(RE=0x10, SE=1, OS=0, QS=1)
+    flags = OperatingSystemFlags.of(RE=0x10, SE=unpinged, OS=0, QS=1)
     asked = EstablishConnectionHeader(ALICE, BOB, 12345, flags, padding=bytes(512))
     pair.acceptor.session.receive_data(EstablishConnectionPacket.of(asked))
     (response,) = pair.acceptor.packets()
@@ -96,7 +100,7 @@ def test_the_response_repeats_time_and_ping_and_names_the_acceptor() -> None:
     header = response.establish_connection_header
     assert (header.client_guid, header.server_guid) == (ALICE, BOB)
     assert header.timestamp == 12345
-    assert header.operating_system == OperatingSystemFlags.of(RE=0x10, SE=1, OS=1)
+    assert header.operating_system == OperatingSystemFlags.of(RE=0x10, SE=unpinged, OS=1)
     assert header.padding == b"\x5a" * 512
 
 
@@ -114,7 +118,11 @@ def test_a_wrong_response_closes_the_session(client: UUID, server: UUID, remote:
     assert host.session.state is SessionState.CLOSED
 
 
-@pytest.mark.conformance("MQQB-rule-3.1.5.3.2")
+@pytest.mark.conformance(
+    "MQQB-rule-3.1.5.3.2",
+    "MQQB-packet-ConnectionParameters",
+    "MQQB-header-ConnectionParametersHeader",
+)
 @pytest.mark.parametrize(("round_trip", "timeout"), [(1, 500), (100, 800), (50_000, 120_000)])
 def test_recoverable_messages_are_acknowledged_after_eight_round_trips(
     round_trip: int, timeout: int
@@ -266,6 +274,25 @@ def test_parameters_that_refuse_end_the_session_of_who_asked() -> None:
     host.session.receive_data(changed(parameters(), INTERNAL_FLAGS, CS))
     assert host.reason == "the peer refuses the session"
     assert not host.session.violated
+
+
+@pytest.mark.conformance(
+    "MQQB-rule-3.1.5.4.1", "MQQB-rule-3.1.5.4.2", "MQQB-header-ConnectionParametersHeader"
+)
+@pytest.mark.parametrize("side", ["initiator", "acceptor"])
+@pytest.mark.parametrize(
+    ("recoverable", "ack"), [(499, 20_000), (120_001, 20_000), (500, 19_999), (500, 120_001)]
+)
+def test_parameters_outside_their_ranges_close_the_session(
+    side: str, recoverable: int, ack: int
+) -> None:
+    pair = Pair()
+    host = pair.initiator if side == "initiator" else pair.acceptor
+    host.session.start_initiator() if side == "initiator" else host.session.start_acceptor()
+    host.session.receive_data(ESTABLISH)
+    assert host.reason is None
+    host.session.receive_data(parameters(recoverable, ack))
+    assert host.session.violated
 
 
 @pytest.mark.conformance("MQQB-timer-session_initialization")
@@ -511,7 +538,7 @@ def test_a_session_that_is_not_initialized_in_a_minute_is_closed(side: str) -> N
     assert not len(pair.clock.timers)
 
 
-@pytest.mark.conformance("MQQB-timer-session_cleanup")
+@pytest.mark.conformance("MQQB-timer-session_cleanup", "MQQB-rule-3.1.5.4.2")
 def test_an_idle_session_is_closed_after_five_minutes() -> None:
     pair = Pair().open()
     pair.advance(200_000)

@@ -167,6 +167,7 @@ def test_connection_parameters(raw: bytes) -> None:
     assert written[:1] + b"\xc0" + written[2:] == raw
 
 
+@pytest.mark.conformance("MQQB-header-ConnectionParametersHeader")
 @pytest.mark.parametrize(("recoverable", "ack"), [(499, 20000), (120001, 20000), (500, 19999)])
 def test_connection_parameters_outside_their_ranges_are_refused(recoverable: int, ack: int) -> None:
     with pytest.raises(DecodeError):

@@ -77,7 +77,7 @@ class QueueManager(DirectoryObject):
     in_routing_server_collection: list["QueueManager"] = field(default_factory=list)
     enterprise_reference: Enterprise | None = None
     initialization_retry_timer_duration: int = 120
-    dispatch_collection: list[DispatchEntry] = field(default_factory=list)
+    dispatch_collection: dict[Queue, DispatchEntry] = field(default_factory=dict)
     internal_certificate_collection: list[InternalCertificate] = field(default_factory=list)
 
     # Ours: addresses from the static directory; the store counts

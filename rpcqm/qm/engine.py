@@ -9,6 +9,7 @@ from rpcqm.qm.acknowledgements import Acknowledgements
 from rpcqm.qm.arrivals import Arrivals
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.directory import Directory
+from rpcqm.qm.dispatcher import Dispatcher
 from rpcqm.qm.initialization import Initialization
 from rpcqm.qm.journeys import Journeys
 from rpcqm.qm.messages import Messages
@@ -62,6 +63,8 @@ class QueueManagerEngine:
         self.positions = Positions(self)
         self.streams = Streams(self)
         self.outgoing = Outgoing(self)
+        self.dispatcher = Dispatcher(self.queue_manager)
+        store.tell_together(self.dispatcher.gathering)
         self.strangers = Strangers(self)
         self.acknowledgements = Acknowledgements(self)
         self.composer = Composer(self)

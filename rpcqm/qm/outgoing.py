@@ -1,8 +1,4 @@
-"""Messages for queues elsewhere, and in which order they are sent.
-
-[MS-MQDMPR] 3.1.4.14, .15, 3.1.7.1.28, .29, .34, 3.1.7.2.3, .4, 3.1.7.3.9. The protocols that
-send register themselves as `send_by_binary` and `send_by_srmp`.
-"""
+"""The queues of messages for elsewhere ([MS-MQDMPR] 3.1.4.14, .15, 3.1.7.2.3, .4)."""
 
 import builtins
 from collections.abc import Callable
@@ -10,14 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from rpcqm.adm.enums import ConnectionStatus, OutgoingQueueState, PositionState
-from rpcqm.adm.message import MessagePosition
-from rpcqm.adm.queue import (
-    ConnectionHistoryEntry,
-    DispatchEntry,
-    OutgoingQueue,
-    OutgoingTransferInfo,
-)
+from rpcqm.adm.enums import ConnectionStatus, OutgoingQueueState
+from rpcqm.adm.queue import ConnectionHistoryEntry, OutgoingQueue, OutgoingTransferInfo
 from rpcqm.adm.records import encode_queue
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.format_name import FormatName, FormatNameType
@@ -29,25 +19,20 @@ if TYPE_CHECKING:
 
 QueueHook = Callable[[OutgoingQueue], None]
 TransferHook = Callable[[OutgoingTransferInfo], None]
-SendUserMessageWrapper = Callable[[object | None, MessagePosition], None]
 
 HISTORY_AT_MOST = 32
 """Entries of ConnectionHistory that are remembered for each queue."""
 
-_PRIORITIES = 8
 _KEPT_STATES = frozenset({OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED})
 
 
 class Outgoing:
-    """Outgoing queues and the dispatcher."""
+    """Outgoing queues, and what administrators do with them."""
 
     def __init__(self, engine: "QueueManagerEngine") -> None:
         self._engine = engine
         self._store = engine.store
-        self._collection = engine.queue_manager.dispatch_collection
         self.by_destination: dict[FormatName, OutgoingQueue] = {}
-        self.send_by_binary: SendUserMessageWrapper | None = None
-        self.send_by_srmp: SendUserMessageWrapper | None = None
         self.state_hooks: list[QueueHook] = []
         self.resend_hooks: list[QueueHook] = []
         self.transfer_hooks: list[TransferHook] = []
@@ -182,58 +167,6 @@ class Outgoing:
         for hook in self.transfer_hooks:
             hook(info)
         return info
-
-    # Dispatching
-
-    def add_message_to_dispatch_collection(
-        self, data: object | None, position: MessagePosition
-    ) -> None:
-        """Let a message be sent when it is its turn ([MS-MQDMPR] 3.1.7.1.28).
-
-        `data` belongs to the protocol: None means SRMP, anything else the binary protocol.
-        """
-        queue = position.queue_reference
-        priority = _PRIORITIES - 1 - (position.lookup_identifier >> 56)
-        entry = DispatchEntry(position, data, queue.base_priority + priority)
-        self._collection.append(entry)
-        self.dispatch_send_message()
-
-    def remove_message_from_dispatch_collection(self, position: MessagePosition) -> None:
-        """A message has been sent or is gone: the next one, please ([MS-MQDMPR] 3.1.7.1.29)."""
-        for entry in self._collection:
-            if entry.message_position_reference == position:
-                self._collection.remove(entry)
-                break
-        self.dispatch_send_message()
-
-    def remove_messages_from_dispatch_collection_by_queue(self, queue: OutgoingQueue) -> None:
-        """Nothing of this queue is to be sent ([MS-MQDMPR] 3.1.7.1.34)."""
-        self._collection[:] = [
-            entry
-            for entry in self._collection
-            if entry.message_position_reference.queue_reference is not queue
-        ]
-
-    def dispatch_send_message(self) -> None:
-        """Send the message of the highest priority, unless one is being sent.
-
-        Of equals the first that was added. Source: [MS-MQDMPR] 3.1.7.3.9.
-        """
-        if any(entry.send_in_progress for entry in self._collection):
-            return
-        ready = (entry for entry in self._collection if _can_be_sent(entry))
-        entry = max(ready, key=lambda entry: entry.priority, default=None)
-        if entry is None:
-            return
-        send = self.send_by_srmp if entry.protocol_data is None else self.send_by_binary
-        if send is not None:
-            entry.send_in_progress = True
-            send(entry.protocol_data, entry.message_position_reference)
-
-
-def _can_be_sent(entry: DispatchEntry) -> bool:
-    position = entry.message_position_reference
-    return position.queue_reference.active and position.state is not PositionState.DELETED
 
 
 def _require_unlocked(queue: OutgoingQueue) -> None:

@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from enum import Enum
 
@@ -107,7 +107,7 @@ class GroupCommit:
     """Writes groups one at a time, in order; then publishes them.
 
     `before_write` is called in the loop before each write. A write that fails is never repeated:
-    `fatal` is called, and nothing else happens any more. `together` surrounds what is told of one
+    `fatal` is called, and nothing else happens any more. `together` surround what is told of one
     group.
     """
 
@@ -136,7 +136,7 @@ class GroupCommit:
         self.times = SyncTimes(settings.sync_window)
         self.mode = Mode.LOOP
         self.failed: BaseException | None = None
-        self.together: Callable[[], AbstractContextManager[object]] = nullcontext
+        self.together: list[Callable[[], AbstractContextManager[object]]] = []
 
     @property
     def idle(self) -> bool:
@@ -264,7 +264,9 @@ class GroupCommit:
 
     def _publish(self, group: Group) -> None:
         """Make the changes of a durable group visible, and tell who waits for them."""
-        with self.together():
+        with ExitStack() as stack:
+            for together in self.together:
+                stack.enter_context(together())
             for transaction in group.transactions:
                 try:
                     transaction.apply()

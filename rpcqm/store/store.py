@@ -147,9 +147,9 @@ class Store:
     def tell_together(self, together: Callable[[], AbstractContextManager[object]]) -> None:
         """Surround what is told of one group of transactions, so that its answers go out at once.
 
-        The callbacks of `call_after` run inside the context that is made for each group.
+        The callbacks of `call_after` run inside the contexts that are made for each group.
         """
-        self._writer.together = together
+        self._writer.together.append(together)
 
     def index(self, queue_id: int) -> QueueIndex:
         """The messages of a queue; an empty index for one that has none yet."""

@@ -358,6 +358,11 @@ class Node:
 
     def send(self, to: str, body: bytes, transactional: bool = False, **more: Any) -> None:
         """Send a recoverable message, unless `more` says otherwise; it is on the disk then."""
+        self.send_later(to, body, transactional, **more)
+        self.settle()
+
+    def send_later(self, to: str, body: bytes, transactional: bool = False, **more: Any) -> None:
+        """The same, but the turn goes on, so that others can be written with it."""
         engine = self.engine
         names = parse_format_names(to)
         descriptor = engine.queues.open_queue(
@@ -379,7 +384,6 @@ class Node:
             engine.transactions.transaction_prepare(transaction.identifier)
             engine.transactions.transaction_commit(transaction.identifier)
         engine.queues.close_queue(descriptor)
-        self.settle()
 
     def bodies(self, name: str = "orders") -> list[bytes]:
         """The bodies of what can be read in a queue of this queue manager, in order."""

@@ -4,6 +4,7 @@ Nothing here knows sockets: a `Network` resolves and connects, so that tests can
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -95,7 +96,7 @@ class Exchange:
         engine.outgoing.state_hooks.append(self._state_changed)
         engine.outgoing.resend_hooks.append(self._resend)
         engine.outgoing.transfer_hooks.append(self._show_transfer)
-        engine.outgoing.send_by_binary = self.send_user_message_wrapper
+        engine.dispatcher.send_by_binary = self.send_user_message_wrapper
         engine.online_hooks.append(self._online_changed)
         engine.arrivals.verify = self.guard.verified
         engine.arrivals.decrypt = self.guard.decrypted
@@ -136,8 +137,13 @@ class Exchange:
                 self.routing.start()
         else:
             self.routing.initialize_routing_table()
-        for link in list(self.links.values()):
-            link.try_now()
+        with self.gathering():
+            for link in list(self.links.values()):
+                link.try_now()
+
+    def gathering(self) -> AbstractContextManager[None]:
+        """What could be sent inside is sent at the end, the highest priority first."""
+        return self.engine.dispatcher.gathering()
 
     # Lines
 
@@ -158,9 +164,10 @@ class Exchange:
         """Links that wait for that queue manager can use the line."""
         if line.initiator:
             return
-        for link in list(self.links.values()):
-            if link.line is None and self._leads_to(link.name, line):
-                link.line_appeared()
+        with self.gathering():
+            for link in list(self.links.values()):
+                if link.line is None and self._leads_to(link.name, line):
+                    link.line_appeared()
 
     def line_gone(self, line: Line, reason: str) -> None:
         """Nobody is told of everyone who is kept out, or of the same failure again and again."""
@@ -217,14 +224,18 @@ class Exchange:
         if isinstance(queue, OutgoingQueue) and not self.stopping and self._carries(queue):
             self.link(queue).wake()
 
-    def send_user_message_wrapper(self, data: object | None, position: MessagePosition) -> None:
-        """The dispatcher says whose turn it is, and is told that the next one is ([MS-MQQB]
-        3.1.7.16); what does not leave now leaves when its queue is connected.
+    def send_user_message_wrapper(self, data: object, position: MessagePosition) -> None:
+        """It is the turn of a link, which the dispatcher is told when it is over.
+
+        Source: [MS-MQQB] 3.1.7.16.
         """
-        queue = position.queue_reference
-        if isinstance(queue, OutgoingQueue) and self._carries(queue):
-            self.link(queue).wake()
-        self.engine.outgoing.remove_message_from_dispatch_collection(position)
+        assert isinstance(data, Link)
+        try:
+            is_over = data.send()
+        finally:
+            self.engine.dispatcher.remove_message_from_dispatch_collection(position)
+        if not is_over:
+            data.pump()
 
     def _message_position_deleted(
         self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass
@@ -238,7 +249,7 @@ class Exchange:
         """[MS-MQQB] 3.1.7.13, 3.1.7.14."""
         link = self.links.get(queue)
         if queue.state is OutgoingQueueState.ON_HOLD:
-            self.engine.outgoing.remove_messages_from_dispatch_collection_by_queue(queue)
+            self.engine.dispatcher.remove_messages_from_dispatch_collection_by_queue(queue)
             if link is not None:
                 link.hold()
         elif queue.state is OutgoingQueueState.INACTIVE and self._carries(queue):
@@ -258,9 +269,10 @@ class Exchange:
         if not active:
             self._close_all("the queue manager goes offline")
             return
-        for queue, link in list(self.links.items()):
-            if queue.message_count:
-                link.try_now()
+        with self.gathering():
+            for queue, link in list(self.links.items()):
+                if queue.message_count:
+                    link.try_now()
 
     # Where to connect
 

@@ -1,5 +1,6 @@
 """One connection to another queue manager: its session, and who uses it."""
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
@@ -70,6 +71,7 @@ class LineOwner(Protocol):
     ) -> None: ...
     def line_opened(self, line: "Line") -> None: ...
     def line_gone(self, line: "Line", reason: str) -> None: ...
+    def gathering(self) -> AbstractContextManager[None]: ...
 
 
 class Line:
@@ -140,8 +142,9 @@ class Line:
             user.acknowledged(keys)
 
     def window_moved(self) -> None:
-        for user in list(self.users):
-            user.line_moved(self)
+        with self._owner.gathering():
+            for user in list(self.users):
+                user.line_moved(self)
 
     def closed(self, reason: str) -> None:
         wire, self._wire = self._wire, None

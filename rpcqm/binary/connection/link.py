@@ -15,6 +15,7 @@ from rpcqm.adm.message import (
     FLAG_NEGATIVE_JOURNALING,
     FLAG_POSITIVE_JOURNALING,
     Message,
+    MessagePosition,
 )
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.clock import Timer
@@ -66,6 +67,7 @@ class Link:
         self._exchange = exchange
         self._engine = exchange.engine
         self._transfer = exchange.engine.transfer
+        self._dispatcher = exchange.engine.dispatcher
         self.queue = queue
         self.name = FormatName.parse(queue.destination_format_name)
         self.line: Line | None = None
@@ -335,17 +337,27 @@ class Link:
         self.pump()
 
     def pump(self) -> None:
-        """Send what the window lets out ([MS-MQQB] 3.1.7.1)."""
+        """Have messages sent when it is their turn ([MS-MQQB] 3.1.7.12, 3.1.5.5.1)."""
+        key = self.queue.message_position_list.first_available() if self._can_send() else None
+        if key is not None:
+            position = MessagePosition(self.queue, key)
+            self._dispatcher.add_message_to_dispatch_collection(self, position)
+
+    def _can_send(self) -> bool:
+        if self._pumping or self.line is None or self.stopped:
+            return False
+        return not self._stamping or self._stamping_line is self.line
+
+    def send(self) -> bool:
+        """Send what the window lets out ([MS-MQQB] 3.1.7.1); False when another queue is first."""
         line = self.line
-        if self._pumping or line is None or self.stopped:
-            return
-        if self._stamping and self._stamping_line is not line:
-            return
+        if line is None or not self._can_send():
+            return True
         stamped: list[Message] = []
         changes: dict[bytes, bytes | None] = {}
         try:
             with self._not_pumping():
-                self._fill_window(line, stamped, changes)
+                return self._fill_window(line, stamped, changes)
         except Exception:
             line.session.close("a message could not be sent")
             raise
@@ -355,9 +367,11 @@ class Link:
 
     def _fill_window(
         self, line: Line, stamped: list[Message], changes: dict[bytes, bytes | None]
-    ) -> None:
+    ) -> bool:
         """Send what needs no stamp; what has one now, with the changes that this makes."""
         while line.session.room - self._stamping - len(stamped) > 0:
+            if self._dispatcher.is_outranked(self.queue):
+                return False
             message = self._transfer.lock_next(self.queue, self)
             if message is None:
                 break
@@ -369,6 +383,7 @@ class Link:
             elif (packet := self._packet_of(message)) is not None:
                 line.session.send(packet, Token(self, message.lookup_identifier))
                 self._sent(message, line)
+        return True
 
     @contextmanager
     def _not_pumping(self) -> Iterator[None]:

@@ -6,7 +6,6 @@ from uuid import UUID
 import pytest
 
 from rpcqm.adm.enums import OutgoingQueueState
-from rpcqm.adm.message import MessagePosition
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.binary.connection.line import Hop
 from rpcqm.codec.message import PacketMessage
@@ -116,35 +115,6 @@ def test_no_more_leave_than_the_window_lets_out(pair: Exchanging, queue: str) ->
     assert 0 not in ordinals
     assert ordinals == sorted(set(ordinals))
     assert pair.alice.unsent == 0
-
-
-@pytest.mark.conformance("MQQB-event-send_user_message_wrapper")
-def test_the_dispatcher_has_messages_sent_and_is_told_of_each(pair: Exchanging) -> None:
-    pair.alice.engine.take_offline()
-    for body in (b"one", b"two"):
-        pair.alice.send(ORDERS, body)
-    pair.settle()
-    queue = pair.alice.outgoing(ORDERS)
-    engine = pair.alice.engine
-    engine.queue_manager.connection_active = True
-    for key in queue.message_position_list.page(None, 2):
-        engine.outgoing.add_message_to_dispatch_collection("any", MessagePosition(queue, key))
-    assert engine.queue_manager.dispatch_collection == []
-    pair.settle()
-    assert pair.bob.bodies("orders") == [b"one", b"two"]
-
-
-def test_the_dispatcher_forgets_what_is_put_on_hold(pair: Exchanging) -> None:
-    pair.bob.kill()
-    pair.alice.send(ORDERS, b"one")
-    queue = pair.alice.outgoing(ORDERS)
-    engine = pair.alice.engine
-    engine.outgoing.send_by_binary = None
-    (key,) = queue.message_position_list.page(None, 1)
-    engine.outgoing.add_message_to_dispatch_collection("any", MessagePosition(queue, key))
-    assert len(engine.queue_manager.dispatch_collection) == 1
-    engine.outgoing.admin_pause_queue(queue)
-    assert engine.queue_manager.dispatch_collection == []
 
 
 @pytest.mark.conformance("MQQB-event-pause_queue", "MQQB-event-send_user_message")

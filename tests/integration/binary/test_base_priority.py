@@ -49,10 +49,9 @@ def send_to_both(queue_manager: PrivateQueueManager, body: str) -> None:
 
 def left(recording: Path, body: str) -> list[UUID]:
     """The public queues to which messages with that body have left, in order."""
-    packets = [packet for packet in recording.read_bytes().split(b"LIOR") if body.encode() in packet]
-    return [
-        queue for packet in packets for queue in (LATER, SOONER) if queue.bytes_le in packet[:200]
-    ]
+    packets = recording.read_bytes().split(b"LIOR")
+    heads = [packet[:200] for packet in packets if body.encode() in packet]
+    return [queue for head in heads for queue in (LATER, SOONER) if queue.bytes_le in head]
 
 
 @pytest.mark.conformance(

@@ -24,12 +24,14 @@ class Protocol:
             raise ValueError(data)
 
 
-def position(qm: RunningQueueManager, name: str, base: int = 0, **more: int) -> MessagePosition:
+def position(
+    qm: RunningQueueManager, name: str, base: int = 0, priority: int = 3
+) -> MessagePosition:
     """A message in an outgoing queue of a base priority."""
     queue = qm.open(f"DIRECT=OS:{name}\\q", QueueAccessType.SEND_ACCESS).queue_reference
     assert isinstance(queue, OutgoingQueue)
     queue.base_priority = base
-    return MessagePosition(queue, qm.send(queue, name.encode(), **more))
+    return MessagePosition(queue, qm.send(queue, name.encode(), priority=priority))
 
 
 def test_the_sum_of_both_priorities_decides_and_of_equals_the_age(qm: RunningQueueManager) -> None:

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 _BAD_SIGNATURE = MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE
 _ACCESS_DENIED = MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED
 _BAD_ENCRYPTION = MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION
+_SYSTEM_CLASSES = frozenset(MessageClass)
+_PRIVACY_LEVELS = frozenset(PrivacyLevel)
 UNSIGNED_AUTO, UNSIGNED_ANONYMOUS, UNSIGNED_CLAIMED = "auto", "anonymous", "claimed"
 """Who has sent an unsigned message; "auto" is "claimed" in a directory, "anonymous" outside."""
 _SIGNED_WITH = frozenset((HashAlgorithm.SHA1, HashAlgorithm.SHA_256, HashAlgorithm.SHA_512))
@@ -110,8 +112,9 @@ class Guard:
     def check(self, message: Message) -> Checked:
         """Decrypt a message in place and find out who sent it.
 
-        RejectedError: BAD_ENCRYPTION, BAD_SIGNATURE, ACCESS_DENIED for a SecurityHeader or a sender
-        that cannot be read. A message without a SecurityHeader is anonymous (G28).
+        RejectedError: BAD_ENCRYPTION, BAD_SIGNATURE also for an unknown PrivacyLevel (G170),
+        ACCESS_DENIED for a SecurityHeader or a sender that cannot be read. A message without a
+        SecurityHeader is anonymous (G28).
         """
         try:
             return self._check(message)
@@ -124,7 +127,7 @@ class Guard:
         if header is not None and encrypted:
             self._decrypt(message, header)
         level = verified_level(message.attributes)
-        if level is None:
+        if level is None or message.attributes.privacy_level not in _PRIVACY_LEVELS:
             raise RejectedError(_BAD_SIGNATURE)
         authenticated = level is not AuthenticationLevel.NONE
         if header is None:
@@ -236,18 +239,16 @@ class Guard:
     def protect(self, message: Message, destination: UUID | None) -> bytes:
         """The packet to send: signed if we have a key, and encrypted if the message asks for it.
 
-        Whoever forwards a message changes nothing, and acknowledgements are left as they are.
-        CouldNotEncryptError.
+        Whoever forwards a message changes nothing. What has the class of an acknowledgement or a
+        report is not signed, but its body may be private as any other. CouldNotEncryptError.
         """
         packet = message.packet
         own = self._engine.queue_manager.identifier.bytes_le
         if message.envelope.source_machine != own:
             return packet
         attributes = message.attributes
-        if attributes.message_class != MessageClass.MQMSG_CLASS_NORMAL:
-            return packet
         privacy_level = attributes.privacy_level
-        if self._keys.signing_key is not None:
+        if self._keys.signing_key is not None and _is_application_class(attributes.message_class):
             packet = self._signed(packet, self._keys.signing_key)
         return self._encrypted(packet, destination) if privacy_level else packet
 
@@ -314,6 +315,11 @@ def _hash_for(message: MessageAttributes) -> int:
     """The hash that a message asks for, SHA-512 if it asks for none or a broken one (G151)."""
     asked = message.hash_algorithm
     return asked if asked in _SIGNED_WITH else HashAlgorithm.SHA_512
+
+
+def _is_application_class(number: int) -> bool:
+    """Whether a message's class is the usual one, or of an application's own."""
+    return number == MessageClass.MQMSG_CLASS_NORMAL or number not in _SYSTEM_CLASSES
 
 
 def forget_claimed_level(message: Message) -> None:

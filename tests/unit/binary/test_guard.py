@@ -293,6 +293,40 @@ def test_whoever_records_either_side_has_the_body_in_clear(pair: Pair) -> None:
     assert bob.in_clear(sealed, sent=True) == sealed, "it was not bob who sent it"
 
 
+@pytest.mark.conformance("MQMQ-packet-MessagePropertiesHeader", "MQQB-rule-3.1.7.1.5")
+@pytest.mark.parametrize("number", [0x0100, MessageClass.MQMSG_CLASS_ACK_RECEIVE])
+def test_a_private_body_travels_encrypted_whatever_its_class(pair: Pair, number: int) -> None:
+    pair.bob.keys = OwnKeys(encryption_key=encryption_key())
+    pair.bob.restart()
+    pair.simulation.record = travelled = []
+    level = PrivacyLevel.ADVANCED
+    pair.send(private_name(pair.bob), privacy_level=level, message_class=number)
+    assert pair.arrived == [b"content"]
+    assert not any(b"content" in packet for packet in travelled)
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.7.1.4")
+def test_a_message_of_an_application_class_is_signed(pair: Pair) -> None:
+    pair.sign()
+    pair.orders.authentication = True
+    pair.send(sid=SID, message_class=0x0100)
+    assert pair.arrived == [b"content"]
+
+
+@pytest.mark.conformance("MQMQ-packet-MessagePropertiesHeader")
+@pytest.mark.parametrize("header", [False, True], ids=["nobody", "sender"])
+def test_an_unknown_privacy_level_is_no_authentication(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, header: bool
+) -> None:
+    """G170."""
+    settings = pair.bob.engine.settings
+    pair.bob.engine.settings = replace(settings, send_insecure_nacks=True)
+    monkeypatch.setattr(pair.alice.exchange.guard, "protect", lambda message, _: message.packet)
+    pair.send(sid=SID if header else "", privacy_level=7)
+    assert pair.arrived == []
+    assert pair.acknowledged == [MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE]
+
+
 def is_encrypted(packet: bytes) -> bool:
     if packet[2] & 0x08:
         return False

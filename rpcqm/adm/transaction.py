@@ -48,6 +48,9 @@ class Transaction:
     # Ours: the SID of the caller that began it, who alone joins it; None for the queue manager
     owner: str | None = None
 
+    # Ours: TransactionHeader.Flags.ID of what it sends; 0 before it sends anything
+    number: int = 0
+
     # Ours: whether its end is on the way to the disk, and nothing can join it any more
     prepared: bool = False
     ended: bool = False

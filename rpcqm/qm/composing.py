@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rpcqm.qm.engine import QueueManagerEngine
 
 _ORDINAL_MASK = 0xFFFF_FFFF
-_TRANSACTION_MASK = 0xF_FFFF
+_LAST_TRANSACTION = 0xF_FFFF
 _FIRST, _LAST = 0x04, 0x08
 
 
@@ -37,6 +37,16 @@ class Composer:
         """An identifier that no other message has."""
         ordinal = self._engine.store.counters.message_ordinal.take() & _ORDINAL_MASK
         return MessageIdentifier(self._engine.queue_manager.identifier, ordinal)
+
+    def _number_of(self, transaction: Transaction) -> int:
+        """What tells the messages of a transaction from those of others ([MS-MQMQ] 2.2.20.5).
+
+        The field has 20 bits, so that numbers come again after a million transactions (G171).
+        """
+        if not transaction.number:
+            taken = self._engine.store.counters.transaction.take()
+            transaction.number = (taken - 1) % _LAST_TRANSACTION + 1
+        return transaction.number
 
     def compose(
         self,
@@ -63,7 +73,7 @@ class Composer:
         if descriptor.multiple:
             message.destination_multi_queue_format_name = descriptor.format_names
         if transaction is not None:
-            message.transaction_identifier = transaction.identifier.int & _TRANSACTION_MASK
+            message.transaction_identifier = self._number_of(transaction)
             message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
         if identity is not None and message.sender_identifier_type == SenderIdentifierType.SID:
             message.sender_identifier = sid_bytes(identity.sid)

@@ -45,7 +45,8 @@ class Counters:
     """The counters of a queue manager.
 
     `lookup_identifier` runs over 56 bits (QueueManager.SequentialID), `queue_id` leaves 1 to 15
-    to the system (G17), `message_ordinal` is the Uniquifier of message identifiers.
+    to the system (G17), `message_ordinal` is the Uniquifier of message identifiers, `transaction`
+    numbers units of work that send.
     """
 
     def __init__(self, reserve: Callable[[bytes, bytes], None]) -> None:
@@ -53,9 +54,16 @@ class Counters:
         self.lookup_identifier = Counter("lookup identifier", 1 << 16, 1, reserve)
         self.message_ordinal = Counter("message ordinal", 1 << 12, 1, reserve)
         self.queue_id = Counter("queue id", 16, 16, reserve)
+        self.transaction = Counter("transaction", 1 << 12, 1, reserve)
 
     def all(self) -> tuple[Counter, ...]:
-        return (self.serial, self.lookup_identifier, self.message_ordinal, self.queue_id)
+        return (
+            self.serial,
+            self.lookup_identifier,
+            self.message_ordinal,
+            self.queue_id,
+            self.transaction,
+        )
 
     def next_lookup_identifier(self, priority: int) -> int:
         """The identifier of a message that goes to the end of its priority (G1)."""

@@ -236,12 +236,49 @@ def test_messages_of_a_transaction_carry_its_mark_and_are_recoverable(
     transaction = begin(qm)
     message = qm.compose(queue, b"a", transaction, delivery_guarantee=0, priority=7)
     attributes = message.attributes
-    assert attributes.transaction_identifier == transaction.identifier.int & 0xFFFFF
+    assert attributes.transaction_identifier
     assert message.envelope.recoverable
     assert message.envelope.priority == 0
     packet = bytearray(message.packet)
     packet[2] |= 7  # as another sender may have it
     assert Message(bytes(packet)).envelope.priority == 0
+
+
+@pytest.mark.conformance("MQMQ-packet-TransactionHeader")
+def test_transactions_have_numbers_of_their_own_even_after_a_restart(
+    qm: RunningQueueManager, queue: Queue
+) -> None:
+    """However much their units of work are alike."""
+    for number in range(3):
+        if number == 2:
+            qm.restart()
+            queue = qm.find()
+        transactions = qm.engine.transactions
+        transaction = transactions.create_transaction(UUID(int=number + 1 << 64))
+        qm.send(queue, b"a", transaction)
+        qm.send(queue, b"b", transaction)
+        commit(qm, transaction)
+    message_at = qm.engine.positions.message_at
+    keys = queue.message_position_list.page(None, 100)
+    numbers = [message_at(queue, key).attributes.transaction_identifier for key in keys]
+    assert len(keys) == 6
+    assert numbers[0::2] == numbers[1::2]
+    assert len(set(numbers)) == 3
+    assert 0 not in numbers
+
+
+@pytest.mark.conformance("MQMQ-packet-TransactionHeader")
+def test_numbers_of_transactions_begin_again_after_twenty_bits(
+    qm: RunningQueueManager, queue: Queue
+) -> None:
+    """G171."""
+    counter = qm.engine.store.counters.transaction
+    counter.next = counter.limit = 0xFFFFF
+    numbers = []
+    for _ in range(2):
+        message = qm.compose(queue, b"a", begin(qm))
+        numbers.append(message.attributes.transaction_identifier)
+    assert numbers == [0xFFFFF, 1]
 
 
 @pytest.mark.conformance("MQDMPR-event-transaction_prepare")

@@ -83,7 +83,7 @@ class FormatName:
     def parse(cls, text: str) -> Self:
         """Read the name of one queue; raises MQError(MQ_ERROR_ILLEGAL_FORMATNAME)."""
         prefix, equals, rest = text.partition("=")
-        read = READERS.get(prefix.upper()) if equals else None
+        read = READERS.get(prefix.upper()) if equals and prefix.isascii() else None
         if read is None:
             refuse(text)
         return cls(*read(rest))
@@ -218,7 +218,8 @@ def _checked_value(kind: FormatNameType, value: Any) -> FormatNameValue:
         return value if isinstance(value, UUID) else refuse(repr(value))
     if not isinstance(value, tuple) or len(value) != 2:
         refuse(repr(value))
-    return pair(*value)
+    checked = pair(*value)
+    return checked if kind == PRIVATE else FormatName.parse(WRITERS[kind](checked)).value
 
 
 _PAIRS: dict[FormatNameType, Callable[[Any, Any], FormatNameValue]] = {

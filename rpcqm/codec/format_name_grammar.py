@@ -116,7 +116,7 @@ FormatNameValue = UUID | PrivateQueueFormatName | str | DistributionList | Multi
 def split_direct_name(text: str) -> DirectName:
     """Take a direct name, without "DIRECT=", apart; raises MQError."""
     protocol, _, rest = text.partition(":")
-    rules = _PROTOCOLS.get(protocol.upper())
+    rules = _PROTOCOLS.get(protocol.upper()) if protocol.isascii() else None
     match = rules.pattern.fullmatch(rest) if rules else None
     if not rules or not match or not rules.is_host(match["host"]):
         refuse(text)
@@ -125,13 +125,16 @@ def split_direct_name(text: str) -> DirectName:
     if not parts or (parts[1] is QueueKind.SYSTEM and parts[0].upper() not in SYSTEM_QUEUES):
         refuse(text)
     port = int(match["port"]) if match["port"] else rules.port
+    if port is not None and port > _LAST_PORT:
+        refuse(text)
     return DirectName(protocol.upper(), match["host"], port, *parts)
 
 
+_LAST_PORT = 0xFFFF
 _HOST = r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\\/:\s]{1,256})"
 _URL = re.compile(
     rf"//{_HOST}(?::(?P<port>[0-9]{{0,5}}))?/msmq[\\/](?P<path>.+)",
-    re.IGNORECASE | re.DOTALL,
+    re.IGNORECASE | re.ASCII | re.DOTALL,
 )
 _ADDRESS = re.compile(
     rf"(?P<port>)(?P<host>{COMPUTER_NAME})\\(?P<path>.+)",
@@ -207,7 +210,8 @@ def _read_dl(text: str) -> Parts:
     return DL, DistributionList(_guid(guid), domain or None), NO_SUFFIX
 
 
-def _read_multicast(text: str) -> Parts:
+def read_multicast(text: str) -> Parts:
+    """An IPv4 group and a port, like 224.1.2.3:80; raises MQError."""
     dotted, _, port = text.partition(":")
     try:
         address = ipaddress.IPv4Address(dotted)
@@ -215,7 +219,7 @@ def _read_multicast(text: str) -> Parts:
         refuse(text)
     if not address.is_multicast or not re.fullmatch("0|[1-9][0-9]{0,4}", port):
         refuse(text)
-    if int(port) > 0xFFFF:
+    if int(port) > _LAST_PORT:
         refuse(text)
     value = MulticastAddress(int.from_bytes(address.packed, "little"), int(port))
     return MULTICAST, value, NO_SUFFIX
@@ -228,7 +232,7 @@ READERS: dict[str, Callable[[str], Parts]] = {
     "MACHINE": functools.partial(_read_guid, MACHINE),
     "CONNECTOR": functools.partial(_read_guid, CONNECTOR),
     "DL": _read_dl,
-    "MULTICAST": _read_multicast,
+    "MULTICAST": read_multicast,
 }
 _GUID = re.compile("[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 

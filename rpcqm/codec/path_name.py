@@ -21,7 +21,7 @@ COMPUTER_NAME = rf"[\x21-\x5b\x5d-\x7e]{{1,{MAXIMUM_COMPUTER_NAME}}}"
 QUEUE_PART = re.compile(
     rf"system\$;(?P<system>{QUEUE_NAME})"
     rf"|(?:(?P<private>private\$)\\)?(?P<queue>{QUEUE_NAME})(?:;(?P<suffix>{SUBQUEUE_NAME}))?",
-    re.IGNORECASE,
+    re.IGNORECASE | re.ASCII,  # without ASCII the long s would be an s
 )
 _PATH = re.compile(rf"(?P<computer>{COMPUTER_NAME})\\(?P<rest>.+)", re.DOTALL)
 

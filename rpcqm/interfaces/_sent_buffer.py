@@ -10,7 +10,7 @@ from rpcqm.base.text import wide_length
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import NULL, NullPointer
 from rpcqm.codec.message import MessageAttributes, MessageIdentifier
-from rpcqm.codec.message_enums import PrivacyLevel, SenderIdentifierType
+from rpcqm.codec.message_enums import CUSTOM_CLASS_MASK, PrivacyLevel, SenderIdentifierType
 from rpcqm.codec.packet_base import DEFAULT_PRIORITY, INFINITE
 from rpcqm.codec.packet_properties import MAXIMUM_LABEL_LENGTH
 from rpcqm.codec.packet_types import NULL_IDENTIFIER
@@ -69,7 +69,7 @@ def message_attributes(
     body, auditing = old.ppBody, old.pAuditing or 0
     attributes = MessageAttributes(
         body=body if body and body is not NULL else b"",
-        message_class=old.pClass or 0,
+        message_class=(old.pClass or 0) & CUSTOM_CLASS_MASK,
         delivery_guarantee=old.pDelivery or 0,
         priority=DEFAULT_PRIORITY if old.pPriority is None else old.pPriority,
         time_to_reach_queue=_time_to_reach_queue(old.ulAbsoluteTimeToQueue, now),

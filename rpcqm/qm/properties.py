@@ -1,6 +1,5 @@
 """Which values the attributes of a queue can have ([MS-MQMQ] 2.3.1)."""
 
-import ipaddress
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
@@ -8,6 +7,7 @@ from uuid import UUID
 from rpcqm.adm.enums import QueuePrivacyLevel
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.text import wide_length
+from rpcqm.codec.format_name_grammar import read_multicast
 
 MAXIMUM_LABEL = 124
 """UTF-16 characters of a queue's label."""
@@ -73,8 +73,8 @@ def _in_range(name: str, value: Any) -> bool:
 
 def _is_multicast(text: str) -> bool:
     """Whether it is a.b.c.d:port of an IPv4 group."""
-    address, _, port = text.rpartition(":")
     try:
-        return ipaddress.IPv4Address(address).is_multicast and 0 <= int(port) <= 0xFFFF
-    except ValueError:
+        read_multicast(text)
+    except MQError:
         return False
+    return True

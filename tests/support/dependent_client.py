@@ -7,7 +7,7 @@ from rpcqm.adm.queue import Queue
 from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.properties import PropVariant, QueueProperty
 from rpcqm.codec.propvariant import propvariant_of, variant_of
-from rpcqm.codec.types.mqmq import OBJECTID, PROPVARIANT, XACTUOW
+from rpcqm.codec.types.mqmq import OBJECTID, PROPVARIANT, QUEUE_FORMAT, XACTUOW
 from rpcqm.codec.types.qmcomm import (
     OBJECT_FORMAT,
     CACCreateRemoteCursor,
@@ -113,10 +113,12 @@ class Client:
 
     # Handles
 
-    def send_open(self, name: Queue | FormatName | str, access: int, **fields: Any) -> Any:
+    def send_open(
+        self, name: Queue | FormatName | QUEUE_FORMAT | str, access: int, **fields: Any
+    ) -> Any:
         """rpc_QMOpenQueueInternal; its response."""
         values = {
-            "pQueueFormat": format_of(name),
+            "pQueueFormat": name if isinstance(name, QUEUE_FORMAT) else format_of(name),
             "dwDesiredAccess": access,
             "dwShareMode": 0,
             "hRemoteQueue": 0,

@@ -371,6 +371,11 @@ def test_machine_without_suffix_has_no_queue_format() -> None:
         "MULTICAST=234.1.1.1",
         "MULTICAST=234.1.1.1:65536",
         "MULTICAST=234.1.1.1:080",
+        "D\u0131RECT=OS:host\\q",
+        "DIRECT=O\u017f:host\\q",
+        "DIRECT=OS:host\\\u017fystem$;JOURNAL",
+        "DIRECT=HTTP://host/m\u017fmq/q",
+        "DIRECT=HTTP://host:65536/msmq/q",
     ],
 )
 def test_text_that_is_no_format_name_is_refused(text: str) -> None:

@@ -124,12 +124,17 @@ def test_what_is_null_has_its_default(qm: RunningQueueManager, client: Client) -
 
 
 @pytest.mark.conformance(
-    "MQMP-rule-3.1.1.11", "MQMP-packet-CACTransferBufferV1", "MQMP-packet-CACTransferBufferV2"
+    "MQMP-rule-3.1.1.11",
+    "MQMP-packet-CACTransferBufferV1",
+    "MQMP-packet-CACTransferBufferV2",
+    "MQMQ-packet-MessagePropertiesHeader",
 )
 @pytest.mark.parametrize(
     ("fields", "attribute", "expected"),
     [
         ({"pClass": 0x4000}, "message_class", MessageClass.MQMSG_CLASS_ACK_RECEIVE),
+        ({"pClass": 0xFFFF}, "message_class", 0xE1FF),
+        ({"pClass": 0x0101}, "message_class", 0x0101),
         ({"pPriority": 0}, "priority", 0),
         ({"pPriority": 7}, "priority", 7),
         ({"pDelivery": 1}, "delivery_guarantee", DeliveryGuarantee.RECOVERABLE),

@@ -1,7 +1,7 @@
 """Who may use qmcomm, its open queues and cursors ([MS-MQMP] 3.1.4.17 to .22, 3.1.7.1)."""
 
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -12,7 +12,14 @@ from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.properties import NULL_VARIANT
 from rpcqm.codec.propvariant import propvariant_of
 from rpcqm.codec.sddl import parse_sddl
-from rpcqm.codec.types.mqmq import OBJECTID, XACTUOW
+from rpcqm.codec.types.mqmq import (
+    DL_ID,
+    MULTICAST_ID,
+    OBJECTID,
+    QUEUE_FORMAT,
+    XACTUOW,
+    QUEUE_FORMAT_u,
+)
 from rpcqm.codec.types.qmcomm import (
     CACCreateRemoteCursor,
 )
@@ -174,6 +181,24 @@ def test_an_open_queue_has_a_context_handle_and_a_number(
     assert handle != other
     assert context != other_context
     assert {context, other_context} == set(queue.open_queue_descriptor_collection)
+
+
+@pytest.mark.conformance("MQMQ-packet-MULTICAST_ID", "MQMQ-packet-DL_ID")
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (7, MULTICAST_ID(m_address=0x0100007F, m_port=80)),
+        (7, MULTICAST_ID(m_address=0x010101EA, m_port=0x10000)),
+        (6, DL_ID(m_DlGuid=UUID(int=1), m_pwzDomain="two words")),
+        (6, DL_ID(m_DlGuid=UUID(int=1), m_pwzDomain="d" * 256)),
+    ],
+)
+def test_a_structure_holds_only_what_a_format_name_can_say(
+    client: Client, kind: int, value: MULTICAST_ID | DL_ID
+) -> None:
+    structure = QUEUE_FORMAT(m_qft=kind, m_SuffixAndFlags=0, u=QUEUE_FORMAT_u(kind, value))
+    response = client.send_open(structure, SEND_ACCESS)
+    assert status_name(response.result) == "MQ_ERROR_ILLEGAL_FORMATNAME"
 
 
 @pytest.mark.conformance("MQMP-op-19")

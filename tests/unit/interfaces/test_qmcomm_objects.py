@@ -61,7 +61,9 @@ TYPE = UUID("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0")
         pytest.param(
             getattr(P, f"PROPID_Q_{name}"),
             *row,
-            marks=pytest.mark.conformance(f"MQMP-prop-PROPID_Q_{name}"),
+            marks=pytest.mark.conformance(
+                f"MQMP-prop-PROPID_Q_{name}", f"MQMQ-prop-PROPID_Q_{name}"
+            ),
         )
         for name, *row in (
             ("TYPE", TYPE, "type", TYPE),
@@ -105,7 +107,7 @@ def test_an_existing_queue_is_not_altered(qm: RunningQueueManager, client: Clien
     assert qm.find().label == "label"
 
 
-@pytest.mark.conformance("MQMP-op-6")
+@pytest.mark.conformance("MQMP-op-6", "MQMQ-path-private")
 @pytest.mark.parametrize(
     ("path", "properties", "fields", "status"),
     [
@@ -113,6 +115,8 @@ def test_an_existing_queue_is_not_altered(qm: RunningQueueManager, client: Clien
         (r".\q", None, {}, "MQ_ERROR_ILLEGAL_QUEUE_PATHNAME"),
         (r"elsewhere\private$\q", None, {}, "MQ_ERROR_ILLEGAL_QUEUE_PATHNAME"),
         (r".\private$\q;sub", None, {}, "MQ_ERROR_ILLEGAL_QUEUE_PATHNAME"),
+        (".\\private$\\order\u017f", None, {}, "MQ_ERROR_ILLEGAL_QUEUE_PATHNAME"),
+        (".\\private$\\\u212a", None, {}, "MQ_ERROR_ILLEGAL_QUEUE_PATHNAME"),
         ("nothing", None, {}, "MQ_ERROR_ILLEGAL_QUEUE_PATHNAME"),
         (r".\private$\q", {P.PROPID_Q_INSTANCE: TYPE}, {}, "MQ_ERROR_PROPERTY_NOTALLOWED"),
         (r".\private$\q", {P.PROPID_Q_SCOPE: 1}, {}, "MQ_ERROR_PROPERTY_NOTALLOWED"),
@@ -301,6 +305,20 @@ def test_a_multicast_address_can_be_given_and_taken(
     assert client.set_properties(queue, {multicast: "234.1.1.1:80"}) == "MQ_OK"
     assert client.get_properties(queue, multicast)[0].value == "234.1.1.1:80"
     assert client.set_properties(queue, {multicast: empty}) == "MQ_OK"
+    assert queue.multicast_address is None
+
+
+@pytest.mark.conformance("MQMQ-prop-PROPID_Q_MULTICAST_ADDRESS")
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1:80", "234.1.1.1", "234.1.1.1:", "234.1.1.1:65536", "234.1.1.1: 80", "234.1.1.1:+8"],
+)
+def test_a_multicast_address_follows_its_grammar(
+    qm: RunningQueueManager, client: Client, address: str
+) -> None:
+    queue = qm.create()
+    changes: dict[QueueProperty, Any] = {P.PROPID_Q_MULTICAST_ADDRESS: address}
+    assert client.set_properties(queue, changes) == "MQ_ERROR_ILLEGAL_PROPERTY_VALUE"
     assert queue.multicast_address is None
 
 

@@ -298,7 +298,8 @@ def test_whoever_records_either_side_has_the_body_in_clear(pair: Pair) -> None:
 def test_a_private_body_travels_encrypted_whatever_its_class(pair: Pair, number: int) -> None:
     pair.bob.keys = OwnKeys(encryption_key=encryption_key())
     pair.bob.restart()
-    pair.simulation.record = travelled = []
+    travelled: list[bytes] = []
+    pair.simulation.record = travelled
     level = PrivacyLevel.ADVANCED
     pair.send(private_name(pair.bob), privacy_level=level, message_class=number)
     assert pair.arrived == [b"content"]

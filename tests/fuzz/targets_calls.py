@@ -32,7 +32,7 @@ def _marker(number: int) -> int:
 def _markers() -> dict[str, Any]:
     """What stands in stubs for what only a run knows: handles, by the names of `held`."""
     with _victim() as victim:
-        known = held(victim.connect(), victim.queue())
+        known = held(victim.connect(), victim.qm, victim.queue())
     markers: dict[str, Any] = {}
     for number, (name, value) in enumerate(known.items()):
         if isinstance(value, bytes):
@@ -112,7 +112,7 @@ class Session:
         self.victim.check()
         server = self.victim.server
         first = server.connect(ADMINISTRATOR)
-        held_now = held(first, self.victim.queue())
+        held_now = held(first, self.victim.qm, self.victim.queue())
         second = server.connect(ADMINISTRATOR, group_id=first.group_id, syntax=TransferSyntax.NDR64)
         self.callers = [first, second]
         self.known = {

@@ -17,7 +17,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 DIRECTORY = Path(__file__).parent
-OPEN = DIRECTORY / "open.txt"
 
 
 class MutationError(Exception):
@@ -67,9 +66,3 @@ def _read(paths: Iterable[Path]) -> Iterator[Mutation]:
     for path in paths:
         for table in tomllib.loads(path.read_text("utf-8")).get("mutation", []):
             yield mutation_of(table, path)
-
-
-def read_open(path: Path = OPEN) -> list[str]:
-    """The claimed points that no mutation denies yet."""
-    lines = path.read_text("utf-8").splitlines() if path.exists() else []
-    return [line.split()[0] for line in lines if line and not line.startswith("#")]

@@ -14,7 +14,8 @@ from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
 
-VARIABLE = "RPCQM_TEST_MUTATION"
+VARIABLE = "MUTATION_UNDER_TEST"
+"""Not RPCQM_…: queue managers of tests are started without such variables."""
 ROOT = Path(__file__).parents[2]
 
 SITECUSTOMIZE = """\

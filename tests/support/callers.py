@@ -6,7 +6,7 @@ on a connection. `settle` of the queue manager makes things durable; calls do th
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from rpcqm.base.identity import ANONYMOUS, BUILTIN_ADMINISTRATORS, Identity, authenticated
 from rpcqm.codec.interface import Interface, Operation, TransferSyntax, load
@@ -27,7 +27,6 @@ from rpcqm.rpc.negotiation import Endpoint
 from rpcqm.rpc.pdu import SyntaxId
 from rpcqm.rpc.presentation import NDR, NDR64
 from rpcqm.rpc.security import unauthenticated
-from tests.support.queue_manager import RunningQueueManager
 
 ALICE = authenticated("alice", "S-1-5-21-1-2-3-1000")
 BOB = authenticated("bob", "S-1-5-21-1-2-3-1001")
@@ -64,12 +63,16 @@ class Served:
         return load(self.name)
 
 
+class Settling(Protocol):
+    """A queue manager whose turns end when a test says so."""
+
+    def settle(self) -> None: ...
+
+
 class CallServer:
     """The endpoints of a queue manager; `interfaces` are served at both transports."""
 
-    def __init__(
-        self, qm: RunningQueueManager, *interfaces: Served, limits: Limits | None = None
-    ) -> None:
+    def __init__(self, qm: Settling, *interfaces: Served, limits: Limits | None = None) -> None:
         self.qm = qm
         self.interfaces: Mapping[str, Served] = {each.name: each for each in interfaces}
         self.dispatcher = Dispatcher()

@@ -101,6 +101,7 @@ def test_doors_of_later_versions_are_accepted_and_named_in_the_log() -> None:
         assert queue_manager.log.count("does not have the door yet") == 1
 
 
+@pytest.mark.conformance("MQMP-rule-2.1", "MQQP-rule-2.1")
 def test_without_a_port_the_next_free_one_is_taken(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(OSError):  # taken by somebody else is as good

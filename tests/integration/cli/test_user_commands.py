@@ -107,6 +107,7 @@ def test_what_only_administrators_see_is_said(remotely: Command, queue: str, acc
         assert ": only administrators may (MQ_ERROR_ACCESS_DENIED); run the" in outcome.errors
 
 
+@pytest.mark.conformance("MQMR-rule-2.1")
 def test_administrators_list_and_show_over_the_network(
     run: Command, remotely: Command, typed: Callable[[str], None], queue: str
 ) -> None:

@@ -252,6 +252,7 @@ def test_a_queue_is_created_changed_and_deleted(queue_manager: PrivateQueueManag
             path = path_name("administered")
             await client.queues.create(path, settings, None)
             name = await client.queues.format_name(path)
+            assert str(name).startswith("PRIVATE="), "the server has told it"
             created = await client.queues.properties(name)
             assert (created.journal, created.quota, created.label) == (True, 10, "one")
             assert (await client.management.queue_information(name)).transactional

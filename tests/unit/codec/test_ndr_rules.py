@@ -73,6 +73,11 @@ def cursor_buffer(**members: Any) -> CACTransferBufferV1:
     return CACTransferBufferV1(uTransferType=CACTB_CREATECURSOR, u=union, **members)
 
 
+@pytest.mark.conformance(
+    "MQMP-packet-CACTransferBufferV1",
+    "MQMP-packet-CACTransferBufferV2",
+    "MQMP-packet-CACCreateRemoteCursor",
+)
 def test_all_fixed_parts_of_a_transfer_buffer_precede_every_pointee() -> None:
     """The identifiers of V2's own pointers stand before what V1's point to."""
     receive = operation("qmcomm2", "rpc_ACReceiveMessageEx")

@@ -92,14 +92,13 @@ def victim(qm: RunningQueueManager) -> Victim:
     return Victim(qm)
 
 
-def held(mad: Caller, queue: Queue) -> dict[str, Any]:
+def held(mad: Caller, qm: RunningQueueManager, queue: Queue) -> dict[str, Any]:
     """What gets a call further than random values do, by type of handle or name of parameter."""
     reader, client = Reader(mad), Client(mad)
     reading = reader.open(queue)
     context = client.open(queue)[1]
     remote = open_remote(client, queue)
     number, session = Qm2QmReader(mad).open(queue)
-    qm = mad.server.qm
     qm.send(queue, b"locked")
     locked = Qm2QmReader(mad).read(number)
     return {
@@ -184,7 +183,7 @@ def test_any_values_are_answered(
 ) -> None:
     mad = victim.connect()
     request = data.draw(messages(operation.declaration, False))
-    sensible(operation, request, held(mad, victim.queue()), data.draw)
+    sensible(operation, request, held(mad, victim.qm, victim.queue()), data.draw)
     answer_of(mad, name, operation, operation.encode_request(mad.syntax, request))
     mad.lose()
     victim.check()
@@ -213,7 +212,7 @@ def test_damaged_stub_data_is_refused_or_taken_for_what_it_says(
 ) -> None:
     mad = victim.connect()
     request = data.draw(messages(operation.declaration, False))
-    sensible(operation, request, held(mad, victim.queue()), data.draw)
+    sensible(operation, request, held(mad, victim.qm, victim.queue()), data.draw)
     stub = bytearray(operation.encode_request(mad.syntax, request))
     for _ in range(data.draw(st.integers(1, 4)) if stub else 0):
         stub[data.draw(st.integers(0, len(stub) - 1))] = data.draw(st.integers(0, 255))
@@ -232,7 +231,7 @@ def test_handles_that_are_not_the_callers_own_are_refused(
 ) -> None:
     """An unknown, a foreign and a stale handle are one and the same to the client (G53)."""
     owner, mad = victim.connect(), victim.connect()
-    known = held(owner, victim.queue())
+    known = held(owner, victim.qm, victim.queue())
     request = data.draw(messages(operation.declaration, False))
     for parameter, type_name in handles_in(operation):
         handle = known[type_name]

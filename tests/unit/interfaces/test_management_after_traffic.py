@@ -11,10 +11,15 @@ from typing import Any
 
 import pytest
 
-from rpcqm.codec.properties import ManagementQueueProperty
-from rpcqm.interfaces._management_properties import queue_property
+from rpcqm.codec.properties import NULL_VARIANT, ManagementQueueProperty
+from rpcqm.codec.propvariant import propvariant_of, variant_of
+from rpcqm.codec.types.qmmgmt import MGMT_OBJECT, MGMT_OBJECT_u
+from rpcqm.interfaces import qmmgmt
+from rpcqm.interfaces.qmmgmt import QmMgmt
 from tests.support.binary_network import Node, Simulation
+from tests.support.callers import ADMINISTRATOR, CallServer, Served
 from tests.support.queue_manager import MEMORY
+from tests.support.remote_reader import format_of
 
 STREAM = r"DIRECT=OS:bob\private$\stream"
 SECOND = 1_000
@@ -48,10 +53,17 @@ def alice(simulation: Simulation) -> Node:
 
 
 def told(node: Node, *names: str) -> list[Any]:
-    """What is told of the outgoing queue to bob."""
-    queue = node.outgoing(STREAM)
-    identifiers = [getattr(ManagementQueueProperty, f"PROPID_MGMT_QUEUE_{n}") for n in names]
-    return [queue_property(node.engine, queue, each).value for each in identifiers]
+    """What an administrator is told who asks by R_QMMgmtGetInfo."""
+    server = CallServer(node, Served("qmmgmt", QmMgmt(node.engine), qmmgmt.POLICY))
+    response = server.connect(ADMINISTRATOR).call(
+        "R_QMMgmtGetInfo",
+        pObjectFormat=MGMT_OBJECT(type=2, u=MGMT_OBJECT_u(2, format_of(STREAM))),
+        cp=len(names),
+        aProp=[getattr(ManagementQueueProperty, f"PROPID_MGMT_QUEUE_{name}") for name in names],
+        apVar=[propvariant_of(NULL_VARIANT) for _ in names],
+    )
+    assert response.result == 0
+    return [variant_of(value).value for value in response.apVar]
 
 
 def sequence(blob: bytes) -> tuple[int, int, int]:
@@ -141,8 +153,7 @@ def test_a_peer_that_is_gone_shows_in_the_history(simulation: Simulation, alice:
 
 def sources(node: Node) -> list[tuple[Any, ...]]:
     """What the receiver tells of those who send to its queue: six columns."""
-    wanted = ManagementQueueProperty.PROPID_MGMT_QUEUE_EOD_SOURCE_INFO
-    value = queue_property(node.engine, node.find("stream"), wanted).value
+    (value,) = told(node, "EOD_SOURCE_INFO")
     return [column.value for column in value]
 
 

@@ -328,7 +328,7 @@ def test_a_plain_message_has_no_connector_and_no_transaction(
     assert after.ppXactID == OBJECTID(Lineage=UUID(int=0), Uniquifier=0)
 
 
-@pytest.mark.conformance("MQMP-op-c2_2", "MQMP-rule-3.1.1.11")
+@pytest.mark.conformance("MQMP-op-c2_2", "MQMP-rule-3.1.1.11", "MQMP-packet-CACTransferBufferV2")
 def test_a_message_of_a_transaction_tells_its_place(
     qm: RunningQueueManager, client: Client
 ) -> None:

@@ -451,14 +451,30 @@ def test_a_cursor_is_created_and_closed(qm: RunningQueueManager, client: Client)
 # Handles of three types
 
 
+@pytest.mark.conformance(
+    "MQMP-packet-RPC_QUEUE_HANDLE",
+    "MQMP-packet-RPC_INT_XACT_HANDLE",
+    "MQMP-packet-PCTX_OPENREMOTE_HANDLE_TYPE",
+)
 def test_a_handle_of_another_type_is_a_mismatch(qm: RunningQueueManager, client: Client) -> None:
-    queue, remote = qm.create(), client
-    transaction = client.enlist(UOW)
-    opened = open_remote(remote, queue)
-    for wrong in (transaction, opened.pphContext):
-        with pytest.raises(Fault) as caught:
-            client.status("rpc_ACPurgeQueue", hQueue=wrong)
-        assert caught.value.status == MISMATCH
+    queue = qm.create()
+    opened = {
+        "rpc_ACPurgeQueue": client.open(queue)[0],
+        "R_QMAbortTransaction": client.enlist(UOW),
+        "R_QMCloseRemoteQueueContext": open_remote(client, queue).pphContext,
+    }
+    takes = {
+        "rpc_ACPurgeQueue": "hQueue",
+        "R_QMAbortTransaction": "phIntXact",
+        "R_QMCloseRemoteQueueContext": "pphContext",
+    }
+    for operation, parameter in takes.items():
+        for wrong in (handle for of, handle in opened.items() if of != operation):
+            with pytest.raises(Fault) as caught:
+                client.caller.call(operation, **{parameter: wrong})
+            assert caught.value.status == MISMATCH
+    for operation, parameter in takes.items():
+        client.caller.call(operation, **{parameter: opened[operation]})
 
 
 def test_users_of_the_machine_without_an_account_are_everyone(

@@ -60,7 +60,7 @@ def test_a_remote_reader_gets_a_number_and_a_cursor(
     assert cursor.phCursor in descriptor.cursor_collection
 
 
-@pytest.mark.conformance("MQMP-op-2", "MQMP-op-4")
+@pytest.mark.conformance("MQMP-op-2", "MQMP-op-4", "MQMP-element-RemoteQueueOpenContextHandle")
 def test_the_number_is_good_for_its_identity_only(
     qm: RunningQueueManager, server: CallServer
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rpcqm.testing import PrivateQueueManager
 from tests.mutations import evidence, hook, syntax
 from tests.mutations.campaign import sample, shard
 from tests.mutations.data import Mutation, MutationError, read_mutations
@@ -122,6 +123,15 @@ def test_a_process_that_a_test_starts_is_mutated_too(tmp_path: Path) -> None:
     assert told == [b"7\n", b"3222142977\n"]
 
 
+def test_a_queue_manager_that_a_test_starts_is_mutated_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = change_of(mutation("cli.main", "f\"rpcqm {version('rpcqm')}\"", "'mutated'"), tmp_path)
+    for name, value in hook.environment(tmp_path, change).items():
+        monkeypatch.setenv(name, value)
+    assert PrivateQueueManager(tmp_path / "data").run("--version").stdout == "mutated\n"
+
+
 def tried(tmp_path: Path, *mutations: tuple[str, str, str]) -> subprocess.CompletedProcess[str]:
     """What scripts/mutate says to these: each a place, the old piece and the new."""
     text = "".join(
@@ -176,7 +186,7 @@ def test_all_mutations_apply() -> None:
 
 
 def test_the_evidence_is_of_the_claims_and_the_page_is_current() -> None:
-    """`scripts/mutate --table` writes it; tests/mutations/open.txt only gets shorter."""
+    """`scripts/mutate --table` writes it; a claimed point without a mutation is a mistake."""
     claims, mutations = evidence.read_claims(), read_mutations()
     assert evidence.mistakes(claims, mutations) == []
     assert evidence.PAGE.read_text("utf-8") == evidence.page(claims, mutations), "--table"

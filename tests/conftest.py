@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import signal
 from importlib import resources
 from pathlib import Path
 
@@ -110,6 +111,8 @@ class NoSkips:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # What a shell runs in the background ignores SIGINT, and so would the commands of tests.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if "PYTEST_XDIST_WORKER" in os.environ:
         return
     path = config.getoption("--conformance-report")

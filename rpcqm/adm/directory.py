@@ -70,7 +70,6 @@ DIRECTORY_ATTRIBUTES: dict[type[DirectoryObject], tuple[str, ...]] = {
         "foreign_system",
         "full_path",
         "site_identifier_list",
-        "connected_network_identifier_list",
         "out_routing_server_identifier_list",
         "in_routing_server_identifier_list",
         "directory_server",

@@ -1,4 +1,4 @@
-"""Elements that a directory can hold ([MS-MQDMPR] 3.1.1, 3.1.1.6 to 3.1.1.9, 3.1.1.15)."""
+"""Elements that a directory can hold ([MS-MQDMPR] 3.1.1, 3.1.1.6 to 3.1.1.8, 3.1.1.15)."""
 
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -59,14 +59,6 @@ class RoutingLink(DirectoryObject):
 
 
 @dataclass(slots=True, eq=False)
-class ConnectedNetwork(DirectoryObject):
-    """A network of the old kind ([MS-MQDMPR] 3.1.1.9)."""
-
-    name: str = ""
-    security: bytes = b""
-
-
-@dataclass(slots=True, eq=False)
 class User(DirectoryObject):
     """Certificates of a principal ([MS-MQDMPR] 3.1.1.15)."""
 
@@ -81,11 +73,3 @@ class DistributionList(DirectoryObject):
 
     name: str = ""
     format_names: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True, eq=False)
-class InternalCertificate:
-    """A certificate made here for a user ([MS-MQDMPR] 3.1.1.19)."""
-
-    certificate: bytes
-    user: User

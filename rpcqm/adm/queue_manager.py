@@ -4,13 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from rpcqm.adm.directory_object import (
-    ConnectedNetwork,
-    DirectoryObject,
-    Enterprise,
-    InternalCertificate,
-    Site,
-)
+from rpcqm.adm.directory_object import DirectoryObject, Enterprise
 from rpcqm.adm.enums import (
     INFINITE,
     DirectoryServerType,
@@ -41,7 +35,6 @@ class QueueManager(DirectoryObject):
     foreign_system: bool = False
     full_path: str = ""
     site_identifier_list: list[UUID] = field(default_factory=list)
-    connected_network_identifier_list: list[UUID] = field(default_factory=list)
     out_routing_server_identifier_list: list[UUID] = field(default_factory=list)
     in_routing_server_identifier_list: list[UUID] = field(default_factory=list)
     directory_server: bool = False
@@ -55,7 +48,6 @@ class QueueManager(DirectoryObject):
     clustered: bool = False
 
     # Local attributes; those marked persistent are in `records`
-    machine_domain_id: UUID | None = None
     last_domain: UUID | None = None
     directory_server_list: list[str] = field(default_factory=list)
     directory_integrated: bool = False
@@ -70,15 +62,10 @@ class QueueManager(DirectoryObject):
     system_transactional_deadletter_queue: Queue | None = None
     system_journal_queue: Queue | None = None
     queue_collection: dict[int, Queue] = field(default_factory=dict)
-    site_collection: list[Site] = field(default_factory=list)
-    connected_network_collection: list[ConnectedNetwork] = field(default_factory=list)
     transaction_collection: dict[UUID, Transaction] = field(default_factory=dict)
-    out_routing_server_collection: list["QueueManager"] = field(default_factory=list)
-    in_routing_server_collection: list["QueueManager"] = field(default_factory=list)
     enterprise_reference: Enterprise | None = None
     initialization_retry_timer_duration: int = 120
     dispatch_collection: dict[Queue, DispatchEntry] = field(default_factory=dict)
-    internal_certificate_collection: list[InternalCertificate] = field(default_factory=list)
 
     # Ours: addresses from the static directory; the store counts
     addresses: list[str] = field(default_factory=list)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, NoReturn
 from uuid import UUID
 
 from rpcqm.adm.directory import equals
-from rpcqm.adm.directory_object import DistributionList, Enterprise, Site
+from rpcqm.adm.directory_object import DistributionList, Enterprise
 from rpcqm.adm.enums import DirectoryOperationResult, QueueType
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
@@ -163,27 +163,11 @@ class Directory(DirectoryAccess):
         return None if found is None else found.identifier
 
     def online(self) -> None:
-        """Follow the identifiers to the elements, and make the public queues that are ours."""
-        queue_manager = self._engine.queue_manager
-        queue_manager.enterprise_reference = self.read_directory(Enterprise)[1]
-        queue_manager.site_collection = [
-            site
-            for identifier in queue_manager.site_identifier_list
-            if (site := self.read_directory(Site, [equals("identifier", identifier)])[1])
-        ]
-        queue_manager.out_routing_server_collection = self._queue_managers(
-            queue_manager.out_routing_server_identifier_list
-        )
-        queue_manager.in_routing_server_collection = self._queue_managers(
-            queue_manager.in_routing_server_identifier_list
-        )
+        """Find the enterprise, make the public queues that are ours, learn whose others are."""
+        self._engine.queue_manager.enterprise_reference = self.read_directory(Enterprise)[1]
         self._create_own_queues()
         for outgoing in self._engine.outgoing.list():
             self.destination_queue_manager(FormatName.parse(outgoing.destination_format_name))
-
-    def _queue_managers(self, identifiers: list[UUID]) -> list[QueueManager]:
-        found = [self.queue_manager(identifier) for identifier in identifiers]
-        return [machine for machine in found if machine is not None]
 
     def _create_own_queues(self) -> None:
         """Public queues are created by listing them in the directory file."""

@@ -1,10 +1,10 @@
-"""Reading and writing the directory ([MS-MQDMPR] 3.1.7.1.18 to .25, 3.1.6.1, 3.1.6.2).
+"""Reading and writing the directory ([MS-MQDMPR] 3.1.7.1.18 to .25).
 
 The directory is a static one: its file belongs to an operator and is never written. What is
 created or changed here lies over it, in the queue manager's own store.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
@@ -35,17 +35,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=DirectoryObject)
 
-SITES_UPDATE = 12 * 60 * 60 * 1000
-SITE_GATES_UPDATE = 60 * 60 * 1000
 DIRECTORY_ONLINE = 60 * 1000
-"""The timers of [MS-MQDMPR] 3.1.2.1, 3.1.2.2 and 3.1.2.5, in milliseconds."""
+"""The timer of [MS-MQDMPR] 3.1.2.5, in milliseconds."""
 
 _PREFIX = b"directory:"
 _SUCCESS = DirectoryOperationResult.SUCCESS
 _NOT_CONNECTED = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
-
-ChangeHook = Callable[[str, DirectoryObject], None]
-"""Told of QueueCreation, QueueDeletion, QueueUpdate and QueueManagerUpdate ([MS-MQCN])."""
 
 _log = get_logger("qm")
 
@@ -58,10 +53,9 @@ class DirectoryAccess:
         self._source = engine.settings.directory
         self._made_here = _read_records(engine.store)
         self._queries: dict[int, Iterator[DirectoryObject]] = {}
-        self._timers: dict[str, Timer] = {}
+        self._timer: Timer | None = None
         self._listed: tuple[DirectoryContents | None, dict[UUID, Queue]] = (None, {})
         self._taken_over: dict[UUID, bytes] = {}
-        self.change_hooks: list[ChangeHook] = []
 
     @property
     def is_there(self) -> bool:
@@ -73,9 +67,7 @@ class DirectoryAccess:
     def create_directory_object(
         self, element: DirectoryObject, attributes: Iterable[str] | None = None
     ) -> tuple[DirectoryOperationResult, UUID | None]:
-        """Publish an object, or the attributes listed ([MS-MQDMPR] 3.1.7.1.18)."""
-        if isinstance(element, Queue) and element.queue_type is QueueType.PUBLIC:
-            self._notify("QueueCreation", element)
+        """Publish an object, or the attributes listed ([MS-MQDMPR] 3.1.7.1.18, G142)."""
         contents = self._contents()
         if contents is None:
             self._go_offline()
@@ -91,8 +83,6 @@ class DirectoryAccess:
 
         GenericError for one of the file, which only its operator changes.
         """
-        if isinstance(element, Queue) and element.queue_type is QueueType.PUBLIC:
-            self._notify("QueueDeletion", element)
         contents = self._contents()
         if contents is None:
             return self._go_offline()
@@ -116,10 +106,6 @@ class DirectoryAccess:
         if not any(each.identifier == element.identifier for each in self._all(contents, kind)):
             return DirectoryOperationResult.OBJECT_NOT_FOUND
         self._keep(element, attributes)
-        if isinstance(element, Queue) and element.queue_type is QueueType.PUBLIC:
-            self._notify("QueueUpdate", element)
-        elif isinstance(element, QueueManager):
-            self._notify("QueueManagerUpdate", element)
         return _SUCCESS
 
     def _keep(self, element: DirectoryObject, attributes: Iterable[str] | None) -> None:
@@ -130,10 +116,6 @@ class DirectoryAccess:
         with self._engine.store.transaction("write directory") as change:
             key = _key(kind, element.identifier)
             change.put(Family.META, key, encode_attributes(values))
-
-    def _notify(self, operation: str, element: DirectoryObject) -> None:
-        for hook in self.change_hooks:
-            hook(operation, element)
 
     # Events that read
 
@@ -252,12 +234,26 @@ class DirectoryAccess:
     # Online and offline
 
     def start(self) -> None:
-        """Look for the directory, and arm the timers of [MS-MQDMPR] 3.1.2."""
+        """Look for the directory, now and every minute while it is not there."""
         if self.is_there:
             self._engine.queue_manager.directory_integrated = True
+            self._name_own_queues()
             self.check_directory_online()
-            self._arm("sites", SITES_UPDATE, self._sites_update_timer_expired)
-            self._arm("gates", SITE_GATES_UPDATE, self._site_gates_update_timer_expired)
+
+    def _name_own_queues(self) -> None:
+        """Queues that were published here have the path names of a machine of today's name."""
+        for queue in self._own_public_queues():
+            kept = self._made_here[Queue].get(queue.identifier, {})
+            stale = [name for name in _NAMES if kept.get(name) not in (None, getattr(queue, name))]
+            if stale:
+                self._keep(queue, stale)
+
+    def _own_public_queues(self) -> list[Queue]:
+        return [
+            queue
+            for queue in self._engine.queues.by_id.values()
+            if queue.queue_type is QueueType.PUBLIC and not isinstance(queue, OutgoingQueue)
+        ]
 
     def use(self, source: DirectorySource) -> None:
         """Go on with another source; what was created here lies over it as before."""
@@ -267,19 +263,21 @@ class DirectoryAccess:
 
     def stop(self) -> None:
         """Look no more."""
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
-    def _arm(self, name: str, milliseconds: int, expired: Callable[[], None]) -> None:
-        self._timers[name] = self._engine.timers.call_later(milliseconds, expired)
+    def _look_later(self) -> None:
+        """Start the Directory Online Timer, unless it runs."""
+        if self._timer is None:
+            later = self._engine.timers.call_later
+            self._timer = later(DIRECTORY_ONLINE, self.check_directory_online)
 
     def _go_offline(self) -> DirectoryOperationResult:
         """The directory did not answer: try again every minute."""
         if self.is_there:
             self._engine.queue_manager.directory_offline = True
-            if "online" not in self._timers:
-                self._arm("online", DIRECTORY_ONLINE, self.check_directory_online)
+            self._look_later()
         return _NOT_CONNECTED
 
     def check_directory_online(self) -> None:
@@ -287,9 +285,7 @@ class DirectoryAccess:
 
         Source: [MS-MQDMPR] 3.1.7.1.25.
         """
-        timer = self._timers.pop("online", None)
-        if timer is not None:
-            timer.cancel()
+        self.stop()
         queue_manager = self._engine.queue_manager
         own = [equals("identifier", queue_manager.identifier)]
         status, element = self.read_directory(QueueManager, own, force_directory_read=True)
@@ -303,16 +299,15 @@ class DirectoryAccess:
                 name=queue_manager.computer_name,
                 identifier=str(queue_manager.identifier),
             )
-            self._arm("online", DIRECTORY_ONLINE, self.check_directory_online)
+            self._look_later()
             if queue_manager.directory_offline:
                 return
         else:
             _update(queue_manager, element, _KEPT_LOCALLY)
             queue_manager.addresses = list(element.addresses)
             queue_manager.directory_offline = False
-        for queue in list(self._engine.queues.by_id.values()):
-            if queue.queue_type is QueueType.PUBLIC and not isinstance(queue, OutgoingQueue):
-                self._update_queue(queue)
+        for queue in self._own_public_queues():
+            self._update_queue(queue)
         self.online()
 
     def _update_queue(self, queue: Queue) -> None:
@@ -351,30 +346,8 @@ class DirectoryAccess:
     def online(self) -> None:
         """The directory has been read: what depends on it can be looked up."""
 
-    def _sites_update_timer_expired(self) -> None:
-        self.directory_sites_update()
-        self._arm("sites", SITES_UPDATE, self._sites_update_timer_expired)
 
-    def directory_sites_update(self) -> None:
-        """Read the sites that this queue manager is in again ([MS-MQDMPR] 3.1.6.1)."""
-        for site in self._engine.queue_manager.site_collection:
-            status, element = self.read_directory(Site, [equals("identifier", site.identifier)])
-            if status is _SUCCESS and element is not None:
-                _update(site, element)
-
-    def _site_gates_update_timer_expired(self) -> None:
-        self.directory_site_gates_update()
-        self._arm("gates", SITE_GATES_UPDATE, self._site_gates_update_timer_expired)
-
-    def directory_site_gates_update(self) -> None:
-        """Read the gates of those sites again ([MS-MQDMPR] 3.1.6.2)."""
-        for site in self._engine.queue_manager.site_collection:
-            for gate in site.site_gate_collection:
-                own = [equals("identifier", gate.identifier)]
-                status, element = self.read_directory(QueueManager, own)
-                if status is _SUCCESS and element is not None:
-                    _update(gate, element)
-
+_NAMES = ("pathname", "qualified_pathname")
 
 _KEPT_LOCALLY = frozenset(
     {
@@ -451,8 +424,6 @@ def _update(
     for name in DIRECTORY_ATTRIBUTES[_kind(read)]:
         if name not in kept and name not in read.unsaid:
             setattr(element, name, getattr(read, name))
-    if isinstance(element, Site) and isinstance(read, Site):
-        element.site_gate_collection = read.site_gate_collection
 
 
 def _sort_key(order: AttributeSortOrder, element: DirectoryObject) -> tuple[str, object]:

@@ -59,16 +59,15 @@ ELEMENTS: list[tuple[str, Any, str]] = [
         QueueManager(),
         """Identifier ComputerName QueueManagerVersion OperatingSystemVersion OperatingSystemType
         QualifiedComputerName CreateTime ModifyTime QueueManagerQuota JournalQuota ForeignSystem
-        FullPath SiteIdentifierList ConnectedNetworkIdentifierList OutRoutingServerIdentifierList
+        FullPath SiteIdentifierList OutRoutingServerIdentifierList
         InRoutingServerIdentifierList DirectoryServer RemoteAccessServer RoutingServer
         SupportingServer DirectoryServerType PublicEncryptionKeyList PublicSigningKeyList Security
-        Clustered MachineDomainId LastDomain DirectoryServerList DirectoryIntegrated
+        Clustered LastDomain DirectoryServerList DirectoryIntegrated
         SrmpHttpSupport SrmpPgmSupport DirectoryOffline Throttled ConnectionActive
         HardenedSecurity QueueManagerState SystemDeadletterQueue
-        SystemTransactionalDeadletterQueue SystemJournalQueue QueueCollection SiteCollection
-        ConnectedNetworkCollection TransactionCollection OutRoutingServerCollection
-        InRoutingServerCollection EnterpriseReference InitializationRetryTimerDuration
-        SequentialID DispatchCollection InternalCertificateCollection""",
+        SystemTransactionalDeadletterQueue SystemJournalQueue QueueCollection TransactionCollection
+        EnterpriseReference InitializationRetryTimerDuration
+        SequentialID DispatchCollection""",
     ),
     ("Queue", Queue(), QUEUE_ATTRIBUTES),
     (

@@ -1,4 +1,4 @@
-"""Properties of queues and queue managers, and the variants that carry their values.
+"""Properties of queues, those that administration tells, and the variants that carry their values.
 
 A PROPID means something within its kind of object only: 1 is a queue's path name to
 administrators, and the list of active queues of a machine.
@@ -201,50 +201,6 @@ class QueueProperty(PropertyIdentifier):
     PROPID_Q_SECURITY = 1101, VarType.VT_BLOB
     PROPID_Q_OBJ_SECURITY = 1102, VarType.VT_BLOB
     PROPID_Q_SECURITY_INFORMATION = 1103, VarType.VT_UI4
-
-
-class QueueManagerProperty(PropertyIdentifier):
-    """Properties of queue managers ([MS-MQMQ] 2.3.2)."""
-
-    PROPID_QM_SITE_ID = 201, VarType.VT_CLSID
-    PROPID_QM_MACHINE_ID = 202, VarType.VT_CLSID
-    PROPID_QM_PATHNAME = 203, VarType.VT_LPWSTR
-    PROPID_QM_ENCRYPTION_PK = 205, VarType.VT_VECTOR_UI1
-    PROPID_QM_ADDRESS = 206, VarType.VT_BLOB
-    PROPID_QM_CNS = 207, VarType.VT_VECTOR_CLSID
-    PROPID_QM_OUTFRS = 208, VarType.VT_VECTOR_CLSID
-    PROPID_QM_INFRS = 209, VarType.VT_VECTOR_CLSID
-    PROPID_QM_SERVICE = 210, VarType.VT_UI4
-    PROPID_QM_QUOTA = 214, VarType.VT_UI4
-    PROPID_QM_PARTITIONID = 211, VarType.VT_CLSID
-    PROPID_QM_HASHKEY = 212, VarType.VT_UI4
-    PROPID_QM_SEQNUM = 213, VarType.VT_BLOB
-    PROPID_QM_JOURNAL_QUOTA = 215, VarType.VT_UI4
-    PROPID_QM_MACHINE_TYPE = 216, VarType.VT_LPWSTR
-    PROPID_QM_CREATE_TIME = 217, VarType.VT_I4
-    PROPID_QM_MODIFY_TIME = 218, VarType.VT_I4
-    PROPID_QM_FOREIGN = 219, VarType.VT_UI1
-    PROPID_QM_OS = 220, VarType.VT_UI4
-    PROPID_QM_FULL_PATH = 221, VarType.VT_LPWSTR
-    PROPID_QM_SITE_IDS = 222, VarType.VT_VECTOR_CLSID
-    PROPID_QM_OUTFRS_DN = 223, VarType.VT_VECTOR_LPWSTR
-    PROPID_QM_INFRS_DN = 224, VarType.VT_VECTOR_LPWSTR
-    PROPID_QM_SERVICE_ROUTING = 227, VarType.VT_UI1
-    PROPID_QM_SERVICE_DSSERVER = 228, VarType.VT_UI1
-    PROPID_QM_SERVICE_DEPCLIENTS = 229, VarType.VT_UI1
-    PROPID_QM_ENCRYPTION_PK_BASE = 231, VarType.VT_VECTOR_UI1
-    PROPID_QM_ENCRYPTION_PK_ENHANCED = 232, VarType.VT_VECTOR_UI1
-    PROPID_QM_PATHNAME_DNS = 233, VarType.VT_LPWSTR
-    PROPID_QM_OBJ_SECURITY = 234, VarType.VT_BLOB
-    PROPID_QM_SECURITY_INFORMATION = 237, VarType.VT_UI4
-    PROPID_QM_ENCRYPT_PKS = 238, VarType.VT_BLOB
-    PROPID_QM_SIGN_PKS = 239, VarType.VT_BLOB
-    PROPID_QM_OWNER_SID = 241, VarType.VT_BLOB
-    PROPID_QM_GROUP_IN_CLUSTER = 242, VarType.VT_UI1
-    PROPID_QM_SECURITY = 1201, VarType.VT_BLOB
-    PROPID_QM_SIGN_PK = 1202, VarType.VT_BLOB
-    PROPID_QM_ENCRYPT_PK = 1203, VarType.VT_BLOB
-    PROPID_QM_UPGRADE_DACL = 1205, VarType.VT_BLOB
 
 
 class ManagementMachineProperty(PropertyIdentifier):

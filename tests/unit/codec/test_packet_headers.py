@@ -30,9 +30,7 @@ from rpcqm.codec.packet_transaction import TransactionFlags, TransactionHeader
 from rpcqm.codec.packet_types import (
     MessageIdentifier,
     SequenceInfo,
-    TransportAddress,
     TxSequenceID,
-    Xactuow,
 )
 from rpcqm.codec.packet_user import PrivateQueueFormatName, UserFlags, UserHeader
 
@@ -55,7 +53,6 @@ FIXED: list[tuple[str, Structure, str]] = [
         MessageIdentifier(GUID, 0xFFFFFFFE),
         WIRE_GUID + "feffffff",
     ),
-    ("MQMQ-packet-XACTUOW", Xactuow(bytes(range(16))), "000102030405060708090a0b0c0d0e0f"),
     (
         "MQMQ-packet-SEQUENCE_INFO",
         SequenceInfo(-2, 3, 2),
@@ -134,30 +131,6 @@ def test_message_identifier_as_text() -> None:
     for text in ("", str(GUID), f"{GUID}\\", f"{GUID}\\4294967296", "x\\1", f"{GUID}\\-1"):
         with pytest.raises(ValueError, match=r"message identifier|badly formed"):
             MessageIdentifier.parse(text)
-
-
-@pytest.mark.conformance("MQMQ-packet-XACTUOW")
-def test_unit_of_work_of_zeros_stands_for_none() -> None:
-    assert Xactuow(bytes(16)).is_null
-    assert not Xactuow(bytes(15) + b"\1").is_null
-
-
-@pytest.mark.conformance("MQMQ-packet-TA_ADDRESS_IP", "MQMQ-packet-TA_ADDRESS_IPX")
-def test_transport_addresses_are_packed_one_after_the_other() -> None:
-    raw = from_hex("0400 0100 0a000001 0a00 0300 000000120011223344 55")
-    addresses = TransportAddress.decode_all(raw)
-    assert addresses[0] == TransportAddress.ip("10.0.0.1")
-    assert addresses[1] == TransportAddress(3, from_hex("00000012001122334455"))
-    assert b"".join(address.encode() for address in addresses) == raw
-
-
-@pytest.mark.conformance("MQMQ-packet-TA_ADDRESS_IP")
-@pytest.mark.parametrize("raw", ["0500 0100 0a00000100", "0400 0900 0a000001", "0400 0100 0a0000"])
-def test_transport_address_of_the_wrong_length_is_refused(raw: str) -> None:
-    with pytest.raises(DecodeError):
-        TransportAddress.decode_all(from_hex(raw))
-    with pytest.raises(ValueError, match="do not fit"):
-        TransportAddress(1, b"12345").encode()
 
 
 # Structures of varying length: point, value, bytes. `decode` gives (value, end).

@@ -391,7 +391,7 @@ def test_a_message_of_a_transaction_is_recoverable(qm: RunningQueueManager, clie
     assert (attributes.first_in_transaction, attributes.last_in_transaction) == (True, True)
 
 
-@pytest.mark.conformance("MQMP-op-c2_1")
+@pytest.mark.conformance("MQMP-op-c2_1", "MQMQ-packet-XACTUOW")
 def test_queue_and_message_are_both_transactional_or_neither(
     qm: RunningQueueManager, client: Client
 ) -> None:

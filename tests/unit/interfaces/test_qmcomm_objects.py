@@ -92,6 +92,42 @@ def test_a_queue_is_created_with_its_properties(
     assert getattr(qm.find(), attribute) == expected
 
 
+ONLY_IN_DIRECTORIES = (
+    "SCOPE",
+    "QMID",
+    "PARTITIONID",
+    "SEQNUM",
+    "HASHKEY",
+    "LABEL_HASHKEY",
+    "FULL_PATH",
+    "NAME_SUFFIX",
+    "SECURITY",
+    "OBJ_SECURITY",
+    "SECURITY_INFORMATION",
+)
+
+
+@pytest.mark.parametrize(
+    "identifier",
+    [
+        pytest.param(
+            getattr(P, f"PROPID_Q_{name}"),
+            marks=pytest.mark.conformance(f"MQMQ-prop-PROPID_Q_{name}"),
+        )
+        for name in ONLY_IN_DIRECTORIES
+    ],
+)
+def test_a_property_that_only_directories_have_is_known_and_not_allowed(
+    qm: RunningQueueManager, client: Client, identifier: QueueProperty
+) -> None:
+    """G172; a number that no queue has is MQ_ERROR_ILLEGAL_PROPID."""
+    queue = qm.create()
+    assert client.get_properties(queue, identifier) == "MQ_ERROR_PROPERTY_NOTALLOWED"
+    null: dict[QueueProperty, Any] = {identifier: PropVariant(VarType.VT_NULL)}
+    assert client.set_properties(queue, null) == "MQ_ERROR_PROPERTY_NOTALLOWED"
+    assert client.create(r".\private$\more", null) == "MQ_ERROR_PROPERTY_NOTALLOWED"
+
+
 @pytest.mark.conformance("MQMP-op-6")
 def test_a_created_queue_is_durable(qm: RunningQueueManager, client: Client) -> None:
     assert client.create(r"WORKSTATION\PRIVATE$\orders") == "MQ_OK"

@@ -13,7 +13,9 @@ from rpcqm.adm.queue import (
     OutgoingTransferInfo,
     Queue,
 )
+from rpcqm.codec.format_name import FormatName, FormatNameType
 from rpcqm.codec.packet_types import SequenceInfo
+from rpcqm.codec.path_name import QueueKind
 from rpcqm.codec.properties import (
     NULL_VARIANT,
     ManagementQueueProperty,
@@ -84,7 +86,19 @@ def _pathname(engine: QueueManagerEngine, queue: Queue) -> str | None:
 def _type(engine: QueueManagerEngine, queue: Queue) -> str:
     if isinstance(queue, OutgoingQueue) and queue.multicast:
         return "MULTICAST"
-    return QUEUE_TYPES[queue.queue_type]
+    return QUEUE_TYPES[_kind(queue)]
+
+
+def _kind(queue: Queue) -> QueueType:
+    """Of an outgoing queue that of the queue which it leads to, as its name tells (G153)."""
+    if not isinstance(queue, OutgoingQueue):
+        return queue.queue_type
+    name = FormatName.parse(queue.destination_format_name)
+    if name.type is FormatNameType.QUEUE_FORMAT_TYPE_DIRECT:
+        is_public = name.direct_name.kind is QueueKind.PUBLIC
+    else:
+        is_public = name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC
+    return QueueType.PUBLIC if is_public else QueueType.PRIVATE
 
 
 def _location(engine: QueueManagerEngine, queue: Queue) -> str:
@@ -92,14 +106,14 @@ def _location(engine: QueueManagerEngine, queue: Queue) -> str:
 
 
 def _transactional(engine: QueueManagerEngine, queue: Queue) -> str:
-    """Of a queue elsewhere nobody here can tell."""
+    """Of a queue elsewhere nobody here can tell (G153)."""
     if isinstance(queue, OutgoingQueue):
         return "UNKNOWN"
     return "YES" if queue.main.transactional else "NO"
 
 
 def _foreign(engine: QueueManagerEngine, queue: Queue) -> str:
-    if engine.queue_manager.directory_offline and queue.queue_type is not QueueType.PRIVATE:
+    if engine.queue_manager.directory_offline and _kind(queue) is not QueueType.PRIVATE:
         return "UNKNOWN"
     foreign = engine.queue_manager.foreign_system and not engine.queue_manager.directory_offline
     return "YES" if foreign else "NO"

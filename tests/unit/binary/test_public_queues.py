@@ -7,12 +7,14 @@ from uuid import UUID
 
 import pytest
 
-from rpcqm.adm.directory import DirectoryContents
+from rpcqm.adm.directory import DirectoryContents, DirectoryUnavailableError
 from rpcqm.adm.enums import QueueType
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.codec.properties import ManagementQueueProperty
 from rpcqm.codec.sddl import parse_sddl
 from rpcqm.codec.security_descriptor import SecurityInformation
+from rpcqm.interfaces._management_properties import queue_property
 from tests.support.binary_network import Node, Simulation
 from tests.support.queue_manager import MEMORY
 
@@ -98,3 +100,38 @@ def test_a_directory_that_names_no_descriptor_changes_none(simulation: Simulatio
     alice.send(PUBLIC, b"one")
     simulation.advance(1_000)
     assert bodies(bob) == [b"one"]
+
+
+def told(node: Node, name: str, *properties: str) -> list[object]:
+    """Properties of an outgoing queue."""
+    identifiers = [ManagementQueueProperty[f"PROPID_MGMT_QUEUE_{each}"] for each in properties]
+    queue = node.outgoing(name)
+    return [queue_property(node.engine, queue, each).value for each in identifiers]
+
+
+@pytest.mark.conformance(
+    "MQMR-prop-PROPID_MGMT_QUEUE_TYPE",
+    "MQMR-prop-PROPID_MGMT_QUEUE_FOREIGN",
+    "MQMR-prop-PROPID_MGMT_QUEUE_XACT",
+)
+def test_an_outgoing_queue_is_of_the_type_of_the_queue_that_it_leads_to(
+    simulation: Simulation,
+) -> None:
+    alice, bob = simulation.nodes.values()
+    bob.kill()
+    private = f"PRIVATE={BOB}\\00000020"
+    direct = ("DIRECT=OS:bob\\reports", "DIRECT=OS:bob\\private$\\orders")
+    types = {PUBLIC: "PUBLIC", private: "PRIVATE", direct[0]: "PUBLIC", direct[1]: "PRIVATE"}
+    for name in types:
+        alice.send(name, b"content")
+    for name, kind in types.items():
+        assert told(alice, name, "TYPE", "FOREIGN", "XACT") == [kind, "NO", "UNKNOWN"]
+
+    def unreachable() -> DirectoryContents:
+        raise DirectoryUnavailableError("cut off")
+
+    alice.engine.directory._source = unreachable
+    alice.send(PUBLIC, b"content")
+    for name, kind in types.items():
+        foreign = "UNKNOWN" if kind == "PUBLIC" else "NO"
+        assert told(alice, name, "TYPE", "FOREIGN") == [kind, foreign]

@@ -412,8 +412,11 @@ def test_thirty_two_recoverable_messages_are_acknowledged_at_once() -> None:
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.8.2")
-def test_half_a_window_is_acknowledged_at_once() -> None:
-    pair = Pair().open()
+@pytest.mark.parametrize("of_the_peer", [64, 200])
+def test_half_a_window_is_acknowledged_at_once(of_the_peer: int) -> None:
+    pair = Pair()
+    pair.initiator.session.window_size = of_the_peer
+    pair.open()
     for number in range(1, 32):
         pair.initiator.session.send(packet(number), number)
     pair.settle()

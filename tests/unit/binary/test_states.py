@@ -1,6 +1,7 @@
 """The states of an outgoing queue, and who may send when ([MS-MQQB] 3.1.5.9, 3.1.7.1, 3.1.7.16)."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -9,6 +10,7 @@ from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.binary.connection.line import Hop
 from rpcqm.codec.message import PacketMessage
+from rpcqm.codec.message_enums import MessageClass
 from rpcqm.codec.packet_acknowledgement import PacketKind, identify_packet
 from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
 
@@ -117,6 +119,28 @@ def test_no_more_leave_than_the_window_lets_out(pair: Exchanging, queue: str) ->
     assert pair.alice.unsent == 0
 
 
+@pytest.mark.conformance("MQQB-event-send_user_message", "MQQB-rule-3.1.5.4.1")
+@pytest.mark.parametrize(("announced", "expected"), [(200, WINDOW), (WINDOW, WINDOW), (9, 9)])
+def test_neither_our_own_window_nor_that_of_the_peer_is_exceeded(
+    pair: Exchanging, announced: int, expected: int
+) -> None:
+    settings = replace(pair.bob.exchange.settings, window_size=announced)
+    pair.bob.exchange.settings = settings
+    pair.alice.send(ORDERS, b"before")
+    pair.settle(60)
+    for end in pair.simulation.ends:
+        if end.node is pair.alice:
+            end.arrival = pair.simulation.clock.monotonic() + 10_000
+    travelled: list[bytes] = []
+    pair.simulation.record = travelled
+    for number in range(2 * WINDOW):
+        pair.alice.send(ORDERS, b"%d" % number)
+    pair.simulation.advance(9_000)
+    assert len(sent(travelled)) == expected
+    pair.settle(600)
+    assert len(pair.bob.bodies("orders")) == 2 * WINDOW + 1
+
+
 @pytest.mark.conformance("MQQB-event-pause_queue", "MQQB-event-send_user_message")
 def test_nothing_leaves_that_was_put_on_hold_while_its_stamp_was_written(
     pair: Exchanging,
@@ -152,6 +176,33 @@ def test_a_message_that_has_expired_uses_no_number(pair: Exchanging) -> None:
     assert pair.bob.bodies("stream") == [b"before", b"after"]
     (info,) = pair.stream.incoming_transactional_transfer_info_collection
     assert info.sequence_number == 1
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.7.1.2")
+@pytest.mark.parametrize("guarantee", [0, 1], ids=["express", "recoverable"])
+def test_what_has_expired_when_its_turn_comes_does_not_leave(
+    pair: Exchanging, guarantee: int
+) -> None:
+    """The clock of the system has been set forward, which no timer has noticed."""
+    outgoing = pair.alice.engine.outgoing
+    pair.bob.kill()
+    pair.send(
+        body=b"too late",
+        time_to_reach_queue=30,
+        negative_journaling_requested=True,
+        delivery_guarantee=guarantee,
+    )
+    pair.send(body=b"after", delivery_guarantee=guarantee, acknowledgements_requested=0)
+    pair.bob.start()
+    pair.simulation.clock._now += 60_000
+    travelled: list[bytes] = []
+    pair.simulation.record = travelled
+    outgoing.resend(pair.alice.outgoing(ORDERS))
+    pair.simulation.advance(1_000)
+    left = {message.body for message in sent(travelled) if message.body.startswith((b"t", b"a"))}
+    assert left == {b"after"}
+    assert pair.alice.bodies("system$;deadletter") == [b"too late"]
+    assert pair.acknowledged == [MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT]
 
 
 @pytest.mark.conformance("MQQB-event-pause_queue", "MQQB-event-resume_queue")

@@ -14,6 +14,8 @@ from rpcqm.adm.enums import EnqueueStatus, OutgoingQueueState, QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.properties import ManagementQueueProperty
+from rpcqm.interfaces._management_properties import queue_property
 from rpcqm.qm.quotas import EnqueueRefusedError
 from tests.support.binary_network import Faults, Node, Simulation
 from tests.support.binary_pair import packets
@@ -92,6 +94,41 @@ def test_a_routing_server_keeps_messages_while_it_is_dead_and_their_order_is_ack
     assert bob.bodies("stream") == [b"%d" % number for number in range(total)]
     simulation.advance(60_000)
     assert router.unsent == bob.unsent == 0
+
+
+@pytest.mark.conformance(
+    "MQMR-prop-PROPID_MGMT_QUEUE_EOD_RESEND_COUNT",
+    "MQMR-prop-PROPID_MGMT_QUEUE_EOD_RESEND_INTERVAL",
+    "MQQB-timer-transactional_ack_wait",
+)
+def test_it_is_told_how_often_a_message_was_sent_again(simulation: Simulation) -> None:
+    """The router takes what Alice sends, but Bob is away and acknowledges nothing."""
+    alice, _, bob = simulation.nodes.values()
+    bob.create("stream", transactional=True)
+    name = private_name(bob, "stream")
+    bob.kill()
+    alice.send(name, b"hello", transactional=True)
+    simulation.advance(1_000)
+    told = [resent(alice, name)]
+    for seconds in (30, 30, 30):
+        simulation.advance(seconds * 1000)
+        told.append(resent(alice, name))
+    assert told == [(0, 30), (1, 30), (2, 30), (3, 300)]
+    bob.start()
+    simulation.until(lambda: alice.unsent == 0)
+    assert resent(alice, name) == (0, 30)
+    assert bob.bodies("stream") == [b"hello"]
+
+
+def resent(node: Node, name: str) -> tuple[object, object]:
+    """How often, as administrators are told, and after how many seconds the next time."""
+    queue, properties = node.outgoing(name), ManagementQueueProperty
+    identifiers = (
+        properties.PROPID_MGMT_QUEUE_EOD_RESEND_COUNT,
+        properties.PROPID_MGMT_QUEUE_EOD_RESEND_INTERVAL,
+    )
+    count, interval = (queue_property(node.engine, queue, each).value for each in identifiers)
+    return count, interval
 
 
 @pytest.fixture

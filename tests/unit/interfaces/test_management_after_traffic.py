@@ -134,7 +134,7 @@ def test_messages_that_nobody_has_read_yet_are_counted(simulation: Simulation, a
     assert told(alice, "EOD_NO_READ_COUNT", "MESSAGE_COUNT") == [0, 0]
 
 
-@claims("EOD_RESEND_COUNT", "CONNECTION_HISTORY", "STATE", "NEXTHOPS")
+@claims("CONNECTION_HISTORY", "STATE", "NEXTHOPS")
 def test_a_peer_that_is_gone_shows_in_the_history(simulation: Simulation, alice: Node) -> None:
     simulation.nodes["bob"].kill()
     simulation.advance(40 * SECOND)

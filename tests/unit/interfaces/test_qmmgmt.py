@@ -11,7 +11,6 @@ from rpcqm.adm.enums import (
     OutgoingQueueState,
     QueueAccessType,
     QueueShareMode,
-    QueueType,
 )
 from rpcqm.adm.queue import (
     ConnectionHistoryEntry,
@@ -29,54 +28,21 @@ from rpcqm.codec.properties import (
     PropVariant,
     VarType,
 )
-from rpcqm.codec.propvariant import propvariant_of, variant_of
 from rpcqm.codec.types.qmmgmt import MGMT_OBJECT, MGMT_OBJECT_u
 from rpcqm.interfaces import qmmgmt
 from rpcqm.interfaces._management_properties import CONNECTION_STATUS
 from rpcqm.interfaces.qmmgmt import QmMgmt
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP
-from tests.support.callers import ADMINISTRATOR, ALICE, CallServer, Served
+from tests.support.administrator import Administrator, queue_object
+from tests.support.callers import ALICE, CallServer, Served
 from tests.support.queue_manager import RunningQueueManager
-from tests.support.remote_reader import CLIENT, format_of, status_name
+from tests.support.remote_reader import CLIENT
 
 M, P = ManagementMachineProperty, ManagementQueueProperty
 MACHINE = MGMT_OBJECT(type=1, u=MGMT_OBJECT_u(1, 0))
 SESSION = MGMT_OBJECT(type=3, u=MGMT_OBJECT_u(3, 0))
 ELSEWHERE = r"DIRECT=OS:elsewhere\private$\orders"
 INCOMING = UUID("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0")
-
-
-def queue_object(name: Queue | str) -> MGMT_OBJECT:
-    return MGMT_OBJECT(type=2, u=MGMT_OBJECT_u(2, format_of(name)))
-
-
-class Administrator:
-    """The calls of one connection."""
-
-    def __init__(self, server: CallServer, **connection: Any) -> None:
-        self.caller = server.connect(**{"identity": ADMINISTRATOR} | connection)
-
-    def information(self, subject: MGMT_OBJECT, *identifiers: int) -> Any:
-        """The values that R_QMMgmtGetInfo tells, or the name of its status."""
-        response = self.caller.call(
-            "R_QMMgmtGetInfo",
-            pObjectFormat=subject,
-            cp=len(identifiers),
-            aProp=list(identifiers),
-            apVar=[propvariant_of(NULL_VARIANT) for _ in identifiers],
-        )
-        if response.result:
-            return status_name(response.result)
-        return [variant_of(value) for value in response.apVar]
-
-    def of_queue(self, name: Queue | str, identifier: ManagementQueueProperty) -> PropVariant:
-        (variant,) = self.information(queue_object(name), identifier)
-        assert isinstance(variant, PropVariant)
-        return variant
-
-    def act(self, subject: MGMT_OBJECT, action: str) -> str:
-        response = self.caller.call("R_QMMgmtAction", pObjectFormat=subject, lpwszAction=action)
-        return status_name(response.result)
 
 
 @pytest.fixture
@@ -308,35 +274,6 @@ def test_the_bytes_of_a_queue_and_its_journal_are_counted(
     assert queue.total_bytes > journal.total_bytes > 0
     queue.journaling = False
     assert administrator.of_queue(queue, P.PROPID_MGMT_QUEUE_BYTES_IN_JOURNAL).value == 0
-
-
-@pytest.mark.conformance(
-    "MQMR-prop-PROPID_MGMT_QUEUE_XACT",
-    "MQMR-prop-PROPID_MGMT_QUEUE_TYPE",
-    "MQMR-prop-PROPID_MGMT_QUEUE_FOREIGN",
-)
-def test_kinds_of_queues_are_told_apart(
-    qm: RunningQueueManager, administrator: Administrator
-) -> None:
-    queue = qm.create(transactional=True)
-    assert administrator.of_queue(queue, P.PROPID_MGMT_QUEUE_XACT).value == "YES"
-    types = {
-        QueueType.PUBLIC: "PUBLIC",
-        QueueType.PRIVATE: "PRIVATE",
-        QueueType.SYSTEM: "MACHINE",
-        QueueType.CONNECTOR: "CONNECTOR",
-    }
-    for kind, text in types.items():
-        queue.queue_type = kind
-        assert administrator.of_queue(queue, P.PROPID_MGMT_QUEUE_TYPE).value == text
-    deadletter = f"MACHINE={qm.engine.queue_manager.identifier};DEADLETTER"
-    assert administrator.of_queue(deadletter, P.PROPID_MGMT_QUEUE_TYPE).value == "MACHINE"
-    qm.engine.queue_manager.foreign_system = True
-    assert administrator.of_queue(queue, P.PROPID_MGMT_QUEUE_FOREIGN).value == "YES"
-    qm.engine.queue_manager.directory_offline = True
-    assert administrator.of_queue(queue, P.PROPID_MGMT_QUEUE_FOREIGN).value == "UNKNOWN"
-    queue.queue_type = QueueType.PRIVATE
-    assert administrator.of_queue(queue, P.PROPID_MGMT_QUEUE_FOREIGN).value == "NO"
 
 
 def test_what_only_outgoing_queues_have_is_null_for_others(

@@ -44,7 +44,7 @@ def build_user_message(message: MessageAttributes) -> bytes:
     A transactional message is recoverable and has priority 0. Headers are there when one of
     their attributes is set. Raises MQError: MQ_ERROR_LABEL_TOO_LONG,
     MQ_ERROR_INSUFFICIENT_RESOURCES for a packet over 4 MiB,
-    MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION for a destination that no packet can have,
+    MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION for destinations that no packet can have,
     MQ_ERROR_ILLEGAL_PROPERTY_VALUE for any other value that does not fit its field.
     """
     try:
@@ -248,9 +248,13 @@ def _srmp_headers(message: MessageAttributes) -> bytes:
 
 
 def _multi_queue_header(message: MessageAttributes) -> bytes:
-    return MultiQueueFormatHeader(
+    header = MultiQueueFormatHeader(
         message.destination_multi_queue_format_name,
         message.administration_multi_queue_format_name,
         message.response_multi_queue_format_name,
         message.multiple_destination_signature,
-    ).encode()
+    )
+    try:
+        return header.encode()
+    except ValueError as error:
+        raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, str(error)) from error

@@ -161,3 +161,40 @@ def test_what_cannot_be_sent_to_is_no_destination(qm: RunningQueueManager, clien
     assert add(client, 99, queue) == "MQ_ERROR_INVALID_HANDLE"
     qm.done(qm.engine.queues.delete_queue(queue))
     assert add(client, number, qm.create(r"private$\second")) == "MQ_ERROR_QUEUE_DELETED"
+
+
+@pytest.mark.conformance("MQMQ-formatname-multicast", "MQMQ-packet-MQFFormatNameElement")
+@pytest.mark.parametrize("others", [[], ["DIRECT=OS:elsewhere\\private$\\orders"]])
+def test_nothing_is_sent_to_a_multicast_address(
+    qm: RunningQueueManager, client: Client, others: list[str]
+) -> None:
+    """G173."""
+    handle, number = client.open("MULTICAST=234.1.1.1:80", SEND_ACCESS)
+    for other in others:
+        name = format_of(FormatName.parse(other))
+        status = client.status("R_AddDestination", dwQMContext=number, pQueueFormat=name)
+        assert status == "MQ_OK"
+    assert client.sent(handle, b"x") == "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"
+    assert [queue.message_count for queue in qm.engine.outgoing.list()] == [0] * (len(others) + 1)
+
+
+@pytest.mark.conformance("MQMQ-formatname-multiple_element")
+@pytest.mark.parametrize(
+    "name",
+    [
+        r"DIRECT=OS:.\private$\orders;JOURNAL",
+        r"DIRECT=OS:.\system$;DEADLETTER",
+        "MACHINE=00000000-0000-0000-0000-000000000001;JOURNAL",
+        "CONNECTOR=00000000-0000-0000-0000-000000000001",
+    ],
+)
+def test_what_is_only_read_is_no_destination_among_others(
+    qm: RunningQueueManager, client: Client, name: str
+) -> None:
+    queue = qm.create()
+    handle, number = client.open(queue, SEND_ACCESS)
+    added = format_of(FormatName.parse(name))
+    status = client.status("R_AddDestination", dwQMContext=number, pQueueFormat=added)
+    assert status == "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"
+    assert client.sent(handle, b"x") == "MQ_OK"
+    assert qm.bodies(queue) == [b"x"]

@@ -22,7 +22,9 @@ from tests.mutations.running import change_of, preload
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser("scripts/mutate", description=__doc__)
-    made.add_argument("--points", nargs="+", default=["*"], help="ids or patterns of points")
+    made.add_argument(
+        "--points", nargs="+", default=["*"], help="ids of points, rules, or patterns"
+    )
     made.add_argument("--directory", type=Path, default=DIRECTORY, help="where the data is")
     made.add_argument("--shard", default="1/1", metavar="I/N", help="only part I of N")
     made.add_argument("--sample", type=float, metavar="SECONDS", help="begin none after that")
@@ -40,7 +42,7 @@ def selected(options: argparse.Namespace) -> list[Mutation]:
     found = [
         mutation
         for mutation in read_mutations(options.directory)
-        if any(fnmatch.filter(mutation.points, pattern) for pattern in options.points)
+        if any(fnmatch.filter(mutation.denied, pattern) for pattern in options.points)
     ]
     index, count = map(int, options.shard.split("/"))
     found = shard(found, index, count)

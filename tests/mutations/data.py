@@ -2,7 +2,8 @@
 
 Each `*.toml` beside this module has an array of tables `mutation`:
 
-    points  the ids of conformance.csv that the mutation denies
+    points  the ids of conformance.csv that the mutation denies, or instead of them
+    rule    a sentence of our own that it denies
     at      the qualified name of what is changed, from the room on: "qm.readers.Readers.wait"
     old     the expression, statements, keyword argument or entry of a dictionary to change
     new     what stands there instead
@@ -34,9 +35,15 @@ class Mutation:
     test: str
     nth: int | None = None
     door: str | None = None
+    rule: str = ""
+
+    @property
+    def denied(self) -> tuple[str, ...]:
+        """What the mutation denies."""
+        return self.points or (self.rule,)
 
     def __str__(self) -> str:
-        return f"{', '.join(self.points)}: {self.at}: {self.old!r} -> {self.new!r}"
+        return f"{', '.join(self.denied)}: {self.at}: {self.old!r} -> {self.new!r}"
 
 
 NAMES = {field.name for field in fields(Mutation)}
@@ -45,16 +52,18 @@ NAMES = {field.name for field in fields(Mutation)}
 def mutation_of(table: Mapping[str, object], path: Path) -> Mutation:
     """The mutation that a table of a file tells; MutationError if it lacks or invents a name."""
     unknown = table.keys() - NAMES
-    missing = {"points", "at", "old", "new", "test"} - table.keys()
+    denied = "points" if "points" in table else "rule"
+    missing = {denied, "at", "old", "new", "test"} - table.keys()
     if unknown or missing:
         raise MutationError(f"{path.name}: {sorted(unknown | missing)} in {dict(table)}")
-    points = table["points"]
+    points = table.get("points", [])
     assert isinstance(points, list)
     texts = {name: str(table[name]) for name in ("at", "old", "new", "test")}
     nth, door = table.get("nth"), table.get("door")
     assert nth is None or isinstance(nth, int)
     assert door is None or isinstance(door, str)
-    return Mutation(tuple(map(str, points)), **texts, nth=nth, door=door)
+    rule = str(table.get("rule", ""))
+    return Mutation(tuple(map(str, points)), **texts, nth=nth, door=door, rule=rule)
 
 
 def read_mutations(directory: Path = DIRECTORY) -> list[Mutation]:

@@ -20,6 +20,15 @@ POINTS = ROOT / "rpcqm" / "conformance.csv"
 # By what the tests of a folder reach the product; the first that fits.
 DOORS = {
     "tests/interop": "a foreign peer",
+    "tests/unit/binary/test_own_keys": "a file",
+    "tests/unit/binary/test_protection": "octets",
+    "tests/unit/binary/test_routing": "a function",
+    "tests/unit/binary/test_sequence": "a function",
+    "tests/unit/capture/test_formats": "a file",
+    "tests/unit/client/test_export_file": "a file",
+    "tests/unit/test_accounts": "a file",
+    "tests/unit/test_directory_file": "a file",
+    "tests/unit/test_file_bounds": "a file",
     "tests/crash": "a restart",
     "tests/integration": "a client of a server process",
     "tests/unit/interfaces": "a call over a connection",
@@ -40,6 +49,11 @@ For each point of `rpcqm/conformance.csv` that a test claims: a test that proves
 door that test reaches the product, and a change of the product (a mutation) because of which the
 test fails. `scripts/mutate` makes these changes one after the other and fails when a test does
 not notice, or when a change no longer applies. Every claimed point has one.
+
+"""
+
+RULES = """\
+What [hardening](hardening.md) promises of files: those that we write, and those of strangers.
 
 """
 
@@ -136,12 +150,14 @@ def code(text: str) -> str:
 def cells(row: Row) -> list[str]:
     found = row.mutation
     told = [row.point, row.section, row.name.replace("|", "\\|")]
-    if found is None:
-        return [*told, "", "open", ""]
+    return [*told, *(_proof(found) if found else ("", "open", ""))]
+
+
+def _proof(found: Mutation) -> tuple[str, str, str]:
+    """The cells of the door, the test and the change."""
     path, _, test = found.test.partition("::")
     change = f"{code(found.old)} → {code(found.new)} in {code(found.at)}"
-    test = f"{Path(path).stem}: {test.split('[')[0]}"
-    return [*told, door(found), code(test), change]
+    return door(found), code(f"{Path(path).stem}: {test.split('[')[0]}"), change
 
 
 def page(
@@ -160,7 +176,16 @@ def page(
         text.append("| Point | Section | Name | Door | Test | Mutation |\n" + "|---" * 6 + "|\n")
         text += [f"| {' | '.join(cells(row))} |\n" for row in found]
         text.append("\n")
-    return "".join(text).rstrip() + "\n"
+    return "".join([*text, *_rules(mutations)]).rstrip() + "\n"
+
+
+def _rules(mutations: Iterable[Mutation]) -> Iterator[str]:
+    """The rules that no document has."""
+    yield f"## Rules of our own\n\n{RULES}"
+    yield "| Rule | Door | Test | Mutation |\n" + "|---" * 4 + "|\n"
+    for mutation in mutations:
+        if mutation.rule:
+            yield f"| {' | '.join([mutation.rule, *_proof(mutation)])} |\n"
 
 
 def uncovered(claims: Mapping[str, Sequence[str]], mutations: Iterable[Mutation]) -> set[str]:

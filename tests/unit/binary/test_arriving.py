@@ -285,7 +285,9 @@ def test_administrators_see_what_arrives_in_sequence(pair: Exchanging) -> None:
     assert info.last_access_time is not None
 
 
-@pytest.mark.conformance("MQQB-event-get_message_data_element_from_buffer")
+@pytest.mark.conformance(
+    "MQQB-event-get_message_data_element_from_buffer", "MQQB-event-send_user_message"
+)
 def test_what_arrives_is_what_was_sent(pair: Exchanging) -> None:
     pair.send(label="a label", priority=5, application_tag=77, body_type=8)
     pair.settle()

@@ -82,7 +82,9 @@ def test_of_what_becomes_available_at_once_the_queue_of_higher_base_priority_sen
 
 
 @pytest.mark.conformance(
-    "MQDMPR-event-dispatch_send_message", "MQDMPR-event-add_message_to_dispatch_collection"
+    "MQDMPR-event-dispatch_send_message",
+    "MQDMPR-event-add_message_to_dispatch_collection",
+    "MQDMPR-element-DispatchEntry",
 )
 def test_the_priority_of_the_message_is_added(simulation: Simulation) -> None:
     alice = simulation.nodes["alice"]

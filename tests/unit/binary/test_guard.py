@@ -263,6 +263,7 @@ def test_a_body_travels_encrypted_and_is_stored_clear(
 @pytest.mark.conformance(
     "MQQB-timer-send_base_symmetric_key_cache_cleanup",
     "MQQB-timer-send_symmetric_key_cache_cleanup",
+    "MQQB-timer-receive_symmetric_key_cache_cleanup",
 )
 @pytest.mark.parametrize("level", [PrivacyLevel.BASE, PrivacyLevel.ADVANCED])
 def test_a_key_is_used_for_ten_minutes_and_forgotten_soon_after(
@@ -270,13 +271,24 @@ def test_a_key_is_used_for_ten_minutes_and_forgotten_soon_after(
 ) -> None:
     pair.bob.keys = OwnKeys(encryption_key=encryption_key())
     pair.bob.restart()
-    guard = pair.alice.exchange.guard
-    caches = (guard.send_symmetric_key_cache, guard.send_base_symmetric_key_cache)
+    sends, receives = pair.alice.exchange.guard, pair.bob.exchange.guard
     pair.send(private_name(pair.bob), privacy_level=level)
-    pair.simulation.advance(9 * 60_000)
-    assert sum(map(len, caches)) == 1
-    pair.simulation.advance(3 * 60_000)
-    assert sum(map(len, caches)) == 0
+    for minutes, kept in ((9, 1), (3, 0)):
+        pair.simulation.advance(minutes * 60_000)
+        sent = len(sends.send_symmetric_key_cache) + len(sends.send_base_symmetric_key_cache)
+        assert (sent, len(receives.receive_symmetric_key_cache)) == (kept, kept)
+
+
+@pytest.mark.conformance("MQQB-timer-user_cert_cache_cleanup")
+def test_a_certificate_is_believed_for_twenty_minutes_and_read_again_soon_after(
+    pair: Pair,
+) -> None:
+    pair.sign()
+    believed = pair.bob.exchange.guard.user_cert_cache
+    pair.send(sid=SID)
+    for minutes, kept in ((19, 1), (3, 0)):
+        pair.simulation.advance(minutes * 60_000)
+        assert len(believed) == kept
 
 
 def test_whoever_records_either_side_has_the_body_in_clear(pair: Pair) -> None:

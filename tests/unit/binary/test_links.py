@@ -185,7 +185,7 @@ def test_a_gap_of_expired_messages_does_not_stop_the_stream(pair: Exchanging) ->
     assert pair.alice.unsent == 0
 
 
-@pytest.mark.conformance("MQQB-rule-3.1.5.5.4")
+@pytest.mark.conformance("MQQB-rule-3.1.5.5.3", "MQQB-rule-3.1.5.5.4")
 @pytest.mark.parametrize("guarantee", [0, 1], ids=["express", "recoverable"])
 def test_an_acknowledged_message_goes_to_the_source_journal(
     pair: Exchanging, guarantee: int

@@ -553,7 +553,7 @@ def test_an_idle_session_is_closed_after_five_minutes() -> None:
     assert pair.initiator.reason == pair.acceptor.reason == "the session was idle"
 
 
-@pytest.mark.conformance("MQQB-timer-session_ack_wait")
+@pytest.mark.conformance("MQQB-timer-session_ack_wait", "MQQB-rule-3.1.7.1.6")
 @pytest.mark.parametrize(("direct", "wait"), [(False, 20_000), (True, 40_000)])
 def test_a_peer_that_acknowledges_nothing_is_given_up(direct: bool, wait: int) -> None:
     pair = Pair()

@@ -275,7 +275,7 @@ def test_later_calls_need_the_level_that_was_recorded(
 # Closing
 
 
-@pytest.mark.conformance("MQRR-op-3")
+@pytest.mark.conformance("MQRR-op-3", "MQRR-packet-QUEUE_CONTEXT_HANDLE_SERIALIZE")
 def test_a_closed_handle_is_null_and_of_no_use(qm: RunningQueueManager, reader: Reader) -> None:
     handle = reader.open(qm.create())
     response = reader.caller.call("R_CloseQueue", pphContext=handle)

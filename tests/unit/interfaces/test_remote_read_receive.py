@@ -93,7 +93,7 @@ def test_ending_needs_a_pending_request(qm: RunningQueueManager, reader: Reader)
     assert reader.end(handle, 7) == "MQ_ERROR_INVALID_HANDLE"
 
 
-@pytest.mark.conformance("MQRR-op-9")
+@pytest.mark.conformance("MQRR-op-9", "MQRR-rule-3.1.4")
 @pytest.mark.parametrize("acknowledgement", [0, 3])
 def test_an_acknowledgement_is_one_or_two(
     qm: RunningQueueManager, reader: Reader, acknowledgement: int

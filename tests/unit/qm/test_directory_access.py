@@ -583,6 +583,7 @@ def test_where_active_directory_has_a_queue_is_told(directory: Path, source: Sou
     qm.stop()
 
 
+@pytest.mark.conformance("MQDMPR-element-Enterprise")
 def test_the_default_time_to_live_is_for_messages_that_travel(
     qm: RunningQueueManager, source: Source
 ) -> None:

@@ -286,6 +286,16 @@ def locate_body(buffer: Buffer) -> tuple[int, int]:
     return body, int.from_bytes(buffer[properties + 32 : properties + 36], "little")
 
 
+def class_of(buffer: Buffer) -> int:
+    """The number of a message's class; for who needs nothing else of the layout.
+
+    Raises DecodeError where the bytes are not a packet.
+    """
+    properties = _locate_headers(buffer, int.from_bytes(buffer[60:64], "little"))[-1]
+    require(buffer, properties, 4, "MessagePropertiesHeader")
+    return buffer[properties + 2] | buffer[properties + 3] << 8
+
+
 def _locate_headers(buffer: Buffer, flags: int) -> tuple[int, int, int, int, int, int]:
     """Where names, ConnectorType, transaction, security and properties start, before the body."""
     admin = response = connector = queue_name_end(buffer, NAMES_OFFSET, flags >> 10 & 7)

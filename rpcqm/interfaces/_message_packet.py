@@ -12,7 +12,7 @@ from rpcqm.adm.message import FLAG_ALLOW_PEEK_WHEN_LOCKED, Message
 from rpcqm.adm.transaction import TransactionalOperation
 from rpcqm.codec.message import PacketMessage
 from rpcqm.codec.message_enums import MessageClass
-from rpcqm.codec.packet import locate_body
+from rpcqm.codec.packet import class_of, locate_body
 from rpcqm.codec.packet_remote_read import (
     DeadLetterHeader,
     ExtendedAddressHeader,
@@ -101,7 +101,7 @@ class MessagePackets:
             or message.subqueue_name
             or message.application_deadletter_queue
             or message.kept_flags & FLAG_ALLOW_PEEK_WHEN_LOCKED
-            or packet.message_class
+            or class_of(packet.buffer)
         )
         extension = self._plain if plain else self._extension(message, packet, host)
         return message_packet(packet, extension, host)

@@ -6,8 +6,8 @@ it anyway, because a queue has its own messages in the order of their priority.
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import Self
 
 from rpcqm.adm.message import MessagePosition
 from rpcqm.adm.queue import DispatchEntry, Queue
@@ -36,14 +36,16 @@ class Dispatcher:
         self._sending = False
         self.send_by_binary: SendUserMessageWrapper | None = None
 
-    @contextmanager
-    def gathering(self) -> Iterator[None]:
+    def gathering(self) -> Self:
         """Send what is added inside at the end of it, so that all of it is compared."""
+        return self
+
+    def __enter__(self) -> None:
         self._gathering += 1
-        try:
-            yield
-        finally:
-            self._gathering -= 1
+
+    def __exit__(self, *_: object) -> None:
+        self._gathering -= 1
+        if self._heap:
             self.dispatch_send_message()
 
     def add_message_to_dispatch_collection(self, data: object, position: MessagePosition) -> None:

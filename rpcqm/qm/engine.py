@@ -64,7 +64,7 @@ class QueueManagerEngine:
         self.streams = Streams(self)
         self.outgoing = Outgoing(self)
         self.dispatcher = Dispatcher(self.queue_manager)
-        store.tell_together(self.dispatcher.gathering)
+        store.tell_together(self.dispatcher.gathering())
         self.strangers = Strangers(self)
         self.acknowledgements = Acknowledgements(self)
         self.composer = Composer(self)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -37,6 +37,19 @@ from rpcqm.rpc.security import NONE, PKT_PRIVACY, SecurityContext, SecurityProvi
 SWEEP_SECONDS = 1.0
 
 _log = get_logger("rpc")
+
+
+class Gathering:
+    """A context in which a server gathers; it may be entered again and again."""
+
+    def __init__(self, server: "RpcServer") -> None:
+        self._server = server
+
+    def __enter__(self) -> None:
+        self._server.begin_gathering()
+
+    def __exit__(self, *_: object) -> None:
+        self._server.end_gathering()
 
 
 class RpcServer:
@@ -74,7 +87,8 @@ class RpcServer:
         self._listeners: list[Acceptor] = []
         self._connections: set[Connection] = set()
         self._to_flush: list[Connection] = []
-        self._gathering = False
+        self._gathering = 0
+        self._gatherer = Gathering(self)
         self._to_settle: list[Connection] = []
         self._packets_in = self._packets_out = 0
         self._sweeper: asyncio.TimerHandle | None = None
@@ -220,15 +234,16 @@ class RpcServer:
         if not self._connections:
             self._empty.set()
 
-    @contextlib.contextmanager
-    def gathering(self) -> Iterator[None]:
+    def gathering(self) -> "Gathering":
         """Write what connections are given to send inside at the end of it, not of the turn."""
-        gathering, self._gathering = self._gathering, True
-        try:
-            yield
-        finally:
-            self._gathering = gathering
-            self._flush()
+        return self._gatherer
+
+    def begin_gathering(self) -> None:
+        self._gathering += 1
+
+    def end_gathering(self) -> None:
+        self._gathering -= 1
+        self._flush()
 
     def flush_later(self, connection: Connection) -> None:
         """Write what a connection has to send at the end of this turn of the loop."""

@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
 
@@ -136,7 +136,7 @@ class GroupCommit:
         self.times = SyncTimes(settings.sync_window)
         self.mode = Mode.LOOP
         self.failed: BaseException | None = None
-        self.together: list[Callable[[], AbstractContextManager[object]]] = []
+        self.together: list[AbstractContextManager[object]] = []
 
     @property
     def idle(self) -> bool:
@@ -264,9 +264,9 @@ class GroupCommit:
 
     def _publish(self, group: Group) -> None:
         """Make the changes of a durable group visible, and tell who waits for them."""
-        with ExitStack() as stack:
-            for together in self.together:
-                stack.enter_context(together())
+        for context in self.together:
+            context.__enter__()
+        try:
             for transaction in group.transactions:
                 try:
                     transaction.apply()
@@ -274,6 +274,9 @@ class GroupCommit:
                     self._fail(error)
                     return
                 self._run_callbacks(transaction)
+        finally:
+            for context in reversed(self.together):
+                context.__exit__(None, None, None)
         self._metrics.count("store_commits", len(group.transactions))
         self._metrics.count("store_messages", sum(each.messages for each in group.transactions))
 

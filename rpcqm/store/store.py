@@ -144,12 +144,12 @@ class Store:
         """The end of a block; called by the transaction."""
         self._open_transaction = None
 
-    def tell_together(self, together: Callable[[], AbstractContextManager[object]]) -> None:
+    def tell_together(self, context: AbstractContextManager[object]) -> None:
         """Surround what is told of one group of transactions, so that its answers go out at once.
 
-        The callbacks of `call_after` run inside the contexts that are made for each group.
+        The callbacks of `call_after` run inside the context, which is entered for each group.
         """
-        self._writer.together.append(together)
+        self._writer.together.append(context)
 
     def index(self, queue_id: int) -> QueueIndex:
         """The messages of a queue; an empty index for one that has none yet."""

@@ -104,7 +104,7 @@ def test_what_is_told_of_a_group_is_told_together(store: Store, turns: Turns) ->
         yield
         told.append("end")
 
-    store.tell_together(together)
+    store.tell_together(together())
     for key in (1, 2):
         insert(store, key).call_after(partial(told.append, str(key)))
     turns.end()

@@ -220,14 +220,6 @@ class MessagePosition:
         return self.queue_reference.message_position_list.state(self.lookup_identifier)
 
     @property
-    def message_reference(self) -> Message | None:
-        """The message, with its packet; None when it is not there any more."""
-        reader = self.queue_reference.message_reader
-        if reader is None or self.state is PositionState.DELETED:
-            return None
-        return reader(self.queue_reference, self.lookup_identifier)
-
-    @property
     def next(self) -> "MessagePosition | None":
         """The next position whatever its state, None for End."""
         queue = self.queue_reference

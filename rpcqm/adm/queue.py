@@ -1,6 +1,6 @@
 """Queues and what is known of their traffic ([MS-MQDMPR] 3.1.1.2 to 3.1.1.5, 3.1.1.18)."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
@@ -19,7 +19,7 @@ from rpcqm.codec.packet_types import SequenceInfo
 
 if TYPE_CHECKING:
     from rpcqm.adm.descriptor import OpenQueueDescriptor, WaitingMessageReadOperation
-    from rpcqm.adm.message import Message, MessagePosition
+    from rpcqm.adm.message import MessagePosition
     from rpcqm.adm.queue_manager import QueueManager
 
 
@@ -159,7 +159,6 @@ class Queue(DirectoryObject):
     waiting_by_tag: dict[Hashable, "WaitingMessageReadOperation"] = field(default_factory=dict)
     peekable_when_locked: set[int] = field(default_factory=set)
     pending_moves: int = 0
-    message_reader: Callable[["Queue", int], "Message"] | None = None
     trail: bool = False
 
     def __repr__(self) -> str:

@@ -1,6 +1,5 @@
 """The queues of messages for elsewhere ([MS-MQDMPR] 3.1.4.14, .15, 3.1.7.2.3, .4)."""
 
-import builtins
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -76,10 +75,6 @@ class Outgoing:
         change.put(Family.QUEUE, QUEUE_ID.pack(queue.queue_id), encode_queue(queue))
         self._engine.queues.register(queue)
         change.call_when_undone(partial(self._engine.queues.unregister, queue))
-
-    def by_next_hop(self, next_hop: str) -> builtins.list[OutgoingQueue]:
-        """The outgoing queues whose messages go by that next hop."""
-        return [queue for queue in self.list() if next_hop in queue.next_hops]
 
     def apply_hardened_security(self) -> None:
         """Lock or unlock every outgoing queue at the start ([MS-MQDMPR] 3.1.3)."""

@@ -325,7 +325,6 @@ class Queues:
         queue.queue_manager = self._engine.queue_manager
         index = self._store.index(queue.queue_id)
         queue.message_position_list = index
-        queue.message_reader = self._engine.positions.message_at
         self.by_id[queue.queue_id] = queue
         if isinstance(queue, OutgoingQueue):
             destination = FormatName.parse(queue.destination_format_name)

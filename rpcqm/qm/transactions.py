@@ -108,9 +108,9 @@ class Transactions:
     def transaction_prepare(self, identifier: UUID, single_phase: bool = True) -> Completion[None]:
         """Mark the first and the last message for each destination ([MS-MQDMPR] 3.1.4.3, G8).
 
-        MQ_ERROR_TRANSACTION_SEQUENCE when it is prepared already. A transaction that is not
-        `single_phase` is durable when the completion succeeds: it survives a restart, its
-        messages locked, until its commit or abort.
+        A commit begins with it (G144). A transaction that is not `single_phase` is durable when
+        the completion succeeds: it survives a restart, its messages locked, until its commit or
+        abort. MQ_ERROR_TRANSACTION_SEQUENCE when it is prepared already.
         """
         transaction = self.find(identifier)
         if transaction.prepared:
@@ -144,7 +144,7 @@ class Transactions:
         """
         transaction = self.find(identifier)
         if not transaction.prepared:
-            self.mark_batches(transaction)
+            self.transaction_prepare(identifier)
         with self._store.transaction("commit") as change:
             for operation in transaction.transactional_operation_collection:
                 self._commit(change, transaction, operation)

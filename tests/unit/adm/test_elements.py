@@ -67,7 +67,7 @@ ELEMENTS: list[tuple[str, Any, str]] = [
         HardenedSecurity QueueManagerState SystemDeadletterQueue
         SystemTransactionalDeadletterQueue SystemJournalQueue QueueCollection TransactionCollection
         EnterpriseReference InitializationRetryTimerDuration
-        SequentialID DispatchCollection""",
+        DispatchCollection""",
     ),
     ("Queue", Queue(), QUEUE_ATTRIBUTES),
     (
@@ -145,7 +145,7 @@ ELEMENTS: list[tuple[str, Any, str]] = [
     (
         "MessagePosition",
         MessagePosition(Queue(), 1),
-        "State MessageReference Next Previous QueueReference",
+        "State Next Previous QueueReference",
     ),
 ]
 

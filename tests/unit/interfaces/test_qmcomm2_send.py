@@ -391,6 +391,22 @@ def test_a_message_of_a_transaction_is_recoverable(qm: RunningQueueManager, clie
     assert (attributes.first_in_transaction, attributes.last_in_transaction) == (True, True)
 
 
+@pytest.mark.conformance("MQDMPR-event-transaction_prepare")
+def test_the_first_and_the_last_of_a_transaction_that_commits_are_marked(
+    qm: RunningQueueManager, client: Client
+) -> None:
+    uow, queue = uuid4().bytes_le, qm.create(transactional=True)
+    handle, _ = client.open(queue, SEND_ACCESS)
+    transaction = client.enlist(uow)
+    for body in (b"a", b"b", b"c"):
+        assert client.sent(handle, body, pUow=XACTUOW(rgb=uow)) == "MQ_OK"
+    assert client.status("R_QMCommitTransaction", phIntXact=transaction) == "MQ_OK"
+    keys = queue.message_position_list.page(None, 10)
+    sent = [qm.engine.positions.message_at(queue, key).attributes for key in keys]
+    marks = [(each.first_in_transaction, each.last_in_transaction) for each in sent]
+    assert marks == [(True, False), (False, False), (False, True)]
+
+
 @pytest.mark.conformance("MQMP-op-c2_1", "MQMQ-packet-XACTUOW")
 def test_queue_and_message_are_both_transactional_or_neither(
     qm: RunningQueueManager, client: Client

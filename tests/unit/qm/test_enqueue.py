@@ -38,15 +38,6 @@ def test_messages_are_ordered_by_priority_then_arrival(qm: RunningQueueManager) 
     assert counted == sorted(set(counted))
 
 
-def test_the_sequential_identifier_of_the_queue_manager_counts_messages(
-    qm: RunningQueueManager,
-) -> None:
-    queue = qm.create()
-    before = qm.engine.queue_manager.sequential_id
-    key = qm.send(queue, b"x")
-    assert qm.engine.queue_manager.sequential_id == before + 1 == key & (1 << 56) - 1
-
-
 @pytest.mark.parametrize(
     ("delivery", "kept"), [pytest.param(1, [b"x"]), pytest.param(0, [])], ids=["rec", "express"]
 )

@@ -2,8 +2,6 @@
 
 from uuid import uuid4
 
-import pytest
-
 from rpcqm.adm.message import MessagePosition
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.transaction import Transaction
@@ -38,7 +36,6 @@ def classes(qm: RunningQueueManager, queue: Queue) -> list[int]:
     return [qm.engine.positions.message_at(queue, key).attributes.message_class for key in keys]
 
 
-@pytest.mark.conformance("MQDMPR-event-dequeue_message_end", "MQDMPR-event-transaction_prepare")
 def test_nothing_leaves_a_prepared_transaction(qm: RunningQueueManager) -> None:
     """What is given back by hand (G38) would be removed all the same after a restart."""
     transaction = holding(qm)
@@ -52,7 +49,6 @@ def test_nothing_leaves_a_prepared_transaction(qm: RunningQueueManager) -> None:
     assert transaction.transactional_operation_collection == [operation]
 
 
-@pytest.mark.conformance("MQDMPR-event-transaction_prepare", "MQRR-op-14")
 def test_a_rejection_survives_a_restart(qm: RunningQueueManager) -> None:
     transaction = holding(qm)
     (operation,) = transaction.transactional_operation_collection

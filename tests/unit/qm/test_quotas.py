@@ -66,7 +66,6 @@ def test_a_full_queue_manager_refuses_with_status_2(qm: RunningQueueManager) -> 
     assert outcomes == [None, None, EnqueueStatus.QUEUE_MANAGER_QUOTA_EXCEEDED]
 
 
-@pytest.mark.conformance("MQDMPR-event-begin_flow_control", "MQDMPR-event-end_flow_control")
 def test_under_flow_control_nothing_new_is_taken(qm: RunningQueueManager) -> None:
     queue = qm.create()
     qm.engine.begin_flow_control()

@@ -281,7 +281,6 @@ def test_numbers_of_transactions_begin_again_after_twenty_bits(
     assert numbers == [0xFFFFF, 1]
 
 
-@pytest.mark.conformance("MQDMPR-event-transaction_prepare")
 def test_nothing_joins_a_prepared_transaction(qm: RunningQueueManager, queue: Queue) -> None:
     fill(qm, queue, b"a")
     transaction = begin(qm)
@@ -381,7 +380,6 @@ def test_internal_transactions_left_open_are_aborted_at_the_start(
     assert qm.store.total.bytes == used
 
 
-@pytest.mark.conformance("MQDMPR-event-transaction_prepare")
 @pytest.mark.parametrize("outcome", ["commit", "abort"])
 def test_a_transaction_prepared_in_two_phases_survives_a_restart(
     qm: RunningQueueManager, queue: Queue, outcome: str
@@ -413,7 +411,6 @@ def test_a_transaction_prepared_in_two_phases_survives_a_restart(
     assert qm.engine.queue_manager.transaction_collection == {}
 
 
-@pytest.mark.conformance("MQDMPR-event-transaction_prepare")
 def test_marks_of_a_prepared_transaction_survive_a_restart(
     qm: RunningQueueManager, queue: Queue
 ) -> None:

@@ -297,10 +297,7 @@ def test_the_history_of_connections_is_bounded(
     assert queue.connection_history[0].connection_history_time == qm.clock.now() // 1000
 
 
-def test_queues_are_found_by_their_next_hop(qm: RunningQueueManager, queue: OutgoingQueue) -> None:
-    queue.next_hops = ["IP=192.0.2.1"]
-    assert qm.engine.outgoing.by_next_hop("IP=192.0.2.1") == [queue]
-    assert qm.engine.outgoing.by_next_hop("IP=192.0.2.2") == []
+def test_a_queue_has_its_statistics_once(qm: RunningQueueManager, queue: OutgoingQueue) -> None:
     info = qm.engine.outgoing.transfer_info(queue)
     assert qm.engine.outgoing.transfer_info(queue) is info
     assert queue.outgoing_transfer_info_reference is info

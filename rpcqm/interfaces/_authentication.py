@@ -83,12 +83,15 @@ class CallAdmission:
 
     def require_reader(self, call: Call) -> None:
         """Refuse who cannot read any queue; each queue asks for its own level besides."""
-        require_level(call, self._lowest_level)
+        if call.security.assured_level < self._lowest_level:
+            raise _too_low(self._lowest_level)
 
     def require_client(self, call: Call) -> None:
         """Refuse who has not logged on, or does not protect the call."""
-        require_level(call, self._client_level)
-        if call.identity.is_anonymous and not self._security.allow_unprotected_rpc:
+        security = call.security
+        if security.assured_level < self._client_level:
+            raise _too_low(self._client_level)
+        if security.identity.is_anonymous and not self._security.allow_unprotected_rpc:
             raise RpcFault(FaultStatus.RPC_S_ACCESS_DENIED, "nobody has logged on")
 
 
@@ -130,4 +133,8 @@ def checks(
 def require_level(call: Call, minimum: AuthenticationLevel) -> None:
     """Refuse a call that is less protected: the fault is RPC_S_ACCESS_DENIED."""
     if call.authentication_level < minimum:
-        raise RpcFault(FaultStatus.RPC_S_ACCESS_DENIED, f"{minimum.name} is needed")
+        raise _too_low(minimum)
+
+
+def _too_low(minimum: AuthenticationLevel) -> RpcFault:
+    return RpcFault(FaultStatus.RPC_S_ACCESS_DENIED, f"{minimum.name} is needed")

@@ -164,18 +164,26 @@ def test_what_cannot_be_sent_to_is_no_destination(qm: RunningQueueManager, clien
 
 
 @pytest.mark.conformance("MQMQ-formatname-multicast", "MQMQ-packet-MQFFormatNameElement")
-@pytest.mark.parametrize("others", [[], ["DIRECT=OS:elsewhere\\private$\\orders"]])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["MULTICAST=234.1.1.1:80"],
+        ["MULTICAST=234.1.1.1:80", r"DIRECT=OS:elsewhere\private$\orders"],
+        [r"DIRECT=OS:elsewhere\private$\orders", "MULTICAST=234.1.1.1:80"],
+    ],
+    ids=["alone", "first", "last"],
+)
 def test_nothing_is_sent_to_a_multicast_address(
-    qm: RunningQueueManager, client: Client, others: list[str]
+    qm: RunningQueueManager, client: Client, names: list[str]
 ) -> None:
     """G173."""
-    handle, number = client.open("MULTICAST=234.1.1.1:80", SEND_ACCESS)
-    for other in others:
-        name = format_of(FormatName.parse(other))
-        status = client.status("R_AddDestination", dwQMContext=number, pQueueFormat=name)
+    handle, number = client.open(FormatName.parse(names[0]), SEND_ACCESS)
+    for name in map(FormatName.parse, names[1:]):
+        added = format_of(name)
+        status = client.status("R_AddDestination", dwQMContext=number, pQueueFormat=added)
         assert status == "MQ_OK"
     assert client.sent(handle, b"x") == "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"
-    assert [queue.message_count for queue in qm.engine.outgoing.list()] == [0] * (len(others) + 1)
+    assert [queue.message_count for queue in qm.engine.outgoing.list()] == [0] * len(names)
 
 
 @pytest.mark.conformance("MQMQ-formatname-multiple_element")

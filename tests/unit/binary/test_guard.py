@@ -135,7 +135,12 @@ def level_of_arrived(pair: Pair) -> int:
     return int(pair.bob.engine.positions.message_at(queue, key).attributes.authentication_level)
 
 
-@pytest.mark.conformance("MQQB-rule-3.1.7.1.4", "MQQB-rule-3.1.5.8.3")
+@pytest.mark.conformance(
+    "MQQB-rule-3.1.7.1.4",
+    "MQQB-rule-3.1.5.8.3",
+    "MQMQ-packet-MQUSERSIGNCERTS",
+    "MQMQ-packet-MQUSERSIGNCERT",
+)
 def test_a_signed_message_arrives_authenticated(pair: Pair) -> None:
     pair.sign()
     pair.orders.authentication = True

@@ -1,6 +1,5 @@
 """The QueueManager element ([MS-MQDMPR] 3.1.1.1)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -67,14 +66,8 @@ class QueueManager(DirectoryObject):
     initialization_retry_timer_duration: int = 120
     dispatch_collection: dict[Queue, DispatchEntry] = field(default_factory=dict)
 
-    # Ours: addresses from the static directory; the store counts
+    # Ours: addresses from the static directory
     addresses: list[str] = field(default_factory=list)
-    last_sequential_id: Callable[[], int] = int
 
     def __repr__(self) -> str:
         return f"<QueueManager {self.computer_name} {self.identifier}>"
-
-    @property
-    def sequential_id(self) -> int:
-        """The number that the last message got (56 bits); persistent."""
-        return self.last_sequential_id()

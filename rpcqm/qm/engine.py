@@ -48,7 +48,6 @@ class QueueManagerEngine:
         self.timers = timers
         self.settings = settings or QueueManagerSettings()
         self.queue_manager = QueueManager()
-        self.queue_manager.last_sequential_id = self._last_sequential_id
         self.names = LocalNames(self.settings)
         self.online_hooks: list[Callable[[bool], None]] = []
         self.stopped_hooks: list[Callable[[], None]] = []
@@ -73,9 +72,6 @@ class QueueManagerEngine:
         self.transfer = Transfer(self)
         self.arrivals = Arrivals(self)
         self.transactions = Transactions(self)
-
-    def _last_sequential_id(self) -> int:
-        return self.store.counters.lookup_identifier.next - 1
 
     def queue_manager_started(self) -> None:
         """Initialize ([MS-MQDMPR] 3.1.4.1); the queue manager is Ready when this returns."""

@@ -178,10 +178,6 @@ class Transfer:
         found = self._find(identifier, sent_as)
         return None if found is None else found.queue
 
-    def awaiting(self, queue: OutgoingQueue) -> list[int]:
-        """The messages of a queue that wait for their final acknowledgement, oldest first."""
-        return sorted(each.key for each in self._all_waiting() if each.queue is queue)
-
     def _all_waiting(self) -> Iterator[_Waiting]:
         for copies in self._awaiting.values():
             yield from copies

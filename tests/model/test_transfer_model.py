@@ -258,7 +258,8 @@ class TransferModel(RuleBasedStateMachine):
             assert sorted(self.qm.bodies(queue)) == sorted(sent.body for sent in kept), name
 
     def _awaiting(self, queue: OutgoingQueue) -> list[int]:
-        return self.qm.engine.transfer.awaiting(queue)
+        held = self.qm.engine.transfer.held
+        return sorted(key for number, key in held if number == queue.queue_id)
 
     def _body(self, queue: Queue, key: int) -> bytes:
         body: Any = self.qm.engine.positions.message_at(queue, key).attributes.body

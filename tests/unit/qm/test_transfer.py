@@ -18,6 +18,11 @@ TIMEOUT = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
 OWNER = object()
 
 
+def awaiting(qm: RunningQueueManager, queue: Queue) -> list[int]:
+    """The messages of a queue that wait for their final acknowledgement."""
+    return sorted(key for number, key in qm.engine.transfer.held if number == queue.queue_id)
+
+
 @pytest.fixture
 def queue(qm: RunningQueueManager) -> OutgoingQueue:
     return keep_sending(qm, r"DIRECT=OS:other\private$\q")
@@ -142,10 +147,10 @@ def test_a_transactional_message_is_journaled_by_its_final_acknowledgement_only(
     identifier = identifier_of(qm, queue, key)
     qm.done(qm.engine.transfer.await_final_acknowledgement(queue, key))
     assert qm.bodies(journal(qm)) == []
-    assert qm.engine.transfer.awaiting(queue) == [key]
+    assert awaiting(qm, queue) == [key]
     assert qm.done(qm.engine.transfer.final_acknowledgement(identifier, RECEIVED))
     assert qm.bodies(journal(qm)) == [b"a"]
-    assert qm.engine.transfer.awaiting(queue) == []
+    assert awaiting(qm, queue) == []
     assert not qm.done(qm.engine.transfer.final_acknowledgement(identifier, RECEIVED))
 
 
@@ -174,14 +179,14 @@ def test_what_waits_for_its_final_acknowledgement_does_so_over_a_restart(
     qm.done(qm.engine.transfer.await_final_acknowledgement(queue, taken.lookup_identifier))
     qm.restart()
     (again,) = qm.engine.outgoing.list()
-    assert qm.engine.transfer.awaiting(again) == [taken.lookup_identifier]
+    assert awaiting(qm, again) == [taken.lookup_identifier]
     following = qm.engine.transfer.lock_next(again, OWNER)
     assert following is not None
     assert following.attributes.body == b"b"
     assert qm.done(qm.engine.transfer.final_acknowledgement(identifier, REJECTED))
     assert qm.bodies(transactional_deadletters(qm)) == [b"a"]
     qm.restart()
-    assert qm.engine.transfer.awaiting(qm.engine.outgoing.list()[0]) == []
+    assert awaiting(qm, qm.engine.outgoing.list()[0]) == []
 
 
 def test_what_has_arrived_is_not_reported_as_purged_after_a_restart(

@@ -240,9 +240,8 @@ class Exchange:
     def _message_position_deleted(
         self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass
     ) -> None:
-        if not isinstance(queue, OutgoingQueue):
-            self._receiver.removed(change, queue, key, reason)
-        elif queue in self.links:
+        self._receiver.removed(change, queue, key, reason)
+        if isinstance(queue, OutgoingQueue) and queue in self.links:
             self.links[queue].removed(change, key)
 
     def _state_changed(self, queue: OutgoingQueue) -> None:

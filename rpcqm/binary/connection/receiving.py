@@ -15,6 +15,7 @@ from rpcqm.base.completion import Completion, failed
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.believing import is_destination, is_router
+from rpcqm.binary.connection.forwarding import Forwarded, fingerprint
 from rpcqm.binary.connection.guard import forget_claimed_level
 from rpcqm.binary.connection.line import Line
 from rpcqm.binary.connection.link import Link
@@ -70,6 +71,7 @@ class Receiver:
         self._exchange = exchange
         self._engine = exchange.engine
         self._arrivals = exchange.engine.arrivals
+        self._forwarded = Forwarded()
         self._disbelieved = 0
         self._told: int | None = None
 
@@ -173,10 +175,9 @@ class Receiver:
         """A message that is not in a sequence that ends here: duplicates are dropped.
 
         One that goes on to others may come back on a longer way, until its hops are too many (G76).
-        A transactional one goes on however often it comes: its destination tells (G112).
         """
         if message.envelope.transactional:
-            self._store(line, message, {}, done, _nothing, None)
+            self._forward_in_sequence(line, message, done)
             return
         history = self._exchange.history
         identifier = _identity(message)
@@ -190,6 +191,23 @@ class Receiver:
         history.add(identifier, changes if message.envelope.recoverable else None)
         undo = partial(history.remove, identifier, changes)
         self._store(line, message, changes, done, undo, None)
+
+    def _forward_in_sequence(self, line: Line, message: Message, done: Callable[..., None]) -> None:
+        """A transactional one goes on however often it comes: its destination tells (G112).
+
+        Only while the same one waits here is it not stored again (G155).
+        """
+        printed = fingerprint(message)
+        if printed in self._forwarded:
+            done()
+            return
+
+        def settled(outcome: Completion[None]) -> None:
+            if outcome.error is None:
+                self._forwarded.add(printed, message)
+            done(outcome)
+
+        self._store(line, message, {}, settled, _nothing, None)
 
     def _take_in_sequence(self, line: Line, message: Message, done: Callable[..., None]) -> None:
         """Exactly once and in order ([MS-MQQB] 3.1.5.8.6); what is not next is dropped."""
@@ -326,6 +344,9 @@ class Receiver:
 
         Source: [MS-MQQB] 3.1.7.2.2.
         """
+        if isinstance(queue, OutgoingQueue):
+            self._forwarded.removed(queue, key)
+            return
         if queue.main.queue_id not in self._exchange.streams.fed or queue.is_journal:
             return
         message = self._engine.positions.message_at(queue, key)

@@ -120,6 +120,29 @@ def test_it_is_told_how_often_a_message_was_sent_again(simulation: Simulation) -
     assert bob.bodies("stream") == [b"hello"]
 
 
+@pytest.mark.conformance("MQQB-rule-3.1.5.8.1")
+def test_a_router_keeps_one_copy_of_what_is_sent_to_it_again_and_again(
+    simulation: Simulation,
+) -> None:
+    alice, router, bob = simulation.nodes.values()
+    bob.create("stream", transactional=True)
+    name = private_name(bob, "stream")
+    bob.kill()
+    for body in (b"one", b"two"):
+        alice.send(name, body, transactional=True)
+    simulation.advance(3_600_000)
+    assert (alice.unsent, router.unsent) == (2, 2)
+    router.restart()
+    simulation.advance(3_600_000)
+    assert router.unsent == 4, "what was before a restart is not compared"
+    bob.start()
+    simulation.until(lambda: alice.unsent == router.unsent == 0)
+    assert bob.bodies("stream") == [b"one", b"two"]
+    alice.send(name, b"three", transactional=True)
+    simulation.until(lambda: alice.unsent == router.unsent == 0)
+    assert bob.bodies("stream") == [b"one", b"two", b"three"]
+
+
 def resent(node: Node, name: str) -> tuple[object, object]:
     """How often, as administrators are told, and after how many seconds the next time."""
     queue, properties = node.outgoing(name), ManagementQueueProperty

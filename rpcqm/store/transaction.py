@@ -386,13 +386,6 @@ class Transaction:
         for operation in staged.operations.values():
             self._drop_staged(transaction_id, operation)
 
-    def unstage_operation(self, transaction_id: bytes, number: int) -> None:
-        """Forget one staged operation (G38)."""
-        operations = self._store.staged[transaction_id].operations
-        operation = operations.pop(number)
-        self.steps.append((None, dict.__setitem__, operations, number, operation))
-        self._drop_staged(transaction_id, operation)
-
     def _drop_staged(self, transaction_id: bytes, operation: StagedOperation) -> None:
         self._put_staged(transaction_id, operation.number, None)
         if operation.serial is not None and operation.charged:

@@ -111,7 +111,6 @@ CASES: dict[str, Callable[[Transaction], object]] = {
     "unstage": lambda txn: txn.unstage(OPEN),
     "unstage prepared": lambda txn: txn.unstage(PREPARED),
     "unstage nothing": lambda txn: txn.unstage(b"nothing" + bytes(9)),
-    "unstage operation": lambda txn: txn.unstage_operation(PREPARED, 1),
     "commit staged": commit_staged,
     "commit with another packet": commit_with_another_packet,
     "delete a queue": delete_a_queue,

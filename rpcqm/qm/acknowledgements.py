@@ -139,7 +139,14 @@ class Acknowledgements:
         reason: MessageClass,
         flags: int,
     ) -> None:
-        """Acknowledge a removal, when the message asks for it ([MS-MQQB] 3.1.7.2.1)."""
+        """Acknowledge a removal, when the message asks for it ([MS-MQQB] 3.1.7.2.1).
+
+        A transactional message that was sent here and goes to its queue's journal is copied to the
+        source's, if it asks for that.
+        """
+        to_journal = reason == _RECEIVED and not queue.is_journal and queue.main.journaling
+        if to_journal and self._is_journalled_at_source(queue, key, flags):
+            self._journal_copy(transaction, self._engine.positions.message_at(queue, key))
         if flags & FLAG_ADMINISTRATION_QUEUE:
             message = self._engine.positions.message_at(queue, key)
             self.administration_acknowledgement(transaction, message, reason)
@@ -188,13 +195,14 @@ class Acknowledgements:
         main = queue.main
         if main.journaling:
             return main.journal_queue_reference
-        if (
-            flags & FLAG_POSITIVE_JOURNALING
-            and flags & FLAG_TRANSACTIONAL
-            and self._is_from_here(queue, key)
-        ):
+        if self._is_journalled_at_source(queue, key, flags):
             return self._engine.queue_manager.system_journal_queue
         return None
+
+    def _is_journalled_at_source(self, queue: Queue, key: int, flags: int) -> bool:
+        """Whether a transactional message was sent here, and its source is to keep a copy."""
+        wanted = FLAG_POSITIVE_JOURNALING | FLAG_TRANSACTIONAL
+        return flags & wanted == wanted and self._is_from_here(queue, key)
 
     def _deadletter(self, queue: Queue, key: int, reason: MessageClass, flags: int) -> Queue | None:
         """The dead-letter queue for a message that asks for it.
@@ -318,10 +326,12 @@ class Acknowledgements:
         destination: FormatName,
         source: str = "",
         sender: Identity | None = None,
+        *,
+        unbounded: bool = False,
     ) -> None:
         """The same as `send_within` for what must not hinder its cause: it is dropped instead."""
         try:
-            self.send_within(transaction, message, destination, source, sender)
+            self.send_within(transaction, message, destination, source, sender, unbounded=unbounded)
         except TooManyStrangersError:
             return
         except MQError as error:
@@ -335,11 +345,14 @@ class Acknowledgements:
         destination: FormatName,
         source: str = "",
         sender: Identity | None = None,
+        *,
+        unbounded: bool = False,
     ) -> None:
         """Put a message of the queue manager's own into a queue, or on its way to one.
 
         `source` is where the stranger is that wants it, if it is one; `sender` is who must have
-        the right to write into a queue here, None for the queue manager itself. Nothing happens
+        the right to write into a queue here, None for the queue manager itself. What is
+        `unbounded` has room whatever the quotas say, but for those of strangers. Nothing happens
         when the destination cannot be reached or is a transactional queue here;
         EnqueueRefusedError when it has no room, MQ_ERROR_ACCESS_DENIED, TooManyStrangersError.
         """
@@ -354,7 +367,8 @@ class Acknowledgements:
         else:
             right = MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
             self._engine.access.check_queue(target, sender, right)
-        self._engine.quotas.admit(target, len(message.packet))
+        if not unbounded:
+            self._engine.quotas.admit(target, len(message.packet))
         self._insert(transaction, target, message, flags=0, durable=message.envelope.recoverable)
 
 

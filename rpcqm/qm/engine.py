@@ -49,6 +49,8 @@ class QueueManagerEngine:
         self.settings = settings or QueueManagerSettings()
         self.queue_manager = QueueManager()
         self.names = LocalNames(self.settings)
+        self.loaded_hooks: list[Callable[[], None]] = []
+        """Called when queues and messages are there again, before any message is removed."""
         self.online_hooks: list[Callable[[bool], None]] = []
         self.stopped_hooks: list[Callable[[], None]] = []
         self.initialization = Initialization(self)

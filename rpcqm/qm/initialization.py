@@ -65,6 +65,8 @@ class Initialization:
         engine.directory.start()
         staged.recover(engine)
         engine.transfer.recover()
+        for hook in engine.loaded_hooks:
+            hook()
         self._finish_purges()
         engine.transactions.abort_internal_transactions()
         for queue in list(engine.queues.by_id.values()):
@@ -197,7 +199,7 @@ class Initialization:
         }
         held |= engine.transfer.held
         with engine.store.transaction("finish purges") as change:
-            for queue in engine.queues.by_id.values():
+            for queue in list(engine.queues.by_id.values()):
                 if (
                     engine.store.index(queue.queue_id).count
                     == queue.message_position_list.available

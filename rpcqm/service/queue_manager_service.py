@@ -8,6 +8,7 @@ from collections.abc import Callable, Container
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -190,7 +191,7 @@ class QueueManagerService:
         self._register(server, engine, accounts)
         local = LocalSocket(self._configuration.data_dir)
         self._undo.callback(local.remove)
-        binary = self._binary = self._binary_door(engine)
+        binary = self._binary
         if recorder is not None:
             recording_binary.record(binary, recorder)
         self._undo.push_async_callback(binary.stop)
@@ -214,9 +215,11 @@ class QueueManagerService:
         self._undo.callback(recorder.close)
         return recorder
 
-    def _binary_door(self, engine: QueueManagerEngine) -> BinaryDoor:
+    def _make_binary_door(self, engine: QueueManagerEngine) -> None:
+        """It has to hear of every removal, also of those that the start makes."""
+        settings = self._configuration.binary
         try:
-            return BinaryDoor(engine, self._clock, self._configuration.binary, self._admission)
+            self._binary = BinaryDoor(engine, self._clock, settings, self._admission)
         except OSError as error:
             raise StartError(f"Cannot read {error.filename}: {error.strerror}.") from error
         except ValueError as error:
@@ -275,6 +278,7 @@ class QueueManagerService:
         timers = timers_on_loop(self._clock, asyncio.get_running_loop())
         engine = QueueManagerEngine(store, self._clock, timers, settings)
         engine.trail.days = configuration.storage.trail_days
+        engine.loaded_hooks.append(partial(self._make_binary_door, engine))
         engine.queue_manager_started()
         return engine
 

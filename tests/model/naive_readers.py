@@ -1,5 +1,6 @@
 """How the naive queue manager is read: receiving, peeking, waiting, cursors."""
 
+from dataclasses import replace
 from typing import Any
 
 from tests.model.elements import (
@@ -108,6 +109,7 @@ class NaiveReaders:
         """A removal, with what follows from it."""
         message.state = LEAVING
         told = self._acknowledging(message, reason)
+        journalled = self._journalled_at_source(queue, message, reason)
         kept = self._kept_in(queue, message, reason)
         copy = message.copy((0, 0))
         if kept is not None:
@@ -115,12 +117,29 @@ class NaiveReaders:
             self._charge(kept, copy.size)
 
         def apply() -> None:
+            journalled[0]()
             told()
             self._gone(queue, message)
             if kept is not None:
                 self._publish(kept, copy)
 
-        return apply, nothing if kept is None else lambda: self._announce(kept, copy)
+        def tell() -> None:
+            journalled[1]()
+            if kept is not None:
+                self._announce(kept, copy)
+
+        return apply, tell
+
+    def _journalled_at_source(self, queue: MQueue, message: MMessage, reason: str) -> Step:
+        """A transactional message that its queue journals is copied to the source's journal."""
+        journal = self.system["journal"]
+        wanted = message.source_journal and message.transactional and reason == RECEIVED
+        if not wanted or queue.is_journal or not queue.main.journaling:
+            return nothing, nothing
+        copy = replace(message.copy(self._key(7 - message.key[0])), aborts=0, moves=0, moved_at=0)
+        copy.kept_aborts = 0
+        self._charge(journal, copy.size)
+        return lambda: self._publish(journal, copy), lambda: self._announce(journal, copy)
 
     def _kept_in(self, queue: MQueue, message: MMessage, reason: str) -> MQueue | None:
         """Where a removed message is kept."""

@@ -1,8 +1,8 @@
 """Queue managers on a simulated network under one simulated clock.
 
 A network delays, cuts, corrupts and reorders as its seed says. A queue manager can be
-killed: it goes on from what was on its disk, everything else is gone. The same seed gives the same
-run.
+killed, between any two of its callbacks: it goes on from what was on its disk, everything else is
+gone. Each has an IPv4 and an IPv6 address. The same seed gives the same run.
 
 Connections are reordered in three ways: one end loses a connection whose last bytes arrive long
 after the next connection is made; a connection stands still for so long that it is given up; and
@@ -25,12 +25,16 @@ from rpcqm.adm.enums import QueueAccessType, QueueShareMode
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import SimulatedClock, Timer, Timers
 from rpcqm.base.completion import Completion, completed
+from rpcqm.base.errors import MQError
 from rpcqm.base.identity import Identity
 from rpcqm.binary.connection.exchange import Exchange, Peers
 from rpcqm.binary.connection.line import Hop, Line
 from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.codec.format_name import FormatName, parse_format_names
 from rpcqm.codec.message import MessageAttributes
+from rpcqm.codec.packet_acknowledgement import PacketKind, identify_packet
+from rpcqm.codec.packet_patch import without_session_header
+from rpcqm.codec.packet_types import MessageIdentifier
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.settings import StoreSettings
@@ -81,7 +85,7 @@ class _End:
 
     def write(self, data: bytes) -> None:
         peer = self.peer
-        if self.closed or peer is None:
+        if self.closed or peer is None or not self.node.alive:
             return
         if len(self.sent) < REPLAYED_CHUNKS:
             self.sent.append(data)
@@ -136,6 +140,8 @@ class Simulation:
         self.nodes: dict[str, Node] = {}
         self.ends: list[_End] = []
         self.earlier: deque[_End] = deque(maxlen=REPLAYED_CONNECTIONS)
+        self.unreachable: set[str] = set()
+        """Addresses to which nobody can connect for the time being."""
         self.record: list[bytes] | None = None
         """What has travelled, when somebody wants to know."""
 
@@ -190,13 +196,14 @@ class Simulation:
         return outcome
 
     def _connected(self, source: "Node", hop: Hop, line: Line, outcome: Completion[None]) -> None:
-        target = next((n for n in self.nodes.values() if n.address == hop.address), None)
+        target = next((n for n in self.nodes.values() if hop.address in n.addresses), None)
         if not source.alive or line.closed_already:
             return
-        if target is None or not target.alive or self.random.random() < self.faults.refuse:
+        if target is None or not self._lets_in(target, hop.address):
             outcome.fail(OSError("connection refused"))
             return
-        near, far = _End(self, source, line), self._accepted(source, target)
+        near = _End(self, source, line)
+        far = self._accepted(source.address_like(hop.address), target)
         near.peer, far.peer = far, near
         self.ends = [end for end in self.ends if not end.closed] + [near, far]
         if self.random.random() < self.faults.replay:
@@ -205,20 +212,29 @@ class Simulation:
         near.line.attach(near, hop.address)
         outcome.succeed(None)
 
-    def _accepted(self, source: "Node", target: "Node") -> _End:
+    def _lets_in(self, target: "Node", address: str) -> bool:
+        if not target.alive or address in self.unreachable:
+            return False
+        return self.random.random() >= self.faults.refuse
+
+    def _accepted(self, source: str, target: "Node") -> _End:
         far = _End(self, target, target.exchange.accept())
-        far.line.attach(far, source.address)
+        far.line.attach(far, source)
         return far
 
     def replay(self) -> None:
-        """What has gone over an earlier connection comes once more, to whoever lives there."""
+        """What has gone over an earlier connection comes once more, to whoever lives there.
+
+        All but its acknowledgements, which would count for what is sent to nobody now.
+        """
         original = self.random.choice(self.earlier) if self.earlier else None
         if original is None or original.peer is None or not original.peer.node.alive:
             return
-        again = self._accepted(original.node, original.peer.node)
+        again = self._accepted(original.peer.line.address, original.peer.node)
         self.ends.append(again)
         for data in original.sent:
-            self.deliver(again, data)
+            if identify_packet(data) is not PacketKind.SESSION_ACK:
+                self.deliver(again, without_session_header(data))
         again.arrival += self.late()
         self.arrive(again, again.disconnected)
 
@@ -265,14 +281,20 @@ class Node:
     ) -> None:
         self.simulation = simulation
         self.name = name
-        self.address = f"192.0.2.{len(simulation.nodes) + 1}"
+        number = len(simulation.nodes) + 1
+        self.address = f"192.0.2.{number}"
+        self.addresses = (self.address, f"2001:db8::{number}")
         self.peers = peers
         self.turn: deque[Callable[[], None]] = deque()
         self.alive = False
-        self._lives = 0
+        self.fuse: int | None = None
+        """After how many callbacks it dies, None when it does not."""
+        self.started_hooks: list[Callable[[], None]] = []
+        self.lives = 0
+        """Changes whenever it starts or is killed."""
         self._settings = QueueManagerSettings(
             computer_name=name,
-            addresses=(self.address,),
+            addresses=self.addresses,
             directory=None if directory is None else lambda: directory,
         )
         self.keys = OwnKeys()
@@ -285,7 +307,7 @@ class Node:
     def start(self) -> None:
         clock = self.simulation.clock
         self.turn.clear()
-        self._lives += 1
+        self.lives += 1
         self.store = Store.open(
             self._directory,
             end_of_turn=self.turn.append,
@@ -294,21 +316,32 @@ class Node:
             free=lambda: 1 << 40,
         )
         self.engine = QueueManagerEngine(
-            self.store, clock, LivingTimers(self, self._lives), self._settings
+            self.store, clock, LivingTimers(self, self.lives), self._settings
         )
+        self.engine.loaded_hooks.append(self._make_exchange)
         self.engine.queue_manager_started()
         self.alive = True
+        life = self.lives
         self.settle()
+        if self.runs(life):
+            self._listen()
+
+    def _make_exchange(self) -> None:
         self.exchange = Exchange(self.engine, self, peers=self.peers, keys=self.keys)
+
+    def _listen(self) -> None:
         self.exchange.start()
+        for started in self.started_hooks:
+            started()
         self.settle()
 
     def kill(self) -> None:
         """Die: only what is on the disk is left, and connections break."""
         self.alive = False
-        survivor = self.simulation.directory / f"{self.name}-{self._lives}"
+        self.fuse = None
+        survivor = self.simulation.directory / f"{self.name}-{self.lives}"
         _copy(self._directory, survivor)
-        self._lives += 1
+        self.lives += 1
         self.turn.clear()
         self.store.close()
         self.turn.clear()
@@ -332,17 +365,30 @@ class Node:
         self.start()
 
     def runs(self, life: int) -> bool:
-        return self._lives == life
+        return self.lives == life
 
     def settle(self) -> None:
         while self.turn:
+            if self.fuse == 0:
+                self.kill()
+                return
+            if self.fuse is not None:
+                self.fuse -= 1
             self.turn.popleft()()
 
     # The network
 
+    def address_like(self, address: str) -> str:
+        """Where it connects from, to such an address."""
+        return self.addresses[":" in address]
+
     def resolve(self, host: str) -> Completion[list[str]]:
         node = self.simulation.nodes.get(host.lower())
-        return completed([host if node is None else node.address])
+        return completed([host] if node is None else node.resolved())
+
+    def resolved(self) -> list[str]:
+        """What its name stands for."""
+        return [self.address]
 
     def connect(self, hop: Hop, line: Line) -> Completion[None]:
         return self.simulation.connect(self, hop, line)
@@ -356,34 +402,45 @@ class Node:
         self.settle()
         return created.result()
 
-    def send(self, to: str, body: bytes, transactional: bool = False, **more: Any) -> None:
-        """Send a recoverable message, unless `more` says otherwise; it is on the disk then."""
-        self.send_later(to, body, transactional, **more)
-        self.settle()
+    def send(
+        self, to: str, body: bytes, transactional: bool = False, **more: Any
+    ) -> MessageIdentifier:
+        """Send a recoverable message, unless `more` says otherwise; it is on the disk then.
 
-    def send_later(self, to: str, body: bytes, transactional: bool = False, **more: Any) -> None:
+        MQError when there is no room for it; a transaction is aborted then.
+        """
+        try:
+            return self.send_later(to, body, transactional, **more)
+        finally:
+            self.settle()
+
+    def send_later(
+        self, to: str, body: bytes, transactional: bool = False, **more: Any
+    ) -> MessageIdentifier:
         """The same, but the turn goes on, so that others can be written with it."""
         engine = self.engine
         names = parse_format_names(to)
         descriptor = engine.queues.open_queue(
             names, QueueAccessType.SEND_ACCESS, QueueShareMode.DENY_NONE
         )
-        attributes = MessageAttributes(body=body, delivery_guarantee=1)
         identity = more.pop("identity", None)
         assert identity is None or isinstance(identity, Identity)
-        if isinstance(admin := more.get("administration_queue_format_name"), str):
-            more["administration_queue_format_name"] = FormatName.parse(admin)
-        for attribute, value in more.items():
-            setattr(attributes, attribute, value)
-        transaction = (
-            engine.transactions.create_transaction(self._new_uow()) if transactional else None
-        )
-        message = engine.composer.compose(descriptor, attributes, identity, transaction)
-        engine.messages.enqueue_message_to_an_open_queue(descriptor, message, transaction)
-        if transaction is not None:
-            engine.transactions.transaction_prepare(transaction.identifier)
-            engine.transactions.transaction_commit(transaction.identifier)
-        engine.queues.close_queue(descriptor)
+        attributes = _attributes(body, more)
+        unit = engine.transactions.create_transaction(self.new_uow()) if transactional else None
+        message = engine.composer.compose(descriptor, attributes, identity, unit)
+        try:
+            engine.messages.enqueue_message_to_an_open_queue(descriptor, message, unit)
+        except MQError:
+            if unit is not None:
+                engine.transactions.transaction_abort(unit.identifier)
+            raise
+        else:
+            if unit is not None:
+                engine.transactions.transaction_prepare(unit.identifier)
+                engine.transactions.transaction_commit(unit.identifier)
+        finally:
+            engine.queues.close_queue(descriptor)
+        return message.attributes.identifier
 
     def bodies(self, name: str = "orders") -> list[bytes]:
         """The bodies of what can be read in a queue of this queue manager, in order."""
@@ -408,7 +465,7 @@ class Node:
             QueueShareMode.DENY_NONE,
         )
         transactions = self.engine.transactions
-        within = transactions.create_transaction(self._new_uow()) if transactional else None
+        within = transactions.create_transaction(self.new_uow()) if transactional else None
         received = self.engine.messages.dequeue_message(descriptor, 0, transaction=within)
         self.settle()
         if within is not None:
@@ -427,8 +484,19 @@ class Node:
         """Messages in all outgoing queues, whatever their state."""
         return sum(queue.message_count for queue in self.engine.outgoing.list())
 
-    def _new_uow(self) -> UUID:
+    def new_uow(self) -> UUID:
+        """A number for a transaction."""
         return UUID(int=self.simulation.random.getrandbits(128))
+
+
+def _attributes(body: bytes, more: dict[str, Any]) -> MessageAttributes:
+    """A recoverable message, unless `more` says otherwise."""
+    attributes = MessageAttributes(body=body, delivery_guarantee=1)
+    if isinstance(admin := more.get("administration_queue_format_name"), str):
+        more["administration_queue_format_name"] = FormatName.parse(admin)
+    for attribute, value in more.items():
+        setattr(attributes, attribute, value)
+    return attributes
 
 
 class LivingTimers(Timers):

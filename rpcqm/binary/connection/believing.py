@@ -23,7 +23,7 @@ def is_destination(exchange: "Exchange", link: "Link", line: Line, author: UUID)
     expected = destination or link.peer.guid
     if line.session.remote_qm_guid != author or expected not in (NULL_GUID, author):
         return False
-    places = {link.peer.address, *(hop.address for hop in link.hops)} - {""}
+    places = {*link.peer.addresses, *(hop.address for hop in link.hops)} - {""}
     return line is link.line or not places or line.address in places
 
 

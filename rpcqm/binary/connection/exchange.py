@@ -87,12 +87,13 @@ class Exchange:
         self.borrowing = Borrowing(self)
         self.guard = Guard(engine, keys or OwnKeys())
         self._receiver = Receiver(self)
+        engine.strangers.is_known = self._is_peer
+        engine.positions.deleted_hooks.append(self._message_position_deleted)
 
     def start(self) -> None:
         """[MS-MQQB] 3.1.4.1: connect for every queue that has messages."""
         engine = self.engine
         engine.positions.available_hooks.append(self._message_position_available)
-        engine.positions.deleted_hooks.append(self._message_position_deleted)
         engine.outgoing.state_hooks.append(self._state_changed)
         engine.outgoing.resend_hooks.append(self._resend)
         engine.outgoing.transfer_hooks.append(self._show_transfer)
@@ -100,7 +101,6 @@ class Exchange:
         engine.online_hooks.append(self._online_changed)
         engine.arrivals.verify = self.guard.verified
         engine.arrivals.decrypt = self.guard.decrypted
-        engine.strangers.is_known = self._is_peer
         engine.stopped_hooks.append(self.stop)
         if self.routing is not None:
             self.routing.start()
@@ -241,8 +241,10 @@ class Exchange:
         self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass
     ) -> None:
         self._receiver.removed(change, queue, key, reason)
-        if isinstance(queue, OutgoingQueue) and queue in self.links:
-            self.links[queue].removed(change, key)
+        if not isinstance(queue, OutgoingQueue):
+            return
+        if queue in self.links or self._has_sequence(queue):
+            self.link(queue).removed(change, key)
 
     def _state_changed(self, queue: OutgoingQueue) -> None:
         """[MS-MQQB] 3.1.7.13, 3.1.7.14."""

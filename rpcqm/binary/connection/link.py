@@ -25,7 +25,7 @@ from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.attempts import delay_after
 from rpcqm.binary.connection.guard import CouldNotEncryptError
 from rpcqm.binary.connection.line import Hop, Line, Token
-from rpcqm.binary.connection.peer import Peer, kept_peer, peer_key
+from rpcqm.binary.connection.peer import MOST_ADDRESSES, Peer, kept_peer, peer_key
 from rpcqm.binary.connection.progress import PROGRESS, History, connect_failure
 from rpcqm.binary.connection.stamps import (
     cannot_reach_queue,
@@ -488,7 +488,11 @@ class Link:
     def _remember_peer(self) -> None:
         """Who is sent to, for acknowledgements that come after a restart."""
         assert self.line is not None
-        peer = Peer(self.line.session.remote_qm_guid, self.line.address)
+        guid = self.line.session.remote_qm_guid
+        addresses = {self.line.address, *(hop.address for hop in self.hops)}
+        if not self.hops and guid == self.peer.guid:
+            addresses.update(self.peer.addresses)
+        peer = Peer(guid, tuple(sorted(addresses)[:MOST_ADDRESSES]))
         if peer != self.peer:
             self.peer = peer
             if self.sequence is not None:

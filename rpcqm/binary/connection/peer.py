@@ -11,20 +11,23 @@ from rpcqm.qm.streams import Streams
 _PREFIX = b"qb peer:"
 _QUEUE = struct.Struct(">I")
 _GUID_SIZE = 16
+_SEPARATOR = "\n"
+MOST_ADDRESSES = 64
 
 
 class Peer(NamedTuple):
-    """A queue manager and the address at which a session with it stood; null for nobody yet."""
+    """A queue manager and the addresses that led to it; null for nobody yet (G159)."""
 
     guid: UUID = NULL_GUID
-    address: str = ""
+    addresses: tuple[str, ...] = ()
 
     def encode(self) -> bytes:
-        return self.guid.bytes_le + self.address.encode()
+        return self.guid.bytes_le + _SEPARATOR.join(self.addresses).encode()
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        return cls(UUID(bytes_le=data[:_GUID_SIZE]), data[_GUID_SIZE:].decode())
+        addresses = tuple(data[_GUID_SIZE:].decode().split(_SEPARATOR))
+        return cls(UUID(bytes_le=data[:_GUID_SIZE]), addresses)
 
 
 def kept_peer(streams: Streams, queue: OutgoingQueue) -> Peer:

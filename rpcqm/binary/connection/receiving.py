@@ -122,7 +122,9 @@ class Receiver:
         final = FinalAckBody.decode(message.attributes.body)
         reason = _class_of(message)
         link = self._link_of_final(final)
-        if link is not None and self._is_believed(link, line, message, reason):
+        arrived = self._engine.transfer.queue_awaiting(*_decided_about(final)) is not None
+        of_routers = reason in _SAID_BY_ROUTERS and not arrived
+        if link is not None and self._is_believed(link, line, message, of_routers):
             self._decided(link, final, reason)
         written = self._engine.streams.write({})
         written.add_done_callback(done)
@@ -146,16 +148,17 @@ class Receiver:
         link: Link,
         line: Line,
         message: Message,
-        reason: MessageClass = MessageClass.MQMSG_CLASS_ORDER_ACK,
+        of_routers: bool = False,
     ) -> bool:
         """Whether an acknowledgement is the destination's; one line a minute tells of others.
 
-        Routers may say that a message has gone no further (G112).
+        Routers may say that a message has gone no further (G112), if it is not known that it has
+        arrived: then they have had it once more (G160).
         """
         source = message.attributes.identifier.queue_manager_guid
         if is_destination(self._exchange, link, line, source):
             return True
-        if reason in _SAID_BY_ROUTERS and is_router(self._exchange, link, source):
+        if of_routers and is_router(self._exchange, link, source):
             return True
         self._disbelieved += 1
         now = self._engine.clock.monotonic()

@@ -160,18 +160,25 @@ class Stream:
     def send_final_ack(
         self, change: StoreTransaction, message: Message, reason: MessageClass
     ) -> None:
-        """Tell the source what became of a message, within the commit that decides it."""
+        """Tell the source what became of a message, within the commit that decides it.
+
+        A full queue manager tells it too, because nothing else ever would (G158).
+        """
         body = final_ack_body(message)
         engine = self._exchange.engine
         now = engine.clock.now() // 1000
         identifier = engine.composer.new_identifier()
         built = final_ack(self.order_queue, identifier, now, body, reason)
-        self._send_within(change, build_user_message(built), stranger_behind(message))
+        packet = build_user_message(built)
+        self._send_within(change, packet, stranger_behind(message), unbounded=True)
 
-    def _send_within(self, change: StoreTransaction, packet: bytes, source: str) -> None:
+    def _send_within(
+        self, change: StoreTransaction, packet: bytes, source: str, *, unbounded: bool = False
+    ) -> None:
         """What has no room is dropped, and what causes it happens ([MS-MQQB] 3.1.7.17)."""
-        acknowledgements = self._exchange.engine.acknowledgements
-        acknowledgements.send_if_possible(change, Message(packet), self.order_queue, source)
+        self._exchange.engine.acknowledgements.send_if_possible(
+            change, Message(packet), self.order_queue, source, unbounded=unbounded
+        )
 
 
 def stamp_in(message: Message) -> Stamp:

@@ -375,6 +375,22 @@ def test_a_transaction_is_acknowledged_when_it_commits(
     assert classes(qm, administration) == [REACHED, RECEIVED]
 
 
+@pytest.mark.parametrize("journaling", [False, True])
+def test_the_source_journals_its_transactional_message_whatever_the_queue_journals(
+    qm: RunningQueueManager, journaling: bool
+) -> None:
+    queue = qm.create(transactional=True, journaling=journaling)
+    sender = begin(qm)
+    qm.send(queue, b"a", sender, positive_journaling_requested=True)
+    qm.done(qm.engine.transactions.transaction_commit(sender.identifier))
+    assert qm.bodies(qm.find("system$;journal")) == []
+    qm.receive(qm.open(queue))
+    qm.restart()
+    assert qm.bodies(qm.find("system$;journal")) == [b"a"]
+    journal = qm.find().journal_queue_reference
+    assert qm.bodies(journal) == ([b"a"] if journaling else [])
+
+
 def test_an_acknowledgement_wakes_who_waits_for_it(
     qm: RunningQueueManager, administration: Queue
 ) -> None:

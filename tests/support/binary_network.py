@@ -199,7 +199,7 @@ class Simulation:
         target = next((n for n in self.nodes.values() if hop.address in n.addresses), None)
         if not source.alive or line.closed_already:
             return
-        if target is None or not self._lets_in(target, hop.address):
+        if target is None or not self.lets_in(source, target, hop.address):
             outcome.fail(OSError("connection refused"))
             return
         near = _End(self, source, line)
@@ -212,7 +212,8 @@ class Simulation:
         near.line.attach(near, hop.address)
         outcome.succeed(None)
 
-    def _lets_in(self, target: "Node", address: str) -> bool:
+    def lets_in(self, source: "Node", target: "Node", address: str) -> bool:
+        """Whether a connection comes about."""
         if not target.alive or address in self.unreachable:
             return False
         return self.random.random() >= self.faults.refuse

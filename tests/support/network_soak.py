@@ -6,7 +6,8 @@ python -m tests.support.network_soak --processes [--seeds N] [--first N] [--kill
 Each seed sends messages from three queue managers by two routers to several destinations each,
 transactional, recoverable and express, with tracing, journals, dead letters, acknowledgements and
 times to live. Connections are cut, damaged, delayed, refused and reordered, addresses cannot be
-reached, quotas are full for a while, routers lose order acknowledgements, and every machine dies
+reached, quotas are full for a while, only routers get through to the other site, they lose order
+acknowledgements, and every machine dies
 at random. In the end a judge explains what became of each message at each destination; none may
 be lost, doubled, wrongly dead or stuck. Simulated clock and network: a seed is a run.
 

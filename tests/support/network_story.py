@@ -54,7 +54,6 @@ class Story:
         self.ledger = Ledger()
         self.happened: Counter[str] = Counter()
         self._dice = self.world.random
-        self._quiet = False
         for node in self.world.nodes.values():
             node.started_hooks.append(partial(self._squeeze_again, node))
 
@@ -68,10 +67,11 @@ class Story:
             (0.04, self._strike),
             (0.03, self._squeeze),
             (0.02, self._lose_an_address),
-            (0.5, self._read),
+            (0.01, self.wall),
+            (0.5, self.read),
         )
         while sum(not each.refused for each in self.ledger.letters.values()) < messages:
-            self._send(len(self.ledger.letters))
+            self.send()
             for likely, act in acts:
                 if self._dice.random() < likely:
                     act()
@@ -79,7 +79,6 @@ class Story:
 
     def end(self) -> None:
         """Mend everything, let everybody read, and wait until nothing is on its way."""
-        self._quiet = True
         self.world.faults = Faults()
         self.world.forgetful = 0.0
         self.world.advance(200_000)
@@ -94,7 +93,9 @@ class Story:
 
     # Sending
 
-    def _send(self, number: int) -> None:
+    def send(self) -> None:
+        """Somebody sends the next message, unless it is dead."""
+        number = len(self.ledger.letters)
         source = self.world.nodes[self._dice.choices(ENDS, (8, 1, 1))[0]]
         if not source.alive:
             return
@@ -164,7 +165,8 @@ class Story:
 
     # Reading
 
-    def _read(self) -> None:
+    def read(self) -> None:
+        """Applications receive some messages."""
         for _ in range(self._dice.randint(1, 8)):
             self._read_once()
 
@@ -229,16 +231,23 @@ class Story:
 
     def _strike(self) -> None:
         """Somebody dies at some moment or between some two steps, and comes back."""
-        node = self.world.nodes[self._dice.choice(tuple(MACHINES))]
+        dice = self._dice
+        fuse = dice.randrange(20) if dice.random() < 0.5 else None
+        name = dice.choice(tuple(MACHINES))
+        self.strike(name, fuse, dice.randint(0, 1_500), dice.randint(2_000, 20_000))
+
+    def strike(self, name: str, fuse: int | None, delay: int, back: int) -> None:
+        """It dies after so many callbacks, or else milliseconds; back is when it starts again."""
+        node = self.world.nodes[name]
         if not node.alive:
             return
         self.happened["kills"] += 1
-        self.ledger.begin(node.name, DEATH, self.now)
-        if self._dice.random() < 0.5:
-            node.fuse = self._dice.randrange(20)
+        self.ledger.begin(name, DEATH, self.now)
+        if fuse is not None:
+            node.fuse = fuse
         else:
-            self.world.later(self._dice.randint(0, 1_500), partial(self._kill, node))
-        self.world.later(self._dice.randint(2_000, 20_000), partial(self._revive, node))
+            self.world.later(delay, partial(self._kill, node))
+        self.world.later(back, partial(self._revive, node))
 
     def _kill(self, node: Node) -> None:
         if node.alive:
@@ -253,15 +262,17 @@ class Story:
                 trouble.end = self.now
 
     def _squeeze(self) -> None:
-        """There is no room for anything for a while."""
         name = self._dice.choice(tuple(SCOPES))
-        scope = self._dice.choice(SCOPES[name])
+        self.squeeze(name, self._dice.choice(SCOPES[name]), self._dice.randint(100, 30_000))
+
+    def squeeze(self, name: str, scope: str, milliseconds: int) -> None:
+        """There is no room for anything for a while."""
         if any(trouble.scope == scope for trouble in self.ledger.going_on(name)):
             return
         self.happened["full quotas"] += 1
         trouble = self.ledger.begin(name, scope, self.now)
         self._give_room(self.world.nodes[name], scope, 0)
-        self.world.later(self._dice.randint(100, 30_000), partial(self._ease, trouble))
+        self.world.later(milliseconds, partial(self._ease, trouble))
 
     def _ease(self, trouble: Trouble) -> None:
         trouble.end = self.now
@@ -287,14 +298,22 @@ class Story:
             setattr(queue, attribute, INFINITE if room is None else room)
 
     def _lose_an_address(self) -> None:
-        """A machine can be reached by its other address only."""
         node = self.world.nodes[self._dice.choice(tuple(MACHINES))]
-        address = self._dice.choice(node.addresses)
+        self.lose_address(self._dice.choice(node.addresses), self._dice.randint(1_000, 30_000))
+
+    def lose_address(self, address: str, milliseconds: int) -> None:
+        """A machine can be reached by its other address only."""
         if address not in self.world.unreachable:
             self.happened["lost addresses"] += 1
             self.world.unreachable.add(address)
-            back = partial(self.world.unreachable.discard, address)
-            self.world.later(self._dice.randint(1_000, 30_000), back)
+            self.world.later(milliseconds, partial(self.world.unreachable.discard, address))
+
+    def wall(self) -> None:
+        """Only the routers connect to the other site for a while."""
+        if not self.world.wall:
+            self.happened["walls"] += 1
+            self.world.build_wall()
+            self.world.later(self._dice.randint(10_000, 60_000), self.world.tear_down_wall)
 
 
 def _first(node: Node, queue: Queue) -> int:

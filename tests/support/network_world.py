@@ -5,7 +5,7 @@ routers as its way out, so that the one stands in for the other. Every destinati
 its own way, some by IPv4, some by IPv6, some by name.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -97,6 +97,7 @@ class World(Simulation):
         super().__init__(directory, seed, faults)
         self.forgetful = forgetful
         self.forgotten = 0
+        self.wall = False
         for name in MACHINES:
             self.nodes[name] = TwoFacedNode(self, name, {}, _directory())
         for name in ROUTERS:
@@ -128,6 +129,28 @@ class World(Simulation):
         node.engine.queues.set_properties(made, {"journaling": True})
         name = name or private_name(node, queue)
         return Destination(node.name, queue, name, transactional)
+
+    def lets_in(self, source: Node, target: Node, address: str) -> bool:
+        """While there is a wall, only the routers connect to the other site."""
+        return not self._is_walled_off(source, target) and super().lets_in(source, target, address)
+
+    def _is_walled_off(self, one: Node, other: Node) -> bool:
+        ends = {one.name, other.name}
+        return self.wall and ends.isdisjoint(ROUTERS) and len({_SITES[end] for end in ends}) > 1
+
+    def build_wall(self) -> None:
+        """From now on messages to the other site go by the routers."""
+        self.wall = True
+        self.break_connections(self._is_walled_off)
+
+    def tear_down_wall(self) -> None:
+        self.wall = False
+
+    def break_connections(self, chosen: Callable[[Node, Node], bool]) -> None:
+        """End what stands between two machines, for each pair that is chosen."""
+        for end in self.ends:
+            if end.peer is not None and chosen(end.node, end.peer.node):
+                end.cut()
 
     def _make_forgetful(self, router: Node) -> None:
         """An order acknowledgement is an express message: a router may lose it."""

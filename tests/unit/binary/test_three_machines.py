@@ -209,9 +209,9 @@ def test_a_router_passes_a_message_on_again_whose_order_was_never_acknowledged(
     acknowledge = bob.engine.acknowledgements.send_if_possible
     lost: list[Any] = []
 
-    def lose_the_first(*arguments: Any) -> None:
+    def lose_the_first(*arguments: Any, **more: Any) -> None:
         if lost:
-            acknowledge(*arguments)
+            acknowledge(*arguments, **more)
         else:
             lost.append(arguments)
 

@@ -7,9 +7,9 @@ Each seed sends messages from three queue managers by two routers to several des
 transactional, recoverable and express, with tracing, journals, dead letters, acknowledgements and
 times to live. Connections are cut, damaged, delayed, refused and reordered, addresses cannot be
 reached, quotas are full for a while, only routers get through to the other site, they lose order
-acknowledgements, and every machine dies
-at random. In the end a judge explains what became of each message at each destination; none may
-be lost, doubled, wrongly dead or stuck. Simulated clock and network: a seed is a run.
+acknowledgements, and every machine dies at random. In the end a judge explains what became of each
+message at each destination; none may be lost, doubled, wrongly dead or stuck. Simulated clock and
+network: a seed is a run.
 
 With --processes two are real ones, killed by a signal, with a failing proxy between them.
 """
@@ -46,13 +46,19 @@ def run_seed(seed: int, messages: int) -> Outcome:
         story = Story(Path(directory), seed)
         story.play(messages)
         story.end()
-        world, letters = story.world, story.ledger.letters
-        held = look(world, {each.identifier: number for number, each in letters.items()})
-        judge = Judge(story.ledger, held, world.destinations, story.now)
-        judge.judge()
-        happened = story.happened + Counter(seconds=world.clock.monotonic() // 1000)
-        world.stop()
+        judge = judged(story)
+        happened = story.happened + Counter(seconds=story.world.clock.monotonic() // 1000)
+        story.world.stop()
     return Outcome(seed, happened, judge.fates, judge.problems)
+
+
+def judged(story: Story) -> Judge:
+    """The judge of a story that has ended."""
+    letters = story.ledger.letters.items()
+    held = look(story.world, {each.identifier: number for number, each in letters})
+    judge = Judge(story.ledger, held, story.world.destinations, story.now)
+    judge.judge()
+    return judge
 
 
 def simulated(seed: int, arguments: argparse.Namespace) -> tuple[list[str], str]:

@@ -1,14 +1,18 @@
 """Two queue managers, each a process of its own, send to each other over loopback."""
 
+import asyncio
 import json
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
 
+from rpcqm.client.queue_manager import QueueManagerClient
+from rpcqm.client.target import LocalServer, ServerUnreachableError
+from rpcqm.codec.format_name import FormatName
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 
 NAME_OF_OTHER = "DIRECT=OS:other\\private$\\"
@@ -158,3 +162,32 @@ def test_what_is_on_its_way_is_listed_and_traced(here: PrivateQueueManager) -> N
     assert (shown["messages"], shown["state"]) == (1, "NEED VALIDATION")
     assert shown["connections"][-1]["status"] == "name not found"
     assert "name not found" in here.run("trace", waiting).stdout
+
+
+async def hold_the_first_and_purge(queue_manager: PrivateQueueManager, queue: str) -> None:
+    """Somebody has received it, and has not said so yet, when the machine loses its power."""
+    name = FormatName.parse(f"DIRECT=OS:.\\private$\\{queue}")
+    async with (
+        QueueManagerClient(LocalServer(queue_manager.socket)) as client,
+        client.open_reader(name) as reader,
+    ):
+        await reader.receive(20_000)
+        await reader.purge()
+        await asyncio.to_thread(queue_manager.kill)
+
+
+@pytest.mark.conformance("MQQB-rule-3.1.7.2.2")
+def test_what_the_start_removes_is_told_to_its_source(
+    here: PrivateQueueManager, other: PrivateQueueManager
+) -> None:
+    to = f"{NAME_OF_OTHER}stream"
+    here.run("send", to, "--body", "purged", "--transactional", "--dead-letter")
+    with suppress(ServerUnreachableError):
+        asyncio.run(hold_the_first_and_purge(other, "stream"))
+    other.start()
+    here.run("send", f"{NAME_OF_OTHER}orders", "--body", "opens a session")
+    assert received(other, "orders", 1) == ["opens a session"]
+    give_up = time.monotonic() + 20
+    while not (kept := json.loads(here.run("dead-letter", "list", "--json").stdout)):
+        assert time.monotonic() < give_up
+    assert len(kept) == 1

@@ -8,7 +8,7 @@ from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.base.allowance import Allowance
 from rpcqm.base.clock import Timer
 from rpcqm.base.completion import Completion
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
 
 if TYPE_CHECKING:
     from rpcqm.adm.queue import Queue

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rpcqm.adm.enums import PositionState
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import PacketMessage
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.message import PacketMessage
 
 if TYPE_CHECKING:
     from rpcqm.adm.queue import Queue

@@ -15,7 +15,7 @@ from rpcqm.adm.enums import (
     QueueScope,
     QueueType,
 )
-from rpcqm.codec.packet_types import SequenceInfo
+from rpcqm.codec.packet.types import SequenceInfo
 
 if TYPE_CHECKING:
     from rpcqm.adm.descriptor import OpenQueueDescriptor, WaitingMessageReadOperation

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.binary.blobs import AES_PROVIDER, BASE_PROVIDER, ENHANCED_PROVIDER, SimpleBlob
-from rpcqm.codec.message_enums import EncryptionAlgorithm, PrivacyLevel
+from rpcqm.codec.packet.enums import EncryptionAlgorithm, PrivacyLevel
 
 PROVIDERS = {
     PrivacyLevel.BASE: BASE_PROVIDER,

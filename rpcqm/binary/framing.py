@@ -1,7 +1,7 @@
 """Cuts the bytes of a connection into packets ([MS-MQQB] 3.1.5.1)."""
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.packet_base import BASE_HEADER_SIZE, frame_size
+from rpcqm.codec.packet.base import BASE_HEADER_SIZE, frame_size
 
 
 class PacketBuffer:

@@ -9,7 +9,7 @@ from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError
 from rpcqm.binary.settings import BinarySettings
-from rpcqm.codec.packet_internal import PING_SIGNATURE, PingFlags, PingPacket
+from rpcqm.codec.packet.internal import PING_SIGNATURE, PingFlags, PingPacket
 
 PING_PORT = 3527
 PINGS_OF_ONE_ADDRESS = 10

@@ -15,7 +15,7 @@ from rpcqm.adm.queue import OutgoingTransferInfo
 from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.base.errors import DecodeError
 from rpcqm.binary.settings import RESEND_TIMER_TABLE, BinarySettings
-from rpcqm.codec.packet_types import SequenceInfo, TxSequenceID
+from rpcqm.codec.packet.types import SequenceInfo, TxSequenceID
 
 _OUTGOING = struct.Struct("<QIQI")
 _LAST_SEQUENCE = struct.Struct("<Q")

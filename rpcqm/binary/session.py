@@ -22,13 +22,12 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.binary.framing import PacketBuffer
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.layout import NULL_GUID
-from rpcqm.codec.message import PacketMessage
-from rpcqm.codec.packet_acknowledgement import (
+from rpcqm.codec.packet.acknowledgement import (
     PacketKind,
     identify_message,
 )
-from rpcqm.codec.packet_base import MAXIMUM_FRAME_SIZE, SESSION_HEADER_SIZE, SessionHeader
-from rpcqm.codec.packet_internal import (
+from rpcqm.codec.packet.base import MAXIMUM_FRAME_SIZE, SESSION_HEADER_SIZE, SessionHeader
+from rpcqm.codec.packet.internal import (
     ConnectionParametersHeader,
     ConnectionParametersPacket,
     EstablishConnectionHeader,
@@ -37,7 +36,8 @@ from rpcqm.codec.packet_internal import (
     SessionAckPacket,
     check_internal_packet,
 )
-from rpcqm.codec.packet_patch import with_session_header, without_session_header
+from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.packet.patch import with_session_header, without_session_header
 
 _COUNTER = 0xFFFF
 _HALF = 0x8000

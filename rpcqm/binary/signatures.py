@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.message import PacketMessage
-from rpcqm.codec.message_enums import AuthenticationLevel, HashAlgorithm
-from rpcqm.codec.packet import UserMessage
-from rpcqm.codec.packet_signature import signed_properties
+from rpcqm.codec.packet.enums import AuthenticationLevel, HashAlgorithm
+from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.packet.signature import signed_properties
+from rpcqm.codec.packet.user_message import UserMessage
 
 _HASHES: dict[int, hashes.HashAlgorithm] = {
     HashAlgorithm.MD5: hashes.MD5(),

@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime
 
-from rpcqm.codec.format_name import FormatName, FormatNameType
-from rpcqm.codec.message import MessageAttributes, PacketMessage
-from rpcqm.codec.message_enums import DeliveryGuarantee, MessageClass, SenderIdentifierType
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.names.format_name import FormatName, FormatNameType
+from rpcqm.codec.packet.enums import DeliveryGuarantee, MessageClass, SenderIdentifierType
+from rpcqm.codec.packet.message import MessageAttributes, PacketMessage
+from rpcqm.codec.packet.types import MessageIdentifier
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

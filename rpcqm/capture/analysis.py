@@ -6,21 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.capture.accounts import Account
-from rpcqm.capture.binary_conversation import (
+from rpcqm.capture.conversation.binary import (
     PORT,
     BinaryConversation,
     BinaryPacket,
     begins_packet,
 )
-from rpcqm.capture.call import MSMQ_BINARY, NCACN_IP_TCP, Call, Conversation
-from rpcqm.capture.interfaces import Context
-from rpcqm.capture.pdu_stream import CLIENT_TYPES, find_pdu, pdu_type_at
-from rpcqm.capture.problems import Problems
-from rpcqm.capture.reading import read_records
-from rpcqm.capture.record import Record
-from rpcqm.capture.rpc_conversation import RpcConversation
-from rpcqm.capture.tcp import Direction, Flow, TcpReassembler
+from rpcqm.capture.conversation.call import MSMQ_BINARY, NCACN_IP_TCP, Call, Conversation
+from rpcqm.capture.conversation.interfaces import Context
+from rpcqm.capture.conversation.pdu_stream import CLIENT_TYPES, find_pdu, pdu_type_at
+from rpcqm.capture.conversation.rpc import RpcConversation
+from rpcqm.capture.file.problems import Problems
+from rpcqm.capture.file.reading import read_records
+from rpcqm.capture.file.record import Record
+from rpcqm.capture.file.tcp import Direction, Flow, TcpReassembler
+from rpcqm.capture.unsealing.accounts import Account
 from rpcqm.rpc.tower import Tower
 
 Exchange = Call | BinaryPacket

@@ -6,8 +6,8 @@ from typing import Any
 
 from rpcqm.base.hresult import HResult, NtStatus
 from rpcqm.capture import packet_fields
-from rpcqm.capture.interfaces import known_interfaces
-from rpcqm.codec.idl_tree import (
+from rpcqm.capture.conversation.interfaces import known_interfaces
+from rpcqm.codec.idl.tree import (
     Array,
     ContextHandle,
     Enumeration,
@@ -23,8 +23,8 @@ from rpcqm.codec.idl_tree import (
     Union,
     UnionArm,
 )
-from rpcqm.codec.ndr_classes import message
-from rpcqm.codec.ndr_layout import Wire, alignment, open_end, scalar
+from rpcqm.codec.ndr.classes import message
+from rpcqm.codec.ndr.layout import Wire, alignment, open_end, scalar
 
 _NDR, _NDR64 = Wire(), Wire(ndr64=True)
 _HEADERS = (

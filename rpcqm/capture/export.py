@@ -11,8 +11,8 @@ from typing import Any, BinaryIO, TextIO
 from rpcqm.base.files import private_draft
 from rpcqm.base.text import json_text
 from rpcqm.capture.analysis import Exchange
+from rpcqm.capture.conversation.subjects import message_identifiers
 from rpcqm.capture.report import as_object
-from rpcqm.capture.subjects import message_identifiers
 
 Write = Callable[[Exchange, str], None]
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from rpcqm.base.errors import FaultStatus
 from rpcqm.base.hresult import HResult, NtStatus
 from rpcqm.capture.analysis import Exchange
-from rpcqm.capture.call import FURTHER_STATUSES, Call
-from rpcqm.capture.interfaces import interface_named
-from rpcqm.capture.subjects import Subjects, message_identifiers
+from rpcqm.capture.conversation.call import FURTHER_STATUSES, Call
+from rpcqm.capture.conversation.interfaces import interface_named
+from rpcqm.capture.conversation.subjects import Subjects, message_identifiers
 
 _BARE = str.maketrans("", "", "{}")
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.idl_tree import (
+from rpcqm.codec.idl.tree import (
     Array,
     ContextHandle,
     Enumeration,
@@ -26,8 +26,8 @@ from rpcqm.codec.idl_tree import (
     Union,
 )
 from rpcqm.codec.interface import Operation, TransferSyntax
-from rpcqm.codec.ndr_classes import message
-from rpcqm.codec.ndr_layout import Wire, alignment, open_end, scalar
+from rpcqm.codec.ndr.classes import message
+from rpcqm.codec.ndr.layout import Wire, alignment, open_end, scalar
 
 MAXIMUM_FIELDS = 100_000
 _MAXIMUM_DEPTH = 64

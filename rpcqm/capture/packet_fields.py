@@ -7,8 +7,8 @@ from uuid import UUID
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.ndr_fields import StubField
-from rpcqm.codec.packet import UserMessage
-from rpcqm.codec.packet_internal import PacketType
+from rpcqm.codec.packet.internal import PacketType
+from rpcqm.codec.packet.user_message import UserMessage
 
 _GUID = "16s"
 

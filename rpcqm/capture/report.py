@@ -5,14 +5,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rpcqm.capture.analysis import Exchange
-from rpcqm.capture.binary_conversation import BinaryPacket
-from rpcqm.capture.call import Call
+from rpcqm.capture.conversation.binary import BinaryPacket
+from rpcqm.capture.conversation.call import Call
+from rpcqm.capture.conversation.subjects import message_identifiers
 from rpcqm.capture.ndr_fields import StubField, stub_fields
 from rpcqm.capture.packet_fields import packet_fields
-from rpcqm.capture.subjects import message_identifiers
 from rpcqm.capture.values import message_attributes, plain
 from rpcqm.codec.interface import Value
-from rpcqm.codec.message import PacketMessage
+from rpcqm.codec.packet.message import PacketMessage
 
 _SECOND = 1_000_000_000
 _SHOWN_OCTETS = 32

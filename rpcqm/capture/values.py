@@ -7,8 +7,8 @@ from uuid import UUID
 
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.interface import NULL, Value
-from rpcqm.codec.message import PacketMessage
-from rpcqm.codec.queue_format import format_name_of
+from rpcqm.codec.names.queue_format import format_name_of
+from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT
 
 MESSAGE_ATTRIBUTES = (

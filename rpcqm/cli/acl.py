@@ -26,9 +26,9 @@ from rpcqm.cli.permissions import (
     words_of,
 )
 from rpcqm.cli.session import with_server
-from rpcqm.codec.access_check import PreparedDescriptor
-from rpcqm.codec.security_descriptor import SecurityDescriptor
-from rpcqm.codec.security_identifier import ANONYMOUS, EVERYONE, Sid
+from rpcqm.codec.security.access_check import PreparedDescriptor
+from rpcqm.codec.security.descriptor import SecurityDescriptor
+from rpcqm.codec.security.identifier import ANONYMOUS, EVERYONE, Sid
 
 if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient

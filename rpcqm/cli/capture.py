@@ -15,11 +15,11 @@ from rpcqm.cli.output import Table, counted, json_line
 from rpcqm.cli.parser import Parser, add_command, add_commands
 
 if TYPE_CHECKING:
-    from rpcqm.capture.accounts import Account
     from rpcqm.capture.analysis import Exchange
-    from rpcqm.capture.call import Conversation
+    from rpcqm.capture.conversation.call import Conversation
+    from rpcqm.capture.file.problems import Problem, Problems
     from rpcqm.capture.filtering import Filter
-    from rpcqm.capture.problems import Problem, Problems
+    from rpcqm.capture.unsealing.accounts import Account
 
 _TOLD = 20
 """So many problems of a file are told one by one."""
@@ -151,7 +151,7 @@ def filter_of(arguments: argparse.Namespace) -> "Filter":
 
 def accounts_of(arguments: argparse.Namespace) -> "list[Account]":
     """The accounts that the options give; CommandError."""
-    from rpcqm.capture.accounts import AccountError, read_accounts, read_keytabs
+    from rpcqm.capture.unsealing.accounts import AccountError, read_accounts, read_keytabs
 
     option = "--account"
     try:
@@ -183,8 +183,8 @@ def read(
 
 
 def _guarded(path: Path, work: "Callable[[Problems], object]") -> "Problems":
-    from rpcqm.capture.problems import Problems
-    from rpcqm.capture.reading import CaptureError
+    from rpcqm.capture.file.problems import Problems
+    from rpcqm.capture.file.reading import CaptureError
 
     problems = Problems(str(path), _tell, _TOLD)
     try:
@@ -206,7 +206,7 @@ class _Shown:
     """Prints calls as they come, and keeps what the list of conversations says."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
-        from rpcqm.capture.subjects import Subjects
+        from rpcqm.capture.conversation.subjects import Subjects
 
         self.wanted = filter_of(arguments)
         self.conversations: list[Conversation] = []
@@ -310,7 +310,7 @@ def _export(arguments: argparse.Namespace) -> int:
 def _filtered(
     wanted: "Filter", write: "Callable[[Exchange, str], None]"
 ) -> "Callable[[Exchange], None]":
-    from rpcqm.capture.subjects import Subjects
+    from rpcqm.capture.conversation.subjects import Subjects
 
     subjects = Subjects()
 

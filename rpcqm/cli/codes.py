@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rpcqm.base.errors import FaultStatus, HResult, NtStatus
-from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet.enums import MessageClass
 
 FAULTS = {
     "nca_s_fault_int_div_by_zero": "The server's procedure divided an integer by zero.",

@@ -12,8 +12,8 @@ from rpcqm.cli.output import Progress, Table, counted, iso_time, print_fields, p
 from rpcqm.cli.parser import Parser, add_command, add_commands, whole_number
 from rpcqm.cli.session import with_server
 from rpcqm.client.outgoing import OutgoingMessage
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.packet_base import INFINITE
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.base import INFINITE
 
 if TYPE_CHECKING:
     from rpcqm.client.message import ReceivedMessage

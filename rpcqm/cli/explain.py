@@ -9,7 +9,7 @@ from rpcqm.cli.message_search import explain_message
 from rpcqm.cli.options import add_server_options
 from rpcqm.cli.output import print_fields, print_json
 from rpcqm.cli.parser import Parser, add_command
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.packet.types import MessageIdentifier
 
 DETAILS = """\
 A message is looked for in every queue, in journals, dead letters and what is on its way; what

@@ -16,7 +16,7 @@ from rpcqm.cli.output import Progress, Table, iso_time, print_json, time_text
 from rpcqm.cli.session import with_server
 from rpcqm.client.maintenance import Place
 from rpcqm.client.names import is_format_name
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.packet.types import MessageIdentifier
 
 if TYPE_CHECKING:
     from rpcqm.client.maintenance import TrailEvent

@@ -19,15 +19,15 @@ from rpcqm.cli.output import (
     time_text,
 )
 from rpcqm.client.message import ReceivedMessage
-from rpcqm.codec.message_enums import (
+from rpcqm.codec.packet.base import INFINITE
+from rpcqm.codec.packet.enums import (
     AcknowledgementsRequested,
     DeliveryGuarantee,
     MessageClass,
     SenderIdentifierType,
 )
-from rpcqm.codec.packet_base import INFINITE
-from rpcqm.codec.packet_types import NULL_IDENTIFIER
-from rpcqm.codec.security_identifier import Sid
+from rpcqm.codec.packet.types import NULL_IDENTIFIER
+from rpcqm.codec.security.identifier import Sid
 
 FORMATS = ("table", "json", "body", "hex")
 EXTENSIONS = {"table": "txt", "json": "json", "body": "body", "hex": "hex"}

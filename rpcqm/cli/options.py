@@ -19,11 +19,11 @@ from rpcqm.client.target import (
     Target,
     host_and_port,
 )
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.config import Configuration, ConfigurationError, load
 
 if TYPE_CHECKING:
-    from rpcqm.rpc.security import Credentials
+    from rpcqm.rpc.security.context import Credentials
 
 PASSWORD_VARIABLE = "RPCQM_PASSWORD"
 QUEUE_HELP = (
@@ -157,7 +157,7 @@ def _credentials(arguments: argparse.Namespace) -> "Credentials | None":
     if not name:
         raise UsageMistake("--user is empty.")
     # Only now, because few commands need it and it takes time to load.
-    from rpcqm.rpc.ntlm import NtlmCredentials
+    from rpcqm.rpc.security.ntlm import NtlmCredentials
 
     return NtlmCredentials(name, _password(arguments), domain)
 
@@ -167,7 +167,7 @@ def _kerberos_credentials(arguments: argparse.Namespace) -> "Credentials":
         raise UsageMistake("--kerberos and --user do not go together: the ticket has a name.")
     try:
         # Only now, because few have it.
-        from rpcqm.rpc.kerberos import KerberosCredentials
+        from rpcqm.rpc.security.kerberos import KerberosCredentials
     except ImportError:
         raise CommandError(
             "--kerberos needs the package gssapi, which is not installed: "

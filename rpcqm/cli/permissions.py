@@ -3,15 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from rpcqm.codec.access_check import (
+from rpcqm.codec.security.access_check import (
     MQQMACCESSMASK,
     MQQUEUEACCESSMASK,
     QUEUE_MANAGER_MAPPING,
     QUEUE_MAPPING,
     GenericMapping,
 )
-from rpcqm.codec.security_descriptor import Ace, AceType, Acl, SecurityDescriptor
-from rpcqm.codec.security_identifier import (
+from rpcqm.codec.security.descriptor import Ace, AceType, Acl, SecurityDescriptor
+from rpcqm.codec.security.identifier import (
     ANONYMOUS,
     AUTHENTICATED_USERS,
     BUILTIN_ADMINISTRATORS,

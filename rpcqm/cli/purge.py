@@ -9,7 +9,7 @@ from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import counted
 from rpcqm.cli.parser import Parser, add_command
 from rpcqm.cli.session import with_server
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
 
 if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient

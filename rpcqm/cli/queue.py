@@ -19,10 +19,10 @@ from rpcqm.client.queue_settings import (
     QueueProperties,
     QueueSettings,
 )
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.path_name import QueueKind
-from rpcqm.codec.sddl import format_sddl, parse_sddl
-from rpcqm.codec.security_descriptor import SecurityDescriptor
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.path_name import QueueKind
+from rpcqm.codec.security.descriptor import SecurityDescriptor
+from rpcqm.codec.security.sddl import format_sddl, parse_sddl
 
 if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient

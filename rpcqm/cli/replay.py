@@ -19,10 +19,10 @@ from rpcqm.cli.output import Progress
 from rpcqm.cli.parser import Parser, add_command
 
 if TYPE_CHECKING:
-    from rpcqm.capture.accounts import Account
     from rpcqm.capture.analysis import Exchange
-    from rpcqm.capture.replay_fixture import Fixture
-    from rpcqm.capture.replay_outcome import Result, Server
+    from rpcqm.capture.replay.fixture import Fixture
+    from rpcqm.capture.replay.outcome import Result, Server
+    from rpcqm.capture.unsealing.accounts import Account
     from rpcqm.client.target import Target
     from rpcqm.testing.private import PrivateQueueManager
 
@@ -97,8 +97,8 @@ def _speed(text: str) -> float:
 
 def run(arguments: argparse.Namespace) -> int:
     """Play it, tell what differed; exit status 1 when something did."""
-    from rpcqm.capture import replay_report
-    from rpcqm.capture.replay_fixture import infer
+    from rpcqm.capture.replay import report as replay_report
+    from rpcqm.capture.replay.fixture import infer
 
     accounts = capture.accounts_of(arguments)
     exchanges: list[Exchange] = []
@@ -130,7 +130,7 @@ def _played(
 ) -> "Result":
     import uvloop
 
-    from rpcqm.capture.replay import Replay
+    from rpcqm.capture.replay.player import Replay
 
     with Progress("Played", len(exchanges)) as progress:
         replay = Replay(exchanges, server, accounts, speed, progress.advance_to)
@@ -147,7 +147,7 @@ def _played(
 
 def _prepare(fixture: "Fixture", target: "Target") -> None:
     from rpcqm.base.errors import DecodeError, MQError, RpcFault
-    from rpcqm.capture.replay_fixture import prepare
+    from rpcqm.capture.replay.fixture import prepare
     from rpcqm.client.queue_manager import QueueManagerClient
     from rpcqm.client.target import ServerUnreachableError
 
@@ -172,14 +172,14 @@ def _server(
         with _fresh(exchanges) as found:
             yield found
         return
-    from rpcqm.capture.replay_outcome import Server
+    from rpcqm.capture.replay.outcome import Server
     from rpcqm.client.target import RemoteServer
 
     host, port = arguments.server
     credentials = None
     logons = [account for account in accounts if account.hashes]
     if logons:
-        from rpcqm.rpc.ntlm import NtlmCredentials
+        from rpcqm.rpc.security.ntlm import NtlmCredentials
 
         first = logons[0]
         credentials = NtlmCredentials(first.name, domain=first.domain, nt_hash=first.hashes[-1])
@@ -191,9 +191,9 @@ def _server(
 @contextmanager
 def _fresh(exchanges: "list[Exchange]") -> "Iterator[tuple[Server, Target, list[Account]]]":
     """A queue manager of its own that takes the levels, interfaces and users of the capture."""
-    from rpcqm.capture.call import NCACN_IP_TCP
-    from rpcqm.capture.replay import is_local
-    from rpcqm.capture.replay_outcome import Server
+    from rpcqm.capture.conversation.call import NCACN_IP_TCP
+    from rpcqm.capture.replay.outcome import Server
+    from rpcqm.capture.replay.player import is_local
     from rpcqm.client.target import LocalServer
     from rpcqm.testing.private import private_queue_manager
 
@@ -223,7 +223,7 @@ supporting_server = {str(dependent).lower()}
 
 def _add_account(made: "PrivateQueueManager", name: str) -> "Account":
     """An administrator, so that access is what the captured server granted at best."""
-    from rpcqm.capture.accounts import parse_account
+    from rpcqm.capture.unsealing.accounts import parse_account
 
     password = secrets.token_hex(12)
     words = ("user", "add", name, "--password-stdin", "--group", "administrators")

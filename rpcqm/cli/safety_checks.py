@@ -7,8 +7,8 @@ from pathlib import Path
 from rpcqm.base.errors import DecodeError, MQError, RpcFault
 from rpcqm.cli.checks import TIMEOUT, Check, Finding, Level, Patient
 from rpcqm.config.switches import switches_on
-from rpcqm.rpc.providers import check_private
-from rpcqm.rpc.security import AuthenticationError
+from rpcqm.rpc.security.context import AuthenticationError
+from rpcqm.rpc.security.providers import check_private
 
 
 def check_switches(patient: Patient) -> Iterator[Finding]:

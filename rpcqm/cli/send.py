@@ -14,10 +14,10 @@ from rpcqm.cli.output import Progress
 from rpcqm.cli.parser import Parser, add_command, whole_number
 from rpcqm.cli.session import with_server
 from rpcqm.client.outgoing import OutgoingMessage
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message_enums import AcknowledgementsRequested, PrivacyLevel
-from rpcqm.codec.packet_base import INFINITE
-from rpcqm.codec.packet_types import NULL_IDENTIFIER, MessageIdentifier
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.base import INFINITE
+from rpcqm.codec.packet.enums import AcknowledgementsRequested, PrivacyLevel
+from rpcqm.codec.packet.types import NULL_IDENTIFIER, MessageIdentifier
 
 if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient

@@ -69,7 +69,7 @@ def taking_over(queue: str) -> str:
 
 def _kerberos_failure(error: Exception) -> str:
     """What the mechanism says when logging on failed, "" for other errors."""
-    from rpcqm.rpc.security import AuthenticationError  # only now, as above
+    from rpcqm.rpc.security.context import AuthenticationError  # only now, as above
 
     if not isinstance(error.__cause__, AuthenticationError):
         return ""

@@ -9,7 +9,7 @@ from rpcqm.cli.message_search import explain_message
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.parser import Parser, add_command
 from rpcqm.cli.session import with_server
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.packet.types import MessageIdentifier
 
 if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient

@@ -22,8 +22,8 @@ from rpcqm.cli.output import Progress, counted, iso_time
 from rpcqm.cli.parser import add_command
 from rpcqm.cli.session import with_server
 from rpcqm.client.export_file import ExportReader, ExportWriter
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.packet import UserMessage
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.user_message import UserMessage
 
 if TYPE_CHECKING:
     from rpcqm.cli.parser import Parser

@@ -34,9 +34,9 @@ from rpcqm.client.remote_read import (
 )
 from rpcqm.client.sending import InternalTransaction, QueueSender
 from rpcqm.client.target import Target
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.packet_base import INFINITE
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.base import INFINITE
+from rpcqm.codec.packet.types import MessageIdentifier
 
 T = TypeVar("T")
 

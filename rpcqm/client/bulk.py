@@ -24,7 +24,7 @@ from rpcqm.client.remote_read import (
     Read,
     RemoteReadSession,
 )
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
 
 Failure = MQError | DecodeError
 Found = ReceivedMessage | Failure

@@ -20,7 +20,7 @@ from rpcqm.client.target import (
 )
 from rpcqm.codec.interface import Interface, load
 from rpcqm.rpc.client import Binding, RpcClient
-from rpcqm.rpc.security import NONE, PKT_PRIVACY, AuthenticationError
+from rpcqm.rpc.security.context import NONE, PKT_PRIVACY, AuthenticationError
 
 CONNECT_TIMEOUT = 30.0
 """Seconds after which a server that does not answer counts as absent."""

@@ -26,11 +26,11 @@ from rpcqm.client.remote_read import (
 )
 from rpcqm.client.sending import InternalTransaction
 from rpcqm.client.target import ServerUnreachableError
-from rpcqm.codec.format_name import FormatName, parse_format_names
-from rpcqm.codec.packet_base import INFINITE
-from rpcqm.codec.packet_types import MessageIdentifier
-from rpcqm.codec.path_name import PathName
-from rpcqm.codec.queue_format import queue_format_of
+from rpcqm.codec.names.format_name import FormatName, parse_format_names
+from rpcqm.codec.names.path_name import PathName
+from rpcqm.codec.names.queue_format import queue_format_of
+from rpcqm.codec.packet.base import INFINITE
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types import qmcomm, qmcomm2
 from rpcqm.codec.types.mqmq import OBJECTID, XACTUOW
 

@@ -43,7 +43,7 @@ def next_request_identifier() -> int:
 
 def in_workgroup(target: "Target") -> bool:
     """Whether we are outside a domain, as far as credentials tell: Kerberos takes one."""
-    kerberos = sys.modules.get("rpcqm.rpc.kerberos")
+    kerberos = sys.modules.get("rpcqm.rpc.security.kerberos")
     if kerberos is None:  # which needs a package that is not everywhere, and makes credentials
         return True
     credentials = getattr(target, "credentials", None)

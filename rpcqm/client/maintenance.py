@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rpcqm.client.connection import Connections
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.packet_types import MessageIdentifier
-from rpcqm.codec.queue_format import queue_format_of
-from rpcqm.codec.security_descriptor import (
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import queue_format_of
+from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.security.descriptor import (
     OWNER_GROUP_AND_DACL,
     SecurityDescriptor,
     parts_of,

@@ -8,7 +8,8 @@ from rpcqm.client import outgoing_queues
 from rpcqm.client.connection import Connections
 from rpcqm.client.outgoing_queues import OutgoingQueueInformation
 from rpcqm.client.queue_settings import QueueInformation
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.properties import (
     NULL_VARIANT,
     ManagementMachineProperty,
@@ -16,7 +17,6 @@ from rpcqm.codec.properties import (
 )
 from rpcqm.codec.property_values import ManagementQueueLocation
 from rpcqm.codec.propvariant import propvariant_of, variant_of
-from rpcqm.codec.queue_format import queue_format_of
 from rpcqm.codec.types import qmmgmt
 
 _QUEUE_PROPERTIES = {

@@ -4,12 +4,12 @@ from uuid import UUID
 from xml.etree.ElementTree import Element
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.client.bodies import Value, decode_body, parse_xml
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import PacketMessage
-from rpcqm.codec.message_enums import AcknowledgementsRequested, BodyType, DeliveryGuarantee
-from rpcqm.codec.packet_base import INFINITE
-from rpcqm.codec.packet_remote_read import MessagePacketExtension, SectionType
+from rpcqm.codec.bodies.formatters import Value, decode_body, parse_xml
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.base import INFINITE
+from rpcqm.codec.packet.enums import AcknowledgementsRequested, BodyType, DeliveryGuarantee
+from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.packet.remote_read import MessagePacketExtension, SectionType
 from rpcqm.codec.types.remoteread import SectionBuffer
 
 _SEQUENTIAL_BITS = 56
@@ -104,7 +104,7 @@ class ReceivedMessage(PacketMessage):
 
     @property
     def value(self) -> Value:
-        """The body as its type says (see `rpcqm.client.bodies`); raises DecodeError."""
+        """The body as its type says (see `rpcqm.codec.bodies.formatters`); raises DecodeError."""
         return decode_body(self.available_body, self.body_type)
 
     @property

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
 from rpcqm.client.blocking import BlockingClient
-from rpcqm.client.bodies import encode_body
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.names import HERE, format_name
 from rpcqm.client.outgoing import OutgoingMessage
@@ -34,9 +33,10 @@ from rpcqm.client.target import (
     Target,
     host_and_port,
 )
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.packet_base import INFINITE
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.bodies.formatters import encode_body
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.base import INFINITE
+from rpcqm.codec.packet.types import MessageIdentifier
 
 if TYPE_CHECKING:
     from rpcqm.client.remote_read import PendingReceive, QueueReader
@@ -104,7 +104,7 @@ def server_at(address: str, user: str | None = None, password: str = "") -> Remo
         raise ServerUnreachableError(f"{error}.") from None
     if user is None:
         return RemoteServer(host, port)
-    from rpcqm.rpc.ntlm import NtlmCredentials
+    from rpcqm.rpc.security.ntlm import NtlmCredentials
 
     domain, _, name = user.rpartition("\\")
     return RemoteServer(host, port, NtlmCredentials(name, password, domain))

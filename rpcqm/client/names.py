@@ -9,8 +9,8 @@ as they do on Windows.
 import ipaddress
 import re
 
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.path_name import COMPUTER_NAME, PathName
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.path_name import COMPUTER_NAME, PathName
 
 _FORMAT_NAME = re.compile(r"\w+=")
 _WITHOUT_COMPUTER = re.compile(r"(?:private\$\\|system\$;).+", re.IGNORECASE)

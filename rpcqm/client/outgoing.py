@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message_enums import AcknowledgementsRequested, BodyType, PrivacyLevel
-from rpcqm.codec.packet_base import DEFAULT_PRIORITY, INFINITE
-from rpcqm.codec.packet_types import NULL_IDENTIFIER, MessageIdentifier
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.base import DEFAULT_PRIORITY, INFINITE
+from rpcqm.codec.packet.enums import AcknowledgementsRequested, BodyType, PrivacyLevel
+from rpcqm.codec.packet.types import NULL_IDENTIFIER, MessageIdentifier
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rpcqm.codec.packet_types import SequenceInfo
+from rpcqm.codec.packet.types import SequenceInfo
 from rpcqm.codec.properties import ManagementQueueProperty
 
 PROPERTIES = {

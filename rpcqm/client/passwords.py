@@ -1,5 +1,5 @@
 """What is kept of a password."""
 
-from rpcqm.rpc.ntlm_messages import nt_hash
+from rpcqm.rpc.security.ntlm_messages import nt_hash
 
 __all__ = ["nt_hash"]

@@ -25,10 +25,10 @@ from rpcqm.client.remote_read import (
     Read,
 )
 from rpcqm.client.target import ServerUnreachableError
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import PacketMessage
-from rpcqm.codec.packet_remote_read import MessagePacketExtension
-from rpcqm.codec.queue_format import queue_format_of
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import queue_format_of
+from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.packet.remote_read import MessagePacketExtension
 from rpcqm.codec.types import qmcomm
 
 NOT_DECLARED = 0x0000

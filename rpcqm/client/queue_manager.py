@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from rpcqm.client.connection import Connections
 from rpcqm.client.target import Target
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
 
 if TYPE_CHECKING:
     from rpcqm.client.accounts import Accounts

@@ -8,12 +8,12 @@ from typing import Any
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.connection import Connections
 from rpcqm.client.queue_settings import PublicQueue, QueueProperties, QueueSettings
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.path_name import PathName, QueueKind
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.path_name import PathName, QueueKind
+from rpcqm.codec.names.queue_format import format_name_of, queue_format_of
 from rpcqm.codec.properties import NULL_VARIANT, QueueProperty
 from rpcqm.codec.propvariant import propvariant_of, variant_of
-from rpcqm.codec.queue_format import format_name_of, queue_format_of
-from rpcqm.codec.security_descriptor import (
+from rpcqm.codec.security.descriptor import (
     OWNER_GROUP_AND_DACL,
     SecurityDescriptor,
     parts_of,

@@ -15,9 +15,9 @@ from rpcqm.client.connection import OPEN_TIMEOUT, Connections
 from rpcqm.client.identity import in_workgroup, licence_guid, next_request_identifier
 from rpcqm.client.message import ReceivedMessage, from_sections
 from rpcqm.client.target import HandleLostError, OutcomeUnknownError, ServerUnreachableError
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.packet_base import INFINITE
-from rpcqm.codec.queue_format import queue_format_of
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import queue_format_of
+from rpcqm.codec.packet.base import INFINITE
 from rpcqm.codec.types import remoteread
 from rpcqm.codec.types.mqmq import XACTUOW
 

@@ -15,9 +15,9 @@ from rpcqm.client.identity import licence_guid
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.target import HandleLostError, OutcomeUnknownError, ServerUnreachableError
 from rpcqm.client.transfer_buffer import transfer_buffer_of
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.packet_types import MessageIdentifier
-from rpcqm.codec.queue_format import queue_format_of
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import queue_format_of
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types import qmcomm, qmcomm2
 from rpcqm.codec.types.mqmq import OBJECTID, XACTUOW
 

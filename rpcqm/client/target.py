@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rpcqm.rpc.security import Credentials
+    from rpcqm.rpc.security.context import Credentials
 
 ENDPOINT_MAPPER_PORT = 135
 

@@ -4,12 +4,12 @@ from uuid import UUID
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.outgoing import OutgoingMessage
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message_enums import EncryptionAlgorithm, PrivacyLevel
-from rpcqm.codec.packet_base import INFINITE
-from rpcqm.codec.packet_properties import MAXIMUM_LABEL_LENGTH
-from rpcqm.codec.packet_types import NULL_IDENTIFIER
-from rpcqm.codec.queue_format import queue_format_of
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import queue_format_of
+from rpcqm.codec.packet.base import INFINITE
+from rpcqm.codec.packet.enums import EncryptionAlgorithm, PrivacyLevel
+from rpcqm.codec.packet.properties import MAXIMUM_LABEL_LENGTH
+from rpcqm.codec.packet.types import NULL_IDENTIFIER
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT, XACTUOW
 from rpcqm.codec.types.qmcomm import (
     CACTB_SEND,

@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rpcqm.codec.failure import failure_response
-from rpcqm.codec.idl import load_idl, read_idl
-from rpcqm.codec.idl_tree import (
+from rpcqm.codec.idl.load import load_idl, read_idl
+from rpcqm.codec.idl.tree import (
     Array,
     ContextHandle,
     Enumeration,
@@ -29,9 +28,10 @@ from rpcqm.codec.idl_tree import (
     Structure,
     Union,
 )
-from rpcqm.codec.ndr import Buffer, Compiler, MessageCodec, Wire
-from rpcqm.codec.ndr_classes import class_of, enum_class, message
-from rpcqm.codec.ndr_values import NULL, NullPointer, Value
+from rpcqm.codec.ndr.classes import class_of, enum_class, message
+from rpcqm.codec.ndr.compile import Buffer, Compiler, MessageCodec, Wire
+from rpcqm.codec.ndr.failure import failure_response
+from rpcqm.codec.ndr.values import NULL, NullPointer, Value
 
 __all__ = [
     "NULL",

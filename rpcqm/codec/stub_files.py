@@ -11,8 +11,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from rpcqm.codec.idl import idl_names, load_idl
-from rpcqm.codec.idl_tree import (
+from rpcqm.codec.idl.load import idl_names, load_idl
+from rpcqm.codec.idl.tree import (
     Array,
     ContextHandle,
     Enumeration,
@@ -30,7 +30,7 @@ from rpcqm.codec.idl_tree import (
     Type,
     Union,
 )
-from rpcqm.codec.ndr_classes import has_default, message
+from rpcqm.codec.ndr.classes import has_default, message
 
 __all__ = ["files", "main"]
 

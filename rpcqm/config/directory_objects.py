@@ -21,8 +21,8 @@ from rpcqm.adm.directory_object import (
 from rpcqm.adm.enums import INFINITE, QueuePrivacyLevel, QueueType
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
-from rpcqm.codec.format_name import FormatName, FormatNameType
-from rpcqm.codec.path_name import PathName, QueueKind
+from rpcqm.codec.names.format_name import FormatName, FormatNameType
+from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.config.directory_schema import TABLES
 from rpcqm.config.load import ConfigurationError, Mistake
 

@@ -11,10 +11,10 @@ from uuid import UUID
 
 from rpcqm.adm.enums import QueuePrivacyLevel
 from rpcqm.base.errors import DecodeError, MQError
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.path_name import COMPUTER_NAME, PathName, QueueKind
-from rpcqm.codec.sddl import parse_sddl
-from rpcqm.codec.security_identifier import Sid, sid_bytes
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.path_name import COMPUTER_NAME, PathName, QueueKind
+from rpcqm.codec.security.identifier import Sid, sid_bytes
+from rpcqm.codec.security.sddl import parse_sddl
 
 MAXIMUM_COST = 999_999
 """The dearest routing link ([MS-MQDMPR] 3.1.1.8)."""

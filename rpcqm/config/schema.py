@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_type_hints
 
-from rpcqm.codec.path_name import COMPUTER_NAME
+from rpcqm.codec.names.path_name import COMPUTER_NAME
 
 PORTS = (-1, 65535)
 _PEER = r"[^\s=,]+=(\[[0-9A-Fa-f:.]+\]|[^\s=,:\[\]]+)(:\d{1,5})?"

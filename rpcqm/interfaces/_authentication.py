@@ -6,7 +6,7 @@ from typing import Any
 
 from rpcqm.base.errors import FaultStatus, RpcFault
 from rpcqm.base.identity import ANONYMOUS
-from rpcqm.codec.format_name import FormatName, FormatNameType
+from rpcqm.codec.names.format_name import FormatName, FormatNameType
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel

@@ -13,9 +13,9 @@ from rpcqm.adm.queue import (
     OutgoingTransferInfo,
     Queue,
 )
-from rpcqm.codec.format_name import FormatName, FormatNameType
-from rpcqm.codec.packet_types import SequenceInfo
-from rpcqm.codec.path_name import QueueKind
+from rpcqm.codec.names.format_name import FormatName, FormatNameType
+from rpcqm.codec.names.path_name import QueueKind
+from rpcqm.codec.packet.types import SequenceInfo
 from rpcqm.codec.properties import (
     NULL_VARIANT,
     ManagementQueueProperty,

@@ -10,10 +10,9 @@ import socket
 
 from rpcqm.adm.message import FLAG_ALLOW_PEEK_WHEN_LOCKED, Message
 from rpcqm.adm.transaction import TransactionalOperation
-from rpcqm.codec.message import PacketMessage
-from rpcqm.codec.message_enums import MessageClass
-from rpcqm.codec.packet import class_of, locate_body
-from rpcqm.codec.packet_remote_read import (
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.packet.remote_read import (
     DeadLetterHeader,
     ExtendedAddressHeader,
     HostAddress,
@@ -23,7 +22,8 @@ from rpcqm.codec.packet_remote_read import (
     SubqueueHeader,
     message_packet,
 )
-from rpcqm.codec.packet_srmp import locate_compound
+from rpcqm.codec.packet.srmp import locate_compound
+from rpcqm.codec.packet.user_message import class_of, locate_body
 from rpcqm.codec.types.remoteread import SectionBuffer
 from rpcqm.qm.engine import QueueManagerEngine
 

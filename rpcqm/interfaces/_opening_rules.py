@@ -3,7 +3,7 @@
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.enums import QueueAccessType, QueueShareMode
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.format_name import FormatName, FormatNameType
+from rpcqm.codec.names.format_name import FormatName, FormatNameType
 from rpcqm.codec.types.qmcomm import rpc_QMOpenQueueInternalRequest
 from rpcqm.interfaces._remote_proxy import proxy_of
 from rpcqm.rpc.context_handle import ContextHandle

@@ -9,11 +9,11 @@ from typing import Any
 from rpcqm.adm.message import Message
 from rpcqm.base.errors import HResult
 from rpcqm.base.text import wide_length
-from rpcqm.codec.format_name import FormatName, format_names
 from rpcqm.codec.interface import NullPointer
 from rpcqm.codec.layout import NULL_GUID
-from rpcqm.codec.message import PacketMessage
-from rpcqm.codec.packet_base import INFINITE
+from rpcqm.codec.names.format_name import FormatName, format_names
+from rpcqm.codec.packet.base import INFINITE
+from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.types.mqmq import OBJECTID
 from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV1,

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from rpcqm.base.allowance import Allowance
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import ContextHandle
 

@@ -7,14 +7,14 @@ from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.base.text import wide_length
-from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import NULL, NullPointer
-from rpcqm.codec.message import MessageAttributes, MessageIdentifier
-from rpcqm.codec.message_enums import CUSTOM_CLASS_MASK, PrivacyLevel, SenderIdentifierType
-from rpcqm.codec.packet_base import DEFAULT_PRIORITY, INFINITE
-from rpcqm.codec.packet_properties import MAXIMUM_LABEL_LENGTH
-from rpcqm.codec.packet_types import NULL_IDENTIFIER
-from rpcqm.codec.queue_format import format_name_of
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import format_name_of
+from rpcqm.codec.packet.base import DEFAULT_PRIORITY, INFINITE
+from rpcqm.codec.packet.enums import CUSTOM_CLASS_MASK, PrivacyLevel, SenderIdentifierType
+from rpcqm.codec.packet.message import MessageAttributes, MessageIdentifier
+from rpcqm.codec.packet.properties import MAXIMUM_LABEL_LENGTH
+from rpcqm.codec.packet.types import NULL_IDENTIFIER
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT
 from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV1,

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.packet_types import MessageIdentifier
-from rpcqm.codec.queue_format import format_name_of
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import format_name_of
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqmq import CALPWSTR
 from rpcqm.codec.types.rpcqm_admin import (
     ACCOUNT,

@@ -15,12 +15,12 @@ from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus, RpcFault
 from rpcqm.base.text import wide_length
-from rpcqm.codec.access_check import MQQUEUEACCESSMASK
-from rpcqm.codec.format_name import FormatName, FormatNameType, format_names
-from rpcqm.codec.message_attributes import DEFAULT_TIME_TO_REACH_QUEUE
-from rpcqm.codec.path_name import PathName, QueueKind
-from rpcqm.codec.queue_format import format_name_of, queue_format_of
-from rpcqm.codec.security_descriptor import SecurityInformation
+from rpcqm.codec.names.format_name import FormatName, FormatNameType, format_names
+from rpcqm.codec.names.path_name import PathName, QueueKind
+from rpcqm.codec.names.queue_format import format_name_of, queue_format_of
+from rpcqm.codec.packet.attributes import DEFAULT_TIME_TO_REACH_QUEUE
+from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
+from rpcqm.codec.security.descriptor import SecurityInformation
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT
 from rpcqm.codec.types.qmcomm import (
     OBJECT_FORMAT,

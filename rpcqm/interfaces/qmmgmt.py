@@ -6,7 +6,8 @@ from rpcqm.adm.enums import QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import format_name_of
 from rpcqm.codec.properties import (
     NULL_VARIANT,
     ManagementMachineProperty,
@@ -14,7 +15,6 @@ from rpcqm.codec.properties import (
     PropVariant,
 )
 from rpcqm.codec.propvariant import propvariant_of
-from rpcqm.codec.queue_format import format_name_of
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT
 from rpcqm.codec.types.qmmgmt import (
     MGMT_MACHINE,

@@ -13,9 +13,9 @@ from rpcqm.adm.queue import Queue
 from rpcqm.adm.transaction import Transaction, TransactionalOperation
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError, NtStatus
-from rpcqm.codec.format_name import FormatName, FormatNameType
-from rpcqm.codec.message_enums import MessageClass
-from rpcqm.codec.queue_format import format_name_of
+from rpcqm.codec.names.format_name import FormatName, FormatNameType
+from rpcqm.codec.names.queue_format import format_name_of
+from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT, XACTUOW
 from rpcqm.codec.types.remoteread import (
     R_CancelReceiveRequest,

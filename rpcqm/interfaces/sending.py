@@ -3,9 +3,9 @@
 from rpcqm.adm.enums import QueueAccessType, QueueType
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.access_check import MQQUEUEACCESSMASK
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.queue_format import format_name_of
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import format_name_of
+from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.types.rpcqm_sending import (
     R_AddDestinationRequest,
     R_SetDeadLetterQueueRequest,

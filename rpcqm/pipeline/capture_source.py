@@ -13,8 +13,8 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from rpcqm.capture.problems import Problems
-from rpcqm.capture.reading import CaptureError
+from rpcqm.capture.file.problems import Problems
+from rpcqm.capture.file.reading import CaptureError
 from rpcqm.pipeline.arrow import batches
 from rpcqm.pipeline.capture_tables import SCHEMAS, file_rows
 from rpcqm.pipeline.column_tables import TABLES, file_batches

@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rpcqm.capture.accounts import read_accounts
 from rpcqm.capture.analysis import Analysis, Exchange
-from rpcqm.capture.call import Conversation
+from rpcqm.capture.conversation.call import Conversation
+from rpcqm.capture.conversation.pdu_stream import pdu_type_name
+from rpcqm.capture.conversation.rpc import RpcConversation
+from rpcqm.capture.conversation.subjects import Subjects
 from rpcqm.capture.export import row as call_row
-from rpcqm.capture.pdu_stream import pdu_type_name
-from rpcqm.capture.problems import Problem, Problems
-from rpcqm.capture.reading import CaptureError, read_records
-from rpcqm.capture.record import Record
-from rpcqm.capture.rpc_conversation import RpcConversation
-from rpcqm.capture.subjects import Subjects
-from rpcqm.capture.tcp import Flow
+from rpcqm.capture.file.problems import Problem, Problems
+from rpcqm.capture.file.reading import CaptureError, read_records
+from rpcqm.capture.file.record import Record
+from rpcqm.capture.file.tcp import Flow
+from rpcqm.capture.unsealing.accounts import read_accounts
 
 CALLS = (
     "file string, time timestamp, client string, server string, protocol string, "

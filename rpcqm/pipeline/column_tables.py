@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rpcqm.capture.accounts import read_accounts
 from rpcqm.capture.analysis import Exchange
-from rpcqm.capture.call import Conversation
 from rpcqm.capture.columnar.analysis import ColumnarAnalysis, Single
 from rpcqm.capture.columnar.batch import CallBatch
 from rpcqm.capture.columnar.groups import Group
@@ -18,9 +16,11 @@ from rpcqm.capture.columnar.queues import Teller
 from rpcqm.capture.columnar.rows import Columns, call_columns, message_columns
 from rpcqm.capture.columnar.stretch import Piece
 from rpcqm.capture.columnar.texts import Text
+from rpcqm.capture.conversation.call import Conversation
 from rpcqm.capture.export import row as call_row
-from rpcqm.capture.problems import Problem, Problems
-from rpcqm.capture.reading import CaptureError
+from rpcqm.capture.file.problems import Problem, Problems
+from rpcqm.capture.file.reading import CaptureError
+from rpcqm.capture.unsealing.accounts import read_accounts
 from rpcqm.pipeline.arrow import arrow_schema
 from rpcqm.pipeline.capture_tables import SCHEMAS, flow_row, message_rows
 from rpcqm.pipeline.coverage import claim_rows

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from rpcqm.capture.window import Run
+from rpcqm.capture.file.window import Run
 from rpcqm.pipeline.splitting import Claim
 
 Row = dict[str, Any]

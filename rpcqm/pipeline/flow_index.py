@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from rpcqm.capture.columnar.segments import tcp_headers
 from rpcqm.capture.columnar.stretch import Array, Piece, Stretch, distinct
-from rpcqm.capture.problems import Problems
-from rpcqm.capture.reading import CaptureError
-from rpcqm.capture.record import Record
+from rpcqm.capture.file.problems import Problems
+from rpcqm.capture.file.reading import CaptureError
+from rpcqm.capture.file.record import Record
 from rpcqm.pipeline.arrow import arrow_schema
 from rpcqm.pipeline.column_tables import ColumnTables, Rows, file_tables
 from rpcqm.pipeline.coverage import claim_rows

@@ -48,8 +48,8 @@ from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.mq import server_at
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.target import LocalServer
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.pipeline.arrow import BATCH, arrow_schema
 
 SCHEMA = (

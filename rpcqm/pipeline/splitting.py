@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from rpcqm.capture import pcap, pcapng
 from rpcqm.capture.columnar.stretch import Piece, Reader, Stretch, pieces, reader_of
-from rpcqm.capture.problems import Problems
-from rpcqm.capture.reading import CaptureError
-from rpcqm.capture.record import Record
-from rpcqm.capture.source import is_compressed
-from rpcqm.capture.window import Run
+from rpcqm.capture.file import pcap, pcapng
+from rpcqm.capture.file.problems import Problems
+from rpcqm.capture.file.reading import CaptureError
+from rpcqm.capture.file.record import Record
+from rpcqm.capture.file.source import is_compressed
+from rpcqm.capture.file.window import Run
 
 DEFAULT_SPLIT = 64 << 20
 _BLOCK = 1 << 23
@@ -307,7 +307,7 @@ def flow_of(link: int, data: bytes) -> str:
 
 
 def _slow_flow(link: int, data: bytes) -> str:
-    from rpcqm.capture.network import TCP, Network
+    from rpcqm.capture.file.network import TCP, Network
 
     found = Network(Problems()).payload(link, data, 0)
     if found is None:

@@ -13,7 +13,7 @@ from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.base.identity import ANONYMOUS as ANONYMOUS_CALLER
 from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
-from rpcqm.codec.access_check import (
+from rpcqm.codec.security.access_check import (
     MQQMACCESSMASK,
     MQQUEUEACCESSMASK,
     QUEUE_MANAGER_MAPPING,
@@ -23,12 +23,12 @@ from rpcqm.codec.access_check import (
     Privilege,
     privileges_of,
 )
-from rpcqm.codec.security_descriptor import (
+from rpcqm.codec.security.descriptor import (
     Acl,
     SecurityDescriptor,
     SecurityInformation,
 )
-from rpcqm.codec.security_identifier import (
+from rpcqm.codec.security.identifier import (
     ANONYMOUS,
     AUTHENTICATED_USERS,
     BUILTIN_ADMINISTRATORS,

@@ -21,14 +21,14 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.identity import ANONYMOUS, Identity, authenticated
 from rpcqm.base.log import get_logger
-from rpcqm.codec.access_check import MQQUEUEACCESSMASK
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message_enums import (
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import (
     AcknowledgementsRequested,
     MessageClass,
     SenderIdentifierType,
 )
-from rpcqm.codec.security_identifier import Sid
+from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
+from rpcqm.codec.security.identifier import Sid
 from rpcqm.qm.composing import is_source
 from rpcqm.qm.strangers import TooManyStrangersError, stranger_behind
 from rpcqm.qm.streams import Changes, apply_changes

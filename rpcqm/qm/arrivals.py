@@ -17,10 +17,10 @@ from rpcqm.adm.queue import IncomingTransactionalTransferInfo, OutgoingQueue, Qu
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
-from rpcqm.codec.access_check import MQQUEUEACCESSMASK
-from rpcqm.codec.message_enums import MessageClass
-from rpcqm.codec.packet_patch import set_hop_count
-from rpcqm.codec.packet_user import MAXIMUM_HOP_COUNT
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.patch import set_hop_count
+from rpcqm.codec.packet.user import MAXIMUM_HOP_COUNT
+from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.qm.quotas import EnqueueRefusedError
 from rpcqm.qm.streams import Changes
 

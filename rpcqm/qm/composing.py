@@ -8,16 +8,16 @@ from rpcqm.adm.message import NEVER, Message
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.adm.transaction import Transaction
 from rpcqm.base.identity import Identity
-from rpcqm.codec.format_name import FormatName, FormatNameType
-from rpcqm.codec.message import (
+from rpcqm.codec.names.format_name import FormatName, FormatNameType
+from rpcqm.codec.packet.enums import DeliveryGuarantee, SenderIdentifierType
+from rpcqm.codec.packet.message import (
     MessageAttributes,
     PacketMessage,
     build_user_message,
     read_attributes,
 )
-from rpcqm.codec.message_enums import DeliveryGuarantee, SenderIdentifierType
-from rpcqm.codec.packet_types import MessageIdentifier
-from rpcqm.codec.security_identifier import sid_bytes
+from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.security.identifier import sid_bytes
 
 if TYPE_CHECKING:
     from rpcqm.qm.engine import QueueManagerEngine

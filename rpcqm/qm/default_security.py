@@ -8,9 +8,9 @@ from rpcqm.adm.records import encode_queue
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
-from rpcqm.codec.access_check import MQQUEUEACCESSMASK, QUEUE_MAPPING
-from rpcqm.codec.security_descriptor import Ace, AceType, Acl, SecurityDescriptor
-from rpcqm.codec.security_identifier import (
+from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK, QUEUE_MAPPING
+from rpcqm.codec.security.descriptor import Ace, AceType, Acl, SecurityDescriptor
+from rpcqm.codec.security.identifier import (
     ANONYMOUS,
     BUILTIN_ADMINISTRATORS,
     EVERYONE,

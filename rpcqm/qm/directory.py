@@ -10,15 +10,15 @@ from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
-from rpcqm.codec.format_name import (
+from rpcqm.codec.names.format_name import (
     DistributionList as DistributionListName,
 )
-from rpcqm.codec.format_name import (
+from rpcqm.codec.names.format_name import (
     FormatName,
     FormatNameType,
     PrivateQueueFormatName,
 )
-from rpcqm.codec.path_name import PathName
+from rpcqm.codec.names.path_name import PathName
 from rpcqm.qm.directory_access import DirectoryAccess
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import DecodeError, MQError
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.store.errors import StoreError
 from rpcqm.store.staged import StagedOperation
 

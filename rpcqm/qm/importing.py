@@ -7,8 +7,8 @@ from rpcqm.adm.message import NEVER, Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, HResult, MQError
-from rpcqm.codec.packet import UserMessage
-from rpcqm.codec.packet_patch import set_time_to_reach_queue
+from rpcqm.codec.packet.patch import set_time_to_reach_queue
+from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.qm.trail import Happening
 
 if TYPE_CHECKING:

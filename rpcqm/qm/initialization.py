@@ -13,7 +13,7 @@ from rpcqm.adm.records import (
 )
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult
-from rpcqm.codec.path_name import PathName, QueueKind
+from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.qm import staged
 from rpcqm.qm.default_security import migrate
 from rpcqm.qm.positions import purge_reason

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import Clock
-from rpcqm.codec.message_enums import MessageClass
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.qm.names import next_hop_text
 from rpcqm.qm.trail import Happening, TrailEvent
 

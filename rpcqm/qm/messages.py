@@ -26,7 +26,7 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.transaction import Transaction, TransactionalOperation
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import HResult, MQError, NtStatus
-from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.qm import cursors
 from rpcqm.qm.cursors import CursorStatus
 from rpcqm.qm.positions import purge_reason

@@ -6,7 +6,7 @@ In memory a queue is known by the part of its path name behind the computer, in 
 
 import ipaddress
 
-from rpcqm.codec.path_name import PathName, QueueKind
+from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.qm.settings import QueueManagerSettings
 
 

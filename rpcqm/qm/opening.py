@@ -7,7 +7,7 @@ from rpcqm.adm.enums import QueueAccessType, QueueShareMode, QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
-from rpcqm.codec.format_name import (
+from rpcqm.codec.names.format_name import (
     DirectName,
     FormatName,
     FormatNameType,

@@ -9,7 +9,7 @@ from rpcqm.adm.enums import ConnectionStatus, OutgoingQueueState
 from rpcqm.adm.queue import ConnectionHistoryEntry, OutgoingQueue, OutgoingTransferInfo
 from rpcqm.adm.records import encode_queue
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.format_name import FormatName, FormatNameType
+from rpcqm.codec.names.format_name import FormatName, FormatNameType
 from rpcqm.store.records import QUEUE_ID, Family
 from rpcqm.store.transaction import Transaction as StoreTransaction
 

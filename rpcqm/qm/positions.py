@@ -18,7 +18,7 @@ from rpcqm.adm.message import (
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.qm.trail import Happening
 from rpcqm.store.errors import PositionStateError
 from rpcqm.store.records import NEVER, Moves

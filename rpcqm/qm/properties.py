@@ -7,7 +7,7 @@ from uuid import UUID
 from rpcqm.adm.enums import QueuePrivacyLevel
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.text import wide_length
-from rpcqm.codec.format_name_grammar import read_multicast
+from rpcqm.codec.names.grammar import read_multicast
 
 MAXIMUM_LABEL = 124
 """UTF-16 characters of a queue's label."""

@@ -24,16 +24,16 @@ from rpcqm.adm.records import encode_queue
 from rpcqm.base.completion import Completion, completed, start
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
-from rpcqm.codec.access_check import MQQMACCESSMASK, MQQUEUEACCESSMASK
-from rpcqm.codec.format_name import (
+from rpcqm.codec.names.format_name import (
     DirectName,
     FormatName,
     FormatNameType,
     PrivateQueueFormatName,
     SuffixType,
 )
-from rpcqm.codec.message_enums import MessageClass
-from rpcqm.codec.path_name import MAXIMUM_SUBQUEUE_NAME, PathName, QueueKind
+from rpcqm.codec.names.path_name import MAXIMUM_SUBQUEUE_NAME, PathName, QueueKind
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.security.access_check import MQQMACCESSMASK, MQQUEUEACCESSMASK
 from rpcqm.qm.names import local_key
 from rpcqm.qm.opening import Opening
 from rpcqm.qm.positions import purge_reason

@@ -12,7 +12,7 @@ from rpcqm.adm.message import (
 )
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.transaction import Transaction, TransactionalOperation
-from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.store.staged import StagedOperation, StagedTransaction
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import Transaction as StoreTransaction

@@ -16,7 +16,7 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Timer
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.store.records import QUEUE_ID, Family
 from rpcqm.store.transaction import Transaction as StoreTransaction
 

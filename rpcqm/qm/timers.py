@@ -13,7 +13,7 @@ from rpcqm.adm.message import NEVER as NEVER_SECONDS
 from rpcqm.adm.message import Envelope
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import Timer
-from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.store.records import NEVER
 
 if TYPE_CHECKING:

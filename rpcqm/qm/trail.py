@@ -17,8 +17,8 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import Timer
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, MQError
-from rpcqm.codec.message_enums import MessageClass
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.store.errors import StoreError
 from rpcqm.store.records import Family
 from rpcqm.store.transaction import Transaction as StoreTransaction

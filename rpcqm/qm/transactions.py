@@ -10,7 +10,7 @@ from rpcqm.adm.queue import Queue
 from rpcqm.adm.transaction import Transaction, TransactionalOperation
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.qm import staged
 from rpcqm.qm.trail import Happening
 from rpcqm.store.records import Moves

@@ -14,8 +14,8 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.message_enums import MessageClass
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.qm.streams import Changes, apply_changes
 from rpcqm.store.records import Family, Position
 

@@ -61,8 +61,8 @@ from rpcqm.rpc.pdu import (
 )
 from rpcqm.rpc.refusal import Broken, Refused
 from rpcqm.rpc.request_receiver import RequestReceiver
-from rpcqm.rpc.security import PKT_INTEGRITY, SecurityContext
-from rpcqm.rpc.security_table import SecurityRefusal
+from rpcqm.rpc.security.context import PKT_INTEGRITY, SecurityContext
+from rpcqm.rpc.security.table import SecurityRefusal
 
 _WHOLE = int(WHOLE)
 

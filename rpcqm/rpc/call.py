@@ -10,7 +10,7 @@ from rpcqm.rpc.association_group import AssociationGroup
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.context_handle import ContextHandle, Rundown
 from rpcqm.rpc.presentation import PresentationContext
-from rpcqm.rpc.security import NONE, SecurityContext
+from rpcqm.rpc.security.context import NONE, SecurityContext
 
 if TYPE_CHECKING:
     from rpcqm.rpc.association import ServerAssociation

@@ -24,7 +24,7 @@ from rpcqm.rpc.client_association import (
 from rpcqm.rpc.constants import AuthenticationLevel, ProviderReason
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.pdu import SyntaxId
-from rpcqm.rpc.security import NONE, PKT_PRIVACY, AuthenticationError, Credentials
+from rpcqm.rpc.security.context import NONE, PKT_PRIVACY, AuthenticationError, Credentials
 
 _Connect = Callable[["_Protocol"], Any]
 

@@ -47,7 +47,7 @@ from rpcqm.rpc.pdu import (
     unpack,
     unpack_header,
 )
-from rpcqm.rpc.security import (
+from rpcqm.rpc.security.context import (
     NONE,
     PKT_INTEGRITY,
     Authentication,

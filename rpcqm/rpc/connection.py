@@ -20,9 +20,9 @@ from rpcqm.rpc.events import (
     ProtocolError,
 )
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP
-from rpcqm.rpc.logon import NO_CLAIM, Claim
 from rpcqm.rpc.negotiation import Endpoint
-from rpcqm.rpc.security import SecurityContext
+from rpcqm.rpc.security.context import SecurityContext
+from rpcqm.rpc.security.logon import NO_CLAIM, Claim
 
 if TYPE_CHECKING:
     from rpcqm.rpc.server import RpcServer

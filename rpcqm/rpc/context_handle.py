@@ -14,7 +14,7 @@ from rpcqm.base.errors import FaultStatus, RpcFault
 from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
 from rpcqm.rpc.constants import AuthenticationLevel
-from rpcqm.rpc.security import NONE
+from rpcqm.rpc.security.context import NONE
 
 HANDLE_LENGTH = 20
 NULL_HANDLE = bytes(HANDLE_LENGTH)

@@ -20,12 +20,12 @@ from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, NtStatus, RpcFault
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
-from rpcqm.rpc import verification
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle, check_use
 from rpcqm.rpc.interface_registry import Entry, HandleParameter
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.verification import LARGEST, SIGNATURE, TamperedError
+from rpcqm.rpc.security import verification
+from rpcqm.rpc.security.verification import LARGEST, SIGNATURE, TamperedError
 
 _log = get_logger("rpc")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rpcqm.rpc.interface_registry import InterfaceSet
-from rpcqm.rpc.security import SecurityProvider
+from rpcqm.rpc.security.context import SecurityProvider
 
 
 @dataclass(frozen=True, slots=True)

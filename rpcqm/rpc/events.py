@@ -10,8 +10,8 @@ from rpcqm.base.errors import FaultStatus
 from rpcqm.base.identity import Identity
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel, RejectReason
-from rpcqm.rpc.logon import NO_CLAIM, Claim
 from rpcqm.rpc.pdu import ContextAnswer
+from rpcqm.rpc.security.logon import NO_CLAIM, Claim
 
 SHOWN = 32
 """How many octets that is."""

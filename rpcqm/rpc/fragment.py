@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from rpcqm.rpc.constants import PfcFlags
 from rpcqm.rpc.pdu import HEADER_LENGTH
-from rpcqm.rpc.security import SecurityContext
+from rpcqm.rpc.security.context import SecurityContext
 
 _FIRST = int(PfcFlags.PFC_FIRST_FRAG)
 _LAST = int(PfcFlags.PFC_LAST_FRAG)

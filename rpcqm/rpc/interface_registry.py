@@ -10,7 +10,7 @@ from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.pdu import SyntaxId
 from rpcqm.rpc.presentation import NDR64, OfferedInterface
-from rpcqm.rpc.security import NONE
+from rpcqm.rpc.security.context import NONE
 
 NCACN_IP_TCP = "ncacn_ip_tcp"
 NCALRPC = "ncalrpc"

@@ -41,10 +41,10 @@ from rpcqm.rpc.constants import (
 )
 from rpcqm.rpc.interface_registry import Interface, InterfacePolicy
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.ntlm import AccountDirectory
 from rpcqm.rpc.presentation import NDR
-from rpcqm.rpc.providers import security_providers
-from rpcqm.rpc.security import SecurityProvider
+from rpcqm.rpc.security.context import SecurityProvider
+from rpcqm.rpc.security.ntlm import AccountDirectory
+from rpcqm.rpc.security.providers import security_providers
 from rpcqm.rpc.server import RpcServer
 
 MSRPC_REQUEST = PduType.request

@@ -11,7 +11,6 @@ from rpcqm.base.errors import FaultStatus, RpcFault
 from rpcqm.rpc.association_group import AssociationGroup, AssociationGroups
 from rpcqm.rpc.constants import WHOLE, PfcFlags, RejectReason
 from rpcqm.rpc.limits import Limits, negotiated_fragment
-from rpcqm.rpc.logon import NO_CLAIM, Claim
 from rpcqm.rpc.pdu import (
     AlterContext,
     AlterContextResp,
@@ -22,8 +21,9 @@ from rpcqm.rpc.pdu import (
     SecurityTrailer,
 )
 from rpcqm.rpc.presentation import InterfaceTable, PresentationError, PresentationTable
-from rpcqm.rpc.security import SecurityContext, SecurityProvider
-from rpcqm.rpc.security_table import SecurityRefusal, SecurityTable
+from rpcqm.rpc.security.context import SecurityContext, SecurityProvider
+from rpcqm.rpc.security.logon import NO_CLAIM, Claim
+from rpcqm.rpc.security.table import SecurityRefusal, SecurityTable
 
 
 @dataclass(slots=True, eq=False)

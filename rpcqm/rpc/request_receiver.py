@@ -17,8 +17,8 @@ from rpcqm.rpc.pdu import (
     unpack_uuid,
 )
 from rpcqm.rpc.refusal import Broken, Refused
-from rpcqm.rpc.security import SecurityContext
-from rpcqm.rpc.security_table import HandshakeUnfinished
+from rpcqm.rpc.security.context import SecurityContext
+from rpcqm.rpc.security.table import HandshakeUnfinished
 
 if TYPE_CHECKING:
     from rpcqm.rpc.association import ServerAssociation

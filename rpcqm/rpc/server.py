@@ -32,7 +32,13 @@ from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.local_peer import identity_of_uid, peer_uid
 from rpcqm.rpc.management import MGMT, Management
 from rpcqm.rpc.negotiation import Endpoint
-from rpcqm.rpc.security import NONE, PKT_PRIVACY, SecurityContext, SecurityProvider, unauthenticated
+from rpcqm.rpc.security.context import (
+    NONE,
+    PKT_PRIVACY,
+    SecurityContext,
+    SecurityProvider,
+    unauthenticated,
+)
 
 SWEEP_SECONDS = 1.0
 

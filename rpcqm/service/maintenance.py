@@ -13,9 +13,9 @@ from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
-from rpcqm.codec.format_name import FormatName, FormatNameType
-from rpcqm.codec.packet_types import MessageIdentifier
-from rpcqm.codec.path_name import PathName, QueueKind
+from rpcqm.codec.names.format_name import FormatName, FormatNameType
+from rpcqm.codec.names.path_name import PathName, QueueKind
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.finding import Place, find_message
 from rpcqm.qm.importing import import_message

@@ -13,7 +13,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 from rpcqm import config
-from rpcqm.accounts import Accounts
 from rpcqm.base.admission import Admission, room_for_connections
 from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.log import get_logger
@@ -33,15 +32,17 @@ from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.providers import security_providers
-from rpcqm.rpc.security import AuthenticationError, SecurityProvider, SecurityProviders
+from rpcqm.rpc.security.context import AuthenticationError, SecurityProvider, SecurityProviders
+from rpcqm.rpc.security.providers import security_providers
 from rpcqm.rpc.server import RpcServer
-from rpcqm.service import recording_binary, reload
+from rpcqm.service import reload
+from rpcqm.service.accounts import Accounts
 from rpcqm.service.addresses import own_addresses
-from rpcqm.service.doors import Listen, open_door
+from rpcqm.service.listeners import Listen, open_door
 from rpcqm.service.local_socket import LocalSocket
 from rpcqm.service.maintenance import Maintenance
-from rpcqm.service.recording import Recorder
+from rpcqm.service.recording import binary as recording_binary
+from rpcqm.service.recording.rpc import Recorder
 from rpcqm.service.reload import differing, in_force, ntlm_settings
 from rpcqm.service.remote_queues import RemoteQueues
 from rpcqm.service.remote_targets import RemoteTargets

@@ -10,9 +10,9 @@ from rpcqm.config.directory import DirectoryFile
 from rpcqm.config.load import Mistake
 from rpcqm.config.schema import settings
 from rpcqm.config.switches import value_of
-from rpcqm.rpc.ntlm import AccountDirectory, NtlmSettings
-from rpcqm.rpc.providers import security_providers
-from rpcqm.rpc.security import AuthenticationError, SecurityProvider
+from rpcqm.rpc.security.context import AuthenticationError, SecurityProvider
+from rpcqm.rpc.security.ntlm import AccountDirectory, NtlmSettings
+from rpcqm.rpc.security.providers import security_providers
 from rpcqm.service.remote_targets import RemoteTargets
 
 T = TypeVar("T")

@@ -7,9 +7,9 @@ from rpcqm.client.target import ENDPOINT_MAPPER_PORT, RemoteServer, host_and_por
 from rpcqm.config import ConfigurationError, Remote
 from rpcqm.config.load import Mistake
 from rpcqm.config.remote_accounts import RemoteAccounts, load_remote_accounts
-from rpcqm.rpc.ntlm import STRONG, NtlmCredentials
-from rpcqm.rpc.security import Credentials
-from rpcqm.rpc.spnego import SpnegoCredentials
+from rpcqm.rpc.security.context import Credentials
+from rpcqm.rpc.security.ntlm import STRONG, NtlmCredentials
+from rpcqm.rpc.security.spnego import SpnegoCredentials
 
 
 class RemoteTargets:
@@ -46,7 +46,7 @@ class RemoteTargets:
         found: list[Credentials] = []
         if self._remote.kerberos:
             # Only now, because it loads a package that few have.
-            from rpcqm.rpc.kerberos import KerberosCredentials
+            from rpcqm.rpc.security.kerberos import KerberosCredentials
 
             found.append(KerberosCredentials(f"host/{machine}"))
         account = self._accounts.find(machine)

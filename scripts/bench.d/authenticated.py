@@ -11,9 +11,9 @@ from typing import Any
 from rpcqm.codec.interface import Interface, Operation, TransferSyntax, Value
 from rpcqm.rpc.client_association import ClientAssociation, Faulted, Responded
 from rpcqm.rpc.constants import AuthenticationLevel
-from rpcqm.rpc.ntlm import NtlmCredentials
 from rpcqm.rpc.pdu import SyntaxId
 from rpcqm.rpc.presentation import NDR
+from rpcqm.rpc.security.ntlm import NtlmCredentials
 
 ACCOUNT = NtlmCredentials("bench", "Passw0rd!")
 NONE = AuthenticationLevel.RPC_C_AUTHN_LEVEL_NONE

@@ -15,7 +15,7 @@ from recorded import generate
 from rpcqm.capture.columnar.analysis import Single, analyse_columns
 from rpcqm.capture.columnar.batch import CallBatch
 from rpcqm.capture.dissector import dissector
-from rpcqm.capture.problems import Problems
+from rpcqm.capture.file.problems import Problems
 
 BEGIN = 20_000_000
 SMALL, LARGE = 0, 1024

@@ -29,10 +29,10 @@ from served import EVERYONE, Served, serving
 
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.transfer_buffer import transfer_buffer_of
-from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import TransferSyntax, Value
 from rpcqm.codec.interface import load as load_interface
-from rpcqm.codec.queue_format import queue_format_of
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.types import mqmq, qmcomm, qmcomm2, remoteread
 from rpcqm.rpc.constants import WHOLE, PfcFlags
 from rpcqm.rpc.pdu import Bind, BindAck, ContextAnswer, ContextElement, Request, Response, SyntaxId

@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from harness import Figure, Pairs, pairs, per_second
 
-from rpcqm.codec.impacket_classes import impacket_module
 from rpcqm.codec.interface import Operation, TransferSyntax, load
-from rpcqm.codec.ndr_values import Value
+from rpcqm.codec.ndr.impacket_classes import impacket_module
+from rpcqm.codec.ndr.values import Value
 from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT, XACTUOW, QUEUE_FORMAT_u
 from rpcqm.codec.types.qmcomm import (
     CACTB_SEND,

@@ -22,7 +22,7 @@ from served import EVERYONE, Served, serving
 from rpcqm.client.blocking import BlockingClient
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.target import LocalServer
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
 
 SIZE = 1024
 CONNECTIONS = 16

@@ -9,11 +9,11 @@ from uuid import UUID
 
 import numpy as np
 
-from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import TransferSyntax, load
-from rpcqm.codec.message_attributes import MessageAttributes
-from rpcqm.codec.message_builder import build_user_message
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.attributes import MessageAttributes
+from rpcqm.codec.packet.builder import build_user_message
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.remoteread import SectionBuffer
 from rpcqm.rpc.pdu import (
     Bind,

@@ -18,7 +18,7 @@ from rpcqm.client.names import format_name
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import RemoteServer
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 
 CONFIGURATION = """\

@@ -25,16 +25,16 @@ from cryptography.hazmat.primitives.ciphers import Cipher
 from harness import Figure, load_streams, pairs, pin, processor_seconds, server_cpu
 from served import EVERYONE, Served, serving
 
-from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import load as load_interface
-from rpcqm.codec.ndr_values import Value
-from rpcqm.codec.queue_format import queue_format_of
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import queue_format_of
+from rpcqm.codec.ndr.values import Value
 from rpcqm.codec.types import remoteread
 from rpcqm.rpc.constants import AuthenticationLevel, PduType
 from rpcqm.rpc.fragment import fragments
-from rpcqm.rpc.ntlm_protection import Direction, NegotiateFlags, NtlmProtection
 from rpcqm.rpc.pdu import RESPONSE_BODY
-from rpcqm.rpc.security import SecurityContext
+from rpcqm.rpc.security.context import SecurityContext
+from rpcqm.rpc.security.ntlm_protection import Direction, NegotiateFlags, NtlmProtection
 
 REMOTE_READ = load_interface("remoteread")
 CONFIGURATION = "[security]\nallow_nonauthenticated_rpc = true\n"

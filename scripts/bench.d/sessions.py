@@ -11,17 +11,17 @@ from uuid import UUID, uuid4
 
 from harness import BUILD, Load, client_cpu, compile_c, generated, pin, server_cpu
 
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import MessageAttributes, build_user_message
-from rpcqm.codec.packet_base import SessionHeader
-from rpcqm.codec.packet_internal import (
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.base import SessionHeader
+from rpcqm.codec.packet.internal import (
     ConnectionParametersHeader,
     ConnectionParametersPacket,
     EstablishConnectionHeader,
     EstablishConnectionPacket,
     SessionAckPacket,
 )
-from rpcqm.codec.packet_types import MessageIdentifier, TxSequenceID
+from rpcqm.codec.packet.message import MessageAttributes, build_user_message
+from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
 from rpcqm.testing import PrivateQueueManager
 
 WINDOW = 64

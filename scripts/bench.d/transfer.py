@@ -30,8 +30,8 @@ from served import EVERYONE
 from sessions import WINDOW, Session, queue_manager, received
 
 from rpcqm.client.blocking import BlockingClient
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.queue_format import queue_format_of
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.types import qmmgmt, remoteread
 from rpcqm.testing import PrivateQueueManager
 

@@ -13,7 +13,7 @@ from served import EVERYONE
 from sessions import queue_manager
 from transfer import ELSEWHERE
 
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.testing import PrivateQueueManager
 
 MESSAGES = 1_000_000

@@ -19,7 +19,7 @@ from rpcqm.base.errors import MQError
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import LocalServer, ServerUnreachableError
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.store.fsck import check
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from rpcqm.testing.private import StartFailedError

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.analysis import calls_of
-from rpcqm.capture.call import Call
-from rpcqm.capture.interfaces import NAMES, known_interfaces
-from rpcqm.capture.problems import Problems
-from rpcqm.capture.reading import read_records
-from rpcqm.capture.tcp import Flow, TcpReassembler
+from rpcqm.capture.conversation.call import Call
+from rpcqm.capture.conversation.interfaces import NAMES, known_interfaces
+from rpcqm.capture.file.problems import Problems
+from rpcqm.capture.file.reading import read_records
+from rpcqm.capture.file.tcp import Flow, TcpReassembler
 from rpcqm.rpc import pdu
 from tests.fuzz.mutation import LONGEST, split_stream
 

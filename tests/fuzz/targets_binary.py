@@ -8,12 +8,11 @@ from uuid import UUID
 
 from rpcqm.binary.ping import answer_ping
 from rpcqm.binary.session import SessionState
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import MessageAttributes, build_user_message
-from rpcqm.codec.message_enums import MessageClass
-from rpcqm.codec.packet_acknowledgement import final_ack, order_ack
-from rpcqm.codec.packet_base import SessionHeader
-from rpcqm.codec.packet_internal import (
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.acknowledgement import final_ack, order_ack
+from rpcqm.codec.packet.base import SessionHeader
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.internal import (
     PING_SIGNATURE,
     ConnectionParametersHeader,
     ConnectionParametersPacket,
@@ -25,8 +24,9 @@ from rpcqm.codec.packet_internal import (
     PingPacket,
     SessionAckPacket,
 )
-from rpcqm.codec.packet_patch import with_session_header
-from rpcqm.codec.packet_types import MessageIdentifier, TxSequenceID
+from rpcqm.codec.packet.message import MessageAttributes, build_user_message
+from rpcqm.codec.packet.patch import with_session_header
+from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
 from tests.fuzz.target import Run, Target, Violation, without_particulars
 from tests.support.binary_network import Node, Simulation
 from tests.support.queue_manager import MEMORY

@@ -9,9 +9,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from rpcqm.codec.idl_tree import ContextHandle, Pointer
+from rpcqm.codec.idl.tree import ContextHandle, Pointer
 from rpcqm.codec.interface import Operation, TransferSyntax, load
-from rpcqm.codec.ndr_classes import message
+from rpcqm.codec.ndr.classes import message
 from tests.fuzz.mutation import mutated
 from tests.fuzz.target import Run, Target, Violation
 from tests.fuzz.targets_codec import examples

@@ -11,32 +11,32 @@ from uuid import UUID
 from hypothesis import HealthCheck, Phase, given, settings
 
 from rpcqm.base.errors import DecodeError, MQError
-from rpcqm.codec.format_name import (
+from rpcqm.codec.idl.load import idl_names, load_idl
+from rpcqm.codec.interface import load
+from rpcqm.codec.names.format_name import (
     FormatName,
     format_names,
     parse_format_names,
 )
-from rpcqm.codec.idl import idl_names, load_idl
-from rpcqm.codec.interface import load
-from rpcqm.codec.message import (
+from rpcqm.codec.names.path_name import PathName
+from rpcqm.codec.ndr.compile import MessageCodec, Wire
+from rpcqm.codec.packet.internal import PingPacket, decode_internal_packet
+from rpcqm.codec.packet.message import (
     MessageAttributes,
     PacketMessage,
     build_user_message,
     read_attributes,
 )
-from rpcqm.codec.ndr import MessageCodec, Wire
-from rpcqm.codec.packet import UserMessage
-from rpcqm.codec.packet_internal import PingPacket, decode_internal_packet
-from rpcqm.codec.packet_remote_read import (
+from rpcqm.codec.packet.remote_read import (
     HostAddress,
     MessagePacketExtension,
     message_packet,
     split_message_packet,
 )
-from rpcqm.codec.packet_types import MessageIdentifier
-from rpcqm.codec.path_name import PathName
-from rpcqm.codec.sddl import format_sddl, parse_sddl
-from rpcqm.codec.security_descriptor import SecurityDescriptor
+from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.packet.user_message import UserMessage
+from rpcqm.codec.security.descriptor import SecurityDescriptor
+from rpcqm.codec.security.sddl import format_sddl, parse_sddl
 from tests.fuzz import captures
 from tests.fuzz.mutation import mutated
 from tests.fuzz.target import Run, Target, Violation

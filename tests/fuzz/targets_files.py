@@ -16,13 +16,19 @@ from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.binary.signatures import sign, verified_level
-from rpcqm.client.bodies import decode_body, encode_body, encode_xml, parse_xml, value_of_xml
-from rpcqm.client.dotnet_binary import decode_binary
 from rpcqm.client.export_file import ExportReader, ExportWriter
-from rpcqm.codec.message import MessageAttributes, PacketMessage, build_user_message
-from rpcqm.codec.message_enums import AuthenticationLevel, HashAlgorithm
-from rpcqm.codec.packet import UserMessage
-from rpcqm.codec.security_identifier import Sid
+from rpcqm.codec.bodies.dotnet_binary import decode_binary
+from rpcqm.codec.bodies.formatters import (
+    decode_body,
+    encode_body,
+    encode_xml,
+    parse_xml,
+    value_of_xml,
+)
+from rpcqm.codec.packet.enums import AuthenticationLevel, HashAlgorithm
+from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_user_message
+from rpcqm.codec.packet.user_message import UserMessage
+from rpcqm.codec.security.identifier import Sid
 from rpcqm.config import ConfigurationError, check_file
 from rpcqm.store.backup import NOTE_NAME, read_note
 from rpcqm.store.errors import StoreError

@@ -11,12 +11,11 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion, completed
 from rpcqm.binary.connection.line import Hop, Line
 from rpcqm.binary.session import SessionState
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import build_user_message
-from rpcqm.codec.message_enums import MessageClass
-from rpcqm.codec.packet_acknowledgement import final_ack, order_ack
-from rpcqm.codec.packet_base import SessionHeader
-from rpcqm.codec.packet_internal import (
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.acknowledgement import final_ack, order_ack
+from rpcqm.codec.packet.base import SessionHeader
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.internal import (
     ConnectionParametersHeader,
     ConnectionParametersPacket,
     EstablishConnectionHeader,
@@ -25,7 +24,8 @@ from rpcqm.codec.packet_internal import (
     OrderAckBody,
     SessionAckPacket,
 )
-from rpcqm.codec.packet_types import MessageIdentifier, TxSequenceID
+from rpcqm.codec.packet.message import build_user_message
+from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
 from tests.fuzz.target import Run, Target, Violation, without_particulars
 from tests.support.binary_network import Simulation
 from tests.support.queue_manager import MEMORY

@@ -16,16 +16,16 @@ from rpcqm.rpc.call import Call
 from rpcqm.rpc.client_association import ClientAssociation, ClientEvent, ClientState
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.logon import NO_CLAIM
-from rpcqm.rpc.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider
-from rpcqm.rpc.ntlm_protection import Direction, NegotiateFlags, NtlmProtection
 from rpcqm.rpc.presentation import NDR, NDR64
-from rpcqm.rpc.security import (
+from rpcqm.rpc.security.context import (
     Authentication,
     AuthenticationError,
     Handshake,
     SecurityProvider,
 )
+from rpcqm.rpc.security.logon import NO_CLAIM
+from rpcqm.rpc.security.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider
+from rpcqm.rpc.security.ntlm_protection import Direction, NegotiateFlags, NtlmProtection
 from rpcqm.rpc.tower import Floor, Tower, tcp_tower
 from tests.fuzz import captures
 from tests.fuzz.mutation import LONGEST, mutated_stream, split_stream

@@ -15,15 +15,21 @@ from typing import Any, cast
 from unittest import mock
 
 from rpcqm.base.errors import DecodeError, RpcFault
-from rpcqm.rpc import ntlm, verification
-from rpcqm.rpc import ntlm_messages as messages
 from rpcqm.rpc.call import Call
-from rpcqm.rpc.ntlm import NtlmAcceptor, NtlmCredentials, NtlmInitiator, NtlmProvider
-from rpcqm.rpc.ntlm_protection import NegotiateFlags
 from rpcqm.rpc.presentation import NDR
-from rpcqm.rpc.security import PKT_PRIVACY, AuthenticationError, Handshake
-from rpcqm.rpc.spnego import KERBEROS, NTLM, SpnegoAcceptor, SpnegoInitiator, SpnegoProvider
-from rpcqm.rpc.spnego_tokens import NegTokenInit, NegTokenResp, unpack_token
+from rpcqm.rpc.security import ntlm, verification
+from rpcqm.rpc.security import ntlm_messages as messages
+from rpcqm.rpc.security.context import PKT_PRIVACY, AuthenticationError, Handshake
+from rpcqm.rpc.security.ntlm import NtlmAcceptor, NtlmCredentials, NtlmInitiator, NtlmProvider
+from rpcqm.rpc.security.ntlm_protection import NegotiateFlags
+from rpcqm.rpc.security.spnego import (
+    KERBEROS,
+    NTLM,
+    SpnegoAcceptor,
+    SpnegoInitiator,
+    SpnegoProvider,
+)
+from rpcqm.rpc.security.spnego_tokens import NegTokenInit, NegTokenResp, unpack_token
 from tests.fuzz import captures
 from tests.fuzz.target import Run, Target, Violation
 from tests.support import silver_ticket
@@ -281,7 +287,7 @@ def _expect_answer(server: Handshake, request: bytes) -> None:
 @contextmanager
 def _kerberos() -> Iterator[Run]:
     """Nobody here knows what the third leg would have to be."""
-    from rpcqm.rpc.kerberos import KerberosProvider
+    from rpcqm.rpc.security.kerberos import KerberosProvider
 
     with tempfile.TemporaryDirectory() as directory:
         keytab = Path(directory) / "keytab"

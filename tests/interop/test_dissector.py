@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rpcqm.capture.accounts import parse_account
 from rpcqm.capture.analysis import calls_of
-from rpcqm.capture.call import Call
+from rpcqm.capture.conversation.call import Call
 from rpcqm.capture.dissector import dissector
+from rpcqm.capture.unsealing.accounts import parse_account
 from tests.support.accounts import PASSWORD
 from tests.support.captures import CLIENT, SERVER, ethernet, ipv4, pcap, tcp
 from tests.support.every_method import interfaces, write_every_method

@@ -14,9 +14,10 @@ from impacket.dcerpc.v5.transport import DCERPCTransportFactory
 from rpcqm.client.names import path_name
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_settings import QueueSettings
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.impacket_classes import impacket_module
 from rpcqm.codec.interface import TransferSyntax, load
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import queue_format_of
+from rpcqm.codec.ndr.impacket_classes import impacket_module
 from rpcqm.codec.properties import (
     NULL_VARIANT,
     ManagementMachineProperty,
@@ -25,7 +26,6 @@ from rpcqm.codec.properties import (
     VarType,
 )
 from rpcqm.codec.propvariant import propvariant_of, variant_of
-from rpcqm.codec.queue_format import queue_format_of
 from rpcqm.codec.types.qmmgmt import MGMT_OBJECT, MGMT_OBJECT_u
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.accounts import NT_HASH, PASSWORD

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from rpcqm.codec.idl import idl_names, load_idl
-from rpcqm.codec.idl_tree import Integer
+from rpcqm.codec.idl.load import idl_names, load_idl
+from rpcqm.codec.idl.tree import Integer
 from rpcqm.codec.interface import load
 from tests.support.widl import COMMAND, prepare
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from rpcqm.base.hresult import HResult
-from rpcqm.codec.message import PacketMessage
-from rpcqm.codec.message_enums import BodyType
-from rpcqm.codec.packet_remote_read import (
+from rpcqm.codec.packet.enums import BodyType
+from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.packet.remote_read import (
     MessagePacketExtension,
     SectionType,
     split_message_packet,

@@ -9,9 +9,9 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import MQError
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message_enums import AcknowledgementsRequested, MessageClass
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import AcknowledgementsRequested, MessageClass
+from rpcqm.codec.packet.types import MessageIdentifier
 from tests.model.elements import MDescriptor, MQueue, MTransaction
 
 T = TypeVar("T")

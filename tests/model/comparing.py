@@ -7,7 +7,7 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import MQError
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.packet.types import MessageIdentifier
 from tests.model.choices import Dice, acknowledged, expected_in, told
 from tests.model.elements import MQueue, Outcome, Refused
 from tests.model.naive import NaiveQueueManager

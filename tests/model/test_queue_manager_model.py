@@ -19,7 +19,7 @@ from rpcqm.adm.enums import INFINITE, MessageSeekAction, QueueShareMode
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.transaction import Transaction
 from rpcqm.base.completion import Completion
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.packet.types import MessageIdentifier
 from tests.model.choices import (
     ACCESS,
     ACKNOWLEDGEMENTS,

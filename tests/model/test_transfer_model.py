@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.adm.queue import OutgoingQueue, Queue
-from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet.enums import MessageClass
 from tests.model.choices import Dice
 from tests.support.queue_manager import MEMORY, RunningQueueManager
 from tests.support.sending import keep_sending

@@ -8,7 +8,7 @@ from rpcqm.adm.enums import OperationType
 from rpcqm.adm.message import MessagePosition
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.transaction import Transaction
-from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet.enums import MessageClass
 from tests.model.choices import Dice, has_received, received_in
 from tests.model.comparing import Comparing
 from tests.model.elements import MDescriptor, MTransaction

@@ -3,12 +3,12 @@
 import os
 from dataclasses import dataclass
 
-from rpcqm.rpc import ntlm_messages as messages
 from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
-from rpcqm.rpc.ntlm import NtlmCredentials, NtlmInitiator
-from rpcqm.rpc.ntlm_messages import Challenge
-from rpcqm.rpc.ntlm_protection import NegotiateFlags
-from rpcqm.rpc.security import Authentication
+from rpcqm.rpc.security import ntlm_messages as messages
+from rpcqm.rpc.security.context import Authentication
+from rpcqm.rpc.security.ntlm import NtlmCredentials, NtlmInitiator
+from rpcqm.rpc.security.ntlm_messages import Challenge
+from rpcqm.rpc.security.ntlm_protection import NegotiateFlags
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,11 @@ from rpcqm.base.identity import Identity
 from rpcqm.binary.connection.exchange import Exchange, Peers
 from rpcqm.binary.connection.line import Hop, Line
 from rpcqm.binary.own_keys import OwnKeys
-from rpcqm.codec.format_name import FormatName, parse_format_names
-from rpcqm.codec.message import MessageAttributes
-from rpcqm.codec.packet_acknowledgement import PacketKind, identify_packet
-from rpcqm.codec.packet_patch import without_session_header
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.names.format_name import FormatName, parse_format_names
+from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
+from rpcqm.codec.packet.message import MessageAttributes
+from rpcqm.codec.packet.patch import without_session_header
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.settings import StoreSettings

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rpcqm.adm.queue import Queue
-from rpcqm.codec.message import PacketMessage
+from rpcqm.codec.packet.message import PacketMessage
 from tests.support.binary_network import Node, Simulation
 from tests.support.queue_manager import MEMORY
 

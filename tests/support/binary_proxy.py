@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.packet_base import BASE_HEADER_SIZE, frame_size
+from rpcqm.codec.packet.base import BASE_HEADER_SIZE, frame_size
 
 Place = tuple[str, int]
 

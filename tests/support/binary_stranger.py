@@ -3,9 +3,9 @@
 import time
 from uuid import UUID
 
-from rpcqm.codec.packet_base import BaseHeader, SessionHeader
-from rpcqm.codec.packet_patch import with_session_header
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.packet.base import BaseHeader, SessionHeader
+from rpcqm.codec.packet.patch import with_session_header
+from rpcqm.codec.packet.types import MessageIdentifier
 from tests.support.stranger import Stranger
 
 STRANGER = UUID(int=77)

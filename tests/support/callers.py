@@ -26,7 +26,7 @@ from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.negotiation import Endpoint
 from rpcqm.rpc.pdu import SyntaxId
 from rpcqm.rpc.presentation import NDR, NDR64
-from rpcqm.rpc.security import unauthenticated
+from rpcqm.rpc.security.context import unauthenticated
 
 ALICE = authenticated("alice", "S-1-5-21-1-2-3-1000")
 BOB = authenticated("bob", "S-1-5-21-1-2-3-1001")

@@ -5,10 +5,10 @@ import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rpcqm.capture.problems import Problems
-from rpcqm.capture.reading import read_records
-from rpcqm.capture.record import Record
-from rpcqm.capture.tcp import Flow, TcpReassembler
+from rpcqm.capture.file.problems import Problems
+from rpcqm.capture.file.reading import read_records
+from rpcqm.capture.file.record import Record
+from rpcqm.capture.file.tcp import Flow, TcpReassembler
 
 SYN, ACK, FIN, RST, PUSH = 2, 16, 1, 4, 8
 CLIENT, SERVER = ("192.0.2.1", 50000), ("192.0.2.2", 2103)

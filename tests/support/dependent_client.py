@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from rpcqm.adm.queue import Queue
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.properties import PropVariant, QueueProperty
 from rpcqm.codec.propvariant import propvariant_of, variant_of
 from rpcqm.codec.types.mqmq import OBJECTID, PROPVARIANT, QUEUE_FORMAT, XACTUOW

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, settings
 
-from rpcqm.capture.interfaces import known_interfaces
-from rpcqm.capture.writing import CaptureWriter, WrittenConnection
-from rpcqm.codec.idl_tree import OperationDeclaration
+from rpcqm.capture.conversation.interfaces import known_interfaces
+from rpcqm.capture.file.writing import CaptureWriter, WrittenConnection
+from rpcqm.codec.idl.tree import OperationDeclaration
 from rpcqm.codec.interface import Interface, TransferSyntax
-from rpcqm.codec.ndr_values import Value
+from rpcqm.codec.ndr.values import Value
 from rpcqm.rpc.constants import ContextResult
 from rpcqm.rpc.pdu import (
     Bind,

@@ -8,8 +8,8 @@ import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rpcqm.capture.problems import Problems
-from rpcqm.capture.record import Record
+from rpcqm.capture.file.problems import Problems
+from rpcqm.capture.file.record import Record
 from rpcqm.pipeline.coverage import claim_rows, coverage
 from rpcqm.pipeline.flow_index import exact, misread, plan
 from rpcqm.pipeline.splitting import Reading, claimed, records_of

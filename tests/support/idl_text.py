@@ -3,8 +3,8 @@
 import textwrap
 from collections.abc import Callable
 
-from rpcqm.codec.idl import load_idl, read_idl
-from rpcqm.codec.idl_tree import IdlFile
+from rpcqm.codec.idl.load import load_idl, read_idl
+from rpcqm.codec.idl.tree import IdlFile
 from rpcqm.codec.interface import Interface
 
 _HEADER = """

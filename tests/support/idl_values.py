@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from rpcqm.codec.idl_expression import evaluate, names_in
-from rpcqm.codec.idl_nodes import Expression
-from rpcqm.codec.idl_tree import (
+from rpcqm.codec.idl.expression import evaluate, names_in
+from rpcqm.codec.idl.nodes import Expression
+from rpcqm.codec.idl.tree import (
     Array,
     ContextHandle,
     Enumeration,
@@ -26,8 +26,8 @@ from rpcqm.codec.idl_tree import (
     Type,
     Union,
 )
-from rpcqm.codec.ndr_classes import class_of, message
-from rpcqm.codec.ndr_values import NULL, Value
+from rpcqm.codec.ndr.classes import class_of, message
+from rpcqm.codec.ndr.values import NULL, Value
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Members = list[Field] | list[Parameter]

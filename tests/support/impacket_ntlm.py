@@ -8,9 +8,9 @@ from impacket import ntlm
 
 from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
-from rpcqm.rpc.logon import NO_CLAIM
-from rpcqm.rpc.ntlm_protection import Direction, NtlmProtection
-from rpcqm.rpc.security import Authentication
+from rpcqm.rpc.security.context import Authentication
+from rpcqm.rpc.security.logon import NO_CLAIM
+from rpcqm.rpc.security.ntlm_protection import Direction, NtlmProtection
 
 Change = Callable[[Any, bytes], None]
 """What is done to an AUTHENTICATE_MESSAGE; the octets are the server's challenge."""

@@ -16,11 +16,11 @@ from impacket.dcerpc.v5 import epm, transport
 from impacket.dcerpc.v5.rpcrt import RPC_C_AUTHN_GSS_NEGOTIATE, DCERPCException
 from impacket.uuid import uuidtup_to_bin
 
-from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import Interface, TransferSyntax, load
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.properties import NULL_VARIANT, ManagementQueueProperty
 from rpcqm.codec.propvariant import propvariant_of
-from rpcqm.codec.queue_format import queue_format_of
 from rpcqm.codec.types.mqmq import XACTUOW
 from rpcqm.codec.types.qmmgmt import MGMT_OBJECT, MGMT_OBJECT_u
 from tests.support.kdc import HOST as SERVICE_HOST

@@ -6,10 +6,9 @@ from uuid import UUID
 from impacket.dcerpc.v5.dtypes import GUID, NULL
 from impacket.dcerpc.v5.ndr import NDRPOINTERNULL
 
-from rpcqm.codec import ndr_values
-from rpcqm.codec.idl_expression import evaluate, names_in
-from rpcqm.codec.idl_nodes import Expression
-from rpcqm.codec.idl_tree import (
+from rpcqm.codec.idl.expression import evaluate, names_in
+from rpcqm.codec.idl.nodes import Expression
+from rpcqm.codec.idl.tree import (
     Array,
     ContextHandle,
     Enumeration,
@@ -26,8 +25,9 @@ from rpcqm.codec.idl_tree import (
     Union,
     UnionArm,
 )
-from rpcqm.codec.ndr_classes import class_of, message
-from rpcqm.codec.ndr_values import Value
+from rpcqm.codec.ndr import values as ndr_values
+from rpcqm.codec.ndr.classes import class_of, message
+from rpcqm.codec.ndr.values import Value
 from tests.support.idl_values import without_stars
 
 

@@ -21,7 +21,7 @@ from rpcqm.rpc.client_association import (
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.pdu import SyntaxId
 from rpcqm.rpc.presentation import NDR
-from rpcqm.rpc.security import PKT_PRIVACY, Credentials, SecurityContext
+from rpcqm.rpc.security.context import PKT_PRIVACY, Credentials, SecurityContext
 from tests.support.callers import Caller, PendingCall
 from tests.support.rpc_sockets import read_pdu
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rpcqm.adm.queue import Queue
-from rpcqm.codec.message import PacketMessage
-from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.message import PacketMessage
 from tests.support.binary_network import Node
 from tests.support.network_world import MACHINES, World, queue_of
 

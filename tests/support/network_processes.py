@@ -19,7 +19,7 @@ from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.sending import QueueSender
 from rpcqm.client.target import LocalServer, ServerUnreachableError
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.binary_proxy import FaultyProxy, ProxyFaults
 from tests.support.queue_manager import MEMORY

@@ -20,7 +20,7 @@ from impacket.dcerpc.v5.rpcrt import DCERPCException
 
 from rpcqm.base.errors import FaultStatus, HResult, NtStatus
 from rpcqm.binary.ping import PING_PORT
-from rpcqm.codec.packet_internal import PingFlags, PingPacket
+from rpcqm.codec.packet.internal import PingFlags, PingPacket
 from rpcqm.codec.properties import NULL_VARIANT, ManagementMachineProperty, QueueProperty
 from rpcqm.codec.propvariant import propvariant_of
 from rpcqm.codec.types.qmmgmt import MGMT_OBJECT, MGMT_OBJECT_u

@@ -18,7 +18,7 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion, completed
-from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.qm.streams import Changes
 from tests.support.binary_network import Faults, Node, Simulation
 

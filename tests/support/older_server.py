@@ -14,10 +14,10 @@ from rpcqm.base.clock import SystemClock
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.loop_timers import timers_on_loop
 from rpcqm.client.target import RemoteServer, Target
-from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import load
-from rpcqm.codec.message import MessageAttributes
-from rpcqm.codec.sddl import parse_sddl
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.message import MessageAttributes
+from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.remoteread import SectionBuffer
 from rpcqm.interfaces import qm2qm, qmcomm, qmcomm2, remote_read
 from rpcqm.interfaces._authentication import CallAdmission, RemoteReadSecurity
@@ -31,8 +31,8 @@ from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
 from rpcqm.rpc.interface_registry import RegisteredInterface
-from rpcqm.rpc.providers import security_providers
-from rpcqm.rpc.security import SecurityProviders
+from rpcqm.rpc.security.context import SecurityProviders
+from rpcqm.rpc.security.providers import security_providers
 from rpcqm.rpc.server import RpcServer
 from rpcqm.service.remote_queues import RemoteQueues
 from rpcqm.store.settings import StoreSettings

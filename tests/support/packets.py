@@ -2,9 +2,9 @@
 
 from uuid import UUID
 
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import MessageAttributes, build_user_message
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.message import MessageAttributes, build_user_message
+from rpcqm.codec.packet.types import MessageIdentifier
 
 MACHINE = UUID("f2b9c2a0-4d3c-4f8e-9d51-000000000001")
 

@@ -26,7 +26,7 @@ from rpcqm.rpc.interface_registry import (
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.negotiation import Endpoint
 from rpcqm.rpc.presentation import NDR
-from rpcqm.rpc.security import NONE, SecurityProvider, unauthenticated
+from rpcqm.rpc.security.context import NONE, SecurityProvider, unauthenticated
 
 PROBE = pdu.SyntaxId(UUID("5f1d3b1e-8d0e-4c7b-9d9f-6a1c6b5d9a01"), 1, 2)
 OTHER = pdu.SyntaxId(UUID("5f1d3b1e-8d0e-4c7b-9d9f-6a1c6b5d9a02"), 1)

@@ -3,8 +3,8 @@
 from typing import Any
 
 from rpcqm.adm.queue import Queue
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.packet import UserMessage
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.qm2qm import REMOTEREADDESC, REMOTEREADDESC2
 from rpcqm.interfaces import qm2qm, qmcomm
 from rpcqm.interfaces._authentication import CallAdmission, RemoteReadSecurity

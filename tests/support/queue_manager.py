@@ -15,8 +15,8 @@ from rpcqm.base.clock import SimulatedClock, Timers
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import MQError
 from rpcqm.base.identity import Identity
-from rpcqm.codec.format_name import FormatName, parse_format_names
-from rpcqm.codec.message import MessageAttributes
+from rpcqm.codec.names.format_name import FormatName, parse_format_names
+from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.group import Group

@@ -8,14 +8,14 @@ import spnego
 from spnego._spnego import NegTokenInit, NegTokenResp
 
 from rpcqm.base.identity import ANONYMOUS, Identity
-from rpcqm.rpc import ntlm_messages as messages
 from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
-from rpcqm.rpc.logon import NO_CLAIM
-from rpcqm.rpc.ntlm import NtlmCredentials, NtlmInitiator
-from rpcqm.rpc.ntlm_protection import Direction, NtlmProtection
-from rpcqm.rpc.security import PKT_PRIVACY, Authentication
-from rpcqm.rpc.spnego import NTLM
-from rpcqm.rpc.spnego_tokens import unpack_token
+from rpcqm.rpc.security import ntlm_messages as messages
+from rpcqm.rpc.security.context import PKT_PRIVACY, Authentication
+from rpcqm.rpc.security.logon import NO_CLAIM
+from rpcqm.rpc.security.ntlm import NtlmCredentials, NtlmInitiator
+from rpcqm.rpc.security.ntlm_protection import Direction, NtlmProtection
+from rpcqm.rpc.security.spnego import NTLM
+from rpcqm.rpc.security.spnego_tokens import unpack_token
 from tests.support.accounts import PASSWORD
 from tests.support.impacket_ntlm import ImpacketCredentials
 

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import HResult, NtStatus
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.packet import UserMessage
-from rpcqm.codec.queue_format import queue_format_of
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import queue_format_of
+from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT, XACTUOW
 from rpcqm.interfaces import remote_read
 from rpcqm.interfaces.remote_read import CallAdmission, RemoteRead, RemoteReadSecurity

@@ -12,8 +12,8 @@ import uvloop
 from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
 from rpcqm.rpc.interface_registry import Interface, InterfacePolicy
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.ntlm import AccountDirectory
-from rpcqm.rpc.providers import security_providers
+from rpcqm.rpc.security.ntlm import AccountDirectory
+from rpcqm.rpc.security.providers import security_providers
 from rpcqm.rpc.server import RpcServer
 
 T = TypeVar("T")

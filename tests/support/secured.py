@@ -2,9 +2,9 @@
 
 from rpcqm.rpc import pdu
 from rpcqm.rpc.constants import WHOLE, AuthenticationLevel
-from rpcqm.rpc.ntlm import NtlmCredentials
 from rpcqm.rpc.pdu import REQUEST_BODY
-from rpcqm.rpc.security import Credentials, SecurityContext, normalized_level
+from rpcqm.rpc.security.context import Credentials, SecurityContext, normalized_level
+from rpcqm.rpc.security.ntlm import NtlmCredentials
 from tests.support.accounts import PASSWORD
 from tests.support.probe import Wire, alter, bind
 

@@ -6,9 +6,9 @@ from uuid import UUID
 from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import MessageAttributes, build_user_message
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.message import MessageAttributes, build_user_message
+from rpcqm.codec.packet.types import MessageIdentifier
 from tests.support.queue_manager import RunningQueueManager
 
 ELSEWHERE = UUID("6b29fc40-ca47-1067-b31d-00dd010662da")

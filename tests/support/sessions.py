@@ -6,12 +6,12 @@ from uuid import UUID
 from rpcqm.base.clock import SimulatedClock
 from rpcqm.binary.session import Identities, Session, SessionState
 from rpcqm.binary.settings import BinarySettings
-from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.layout import NULL_GUID
-from rpcqm.codec.message import MessageAttributes, PacketMessage, build_user_message
-from rpcqm.codec.packet_acknowledgement import PacketKind
-from rpcqm.codec.packet_internal import InternalPacket, decode_internal_packet
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.acknowledgement import PacketKind
+from rpcqm.codec.packet.internal import InternalPacket, decode_internal_packet
+from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_user_message
+from rpcqm.codec.packet.types import MessageIdentifier
 
 ALICE = UUID("11111111-1111-1111-1111-111111111111")
 ORDERS = "DIRECT=OS:bob\\private$\\orders"

@@ -12,19 +12,19 @@ from uuid import UUID, uuid4
 
 from rpcqm.binary.framing import PacketBuffer
 from rpcqm.client.message import ReceivedMessage
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import MessageAttributes, PacketMessage, build_user_message
-from rpcqm.codec.message_enums import SenderIdentifierType
-from rpcqm.codec.packet import UserMessage
-from rpcqm.codec.packet_base import MAXIMUM_FRAME_SIZE
-from rpcqm.codec.packet_internal import (
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.base import MAXIMUM_FRAME_SIZE
+from rpcqm.codec.packet.enums import SenderIdentifierType
+from rpcqm.codec.packet.internal import (
     ConnectionParametersHeader,
     ConnectionParametersPacket,
     EstablishConnectionHeader,
     EstablishConnectionPacket,
 )
-from rpcqm.codec.packet_patch import without_session_header
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_user_message
+from rpcqm.codec.packet.patch import without_session_header
+from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.testing import PrivateQueueManager
 
 HERE = "DIRECT=TCP:127.0.0.1\\"

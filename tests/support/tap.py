@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rpcqm.capture.writing import Address, CaptureWriter, WrittenConnection
+from rpcqm.capture.file.writing import Address, CaptureWriter, WrittenConnection
 
 
 class _Tap:

@@ -7,9 +7,9 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import TransferSyntax, load
-from rpcqm.codec.queue_format import queue_format_of
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.types.remoteread import SectionBuffer
 from rpcqm.rpc.pdu import (
     Bind,

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 
-from rpcqm.codec.idl import idl_names, load_idl
-from rpcqm.codec.idl_tree import Enumeration, Structure
+from rpcqm.codec.idl.load import idl_names, load_idl
+from rpcqm.codec.idl.tree import Enumeration, Structure
 
 __all__ = ["COMMAND", "prepare"]
 

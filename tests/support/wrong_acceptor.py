@@ -9,7 +9,7 @@ from typing import Any
 from rpcqm.adm.message import Message
 from rpcqm.binary.session import Session
 from rpcqm.cli.main import main
-from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.qm.arrivals import Arrivals, RejectedError
 
 _destination = Arrivals.destination

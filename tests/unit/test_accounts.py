@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from rpcqm.accounts import Accounts
 from rpcqm.base.clock import SimulatedClock
 from rpcqm.base.errors import MQError, NtStatus
 from rpcqm.base.identity import (
@@ -17,8 +16,9 @@ from rpcqm.base.identity import (
     Identity,
 )
 from rpcqm.rpc.constants import AuthenticationLevel
-from rpcqm.rpc.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider, stored_hash
-from rpcqm.rpc.security import AuthenticationError
+from rpcqm.rpc.security.context import AuthenticationError
+from rpcqm.rpc.security.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider, stored_hash
+from rpcqm.service.accounts import Accounts
 from rpcqm.store.store import Store
 
 HASH = bytes.fromhex("8846f7eaee8fb117ad06bdd830b7586c")
@@ -223,7 +223,7 @@ def test_a_local_user_is_the_account_of_exactly_the_same_name(
     world.add("alice")
     names = {STRANGER_UID: "alice", STRANGER_UID + 1: "ALICE"}
     monkeypatch.setattr(
-        "rpcqm.accounts.pwd.getpwuid", lambda uid: SimpleNamespace(pw_name=names[uid])
+        "rpcqm.service.accounts.pwd.getpwuid", lambda uid: SimpleNamespace(pw_name=names[uid])
     )
     assert world.accounts.local_identity(STRANGER_UID) == identity(world, "alice")
     assert world.accounts.local_identity(STRANGER_UID + 1) == Identity("ALICE", EVERYONE)

@@ -12,8 +12,8 @@ from uuid import UUID
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.completion import Completion, completed
 from rpcqm.binary.connection.line import Hop, Line
-from rpcqm.codec.format_name import FormatName, PrivateQueueFormatName
-from rpcqm.codec.packet_internal import ORDER_QUEUE_IDENTIFIER
+from rpcqm.codec.names.format_name import FormatName, PrivateQueueFormatName
+from rpcqm.codec.packet.internal import ORDER_QUEUE_IDENTIFIER
 
 if TYPE_CHECKING:
     from rpcqm.binary.connection.exchange import Exchange

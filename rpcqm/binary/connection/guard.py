@@ -27,23 +27,23 @@ from rpcqm.binary.caches import (
 )
 from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.binary.signatures import sign, verified_level
-from rpcqm.codec.message import (
-    MessageAttributes,
-    PacketMessage,
-    build_user_message,
-    read_attributes,
-)
-from rpcqm.codec.message_enums import (
+from rpcqm.codec.packet.enums import (
     AuthenticationLevel,
     HashAlgorithm,
     MessageClass,
     PrivacyLevel,
     SenderIdentifierType,
 )
-from rpcqm.codec.packet import UserMessage
-from rpcqm.codec.packet_patch import clear_encrypted_flag, set_authentication_level
-from rpcqm.codec.packet_security import SecurityHeader
-from rpcqm.codec.security_identifier import Sid, is_account
+from rpcqm.codec.packet.message import (
+    MessageAttributes,
+    PacketMessage,
+    build_user_message,
+    read_attributes,
+)
+from rpcqm.codec.packet.patch import clear_encrypted_flag, set_authentication_level
+from rpcqm.codec.packet.security import SecurityHeader
+from rpcqm.codec.packet.user_message import UserMessage
+from rpcqm.codec.security.identifier import Sid, is_account
 from rpcqm.qm.arrivals import RejectedError
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from uuid import UUID
 from rpcqm.base.completion import Completion
 from rpcqm.binary.session import Session, SessionState
 from rpcqm.codec.layout import NULL_GUID
-from rpcqm.codec.message import PacketMessage
-from rpcqm.codec.packet_acknowledgement import PacketKind
+from rpcqm.codec.packet.acknowledgement import PacketKind
+from rpcqm.codec.packet.message import PacketMessage
 
 BINARY_PORT = 1801
 

@@ -39,10 +39,10 @@ from rpcqm.binary.connection.stamps import (
 from rpcqm.binary.sequence import OutgoingSequence
 from rpcqm.binary.session import SessionState
 from rpcqm.binary.trace import is_traced
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message_enums import MessageClass
-from rpcqm.codec.packet_patch import set_sequence
-from rpcqm.codec.packet_types import TxSequenceID
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.patch import set_sequence
+from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.qm.names import next_hop_text
 from rpcqm.qm.transfer import SentAs
 from rpcqm.store.records import Family

@@ -22,12 +22,12 @@ from rpcqm.binary.connection.link import Link
 from rpcqm.binary.connection.streams import Stream, final_ack_body, stamp_in, transaction_header_of
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.layout import NULL_GUID
-from rpcqm.codec.message import PacketMessage
-from rpcqm.codec.message_enums import MessageClass
-from rpcqm.codec.packet import NAMES_OFFSET
-from rpcqm.codec.packet_acknowledgement import PacketKind
-from rpcqm.codec.packet_internal import FinalAckBody, OrderAckBody
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.packet.acknowledgement import PacketKind
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.internal import FinalAckBody, OrderAckBody
+from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.packet.user_message import NAMES_OFFSET
 from rpcqm.qm.arrivals import RejectedError
 from rpcqm.qm.transfer import SentAs
 from rpcqm.store.transaction import Transaction as StoreTransaction

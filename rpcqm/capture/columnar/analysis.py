@@ -11,18 +11,18 @@ from pathlib import Path
 
 import numpy as np
 
-from rpcqm.capture.accounts import Account
 from rpcqm.capture.analysis import Analysis, Exchange
-from rpcqm.capture.call import Conversation
 from rpcqm.capture.columnar.batch import HEADER, CallBatch
 from rpcqm.capture.columnar.runs import Runs, find_runs
 from rpcqm.capture.columnar.segments import MASK, Segments, segments
 from rpcqm.capture.columnar.stretch import Array, Piece, Stretch, read_pieces
-from rpcqm.capture.interfaces import Context
-from rpcqm.capture.pdu_stream import PduStream
-from rpcqm.capture.problems import Problems
-from rpcqm.capture.rpc_conversation import RpcConversation
-from rpcqm.capture.tcp import Direction, Flow, reversed_key
+from rpcqm.capture.conversation.call import Conversation
+from rpcqm.capture.conversation.interfaces import Context
+from rpcqm.capture.conversation.pdu_stream import PduStream
+from rpcqm.capture.conversation.rpc import RpcConversation
+from rpcqm.capture.file.problems import Problems
+from rpcqm.capture.file.tcp import Direction, Flow, reversed_key
+from rpcqm.capture.unsealing.accounts import Account
 
 Single = tuple[int, Exchange]
 """An exchange of its own, and the index of the record that completed it."""

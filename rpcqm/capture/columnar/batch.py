@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rpcqm.capture.call import Call, Conversation
 from rpcqm.capture.columnar.stretch import Array, Buffer
-from rpcqm.capture.interfaces import Context
+from rpcqm.capture.conversation.call import Call, Conversation
+from rpcqm.capture.conversation.interfaces import Context
 
 HEADER = 24
 """The octets of a request's or a response's PDU before its stub data."""

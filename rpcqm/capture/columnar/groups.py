@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rpcqm.capture.binary_conversation import SIGNATURE
-from rpcqm.capture.call import returns_status
 from rpcqm.capture.columnar.batch import CallBatch
 from rpcqm.capture.columnar.stretch import Array, distinct
 from rpcqm.capture.columnar.template import FieldPath, Leaf, Stubs, Template, Templates
 from rpcqm.capture.columnar.texts import Text, column, constant, decimal, guid_text, instead
-from rpcqm.capture.interfaces import Context
-from rpcqm.capture.subjects import handles_used, identifier_of
+from rpcqm.capture.conversation.binary import SIGNATURE
+from rpcqm.capture.conversation.call import returns_status
+from rpcqm.capture.conversation.interfaces import Context
+from rpcqm.capture.conversation.subjects import handles_used, identifier_of
 from rpcqm.codec.interface import Operation, TransferSyntax
-from rpcqm.codec.packet_types import NULL_IDENTIFIER
+from rpcqm.codec.packet.types import NULL_IDENTIFIER
 from rpcqm.codec.types.mqmq import OBJECTID
 
 _NAME_END = 64

@@ -11,7 +11,7 @@ from rpcqm.capture.columnar.batch import CallBatch
 from rpcqm.capture.columnar.groups import Group, Grouper
 from rpcqm.capture.columnar.stretch import Array
 from rpcqm.capture.columnar.texts import Text, arrow, numbered, strings
-from rpcqm.capture.subjects import Subjects, handles_used
+from rpcqm.capture.conversation.subjects import Subjects, handles_used
 
 _HANDLE_WORDS = 5
 

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rpcqm.capture.call import NCACN_IP_TCP, name_of_status
 from rpcqm.capture.columnar.groups import Group
 from rpcqm.capture.columnar.stretch import Array
 from rpcqm.capture.columnar.texts import Text, arrow, constant, instead, is_empty, named
+from rpcqm.capture.conversation.call import NCACN_IP_TCP, name_of_status
 
 Columns = dict[str, Any]
 

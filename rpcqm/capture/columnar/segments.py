@@ -6,8 +6,8 @@ import numpy as np
 
 from rpcqm.capture.columnar.stretch import Array, Buffer, Stretch
 from rpcqm.capture.columnar.texts import codes
-from rpcqm.capture.record import LinkType
-from rpcqm.capture.tcp import reversed_key
+from rpcqm.capture.file.record import LinkType
+from rpcqm.capture.file.tcp import reversed_key
 
 MASK = 0xFFFFFFFF
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rpcqm.capture import pcap, pcapng
-from rpcqm.capture.problems import Problems
-from rpcqm.capture.reading import CaptureError
-from rpcqm.capture.record import MAXIMUM_RECORD, Record
-from rpcqm.capture.source import blocks
+from rpcqm.capture.file import pcap, pcapng
+from rpcqm.capture.file.problems import Problems
+from rpcqm.capture.file.reading import CaptureError
+from rpcqm.capture.file.record import MAXIMUM_RECORD, Record
+from rpcqm.capture.file.source import blocks
 
 Array = npt.NDArray[Any]
 Buffer = bytes | mmap.mmap

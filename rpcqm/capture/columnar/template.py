@@ -24,11 +24,11 @@ from rpcqm.capture.columnar.texts import (
     hexadecimal,
     octets_at,
 )
+from rpcqm.capture.conversation.subjects import IDENTIFIER_DEPTH, MOST_ELEMENTS
 from rpcqm.capture.ndr_fields import StubWalk, walked
-from rpcqm.capture.subjects import IDENTIFIER_DEPTH, MOST_ELEMENTS
 from rpcqm.capture.values import plain
-from rpcqm.codec.idl_tree import Array as ArrayType
-from rpcqm.codec.idl_tree import ContextHandle, Guid, Integer, Type
+from rpcqm.codec.idl.tree import Array as ArrayType
+from rpcqm.codec.idl.tree import ContextHandle, Guid, Integer, Type
 from rpcqm.codec.interface import Operation, TransferSyntax, Value
 from rpcqm.codec.types.mqmq import OBJECTID
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from rpcqm.codec.path_name import PathName
+from rpcqm.codec.names.path_name import PathName
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.integration.binary.test_router import free_ports, received
 

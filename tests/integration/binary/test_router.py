@@ -19,8 +19,8 @@ from cryptography.x509 import load_der_x509_certificate
 
 from rpcqm.binary.own_keys import create_key, load_key
 from rpcqm.client.outgoing import OutgoingMessage
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message_enums import AcknowledgementsRequested
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import AcknowledgementsRequested
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.certificates import certificate_of
 

@@ -12,8 +12,8 @@ import pytest
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import LocalServer
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.packet_remote_read import AddressOverlay, ExtendedAddressHeader, HostAddress
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.remote_read import AddressOverlay, ExtendedAddressHeader, HostAddress
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 
 ORDERS = FormatName.parse(r"DIRECT=OS:.\private$\orders")

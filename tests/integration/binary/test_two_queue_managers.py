@@ -12,7 +12,7 @@ import pytest
 
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import LocalServer, ServerUnreachableError
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 
 NAME_OF_OTHER = "DIRECT=OS:other\\private$\\"

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from rpcqm.capture.accounts import Account, parse_account, read_keytabs
 from rpcqm.capture.analysis import Exchange, calls_of
-from rpcqm.capture.call import Call
-from rpcqm.capture.problems import Problems
+from rpcqm.capture.conversation.call import Call
+from rpcqm.capture.file.problems import Problems
+from rpcqm.capture.unsealing.accounts import Account, parse_account, read_keytabs
 from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.constants import AuthenticationLevel
-from rpcqm.rpc.ntlm import NtlmCredentials
-from rpcqm.rpc.security import PKT, PKT_INTEGRITY, PKT_PRIVACY, Credentials
-from rpcqm.rpc.spnego import SpnegoCredentials
+from rpcqm.rpc.security.context import PKT, PKT_INTEGRITY, PKT_PRIVACY, Credentials
+from rpcqm.rpc.security.ntlm import NtlmCredentials
+from rpcqm.rpc.security.spnego import SpnegoCredentials
 from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.impacket_probe import impacket_with_ticket
 from tests.support.kdc import REALM, SERVICE, SERVICE_PASSWORD, Kdc, require_kdc
@@ -24,7 +24,7 @@ from tests.support.probe import ProbeHandlers, ProbeInterface, ProbeRequest
 from tests.support.rpc_server import serving
 from tests.support.tap import tapped
 
-kerberos = pytest.importorskip("rpcqm.rpc.kerberos", exc_type=ImportError)
+kerberos = pytest.importorskip("rpcqm.rpc.security.kerberos", exc_type=ImportError)
 
 PROBE: Any = ProbeInterface()
 RESULT = bytes(4)

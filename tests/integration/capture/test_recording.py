@@ -9,13 +9,13 @@ from collections import Counter
 from pathlib import Path
 
 from rpcqm.capture.analysis import calls_of
-from rpcqm.capture.call import Call
+from rpcqm.capture.conversation.call import Call
 from rpcqm.cli.main import main
 from rpcqm.client.passwords import nt_hash
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import RemoteServer
-from rpcqm.codec.format_name import FormatName
-from rpcqm.rpc.ntlm import NtlmCredentials
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 from tests.support.accounts import PASSWORD
 

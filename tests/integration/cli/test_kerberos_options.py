@@ -12,11 +12,11 @@ import pytest
 from rpcqm.client.names import format_name
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import RemoteServer
-from rpcqm.rpc.ntlm import NtlmCredentials
+from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.kdc import HOST, SERVICE, Kdc, require_kdc
 
-pytest.importorskip("rpcqm.rpc.kerberos", exc_type=ImportError)
+pytest.importorskip("rpcqm.rpc.security.kerberos", exc_type=ImportError)
 
 Command = Callable[..., Any]
 
@@ -93,7 +93,7 @@ def test_without_the_package_it_says_what_to_install(
     original = builtins.__import__
 
     def without_kerberos(name: str, *more: Any) -> Any:
-        if name == "rpcqm.rpc.kerberos":
+        if name == "rpcqm.rpc.security.kerberos":
             raise ImportError(name)
         return original(name, *more)
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from rpcqm.client.names import format_name
-from rpcqm.codec.security_descriptor import SecurityDescriptor
-from rpcqm.codec.security_identifier import Sid
+from rpcqm.codec.security.descriptor import SecurityDescriptor
+from rpcqm.codec.security.identifier import Sid
 from rpcqm.qm.default_security import default_access_list
 from rpcqm.testing import PrivateQueueManager
 from tests.integration.cli.conftest import Command

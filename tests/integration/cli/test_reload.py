@@ -15,7 +15,7 @@ from rpcqm.base.errors import RpcFault
 from rpcqm.client.names import format_name
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import RemoteServer
-from rpcqm.rpc.ntlm import NtlmCredentials
+from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.service.reload import FIXED
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.directories import DIRECTORY, WORKSTATION, write_directory

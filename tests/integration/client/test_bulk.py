@@ -13,7 +13,7 @@ from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import HandleLostError, LocalServer
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.testing import private_queue_manager
 from tests.support.older_server import OlderServer, older_server
 

@@ -21,13 +21,13 @@ from rpcqm.client.remote_read import (
     LOOKUP_RECEIVE_NEXT,
 )
 from rpcqm.client.target import LocalServer, RemoteServer, ServerUnreachableError
-from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import load
-from rpcqm.codec.message_enums import BodyType
-from rpcqm.codec.sddl import parse_sddl
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import BodyType
+from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.remoteread import R_GetServerPortRequest
 from rpcqm.rpc.client import RpcClient
-from rpcqm.rpc.ntlm import NtlmCredentials
+from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 
 Program = Callable[[QueueManagerClient, FormatName], Awaitable[None]]

@@ -22,11 +22,11 @@ from rpcqm.client.target import (
     RemoteServer,
     ServerUnreachableError,
 )
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message_enums import AcknowledgementsRequested
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import AcknowledgementsRequested
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.rpc.client import RpcClient
-from rpcqm.rpc.ntlm import NtlmCredentials
+from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.older_server import older_server, supporting_server
 

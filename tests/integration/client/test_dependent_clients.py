@@ -12,9 +12,9 @@ from rpcqm.client.dependent import DependentQueue
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import RemoteServer
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.config import Remote
-from rpcqm.rpc.providers import security_providers
+from rpcqm.rpc.security.providers import security_providers
 from rpcqm.service.remote_targets import RemoteTargets
 from tests.support.accounts import TestAccounts
 from tests.support.kdc import HOST, SERVICE, Kdc, require_kdc

@@ -14,9 +14,9 @@ from rpcqm.client.remote_read import (
     QueueReader,
 )
 from rpcqm.client.target import LocalServer
-from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import TransferSyntax
 from rpcqm.codec.interface import load as load_interface
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.rpc.client import RpcClient
 from tests.support.older_server import OlderServer, older_server
 

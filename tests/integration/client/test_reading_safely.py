@@ -13,9 +13,9 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, FaultStatus, RpcFault
 from rpcqm.base.identity import ANONYMOUS
 from rpcqm.client.queue_manager import QueueManagerClient
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import MessageAttributes, build_user_message
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.message import MessageAttributes, build_user_message
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.epm import ept_mapRequest, twr_t
 from rpcqm.codec.types.remoteread import SectionBuffer
 from rpcqm.rpc.endpoint_mapper import EndpointMapper

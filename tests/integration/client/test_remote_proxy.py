@@ -12,13 +12,13 @@ import pytest
 from rpcqm.adm.enums import QueueAccessType
 from rpcqm.base.errors import MQError
 from rpcqm.capture.analysis import calls_of
-from rpcqm.capture.call import Call
+from rpcqm.capture.conversation.call import Call
 from rpcqm.client.dependent import DependentQueue
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import LocalServer, RemoteServer
-from rpcqm.codec.format_name import FormatName
-from rpcqm.rpc.ntlm import NtlmCredentials
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.accounts import PASSWORD
 from tests.support.kdc import free_port

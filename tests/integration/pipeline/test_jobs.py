@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rpcqm.capture.accounts import parse_account
 from rpcqm.capture.analysis import calls_of
+from rpcqm.capture.unsealing.accounts import parse_account
 from rpcqm.cli.main import main
 from rpcqm.pipeline.coverage import coverage
 from rpcqm.pipeline.flow_index import exact, misread, plan

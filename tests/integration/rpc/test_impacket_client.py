@@ -12,7 +12,7 @@ from impacket.dcerpc.v5.rpcrt import DCERPCException
 from rpcqm.codec.interface import load
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.interface_registry import InterfacePolicy
-from rpcqm.rpc.security import PKT_PRIVACY
+from rpcqm.rpc.security.context import PKT_PRIVACY
 from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.probe import OTHER, PROBE, ProbeHandlers, ProbeInterface
 from tests.support.rpc_server import RunningServer, serving

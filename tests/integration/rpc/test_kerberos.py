@@ -16,9 +16,7 @@ from rpcqm.rpc import pdu
 from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.constants import WHOLE, AuthenticationLevel
 from rpcqm.rpc.events import CancelIgnored
-from rpcqm.rpc.ntlm import NtlmCredentials
-from rpcqm.rpc.providers import security_providers
-from rpcqm.rpc.security import (
+from rpcqm.rpc.security.context import (
     CONNECT,
     PKT,
     PKT_INTEGRITY,
@@ -26,7 +24,9 @@ from rpcqm.rpc.security import (
     AuthenticationError,
     Credentials,
 )
-from rpcqm.rpc.spnego import SpnegoCredentials
+from rpcqm.rpc.security.ntlm import NtlmCredentials
+from rpcqm.rpc.security.providers import security_providers
+from rpcqm.rpc.security.spnego import SpnegoCredentials
 from tests.support import secured
 from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.impacket_probe import impacket_with_ticket
@@ -34,7 +34,7 @@ from tests.support.kdc import HOST, REALM, SERVICE, Kdc, require_kdc
 from tests.support.probe import ProbeHandlers, ProbeInterface, ProbeRequest, Rig
 from tests.support.rpc_server import RunningServer, serving
 
-kerberos = pytest.importorskip("rpcqm.rpc.kerberos", exc_type=ImportError)
+kerberos = pytest.importorskip("rpcqm.rpc.security.kerberos", exc_type=ImportError)
 
 PROBE: Any = ProbeInterface()
 LEVELS = [AuthenticationLevel(number) for number in (2, 4, 5, 6)]

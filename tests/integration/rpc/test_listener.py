@@ -20,9 +20,9 @@ from rpcqm.rpc import listener
 from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.interface_registry import InterfacePolicy
 from rpcqm.rpc.listener import DCERPCServer
-from rpcqm.rpc.ntlm import NtlmCredentials
-from rpcqm.rpc.security import PKT_INTEGRITY, PKT_PRIVACY, Credentials
-from rpcqm.rpc.spnego import SpnegoCredentials
+from rpcqm.rpc.security.context import PKT_INTEGRITY, PKT_PRIVACY, Credentials
+from rpcqm.rpc.security.ntlm import NtlmCredentials
+from rpcqm.rpc.security.spnego import SpnegoCredentials
 from tests.support.accounts import PASSWORD, TestAccounts
 
 WORKSTATION = ("6BFFD098-A112-3610-9833-46C3F87E345A", "1.0")

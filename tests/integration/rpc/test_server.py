@@ -23,8 +23,8 @@ from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.endpoint_mapper import resolve
 from rpcqm.rpc.interface_registry import NCALRPC, InterfacePolicy
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.ntlm import NtlmCredentials
-from rpcqm.rpc.security import PKT_PRIVACY, AuthenticationError
+from rpcqm.rpc.security.context import PKT_PRIVACY, AuthenticationError
+from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.rpc.server import RpcServer
 from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.probe import (

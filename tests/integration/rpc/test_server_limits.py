@@ -14,7 +14,7 @@ from rpcqm.rpc import pdu
 from rpcqm.rpc.association import State
 from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.ntlm import NtlmCredentials
+from rpcqm.rpc.security.ntlm import NtlmCredentials
 from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.memory import resident
 from tests.support.probe import (

@@ -10,10 +10,10 @@ import pytest
 from rpcqm.client import mq
 from rpcqm.client.names import format_name, path_name
 from rpcqm.client.queue_settings import QueueSettings
-from rpcqm.codec.sddl import parse_sddl
+from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.rpc.constants import AuthenticationLevel
-from rpcqm.rpc.ntlm import NtlmCredentials
-from rpcqm.rpc.security import PKT_PRIVACY, Credentials
+from rpcqm.rpc.security.context import PKT_PRIVACY, Credentials
+from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.network_caller import NetworkCaller
 

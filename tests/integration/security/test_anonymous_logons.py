@@ -5,9 +5,9 @@ from itertools import product
 
 import pytest
 
-from rpcqm.rpc.ntlm import NtlmCredentials
-from rpcqm.rpc.security import CONNECT, PKT, PKT_INTEGRITY, PKT_PRIVACY, Credentials
-from rpcqm.rpc.spnego import SpnegoCredentials
+from rpcqm.rpc.security.context import CONNECT, PKT, PKT_INTEGRITY, PKT_PRIVACY, Credentials
+from rpcqm.rpc.security.ntlm import NtlmCredentials
+from rpcqm.rpc.security.spnego import SpnegoCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.integration.security.conftest import Connect, add_accounts, bodies, filled
 from tests.integration.security.test_callers_who_have_not_logged_on import (

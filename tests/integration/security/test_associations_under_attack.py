@@ -5,9 +5,9 @@ import pytest
 from rpcqm.base.errors import FaultStatus
 from rpcqm.rpc import pdu
 from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
-from rpcqm.rpc.ntlm import NtlmCredentials
 from rpcqm.rpc.pdu import TRAILER_LENGTH
-from rpcqm.rpc.security import PKT_PRIVACY, Handshake, SecurityContext
+from rpcqm.rpc.security.context import PKT_PRIVACY, Handshake, SecurityContext
+from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager
 from tests.integration.security.conftest import PASSWORDS, Connect, bodies
 from tests.support.network_caller import NetworkCaller

@@ -13,8 +13,8 @@ from rpcqm.base.errors import FaultStatus, RpcFault
 from rpcqm.codec.interface import Interface, Operation, TransferSyntax, load
 from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.constants import AuthenticationLevel
-from rpcqm.rpc.ntlm import NtlmCredentials
-from rpcqm.rpc.security import CONNECT, PKT, PKT_INTEGRITY, PKT_PRIVACY, Credentials
+from rpcqm.rpc.security.context import CONNECT, PKT, PKT_INTEGRITY, PKT_PRIVACY, Credentials
+from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.integration.security.conftest import (
     DEFAULTS,

@@ -18,9 +18,9 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.binary import ciphers
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import LocalServer
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message_enums import MessageClass, PrivacyLevel
-from rpcqm.codec.path_name import PathName
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.path_name import PathName
+from rpcqm.codec.packet.enums import MessageClass, PrivacyLevel
 from rpcqm.codec.types import qmcomm2
 from rpcqm.testing import private_queue_manager
 from tests.support.dependent_client import body_in, receiving_buffer, sending_buffer

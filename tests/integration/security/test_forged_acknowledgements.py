@@ -9,12 +9,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import PacketMessage, build_user_message
-from rpcqm.codec.message_enums import MessageClass
-from rpcqm.codec.packet_acknowledgement import final_ack, order_ack
-from rpcqm.codec.packet_internal import FinalAckBody, OrderAckBody
-from rpcqm.codec.packet_types import MessageIdentifier, TxSequenceID
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.acknowledgement import final_ack, order_ack
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.internal import FinalAckBody, OrderAckBody
+from rpcqm.codec.packet.message import PacketMessage, build_user_message
+from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
 from rpcqm.testing import private_queue_manager
 from tests.support.stranger import HERE, SENT_TIME, Destination, Stranger, Victim
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from rpcqm.base.identity import EVERYONE
-from rpcqm.codec.message_enums import SenderIdentifierType
-from rpcqm.codec.security_identifier import sid_bytes
+from rpcqm.codec.packet.enums import SenderIdentifierType
+from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.testing import private_queue_manager
 from tests.support.stranger import Stranger, Victim, with_security_flags
 

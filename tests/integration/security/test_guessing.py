@@ -9,9 +9,9 @@ from rpcqm.base.errors import RpcFault
 from rpcqm.codec.interface import load
 from rpcqm.codec.types import remoteread
 from rpcqm.rpc.client import RpcClient, _association
-from rpcqm.rpc.ntlm import NtlmCredentials
-from rpcqm.rpc.security import AuthenticationError, Credentials
-from rpcqm.rpc.spnego import SpnegoCredentials
+from rpcqm.rpc.security.context import AuthenticationError, Credentials
+from rpcqm.rpc.security.ntlm import NtlmCredentials
+from rpcqm.rpc.security.spnego import SpnegoCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 
 PASSWORD = "correct horse battery"

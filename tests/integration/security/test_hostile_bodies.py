@@ -7,15 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from rpcqm.client import mq
-from rpcqm.client.bodies import DOTNET_BINARY
 from rpcqm.client.outgoing import OutgoingMessage
+from rpcqm.codec.bodies.formatters import DOTNET_BINARY
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support import dotnet
 from tests.support.bounded import run_bounded
 
 READ_ALL = """
 import json
-from rpcqm.client import bodies, mq
+from rpcqm.codec.bodies import formatters as bodies
+from rpcqm.client import mq
 with mq.open({queue!r}, peek_only=True) as queue:
     for message in queue.browse():
         try:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from rpcqm.rpc.providers import security_providers
-from rpcqm.rpc.security import PKT_PRIVACY, AuthenticationError
+from rpcqm.rpc.security.context import PKT_PRIVACY, AuthenticationError
+from rpcqm.rpc.security.providers import security_providers
 from tests.support.accounts import TestAccounts
 from tests.support.kdc import SERVICE, Kdc, require_kdc
 
-kerberos = pytest.importorskip("rpcqm.rpc.kerberos", exc_type=ImportError)
+kerberos = pytest.importorskip("rpcqm.rpc.security.kerberos", exc_type=ImportError)
 
 
 @pytest.fixture(scope="module")

@@ -18,11 +18,11 @@ from rpcqm.codec.types import remoteread
 from rpcqm.rpc import pdu
 from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
-from rpcqm.rpc.ntlm import NtlmCredentials, NtlmInitiator
-from rpcqm.rpc.ntlm_messages import AvId, pack_negotiate, read_challenge
-from rpcqm.rpc.ntlm_protection import NegotiateFlags
-from rpcqm.rpc.security import PKT_PRIVACY, Authentication, AuthenticationError, Credentials
-from rpcqm.rpc.spnego import SpnegoCredentials
+from rpcqm.rpc.security.context import PKT_PRIVACY, Authentication, AuthenticationError, Credentials
+from rpcqm.rpc.security.ntlm import NtlmCredentials, NtlmInitiator
+from rpcqm.rpc.security.ntlm_messages import AvId, pack_negotiate, read_challenge
+from rpcqm.rpc.security.ntlm_protection import NegotiateFlags
+from rpcqm.rpc.security.spnego import SpnegoCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from rpcqm.testing.private import StartFailedError
 from tests.support.probe import bind, element

@@ -6,9 +6,9 @@ import pytest
 from impacket import ntlm
 
 from rpcqm.base.errors import FaultStatus
-from rpcqm.rpc.ntlm import NtlmCredentials
-from rpcqm.rpc.security import Credentials
-from rpcqm.rpc.spnego import SpnegoCredentials
+from rpcqm.rpc.security.context import Credentials
+from rpcqm.rpc.security.ntlm import NtlmCredentials
+from rpcqm.rpc.security.spnego import SpnegoCredentials
 from rpcqm.testing import PrivateQueueManager
 from tests.integration.security.conftest import PASSWORDS, bodies
 from tests.support.callers import Fault

@@ -14,17 +14,17 @@ import pytest
 from rpcqm.base.errors import RpcFault
 from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.constants import AuthenticationLevel
-from rpcqm.rpc.ntlm import NtlmCredentials
-from rpcqm.rpc.ntlm_messages import MIC, AvId, with_integrity_code
-from rpcqm.rpc.ntlm_protection import NegotiateFlags
-from rpcqm.rpc.security import (
+from rpcqm.rpc.security.context import (
     CONNECT,
     PKT_INTEGRITY,
     PKT_PRIVACY,
     AuthenticationError,
     Credentials,
 )
-from rpcqm.rpc.spnego import SpnegoCredentials
+from rpcqm.rpc.security.ntlm import NtlmCredentials
+from rpcqm.rpc.security.ntlm_messages import MIC, AvId, with_integrity_code
+from rpcqm.rpc.security.ntlm_protection import NegotiateFlags
+from rpcqm.rpc.security.spnego import SpnegoCredentials
 from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.impacket_ntlm import ImpacketCredentials
 from tests.support.probe import ProbeHandlers, ProbeInterface, ProbeRequest

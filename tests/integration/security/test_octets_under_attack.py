@@ -9,7 +9,7 @@ import pytest
 
 from rpcqm.client.names import format_name
 from rpcqm.codec.interface import Operation, load
-from rpcqm.codec.sddl import parse_sddl
+from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.testing import PrivateQueueManager
 from tests.fuzz import captures
 from tests.fuzz.mutation import mutated, mutated_stream

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rpcqm.client.queue_manager import QueueManagerClient
-from rpcqm.codec.sddl import parse_sddl
-from rpcqm.codec.security_descriptor import SecurityDescriptor, SecurityInformation
+from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformation
+from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.qm.default_security import MIGRATED_KEY
 from rpcqm.store.records import Family
 from rpcqm.testing import PrivateQueueManager

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from rpcqm.binary.ping import PING_PORT, PINGS_OF_ONE_ADDRESS
-from rpcqm.codec.packet_internal import PingFlags, PingPacket
+from rpcqm.codec.packet.internal import PingFlags, PingPacket
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 
 HOST = "127.9.31.1"

@@ -12,16 +12,16 @@ from rpcqm.base.errors import RpcFault
 from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
-from rpcqm.rpc.logon import NO_CLAIM
-from rpcqm.rpc.ntlm import NtlmCredentials, NtlmInitiator
-from rpcqm.rpc.security import (
+from rpcqm.rpc.security.context import (
     PKT_PRIVACY,
     Authentication,
     AuthenticationError,
     MessageProtection,
 )
-from rpcqm.rpc.spnego import KERBEROS, NTLM, SpnegoInitiator
-from rpcqm.rpc.spnego_tokens import NegTokenInit, NegTokenResp, unpack_token
+from rpcqm.rpc.security.logon import NO_CLAIM
+from rpcqm.rpc.security.ntlm import NtlmCredentials, NtlmInitiator
+from rpcqm.rpc.security.spnego import KERBEROS, NTLM, SpnegoInitiator
+from rpcqm.rpc.security.spnego_tokens import NegTokenInit, NegTokenResp, unpack_token
 from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.probe import ProbeHandlers, ProbeInterface, ProbeRequest
 from tests.support.rpc_server import RunningServer, serving

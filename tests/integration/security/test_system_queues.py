@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.testing import private_queue_manager
 from tests.support.stranger import ALL_ACKNOWLEDGEMENTS, HERE, Stranger, Victim
 

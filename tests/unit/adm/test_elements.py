@@ -28,8 +28,8 @@ from rpcqm.adm.queue import (
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import Transaction, TransactionalOperation
 from rpcqm.base.completion import Completion
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import ATTRIBUTES, MessageAttributes, build_user_message
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.message import ATTRIBUTES, MessageAttributes, build_user_message
 
 
 def snake_case(name: str) -> str:

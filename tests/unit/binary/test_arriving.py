@@ -9,11 +9,11 @@ import pytest
 from rpcqm.adm.message import Message
 from rpcqm.binary.connection.line import Line
 from rpcqm.binary.connection.receiving import MOST_PENDING, Receiver
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import MessageAttributes, PacketMessage, build_user_message
-from rpcqm.codec.message_enums import MessageClass
-from rpcqm.codec.packet_acknowledgement import PacketKind, identify_packet
-from rpcqm.codec.packet_internal import OrderAckBody
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.internal import OrderAckBody
+from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_user_message
 from tests.support.binary_pair import ADMIN, ORDERS, STREAM, Exchanging, exchanging, packets
 
 NOWHERE = "DIRECT=OS:bob\\private$\\nowhere"

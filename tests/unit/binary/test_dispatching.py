@@ -12,8 +12,8 @@ from rpcqm.adm.directory_object import Site
 from rpcqm.adm.enums import OutgoingQueueState, QueueType
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
-from rpcqm.codec.message import PacketMessage
-from rpcqm.codec.packet_acknowledgement import PacketKind, identify_packet
+from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
+from rpcqm.codec.packet.message import PacketMessage
 from tests.support.binary_network import Simulation
 from tests.support.queue_manager import MEMORY
 

@@ -6,8 +6,8 @@ import pytest
 
 from rpcqm.adm.enums import QueueAccessType, QueueShareMode
 from rpcqm.binary.connection.line import Hop
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import MessageAttributes
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.message import MessageAttributes
 from tests.support.binary_network import Node
 from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
 

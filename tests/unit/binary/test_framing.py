@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.binary.framing import PacketBuffer
-from rpcqm.codec.packet_base import MAXIMUM_FRAME_SIZE, BaseFlags, BaseHeader
+from rpcqm.codec.packet.base import MAXIMUM_FRAME_SIZE, BaseFlags, BaseHeader
 
 FLAGS = [BaseFlags.of(), BaseFlags.of(SH=1), BaseFlags.of(IN=1, SH=1), BaseFlags.of(DH=1, TR=1)]
 

@@ -22,16 +22,16 @@ from rpcqm.base.errors import MQError
 from rpcqm.base.identity import Identity
 from rpcqm.binary.blobs import AES_PROVIDER, BASE_PROVIDER, ENHANCED_PROVIDER, encode_public_keys
 from rpcqm.binary.own_keys import OwnKeys
-from rpcqm.codec.message import MessageAttributes, PacketMessage
-from rpcqm.codec.message_enums import (
+from rpcqm.codec.packet.enums import (
     AuthenticationLevel,
     HashAlgorithm,
     MessageClass,
     PrivacyLevel,
 )
-from rpcqm.codec.packet_patch import without_session_header
-from rpcqm.codec.sddl import parse_sddl
-from rpcqm.codec.security_identifier import sid_bytes
+from rpcqm.codec.packet.message import MessageAttributes, PacketMessage
+from rpcqm.codec.packet.patch import without_session_header
+from rpcqm.codec.security.identifier import sid_bytes
+from rpcqm.codec.security.sddl import parse_sddl
 from tests.support.binary_network import Node, Simulation
 from tests.support.certificates import certificate_of
 from tests.support.queue_manager import MEMORY

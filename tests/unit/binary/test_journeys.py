@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.qm import journeys
 from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging, packets
 

@@ -7,10 +7,10 @@ import pytest
 from rpcqm.adm.enums import ConnectionStatus, OutgoingQueueState
 from rpcqm.base.completion import Completion, completed
 from rpcqm.binary.connection.line import Hop
-from rpcqm.codec.message import PacketMessage
-from rpcqm.codec.message_enums import MessageClass
-from rpcqm.codec.packet_acknowledgement import PacketKind, identify_packet
-from rpcqm.codec.packet_internal import EstablishConnectionPacket
+from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.internal import EstablishConnectionPacket
+from rpcqm.codec.packet.message import PacketMessage
 from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
 
 

@@ -14,9 +14,9 @@ from rpcqm.binary.connection.door import BinaryDoor, read_files
 from rpcqm.binary.own_keys import create_key, load_certificate, load_key, published
 from rpcqm.binary.signatures import verified_level
 from rpcqm.cli.main import main
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import MessageAttributes, PacketMessage, build_user_message
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_user_message
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.config.schema import Binary
 from tests.support.certificates import certificate_of
 from tests.support.queue_manager import RunningQueueManager

@@ -19,7 +19,7 @@ from rpcqm.binary.ping import (
     answer_ping,
 )
 from rpcqm.binary.settings import BinarySettings
-from rpcqm.codec.packet_internal import PingFlags, PingPacket
+from rpcqm.codec.packet.internal import PingFlags, PingPacket
 from rpcqm.config.schema import Binary
 from tests.support.binary_pair import exchanging
 

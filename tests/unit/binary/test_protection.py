@@ -13,17 +13,17 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.binary import blobs, ciphers
 from rpcqm.binary.caches import AgingCache
 from rpcqm.binary.signatures import sign, verified_level
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import MessageAttributes, PacketMessage, build_user_message
-from rpcqm.codec.message_enums import (
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import (
     AuthenticationLevel,
     EncryptionAlgorithm,
     HashAlgorithm,
     PrivacyLevel,
 )
-from rpcqm.codec.packet import UserMessage
-from rpcqm.codec.packet_signature import signed_properties
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_user_message
+from rpcqm.codec.packet.signature import signed_properties
+from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.packet.user_message import UserMessage
 from tests.support.certificates import certificate_of
 
 MINUTE = 60_000

@@ -12,8 +12,8 @@ from rpcqm.adm.enums import QueueType
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.codec.properties import ManagementQueueProperty
-from rpcqm.codec.sddl import parse_sddl
-from rpcqm.codec.security_descriptor import SecurityInformation
+from rpcqm.codec.security.descriptor import SecurityInformation
+from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.interfaces._management_properties import queue_property
 from tests.support.binary_network import Node, Simulation
 from tests.support.queue_manager import MEMORY

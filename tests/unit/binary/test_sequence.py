@@ -17,7 +17,7 @@ from rpcqm.binary.sequence import (
     next_identifier,
 )
 from rpcqm.binary.settings import BinarySettings
-from rpcqm.codec.packet_types import TxSequenceID
+from rpcqm.codec.packet.types import TxSequenceID
 
 FIRST = TxSequenceID(1, 1_750_000_000)
 SECOND = TxSequenceID(2, 1_750_000_000)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rpcqm.binary.session import Session, SessionState
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.layout import NULL_GUID
-from rpcqm.codec.packet_base import SessionHeader
-from rpcqm.codec.packet_internal import (
+from rpcqm.codec.packet.base import SessionHeader
+from rpcqm.codec.packet.internal import (
     ConnectionParametersHeader,
     ConnectionParametersPacket,
     EstablishConnectionHeader,
@@ -19,7 +19,7 @@ from rpcqm.codec.packet_internal import (
     OperatingSystemFlags,
     SessionAckPacket,
 )
-from rpcqm.codec.packet_patch import with_session_header
+from rpcqm.codec.packet.patch import with_session_header
 from tests.support.sessions import ALICE, BOB, ORDERS, Host, Pair, packet
 
 PRIVATE = f"PRIVATE={BOB}\\00000010"

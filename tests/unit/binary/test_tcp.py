@@ -22,17 +22,17 @@ from rpcqm.binary.connection.tcp import (
     TcpNetwork,
     TcpWire,
 )
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import MessageAttributes, build_user_message
-from rpcqm.codec.packet_base import SessionHeader
-from rpcqm.codec.packet_internal import (
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.base import SessionHeader
+from rpcqm.codec.packet.internal import (
     ConnectionParametersHeader,
     ConnectionParametersPacket,
     EstablishConnectionHeader,
     EstablishConnectionPacket,
     SessionAckPacket,
 )
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.packet.message import MessageAttributes, build_user_message
+from rpcqm.codec.packet.types import MessageIdentifier
 from tests.support.binary_network import Node, Simulation
 from tests.support.queue_manager import MEMORY
 

@@ -13,7 +13,7 @@ from rpcqm.adm.directory_object import Site
 from rpcqm.adm.enums import EnqueueStatus, OutgoingQueueState, QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
-from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.properties import ManagementQueueProperty
 from rpcqm.interfaces._management_properties import queue_property
 from rpcqm.qm.quotas import EnqueueRefusedError

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rpcqm.codec.packet_types import SequenceInfo
+from rpcqm.codec.packet.types import SequenceInfo
 from rpcqm.codec.properties import ManagementQueueProperty
 from rpcqm.interfaces._management_properties import queue_property
 from tests.support.binary_network import Node

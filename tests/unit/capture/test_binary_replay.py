@@ -6,22 +6,22 @@ from uuid import UUID
 import pytest
 
 from rpcqm.capture.analysis import Exchange, calls_of
-from rpcqm.capture.binary_conversation import BinaryPacket
-from rpcqm.capture.binary_progress import Progress, at, milestones
-from rpcqm.capture.binary_rewriting import QUEUE_MANAGER, SEQUENCE, Rewriter
-from rpcqm.capture.call import MSMQ_BINARY, Conversation
-from rpcqm.capture.replay_binary import players_of
-from rpcqm.capture.replay_fixture import infer
-from rpcqm.capture.replay_mapping import Mapping
-from rpcqm.capture.replay_outcome import Server
-from rpcqm.codec.message import PacketMessage
-from rpcqm.codec.packet import UserMessage
-from rpcqm.codec.packet_base import SessionHeader
-from rpcqm.codec.packet_internal import (
+from rpcqm.capture.conversation.binary import BinaryPacket
+from rpcqm.capture.conversation.binary_progress import Progress, at, milestones
+from rpcqm.capture.conversation.call import MSMQ_BINARY, Conversation
+from rpcqm.capture.replay.binary import players_of
+from rpcqm.capture.replay.binary_rewriting import QUEUE_MANAGER, SEQUENCE, Rewriter
+from rpcqm.capture.replay.fixture import infer
+from rpcqm.capture.replay.mapping import Mapping
+from rpcqm.capture.replay.outcome import Server
+from rpcqm.codec.packet.base import SessionHeader
+from rpcqm.codec.packet.internal import (
     EstablishConnectionHeader,
     EstablishConnectionPacket,
     SessionAckPacket,
 )
+from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.packet.user_message import UserMessage
 
 CAPTURE = Path(__file__).parents[2] / "vectors" / "captures" / "binary.pcapng"
 EXCHANGES, _ = calls_of(CAPTURE)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpcqm.capture.accounts import Account, parse_account, read_keytabs
 from rpcqm.capture.analysis import Analysis, Exchange, calls_of
-from rpcqm.capture.call import Call
-from rpcqm.capture.problems import Problems
-from rpcqm.capture.reading import read_records
-from rpcqm.capture.recognition import Recognition
-from rpcqm.capture.record import Record
+from rpcqm.capture.conversation.call import Call
+from rpcqm.capture.conversation.recognition import Recognition
+from rpcqm.capture.file.problems import Problems
+from rpcqm.capture.file.reading import read_records
+from rpcqm.capture.file.record import Record
+from rpcqm.capture.unsealing.accounts import Account, parse_account, read_keytabs
 from rpcqm.client.passwords import nt_hash
 from tests.support.accounts import PASSWORD
 

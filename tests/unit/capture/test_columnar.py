@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rpcqm.base.text import visible
-from rpcqm.capture.accounts import Account, parse_account
 from rpcqm.capture.analysis import Exchange, analyse
-from rpcqm.capture.call import Call
 from rpcqm.capture.columnar import runs, template
 from rpcqm.capture.columnar.analysis import Single, analyse_columns
 from rpcqm.capture.columnar.batch import CallBatch
@@ -21,11 +19,13 @@ from rpcqm.capture.columnar.listing import Listing, milliseconds, times
 from rpcqm.capture.columnar.queues import Teller
 from rpcqm.capture.columnar.rows import call_columns
 from rpcqm.capture.columnar.stretch import Stretch, read_pieces
+from rpcqm.capture.conversation.call import Call
+from rpcqm.capture.conversation.subjects import Subjects
 from rpcqm.capture.export import arrow_schema, row
-from rpcqm.capture.problems import Problems
-from rpcqm.capture.reading import read_records
+from rpcqm.capture.file.problems import Problems
+from rpcqm.capture.file.reading import read_records
 from rpcqm.capture.report import line, utc_time
-from rpcqm.capture.subjects import Subjects
+from rpcqm.capture.unsealing.accounts import Account, parse_account
 from tests.support.accounts import PASSWORD
 from tests.support.captures import pcap, pcapng
 from tests.support.traffic import spoilt, traffic

@@ -9,8 +9,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rpcqm.capture.problems import Problems
-from rpcqm.capture.reading import CaptureError, read_records
+from rpcqm.capture.file.problems import Problems
+from rpcqm.capture.file.reading import CaptureError, read_records
 from tests.support.captures import (
     TIME,
     block,

@@ -9,12 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.capture.accounts import Account, parse_account, read_keytabs
-from rpcqm.capture.kerberos_keys import REPLY, REQUEST, find_message, open_request, subkey_of_reply
-from rpcqm.capture.kerberos_messages import messages_under
-from rpcqm.capture.keytab import read_keytab
-from rpcqm.capture.problems import Problems
-from rpcqm.capture.reading import read_records
+from rpcqm.capture.file.problems import Problems
+from rpcqm.capture.file.reading import read_records
+from rpcqm.capture.unsealing.accounts import Account, parse_account, read_keytabs
+from rpcqm.capture.unsealing.kerberos_keys import (
+    REPLY,
+    REQUEST,
+    find_message,
+    open_request,
+    subkey_of_reply,
+)
+from rpcqm.capture.unsealing.kerberos_messages import messages_under
+from rpcqm.capture.unsealing.keytab import read_keytab
 from rpcqm.rpc.constants import AuthenticationLevel
 
 CAPTURES = Path(__file__).parents[2] / "vectors" / "captures"

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.capture.accounts import AccountError, parse_account, read_accounts
-from rpcqm.capture.ntlm_keys import find_message, session_key
+from rpcqm.capture.unsealing.accounts import AccountError, parse_account, read_accounts
+from rpcqm.capture.unsealing.ntlm_keys import find_message, session_key
 from rpcqm.client.passwords import nt_hash
-from rpcqm.rpc.ntlm_messages import read_authenticate
+from rpcqm.rpc.security.ntlm_messages import read_authenticate
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "captures"
 KEYTAB = VECTORS / "kerberos.keytab"

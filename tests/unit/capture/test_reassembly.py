@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rpcqm.capture.tcp import WAITING_SEGMENTS
+from rpcqm.capture.file.tcp import WAITING_SEGMENTS
 from tests.support.captures import (
     ACK,
     CLIENT,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rpcqm.capture.interfaces import NAMES
+from rpcqm.capture.conversation.interfaces import NAMES
 from rpcqm.capture.ndr_fields import stub_fields
 from rpcqm.codec.interface import Operation, TransferSyntax, load
 from tests.support.idl_values import messages

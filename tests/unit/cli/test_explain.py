@@ -7,7 +7,7 @@ import pytest
 from rpcqm.base.errors import FaultStatus, HResult, NtStatus
 from rpcqm.cli.codes import codes, find_codes
 from rpcqm.cli.main import main
-from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet.enums import MessageClass
 
 
 def explained(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, object]]:

@@ -16,10 +16,10 @@ from rpcqm.cli.permissions import (
     revoked,
     words_of,
 )
-from rpcqm.codec.access_check import QUEUE_MAPPING, PreparedDescriptor
-from rpcqm.codec.sddl import parse_sddl
-from rpcqm.codec.security_descriptor import SecurityDescriptor
-from rpcqm.codec.security_identifier import Sid
+from rpcqm.codec.security.access_check import QUEUE_MAPPING, PreparedDescriptor
+from rpcqm.codec.security.descriptor import SecurityDescriptor
+from rpcqm.codec.security.identifier import Sid
+from rpcqm.codec.security.sddl import parse_sddl
 
 EVERYONE = WELL_KNOWN["everyone"]
 ALICE = Sid.parse("S-1-5-21-1-2-3-1000")

@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.client.bodies import (
+from rpcqm.codec.bodies.dotnet_binary import (
+    CLASS,
+    FREE_VALUES,
+    MAXIMUM_DEPTH,
+    VALUES_PER_OCTET,
+    decode_binary,
+)
+from rpcqm.codec.bodies.formatters import (
     DOTNET_BINARY,
     decode_body,
     encode_body,
@@ -20,16 +27,9 @@ from rpcqm.client.bodies import (
     parse_xml,
     value_of_xml,
 )
-from rpcqm.client.dotnet_binary import (
-    CLASS,
-    FREE_VALUES,
-    MAXIMUM_DEPTH,
-    VALUES_PER_OCTET,
-    decode_binary,
-)
-from rpcqm.client.xml_bounds import MAXIMUM_DEPTH as XML_DEPTH
-from rpcqm.client.xml_bounds import MAXIMUM_NAME, MAXIMUM_NAMES, MAXIMUM_NODES
-from rpcqm.codec.message_enums import BodyType
+from rpcqm.codec.bodies.xml_bounds import MAXIMUM_DEPTH as XML_DEPTH
+from rpcqm.codec.bodies.xml_bounds import MAXIMUM_NAME, MAXIMUM_NAMES, MAXIMUM_NODES
+from rpcqm.codec.packet.enums import BodyType
 from tests.support import dotnet
 from tests.support.dotnet import END, HEADER, number, text
 

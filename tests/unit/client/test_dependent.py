@@ -8,7 +8,7 @@ import pytest
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.dependent import DependentQueue
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.qmcomm import CACCreateRemoteCursor
 from tests.support.scripted import Scripted
 

@@ -8,18 +8,18 @@ from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.client.message import from_sections
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.transfer_buffer import transfer_buffer_of
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import MessageAttributes, MessageIdentifier, build_user_message
-from rpcqm.codec.message_enums import AcknowledgementsRequested, BodyType
-from rpcqm.codec.packet import UserMessage
-from rpcqm.codec.packet_base import INFINITE
-from rpcqm.codec.packet_remote_read import (
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import format_name_of
+from rpcqm.codec.packet.base import INFINITE
+from rpcqm.codec.packet.enums import AcknowledgementsRequested, BodyType
+from rpcqm.codec.packet.message import MessageAttributes, MessageIdentifier, build_user_message
+from rpcqm.codec.packet.remote_read import (
     MessagePacketExtension,
     SectionType,
     SubqueueHeader,
     message_packet,
 )
-from rpcqm.codec.queue_format import format_name_of
+from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send
 from rpcqm.codec.types.remoteread import SectionBuffer
 

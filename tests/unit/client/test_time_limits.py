@@ -15,7 +15,7 @@ from rpcqm.client.qm2qm_session import open_remote_queue
 from rpcqm.client.remote_queue import RemoteQueue
 from rpcqm.client.remote_read import MoveTarget, RemoteReadSession
 from rpcqm.client.target import OutcomeUnknownError, RemoteServer
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
 
 NAME = FormatName.parse(r"DIRECT=OS:mail\private$\orders")
 CLIENT = UUID(int=1)

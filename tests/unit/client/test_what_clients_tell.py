@@ -21,10 +21,10 @@ from rpcqm.client.remote_read import QueueReader, RemoteReadSession
 from rpcqm.client.sending import QueueSender
 from rpcqm.client.target import RemoteServer
 from rpcqm.client.transfer_buffer import transfer_buffer_of
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message_enums import EncryptionAlgorithm, PrivacyLevel
-from rpcqm.rpc.ntlm import NtlmCredentials
-from rpcqm.rpc.spnego import SpnegoCredentials
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import EncryptionAlgorithm, PrivacyLevel
+from rpcqm.rpc.security.ntlm import NtlmCredentials
+from rpcqm.rpc.security.spnego import SpnegoCredentials
 from tests.support.scripted import Scripted
 
 NAME = FormatName.parse(r"DIRECT=OS:mail\private$\orders")
@@ -91,7 +91,7 @@ def test_the_machine_identifier_itself_is_not_told(
 
 @pytest.mark.conformance("MQRR-client-3.2.4.1")
 def test_who_logs_on_by_kerberos_is_a_member_of_a_domain() -> None:
-    kerberos = pytest.importorskip("rpcqm.rpc.kerberos")
+    kerberos = pytest.importorskip("rpcqm.rpc.security.kerberos")
     by_password, by_ticket = NtlmCredentials("kim", "secret"), kerberos.KerberosCredentials()
     negotiated = SpnegoCredentials((by_ticket, by_password))
     assert identity.in_workgroup(RemoteServer("mail"))

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpcqm.codec.access_check import (
+from rpcqm.codec.security.access_check import (
     ACCESS_SYSTEM_SECURITY,
     GENERIC_ALL,
     GENERIC_READ,
@@ -20,15 +20,15 @@ from rpcqm.codec.access_check import (
     Privilege,
     access_check,
 )
-from rpcqm.codec.sddl import parse_sddl
-from rpcqm.codec.security_descriptor import Ace, Acl, SecurityDescriptor
-from rpcqm.codec.security_identifier import (
+from rpcqm.codec.security.descriptor import Ace, Acl, SecurityDescriptor
+from rpcqm.codec.security.identifier import (
     ANONYMOUS,
     BUILTIN_ADMINISTRATORS,
     EVERYONE,
     OWNER_RIGHTS,
     Sid,
 )
+from rpcqm.codec.security.sddl import parse_sddl
 
 ALICE = "S-1-5-21-1-2-3-1001"
 BOB = "S-1-5-21-1-2-3-1002"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.format_name import (
+from rpcqm.codec.names.format_name import (
     DistributionList,
     FormatName,
     FormatNameType,
@@ -25,8 +25,8 @@ from rpcqm.codec.format_name import (
     to_other_queue,
     to_queue_format,
 )
-from rpcqm.codec.packet_user import QueueFormatType
-from rpcqm.codec.path_name import PathName, QueueKind
+from rpcqm.codec.names.path_name import PathName, QueueKind
+from rpcqm.codec.packet.user import QueueFormatType
 
 GUID = UUID("c626ea11-e6b6-9749-9595-9150557358d1")
 OTHER = UUID("fca09e90-7890-4544-8f11-394c43cd8907")

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from rpcqm.codec.idl import idl_names, load_idl, read_idl
-from rpcqm.codec.idl_expression import evaluate, names_in, to_python
-from rpcqm.codec.idl_nodes import (
+from rpcqm.codec.idl.expression import evaluate, names_in, to_python
+from rpcqm.codec.idl.load import idl_names, load_idl, read_idl
+from rpcqm.codec.idl.nodes import (
     Binary,
     ConstantNode,
     IdlError,
@@ -14,8 +14,8 @@ from rpcqm.codec.idl_nodes import (
     Number,
     Unary,
 )
-from rpcqm.codec.idl_syntax import parse_idl
-from rpcqm.codec.idl_tree import (
+from rpcqm.codec.idl.syntax import parse_idl
+from rpcqm.codec.idl.tree import (
     Array,
     ContextHandle,
     Enumeration,

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from rpcqm.codec.idl_cache import kept
+from rpcqm.codec.idl.cache import kept
 
 
 def test_what_was_made_is_read_again(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from uuid import UUID
 import pytest
 
 from rpcqm.codec import stub_files
-from rpcqm.codec.idl import idl_names, load_idl
+from rpcqm.codec.idl.load import idl_names, load_idl
 from rpcqm.codec.interface import TransferSyntax, Value, load
-from rpcqm.codec.ndr import Wire
+from rpcqm.codec.ndr.compile import Wire
 from rpcqm.codec.types.remoteread import SectionType, stSrmpSecondSection
 from tests.support.idl_text import interface_of
 

@@ -10,16 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpcqm.base.errors import DecodeError, HResult, MQError
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import (
-    ATTRIBUTES,
-    MessageAttributes,
-    MessageIdentifier,
-    PacketMessage,
-    build_user_message,
-    read_attributes,
-)
-from rpcqm.codec.message_enums import (
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.base import SessionHeader
+from rpcqm.codec.packet.enums import (
     AcknowledgementsRequested,
     AuthenticationLevel,
     DeliveryGuarantee,
@@ -29,9 +22,15 @@ from rpcqm.codec.message_enums import (
     PrivacyLevel,
     SenderIdentifierType,
 )
-from rpcqm.codec.packet import UserMessage
-from rpcqm.codec.packet_base import SessionHeader
-from rpcqm.codec.packet_patch import (
+from rpcqm.codec.packet.message import (
+    ATTRIBUTES,
+    MessageAttributes,
+    MessageIdentifier,
+    PacketMessage,
+    build_user_message,
+    read_attributes,
+)
+from rpcqm.codec.packet.patch import (
     absolute_time_to_reach_queue,
     set_authentication_level,
     set_hop_count,
@@ -41,8 +40,9 @@ from rpcqm.codec.packet_patch import (
     with_session_header,
     without_session_header,
 )
-from rpcqm.codec.packet_types import TxSequenceID
-from rpcqm.codec.packet_user import QueueFormatType
+from rpcqm.codec.packet.types import TxSequenceID
+from rpcqm.codec.packet.user import QueueFormatType
+from rpcqm.codec.packet.user_message import UserMessage
 
 SOURCE = UUID("c626ea11-e6b6-9749-9595-9150557358d1")
 OTHER = UUID("fca09e90-7890-4544-8f11-394c43cd8907")

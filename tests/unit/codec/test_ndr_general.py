@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.idl_tree import OperationDeclaration, Structure, Union
+from rpcqm.codec.idl.tree import OperationDeclaration, Structure, Union
 from rpcqm.codec.interface import NULL, Interface, TransferSyntax
-from rpcqm.codec.ndr import Wire
-from rpcqm.codec.ndr_classes import class_of
+from rpcqm.codec.ndr.classes import class_of
+from rpcqm.codec.ndr.compile import Wire
 from tests.support.idl_text import file_of
 from tests.support.idl_values import messages
 

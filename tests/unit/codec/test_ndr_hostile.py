@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.idl import idl_names, load_idl
-from rpcqm.codec.idl_tree import OperationDeclaration
+from rpcqm.codec.idl.load import idl_names, load_idl
+from rpcqm.codec.idl.tree import OperationDeclaration
 from rpcqm.codec.interface import TransferSyntax, load
-from rpcqm.codec.ndr import MessageCodec, Wire
-from rpcqm.codec.ndr_decode import MAXIMUM_DEPTH
+from rpcqm.codec.ndr.compile import MessageCodec, Wire
+from rpcqm.codec.ndr.decode import MAXIMUM_DEPTH
 from rpcqm.codec.types.mqmq import (
     CAPROPVARIANT,
     PROPVARIANT,

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rpcqm.codec.idl import idl_names, load_idl
-from rpcqm.codec.idl_tree import OperationDeclaration
+from rpcqm.codec.idl.load import idl_names, load_idl
+from rpcqm.codec.idl.tree import OperationDeclaration
 from rpcqm.codec.interface import load
-from rpcqm.codec.ndr import MessageCodec, Wire
+from rpcqm.codec.ndr.compile import MessageCodec, Wire
 from tests.support.idl_values import messages
 
 WIRES = {

@@ -7,19 +7,19 @@ from uuid import UUID
 import pytest
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import MessageIdentifier, PacketMessage, build_user_message
-from rpcqm.codec.message_enums import MessageClass
-from rpcqm.codec.packet_acknowledgement import (
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.acknowledgement import (
     PacketKind,
     final_ack,
     identify_packet,
     order_ack,
 )
-from rpcqm.codec.packet_base import SessionHeader
-from rpcqm.codec.packet_internal import FinalAckBody, OrderAckBody
-from rpcqm.codec.packet_patch import with_session_header
-from rpcqm.codec.packet_types import TxSequenceID
+from rpcqm.codec.packet.base import SessionHeader
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.internal import FinalAckBody, OrderAckBody
+from rpcqm.codec.packet.message import MessageIdentifier, PacketMessage, build_user_message
+from rpcqm.codec.packet.patch import with_session_header
+from rpcqm.codec.packet.types import TxSequenceID
 
 PEER = UUID("c626ea11-e6b6-9749-9595-9150557358d1")
 ORDER_QUEUE = FormatName.private(PEER, 4)

@@ -6,8 +6,9 @@ from uuid import UUID
 import pytest
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.message import PacketMessage, build_user_message, read_attributes
-from rpcqm.codec.message_enums import (
+from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
+from rpcqm.codec.packet.base import BaseHeader, frame_size
+from rpcqm.codec.packet.enums import (
     AcknowledgementsRequested,
     AuthenticationLevel,
     BodyType,
@@ -18,10 +19,7 @@ from rpcqm.codec.message_enums import (
     PrivacyLevel,
     SenderIdentifierType,
 )
-from rpcqm.codec.packet import UserMessage, locate_body
-from rpcqm.codec.packet_acknowledgement import PacketKind, identify_packet
-from rpcqm.codec.packet_base import BaseHeader, frame_size
-from rpcqm.codec.packet_internal import (
+from rpcqm.codec.packet.internal import (
     ConnectionParametersHeader,
     ConnectionParametersPacket,
     EstablishConnectionHeader,
@@ -31,8 +29,10 @@ from rpcqm.codec.packet_internal import (
     SessionAckPacket,
     decode_internal_packet,
 )
-from rpcqm.codec.packet_types import MessageIdentifier
-from rpcqm.codec.security_identifier import Sid
+from rpcqm.codec.packet.message import PacketMessage, build_user_message, read_attributes
+from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.packet.user_message import UserMessage, locate_body
+from rpcqm.codec.security.identifier import Sid
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "packets"
 INITIATOR = UUID(bytes_le=bytes.fromhex("d158735550919595499 7b6e611ea26c6".replace(" ", "")))

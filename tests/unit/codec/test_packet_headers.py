@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.layout import Buffer, Structure, decode_text
-from rpcqm.codec.packet_base import BaseFlags, BaseHeader, SessionHeader
-from rpcqm.codec.packet_internal import FinalAckBody, OrderAckBody
-from rpcqm.codec.packet_multi_queue import (
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.base import BaseFlags, BaseHeader, SessionHeader
+from rpcqm.codec.packet.internal import FinalAckBody, OrderAckBody
+from rpcqm.codec.packet.multi_queue import (
     ADMIN_ID,
     DESTINATION_ID,
     MAXIMUM_ELEMENTS,
@@ -22,17 +22,17 @@ from rpcqm.codec.packet_multi_queue import (
     MQFSignatureHeader,
     MultiQueueFormatHeader,
 )
-from rpcqm.codec.packet_properties import DebugHeader, MessagePropertiesHeader
-from rpcqm.codec.packet_security import ProviderInfo, SecurityFlags, SecurityHeader
-from rpcqm.codec.packet_soap import SoapHeader
-from rpcqm.codec.packet_srmp import CompoundMessageHeader, SRMPEnvelopeHeader
-from rpcqm.codec.packet_transaction import TransactionFlags, TransactionHeader
-from rpcqm.codec.packet_types import (
+from rpcqm.codec.packet.properties import DebugHeader, MessagePropertiesHeader
+from rpcqm.codec.packet.security import ProviderInfo, SecurityFlags, SecurityHeader
+from rpcqm.codec.packet.soap import SoapHeader
+from rpcqm.codec.packet.srmp import CompoundMessageHeader, SRMPEnvelopeHeader
+from rpcqm.codec.packet.transaction import TransactionFlags, TransactionHeader
+from rpcqm.codec.packet.types import (
     MessageIdentifier,
     SequenceInfo,
     TxSequenceID,
 )
-from rpcqm.codec.packet_user import PrivateQueueFormatName, UserFlags, UserHeader
+from rpcqm.codec.packet.user import PrivateQueueFormatName, UserFlags, UserHeader
 
 GUID = UUID("00112233-4455-6677-8899-aabbccddeeff")
 WIRE_GUID = "33221100554477668899aabbccddeeff"

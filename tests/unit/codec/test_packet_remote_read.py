@@ -9,15 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import (
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.message import (
     MessageAttributes,
     MessageIdentifier,
     PacketMessage,
     build_user_message,
 )
-from rpcqm.codec.packet import UserMessage
-from rpcqm.codec.packet_remote_read import (
+from rpcqm.codec.packet.remote_read import (
     PLAIN_EXTENSION,
     AddressOverlay,
     DeadLetterHeader,
@@ -32,6 +31,7 @@ from rpcqm.codec.packet_remote_read import (
     message_packet,
     split_message_packet,
 )
+from rpcqm.codec.packet.user_message import UserMessage
 
 MESSAGE = MessageAttributes(
     destination_queue_format_name=FormatName.parse(r"DIRECT=OS:host\private$\orders"),

@@ -6,11 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import MessageAttributes, MessageIdentifier, build_user_message
-from rpcqm.codec.message_enums import AuthenticationLevel, DeliveryGuarantee
-from rpcqm.codec.packet import UserMessage
-from rpcqm.codec.packet_signature import signed_properties
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import AuthenticationLevel, DeliveryGuarantee
+from rpcqm.codec.packet.message import MessageAttributes, MessageIdentifier, build_user_message
+from rpcqm.codec.packet.signature import signed_properties
+from rpcqm.codec.packet.user_message import UserMessage
 
 GUID = UUID("00112233-4455-6677-8899-aabbccddeeff")
 WIRE_GUID = GUID.bytes_le

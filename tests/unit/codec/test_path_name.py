@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.path_name import PathName, QueueKind
+from rpcqm.codec.names.path_name import PathName, QueueKind
 
 NAME_CHARACTERS = [chr(code) for code in range(0x21, 0x80) if chr(code) not in '\\;+,"']
 names = st.text(NAME_CHARACTERS, min_size=1, max_size=124).filter(

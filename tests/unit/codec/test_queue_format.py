@@ -5,9 +5,9 @@ from uuid import UUID
 import pytest
 
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import TransferSyntax, load
-from rpcqm.codec.queue_format import format_name_of, queue_format_of
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import format_name_of, queue_format_of
 from rpcqm.codec.types.qmcomm import R_QMOpenRemoteQueueRequest
 
 GUID = "4a4f1cf8-0f2b-4b5a-8d70-0fb6c1a3d9b1"

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from impacket.ldap import ldaptypes
 
 from rpcqm.base.errors import DecodeError, HResult, MQError
-from rpcqm.codec.access_check import MQQMACCESSMASK, MQQUEUEACCESSMASK
-from rpcqm.codec.sddl import format_sddl, parse_sddl
-from rpcqm.codec.security_descriptor import (
+from rpcqm.codec.security.access_check import MQQMACCESSMASK, MQQUEUEACCESSMASK
+from rpcqm.codec.security.descriptor import (
     Ace,
     AceFlags,
     AceType,
@@ -22,7 +21,7 @@ from rpcqm.codec.security_descriptor import (
     SecurityDescriptor,
     SecurityInformation,
 )
-from rpcqm.codec.security_identifier import (
+from rpcqm.codec.security.identifier import (
     ALIASES,
     BUILTIN_ADMINISTRATORS,
     DOMAIN_RELATIVE,
@@ -31,6 +30,7 @@ from rpcqm.codec.security_identifier import (
     Sid,
     sid_bytes,
 )
+from rpcqm.codec.security.sddl import format_sddl, parse_sddl
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "mqmq"
 MASKS = list(csv.DictReader((VECTORS / "access_masks.csv").read_text("ascii").splitlines()))

@@ -6,14 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from rpcqm.accounts import Accounts
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.properties import QueueProperty
 from rpcqm.codec.propvariant import propvariant_of
-from rpcqm.codec.queue_format import queue_format_of
-from rpcqm.codec.sddl import parse_sddl
-from rpcqm.codec.security_descriptor import SecurityDescriptor, SecurityInformation
-from rpcqm.codec.security_identifier import BUILTIN_ADMINISTRATORS
+from rpcqm.codec.security.descriptor import SecurityDescriptor, SecurityInformation
+from rpcqm.codec.security.identifier import BUILTIN_ADMINISTRATORS
+from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqmq import CALPWSTR, OBJECTID
 from rpcqm.interfaces import admin
 from rpcqm.interfaces.admin import Admin
@@ -21,6 +20,7 @@ from rpcqm.qm.finding import Whereabouts
 from rpcqm.qm.trail import Happening
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP, NCALRPC
 from rpcqm.rpc.pdu import SyntaxId
+from rpcqm.service.accounts import Accounts
 from rpcqm.service.maintenance import Maintenance
 from rpcqm.store.backup import restore_backup
 from tests.support.callers import ADMINISTRATOR, ALICE, Caller, CallServer, Served

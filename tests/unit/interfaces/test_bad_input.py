@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import DecodeError, FaultStatus
-from rpcqm.codec.idl_tree import ContextHandle, Pointer
+from rpcqm.codec.idl.tree import ContextHandle, Pointer
 from rpcqm.codec.interface import Operation, load
-from rpcqm.codec.ndr_classes import message
-from rpcqm.codec.ndr_values import Value
+from rpcqm.codec.ndr.classes import message
+from rpcqm.codec.ndr.values import Value
 from rpcqm.interfaces import qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read
 from rpcqm.interfaces.qm2qm import Qm2Qm
 from rpcqm.interfaces.qmcomm import QmComm

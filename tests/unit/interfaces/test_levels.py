@@ -2,10 +2,10 @@
 
 import pytest
 
-from rpcqm.codec.access_check import MQQMACCESSMASK
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.sddl import parse_sddl
-from rpcqm.codec.security_descriptor import SecurityInformation
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.security.access_check import MQQMACCESSMASK
+from rpcqm.codec.security.descriptor import SecurityInformation
+from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.interfaces._authentication import RemoteReadSecurity, level_of_queue
 from rpcqm.rpc.constants import AuthenticationLevel
 from tests.support.queue_manager import RunningQueueManager

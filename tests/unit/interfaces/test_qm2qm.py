@@ -5,7 +5,7 @@ import pytest
 from rpcqm.adm.enums import RemoteReadState
 from rpcqm.base.errors import FaultStatus, HResult, NtStatus
 from rpcqm.codec.interface import TransferSyntax
-from rpcqm.codec.packet import UserMessage
+from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.qm2qm import REMOTEREADDESC2
 from tests.support.callers import ALICE, BOB, CallServer, Fault
 from tests.support.dependent_client import Client, create_remote_cursor

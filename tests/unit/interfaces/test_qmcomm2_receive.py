@@ -5,10 +5,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import NULL
-from rpcqm.codec.message_enums import SenderIdentifierType
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import SenderIdentifierType
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqmq import OBJECTID, XACTUOW
 from rpcqm.codec.types.qmcomm import CACTransferBufferV2
 from rpcqm.rpc.interface_registry import NCALRPC

@@ -7,17 +7,17 @@ import pytest
 
 from rpcqm.adm.message import Message
 from rpcqm.base.errors import HResult
-from rpcqm.codec.format_name import FormatName
 from rpcqm.codec.interface import NULL
-from rpcqm.codec.message_enums import (
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import (
     AcknowledgementsRequested,
     DeliveryGuarantee,
     MessageClass,
     PrivacyLevel,
     SenderIdentifierType,
 )
-from rpcqm.codec.packet_types import MessageIdentifier
-from rpcqm.codec.security_identifier import sid_bytes
+from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.codec.types.mqmq import XACTUOW
 from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send
 from rpcqm.rpc.interface_registry import NCALRPC

@@ -8,10 +8,10 @@ import pytest
 from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.base.errors import FaultStatus, HResult
 from rpcqm.base.identity import EVERYONE, Identity
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.properties import NULL_VARIANT
 from rpcqm.codec.propvariant import propvariant_of
-from rpcqm.codec.sddl import parse_sddl
+from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqmq import (
     DL_ID,
     MULTICAST_ID,

@@ -11,11 +11,11 @@ from rpcqm.adm.directory_object import Enterprise
 from rpcqm.adm.enums import QueuePrivacyLevel
 from rpcqm.base.errors import HResult
 from rpcqm.base.identity import EVERYONE, Identity
-from rpcqm.codec.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.queue_format import format_name_of, queue_format_of
 from rpcqm.codec.properties import PropVariant, QueueProperty, VarType
-from rpcqm.codec.queue_format import format_name_of, queue_format_of
-from rpcqm.codec.sddl import format_sddl, parse_sddl
-from rpcqm.codec.security_descriptor import SecurityDescriptor
+from rpcqm.codec.security.descriptor import SecurityDescriptor
+from rpcqm.codec.security.sddl import format_sddl, parse_sddl
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT
 from rpcqm.codec.types.qmcomm import OBJECT_FORMAT, OBJECT_FORMAT_u
 from rpcqm.config.directory import load_directory

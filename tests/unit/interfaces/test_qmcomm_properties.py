@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 
 from rpcqm.codec.properties import QueueProperty
-from rpcqm.codec.sddl import format_sddl, parse_sddl
-from rpcqm.codec.security_descriptor import SecurityDescriptor
+from rpcqm.codec.security.descriptor import SecurityDescriptor
+from rpcqm.codec.security.sddl import format_sddl, parse_sddl
 from rpcqm.rpc.interface_registry import NCALRPC
 from tests.support.callers import ADMINISTRATOR, BOB
 from tests.support.dependent_client import Client, object_of, served_clients

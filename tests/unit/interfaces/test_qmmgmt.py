@@ -20,7 +20,7 @@ from rpcqm.adm.queue import (
     Queue,
 )
 from rpcqm.codec.interface import TransferSyntax, load
-from rpcqm.codec.packet_types import SequenceInfo
+from rpcqm.codec.packet.types import SequenceInfo
 from rpcqm.codec.properties import (
     NULL_VARIANT,
     ManagementMachineProperty,

@@ -7,7 +7,7 @@ import pytest
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import FaultStatus, HResult
 from rpcqm.codec.interface import TransferSyntax
-from rpcqm.codec.sddl import parse_sddl
+from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT, QUEUE_FORMAT_u
 from rpcqm.interfaces.remote_read import RemoteReadSecurity
 from rpcqm.rpc.constants import AuthenticationLevel

@@ -8,11 +8,10 @@ import pytest
 from rpcqm.adm.message import NEVER, Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import FaultStatus
-from rpcqm.codec.format_name import FormatName, parse_format_names
-from rpcqm.codec.message import MessageAttributes, build_user_message
-from rpcqm.codec.message_enums import MessageClass
-from rpcqm.codec.packet import UserMessage
-from rpcqm.codec.packet_remote_read import (
+from rpcqm.codec.names.format_name import FormatName, parse_format_names
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.message import MessageAttributes, build_user_message
+from rpcqm.codec.packet.remote_read import (
     AddressOverlay,
     ExtendedAddressHeader,
     HostAddress,
@@ -20,6 +19,7 @@ from rpcqm.codec.packet_remote_read import (
     SectionType,
     split_message_packet,
 )
+from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.remoteread import R_StartReceiveResponse
 from rpcqm.qm.settings import QueueManagerSettings
 from tests.support.callers import CallServer, Fault

@@ -3,8 +3,8 @@
 import pytest
 
 from rpcqm.adm.queue import Queue
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.sddl import parse_sddl
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.rpc.interface_registry import NCALRPC
 from tests.support.callers import ALICE, BOB, CallServer
 from tests.support.dependent_client import (

@@ -3,7 +3,7 @@
 import pytest
 
 from rpcqm.adm.queue import Queue
-from rpcqm.codec.sddl import parse_sddl
+from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.interfaces import _wrong_numbers
 from rpcqm.interfaces._authentication import RemoteReadSecurity
 from rpcqm.interfaces._wrong_numbers import WINDOW, WRONG_NUMBERS

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rpcqm.capture.problems import Problems
+from rpcqm.capture.file.problems import Problems
 from rpcqm.pipeline.column_tables import file_tables
 from rpcqm.pipeline.compare import same_request
 from rpcqm.pipeline.conform import HandleStates, conformance_point

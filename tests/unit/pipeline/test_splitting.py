@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rpcqm.capture.problems import Problems
-from rpcqm.capture.reading import read_records
+from rpcqm.capture.file.problems import Problems
+from rpcqm.capture.file.reading import read_records
 from rpcqm.pipeline.coverage import claim_rows, counts, coverage
 from rpcqm.pipeline.splitting import (
     Place,

@@ -9,15 +9,15 @@ from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import MQError
 from rpcqm.base.identity import ANONYMOUS, EVERYONE, Identity, authenticated
-from rpcqm.codec.access_check import MQQMACCESSMASK, MQQUEUEACCESSMASK
-from rpcqm.codec.sddl import parse_sddl
-from rpcqm.codec.security_descriptor import (
+from rpcqm.codec.security.access_check import MQQMACCESSMASK, MQQUEUEACCESSMASK
+from rpcqm.codec.security.descriptor import (
     Ace,
     Acl,
     SecurityDescriptor,
     SecurityInformation,
 )
-from rpcqm.codec.security_identifier import Sid
+from rpcqm.codec.security.identifier import Sid
+from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.qm.default_security import MIGRATED_KEY
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.records import Family
@@ -139,7 +139,7 @@ def test_an_outgoing_queue_is_read_by_administrators_only(qm: RunningQueueManage
 
 
 def rights_of(security: bytes, identity: Identity) -> int:
-    from rpcqm.codec.access_check import PreparedDescriptor
+    from rpcqm.codec.security.access_check import PreparedDescriptor
 
     prepared = PreparedDescriptor(SecurityDescriptor.decode(security))
     return prepared.granted(identity.sids) & 0xFFFFF

@@ -8,17 +8,17 @@ import pytest
 from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message import MessageAttributes, build_user_message
-from rpcqm.codec.message_enums import (
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import (
     AcknowledgementsRequested,
     AuthenticationLevel,
     MessageClass,
 )
-from rpcqm.codec.packet_patch import set_authentication_level
-from rpcqm.codec.packet_types import MessageIdentifier
-from rpcqm.codec.sddl import parse_sddl
-from rpcqm.codec.security_identifier import sid_bytes
+from rpcqm.codec.packet.message import MessageAttributes, build_user_message
+from rpcqm.codec.packet.patch import set_authentication_level
+from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.security.identifier import sid_bytes
+from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.qm.settings import QueueManagerSettings
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
 

@@ -11,10 +11,10 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.errors import MQError
 from rpcqm.base.identity import ANONYMOUS
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message_enums import AcknowledgementsRequested, MessageClass
-from rpcqm.codec.packet_patch import set_hop_count
-from rpcqm.codec.sddl import parse_sddl
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import AcknowledgementsRequested, MessageClass
+from rpcqm.codec.packet.patch import set_hop_count
+from rpcqm.codec.security.sddl import parse_sddl
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
 from tests.support.sending import ELSEWHERE, from_elsewhere
 

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from rpcqm.codec.format_name import FormatName, parse_format_names
+from rpcqm.codec.names.format_name import FormatName, parse_format_names
 from tests.support.queue_manager import RunningQueueManager, refusal
 
 ELSEWHERE = "5d1f8a2e-4c3b-4a19-8e7d-6f5c4b3a2918"

@@ -21,7 +21,7 @@ from rpcqm.adm.enums import DirectoryOperationResult, QueueAccessType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.identity import ANONYMOUS
-from rpcqm.codec.format_name import FormatName, FormatNameType
+from rpcqm.codec.names.format_name import FormatName, FormatNameType
 from rpcqm.codec.properties import PropVariant, QueueProperty, VarType
 from rpcqm.codec.propvariant import propvariant_of, variant_of
 from rpcqm.config.directory import DirectoryFile, load_directory

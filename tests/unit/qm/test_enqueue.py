@@ -6,7 +6,7 @@ import pytest
 
 from rpcqm.adm.enums import EnqueueStatus, PositionState, QueueAccessType
 from rpcqm.adm.message import MessagePosition
-from rpcqm.codec.message import MessageAttributes
+from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.qm.quotas import EnqueueRefusedError
 from tests.support.queue_manager import RunningQueueManager, refusal
 

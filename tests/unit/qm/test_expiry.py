@@ -7,8 +7,8 @@ import pytest
 
 from rpcqm.adm.enums import PositionState, QueueAccessType
 from rpcqm.adm.message import Message
-from rpcqm.codec.message import build_user_message, read_attributes
-from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.message import build_user_message, read_attributes
 from tests.support.queue_manager import RunningQueueManager
 
 

@@ -8,7 +8,7 @@ import pytest
 from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.base.completion import Completion
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.qm import finding
 from rpcqm.qm.finding import Place, Whereabouts, find_message
 from rpcqm.store.errors import StoreStoppedError

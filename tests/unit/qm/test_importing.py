@@ -2,7 +2,7 @@
 
 import pytest
 
-from rpcqm.codec.message_enums import AcknowledgementsRequested
+from rpcqm.codec.packet.enums import AcknowledgementsRequested
 from rpcqm.qm.importing import import_message
 from tests.support.queue_manager import RunningQueueManager, refusal
 

@@ -7,7 +7,7 @@ import pytest
 
 from rpcqm.adm.enums import OutgoingQueueState, QueueAccessType, QueuePrivacyLevel, QueueScope
 from rpcqm.adm.queue import OutgoingQueue, Queue
-from rpcqm.codec.sddl import parse_sddl
+from rpcqm.codec.security.sddl import parse_sddl
 from tests.support.queue_manager import RunningQueueManager, refusal
 
 ELSEWHERE = r"DIRECT=OS:elsewhere\private$\orders"

@@ -5,8 +5,8 @@ from uuid import uuid4
 from rpcqm.adm.message import MessagePosition
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.transaction import Transaction
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message_enums import AcknowledgementsRequested, MessageClass
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import AcknowledgementsRequested, MessageClass
 from tests.support.queue_manager import RunningQueueManager, refusal
 
 REJECTED = MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED

@@ -6,7 +6,7 @@ import pytest
 
 from rpcqm.adm.enums import QueueAccessType, QueuePrivacyLevel
 from rpcqm.base.errors import MQError
-from rpcqm.codec.message_enums import SenderIdentifierType
+from rpcqm.codec.packet.enums import SenderIdentifierType
 from tests.support.queue_manager import RunningQueueManager
 
 SIGNED: dict[str, Any] = {

@@ -14,10 +14,10 @@ from rpcqm.adm.enums import (
 )
 from rpcqm.adm.queue import Queue
 from rpcqm.base.identity import ANONYMOUS, authenticated
-from rpcqm.codec.access_check import MQQUEUEACCESSMASK
-from rpcqm.codec.message_enums import MessageClass
-from rpcqm.codec.security_descriptor import Ace, Acl, SecurityDescriptor
-from rpcqm.codec.security_identifier import Sid
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
+from rpcqm.codec.security.descriptor import Ace, Acl, SecurityDescriptor
+from rpcqm.codec.security.identifier import Sid
 from tests.support.queue_manager import RunningQueueManager, refusal
 
 ADMINISTRATOR = authenticated("root", "S-1-5-21-1-2-3-500", "S-1-5-32-544")

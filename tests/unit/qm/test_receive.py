@@ -6,7 +6,7 @@ import pytest
 
 from rpcqm.adm.enums import PositionState, QueueAccessType
 from rpcqm.adm.message import MessagePosition
-from rpcqm.codec.message_enums import MessageClass
+from rpcqm.codec.packet.enums import MessageClass
 from tests.support.queue_manager import RunningQueueManager, refusal
 
 PEEK = QueueAccessType.PEEK_ACCESS

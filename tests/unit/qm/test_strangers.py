@@ -4,9 +4,9 @@ import pytest
 
 from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.queue import Queue
-from rpcqm.codec.format_name import FormatName
-from rpcqm.codec.message_enums import AuthenticationLevel
-from rpcqm.codec.packet_patch import set_authentication_level
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import AuthenticationLevel
+from rpcqm.codec.packet.patch import set_authentication_level
 from rpcqm.qm import strangers
 from tests.support.queue_manager import RunningQueueManager
 

@@ -7,7 +7,7 @@ import pytest
 
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import Queue
-from rpcqm.codec.packet_types import MessageIdentifier
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.qm.trail import DAY, REMOVED_AT_ONCE, Happening
 from rpcqm.store.records import Family
 from tests.support.queue_manager import RunningQueueManager

@@ -8,8 +8,8 @@ from rpcqm.adm.enums import OperationType, PositionState
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.transaction import Transaction
-from rpcqm.codec.message_enums import MessageClass
-from rpcqm.codec.packet import UserMessage
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.user_message import UserMessage
 from tests.support.queue_manager import RunningQueueManager, refusal
 
 

@@ -18,9 +18,9 @@ from rpcqm.rpc.association import TRANSITIONS, State
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import PduType
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider
 from rpcqm.rpc.presentation import NDR, NDR64
-from rpcqm.rpc.security import PKT_INTEGRITY
+from rpcqm.rpc.security.context import PKT_INTEGRITY
+from rpcqm.rpc.security.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider
 from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.probe import (
     OTHER,

@@ -24,9 +24,9 @@ from rpcqm.rpc.constants import WHOLE, AuthenticationLevel, PfcFlags
 from rpcqm.rpc.events import AuthenticationFailed, ProtocolError
 from rpcqm.rpc.interface_registry import InterfacePolicy
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.ntlm import NtlmCredentials, NtlmProvider, ntlm
 from rpcqm.rpc.presentation import NDR, NDR64
-from rpcqm.rpc.security import NONE, PKT, PKT_INTEGRITY, PKT_PRIVACY
+from rpcqm.rpc.security.context import NONE, PKT, PKT_INTEGRITY, PKT_PRIVACY
+from rpcqm.rpc.security.ntlm import NtlmCredentials, NtlmProvider, ntlm
 from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.probe import (
     OTHER,

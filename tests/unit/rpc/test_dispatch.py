@@ -13,7 +13,7 @@ from rpcqm.rpc.constants import WHOLE, PfcFlags
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
 from rpcqm.rpc.interface_registry import NCALRPC, InterfacePolicy
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.security import NONE, PKT, PKT_INTEGRITY, PKT_PRIVACY, unauthenticated
+from rpcqm.rpc.security.context import NONE, PKT, PKT_INTEGRITY, PKT_PRIVACY, unauthenticated
 from tests.support.probe import (
     OTHER,
     ProbeRequest,

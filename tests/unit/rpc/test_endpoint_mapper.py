@@ -30,7 +30,7 @@ from rpcqm.rpc.interface_registry import (
 from rpcqm.rpc.management import MGMT, Management
 from rpcqm.rpc.pdu import SyntaxId
 from rpcqm.rpc.presentation import NDR, NDR64
-from rpcqm.rpc.security import AuthenticationError, Handshake
+from rpcqm.rpc.security.context import AuthenticationError, Handshake
 from rpcqm.rpc.tower import Tower, tcp_tower
 from tests.support.probe import OTHER, PROBE, ProbeHandlers, ProbeInterface, Rig, Wire, element
 

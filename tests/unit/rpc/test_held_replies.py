@@ -9,7 +9,7 @@ from rpcqm.base.identity import ANONYMOUS
 from rpcqm.rpc.connection import Connection
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.security import NONE, unauthenticated
+from rpcqm.rpc.security.context import NONE, unauthenticated
 from rpcqm.rpc.server import RpcServer
 
 

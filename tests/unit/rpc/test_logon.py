@@ -2,7 +2,7 @@
 
 import pytest
 
-from rpcqm.rpc.logon import Claim, claimed
+from rpcqm.rpc.security.logon import Claim, claimed
 
 
 def test_a_claim_is_kept_as_it_is() -> None:

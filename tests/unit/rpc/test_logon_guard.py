@@ -3,9 +3,9 @@
 import pytest
 
 from rpcqm.base.clock import SimulatedClock
-from rpcqm.rpc import logon_guard
-from rpcqm.rpc.logon_guard import GuessGuard
-from rpcqm.rpc.security import AuthenticationError
+from rpcqm.rpc.security import logon_guard
+from rpcqm.rpc.security.context import AuthenticationError
+from rpcqm.rpc.security.logon_guard import GuessGuard
 
 HERE, THERE = "192.0.2.1", "192.0.2.2"
 SECOND = 1000

@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from impacket import ntlm as impacket_ntlm
 
 from rpcqm.rpc.constants import AuthenticationLevel
-from rpcqm.rpc.ntlm import NtlmAcceptor, NtlmCredentials, NtlmInitiator, NtlmProvider
-from rpcqm.rpc.ntlm_protection import Direction, NtlmProtection
-from rpcqm.rpc.security import (
+from rpcqm.rpc.security.context import (
     NONE,
     PKT,
     PKT_INTEGRITY,
@@ -18,6 +16,8 @@ from rpcqm.rpc.security import (
     AuthenticationError,
     SecurityContext,
 )
+from rpcqm.rpc.security.ntlm import NtlmAcceptor, NtlmCredentials, NtlmInitiator, NtlmProvider
+from rpcqm.rpc.security.ntlm_protection import Direction, NtlmProtection
 from tests.support.accounts import NT_HASH, PASSWORD, TestAccounts
 
 LEVELS = [AuthenticationLevel(number) for number in (2, 4, 5, 6)]

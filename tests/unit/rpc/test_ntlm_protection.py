@@ -9,7 +9,7 @@ from spnego._ntlm_raw.crypto import rc4init, sealkey, signkey
 from spnego._ntlm_raw.security import seal, sign
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.rpc.ntlm_protection import (
+from rpcqm.rpc.security.ntlm_protection import (
     Direction,
     NegotiateFlags,
     NtlmProtection,

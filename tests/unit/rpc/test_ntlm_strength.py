@@ -7,8 +7,15 @@ from pathlib import Path
 import pytest
 
 from rpcqm.rpc.constants import AuthenticationLevel
-from rpcqm.rpc.ntlm import NtlmAcceptor, NtlmCredentials, NtlmInitiator, NtlmSettings, stored_hash
-from rpcqm.rpc.ntlm_messages import (
+from rpcqm.rpc.security.context import CONNECT, PKT_INTEGRITY, PKT_PRIVACY, AuthenticationError
+from rpcqm.rpc.security.ntlm import (
+    NtlmAcceptor,
+    NtlmCredentials,
+    NtlmInitiator,
+    NtlmSettings,
+    stored_hash,
+)
+from rpcqm.rpc.security.ntlm_messages import (
     Authenticate,
     AvId,
     nt_hash,
@@ -20,8 +27,7 @@ from rpcqm.rpc.ntlm_messages import (
     read_challenge,
     response_key,
 )
-from rpcqm.rpc.ntlm_protection import NegotiateFlags
-from rpcqm.rpc.security import CONNECT, PKT_INTEGRITY, PKT_PRIVACY, AuthenticationError
+from rpcqm.rpc.security.ntlm_protection import NegotiateFlags
 from tests.support.accounts import NT_HASH, PASSWORD, TestAccounts
 
 Flag = NegotiateFlags

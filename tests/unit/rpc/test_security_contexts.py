@@ -13,11 +13,7 @@ from rpcqm.rpc.constants import WHOLE, AuthenticationLevel, PfcFlags
 from rpcqm.rpc.events import CancelIgnored, ProtocolError
 from rpcqm.rpc.interface_registry import InterfacePolicy
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.logon import NO_CLAIM
-from rpcqm.rpc.ntlm import NtlmCredentials
-from rpcqm.rpc.ntlm_protection import Direction, NtlmProtection
-from rpcqm.rpc.providers import security_providers
-from rpcqm.rpc.security import (
+from rpcqm.rpc.security.context import (
     CONNECT,
     PKT,
     PKT_INTEGRITY,
@@ -25,7 +21,11 @@ from rpcqm.rpc.security import (
     Authentication,
     Credentials,
 )
-from rpcqm.rpc.spnego import SpnegoCredentials
+from rpcqm.rpc.security.logon import NO_CLAIM
+from rpcqm.rpc.security.ntlm import NtlmCredentials
+from rpcqm.rpc.security.ntlm_protection import Direction, NtlmProtection
+from rpcqm.rpc.security.providers import security_providers
+from rpcqm.rpc.security.spnego import SpnegoCredentials
 from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.probe import ProbeResponse, Rig, Wire, alter, bind, ended, is_fault, request
 from tests.support.secured import ALICE, LEVELS, call, log_on, protected

@@ -13,10 +13,7 @@ from spnego import ContextReq, NegotiateOptions
 from spnego._spnego import NegState, NegTokenInit, NegTokenResp, pack_mech_type_list, unpack_token
 
 from rpcqm.rpc.constants import AuthenticationLevel
-from rpcqm.rpc.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider
-from rpcqm.rpc.ntlm_protection import NtlmProtection
-from rpcqm.rpc.providers import security_providers
-from rpcqm.rpc.security import (
+from rpcqm.rpc.security.context import (
     CONNECT,
     PKT,
     PKT_INTEGRITY,
@@ -24,7 +21,10 @@ from rpcqm.rpc.security import (
     AuthenticationError,
     Handshake,
 )
-from rpcqm.rpc.spnego import (
+from rpcqm.rpc.security.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider
+from rpcqm.rpc.security.ntlm_protection import NtlmProtection
+from rpcqm.rpc.security.providers import security_providers
+from rpcqm.rpc.security.spnego import (
     KERBEROS,
     MS_KERBEROS,
     NTLM,
@@ -311,7 +311,7 @@ def test_the_table_of_providers(accounts: TestAccounts) -> None:
 def test_without_the_package_for_kerberos_that_is_said(
     accounts: TestAccounts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "rpcqm.rpc.kerberos", None)
+    monkeypatch.setitem(sys.modules, "rpcqm.rpc.security.kerberos", None)
     with pytest.raises(AuthenticationError, match=r"install rpcqm\[kerberos\]"):
         security_providers(accounts, keytab=tmp_path / "keytab")
 

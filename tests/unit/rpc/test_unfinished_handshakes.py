@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from rpcqm.rpc import pdu
-from rpcqm.rpc.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider
-from rpcqm.rpc.security import PKT_PRIVACY
+from rpcqm.rpc.security.context import PKT_PRIVACY
+from rpcqm.rpc.security.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider
 from tests.support.accounts import PASSWORD, TestAccounts
 from tests.support.probe import Rig, Wire, alter, bind
 

@@ -9,11 +9,11 @@ import pytest
 from rpcqm.base.errors import FaultStatus
 from rpcqm.rpc import pdu
 from rpcqm.rpc.constants import WHOLE, PfcFlags
-from rpcqm.rpc.ntlm import NtlmProvider
 from rpcqm.rpc.pdu import SyntaxId
 from rpcqm.rpc.presentation import NDR, NDR64
-from rpcqm.rpc.security import PKT_INTEGRITY, PKT_PRIVACY, SecurityContext
-from rpcqm.rpc.verification import SIGNATURE
+from rpcqm.rpc.security.context import PKT_INTEGRITY, PKT_PRIVACY, SecurityContext
+from rpcqm.rpc.security.ntlm import NtlmProvider
+from rpcqm.rpc.security.verification import SIGNATURE
 from tests.support.accounts import TestAccounts
 from tests.support.probe import (
     OTHER,

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from rpcqm.service.doors import open_door
+from rpcqm.service.listeners import open_door
 from rpcqm.service.start_error import StartError
 
 HOST = "127.0.0.1"

@@ -8,8 +8,8 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.target import RemoteServer
 from rpcqm.config import ConfigurationError, Remote, check_file
 from rpcqm.config.remote_accounts import RemoteAccount, load_remote_accounts
-from rpcqm.rpc.ntlm import NtlmCredentials
-from rpcqm.rpc.spnego import SpnegoCredentials
+from rpcqm.rpc.security.ntlm import NtlmCredentials
+from rpcqm.rpc.security.spnego import SpnegoCredentials
 from rpcqm.service.remote_targets import RemoteTargets
 
 BOTH = "user = 'CORP\\reader'\npassword = 'one'\n[Server2]\nuser = 'other'\npassword = 'two'\n"
@@ -152,7 +152,7 @@ def test_reading_without_a_logon_sends_no_account_to_a_stranger(file: Path) -> N
 
 
 def test_kerberos_comes_before_an_account(file: Path) -> None:
-    kerberos = pytest.importorskip("rpcqm.rpc.kerberos", exc_type=ImportError)
+    kerberos = pytest.importorskip("rpcqm.rpc.security.kerberos", exc_type=ImportError)
     assert RemoteTargets(Remote(kerberos=True))("other").credentials == (
         kerberos.KerberosCredentials("host/other")
     )

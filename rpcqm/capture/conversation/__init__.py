@@ -1,0 +1,1 @@
+"""Octets of a connection to its calls or packets."""

@@ -1,0 +1,185 @@
+"""One captured call, or one packet of the binary protocol."""
+
+import functools
+from typing import Any
+
+from rpcqm.base.errors import DecodeError, FaultStatus
+from rpcqm.base.hresult import status_name
+from rpcqm.capture.conversation.interfaces import Context
+from rpcqm.codec.interface import Operation
+
+NCACN_IP_TCP = "ncacn_ip_tcp"
+MSMQ_BINARY = "MS-MQQB"
+
+_MILLION = 1_000_000
+
+
+FURTHER_STATUSES = {0x16C9A0D6: "ept_s_not_registered"}
+"""Statuses of the endpoint mapper alone ([C706] appendix E)."""
+
+
+@functools.cache
+def name_of_status(status: int) -> str:
+    """The name of a fault's status or of a return value."""
+    if status in FURTHER_STATUSES:
+        return FURTHER_STATUSES[status]
+    known = FaultStatus._value2member_map_.get(status)
+    return known.name if isinstance(known, FaultStatus) else status_name(status)
+
+
+@functools.cache
+def returns_status(operation: Operation) -> bool:
+    """Whether a method returns an HRESULT."""
+    return getattr(operation.declaration.result, "name", "") == "long"
+
+
+class Conversation:
+    """What the calls of one connection share.
+
+    `security` is the level that was negotiated last, `account` who the client says it is,
+    `unsealed` whether a key for it was found.
+    """
+
+    __slots__ = ("account", "client", "group", "level", "number", "protocol", "server", "started")
+
+    def __init__(self, number: int, client: str, server: str, protocol: str, time: int) -> None:
+        self.number = number
+        self.client = client
+        self.server = server
+        self.protocol = protocol
+        self.started = time
+        self.level = 1
+        self.account = ""
+        self.group = 0
+
+
+class Call:
+    """A request with what answered it.
+
+    `request` and `response` are stub data in clear, None where they were not captured or are
+    sealed; `request_size` and `response_size` are what was on the wire. Times are nanoseconds
+    since 1970, `ended` is 0 without an answer. `offset` is the record of the request's first
+    fragment. `note` says what is odd.
+    """
+
+    __slots__ = (
+        "_decoded_request",
+        "_decoded_response",
+        "big_endian",
+        "call_id",
+        "cancelled",
+        "context",
+        "conversation",
+        "ended",
+        "fault",
+        "note",
+        "object_uuid",
+        "offset",
+        "opnum",
+        "orphaned",
+        "request",
+        "request_size",
+        "response",
+        "response_offset",
+        "response_size",
+        "sealed",
+        "time",
+    )
+
+    protocol = NCACN_IP_TCP
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        call_id: int,
+        context: Context,
+        opnum: int,
+        time: int,
+        offset: int,
+    ) -> None:
+        self.conversation = conversation
+        self.call_id = call_id
+        self.context = context
+        self.opnum = opnum
+        self.time = time
+        self.offset = offset
+        self.ended = self.request_size = self.response_size = self.response_offset = 0
+        self.request: bytes | None = None
+        self.response: bytes | None = None
+        self.fault: int | None = None
+        self.object_uuid: bytes | None = None
+        self.big_endian = self.sealed = self.orphaned = False
+        self.cancelled = 0
+        self.note = ""
+        self._decoded_request: Any = None
+        self._decoded_response: Any = None
+
+    @property
+    def operation(self) -> Operation | None:
+        return self.context.operation(self.opnum)
+
+    @property
+    def interface_name(self) -> str:
+        return self.context.name
+
+    @property
+    def name(self) -> str:
+        """The method's name, or `opnum N`."""
+        operation = self.context.operation(self.opnum)
+        return operation.name if operation else f"opnum {self.opnum}"
+
+    @property
+    def duration_ms(self) -> float | None:
+        """Milliseconds from the request to the end of the answer."""
+        return (self.ended - self.time) / _MILLION if self.ended else None
+
+    def decoded_request(self) -> Any:
+        """The request's parameters; None without stub data in clear or a known method.
+
+        What cannot be decoded is None too, and said in `note`.
+        """
+        if self._decoded_request is None and self.request is not None:
+            self._decoded_request = self._decode(self.request, "request")
+        return self._decoded_request
+
+    def decoded_response(self) -> Any:
+        """The response's parameters; as `decoded_request`."""
+        if self._decoded_response is None and self.response is not None:
+            self._decoded_response = self._decode(self.response, "response")
+        return self._decoded_response
+
+    def _decode(self, stub: bytes, which: str) -> Any:
+        operation, syntax = self.context.operation(self.opnum), self.context.syntax
+        if operation is None or syntax is None:
+            return None
+        codec = getattr(operation.codec(syntax, self.big_endian), which)
+        try:
+            return codec.decode(stub)
+        except DecodeError as error:
+            self.note = f"the {which} is not one of {operation.name}: {error}"
+            return None
+
+    @property
+    def status(self) -> int | None:
+        """A fault's status, or what the method returned; None without an answer in clear."""
+        if self.fault is not None:
+            return self.fault
+        response = self.decoded_response()
+        if response is None:
+            return None
+        operation = self.operation
+        if operation is not None and returns_status(operation):
+            return int(response.result) & 0xFFFFFFFF
+        return int(getattr(response, "status", 0)) & 0xFFFFFFFF
+
+    @property
+    def status_name(self) -> str | None:
+        status = self.status
+        if status is None:
+            return None
+        if self.fault is None and self.context.name in ("ept", "mgmt"):
+            return name_of_status(status) if status else "rpc_s_ok"
+        return name_of_status(status)
+
+    def answered(self) -> bool:
+        return self.ended != 0

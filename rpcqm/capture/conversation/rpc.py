@@ -1,0 +1,375 @@
+"""The calls of one connection: contexts, fragments, security, pairing."""
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.capture.conversation.call import Call, Conversation
+from rpcqm.capture.conversation.interfaces import Context
+from rpcqm.capture.conversation.pdu_stream import PduStream
+from rpcqm.capture.conversation.recognition import Recognition
+from rpcqm.capture.unsealing.accounts import Account
+from rpcqm.capture.unsealing.contexts import INTEGRITY, PRIVACY, SecurityContext
+from rpcqm.rpc.constants import ContextResult, PduType, PfcFlags
+from rpcqm.rpc.pdu import (
+    BIG_REQUEST_BODY,
+    BIG_TRAILER,
+    REQUEST_BODY,
+    TRAILER,
+    TRAILER_LENGTH,
+    AlterContext,
+    AlterContextResp,
+    Bind,
+    BindAck,
+    ContextAnswer,
+    ContextElement,
+    Pdu,
+    unpack,
+)
+
+if TYPE_CHECKING:
+    from rpcqm.capture.analysis import Knowledge
+
+_REQUEST = REQUEST_BODY.unpack_from
+_WHOLE = int(PfcFlags.PFC_FIRST_FRAG | PfcFlags.PFC_LAST_FRAG)
+_FIRST = int(PfcFlags.PFC_FIRST_FRAG)
+_LAST = int(PfcFlags.PFC_LAST_FRAG)
+_OBJECT = int(PfcFlags.PFC_OBJECT_UUID)
+_REQUEST_PDU, _RESPONSE_PDU, _FAULT_PDU = 0, 2, 3
+_BODY = 24
+_STATUS = {False: struct.Struct("<I").unpack_from, True: struct.Struct(">I").unpack_from}
+MAXIMUM_STUB = 1 << 26
+"""Longer stubs are given up."""
+MAXIMUM_CALLS = 1 << 14
+"""So many calls of a connection may wait for their answers."""
+
+
+class _Partial:
+    """The fragments of a request or response so far; `parts` is None once one is sealed."""
+
+    __slots__ = ("parts", "size")
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] | None = []
+        self.size = 0
+
+    def add(self, stub: bytes | None, size: int) -> None:
+        self.size += size
+        if stub is None or self.size > MAXIMUM_STUB:
+            self.parts = None
+        elif self.parts is not None:
+            self.parts.append(stub)
+
+    def joined(self) -> bytes | None:
+        return None if self.parts is None else b"".join(self.parts)
+
+
+class RpcConversation:
+    """Both sides of one connection that carries DCE/RPC.
+
+    `emit` gets each call once it is answered, or when the connection ends.
+    """
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        knowledge: "Knowledge",
+        accounts: Sequence[Account],
+        emit: Callable[[Call], None],
+    ) -> None:
+        self.conversation = conversation
+        self.contexts: dict[int, Context] = {}
+        self.calls: dict[int, Call] = {}
+        self._knowledge = knowledge
+        self._problems = knowledge.problems
+        self._accounts = accounts
+        self._emit = emit
+        self._proposed: dict[int, tuple[ContextElement, ...]] = {}
+        self._securities: dict[int, SecurityContext] = {}
+        self._requests: dict[int, _Partial] = {}
+        self._responses: dict[int, _Partial] = {}
+        self._recognitions: dict[int, Recognition] = {}
+        self._first_sealed = self._sealed_calls = 0
+        self.from_client = PduStream(self._client_pdu, self._problems)
+        self.from_server = PduStream(self._server_pdu, self._problems)
+
+    @property
+    def between_pdus(self) -> bool:
+        """Whether no PDU and no fragmented message of either side is incomplete."""
+        streams = self.from_client.empty and self.from_server.empty
+        return streams and not self._requests and not self._responses
+
+    # What the client sends.
+
+    def _client_pdu(
+        self,
+        data: bytes,
+        at: int,
+        stop: int,
+        kind: int,
+        flags: int,
+        drep: int,
+        auth_length: int,
+        call_id: int,
+        time: int,
+        offset: int,
+    ) -> None:
+        if kind != _REQUEST_PDU:
+            self._other(data[at:stop], kind, call_id, time, offset)
+            return
+        if stop - at < _BODY:
+            self._problems.add("pdu", offset, "a request without its fixed fields")
+            return
+        _, context_id, opnum = (
+            _REQUEST(data, at + 16) if drep else BIG_REQUEST_BODY.unpack_from(data, at + 16)
+        )
+        start = at + _BODY
+        if flags & _FIRST or call_id not in self.calls:
+            call = self._open_call(call_id, context_id, opnum, time, offset)
+            call.big_endian = not drep
+            if not flags & _FIRST:
+                call.note = "its first fragment was not captured"
+        else:
+            call = self.calls[call_id]
+        if flags & _OBJECT:
+            call.object_uuid = data[start : start + 16]
+            start += 16
+        if not auth_length and flags & _WHOLE == _WHOLE:
+            call.request = data[start:stop]
+            call.request_size = stop - start
+            return
+        stub, size = self._stub(data, at, start, stop, auth_length, drep, True, offset)
+        self._request_fragment(call, flags, stub, size)
+
+    def _open_call(self, call_id: int, context_id: int, opnum: int, time: int, offset: int) -> Call:
+        context = self.contexts.get(context_id)
+        if context is None or context.uuid is None:
+            context = self._knowledge.guess(self.conversation.server, context_id)
+            self.contexts[context_id] = context
+        call = Call(self.conversation, call_id, context, opnum, time, offset)
+        self.calls[call_id] = call
+        if len(self.calls) > MAXIMUM_CALLS:
+            self._give_up(next(iter(self.calls)))
+        return call
+
+    def _request_fragment(self, call: Call, flags: int, stub: bytes | None, size: int) -> None:
+        partial = self._requests.setdefault(call.call_id, _Partial())
+        partial.add(stub, size)
+        call.sealed = call.sealed or stub is None
+        if flags & _LAST:
+            del self._requests[call.call_id]
+            call.request, call.request_size = partial.joined(), partial.size
+
+    # What the server sends.
+
+    def _server_pdu(
+        self,
+        data: bytes,
+        at: int,
+        stop: int,
+        kind: int,
+        flags: int,
+        drep: int,
+        auth_length: int,
+        call_id: int,
+        time: int,
+        offset: int,
+    ) -> None:
+        answer = kind == _RESPONSE_PDU and stop - at >= _BODY
+        if not answer and (kind != _FAULT_PDU or stop - at < _BODY + 4):
+            self._other(data[at:stop], kind, call_id, time, offset)
+            return
+        call = self.calls.get(call_id)
+        if call is None:
+            call = self._unasked(data, at, drep, call_id, time, offset)
+        if answer and not auth_length and flags & _WHOLE == _WHOLE:
+            call.response = data[at + _BODY : stop]
+            call.response_size = stop - at - _BODY
+            self._answer(call, time, offset)
+        elif answer:
+            stub, size = self._stub(data, at, at + _BODY, stop, auth_length, drep, False, offset)
+            self._response_fragment(call, flags, stub, size, time, offset)
+        else:
+            if auth_length:
+                # Its signature takes part in the order of messages.
+                self._stub(data, at, at + _BODY, stop, auth_length, drep, False, offset)
+            call.fault = _STATUS[not drep](data, at + _BODY)[0]
+            self._answer(call, time, offset)
+
+    def _unasked(
+        self, data: bytes, at: int, drep: int, call_id: int, time: int, offset: int
+    ) -> Call:
+        """An answer whose request was not captured."""
+        _, context_id, _ = (
+            _REQUEST(data, at + 16) if drep else BIG_REQUEST_BODY.unpack_from(data, at + 16)
+        )
+        call = self._open_call(call_id, context_id, 0xFFFF, time, offset)
+        call.note = "its request was not captured"
+        return call
+
+    def _response_fragment(
+        self, call: Call, flags: int, stub: bytes | None, size: int, time: int, offset: int
+    ) -> None:
+        partial = self._responses.setdefault(call.call_id, _Partial())
+        partial.add(stub, size)
+        call.sealed = call.sealed or stub is None
+        if flags & _LAST:
+            del self._responses[call.call_id]
+            call.response, call.response_size = partial.joined(), partial.size
+            self._answer(call, time, offset)
+
+    def _answer(self, call: Call, time: int, offset: int) -> None:
+        call.ended, call.response_offset = time, offset
+        self.calls.pop(call.call_id, None)
+        if call.context.uuid is None:
+            self._recognise(call)
+        self._knowledge.answered(call)
+        self._finished(call)
+
+    def _recognise(self, call: Call) -> None:
+        """Find out what a context is whose bind was not captured."""
+        old = call.context
+        if call.request is None or call.response is None or call.fault is not None:
+            return
+        recognition = self._recognitions.setdefault(old.identifier, Recognition())
+        found = recognition.look(
+            old.identifier, call.opnum, call.request, call.response, call.big_endian
+        )
+        if found is None:
+            return
+        self.contexts[old.identifier] = found
+        self._knowledge.bound(self.conversation.server, found)
+        for each in (call, *self.calls.values()):
+            if each.context is old:
+                each.context = found
+
+    # Protection.
+
+    def _stub(
+        self,
+        data: bytes,
+        at: int,
+        start: int,
+        stop: int,
+        auth_length: int,
+        drep: int,
+        from_client: bool,
+        offset: int,
+    ) -> tuple[bytes | None, int]:
+        """The stub data of a fragment and its size on the wire; None when it stays sealed."""
+        if not auth_length:
+            return data[start:stop], stop - start
+        trailer = stop - auth_length - TRAILER_LENGTH
+        if trailer < start:
+            self._problems.add("pdu", offset, "an authentication trailer that does not fit its PDU")
+            return None, max(stop - start, 0)
+        layout = TRAILER if drep else BIG_TRAILER
+        _, level, pad, _, context_id = layout.unpack_from(data, trailer)
+        end = max(trailer - pad, start)
+        security = self._securities.get(context_id)
+        if security is None or not security.opens:
+            return (None if level == PRIVACY else data[start:end]), end - start
+        tail = trailer + TRAILER_LENGTH
+        parts = data[at:start], data[start:trailer], data[trailer:tail], data[tail:stop]
+        if level != PRIVACY:
+            if level == INTEGRITY and (wrong := security.verify(from_client, *parts)):
+                self._problems.add(
+                    "signature", offset, f"a message is not what was signed: {wrong}"
+                )
+            return data[start:end], end - start
+        body = security.unseal(from_client, *parts)
+        if body is None:
+            self._problems.add("sealed", offset, f"a message cannot be unsealed: {security.why}")
+            return None, end - start
+        return body[: end - start], end - start
+
+    def _why_sealed(self) -> str:
+        reasons = dict.fromkeys(each.why for each in self._securities.values())
+        return "; ".join(filter(None, reasons)) or "its handshake was not captured"
+
+    # Everything else.
+
+    def _other(self, octets: bytes, kind: int, call_id: int, time: int, offset: int) -> None:
+        if kind == PduType.co_cancel:
+            self._cancel(call_id, time)
+            return
+        if kind == PduType.orphaned:
+            if call_id in self.calls:
+                self.calls[call_id].orphaned = True
+                self._give_up(call_id)
+            return
+        try:
+            pdu = unpack(octets)
+        except DecodeError as error:
+            self._problems.add("pdu", offset, f"a PDU of type {kind} cannot be read: {error}")
+            return
+        self._negotiate(pdu)
+
+    def _cancel(self, call_id: int, time: int) -> None:
+        if call_id in self.calls:
+            self.calls[call_id].cancelled = time
+
+    def _negotiate(self, pdu: Pdu) -> None:
+        if pdu.auth is not None:
+            self._authenticate(pdu)
+        if isinstance(pdu, Bind | AlterContext):
+            self._proposed[pdu.call_id] = pdu.p_context_elem
+        elif isinstance(pdu, BindAck | AlterContextResp):
+            self.conversation.group = pdu.assoc_group_id or self.conversation.group
+            elements = self._proposed.pop(pdu.call_id, ())
+            for element, answer in zip(elements, pdu.p_result_list, strict=False):
+                self._accept(element, answer)
+
+    def _accept(self, element: ContextElement, answer: ContextAnswer) -> None:
+        if answer.result == ContextResult.negotiate_ack:
+            return
+        accepted = answer.result == ContextResult.acceptance
+        transfer = answer.transfer_syntax.uuid if accepted else None
+        context = Context(element.p_cont_id, element.abstract_syntax, transfer, accepted)
+        self.contexts[element.p_cont_id] = context
+        if accepted:
+            self._knowledge.bound(self.conversation.server, context)
+
+    def _authenticate(self, pdu: Pdu) -> None:
+        auth = pdu.auth
+        if auth is None:
+            return
+        security = self._securities.get(auth.auth_context_id)
+        if security is None:
+            security = SecurityContext(auth.auth_type, auth.auth_level, self._accounts)
+            self._securities[auth.auth_context_id] = security
+        security.token(auth.auth_value)
+        self.conversation.level = max(self.conversation.level, auth.auth_level)
+        self.conversation.account = security.account or self.conversation.account
+
+    # Ends.
+
+    def gap(self, from_client: bool, count: int, time: int, offset: int) -> None:
+        """Octets were not captured."""
+        side = "client" if from_client else "server"
+        self._problems.add("gap", offset, f"{count} octets of the {side} were not captured")
+        (self.from_client if from_client else self.from_server).gap(count)
+        for security in self._securities.values():
+            security.gap()
+
+    def _give_up(self, call_id: int) -> None:
+        call = self.calls.pop(call_id)
+        self._requests.pop(call_id, None)
+        self._responses.pop(call_id, None)
+        call.note = call.note or ("orphaned" if call.orphaned else "never answered")
+        self._finished(call)
+
+    def _finished(self, call: Call) -> None:
+        if call.sealed:
+            self._first_sealed = self._first_sealed or call.offset
+            self._sealed_calls += 1
+        self._emit(call)
+
+    def finish(self) -> None:
+        """The connection ends: what was not answered never will be."""
+        for call_id in list(self.calls):
+            self._give_up(call_id)
+        if self._sealed_calls:
+            told = f"calls of {self.conversation.client} that stay sealed: {self._sealed_calls}; "
+            self._problems.add("sealed", self._first_sealed, told + self._why_sealed())

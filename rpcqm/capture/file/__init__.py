@@ -1,0 +1,1 @@
+"""Capture files to octets in order: pcap, pcapng, IP, TCP."""

@@ -1,0 +1,1 @@
+"""Recorded conversations played against a server, and compared."""

@@ -1,0 +1,1 @@
+"""Keys of recorded handshakes, and what they open."""

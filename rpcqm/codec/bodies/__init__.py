@@ -1,0 +1,1 @@
+"""Bodies of messages that other programs have written."""

@@ -1,0 +1,266 @@
+"""Bodies as values: what the ActiveX and .NET formatters of MSMQ write, read as data only.
+
+Nothing in a body is ever run, imported or fetched. XML with a document type is refused, so that
+no entity is expanded; its depth, elements and names are bounded before a tree is made (G102).
+"""
+
+import base64
+import datetime
+import re
+import struct
+import uuid
+import xml.etree.ElementTree as ElementTree
+from decimal import Decimal
+from xml.parsers import expat
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.codec.bodies.xml_bounds import MAXIMUM_DEPTH, check_bounds
+
+VT_EMPTY, VT_NULL = 0, 1
+VT_R4, VT_R8, VT_CY, VT_DATE, VT_BSTR, VT_BOOL = 4, 5, 6, 7, 8, 11
+VT_LPSTR, VT_LPWSTR, VT_CLSID = 30, 31, 72
+VT_ARRAY_UI1, VT_VECTOR_UI1 = 0x2011, 0x1011
+DOTNET_BINARY = 768
+"""What System.Messaging.BinaryMessageFormatter marks its bodies with."""
+
+Value = (
+    None
+    | bool
+    | int
+    | float
+    | str
+    | bytes
+    | Decimal
+    | datetime.datetime
+    | uuid.UUID
+    | list["Value"]
+)
+
+_INTEGERS = {2: "h", 3: "i", 16: "b", 17: "B", 18: "H", 19: "I", 20: "q", 21: "Q", 22: "i", 23: "I"}
+_VT_I4, _VT_I8, _VT_UI8 = 3, 20, 21
+_FLOATS = {VT_R4: "f", VT_R8: "d"}
+_EPOCH = datetime.datetime(1899, 12, 30)
+"""Day 0 of OLE dates, which have no time zone."""
+_DAY = datetime.timedelta(days=1)
+
+
+def encode_body(value: object) -> tuple[bytes, int]:
+    """A body and its type, as the ActiveX formatter writes them; bytes have no type.
+
+    Raises TypeError for what it has no type for, OverflowError for numbers over 64 bits, and
+    ValueError for a Decimal with more than the four decimal places of a currency.
+    """
+    match value:
+        case None:
+            return b"", VT_NULL
+        case bytes() | bytearray() | memoryview():
+            return bytes(value), VT_EMPTY
+        case str():
+            return value.encode("utf-16-le"), VT_BSTR
+        case bool():
+            return struct.pack("<h", -1 if value else 0), VT_BOOL
+        case int():
+            return _encode_integer(value)
+        case float():
+            return struct.pack("<d", value), VT_R8
+        case Decimal():
+            return _encode_currency(value)
+        case datetime.datetime():
+            return struct.pack("<d", (value.replace(tzinfo=None) - _EPOCH) / _DAY), VT_DATE
+        case uuid.UUID():
+            return value.bytes_le, VT_CLSID
+    raise TypeError(f"a {type(value).__name__} cannot be a body")
+
+
+def _encode_currency(value: Decimal) -> tuple[bytes, int]:
+    scaled = value.scaleb(4)
+    if not value.is_finite() or scaled != scaled.to_integral_value():
+        raise ValueError(f"{value} has more than four decimal places")
+    try:
+        return struct.pack("<q", int(scaled)), VT_CY
+    except struct.error:
+        raise OverflowError(f"{value} has more than 64 bits") from None
+
+
+def _encode_integer(value: int) -> tuple[bytes, int]:
+    for vt in (_VT_I4, _VT_I8, _VT_UI8):
+        code = _INTEGERS[vt]
+        try:
+            return struct.pack(f"<{code}", value), vt
+        except struct.error:
+            continue
+    raise OverflowError(f"{value} has more than 64 bits")
+
+
+def decode_body(body: bytes, body_type: int) -> Value:
+    """The value of a body of a type; the bytes themselves for no type.
+
+    Raises DecodeError for a type that is not known, and for a body that is not of its type.
+    """
+    if body_type in (VT_EMPTY, VT_ARRAY_UI1, VT_VECTOR_UI1):
+        return body
+    if body_type == VT_NULL:
+        return None
+    if body_type in (VT_BSTR, VT_LPWSTR, VT_LPSTR):
+        return _text(body, "latin-1" if body_type == VT_LPSTR else "utf-16-le")
+    if body_type == DOTNET_BINARY:
+        from rpcqm.codec.bodies.dotnet_binary import decode_binary
+
+        value: Value = decode_binary(body)
+        return value
+    return _number(body, body_type)
+
+
+def _number(body: bytes, body_type: int) -> Value:
+    if body_type in _INTEGERS:
+        return int(_unpack(body, _INTEGERS[body_type]))
+    if body_type in _FLOATS:
+        return float(_unpack(body, _FLOATS[body_type]))
+    if body_type == VT_BOOL:
+        return bool(_unpack(body, "h"))
+    if body_type == VT_CY:
+        return Decimal(int(_unpack(body, "q"))).scaleb(-4)
+    if body_type == VT_DATE:
+        return _date(float(_unpack(body, "d")))
+    if body_type == VT_CLSID and len(body) == 16:
+        return uuid.UUID(bytes_le=body)
+    raise DecodeError(f"{len(body)} bytes are no body of type {body_type:#x}")
+
+
+def _unpack(body: bytes, code: str) -> int | float:
+    if len(body) != struct.calcsize(f"<{code}"):
+        raise DecodeError(f"{len(body)} bytes are no number of {struct.calcsize('<' + code)}")
+    number: int | float = struct.unpack(f"<{code}", body)[0]
+    return number
+
+
+def _text(body: bytes, encoding: str) -> str:
+    try:
+        return body.decode(encoding).removesuffix("\0")
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"no text: {error}") from error
+
+
+def _date(days: float) -> datetime.datetime:
+    try:
+        return _EPOCH + datetime.timedelta(days=days)
+    except (OverflowError, ValueError) as error:
+        raise DecodeError(f"no date: {days}") from error
+
+
+# XML
+
+
+def parse_xml(body: bytes) -> ElementTree.Element:
+    """The root element; DecodeError for what is not XML, has a document type, or is too much.
+
+    The bounds are those of `rpcqm.codec.bodies.xml_bounds`.
+    """
+    try:
+        check_bounds(body)
+        return ElementTree.fromstring(body)
+    except (expat.ExpatError, ElementTree.ParseError, ValueError, LookupError) as error:
+        raise DecodeError(f"no XML: {error}") from error
+
+
+_XML_TYPES: tuple[tuple[type, str], ...] = (
+    (bool, "boolean"),
+    (int, "long"),
+    (float, "double"),
+    (str, "string"),
+    (bytes, "base64Binary"),
+    (Decimal, "decimal"),
+    (datetime.datetime, "dateTime"),
+    (uuid.UUID, "guid"),
+)
+
+
+def encode_xml(value: object) -> bytes:
+    """A body as XmlMessageFormatter of .NET writes simple values; TypeError for others."""
+    for kind, tag in _XML_TYPES:
+        if isinstance(value, kind):
+            root = ElementTree.Element(tag)
+            root.text = _xml_text(value)
+            return b'<?xml version="1.0"?>' + ElementTree.tostring(root)
+    raise TypeError(f"a {type(value).__name__} has no simple XML form")
+
+
+def _xml_text(value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case bytes():
+            return base64.b64encode(value).decode()
+        case datetime.datetime():
+            return value.isoformat()
+    return str(value)
+
+
+def value_of_xml(root: ElementTree.Element) -> Value:
+    """The value of an element as XmlMessageFormatter writes simple values and lists of them.
+
+    Raises DecodeError for elements of other names, which only their reader understands, and for
+    lists in more than MAXIMUM_DEPTH levels.
+    """
+    return _value_of_xml(root, 1)
+
+
+def _value_of_xml(root: ElementTree.Element, depth: int) -> Value:
+    tag, text = root.tag.rpartition("}")[2], root.text or ""
+    if depth > MAXIMUM_DEPTH:
+        raise DecodeError("elements nested too deeply")
+    if tag.startswith("ArrayOf"):
+        return [_value_of_xml(child, depth + 1) for child in root]
+    try:
+        return _simple(tag, text)
+    except (ValueError, ArithmeticError) as error:
+        raise DecodeError(f"{text[:40]!r} is no {tag}") from error
+
+
+_DECIMAL = re.compile(r"[+-]?(\d{1,64}(\.\d{0,64})?|\.\d{1,64})", re.ASCII)
+_XML_INTEGERS = frozenset(
+    {"byte", "unsignedByte", "short", "unsignedShort", "int", "unsignedInt", "long", "unsignedLong"}
+)
+
+
+def _simple(tag: str, text: str) -> Value:
+    if tag in _XML_INTEGERS:
+        return int(text)
+    match tag:
+        case "string" | "anyType":
+            return text
+        case "boolean":
+            return _boolean(text.strip())
+        case "double" | "float":
+            return float(text)
+        case "decimal":
+            return _decimal(text.strip())
+        case "char":
+            return _character(int(text))
+        case "base64Binary":
+            return base64.b64decode(text, validate=True)
+        case "dateTime":
+            return datetime.datetime.fromisoformat(text.strip())
+        case "guid":
+            return uuid.UUID(text.strip())
+    raise DecodeError(f"an element {tag} is no simple value")
+
+
+def _character(code: int) -> str:
+    """A character of .NET; half of a surrogate pair is none that can be written anywhere."""
+    if not 0 <= code <= 0xFFFF or 0xD800 <= code <= 0xDFFF:
+        raise ValueError(code)
+    return chr(code)
+
+
+def _decimal(text: str) -> Decimal:
+    """A number without an exponent, which takes a few octets and any amount of memory later."""
+    if not _DECIMAL.fullmatch(text):
+        raise ValueError(text)
+    return Decimal(text)
+
+
+def _boolean(text: str) -> bool:
+    if text not in ("true", "false", "1", "0"):
+        raise ValueError(text)
+    return text in ("true", "1")

@@ -1,0 +1,1 @@
+"""IDL files to typed trees: the grammar, the scopes, the cache."""

@@ -1,0 +1,252 @@
+"""IDL files → typed trees.  `load_idl` is the way in."""
+
+import functools
+import uuid
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path, PurePath
+
+from rpcqm.codec.idl.cache import kept
+from rpcqm.codec.idl.marks import Binding, Marks, Void
+from rpcqm.codec.idl.nodes import (
+    Attribute,
+    BaseSpec,
+    ConstantNode,
+    IdlError,
+    Import,
+    InterfaceNode,
+    Name,
+    OperationNode,
+    ParameterNode,
+    Statement,
+    Text,
+    TypedefNode,
+)
+from rpcqm.codec.idl.scope import Declaration, Scope
+from rpcqm.codec.idl.tree import (
+    IdlFile,
+    InterfaceDeclaration,
+    OperationDeclaration,
+    Parameter,
+    PointerKind,
+    Type,
+    Union,
+)
+
+__all__ = ["IdlError", "idl_names", "load_idl", "read_idl"]
+
+_UNUSED = "NotUsedOnWire"
+_PARSER = ("syntax.py", "nodes.py")
+
+
+def idl_names() -> list[str]:
+    """The names of the files in idl/, without their suffix."""
+    names = (entry.name for entry in resources.files("rpcqm.idl").iterdir())
+    return sorted(name.removesuffix(".idl") for name in names if name.endswith(".idl"))
+
+
+@functools.cache
+def load_idl(name: str) -> IdlFile:
+    """Read idl/<name>.idl; the tree is made once.
+
+    Raises IdlError for a file that is not there or not understood.
+    """
+    path = resources.files("rpcqm.idl").joinpath(f"{name}.idl")
+    if not path.is_file():
+        raise IdlError(f"{name}.idl", 0, "there is no such file")
+    text = path.read_bytes()
+    statements = kept(
+        Path(str(path)).parent,
+        name,
+        [text, *_parser_sources()],
+        lambda: _parse(text.decode(), f"{name}.idl"),
+    )
+    return _tree(statements, f"{name}.idl", load_idl)
+
+
+def read_idl(text: str, file: str, load: Callable[[str], IdlFile] = load_idl) -> IdlFile:
+    """Make the tree of an IDL text; `file` names it in errors, `load` finds its imports."""
+    return _tree(_parse(text, file), file, load)
+
+
+def _parse(text: str, file: str) -> tuple[Statement, ...]:
+    # Imported late: a parser is needed only when nothing was kept.
+    from rpcqm.codec.idl.syntax import parse_idl
+
+    return parse_idl(text, file)
+
+
+@functools.cache
+def _parser_sources() -> list[bytes]:
+    return [Path(__file__).with_name(name).read_bytes() for name in _PARSER]
+
+
+def _tree(statements: tuple[Statement, ...], file: str, load: Callable[[str], IdlFile]) -> IdlFile:
+    reader = _Reader(file, load)
+    reader.read(statements)
+    return reader.file
+
+
+class _Reader:
+    """Goes through the statements of one file."""
+
+    def __init__(self, file: str, load: Callable[[str], IdlFile]) -> None:
+        self.file = IdlFile(file)
+        self.scope = Scope(self.file)
+        self.load = load
+
+    def read(self, statements: tuple[Statement, ...]) -> None:
+        for statement in statements:
+            self._declare(statement)
+        self.scope.finish()
+        for statement in statements:
+            if isinstance(statement, InterfaceNode) and statement.body is not None:
+                self._interface(statement, statement.body)
+
+    def _declare(self, statement: Statement) -> None:
+        match statement:
+            case Import(files, _line):
+                self.file.imports += [self.load(PurePath(name).stem) for name in files]
+            case ConstantNode(name, value, line):
+                self.file.constants[name] = self.scope.number(value, line)
+            case TypedefNode():
+                self.scope.declare(statement)
+            case InterfaceNode():
+                self.scope.interfaces.add(statement.name)
+                self._declare_body(statement)
+
+    def _declare_body(self, node: InterfaceNode) -> None:
+        marks = Marks(self.file.name, node.attributes, Marks.INTERFACES)
+        before = self.scope.pointer_default, self.scope.ms_union
+        self.scope.pointer_default = self._pointer_default(marks)
+        self.scope.ms_union = "ms_union" in marks
+        for statement in node.body or ():
+            self._declare(statement)
+        self.scope.pointer_default, self.scope.ms_union = before
+
+    def _pointer_default(self, marks: Marks) -> PointerKind:
+        attribute = marks.get("pointer_default")
+        if attribute is None:
+            return PointerKind.UNIQUE
+        kind = next(iter(_words(attribute)), "")
+        try:
+            return PointerKind(kind)
+        except ValueError:
+            reason = "pointer_default is ref, unique or ptr"
+            raise self.scope.error(attribute.line, reason) from None
+
+    def _interface(self, node: InterfaceNode, body: tuple[Statement, ...]) -> None:
+        marks = Marks(self.file.name, node.attributes, Marks.INTERFACES)
+        self.scope.pointer_default = self._pointer_default(marks)
+        base = self._base(node)
+        wired, callbacks = self._operations(body, len(base.operations) if base else 0)
+        self.scope.finish()
+        self.file.interfaces[node.name] = InterfaceDeclaration(
+            name=node.name,
+            uuid=self._uuid(marks, node),
+            version=self._version(marks, node),
+            operations=(base.operations if base else ()) + tuple(wired),
+            callbacks=tuple(callbacks),
+            base=base,
+            syntaxes=self._syntaxes(marks),
+            strict_context_handle="strict_context_handle" in marks,
+            type_strict_context_handle="type_strict_context_handle" in marks,
+        )
+
+    def _base(self, node: InterfaceNode) -> InterfaceDeclaration | None:
+        if node.base is None:
+            return None
+        for file in (self.file, *self.file.imports):
+            if node.base in file.interfaces:
+                return file.interfaces[node.base]
+        raise self.scope.error(node.line, f"there is no interface {node.base}")
+
+    def _uuid(self, marks: Marks, node: InterfaceNode) -> uuid.UUID:
+        match marks.get("uuid"):
+            case Attribute(arguments=(Text(value),)):
+                return uuid.UUID(value)
+        raise self.scope.error(node.line, f"interface {node.name} has no uuid")
+
+    def _version(self, marks: Marks, node: InterfaceNode) -> tuple[int, int]:
+        attribute = marks.get("version")
+        if attribute is None:
+            return (0, 0)
+        match attribute.arguments:
+            case (Text(value),):
+                major, _, minor = value.partition(".")
+                return int(major), int(minor)
+        return int(getattr(attribute.arguments[0], "value", 0)), 0
+
+    def _syntaxes(self, marks: Marks) -> frozenset[str]:
+        attribute = marks.get("syntaxes")
+        return frozenset({"NDR"}) if attribute is None else frozenset(_words(attribute))
+
+    def _operations(
+        self, body: tuple[Statement, ...], opnum: int
+    ) -> tuple[list[OperationDeclaration | None], list[OperationDeclaration]]:
+        """The operations by opnum, and the callbacks, which have opnums of their own."""
+        wired: list[OperationDeclaration | None] = []
+        callbacks: list[OperationDeclaration] = []
+        for node in body:
+            if not isinstance(node, OperationNode):
+                continue
+            marks = Marks(self.file.name, node.attributes, Marks.OPERATIONS)
+            if "callback" in marks:
+                callbacks.append(self._operation(node, marks, len(callbacks)))
+            else:
+                number = opnum + len(wired)
+                wired.append(self._wired(node, marks, number))
+        return wired, callbacks
+
+    def _wired(self, node: OperationNode, marks: Marks, opnum: int) -> OperationDeclaration | None:
+        if node.name.endswith(_UNUSED):
+            if node.name != f"Opnum{opnum}{_UNUSED}":
+                raise self.scope.error(node.line, f"{node.name} stands at opnum {opnum}")
+            return None
+        return None if "local" in marks else self._operation(node, marks, opnum)
+
+    def _operation(self, node: OperationNode, marks: Marks, opnum: int) -> OperationDeclaration:
+        parameters = [self._parameter(p, node.parameters) for p in node.parameters]
+        result = self.scope.resolve(node.spec, "", node.line)
+        if isinstance(result, Binding) or node.pointers:
+            raise self.scope.error(node.line, "a method returns a number or nothing")
+        return OperationDeclaration(
+            node.name,
+            opnum,
+            tuple(p for p in parameters if p is not None),
+            None if isinstance(result, Void) else result,
+            frozenset(marks.by_name),
+            node.line,
+        )
+
+    def _parameter(
+        self, node: ParameterNode, siblings: tuple[ParameterNode, ...]
+    ) -> Parameter | None:
+        if node.spec == BaseSpec("handle_t"):
+            return None
+        marks = Marks(self.file.name, node.attributes, Marks.PARAMETERS)
+        if not ("in" in marks or "out" in marks):
+            raise self.scope.error(node.line, f"{node.declarator.name} is neither in nor out")
+        made = self._parameter_type(node, marks)
+        if isinstance(made, Union) and not made.encapsulated:
+            self.scope.set_tag(made, marks, node.line, lambda tag: self._sibling(tag, siblings))
+        switch = marks.expression("switch_is")
+        name = node.declarator.name
+        return Parameter(name, made, "in" in marks, "out" in marks, switch, node.line)
+
+    def _parameter_type(self, node: ParameterNode, marks: Marks) -> Type:
+        declaration = Declaration(
+            marks, node.spec, node.declarator, node.line, top_level=True, only_out="in" not in marks
+        )
+        return self.scope.type_of(declaration, node.declarator.name)
+
+    def _sibling(self, name: str, siblings: tuple[ParameterNode, ...]) -> Type:
+        for node in siblings:
+            if node.declarator.name == name:
+                marks = Marks(self.file.name, node.attributes, Marks.PARAMETERS)
+                return self._parameter_type(node, marks)
+        raise self.scope.error(siblings[0].line, f"there is no parameter {name} to switch on")
+
+
+def _words(attribute: Attribute) -> list[str]:
+    return [a.text for a in attribute.arguments if isinstance(a, Name)]

@@ -1,0 +1,132 @@
+"""The attributes of a declaration, and the types of the language itself."""
+
+from collections.abc import Iterable
+
+from rpcqm.codec.idl.nodes import (
+    Attribute,
+    Attributes,
+    Binary,
+    Conditional,
+    Expression,
+    IdlError,
+    Name,
+    Number,
+    Unary,
+)
+from rpcqm.codec.idl.tree import Float, Integer, PointerKind
+
+__all__ = ["Binding", "Marks", "Void", "base_type"]
+
+_POINTERS = frozenset({"unique", "ref", "ptr"})
+_EXPRESSIONS = Number | Name | Unary | Binary | Conditional
+
+
+class Void:
+    """The type void, which only results and context handles can have."""
+
+
+class Binding:
+    """The type handle_t: a binding, which is not on the wire."""
+
+
+_INTEGERS: dict[str, tuple[int, bool]] = {
+    "boolean": (1, False),
+    "byte": (1, False),
+    "char": (1, True),
+    "wchar_t": (2, False),
+    "small": (1, True),
+    "short": (2, True),
+    "long": (4, True),
+    "int": (4, True),
+    "hyper": (8, True),
+    "__int8": (1, True),
+    "__int16": (2, True),
+    "__int32": (4, True),
+    "__int64": (8, True),
+    "__int3264": (0, True),
+}
+
+
+def base_type(name: str) -> Integer | Float | Void | Binding | None:
+    """The type of the language called `name`, as "unsigned short", or None."""
+    match name:
+        case "void":
+            return Void()
+        case "handle_t":
+            return Binding()
+        case "float" | "double":
+            return Float(name, 4 if name == "float" else 8)
+    words = [word for word in name.split() if word not in ("signed", "unsigned")] or ["int"]
+    if len(words) == 2 and words[1] == "int":
+        del words[1]
+    if len(words) > 1 or words[0] not in _INTEGERS:
+        return None
+    size, signed = _INTEGERS[words[0]]
+    octet = words[0] in ("byte", "char")
+    character = words[0] in ("char", "wchar_t")
+    return Integer(name, size, signed and "unsigned" not in name, octet, character)
+
+
+class Marks:
+    """The attributes of one declaration, by name; those not in `known` are refused."""
+
+    TYPES = _POINTERS | {
+        *("context_handle", "context_handle_serialize", "context_handle_noserialize"),
+        *(
+            "guid",
+            "ms_union",
+            "name",
+            "public",
+            "range",
+            "string",
+            "switch_type",
+            "unsigned",
+            "v1_enum",
+        ),
+    }
+    MEMBERS = _POINTERS | {
+        *("case", "default", "iid_is", "length_is", "max_is", "ms_union", "range", "size_is"),
+        *("string", "switch_is", "switch_type"),
+    }
+    PARAMETERS = MEMBERS | {"context_handle", "in", "inner", "optional", "out", "retval"}
+    OPERATIONS = frozenset({"broadcast", "callback", "idempotent", "local", "maybe"})
+    INTERFACES = frozenset(
+        {
+            *("endpoint", "helpstring", "local", "ms_union", "object", "pointer_default"),
+            *("strict_context_handle", "syntaxes", "type_strict_context_handle"),
+            *("unique", "uuid", "version"),
+        }
+    )
+
+    def __init__(self, file: str, attributes: Attributes, known: Iterable[str]) -> None:
+        self.file = file
+        self.by_name = {attribute.name: attribute for attribute in attributes}
+        for attribute in attributes:
+            if attribute.name not in known:
+                raise IdlError(file, attribute.line, f"[{attribute.name}] is not understood here")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.by_name
+
+    def get(self, name: str) -> Attribute | None:
+        return self.by_name.get(name)
+
+    def pointer_kind(self) -> PointerKind | None:
+        """The kind that an explicit pointer attribute gives, or None."""
+        return next((kind for kind in PointerKind if kind.value in self.by_name), None)
+
+    def expressions(self, name: str) -> list[Expression | None]:
+        """The arguments of size_is and its like, one for each dimension."""
+        attribute = self.by_name.get(name)
+        if attribute is None:
+            return []
+        return [self._expression(attribute, argument) for argument in attribute.arguments]
+
+    def expression(self, name: str) -> Expression | None:
+        """The argument of switch_is and its like, or None without the attribute."""
+        return next(iter(self.expressions(name)), None)
+
+    def _expression(self, attribute: Attribute, argument: object) -> Expression | None:
+        if argument is None or isinstance(argument, _EXPRESSIONS):
+            return argument
+        raise IdlError(self.file, attribute.line, f"[{attribute.name}] takes expressions")

@@ -1,0 +1,1 @@
+"""Names of queues: format names, path names, and their structures."""

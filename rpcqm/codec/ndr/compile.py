@@ -1,0 +1,187 @@
+"""The NDR and NDR64 compilers: trees of IDL → Python functions that read and write stubs.
+
+The source is generated and compiled once for each message and syntax.  Runs of fields of
+fixed size become one `struct.Struct`; what is known of alignment is settled when the code
+is generated.
+"""
+
+import re
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.codec.idl.tree import OperationDeclaration, Type
+from rpcqm.codec.ndr.classes import Message, message
+from rpcqm.codec.ndr.decode import Decoder, Readers
+from rpcqm.codec.ndr.encode import Encoder, Writers
+from rpcqm.codec.ndr.layout import Position, Wire, full_pointers
+from rpcqm.codec.ndr.source import Frame, Module, Source
+from rpcqm.codec.ndr.values import (
+    NULL,
+    FullPointers,
+    Value,
+    guid,
+    guid_big_endian,
+    handle_big_endian,
+    handle_to_big_endian,
+    referents,
+)
+
+__all__ = ["Buffer", "Compiler", "MessageCodec", "Wire"]
+
+Buffer = bytes | bytearray | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCodec:
+    """The compiled codec of one request or response."""
+
+    decode: Callable[[Buffer], Any]
+    encode: Callable[[Value], bytes]
+
+
+def _alias(seen: dict[int, tuple[Type, Any]], identifier: int, kind: Type, offset: int) -> Any:
+    """The value that a full pointer met before points to; it must be of the same type."""
+    found, value = seen[identifier]
+    if found != kind:
+        raise DecodeError("a full pointer is an alias of a value of another type", offset)
+    return value
+
+
+_NAMESPACE: dict[str, object] = {
+    "DecodeError": DecodeError,
+    "FullPointers": FullPointers,
+    "GAPS": tuple(bytes(size) for size in range(8)),
+    "NULL": NULL,
+    "alias": _alias,
+    "error": struct.error,
+    "guid": guid,
+    "guid_big_endian": guid_big_endian,
+    "handle_big_endian": handle_big_endian,
+    "handle_to_big_endian": handle_to_big_endian,
+    "new": object.__new__,
+    "pack": struct.pack,
+    "referents": referents,
+    "unpack_from": struct.unpack_from,
+}
+
+
+def _decoder(module: Module, readers: Readers, made: Message, name: str) -> None:
+    body = Source(2)
+    _read_parameters(Decoder(readers, body, Position()), made)
+    source = Source()
+    with source.block(f"def {name}(buf):"):
+        if _mentions(body, "end"):
+            source.line("end = len(buf)")
+        if _mentions(body, "seen"):
+            source.line(f"depth, seen = 0, {'{}' if _aliases(made) else 'None'}")
+        value = module.known(made.python_class, "c")
+        with source.block("try:"):
+            source.line(f"v = new({value})")
+            source.lines += body.lines
+        with source.block("except (error, IndexError):"):
+            source.line(
+                f'raise DecodeError("the stub data of {made.name} ends too early") from None'
+            )
+        source.line("return v")
+    module.add(source)
+
+
+def _mentions(source: Source, name: str) -> bool:
+    return any(re.search(rf"\b{name}\b", line) for line in source.lines)
+
+
+def _read_parameters(decoder: Decoder, made: Message) -> None:
+    decoder.fixed = True
+    names = frozenset(p.name for p in made.parameters)
+    frame = Frame("v", names, read=set(), extras=frozenset(made.extras))
+    for parameter in made.parameters:
+        decoder.whole(parameter.type, f"v.{parameter.name}", frame, parameter.switch)
+        if frame.read is not None:
+            frame.read.add(parameter.name)
+        if frame.late:
+            decoder.late_checks(frame)
+    decoder.flush()
+
+
+def _encoder(module: Module, writers: Writers, made: Message, name: str) -> None:
+    body = _write_parameters(writers, made, Source(2))
+    source = Source()
+    with source.block(f"def {name}(v):"):
+        at_once = _only_write(body)
+        if not at_once:
+            source.line("parts = []")
+            source.line("w = parts.append")
+        if _mentions(body, "ids"):
+            source.line("ids = referents()")
+        if _mentions(body, "full"):
+            source.line(f"full = {'FullPointers(ids)' if _aliases(made) else 'None'}")
+        with source.block("try:"):
+            source.lines += body.lines
+            source.line(f"return {at_once}" if at_once else 'return b"".join(parts)')
+        with source.block("except error as problem:"):
+            source.line(f'raise ValueError(f"{made.name} does not fit: {{problem}}") from None')
+        with source.block("except AttributeError as problem:"):
+            source.line(f'raise TypeError(f"{made.name} does not fit: {{problem}}") from None')
+    module.add(source)
+
+
+def _only_write(body: Source) -> str:
+    """Of a message that is written in one piece: that piece, which is taken out of the body."""
+    writes = [line for line in body.lines if line.lstrip().startswith(("w(", "o = "))]
+    if len(writes) == 1 and body.lines[-1] is writes[0] and writes[0].startswith("        w("):
+        return body.lines.pop().strip()[2:-1]
+    return ""
+
+
+def _write_parameters(writers: Writers, made: Message, source: Source) -> Source:
+    encoder = Encoder(writers, source, Position())
+    encoder.fixed = True
+    names = frozenset(p.name for p in made.parameters)
+    frame = Frame("v", names, extras=frozenset(made.extras))
+    for parameter in made.parameters:
+        encoder.whole(parameter.type, f"v.{parameter.name}", frame, parameter.switch)
+    encoder.flush()
+    return source
+
+
+def _aliases(made: Message) -> bool:
+    return any(full_pointers(parameter.type) for parameter in made.parameters)
+
+
+class Compiler:
+    """The codecs of an interface in one syntax, each compiled when it is first asked for.
+
+    What messages have in common (structures, arrays of them) is compiled once.
+    """
+
+    def __init__(self, wire: Wire) -> None:
+        self.module = Module(wire, _NAMESPACE)
+        self._readers = Readers(self.module)
+        self._writers = Writers(self.module)
+        self._codecs: dict[str, MessageCodec] = {}
+
+    def codec(self, operation: OperationDeclaration, response: bool) -> MessageCodec:
+        """The codec of the request or the response of an operation."""
+        made = message(operation, response)
+        if made.name not in self._codecs:
+            self._codecs[made.name] = self._compiled(made)
+        return self._codecs[made.name]
+
+    def source(self, operation: OperationDeclaration, response: bool) -> str:
+        """The source generated for a message that was not compiled before, for reading."""
+        made = message(operation, response)
+        self._generate(made)
+        return self.module.take()
+
+    def _generate(self, made: Message) -> None:
+        _decoder(self.module, self._readers, made, f"decode_{made.name}")
+        _encoder(self.module, self._writers, made, f"encode_{made.name}")
+
+    def _compiled(self, made: Message) -> MessageCodec:
+        self._generate(made)
+        names: dict[str, Any] = self.module.namespace
+        exec(compile(self.module.take(), f"<ndr {made.name}>", "exec"), names)
+        return MessageCodec(names[f"decode_{made.name}"], names[f"encode_{made.name}"])

@@ -1,0 +1,1 @@
+"""Message packets: their headers, and the attributes that they hold."""

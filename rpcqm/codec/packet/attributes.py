@@ -1,0 +1,230 @@
+"""The table of message attributes and the packet fields they live in.
+
+Source: [MS-MQDMPR] 3.1.7.1.31 and .32, with the corrections of G16.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from rpcqm.codec.layout import NULL_GUID
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.base import DEFAULT_PRIORITY, INFINITE
+from rpcqm.codec.packet.enums import (
+    AcknowledgementsRequested,
+    AuthenticationLevel,
+    DeliveryGuarantee,
+    EncryptionAlgorithm,
+    HashAlgorithm,
+    MessageClass,
+    PrivacyLevel,
+    SenderIdentifierType,
+)
+from rpcqm.codec.packet.types import NULL_IDENTIFIER, MessageIdentifier, TxSequenceID
+
+DEFAULT_TIME_TO_REACH_QUEUE = 345600
+"""Four days, in seconds."""
+
+
+@dataclass(slots=True)
+class MessageAttributes:
+    """The attributes of a message ([MS-MQDMPR] 3.1.1.12), with their defaults.
+
+    Times are seconds, `sent_time` since 1970. `transaction_identifier` is None for a message
+    that is not transactional, else 20 bits. `identifier` holds SourceMachineIdentifier as well.
+    The kinds of the three queues follow from their names. Attributes that no packet carries
+    stand last; `arrival_time` is 0 where it is not known.
+    """
+
+    destination_queue_format_name: FormatName | None = None
+    identifier: MessageIdentifier = NULL_IDENTIFIER
+    body: bytes = b""
+    label: str = ""
+    message_class: int = MessageClass.MQMSG_CLASS_NORMAL
+    delivery_guarantee: int = DeliveryGuarantee.EXPRESS
+    priority: int = DEFAULT_PRIORITY
+    sent_time: int = 0
+    time_to_reach_queue: int = DEFAULT_TIME_TO_REACH_QUEUE
+    time_to_be_received: int = INFINITE
+    body_type: int = 0
+    application_tag: int = 0
+    correlation_identifier: MessageIdentifier = NULL_IDENTIFIER
+    extension: bytes = b""
+    acknowledgements_requested: int = AcknowledgementsRequested.NONE
+    administration_queue_format_name: FormatName | None = None
+    response_queue_format_name: FormatName | None = None
+    positive_journaling_requested: bool = False
+    negative_journaling_requested: bool = False
+    destination_queue_manager_identifier: UUID = NULL_GUID
+    connector_type_identifier: UUID | None = None
+    privacy_level: int = PrivacyLevel.NONE
+    hash_algorithm: int = HashAlgorithm.SHA_512
+    encryption_algorithm: int = EncryptionAlgorithm.RC4
+    authentication_level: int = AuthenticationLevel.NONE
+    sender_identifier_type: int = SenderIdentifierType.SID
+    sender_identifier: bytes = b""
+    symmetric_key: bytes = b""
+    signature: bytes = b""
+    sender_certificate: bytes = b""
+    authentication_provider_type: int = 0
+    authentication_provider_name: str = ""
+    transaction_identifier: int | None = None
+    transactional_message_sequence_identifier: TxSequenceID | None = None
+    transaction_sequence_number: int = 0
+    transaction_previous_sequence_number: int = 0
+    final_ack_required: bool = False
+    first_in_transaction: bool = False
+    last_in_transaction: bool = False
+    connector_queue_manager_identifier: UUID | None = None
+    tracing_requested: bool = False
+    tracing_queue_identifier: UUID | None = None
+    destination_multi_queue_format_name: tuple[FormatName, ...] = ()
+    administration_multi_queue_format_name: tuple[FormatName, ...] = ()
+    response_multi_queue_format_name: tuple[FormatName, ...] = ()
+    multiple_destination_signature: bytes = b""
+    soap_header: str = ""
+    soap_body: str = ""
+    soap_envelope: str = ""
+    soap_compound_message: bytes = b""
+    lookup_identifier: int = 0
+    arrival_time: int = 0
+    allow_peek_when_locked: bool = False
+    application_deadletter_queue: str = ""
+    transaction_status_queue_format_name: FormatName | None = None
+
+    @property
+    def source_machine_identifier(self) -> UUID:
+        """The queue manager that took the message from its application."""
+        return self.identifier.queue_manager_guid
+
+
+class Attribute(NamedTuple):
+    """One row of the table: an attribute and the field that holds it, empty where none does."""
+
+    adm_name: str
+    name: str
+    packet_field: str
+
+
+# MessagePositionReference is the one attribute that belongs to the queue manager alone.
+ATTRIBUTES = (
+    Attribute("LookupIdentifier", "lookup_identifier", ""),
+    Attribute("Identifier", "identifier", "UserHeader.MessageID"),
+    Attribute("AllowPeekWhenLocked", "allow_peek_when_locked", ""),
+    Attribute("ApplicationDeadletterQueue", "application_deadletter_queue", ""),
+    Attribute("ArrivalTime", "arrival_time", ""),
+    Attribute("Class", "message_class", "MessagePropertiesHeader.MessageClass"),
+    Attribute("PrivacyLevel", "privacy_level", "MessagePropertiesHeader.PrivacyLevel"),
+    Attribute("AuthenticationLevel", "authentication_level", "SecurityHeader.Flags.AS"),
+    Attribute("DeliveryGuarantee", "delivery_guarantee", "UserHeader.Flags.DM"),
+    Attribute("TracingRequested", "tracing_requested", "BaseHeader.Flags.TR"),
+    Attribute("TracingQueueIdentifier", "tracing_queue_identifier", "DebugHeader.QueueIdentifier"),
+    Attribute("Priority", "priority", "BaseHeader.Flags.PR"),
+    Attribute(
+        "PositiveJournalingRequested", "positive_journaling_requested", "UserHeader.Flags.JP"
+    ),
+    Attribute(
+        "NegativeJournalingRequested", "negative_journaling_requested", "UserHeader.Flags.JN"
+    ),
+    Attribute("ResponseQueueFormatName", "response_queue_format_name", "UserHeader.ResponseQueue"),
+    Attribute(
+        "ResponseMultiQueueFormatName",
+        "response_multi_queue_format_name",
+        "MultiQueueFormatHeader.Response",
+    ),
+    Attribute(
+        "DestinationQueueFormatName", "destination_queue_format_name", "UserHeader.DestinationQueue"
+    ),
+    Attribute(
+        "DestinationMultiQueueFormatName",
+        "destination_multi_queue_format_name",
+        "MultiQueueFormatHeader.Destination",
+    ),
+    Attribute(
+        "AdministrationQueueFormatName", "administration_queue_format_name", "UserHeader.AdminQueue"
+    ),
+    Attribute(
+        "AdministrationMultiQueueFormatName",
+        "administration_multi_queue_format_name",
+        "MultiQueueFormatHeader.Administration",
+    ),
+    Attribute(
+        "MultipleDestinationSignature",
+        "multiple_destination_signature",
+        "MultiQueueFormatHeader.Signature",
+    ),
+    Attribute("ApplicationTag", "application_tag", "MessagePropertiesHeader.ApplicationTag"),
+    Attribute(
+        "SourceMachineIdentifier", "source_machine_identifier", "UserHeader.SourceQueueManager"
+    ),
+    Attribute("Body", "body", "MessagePropertiesHeader.MessageBody"),
+    Attribute("BodyType", "body_type", "MessagePropertiesHeader.BodyType"),
+    Attribute(
+        "CorrelationIdentifier", "correlation_identifier", "MessagePropertiesHeader.CorrelationID"
+    ),
+    Attribute(
+        "AcknowledgementsRequested", "acknowledgements_requested", "MessagePropertiesHeader.Flags"
+    ),
+    Attribute("Label", "label", "MessagePropertiesHeader.Label"),
+    Attribute("SentTime", "sent_time", "UserHeader.SentTime"),
+    Attribute("TimeToReachQueue", "time_to_reach_queue", "BaseHeader.TimeToReachQueue"),
+    Attribute("TimeToBeReceived", "time_to_be_received", "UserHeader.TimeToBeReceived"),
+    Attribute("HashAlgorithm", "hash_algorithm", "MessagePropertiesHeader.HashAlgorithm"),
+    Attribute(
+        "EncryptionAlgorithm", "encryption_algorithm", "MessagePropertiesHeader.EncryptionAlgorithm"
+    ),
+    Attribute(
+        "DestinationQueueManagerIdentifier",
+        "destination_queue_manager_identifier",
+        "UserHeader.QueueManagerAddress",
+    ),
+    Attribute("DestinationQueueType", "destination_queue_type", "UserHeader.Flags.DQ"),
+    Attribute("AdministrationQueueType", "administration_queue_type", "UserHeader.Flags.AQ"),
+    Attribute("ResponseQueueType", "response_queue_type", "UserHeader.Flags.RQ"),
+    Attribute("SenderIdentifier", "sender_identifier", "SecurityHeader.SecurityData.SecurityID"),
+    Attribute("SenderCertificate", "sender_certificate", "SecurityHeader.SecurityData.SenderCert"),
+    Attribute("SenderIdentifierType", "sender_identifier_type", "SecurityHeader.Flags.ST"),
+    Attribute("Extension", "extension", "MessagePropertiesHeader.ExtensionData"),
+    Attribute("ConnectorTypeIdentifier", "connector_type_identifier", "UserHeader.ConnectorType"),
+    Attribute(
+        "ConnectorQueueManagerIdentifier",
+        "connector_queue_manager_identifier",
+        "TransactionHeader.ConnectorQMGuid",
+    ),
+    Attribute("TransactionStatusQueueFormatName", "transaction_status_queue_format_name", ""),
+    Attribute("SymmetricKey", "symmetric_key", "SecurityHeader.SecurityData.EncryptionKey"),
+    Attribute("Signature", "signature", "SecurityHeader.SecurityData.Signature"),
+    Attribute(
+        "AuthenticationProviderType",
+        "authentication_provider_type",
+        "SecurityHeader.SecurityData.ProviderInfo.ProviderType",
+    ),
+    Attribute(
+        "AuthenticationProviderName",
+        "authentication_provider_name",
+        "SecurityHeader.SecurityData.ProviderInfo.ProviderName",
+    ),
+    Attribute(
+        "TransactionalMessageSequenceIdentifier",
+        "transactional_message_sequence_identifier",
+        "TransactionHeader.TxSequenceID",
+    ),
+    Attribute(
+        "TransactionSequenceNumber",
+        "transaction_sequence_number",
+        "TransactionHeader.TxSequenceNumber",
+    ),
+    Attribute(
+        "TransactionPreviousSequenceNumber",
+        "transaction_previous_sequence_number",
+        "TransactionHeader.PreviousTxSequenceNumber",
+    ),
+    Attribute("TransactionIdentifier", "transaction_identifier", "TransactionHeader.Flags.ID"),
+    Attribute("FinalAckRequired", "final_ack_required", "TransactionHeader.Flags.FA"),
+    Attribute("FirstInTransaction", "first_in_transaction", "TransactionHeader.Flags.FM"),
+    Attribute("LastInTransaction", "last_in_transaction", "TransactionHeader.Flags.LM"),
+    Attribute("SoapEnvelope", "soap_envelope", "SRMPEnvelopeHeader.Data"),
+    Attribute("SoapCompoundMessage", "soap_compound_message", "CompoundMessageHeader.Data"),
+    Attribute("SoapBody", "soap_body", "SoapHeader.Body"),
+    Attribute("SoapHeader", "soap_header", "SoapHeader.Header"),
+)

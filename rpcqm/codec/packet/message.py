@@ -1,0 +1,367 @@
+"""Attributes of messages, each read from its packet when it is asked for.
+
+`message_attributes` has the table of attributes and packet fields, `message_builder` the way
+back. This module is the one to import from.
+"""
+
+from dataclasses import fields
+from uuid import UUID
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.codec.layout import NULL_GUID, Buffer
+from rpcqm.codec.names.format_name import FormatName, direct_from_wire, from_user_header
+from rpcqm.codec.packet.attributes import ATTRIBUTES, Attribute, MessageAttributes
+from rpcqm.codec.packet.builder import build_user_message
+from rpcqm.codec.packet.enums import (
+    AcknowledgementsRequested,
+    AuthenticationLevel,
+    DeliveryGuarantee,
+    EncryptionAlgorithm,
+    HashAlgorithm,
+    MessageClass,
+    PrivacyLevel,
+    SenderIdentifierType,
+)
+from rpcqm.codec.packet.security import ProviderInfo, SecurityFlags, locate_security_data
+from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
+from rpcqm.codec.packet.user import QueueFormatType, decode_queue_name
+from rpcqm.codec.packet.user_message import NAMES_OFFSET, UserMessage
+
+__all__ = [
+    "ATTRIBUTES",
+    "Attribute",
+    "MessageAttributes",
+    "MessageIdentifier",
+    "PacketMessage",
+    "build_user_message",
+    "read_attributes",
+]
+
+_NO_GUID = NULL_GUID.bytes
+_CLASSES = {int(value): value for value in MessageClass}
+_PRIVACY_LEVELS = {int(value): value for value in PrivacyLevel}
+_HASH_ALGORITHMS = {int(value): value for value in HashAlgorithm}
+_ENCRYPTION_ALGORITHMS = {int(value): value for value in EncryptionAlgorithm}
+_AUTHENTICATION_LEVELS = {int(value): value for value in AuthenticationLevel}
+
+
+class PacketMessage(UserMessage):
+    """The attributes of a message, each read from its packet when it is asked for.
+
+    An attribute whose header is not there has its default ([MS-MQDMPR] 3.1.7.1.31). Every
+    access raises DecodeError, and nothing else, where the bytes are not a packet.
+    """
+
+    __slots__ = ()
+
+    def _number(self, offset: int, size: int = 4) -> int:
+        return int.from_bytes(self.buffer[offset : offset + size], "little")
+
+    def _guid(self, offset: int) -> UUID:
+        octets = bytes(self.buffer[offset : offset + 16])
+        return UUID(bytes_le=octets) if octets != _NO_GUID else NULL_GUID
+
+    # BaseHeader
+
+    @property
+    def priority(self) -> int:
+        """0 with a TransactionHeader, whatever the packet says ([MS-MQDMPR] 3.1.7.1.32)."""
+        return 0 if self.has_transaction_header else self.buffer[2] & 7
+
+    @property
+    def tracing_requested(self) -> bool:
+        return bool(self.buffer[3] & 1)
+
+    @property
+    def time_to_reach_queue(self) -> int:
+        return self._number(12)
+
+    # UserHeader
+
+    @property
+    def source_machine_identifier(self) -> UUID:
+        return self._guid(16)
+
+    @property
+    def destination_queue_manager_identifier(self) -> UUID:
+        return self._guid(32)
+
+    @property
+    def time_to_be_received(self) -> int:
+        return self._number(48)
+
+    @property
+    def sent_time(self) -> int:
+        return self._number(52)
+
+    @property
+    def identifier(self) -> MessageIdentifier:
+        return MessageIdentifier(self._guid(16), self._number(56))
+
+    @property
+    def delivery_guarantee(self) -> DeliveryGuarantee:
+        recoverable = self.user_flags & 0x60
+        return DeliveryGuarantee.RECOVERABLE if recoverable else DeliveryGuarantee.EXPRESS
+
+    @property
+    def negative_journaling_requested(self) -> bool:
+        return bool(self.buffer[61] & 1)
+
+    @property
+    def positive_journaling_requested(self) -> bool:
+        return bool(self.buffer[61] & 2)
+
+    @property
+    def destination_queue_type(self) -> QueueFormatType:
+        return QueueFormatType(self.user_flags >> 10 & 7)
+
+    @property
+    def administration_queue_type(self) -> QueueFormatType:
+        return QueueFormatType(self.user_flags >> 13 & 7)
+
+    @property
+    def response_queue_type(self) -> QueueFormatType:
+        return QueueFormatType(self.user_flags >> 16 & 7)
+
+    @property
+    def destination_queue_format_name(self) -> FormatName | None:
+        return self._queue_name(NAMES_OFFSET, self.user_flags >> 10 & 7)
+
+    @property
+    def administration_queue_format_name(self) -> FormatName | None:
+        return self._queue_name(self.layout.admin_queue, self.administration_queue_type)
+
+    @property
+    def response_queue_format_name(self) -> FormatName | None:
+        kind = self.response_queue_type
+        if kind == QueueFormatType.NONE:
+            return None
+        administration = self.administration_queue_format_name
+        return self._queue_name(self.layout.response_queue, kind, administration)
+
+    def _queue_name(
+        self, offset: int, kind: int, administration: FormatName | None = None
+    ) -> FormatName | None:
+        if kind == QueueFormatType.NONE:
+            return None
+        wire, _ = decode_queue_name(self.buffer, offset, kind)
+        if isinstance(wire, str):  # without the two GUIDs, which cost most of the time
+            return direct_from_wire(wire)
+        source, destination = self._guid(16), self._guid(32)
+        return from_user_header(QueueFormatType(kind), wire, source, destination, administration)
+
+    @property
+    def connector_type_identifier(self) -> UUID | None:
+        offset = self.layout.connector_type
+        return self._guid(offset) if offset >= 0 else None
+
+    # TransactionHeader
+
+    @property
+    def transaction_identifier(self) -> int | None:
+        offset = self.layout.transaction
+        return self._number(offset) >> 4 & 0xFFFFF if offset >= 0 else None
+
+    @property
+    def final_ack_required(self) -> bool:
+        return self._transaction_flag(2)
+
+    @property
+    def first_in_transaction(self) -> bool:
+        return self._transaction_flag(4)
+
+    @property
+    def last_in_transaction(self) -> bool:
+        return self._transaction_flag(8)
+
+    def _transaction_flag(self, mask: int) -> bool:
+        offset = self.layout.transaction
+        return offset >= 0 and bool(self.buffer[offset] & mask)
+
+    @property
+    def transactional_message_sequence_identifier(self) -> TxSequenceID | None:
+        offset = self.layout.transaction
+        return TxSequenceID.from_value(self._number(offset + 4, 8)) if offset >= 0 else None
+
+    @property
+    def transaction_sequence_number(self) -> int:
+        offset = self.layout.transaction
+        return self._number(offset + 12) if offset >= 0 else 0
+
+    @property
+    def transaction_previous_sequence_number(self) -> int:
+        offset = self.layout.transaction
+        return self._number(offset + 16) if offset >= 0 else 0
+
+    @property
+    def connector_queue_manager_identifier(self) -> UUID | None:
+        return self._guid(self.layout.transaction + 20) if self._transaction_flag(1) else None
+
+    # SecurityHeader
+
+    @property
+    def authentication_level(self) -> int:
+        level = self._security_flags().AS
+        return _AUTHENTICATION_LEVELS.get(level, level)
+
+    @property
+    def is_called_authenticated(self) -> bool:
+        """Whether AS or AU is set, which its sender must leave clear."""
+        flags = self._security_flags()
+        return bool(flags.AS or flags.AU)
+
+    @property
+    def sender_identifier_type(self) -> SenderIdentifierType:
+        kind = self._security_flags().ST
+        if kind > SenderIdentifierType.QUEUE_MANAGER_IDENTIFIER:
+            raise DecodeError(f"sender of type {kind}", self.layout.security)
+        return SenderIdentifierType(kind)
+
+    @property
+    def sender_identifier(self) -> bytes:
+        return self._security_data(0)
+
+    @property
+    def symmetric_key(self) -> bytes:
+        return self._security_data(1)
+
+    @property
+    def signature(self) -> bytes:
+        return self._security_data(2)
+
+    @property
+    def sender_certificate(self) -> bytes:
+        return self._security_data(3)
+
+    @property
+    def authentication_provider_type(self) -> int:
+        provider = self._security_data(4)
+        return ProviderInfo.decode(provider).provider_type if provider else 0
+
+    @property
+    def authentication_provider_name(self) -> str:
+        provider = self._security_data(4)
+        return ProviderInfo.decode(provider).provider_name if provider else ""
+
+    def _security_flags(self) -> SecurityFlags:
+        offset = self.layout.security
+        return SecurityFlags(self._number(offset, 2) if offset >= 0 else 0)
+
+    def _security_data(self, index: int) -> bytes:
+        offset = self.layout.security
+        if offset < 0:
+            return b""
+        start, size = locate_security_data(self.buffer, offset)[index]
+        return bytes(self.buffer[start : start + size])
+
+    # MessagePropertiesHeader; `label` and `body` are UserMessage's.
+
+    def _property(self, offset: int, size: int = 4) -> int:
+        return self._number(self.layout.properties + offset, size)
+
+    @property
+    def acknowledgements_requested(self) -> AcknowledgementsRequested:
+        return AcknowledgementsRequested(self._property(0, 1) & 0x0F)
+
+    @property
+    def message_class(self) -> int:
+        """A MessageClass, or the plain number of an application's own class."""
+        number = self._property(2, 2)
+        return _CLASSES.get(number, number)
+
+    @property
+    def correlation_identifier(self) -> MessageIdentifier:
+        return MessageIdentifier.decode(self.buffer, self.layout.properties + 4)
+
+    @property
+    def body_type(self) -> int:
+        return self._property(24)
+
+    @property
+    def application_tag(self) -> int:
+        return self._property(28)
+
+    @property
+    def privacy_level(self) -> int:
+        """A PrivacyLevel, or a number that the specification does not know."""
+        number = self._property(40)
+        return _PRIVACY_LEVELS.get(number, number)
+
+    @property
+    def hash_algorithm(self) -> int:
+        """A HashAlgorithm, or a number that the specification does not know."""
+        number = self._property(44)
+        return _HASH_ALGORITHMS.get(number, number)
+
+    @property
+    def encryption_algorithm(self) -> int:
+        """An EncryptionAlgorithm, or a number that the specification does not know."""
+        number = self._property(48)
+        return _ENCRYPTION_ALGORITHMS.get(number, number)
+
+    @property
+    def extension(self) -> bytes:
+        return bytes(self.buffer[self.layout.extension : self.layout.body])
+
+    # The headers behind the body
+
+    @property
+    def tracing_queue_identifier(self) -> UUID | None:
+        header = self.debug_header
+        return header.queue_identifier if header else None
+
+    @property
+    def destination_multi_queue_format_name(self) -> tuple[FormatName, ...]:
+        header = self.multi_queue_format_header
+        return header.destination if header else ()
+
+    @property
+    def administration_multi_queue_format_name(self) -> tuple[FormatName, ...]:
+        header = self.multi_queue_format_header
+        return header.administration if header else ()
+
+    @property
+    def response_multi_queue_format_name(self) -> tuple[FormatName, ...]:
+        header = self.multi_queue_format_header
+        return header.response if header else ()
+
+    @property
+    def multiple_destination_signature(self) -> bytes:
+        header = self.multi_queue_format_header
+        return header.signature if header else b""
+
+    @property
+    def soap_envelope(self) -> str:
+        header = self.srmp_envelope_header
+        return header.data if header else ""
+
+    @property
+    def soap_compound_message(self) -> bytes:
+        header = self.compound_message_header
+        return header.data if header else b""
+
+    @property
+    def soap_header(self) -> str:
+        header = self.soap
+        return header.header if header else ""
+
+    @property
+    def soap_body(self) -> str:
+        header = self.soap
+        return header.body if header else ""
+
+
+_READ_FROM_PACKET = tuple(
+    field.name
+    for field in fields(MessageAttributes)
+    if any(row.name == field.name and row.packet_field for row in ATTRIBUTES)
+)
+
+
+def read_attributes(packet: Buffer | PacketMessage) -> MessageAttributes:
+    """All attributes of a message, Deserialize Message From Buffer; raises DecodeError.
+
+    Source: [MS-MQDMPR] 3.1.7.1.31.
+    """
+    message = packet if isinstance(packet, PacketMessage) else PacketMessage(packet)
+    return MessageAttributes(**{name: getattr(message, name) for name in _READ_FROM_PACKET})

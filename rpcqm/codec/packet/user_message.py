@@ -1,0 +1,361 @@
+"""UserMessage: a whole message packet, looked into where and when somebody asks."""
+
+import functools
+import struct
+from typing import NamedTuple
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.codec.layout import Buffer, align4, decode_text, require
+from rpcqm.codec.packet.base import (
+    BASE_HEADER_SIZE,
+    SESSION_HEADER_SIZE,
+    BaseHeader,
+    SessionHeader,
+    frame_size,
+)
+from rpcqm.codec.packet.multi_queue import MultiQueueFormatHeader, locate_multi_queue
+from rpcqm.codec.packet.properties import (
+    DebugHeader,
+    MessagePropertiesHeader,
+    locate_properties,
+    validate_properties,
+)
+from rpcqm.codec.packet.security import ProviderInfo, SecurityHeader, security_header_end
+from rpcqm.codec.packet.soap import SoapHeader, locate_soap
+from rpcqm.codec.packet.srmp import (
+    CompoundMessageHeader,
+    SRMPEnvelopeHeader,
+    locate_compound,
+    locate_envelope,
+)
+from rpcqm.codec.packet.transaction import TRANSACTION_HEADER_SIZE, TransactionHeader
+from rpcqm.codec.packet.user import (
+    USER_HEADER_SIZE,
+    UserFlags,
+    UserHeader,
+    decode_queue_name,
+    queue_name_end,
+    validate_flags,
+)
+
+NAMES_OFFSET = BASE_HEADER_SIZE + USER_HEADER_SIZE
+
+ABSENT = -1
+"""Offset of a header that the packet does not have."""
+
+_TH, _SH, _CQ, _MQ, _AH, _HH = 1 << 20, 1 << 19, 1 << 22, 1 << 23, 1 << 25, 1 << 28
+_NAMES_OF_ANSWERS = 0x3F << 13
+_BASE_IN, _BASE_SH, _BASE_DH = 1 << 3, 1 << 4, 1 << 5
+
+HEAD = struct.Struct("<BBHIII16s16sIIII")
+"""BaseHeader and the fixed part of UserHeader."""
+
+
+class PacketLayout(NamedTuple):
+    """Where the parts of a packet start; `end` is behind the last header but SessionHeader."""
+
+    admin_queue: int
+    response_queue: int
+    connector_type: int
+    transaction: int
+    security: int
+    properties: int
+    label: int
+    extension: int
+    body: int
+    body_size: int
+    properties_end: int
+    debug: int
+    envelope: int
+    compound: int
+    soap: int
+    multi_queue: int
+    end: int
+
+
+class UserMessage:
+    """A UserMessage packet ([MS-MQMQ] 2.2.20, [MS-MQRR] 2.2.5.1).
+
+    Nothing is decoded before it is asked for. Every access raises DecodeError, and nothing else,
+    where the bytes are not a packet; `validate` checks all of it at once.
+    """
+
+    __slots__ = ("_layout", "buffer")
+
+    def __init__(self, buffer: Buffer) -> None:
+        require(buffer, 0, NAMES_OFFSET, "packet")
+        self.buffer = buffer
+        self._layout: PacketLayout | None = None
+
+    @property
+    def layout(self) -> PacketLayout:
+        """Where everything is, found once."""
+        layout = self._layout
+        if layout is None:
+            layout = self._layout = _locate(self.buffer)
+        return layout
+
+    # Fields with fixed places.
+
+    @property
+    def base_flags(self) -> int:
+        """BaseHeader.Flags."""
+        return self.buffer[2] | self.buffer[3] << 8
+
+    @property
+    def packet_size(self) -> int:
+        """BaseHeader.PacketSize."""
+        return int.from_bytes(self.buffer[8:12], "little")
+
+    @property
+    def user_flags(self) -> int:
+        """UserHeader.Flags."""
+        return int.from_bytes(self.buffer[60:64], "little")
+
+    @property
+    def has_session_header(self) -> bool:
+        """Whether a SessionHeader follows the packet's own bytes."""
+        return bool(self.buffer[2] & _BASE_SH)
+
+    @property
+    def has_transaction_header(self) -> bool:
+        return bool(self.user_flags & _TH)
+
+    @property
+    def size(self) -> int:
+        """All bytes of the packet, its SessionHeader included (G18)."""
+        return self.packet_size + (SESSION_HEADER_SIZE if self.has_session_header else 0)
+
+    @property
+    def is_srmp(self) -> bool:
+        """Whether the message came by HTTP ([MS-MQRR] 2.2.5.1.2)."""
+        return bool(self.user_flags & _AH)
+
+    # Headers, decoded whole.
+
+    @property
+    def base_header(self) -> BaseHeader:
+        return BaseHeader.decode(self.buffer)
+
+    @property
+    def user_header(self) -> UserHeader:
+        return UserHeader.decode(self.buffer, BASE_HEADER_SIZE)[0]
+
+    @property
+    def transaction_header(self) -> TransactionHeader | None:
+        offset = self.layout.transaction
+        return TransactionHeader.decode(self.buffer, offset)[0] if offset >= 0 else None
+
+    @property
+    def security_header(self) -> SecurityHeader | None:
+        offset = self.layout.security
+        return SecurityHeader.decode(self.buffer, offset)[0] if offset >= 0 else None
+
+    @property
+    def message_properties_header(self) -> MessagePropertiesHeader:
+        return MessagePropertiesHeader.decode(self.buffer, self.layout.properties)[0]
+
+    @property
+    def debug_header(self) -> DebugHeader | None:
+        offset = self.layout.debug
+        return DebugHeader.decode(self.buffer, offset)[0] if offset >= 0 else None
+
+    @property
+    def srmp_envelope_header(self) -> SRMPEnvelopeHeader | None:
+        offset = self.layout.envelope
+        return SRMPEnvelopeHeader.decode(self.buffer, offset)[0] if offset >= 0 else None
+
+    @property
+    def compound_message_header(self) -> CompoundMessageHeader | None:
+        offset = self.layout.compound
+        return CompoundMessageHeader.decode(self.buffer, offset)[0] if offset >= 0 else None
+
+    @property
+    def soap(self) -> SoapHeader | None:
+        offset = self.layout.soap
+        return SoapHeader.decode(self.buffer, offset)[0] if offset >= 0 else None
+
+    @property
+    def multi_queue_format_header(self) -> MultiQueueFormatHeader | None:
+        offset = self.layout.multi_queue
+        return MultiQueueFormatHeader.decode(self.buffer, offset)[0] if offset >= 0 else None
+
+    @property
+    def session_header(self) -> SessionHeader | None:
+        if not self.has_session_header:
+            return None
+        return SessionHeader.decode(self.buffer, self.packet_size)
+
+    # Offsets that a reader of parts of the packet needs ([MS-MQRR] 3.1.4.7, ppPacketSections).
+
+    @property
+    def body_offset(self) -> int:
+        """Where the body starts: the size of the headers before it."""
+        return self.layout.body
+
+    @property
+    def body_size(self) -> int:
+        """Bytes of the body, its padding not counted."""
+        return self.layout.body_size
+
+    @property
+    def trailer_offset(self) -> int:
+        """Where the headers behind the body start, or the packet ends."""
+        return self.layout.properties_end
+
+    @property
+    def body(self) -> bytes:
+        """MessagePropertiesHeader.MessageBody."""
+        layout = self.layout
+        return bytes(self.buffer[layout.body : layout.body + layout.body_size])
+
+    @property
+    def label(self) -> str:
+        """MessagePropertiesHeader.Label."""
+        layout = self.layout
+        if layout.extension == layout.label:
+            return ""
+        return decode_text(self.buffer[layout.label : layout.extension], "label", layout.label)
+
+    def validate(self) -> None:
+        """Refuse, with a DecodeError, a packet that breaks a rule of its sections.
+
+        Checked are sizes, bounds, flags and identifiers, and that the buffer holds the packet
+        and nothing else; bits that a receiver has to ignore are ignored.
+        """
+        size = frame_size(self.buffer)
+        if self.buffer[2] & _BASE_IN:
+            raise DecodeError("internal packet instead of a message", 2)
+        self._validate_sizes(size)
+        self._validate_user_header()
+        validate_properties(self.buffer, self.layout.properties)
+        if self.layout.security >= 0:
+            self._validate_security()
+        if self.layout.end > self.layout.properties_end:
+            self._validate_trailers()
+
+    def _validate_sizes(self, size: int) -> None:
+        end = self.layout.end
+        if not end <= self.packet_size <= align4(end):
+            raise DecodeError(f"PacketSize {self.packet_size} for {end} bytes", 8)
+        if len(self.buffer) != size:
+            raise DecodeError(f"packet of {size} in {len(self.buffer)} bytes", 8)
+
+    def _validate_user_header(self) -> None:
+        """Names that are there are read; where the others end the layout has found."""
+        flags = self.user_flags
+        _validate_flags(flags)
+        destination = flags >> 10 & 7
+        if destination in (3, 5) and not any(self.buffer[32:48]):
+            raise DecodeError("destination without its queue manager", 32)
+        decode_queue_name(self.buffer, NAMES_OFFSET, destination)
+        if flags & _NAMES_OF_ANSWERS:
+            decode_queue_name(self.buffer, self.layout.admin_queue, flags >> 13 & 7)
+            decode_queue_name(self.buffer, self.layout.response_queue, flags >> 16 & 7)
+
+    def _validate_security(self) -> None:
+        header = SecurityHeader.decode(self.buffer, self.layout.security)[0]
+        header.validate()
+        if header.provider_info:
+            ProviderInfo.decode(header.provider_info)
+
+    def _validate_trailers(self) -> None:
+        readers = {
+            self.layout.envelope: SRMPEnvelopeHeader.decode,
+            self.layout.compound: CompoundMessageHeader.decode,
+            self.layout.soap: SoapHeader.decode,
+            self.layout.multi_queue: MultiQueueFormatHeader.decode,
+        }
+        for offset, read in readers.items():
+            if offset >= 0:
+                read(self.buffer, offset)
+
+
+@functools.lru_cache(maxsize=256)
+def _validate_flags(flags: int) -> None:
+    validate_flags(UserFlags(flags))
+
+
+def locate_body(buffer: Buffer) -> tuple[int, int]:
+    """Where the body of a packet starts, and its size; for who needs nothing else of the layout.
+
+    Raises DecodeError where the bytes are not a packet.
+    """
+    properties = _locate_headers(buffer, int.from_bytes(buffer[60:64], "little"))[-1]
+    body = locate_properties(buffer, properties)[2]
+    return body, int.from_bytes(buffer[properties + 32 : properties + 36], "little")
+
+
+def class_of(buffer: Buffer) -> int:
+    """The number of a message's class; for who needs nothing else of the layout.
+
+    Raises DecodeError where the bytes are not a packet.
+    """
+    properties = _locate_headers(buffer, int.from_bytes(buffer[60:64], "little"))[-1]
+    require(buffer, properties, 4, "MessagePropertiesHeader")
+    return buffer[properties + 2] | buffer[properties + 3] << 8
+
+
+def _locate_headers(buffer: Buffer, flags: int) -> tuple[int, int, int, int, int, int]:
+    """Where names, ConnectorType, transaction, security and properties start, before the body."""
+    admin = response = connector = queue_name_end(buffer, NAMES_OFFSET, flags >> 10 & 7)
+    if flags & _NAMES_OF_ANSWERS:
+        response = queue_name_end(buffer, admin, flags >> 13 & 7)
+        connector = queue_name_end(buffer, response, flags >> 16 & 7)
+    position = connector + 16 if flags & _CQ else connector
+    transaction = security = ABSENT
+    if flags & _TH:
+        transaction = position
+        position = _transaction_end(buffer, position)
+    if flags & _SH:
+        security = position
+        position = security_header_end(buffer, position)
+    return admin, response, connector, transaction, security, position
+
+
+def _locate(buffer: Buffer) -> PacketLayout:
+    flags = int.from_bytes(buffer[60:64], "little")
+    admin, response, connector, transaction, security, properties = _locate_headers(buffer, flags)
+    label, extension, body, end = locate_properties(buffer, properties)
+    return PacketLayout(
+        admin,
+        response,
+        connector if flags & _CQ else ABSENT,
+        transaction,
+        security,
+        properties,
+        label,
+        extension,
+        body,
+        int.from_bytes(buffer[properties + 32 : properties + 36], "little"),
+        end,
+        *_locate_trailers(buffer, end, flags),
+    )
+
+
+def _transaction_end(buffer: Buffer, offset: int) -> int:
+    require(buffer, offset, TRANSACTION_HEADER_SIZE, "TransactionHeader")
+    connector = buffer[offset] & 1
+    return offset + TRANSACTION_HEADER_SIZE + (16 if connector else 0)
+
+
+def _locate_trailers(
+    buffer: Buffer, position: int, flags: int
+) -> tuple[int, int, int, int, int, int]:
+    if not (buffer[2] & _BASE_DH or flags & (_AH | _HH | _MQ)):
+        return ABSENT, ABSENT, ABSENT, ABSENT, ABSENT, position
+    debug = envelope = compound = soap = multi_queue = ABSENT
+    if buffer[2] & _BASE_DH:
+        debug = position
+        position = DebugHeader.decode(buffer, position)[1]
+    if flags & _AH:
+        envelope = position
+        compound = align4(locate_envelope(buffer, envelope)[1])
+        position = align4(locate_compound(buffer, compound)[1])
+    if flags & _HH:
+        soap = position
+        position = locate_soap(buffer, position)[1]
+    if flags & _MQ:
+        multi_queue = align4(position)
+        position = locate_multi_queue(buffer, multi_queue)[1]
+    return debug, envelope, compound, soap, multi_queue, position

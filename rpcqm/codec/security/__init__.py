@@ -1,0 +1,1 @@
+"""Security identifiers and descriptors, and the access check."""

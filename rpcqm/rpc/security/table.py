@@ -1,0 +1,257 @@
+"""The security contexts of one connection, server side ([MS-RPCE] 3.3.1.5.2, 3.3.1.5.4)."""
+
+from collections.abc import Callable
+
+from rpcqm.base.errors import FaultStatus, RpcFault
+from rpcqm.base.identity import ANONYMOUS
+from rpcqm.rpc.constants import AuthenticationType, RejectReason
+from rpcqm.rpc.pdu import (
+    BIG_TRAILER,
+    HEADER_LENGTH,
+    TRAILER,
+    TRAILER_LENGTH,
+    SecurityTrailer,
+)
+from rpcqm.rpc.security.context import (
+    CONNECT,
+    PKT,
+    AuthenticationError,
+    ProtectionError,
+    SecurityContext,
+    SecurityProviders,
+    normalized_level,
+)
+from rpcqm.rpc.security.logon import NO_CLAIM, Claim
+
+
+class SecurityRefusal(Exception):
+    """An authentication that is refused: by bind_nak with `reason`, later by a fault.
+
+    `claim` is who the peer said it was.
+    """
+
+    def __init__(
+        self, text: str, reason: RejectReason, status: FaultStatus, claim: Claim = NO_CLAIM
+    ) -> None:
+        super().__init__(text)
+        self.reason = reason
+        self.status = status
+        self.claim = claim
+
+
+class HandshakeUnfinished(RpcFault):
+    """A request under a handshake that is not over."""
+
+    def __init__(self) -> None:
+        super().__init__(FaultStatus.nca_s_proto_error, "the handshake is not over")
+
+
+def _denied(
+    text: str, reason: RejectReason = RejectReason.invalid_checksum, claim: Claim = NO_CLAIM
+) -> SecurityRefusal:
+    return SecurityRefusal(text, reason, FaultStatus.RPC_S_ACCESS_DENIED, claim)
+
+
+def _nothing(context: SecurityContext) -> None:
+    """Nobody listens."""
+
+
+class SecurityTable:
+    """What authentication a connection has, by auth_context_id.
+
+    `base` is what calls have on a connection without any; `authenticated` says that there is one.
+    `address` is the client's, for who slows down its attempts; `on_logon` is told of every
+    handshake that has succeeded.
+    """
+
+    __slots__ = (
+        "_address",
+        "_contexts",
+        "_default",
+        "_limit",
+        "_on_logon",
+        "_providers",
+        "authenticated",
+        "base",
+        "signs_headers",
+    )
+
+    def __init__(
+        self,
+        base: SecurityContext,
+        providers: SecurityProviders,
+        limit: int,
+        address: str = "",
+        on_logon: Callable[[SecurityContext], None] = _nothing,
+    ) -> None:
+        self.base = base
+        self._address = address
+        self._on_logon = on_logon
+        self._default = base
+        self.authenticated = False
+        self._providers = providers
+        self._limit = limit
+        self.signs_headers = False
+        self._contexts: dict[int, SecurityContext] = {}
+
+    @property
+    def unfinished(self) -> SecurityContext | None:
+        """The oldest handshake that goes on."""
+        for context in self._contexts.values():
+            if not (context.established or context.refused):
+                return context
+        return None
+
+    @property
+    def proved(self) -> bool:
+        """Whether the client is known: from a handshake, or from the kernel on a local socket."""
+        return any(
+            context.identity != ANONYMOUS
+            for context in (self.base, *self._contexts.values())
+            if context.established
+        )
+
+    def sign_headers(self) -> None:
+        """PFC_SUPPORT_HEADER_SIGN was agreed on: for the whole connection, from now on."""
+        if not self.signs_headers:
+            self.signs_headers = True
+            for context in self._contexts.values():
+                context.sign_headers()
+
+    def bind(self, trailer: SecurityTrailer) -> bytes:
+        """The first leg in a bind: its context is the connection's default."""
+        context = self._begin(trailer)
+        self._default = context
+        return self._step(context, trailer)
+
+    def check_type(self, trailer: SecurityTrailer) -> None:
+        """What is refused in an alter_context whatever else it asks for."""
+        if trailer.auth_type == AuthenticationType.RPC_C_AUTHN_NONE:
+            raise _denied("the authentication type was taken back")
+
+    def alter(self, trailer: SecurityTrailer) -> bytes:
+        """A leg in an alter_context: of a handshake in progress, or the first of a new one."""
+        context = self._contexts.get(trailer.auth_context_id)
+        if context is None:
+            if len(self._contexts) >= self._limit:
+                raise SecurityRefusal(
+                    "too many security contexts",
+                    RejectReason.LOCAL_LIMIT_EXCEEDED,
+                    FaultStatus.nca_s_proto_error,
+                )
+            context = self._begin(trailer)
+        self._check_unchanged(context, trailer)
+        return self._step(context, trailer)
+
+    def finish(self, trailer: SecurityTrailer) -> None:
+        """The last leg, in an rpc_auth_3; a failure shows at the first request."""
+        context = self._contexts.get(trailer.auth_context_id)
+        if context is None or context.established or context.refused:
+            raise RpcFault(FaultStatus.nca_s_proto_error, "rpc_auth_3 without a handshake")
+        try:
+            self.check_type(trailer)
+            self._check_unchanged(context, trailer)
+        except SecurityRefusal:
+            context.refused = True
+            raise
+        if self._step(context, trailer) or not context.established:
+            context.refused = True
+            raise _denied("the handshake needs more than three legs")
+
+    def _begin(self, trailer: SecurityTrailer) -> SecurityContext:
+        level = normalized_level(trailer.auth_level)
+        if level is None:
+            raise _denied(
+                f"authentication level {trailer.auth_level}", RejectReason.REASON_NOT_SPECIFIED
+            )
+        provider = self._providers.get(trailer.auth_type)
+        if provider is None:
+            raise _denied(
+                f"authentication type {trailer.auth_type}",
+                RejectReason.authentication_type_not_recognized,
+            )
+        try:
+            handshake = provider.accept(level, self._address)
+        except AuthenticationError as error:
+            raise _denied(str(error)) from error
+        context = SecurityContext(
+            trailer.auth_type,
+            level,
+            trailer.auth_context_id,
+            handshake,
+            wire_level=trailer.auth_level,
+        )
+        if self.signs_headers:
+            context.sign_headers()
+        self._contexts[trailer.auth_context_id] = context
+        self.authenticated = True
+        return context
+
+    def _step(self, context: SecurityContext, trailer: SecurityTrailer) -> bytes:
+        try:
+            answer = context.step(trailer.auth_value)
+        except ProtectionError as error:
+            status, reason = FaultStatus.RPC_S_SEC_PKG_ERROR, RejectReason.invalid_checksum
+            raise SecurityRefusal(str(error), reason, status, context.claim) from error
+        except AuthenticationError as error:
+            raise _denied(str(error), claim=context.claim) from error
+        if context.established:
+            self._on_logon(context)
+        return answer
+
+    def _check_unchanged(self, context: SecurityContext, trailer: SecurityTrailer) -> None:
+        if trailer.auth_type != context.auth_type:
+            raise SecurityRefusal(
+                "the authentication type changed",
+                RejectReason.invalid_checksum,
+                FaultStatus.RPC_S_SEC_PKG_ERROR,
+            )
+        if trailer.auth_level != context.wire_level or context.established or context.refused:
+            raise _denied("the authentication level changed, or the handshake is over")
+
+    def of_request(self, pdu: bytes, auth_length: int, big_endian: bool) -> SecurityContext:
+        """The context a request is made under.
+
+        Raises RpcFault: RPC_S_ACCESS_DENIED for a context that is unknown, refused, or not the
+        one that was negotiated; nca_s_proto_error for a handshake that is not over.
+        """
+        if auth_length == 0:
+            return self._of_plain_request()
+        end = len(pdu) - auth_length - TRAILER_LENGTH
+        if end < HEADER_LENGTH:
+            raise RpcFault(FaultStatus.nca_s_proto_error, "a token longer than its PDU")
+        layout = BIG_TRAILER if big_endian else TRAILER
+        auth_type, auth_level, _, _, context_id = layout.unpack_from(pdu, end)
+        context = self._contexts.get(context_id)
+        if context is None or auth_type != context.auth_type or auth_level != context.wire_level:
+            raise RpcFault(FaultStatus.RPC_S_ACCESS_DENIED, "no such security context")
+        _check_usable(context)
+        return context.unsigned if context.is_unsigned(pdu, auth_length) else context
+
+    def _of_plain_request(self) -> SecurityContext:
+        """What a request without a trailer is made under ([MS-RPCE] 3.3.1.5.4).
+
+        That is the only context, unless it came after the bind and does more than CONNECT. Which
+        of several is meant nobody can say: none of them, unless they are all the same caller's.
+        """
+        context = self._default
+        if context is self.base:
+            context = next(iter(self._contexts.values()), context)
+            if context.level != CONNECT or not context.established:
+                return self.base
+        established = (each for each in self._contexts.values() if each.established)
+        if any(each.identity != context.identity for each in established):
+            return self.base
+        _check_usable(context)
+        if context.level == CONNECT:
+            return context
+        if context.level == PKT:
+            return context.unsigned
+        raise RpcFault(FaultStatus.RPC_S_ACCESS_DENIED, "a request without its signature")
+
+
+def _check_usable(context: SecurityContext) -> None:
+    if context.refused:
+        raise RpcFault(FaultStatus.RPC_S_ACCESS_DENIED, "the authentication had failed")
+    if not context.established:
+        raise HandshakeUnfinished

@@ -1,0 +1,299 @@
+"""Accounts that callers log on with, and who a local caller is.
+
+The NT hashes stand in one smbpasswd-format file, readable by its owner only; names, relative
+identifiers and groups are records of the store. An account exists once both have it.
+"""
+
+import json
+import os
+import pwd
+import re
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import rpcqm.rpc.security.logon_guard
+from rpcqm.base.clock import Clock, SystemClock
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import HResult, MQError, NtStatus
+from rpcqm.base.identity import EVERYONE, Identity, authenticated, folded_name
+from rpcqm.store.records import Family
+from rpcqm.store.store import Store
+
+FILE_NAME = "accounts"
+MACHINE_SID_KEY = b"machine SID"
+NEXT_IDENTIFIER_KEY = b"next account identifier"
+RECORD_PREFIX = b"account:"
+
+FIRST_IDENTIFIER = 1000
+"""Relative identifiers below are well-known ones ([MS-DTYP] 2.4.2.4)."""
+ADMINISTRATOR_IDENTIFIER = 500
+
+USERS = "users"
+GROUPS = {
+    "administrators": "S-1-5-32-544",
+    USERS: "S-1-5-32-545",
+    "guests": "S-1-5-32-546",
+}
+
+_NAME = re.compile(r'[^\x00-\x1f\x7f"/\\\[\]:;|=,+*?<>@]{1,20}')
+_LINE = re.compile(
+    r"^(?P<name>[^:\n]+):\d+:[0-9A-F]{32}:(?P<nt>[0-9A-F]{32}):\[.*\]:LCT-(?P<changed>[0-9A-F]{8})$",
+    re.MULTILINE,
+)
+_NO_LM_HASH = "0" * 32
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What an administrator sees of an account."""
+
+    name: str
+    sid: str
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """An account as the store keeps it."""
+
+    name: str
+    relative_identifier: int
+    groups: tuple[str, ...]
+
+    @classmethod
+    def decode(cls, value: bytes) -> "_Record":
+        fields = json.loads(value)
+        return cls(fields["name"], fields["rid"], tuple(fields["groups"]))
+
+    def encode(self) -> bytes:
+        fields = {"name": self.name, "rid": self.relative_identifier, "groups": self.groups}
+        return json.dumps(fields).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class _Credential:
+    """What a logon is checked against; `changed` is in seconds since 1970."""
+
+    nt_hash: bytes
+    changed: int
+
+
+class Accounts:
+    """The accounts of one queue manager; names are compared without regard to case.
+
+    `own_uid` is the Unix user that the service runs as.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        directory: Path,
+        *,
+        clock: Clock | None = None,
+        own_uid: int | None = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock or SystemClock()
+        self.guard = rpcqm.rpc.security.logon_guard.GuessGuard(self._clock)
+        self._own_uid = os.getuid() if own_uid is None else own_uid
+        self.user_file = directory / FILE_NAME
+        self._records = {
+            folded_name(record.name): record
+            for _, value in store.records(Family.META, RECORD_PREFIX)
+            for record in [_Record.decode(value)]
+        }
+        self._credentials = _read_credentials(self.user_file)
+        self._next_identifier = self._number(NEXT_IDENTIFIER_KEY, FIRST_IDENTIFIER)
+        self.machine_sid = self._machine_sid()
+        self._write_credentials()
+
+    def add(self, name: str, nt_hash: bytes, groups: Sequence[str] = ()) -> Completion[str]:
+        """Create an account; the outcome is its SID, once it is durable.
+
+        Raises MQError with STATUS_INVALID_ACCOUNT_NAME, STATUS_USER_EXISTS or
+        STATUS_NO_SUCH_ALIAS.
+        """
+        if not _NAME.fullmatch(name) or not name.isprintable() or name != name.strip(" ."):
+            raise MQError(NtStatus.STATUS_INVALID_ACCOUNT_NAME, name)
+        if folded_name(name) in self._records:
+            raise MQError(NtStatus.STATUS_USER_EXISTS, name)
+        record = _Record(name, self._next_identifier, _known_groups(groups))
+        with self._store.transaction("add account") as transaction:
+            following = str(record.relative_identifier + 1).encode()
+            transaction.put(Family.META, NEXT_IDENTIFIER_KEY, following)
+            transaction.put(Family.META, _key(name), record.encode())
+        self._next_identifier += 1
+        self._records[folded_name(name)] = record
+        return self._when_durable(transaction.committed, name, nt_hash, self._sid(record))
+
+    def read_again(self) -> None:
+        """Take over passwords from the file as it is now; OSError, UnicodeDecodeError."""
+        self.user_file.stat()
+        self._credentials = _read_credentials(self.user_file)
+
+    def set_password(self, name: str, nt_hash: bytes) -> None:
+        """Give an account another password, at once; MQError with STATUS_NO_SUCH_USER."""
+        record = self._existing(name)
+        self._credentials[folded_name(record.name)] = self._credential(nt_hash)
+        self._write_credentials()
+
+    def remove(self, name: str) -> Completion[None]:
+        """Delete an account, which cannot log on from now on; MQError with STATUS_NO_SUCH_USER."""
+        record = self._existing(name)
+        self._credentials.pop(folded_name(record.name), None)
+        self._write_credentials()
+        with self._store.transaction("remove account") as transaction:
+            transaction.delete(Family.META, _key(name))
+        del self._records[folded_name(record.name)]
+        return transaction.committed
+
+    def list(self) -> list[Account]:
+        """All accounts, by name."""
+        records = sorted(self._records.values(), key=lambda record: folded_name(record.name))
+        return [Account(record.name, self._sid(record), record.groups) for record in records]
+
+    def identity(self, name: str, domain: str) -> Identity | None:
+        """Who `name` is once it has proved it; None when there is no such account.
+
+        Outside a domain a caller may claim any: its own computer's, ours, or none.
+        """
+        record = self._records.get(folded_name(name))
+        return None if record is None else self._identity_of(record)
+
+    def local_identity(self, uid: int) -> Identity:
+        """Who a process of this machine is.
+
+        Root and the service's own user are administrators; others are the account of exactly
+        the same name, or nobody in particular.
+        """
+        name = _unix_name(uid)
+        if uid in (0, self._own_uid):
+            administrator = f"{self.machine_sid}-{ADMINISTRATOR_IDENTIFIER}"
+            return authenticated(name, administrator, *_group_sids(["administrators", USERS]))
+        record = self._records.get(folded_name(name))
+        if record is not None and record.name == name:
+            return self._identity_of(record)
+        return Identity(name, EVERYONE)
+
+    def _identity_of(self, record: _Record) -> Identity:
+        return authenticated(record.name, self._sid(record), *_group_sids(record.groups))
+
+    def _sid(self, record: _Record) -> str:
+        return f"{self.machine_sid}-{record.relative_identifier}"
+
+    def _existing(self, name: str) -> _Record:
+        record = self._records.get(folded_name(name))
+        if record is None:
+            raise MQError(NtStatus.STATUS_NO_SUCH_USER, name)
+        return record
+
+    def _when_durable(
+        self, committed: Completion[None], name: str, nt_hash: bytes, sid: str
+    ) -> Completion[str]:
+        """Let the account log on once its record cannot be lost any more."""
+        outcome: Completion[str] = Completion()
+
+        def finish(done: Completion[None]) -> None:
+            if done.error is not None:
+                outcome.fail(done.error)
+                return
+            self._credentials[folded_name(name)] = self._credential(nt_hash)
+            try:
+                self._write_credentials()
+            except MQError as error:
+                outcome.fail(error)
+            else:
+                outcome.succeed(sid)
+
+        committed.add_done_callback(finish)
+        return outcome
+
+    def _credential(self, nt_hash: bytes) -> _Credential:
+        return _Credential(nt_hash, self._clock.now() // 1000)
+
+    def _machine_sid(self) -> str:
+        """S-1-5-21 and three random numbers, drawn once ([MS-DTYP] 2.4.2.4)."""
+        known = self._store.get(Family.META, MACHINE_SID_KEY)
+        if known is not None:
+            return known.decode()
+        drawn = "S-1-5-21-" + "-".join(str(secrets.randbits(32)) for _ in range(3))
+        with self._store.transaction("machine SID") as transaction:
+            transaction.put(Family.META, MACHINE_SID_KEY, drawn.encode())
+        return drawn
+
+    def _number(self, key: bytes, default: int) -> int:
+        value = self._store.get(Family.META, key)
+        return default if value is None else int(value)
+
+    def _write_credentials(self) -> None:
+        """Replace the file as a whole; MQError when the disk refuses."""
+        lines = [
+            _line(record, self._credentials[name])
+            for name, record in self._records.items()
+            if name in self._credentials
+        ]
+        try:
+            _replace_private(self.user_file, "".join(lines))
+        except OSError as error:
+            raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, str(error)) from error
+
+
+def _key(name: str) -> bytes:
+    return RECORD_PREFIX + folded_name(name).encode()
+
+
+def _known_groups(groups: Iterable[str]) -> tuple[str, ...]:
+    """Groups under their own names; every account but a guest is among the users."""
+    names = list(dict.fromkeys(group.casefold() for group in groups))
+    for name in names:
+        if name not in GROUPS:
+            raise MQError(NtStatus.STATUS_NO_SUCH_ALIAS, name)
+    if USERS not in names and "guests" not in names:
+        names.append(USERS)
+    return tuple(names)
+
+
+def _group_sids(groups: Iterable[str]) -> list[str]:
+    return [GROUPS[group] for group in groups if group in GROUPS]
+
+
+def _unix_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _line(record: _Record, credential: _Credential) -> str:
+    """One line of smbpasswd, in six fields: what pyspnego takes."""
+    hashes = f"{_NO_LM_HASH}:{credential.nt_hash.hex().upper()}"
+    kind = f"[U          ]:LCT-{credential.changed:08X}"
+    return f"{record.name}:{record.relative_identifier}:{hashes}:{kind}\n"
+
+
+def _read_credentials(path: Path) -> dict[str, _Credential]:
+    """Credentials by folded name; lines of another form are left out."""
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return {}
+    return {
+        folded_name(match["name"]): _Credential(
+            bytes.fromhex(match["nt"]), int(match["changed"], 16)
+        )
+        for match in _LINE.finditer(text)
+    }
+
+
+def _replace_private(path: Path, text: str) -> None:
+    """Write a file that only its owner can read, whole or not at all."""
+    draft = path.with_name(path.name + ".new")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

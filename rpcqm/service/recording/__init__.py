@@ -1,0 +1,1 @@
+"""What a running service records of its own traffic."""

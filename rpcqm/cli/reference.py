@@ -1,10 +1,12 @@
 """Documentation that is made from the commands and the settings themselves.
 
-scripts/document            # write docs/commands.md, docs/limits.md, and two tables in README.md
+scripts/document            # write docs/commands.md, docs/limits.md, and the tables of README.md
+                            # and docs/architecture.md
 scripts/document --check    # exit 1 and name the files that are stale
 """
 
 import argparse
+import ast
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +24,8 @@ BEGIN = "<!-- settings: written by scripts/document -->"
 END = "<!-- end of settings -->"
 BEGIN_SWITCHES = "<!-- switches: written by scripts/document -->"
 END_SWITCHES = "<!-- end of switches -->"
+BEGIN_ROOMS = "<!-- rooms: written by scripts/document -->"
+END_ROOMS = "<!-- end of rooms -->"
 COMMON = ("queue manager", "over the network")
 HEADING = """\
 # Commands
@@ -161,12 +165,28 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
+def rooms_table() -> str:
+    """Every package, with what it says of itself."""
+    package = ROOT / "rpcqm"
+    found = sorted(path.parent for path in package.rglob("__init__.py") if path.parent != package)
+    rows = "".join(f"| `{room.relative_to(package)}` | {_purpose(room)} |\n" for room in found)
+    return f"| Room | |\n|---|---|\n{rows}"
+
+
+def _purpose(room: Path) -> str:
+    docstring = ast.get_docstring(ast.parse((room / "__init__.py").read_text("utf-8"))) or ""
+    return docstring.partition("\n")[0]
+
+
 def documents() -> dict[Path, str]:
     """The files as they should be."""
     readme = ROOT / "README.md"
     text = _with(readme.read_text("utf-8"), BEGIN, END, settings_table())
     text = _with(text, BEGIN_SWITCHES, END_SWITCHES, switches_table())
+    architecture = ROOT / "docs" / "architecture.md"
+    rooms = _with(architecture.read_text("utf-8"), BEGIN_ROOMS, END_ROOMS, rooms_table())
     return {
+        architecture: rooms,
         ROOT / "docs" / "commands.md": command_reference(),
         ROOT / "docs" / "limits.md": limits_reference(),
         readme: text,

@@ -42,7 +42,7 @@ from rpcqm.codec.packet.patch import (
 )
 from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.codec.packet.user import QueueFormatType
-from rpcqm.codec.packet.user_message import UserMessage
+from rpcqm.codec.packet.user_message import UserMessage, class_of
 
 SOURCE = UUID("c626ea11-e6b6-9749-9595-9150557358d1")
 OTHER = UUID("fca09e90-7890-4544-8f11-394c43cd8907")
@@ -528,3 +528,28 @@ def test_message_survives_its_packet(attributes: MessageAttributes) -> None:
     if not attributes.destination_multi_queue_format_name:
         expected = replace(expected, multiple_destination_signature=b"")
     assert read_attributes(packet) == expected
+
+
+OF_A_CLASS = [
+    replace(message, message_class=MessageClass.MQMSG_CLASS_REPORT)
+    for message in (
+        PLAIN,
+        replace(PLAIN, sender_identifier_type=SenderIdentifierType.SID, sender_identifier=SENDER),
+        replace(PLAIN, response_queue_format_name=REPLY),
+        replace(PLAIN, connector_type_identifier=UUID(int=77)),
+        replace(PLAIN, destination_queue_format_name=FormatName.private(OTHER, 4)),
+        FULL,
+    )
+]
+
+
+@pytest.mark.parametrize("message", OF_A_CLASS)
+def test_the_class_of_a_message_is_found_without_its_other_fields(
+    message: MessageAttributes,
+) -> None:
+    packet = build_user_message(message)
+    assert class_of(packet) == MessageClass.MQMSG_CLASS_REPORT
+    properties = PacketMessage(packet).layout.properties
+    for size in range(76, properties + 4):
+        with pytest.raises(DecodeError):
+            class_of(packet[:size])

@@ -318,6 +318,7 @@ def check_windows(patient: Patient) -> Iterator[Finding]:
 def _asked_as_windows_would(host: str, port: int) -> Finding:
     # Only now, because the interfaces take time to load.
     from rpcqm.codec.interface import load
+    from rpcqm.codec.types.remoteread import R_GetServerPortRequest
     from rpcqm.rpc.client import RpcClient
     from rpcqm.rpc.endpoint_mapper import resolve
 
@@ -326,13 +327,8 @@ def _asked_as_windows_would(host: str, port: int) -> Finding:
         found = await resolve(host, port, interface)
         async with await RpcClient.connect_tcp(host, found) as client:
             binding = await client.bind(interface)
-            response = await binding.call("R_GetServerPort", interface_request())
+            response = await binding.send(R_GetServerPortRequest()).response()
             return found, response.result
-
-    def interface_request() -> object:
-        from rpcqm.codec.types.remoteread import R_GetServerPortRequest
-
-        return R_GetServerPortRequest()
 
     try:
         found, told = asyncio.run(asyncio.wait_for(ask(), TIMEOUT))

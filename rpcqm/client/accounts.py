@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rpcqm.client.connection import Connections
 from rpcqm.codec.types import rpcqm_admin
@@ -34,21 +33,21 @@ class Accounts:
             NtHash=nt_hash,
             pGroups=CALPWSTR(cElems=len(groups), pElems=list(groups)),
         )
-        response = await self._call("R_AddAccount", request)
+        response = await self._connections.call(request)
         return response.ppwszSid or ""
 
     async def set_password(self, name: str, nt_hash: bytes) -> None:
         """Give an account another password."""
         request = rpcqm_admin.R_SetAccountPasswordRequest(pwszName=name, NtHash=nt_hash)
-        await self._call("R_SetAccountPassword", request)
+        await self._connections.call(request)
 
     async def remove(self, name: str) -> None:
         """Delete an account."""
-        await self._call("R_RemoveAccount", rpcqm_admin.R_RemoveAccountRequest(pwszName=name))
+        await self._connections.call(rpcqm_admin.R_RemoveAccountRequest(pwszName=name))
 
     async def list(self) -> tuple[Account, ...]:
         """All accounts, by name."""
-        response = await self._call("R_ListAccounts", rpcqm_admin.R_ListAccountsRequest())
+        response = await self._connections.call(rpcqm_admin.R_ListAccountsRequest())
         return tuple(
             Account(
                 account.pwszName or "",
@@ -57,6 +56,3 @@ class Accounts:
             )
             for account in response.ppAccounts or ()
         )
-
-    async def _call(self, operation: str, request: object) -> Any:
-        return await self._connections.call("rpcqm_admin", operation, request)

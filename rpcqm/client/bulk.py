@@ -25,6 +25,7 @@ from rpcqm.client.remote_read import (
     RemoteReadSession,
 )
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.types import remoteread
 
 Failure = MQError | DecodeError
 Found = ReceivedMessage | Failure
@@ -115,7 +116,7 @@ class BulkReader:
         session = self._session()
         requests = (session.ending(read.request_id, acknowledgement) for read in locked)
         following = iter(locked)
-        async for outcome in pipelined(self._connections, "remoteread", "R_EndReceive", requests):
+        async for outcome in pipelined(self._connections, remoteread.R_EndReceiveRequest, requests):
             read = next(following)
             if isinstance(outcome, MQError):
                 yield read, outcome
@@ -137,13 +138,15 @@ class BulkReader:
         session = self._session()
         asked, sent = itertools.tee(reads)
         requests = (session.starting(read) for read in sent)
-        calls = pipelined(self._connections, "remoteread", "R_StartReceive", requests, window)
+        calls = pipelined(self._connections, remoteread.R_StartReceiveRequest, requests, window)
         async with aclosing(calls):
             async for outcome in calls:
                 yield next(asked), _found(session, outcome)
 
 
-def _found(session: RemoteReadSession, outcome: object) -> Found:
+def _found(
+    session: RemoteReadSession, outcome: remoteread.R_StartReceiveResponse | MQError
+) -> Found:
     if isinstance(outcome, MQError):
         return outcome
     try:

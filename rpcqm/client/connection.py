@@ -2,13 +2,12 @@
 
 import asyncio
 import contextlib
-import functools
 import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Container
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from rpcqm.base.errors import FaultStatus, HResult, MQError, NtStatus, RpcFault
+from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, NtStatus, RpcFault
 from rpcqm.client.pool import Line, Pool
 from rpcqm.client.target import (
     HandleLostError,
@@ -18,7 +17,7 @@ from rpcqm.client.target import (
     ServerUnreachableError,
     Target,
 )
-from rpcqm.codec.interface import Interface, load
+from rpcqm.codec.interface import Interface, Request, Value, load
 from rpcqm.rpc.client import Binding, RpcClient
 from rpcqm.rpc.security.context import NONE, PKT_PRIVACY, AuthenticationError
 
@@ -33,63 +32,15 @@ FIRST_DELAY, LONGEST_DELAY = 0.05, 2.0
 
 NO_PORT = -1
 
-REPEATABLE = frozenset(
-    {
-        "R_GetServerPort",
-        "R_ListAccounts",
-        "R_OpenQueue",
-        "R_OpenQueueForMove",
-        "R_QMGetObjectProperties",
-        "R_QMGetObjectSecurityInternal",
-        "R_QMGetRTQMServerPort",
-        "R_QMMgmtGetInfo",
-        "R_QMObjectPathToObjectFormat",
-        "R_QMOpenRemoteQueue",
-        "R_QMQueryQMRegistryInternal",
-        "RemoteQMGetQMQMServerPort",
-        "RemoteQmGetVersion",
-    }
-)
-"""Calls that change nothing, or only what ends with the connection."""
-
-HARMLESS = REPEATABLE | {
-    "R_CancelReceive",
-    "R_CloseCursor",
-    "R_CloseQueue",
-    "R_CreateCursor",
-    "R_SetDeadLetterQueue",
-    "R_StartReceive",
-    "RemoteQMCancelReceive",
-    "RemoteQMCloseCursor",
-    "RemoteQMCloseQueue",
-    "RemoteQMOpenQueue",
-    "RemoteQMStartReceive",
-    "RemoteQMStartReceive2",
-    "RemoteQMStartReceiveByLookupId",
-    "rpc_ACCloseCursor",
-    "rpc_ACCloseHandle",
-    "rpc_ACCreateCursorEx",
-    "rpc_ACHandleToFormatName",
-    "rpc_QMOpenQueueInternal",
-}
-"""Calls of which nothing is left when the connection is lost: what they locked is given back."""
-
-BY_NUMBER = frozenset(
-    {
-        "R_SetDeadLetterQueue",
-        "RemoteQMCancelReceive",
-        "RemoteQMCloseCursor",
-        "RemoteQMPurgeQueue",
-        "RemoteQMStartReceive",
-        "RemoteQMStartReceive2",
-        "RemoteQMStartReceiveByLookupId",
-    }
-)
-"""Calls that name what is open by a number, which ends with its connection as handles do."""
+_HARMLESS = frozenset({"harmless", "repeatable"})
+"""Marks in the IDL: calls of which nothing is left when the connection is lost."""
 
 _NUMBER = re.compile(r"\[Errno (\d+)\]")
 
 T = TypeVar("T")
+ResponseT = TypeVar("ResponseT", bound=Value)
+Kind = type[Request[Value]]
+"""What is called: the class of the requests of an operation."""
 
 
 class _LostError(ServerUnreachableError):
@@ -117,12 +68,10 @@ class Connections:
 
     async def call(
         self,
-        interface_name: str,
-        operation: str,
-        request: object,
+        request: Request[ResponseT],
         limit: float | None = None,
         accepted: Container[int] = (),
-    ) -> Any:
+    ) -> ResponseT:
         """Make one call and return its response; it is given up after `limit` seconds.
 
         Failures in `accepted` are for the caller to look at. Raises MQError for any other
@@ -133,9 +82,10 @@ class Connections:
         """
         try:
             async with asyncio.timeout(limit):
-                response = await self._call(interface_name, operation, request)
+                response = await self._call(request)
         except TimeoutError as error:
-            raise OutcomeUnknownError(f"{self._target} did not answer {operation}.") from error
+            text = f"{self._target} did not answer {request.operation.name}."
+            raise OutcomeUnknownError(text) from error
         except RpcFault as fault:
             if isinstance(fault.status, HResult | NtStatus):
                 raise MQError(fault.status) from fault
@@ -149,13 +99,13 @@ class Connections:
         return response
 
     @contextlib.asynccontextmanager
-    async def borrowed(self, interface_name: str, operation: str) -> AsyncIterator[Binding]:
+    async def borrowed(self, kind: Kind) -> AsyncIterator[Binding]:
         """A connection for many calls of one operation; raises as `call` when it is lost."""
-        pool, line = await self._line(interface_name, operation)
+        pool, line = await self._line(kind)
         try:
-            yield line.bindings[interface_name]
+            yield line.bindings[kind.interface_name]
         except OSError as error:
-            raise self._lost(interface_name, operation, sent=True) from error
+            raise self._lost(kind, sent=True) from error
         finally:
             pool.release(line)
 
@@ -174,13 +124,13 @@ class Connections:
 
     # Trying, and trying again
 
-    async def _call(self, name: str, operation: str, request: object) -> Any:
+    async def _call(self, request: Request[ResponseT]) -> ResponseT:
         loop = asyncio.get_running_loop()
         give_up, delay = loop.time() + self._patience, FIRST_DELAY
         lost: _LostError | None = None
         while True:
             try:
-                return await self._attempt(name, operation, request)
+                return await self._attempt(request)
             except (HandleLostError, OutcomeUnknownError):
                 raise
             except ServerUnreachableError as error:
@@ -192,29 +142,30 @@ class Connections:
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LONGEST_DELAY)
 
-    async def _attempt(self, name: str, operation: str, request: object) -> Any:
-        pool, line = await self._line(name, operation)
+    async def _attempt(self, request: Request[ResponseT]) -> ResponseT:
+        pool, line = await self._line(type(request))
         sent = False
         try:
-            call = line.bindings[name].start(operation, request)
+            call = line.bindings[request.interface_name].send(request)
             sent = True
             return await call.response()
         except OSError as error:
-            raise self._lost(name, operation, sent) from error
+            raise self._lost(type(request), sent) from error
         finally:
             pool.release(line)
 
-    def _lost(self, name: str, operation: str, sent: bool) -> ServerUnreachableError:
+    def _lost(self, kind: Kind, sent: bool) -> ServerUnreachableError:
         """What the end of a connection means for a call."""
         text = f"The connection to {self._target} was lost."
-        if sent and operation not in HARMLESS:
+        if sent and _HARMLESS.isdisjoint(kind.operation.attributes):
             return OutcomeUnknownError(text)
-        return HandleLostError(text) if _uses_handles(name, operation) else _LostError(text)
+        return HandleLostError(text) if _uses_handles(kind) else _LostError(text)
 
     # Connections
 
-    async def _line(self, name: str, operation: str) -> tuple[Pool, Line]:
+    async def _line(self, kind: Kind) -> tuple[Pool, Line]:
         """A connection with the interface bound; calls that wait for it stay in order."""
+        name = kind.interface_name
         pool = self._pools.get(self._ports.get(name, NO_PORT))
         line = pool.take(name) if pool is not None and not self._queued else None
         if pool is not None and line is not None:
@@ -222,13 +173,14 @@ class Connections:
         self._queued += 1
         try:
             async with self._preparing:
-                return await self._prepared(name, operation)
+                return await self._prepared(kind)
         finally:
             self._queued -= 1
 
-    async def _prepared(self, name: str, operation: str) -> tuple[Pool, Line]:
+    async def _prepared(self, kind: Kind) -> tuple[Pool, Line]:
+        name = kind.interface_name
         pool = await self._pool_for(name)
-        if not pool.alive and _uses_handles(name, operation):
+        if not pool.alive and _uses_handles(kind):
             raise HandleLostError(f"The connection to {self._target} was lost.")
         try:
             line = pool.take(name)
@@ -273,12 +225,11 @@ class Connections:
             ) from error
 
 
-@functools.cache
-def _uses_handles(interface_name: str, operation: str) -> bool:
+def _uses_handles(kind: Kind) -> bool:
     """Whether a call needs what was opened before, which ends with its connection."""
-    if operation in BY_NUMBER:
+    if "by_number" in kind.operation.attributes:
         return True
-    handles = load(interface_name).operation(operation).context_handles
+    handles = load(kind.interface_name).operation(kind.operation.name).context_handles
     return any("in" in handle.direction for handle in handles)
 
 
@@ -305,6 +256,13 @@ def _error_number(error: OSError) -> int | None:
         return error.errno if error.errno > 0 else None
     match = _NUMBER.search(str(error))
     return int(match[1]) if match else None
+
+
+def require_value(value: T | None) -> T:
+    """What a response must bring; DecodeError for a null pointer in its place."""
+    if value is None:
+        raise DecodeError("the answer lacks what was asked for")
+    return value
 
 
 def require_success(result: int) -> None:

@@ -124,7 +124,9 @@ class DependentQueue:
         self._handle, self._context = response.phQueue, response.pdwQMContext
         return self
 
-    async def _open_here(self, queue: int, descriptor: int, context: int) -> Any:
+    async def _open_here(
+        self, queue: int, descriptor: int, context: int
+    ) -> qmcomm.rpc_QMOpenQueueInternalResponse:
         request = qmcomm.rpc_QMOpenQueueInternalRequest(
             pQueueFormat=queue_format_of(self._name),
             dwDesiredAccess=self._access,
@@ -137,11 +139,9 @@ class DependentQueue:
             dwRemoteProtocol=0,
             dwpRemoteContext=context,
         )
-        return await self._connections.call(
-            "qmcomm", "rpc_QMOpenQueueInternal", request, OPEN_TIMEOUT
-        )
+        return await self._connections.call(request, OPEN_TIMEOUT)
 
-    async def _open_there(self, path: str) -> Any:
+    async def _open_there(self, path: str) -> qmcomm.rpc_QMOpenQueueInternalResponse:
         """Open at the queue's own queue manager, and have our server take it over."""
         machine = self._connect(PathName.parse(path).computer)
         try:
@@ -165,7 +165,7 @@ class DependentQueue:
             handle, self._handle = self._handle, b""
             request = qmcomm.rpc_ACCloseHandleRequest(phQueue=handle)
             with contextlib.suppress(ServerUnreachableError):
-                await self._call("rpc_ACCloseHandle", request)
+                await self._connections.call(request)
 
     async def format_name(self) -> str:
         """The name that the queue was opened by ([MS-MQMP] 3.2.4.14)."""
@@ -173,11 +173,10 @@ class DependentQueue:
         while True:
             response = await self._format_name(length)
             if response.result != HResult.MQ_ERROR_FORMATNAME_BUFFER_TOO_SMALL:
-                text: str = response.lpwcsFormatName
-                return text.partition("\0")[0]
+                return (response.lpwcsFormatName or "").partition("\0")[0]
             length = response.pdwLength
 
-    async def _format_name(self, length: int) -> Any:
+    async def _format_name(self, length: int) -> qmcomm.rpc_ACHandleToFormatNameResponse:
         request = qmcomm.rpc_ACHandleToFormatNameRequest(
             hQueue=self._handle,
             dwFormatNameRPCBufferLen=length,
@@ -185,8 +184,6 @@ class DependentQueue:
             pdwLength=length,
         )
         return await self._connections.call(
-            "qmcomm",
-            "rpc_ACHandleToFormatName",
             request,
             accepted=frozenset({HResult.MQ_ERROR_FORMATNAME_BUFFER_TOO_SMALL}),
         )
@@ -202,8 +199,8 @@ class DependentQueue:
         request = qmcomm2.rpc_ACCreateCursorExRequest(
             hQueue=self._handle, pcc=qmcomm.CACCreateRemoteCursor()
         )
-        response = await self._connections.call("qmcomm2", "rpc_ACCreateCursorEx", request)
-        cursor: int = response.pcc.hCursor
+        response = await self._connections.call(request)
+        cursor = response.pcc.hCursor
         if response.result == HResult.MQ_INFORMATION_REMOTE_OPERATION:
             await self._create_cursor_there(response.pcc)
         return cursor
@@ -220,7 +217,7 @@ class DependentQueue:
             request = qmcomm.rpc_ACSetCursorPropertiesRequest(
                 hProxy=self._handle, hCursor=pcc.hCursor, hRemoteCursor=remote
             )
-            await self._call("rpc_ACSetCursorProperties", request)
+            await self._connections.call(request)
         except BaseException:
             with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
                 await self.close_cursor(pcc.hCursor)
@@ -228,19 +225,19 @@ class DependentQueue:
 
     async def _remote_name(self, queue: int) -> str:
         request = qmcomm.R_QMGetRemoteQueueNameRequest(pQueue=queue, lplpRemoteQueueName=None)
-        response = await self._call("R_QMGetRemoteQueueName", request)
+        response = await self._connections.call(request)
         return response.lplpRemoteQueueName or ""
 
     async def close_cursor(self, cursor: int) -> None:
         """[MS-MQMP] 3.2.4.16."""
         request = qmcomm.rpc_ACCloseCursorRequest(hQueue=self._handle, hCursor=cursor)
-        await self._call("rpc_ACCloseCursor", request)
+        await self._connections.call(request)
 
     # Messages
 
     async def purge(self) -> None:
         """Delete every message ([MS-MQMP] 3.2.4.9)."""
-        await self._call("rpc_ACPurgeQueue", qmcomm.rpc_ACPurgeQueueRequest(hQueue=self._handle))
+        await self._connections.call(qmcomm.rpc_ACPurgeQueueRequest(hQueue=self._handle))
 
     async def peek(self, timeout: int = INFINITE, *, cursor: int = 0) -> BufferedMessage:
         """The first message, or the one under the cursor ([MS-MQMP] 3.2.4.11).
@@ -276,17 +273,12 @@ class DependentQueue:
         while True:
             buffer = _receiving_buffer(sizes, action, timeout, cursor, transaction)
             request = qmcomm2.rpc_ACReceiveMessageExRequest(hQMContext=self._context, ptb=buffer)
-            response = await self._connections.call(
-                "qmcomm2", "rpc_ACReceiveMessageEx", request, accepted=_TOO_SMALL
-            )
+            response = await self._connections.call(request, accepted=_TOO_SMALL)
             if not response.result:
                 return _message_in(response.ptb.old)
             sizes = sizes.of(response.ptb.old)
             if action == ACTION_PEEK_NEXT:
                 action = ACTION_PEEK_CURRENT  # the cursor has moved on already
-
-    async def _call(self, operation: str, request: object) -> Any:
-        return await self._connections.call("qmcomm", operation, request)
 
 
 def _receiving_buffer(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from rpcqm.client.connection import Connections
+from rpcqm.client.connection import Connections, require_value
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.packet.types import MessageIdentifier
@@ -78,32 +78,32 @@ class Maintenance:
         The path is absolute. MaintenanceError when it cannot be written.
         """
         request = rpcqm_admin.R_MakeBackupRequest(pwszDirectory=str(directory))
-        response = await self._connections.call("rpcqm_admin", "R_MakeBackup", request)
+        response = await self._connections.call(request)
         if response.ppwszProblem:
             raise MaintenanceError(response.ppwszProblem)
 
     async def compact(self) -> tuple[int, int]:
         """Have the disk space of removed messages given back; bytes used before and after."""
         request = rpcqm_admin.R_CompactRequest()
-        response = await self._connections.call("rpcqm_admin", "R_Compact", request)
+        response = await self._connections.call(request)
         return response.pBytesBefore, response.pBytesAfter
 
     async def switch_trail(self, name: FormatName, on: bool) -> None:
         """Have what happens to the messages of a queue written down, or no longer."""
         request = rpcqm_admin.R_SetEventTrailRequest(pQueueFormat=queue_format_of(name), fOn=on)
-        await self._connections.call("rpcqm_admin", "R_SetEventTrail", request)
+        await self._connections.call(request)
 
     async def has_trail(self, name: FormatName) -> bool:
         """Whether a queue has an event trail."""
         request = rpcqm_admin.R_GetEventTrailStateRequest(pQueueFormat=queue_format_of(name))
-        response = await self._connections.call("rpcqm_admin", "R_GetEventTrailState", request)
+        response = await self._connections.call(request)
         return bool(response.pfOn)
 
     async def trail(self, identifier: MessageIdentifier) -> list[TrailEvent]:
         """What happened to a message, as far as it was written down."""
         wanted = OBJECTID(Lineage=identifier.queue_manager_guid, Uniquifier=identifier.ordinal)
         request = rpcqm_admin.R_GetEventTrailRequest(pMessageId=wanted)
-        response = await self._connections.call("rpcqm_admin", "R_GetEventTrail", request)
+        response = await self._connections.call(request)
         return [
             TrailEvent(
                 event.Time / 1000,
@@ -119,7 +119,7 @@ class Maintenance:
         """Where a message and its copies are; reads all packets, a million in a few seconds."""
         wanted = OBJECTID(Lineage=identifier.queue_manager_guid, Uniquifier=identifier.ordinal)
         request = rpcqm_admin.R_FindMessageRequest(pMessageId=wanted)
-        response = await self._connections.call("rpcqm_admin", "R_FindMessage", request)
+        response = await self._connections.call(request)
         return [
             Place(
                 place.pwszQueue or "",
@@ -134,13 +134,13 @@ class Maintenance:
     async def outgoing_queues(self) -> list[FormatName]:
         """All queues to other queue managers, also those that are empty and only connected."""
         request = rpcqm_admin.R_ListOutgoingQueuesRequest()
-        response = await self._connections.call("rpcqm_admin", "R_ListOutgoingQueues", request)
+        response = await self._connections.call(request)
         return [FormatName.parse(name) for name in response.pNames.pElems or () if name]
 
     async def exposed_queues(self) -> list[str]:
         """The path names of queues that callers who have not logged on own, or may read."""
         request = rpcqm_admin.R_ListExposedQueuesRequest()
-        response = await self._connections.call("rpcqm_admin", "R_ListExposedQueues", request)
+        response = await self._connections.call(request)
         return [name for name in response.pNames.pElems or () if name]
 
     async def security(self) -> SecurityDescriptor:
@@ -148,8 +148,8 @@ class Maintenance:
         request = rpcqm_admin.R_GetMachineSecurityRequest(
             RequestedInformation=int(OWNER_GROUP_AND_DACL)
         )
-        response = await self._connections.call("rpcqm_admin", "R_GetMachineSecurity", request)
-        return SecurityDescriptor.decode(bytes(response.ppDescriptor))
+        response = await self._connections.call(request)
+        return SecurityDescriptor.decode(require_value(response.ppDescriptor))
 
     async def set_security(self, descriptor: SecurityDescriptor) -> None:
         """Replace those parts of the queue manager's descriptor that are given."""
@@ -157,12 +157,12 @@ class Maintenance:
         request = rpcqm_admin.R_SetMachineSecurityRequest(
             SecurityInformation=int(parts_of(descriptor)), cbDescriptor=len(raw), pDescriptor=raw
         )
-        await self._connections.call("rpcqm_admin", "R_SetMachineSecurity", request)
+        await self._connections.call(request)
 
     async def import_message(self, name: FormatName, packet: bytes) -> int:
         """Put a whole packet into a queue as it was; returns its lookup identifier."""
         request = rpcqm_admin.R_ImportMessageRequest(
             pQueueFormat=queue_format_of(name), cbPacket=len(packet), pPacket=packet
         )
-        response = await self._connections.call("rpcqm_admin", "R_ImportMessage", request)
-        return int(response.pLookupId)
+        response = await self._connections.call(request)
+        return response.pLookupId

@@ -128,7 +128,7 @@ class Management:
         value = 0 if name is None else queue_format_of(name)
         subject = qmmgmt.MGMT_OBJECT(type=kind, u=qmmgmt.MGMT_OBJECT_u(kind, value))
         request = qmmgmt.R_QMMgmtActionRequest(pObjectFormat=subject, lpwszAction=action)
-        await self._connections.call("qmmgmt", "R_QMMgmtAction", request)
+        await self._connections.call(request)
 
     async def _information(
         self, subject: qmmgmt.MGMT_OBJECT, properties: Sequence[int]
@@ -139,5 +139,5 @@ class Management:
             aProp=list(properties),
             apVar=[propvariant_of(NULL_VARIANT) for _ in properties],
         )
-        response = await self._connections.call("qmmgmt", "R_QMMgmtGetInfo", request)
+        response = await self._connections.call(request)
         return [variant_of(structure).value for structure in response.apVar]

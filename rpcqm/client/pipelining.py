@@ -3,10 +3,11 @@
 import itertools
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
-from typing import Any
+from typing import TypeVar
 
 from rpcqm.base.errors import HResult, MQError, NtStatus, RpcFault
 from rpcqm.client.connection import Connections, require_success
+from rpcqm.codec.interface import Request, Value
 from rpcqm.rpc.client import Binding, TypedCall
 
 WINDOW = 256
@@ -14,31 +15,29 @@ WINDOW = 256
 _TOGETHER = 64
 """So many requests are written at once."""
 
-Outcome = Any
-"""A response, or the MQError that stands for a refusal."""
+ResponseT = TypeVar("ResponseT", bound=Value)
 
 
 async def pipelined(
     connections: Connections,
-    interface_name: str,
-    operation: str,
-    requests: Iterable[object],
+    kind: type[Request[ResponseT]],
+    requests: Iterable[Request[ResponseT]],
     window: int = WINDOW,
-) -> AsyncGenerator[Outcome, None]:
-    """Call an operation with each request; what comes back, in their order.
+) -> AsyncGenerator[ResponseT | MQError, None]:
+    """Call an operation with each request of its `kind`; what comes back, in their order.
 
     Refusals are handed on as MQError; the rest is raised as by Connections.call, and then the
     outcome of calls that were on their way is not known.
     """
     source = iter(requests)
-    async with connections.borrowed(interface_name, operation) as binding:
+    async with connections.borrowed(kind) as binding:
         window = window if binding.client.multiplexed else 1
-        waiting: deque[TypedCall] = deque()
+        waiting: deque[TypedCall[ResponseT]] = deque()
         try:
             while True:
                 if len(waiting) <= max(window - _TOGETHER, 0):
                     some = itertools.islice(source, min(_TOGETHER, window))
-                    _send(binding, operation, some, waiting)
+                    _send(binding, some, waiting)
                 if not waiting:
                     return
                 yield await _outcome(waiting.popleft())
@@ -48,13 +47,13 @@ async def pipelined(
 
 
 def _send(
-    binding: Binding, operation: str, requests: Iterable[object], waiting: deque[TypedCall]
+    binding: Binding, requests: Iterable[Request[ResponseT]], waiting: deque[TypedCall[ResponseT]]
 ) -> None:
     with binding.client.together():
-        waiting.extend(binding.start(operation, request) for request in requests)
+        waiting.extend(binding.send(request) for request in requests)
 
 
-async def _outcome(call: TypedCall) -> Outcome:
+async def _outcome(call: TypedCall[ResponseT]) -> ResponseT | MQError:
     try:
         response = await call.response()
         require_success(getattr(response, "result", HResult.MQ_OK))

@@ -4,7 +4,6 @@ The queue and its cursors are opened through qmcomm, which any server has open f
 """
 
 import contextlib
-from typing import Any
 from uuid import UUID
 
 from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
@@ -49,19 +48,21 @@ _BY_IDENTIFIER = frozenset(
 class RemoteOpening:
     """A queue that was opened by R_QMOpenRemoteQueue: the numbers it got."""
 
-    def __init__(self, connections: Connections, response: Any) -> None:
+    def __init__(
+        self, connections: Connections, response: qmcomm.R_QMOpenRemoteQueueResponse
+    ) -> None:
         self._connections = connections
-        self._handle: bytes = response.pphContext
-        self.context: int = response.pdwContext
-        self.descriptor: int = response.dwpQueue
-        self.queue: int = response.phQueue
+        self._handle = response.pphContext
+        self.context = response.pdwContext
+        self.descriptor = response.dwpQueue
+        self.queue = response.phQueue
 
     async def close(self) -> None:
         """R_QMCloseRemoteQueueContext; whoever has taken the queue over goes on with it (G27)."""
         handle, self._handle = self._handle, b""
         if handle:
             request = qmcomm.R_QMCloseRemoteQueueContextRequest(pphContext=handle)
-            await self._connections.call("qmcomm", "R_QMCloseRemoteQueueContext", request)
+            await self._connections.call(request)
 
 
 async def open_remote_queue(
@@ -76,7 +77,7 @@ async def open_remote_queue(
         pLicGuid=client,
         dwMQS=NOT_DECLARED,
     )
-    response = await connections.call("qmcomm", "R_QMOpenRemoteQueue", request, OPEN_TIMEOUT)
+    response = await connections.call(request, OPEN_TIMEOUT)
     return RemoteOpening(connections, response)
 
 
@@ -87,8 +88,8 @@ async def create_remote_cursor(connections: Connections, queue: int) -> int:
         u=qmcomm.CACTransferBufferV1_u(qmcomm.CACTB_CREATECURSOR, qmcomm.CACCreateRemoteCursor()),
     )
     request = qmcomm.R_QMCreateRemoteCursorRequest(ptb1=ignored, hQueue=queue)
-    response = await connections.call("qmcomm", "R_QMCreateRemoteCursor", request)
-    return int(response.phCursor)
+    response = await connections.call(request)
+    return response.phCursor
 
 
 class Qm2QmSession:

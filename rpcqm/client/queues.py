@@ -6,7 +6,7 @@ Public queues, which qmcomm does not create, are created and listed through rpcq
 from typing import Any
 
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.client.connection import Connections
+from rpcqm.client.connection import Connections, require_value
 from rpcqm.client.queue_settings import PublicQueue, QueueProperties, QueueSettings
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName, QueueKind
@@ -77,17 +77,17 @@ class Queues:
         }
         if path.kind is QueueKind.PUBLIC:
             public = rpcqm_admin.R_CreatePublicQueueRequest(pwszPathName=str(path), **described)
-            await self._connections.call("rpcqm_admin", "R_CreatePublicQueue", public)
+            await self._connections.call(public)
             return
         private = qmcomm.R_QMCreateObjectInternalRequest(
             dwObjectType=QUEUE_OBJECT, lpwcsPathName=str(path), **described
         )
-        await self._call("R_QMCreateObjectInternal", private)
+        await self._connections.call(private)
 
     async def public(self) -> list[PublicQueue]:
         """The public queues of all machines that this one knows; on the machine itself only."""
         request = rpcqm_admin.R_ListPublicQueuesRequest()
-        response = await self._connections.call("rpcqm_admin", "R_ListPublicQueues", request)
+        response = await self._connections.call(request)
         return [
             PublicQueue(
                 queue.pwszPathName or "",
@@ -101,15 +101,12 @@ class Queues:
 
     async def delete(self, name: FormatName) -> None:
         """Delete a queue with everything in it."""
-        await self._call(
-            "R_QMDeleteObject", qmcomm.R_QMDeleteObjectRequest(pObjectFormat=_object(name))
-        )
+        await self._connections.call(qmcomm.R_QMDeleteObjectRequest(pObjectFormat=_object(name)))
 
     async def properties(self, name: FormatName) -> QueueProperties:
         """What the queue is like."""
         wanted: list[int] = list(_SHOWN_PROPERTIES.values())
-        response = await self._call(
-            "R_QMGetObjectProperties",
+        response = await self._connections.call(
             qmcomm.R_QMGetObjectPropertiesRequest(
                 pObjectFormat=_object(name),
                 cp=len(wanted),
@@ -126,8 +123,7 @@ class Queues:
     async def set_properties(self, name: FormatName, settings: QueueSettings) -> None:
         """Change what is given; at least one setting has to be."""
         identifiers, values = _properties(settings)
-        await self._call(
-            "R_QMSetObjectProperties",
+        await self._connections.call(
             qmcomm.R_QMSetObjectPropertiesRequest(
                 pObjectFormat=_object(name), cp=len(identifiers), aProp=identifiers, apVar=values
             ),
@@ -143,7 +139,7 @@ class Queues:
                 pObjectFormat=_object(name), RequestedInformation=int(parts), nLength=size
             )
             try:
-                response = await self._call("R_QMGetObjectSecurityInternal", request)
+                response = await self._connections.call(request)
             except MQError as error:
                 too_small = HResult.MQ_ERROR_SECURITY_DESCRIPTOR_TOO_SMALL
                 if error.status is not too_small or size >= _LARGEST_DESCRIPTOR:
@@ -157,8 +153,7 @@ class Queues:
     async def set_security(self, name: FormatName, descriptor: SecurityDescriptor) -> None:
         """Replace those parts of the descriptor that are given."""
         raw = descriptor.encode()
-        await self._call(
-            "R_QMSetObjectSecurityInternal",
+        await self._connections.call(
             qmcomm.R_QMSetObjectSecurityInternalRequest(
                 pObjectFormat=_object(name),
                 SecurityInformation=int(parts_of(descriptor)),
@@ -172,16 +167,12 @@ class Queues:
         unknown = qmcomm.OBJECT_FORMAT(
             ObjType=QUEUE_OBJECT, u=qmcomm.OBJECT_FORMAT_u(QUEUE_OBJECT, queue_format_of(None))
         )
-        response = await self._call(
-            "R_QMObjectPathToObjectFormat",
+        response = await self._connections.call(
             qmcomm.R_QMObjectPathToObjectFormatRequest(
                 lpwcsPathName=str(path), pObjectFormat=unknown
             ),
         )
-        return format_name_of(response.pObjectFormat.u.value)
-
-    async def _call(self, operation: str, request: object) -> Any:
-        return await self._connections.call("qmcomm", operation, request)
+        return format_name_of(require_value(response.pObjectFormat.u.value))
 
 
 _LARGEST_DESCRIPTOR = 524288

@@ -5,7 +5,6 @@ The queue was opened there through qmcomm, by us or by somebody we read for.
 
 import contextlib
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, RpcFault
@@ -51,7 +50,7 @@ class RemoteQueue:
     async def open(self, context: int, client: UUID, routing: bool) -> None:
         """Take the queue over, at the port that the server tells ([MS-MQQP] 3.2.4.1)."""
         request = qm2qm.RemoteQMGetQMQMServerPortRequest(dwPortType=IP_READ)
-        port = (await self._call("RemoteQMGetQMQMServerPort", request, OPEN_TIMEOUT)).result
+        port = (await self._connections.call(request, OPEN_TIMEOUT)).result
         if port:
             await self._connections.redirect("qm2qm", port)
         opening = qm2qm.RemoteQMOpenQueueRequest(
@@ -61,7 +60,7 @@ class RemoteQueue:
             pQueue=self._descriptor,
             dwpContext=context,
         )
-        response = await self._call("RemoteQMOpenQueue", opening, OPEN_TIMEOUT)
+        response = await self._connections.call(opening, OPEN_TIMEOUT)
         self._session = response.phContext
 
     async def read(
@@ -75,9 +74,9 @@ class RemoteQueue:
         if await self._knows_identifiers():
             outer = qm2qm.REMOTEREADDESC2(pRemoteReadDesc=read)
             second = qm2qm.RemoteQMStartReceive2Request(lpRemoteReadDesc2=outer)
-            return _with_identifier(await self._call("RemoteQMStartReceive2", second))
+            return _with_identifier(await self._connections.call(second))
         first = qm2qm.RemoteQMStartReceiveRequest(lpRemoteReadDesc=read)
-        response = await self._call("RemoteQMStartReceive", first)
+        response = await self._connections.call(first)
         return _message(response, response.lpRemoteReadDesc, 0)
 
     async def read_by_lookup_identifier(
@@ -88,7 +87,7 @@ class RemoteQueue:
         request = qm2qm.RemoteQMStartReceiveByLookupIdRequest(
             LookupId=identifier, lpRemoteReadDesc2=qm2qm.REMOTEREADDESC2(pRemoteReadDesc=read)
         )
-        return _with_identifier(await self._call("RemoteQMStartReceiveByLookupId", request))
+        return _with_identifier(await self._connections.call(request))
 
     def _description(
         self, action: int, request_id: int, timeout: int, cursor: int
@@ -106,7 +105,7 @@ class RemoteQueue:
         """Whether the server has RemoteQMStartReceive2; the oldest cannot tell their version."""
         if self._has_identifiers is None:
             try:
-                told = await self._call("RemoteQmGetVersion", qm2qm.RemoteQmGetVersionRequest())
+                told = await self._connections.call(qm2qm.RemoteQmGetVersionRequest())
             except RpcFault as fault:
                 if fault.status is not FaultStatus.nca_s_op_rng_error:
                     raise
@@ -119,24 +118,24 @@ class RemoteQueue:
     async def end(self, handle: bytes, acknowledgement: int) -> None:
         """Remove the message that was locked, or give it back ([MS-MQQP] 3.2.4.3)."""
         request = qm2qm.RemoteQMEndReceiveRequest(pphContext=handle, dwAck=acknowledgement)
-        await self._call("RemoteQMEndReceive", request)
+        await self._connections.call(request)
 
     async def cancel(self, request_id: int) -> None:
         """End a read that waits ([MS-MQQP] 3.2.4.7)."""
         request = qm2qm.RemoteQMCancelReceiveRequest(
             hQueue=self.number, pQueue=self._descriptor, dwRequestID=request_id
         )
-        await self._call("RemoteQMCancelReceive", request)
+        await self._connections.call(request)
 
     async def close_cursor(self, cursor: int) -> None:
         """Close a cursor that was made through qmcomm ([MS-MQQP] 3.2.4.8)."""
         request = qm2qm.RemoteQMCloseCursorRequest(hQueue=self.number, hCursor=cursor)
-        await self._call("RemoteQMCloseCursor", request)
+        await self._connections.call(request)
 
     async def purge(self) -> None:
         """Delete every message ([MS-MQQP] 3.2.4.4)."""
         request = qm2qm.RemoteQMPurgeQueueRequest(hQueue=self.number)
-        await self._call("RemoteQMPurgeQueue", request)
+        await self._connections.call(request)
 
     async def close(self) -> None:
         """Close the queue; a server that is gone has closed it already ([MS-MQQP] 3.2.4.9)."""
@@ -144,19 +143,22 @@ class RemoteQueue:
             session, self._session = self._session, b""
             with contextlib.suppress(ServerUnreachableError):
                 request = qm2qm.RemoteQMCloseQueueRequest(pphContext=session)
-                await self._call("RemoteQMCloseQueue", request)
-
-    async def _call(self, operation: str, request: object, limit: float | None = None) -> Any:
-        return await self._connections.call("qm2qm", operation, request, limit)
+                await self._connections.call(request)
 
 
-def _with_identifier(response: Any) -> RemoteMessage:
+def _with_identifier(
+    response: qm2qm.RemoteQMStartReceive2Response | qm2qm.RemoteQMStartReceiveByLookupIdResponse,
+) -> RemoteMessage:
     outer = response.lpRemoteReadDesc2
     return _message(response, outer.pRemoteReadDesc, outer.SequentialId)
 
 
 def _message(
-    response: Any, read: qm2qm.REMOTEREADDESC | None, sequential_identifier: int
+    response: qm2qm.RemoteQMStartReceiveResponse
+    | qm2qm.RemoteQMStartReceive2Response
+    | qm2qm.RemoteQMStartReceiveByLookupIdResponse,
+    read: qm2qm.REMOTEREADDESC | None,
+    sequential_identifier: int,
 ) -> RemoteMessage:
     """The message; a read that was cancelled has succeeded, and brought none."""
     if response.result == HResult.MQ_INFORMATION_REMOTE_CANCELED_BY_CLIENT:

@@ -95,9 +95,6 @@ class _Handle:
         self._name = name
         self._handle = b""
 
-    async def _call(self, operation: str, request: object, limit: float | None = None) -> Any:
-        return await self._connections.call("remoteread", operation, request, limit)
-
     def _opening(self, access: int, exclusive: bool) -> dict[str, Any]:
         major, minor, build = VERSION
         return {
@@ -117,7 +114,7 @@ class _Handle:
         if self._handle:
             handle, self._handle = self._handle, b""
             with contextlib.suppress(ServerUnreachableError):
-                await self._call("R_CloseQueue", remoteread.R_CloseQueueRequest(pphContext=handle))
+                await self._connections.call(remoteread.R_CloseQueueRequest(pphContext=handle))
 
 
 class MoveTarget(_Handle):
@@ -126,8 +123,7 @@ class MoveTarget(_Handle):
     context = 0
 
     async def __aenter__(self) -> Self:
-        response = await self._call(
-            "R_OpenQueueForMove",
+        response = await self._connections.call(
             remoteread.R_OpenQueueForMoveRequest(**self._opening(MOVE_ACCESS, False)),
             OPEN_TIMEOUT,
         )
@@ -145,7 +141,7 @@ class RemoteReadSession(_Handle):
     async def open(self, access: int, exclusive: bool) -> None:
         """R_OpenQueue ([MS-MQRR] 3.2.4.1)."""
         request = remoteread.R_OpenQueueRequest(**self._opening(access, exclusive))
-        self._handle = (await self._call("R_OpenQueue", request, OPEN_TIMEOUT)).pphContext
+        self._handle = (await self._connections.call(request, OPEN_TIMEOUT)).pphContext
 
     def starting(self, read: Read) -> remoteread.R_StartReceiveRequest:
         """The request of R_StartReceive for a read."""
@@ -160,7 +156,7 @@ class RemoteReadSession(_Handle):
             dwMaxCompoundMessageSize=WHOLE_BODY,
         )
 
-    def received(self, response: Any) -> ReceivedMessage:
+    def received(self, response: remoteread.R_StartReceiveResponse) -> ReceivedMessage:
         """The message in a response of R_StartReceive; raises DecodeError."""
         return from_sections(
             response.ppPacketSections or [], response.pSequenceId, response.pdwArriveTime
@@ -174,7 +170,7 @@ class RemoteReadSession(_Handle):
 
     async def start(self, read: Read) -> ReceivedMessage:
         """R_StartReceive."""
-        response = await self._call("R_StartReceive", self.starting(read))
+        response = await self._connections.call(self.starting(read))
         try:
             return self.received(response)
         except DecodeError:  # [MS-MQRR] 3.2.4.4.1: it cannot be put together
@@ -184,33 +180,30 @@ class RemoteReadSession(_Handle):
 
     async def end(self, request_id: int, acknowledgement: int) -> None:
         """R_EndReceive."""
-        await self._call("R_EndReceive", self.ending(request_id, acknowledgement))
+        await self._connections.call(self.ending(request_id, acknowledgement))
 
     async def cancel(self, request_id: int) -> None:
         """R_CancelReceive."""
-        await self._call(
-            "R_CancelReceive",
+        await self._connections.call(
             remoteread.R_CancelReceiveRequest(phContext=self._handle, dwRequestId=request_id),
         )
 
     async def create_cursor(self) -> int:
         """R_CreateCursor."""
-        response = await self._call(
-            "R_CreateCursor", remoteread.R_CreateCursorRequest(phContext=self._handle)
+        response = await self._connections.call(
+            remoteread.R_CreateCursorRequest(phContext=self._handle)
         )
-        return int(response.phCursor)
+        return response.phCursor
 
     async def close_cursor(self, cursor: int) -> None:
         """R_CloseCursor."""
-        await self._call(
-            "R_CloseCursor",
+        await self._connections.call(
             remoteread.R_CloseCursorRequest(phContext=self._handle, hCursor=cursor),
         )
 
     async def move(self, identifier: int, target: MoveTarget) -> None:
         """R_MoveMessage."""
-        await self._call(
-            "R_MoveMessage",
+        await self._connections.call(
             remoteread.R_MoveMessageRequest(
                 phContextFrom=self._handle,
                 ullContextTo=target.context,
@@ -221,7 +214,7 @@ class RemoteReadSession(_Handle):
 
     async def purge(self) -> None:
         """R_PurgeQueue."""
-        await self._call("R_PurgeQueue", remoteread.R_PurgeQueueRequest(phContext=self._handle))
+        await self._connections.call(remoteread.R_PurgeQueueRequest(phContext=self._handle))
 
 
 class QueueReader:

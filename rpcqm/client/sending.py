@@ -6,11 +6,11 @@ import socket
 import uuid
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.errors import MQError, RpcFault
-from rpcqm.client.connection import Connections
+from rpcqm.client.connection import Connections, require_value
 from rpcqm.client.identity import licence_guid
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.target import HandleLostError, OutcomeUnknownError, ServerUnreachableError
@@ -37,8 +37,7 @@ class InternalTransaction:
         self.identifier = uuid.uuid4()
 
     async def __aenter__(self) -> Self:
-        response = await self._call(
-            "R_QMEnlistInternalTransaction",
+        response = await self._connections.call(
             qmcomm.R_QMEnlistInternalTransactionRequest(pUow=XACTUOW(rgb=self.identifier.bytes_le)),
         )
         self._handle = response.phIntXact
@@ -61,19 +60,12 @@ class InternalTransaction:
     async def commit(self) -> None:
         """Let everything happen that belongs to the transaction."""
         handle, self._handle = self._handle, b""
-        await self._call(
-            "R_QMCommitTransaction", qmcomm.R_QMCommitTransactionRequest(phIntXact=handle)
-        )
+        await self._connections.call(qmcomm.R_QMCommitTransactionRequest(phIntXact=handle))
 
     async def abort(self) -> None:
         """Let nothing of it happen."""
         handle, self._handle = self._handle, b""
-        await self._call(
-            "R_QMAbortTransaction", qmcomm.R_QMAbortTransactionRequest(phIntXact=handle)
-        )
-
-    async def _call(self, operation: str, request: object) -> Any:
-        return await self._connections.call("qmcomm", operation, request)
+        await self._connections.call(qmcomm.R_QMAbortTransactionRequest(phIntXact=handle))
 
 
 class QueueSender:
@@ -121,7 +113,7 @@ class QueueSender:
         request = rpcqm_sending.R_AddDestinationRequest(
             dwQMContext=number, pQueueFormat=queue_format_of(name)
         )
-        await self._connections.call("rpcqm_sending", "R_AddDestination", request)
+        await self._connections.call(request)
 
     async def _open_first(self) -> tuple[bytes, int]:
         """A handle, and the number that it has ([MS-MQMP] 3.2.4.7)."""
@@ -137,7 +129,7 @@ class QueueSender:
             dwRemoteProtocol=0,
             dwpRemoteContext=0,
         )
-        response = await self._connections.call("qmcomm", "rpc_QMOpenQueueInternal", request)
+        response = await self._connections.call(request)
         return response.phQueue, response.pdwQMContext
 
     async def _handle_for(self, dead_letter_queue: FormatName | None) -> bytes:
@@ -159,7 +151,7 @@ class QueueSender:
             dwQMContext=number, pDeadLetterQueue=chosen
         )
         try:
-            await self._connections.call("rpcqm_sending", "R_SetDeadLetterQueue", request)
+            await self._connections.call(request)
         except BaseException:
             await self._close(handle)
             raise
@@ -213,8 +205,9 @@ class QueueSender:
         request = qmcomm2.rpc_ACSendMessageExRequest(
             hQueue=handle, ptb=buffer, pMessageID=OBJECTID(Lineage=uuid.UUID(int=0))
         )
-        response = await self._connections.call("qmcomm2", "rpc_ACSendMessageEx", request)
-        return MessageIdentifier(response.pMessageID.Lineage, response.pMessageID.Uniquifier)
+        response = await self._connections.call(request)
+        identifier = require_value(response.pMessageID)
+        return MessageIdentifier(identifier.Lineage, identifier.Uniquifier)
 
     async def close(self) -> None:
         """Close the queue; a server that is gone has closed it already."""
@@ -226,4 +219,4 @@ class QueueSender:
     async def _close(self, handle: bytes) -> None:
         request = qmcomm.rpc_ACCloseHandleRequest(phQueue=handle)
         with contextlib.suppress(ServerUnreachableError):
-            await self._connections.call("qmcomm", "rpc_ACCloseHandle", request)
+            await self._connections.call(request)

@@ -31,7 +31,7 @@ from rpcqm.codec.idl.tree import (
 from rpcqm.codec.ndr.classes import class_of, enum_class, message
 from rpcqm.codec.ndr.compile import Buffer, Compiler, MessageCodec, Wire
 from rpcqm.codec.ndr.failure import failure_response
-from rpcqm.codec.ndr.values import NULL, NullPointer, Value
+from rpcqm.codec.ndr.values import NULL, NullPointer, Request, Value
 
 __all__ = [
     "NULL",
@@ -40,6 +40,7 @@ __all__ = [
     "NullPointer",
     "Operation",
     "OperationCodec",
+    "Request",
     "TransferSyntax",
     "Value",
     "load",
@@ -276,9 +277,12 @@ def types_of(name: str, module: str) -> dict[str, Any]:
         inherited = declaration.base.operations if declaration.base else ()
         for operation in declaration.operations:
             if operation is not None and operation not in inherited:
-                for response in (False, True):
-                    made_message = message(operation, response)
-                    classes[made_message.name] = made_message.python_class
+                request, response = message(operation, False), message(operation, True)
+                assert issubclass(request.python_class, Request)
+                request.python_class.interface_name = name
+                request.python_class.operation = operation
+                classes[request.name] = request.python_class
+                classes[response.name] = response.python_class
     for each in classes.values():
         each.__module__ = module
     return {**file.constants, **classes}

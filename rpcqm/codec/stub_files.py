@@ -90,7 +90,7 @@ class _Stub:
             "from enum import IntEnum",
             "from typing import Any, Final",
             "from uuid import UUID",
-            "from rpcqm.codec.interface import NullPointer, Value",
+            "from rpcqm.codec.interface import NullPointer, Request, Value",
         ]
         for module, names in sorted(self.foreign.items()):
             lines.append(f"from {_PACKAGE}.{module} import {', '.join(sorted(names))}")
@@ -129,7 +129,7 @@ class _Stub:
                 )
             case Structure(fields=fields):
                 typed = [(f.name, self.python(f.type), has_default(f.type)) for f in fields]
-                return _class(name, typed)
+                return _class(name, "Value", typed)
 
     def _message(self, operation: OperationDeclaration, response: bool) -> str:
         made = message(operation, response)
@@ -138,7 +138,8 @@ class _Stub:
             for p in made.parameters
         ]
         typed += [(extra, "int", False) for extra in made.extras]
-        return _class(made.name, typed)
+        base = "Value" if response else f"Request[{message(operation, True).name}]"
+        return _class(made.name, base, typed)
 
     def _parameter(self, parameter: Parameter, response: bool) -> str:
         """A handler finds a record where the wire has a context handle."""
@@ -176,9 +177,9 @@ class _Stub:
         return name
 
 
-def _class(name: str, typed: Iterable[tuple[str, str, bool]]) -> str:
+def _class(name: str, base: str, typed: Iterable[tuple[str, str, bool]]) -> str:
     """A class with attributes and a constructor that takes them by keyword."""
-    lines = [f"class {name}(Value):"]
+    lines = [f"class {name}({base}):"]
     arguments = []
     for attribute, python, default in typed:
         lines.append(f"    {attribute}: {python}")

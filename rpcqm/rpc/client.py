@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Generic, Self, TypeVar, cast
 from uuid import UUID
 
 from rpcqm.base.errors import FaultStatus, HResult, NtStatus, RpcFault
-from rpcqm.codec.interface import Interface, TransferSyntax
+from rpcqm.codec.interface import Interface, Request, TransferSyntax, Value
 from rpcqm.rpc.client_association import (
     BindFailed,
     Bound,
@@ -27,6 +27,7 @@ from rpcqm.rpc.pdu import SyntaxId
 from rpcqm.rpc.security.context import NONE, PKT_PRIVACY, AuthenticationError, Credentials
 
 _Connect = Callable[["_Protocol"], Any]
+ResponseT = TypeVar("ResponseT", bound=Value)
 
 
 def known_status(value: int) -> FaultStatus | HResult | NtStatus:
@@ -300,8 +301,12 @@ class Binding:
         """
         return await self.start(name, request, object_uuid).response()
 
-    def start(self, name: str, request: Any, object_uuid: UUID | None = None) -> "TypedCall":
-        """Send a request, to await its response later or to cancel it."""
+    def send(self, request: Request[ResponseT]) -> "TypedCall[ResponseT]":
+        """Send a request of `codec.types`, to await its response later or to cancel it."""
+        return self.start(request.operation.name, request)
+
+    def start(self, name: str, request: Any, object_uuid: UUID | None = None) -> "TypedCall[Any]":
+        """Send a request of anybody's IDL under the name of its operation."""
         operation = self.interface.operation(name)
         codec = operation.codec(self.syntax)
         stub = codec.request.encode(request)
@@ -310,16 +315,16 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True)
-class TypedCall:
+class TypedCall(Generic[ResponseT]):
     """A call that was sent, with the codec of its response."""
 
     pending: PendingCall
-    decode: Callable[[bytes], Any]
+    decode: Callable[[bytes], ResponseT]
 
     def cancel(self) -> None:
         self.pending.cancel()
 
-    async def response(self) -> Any:
+    async def response(self) -> ResponseT:
         return self.decode(await self.pending.result())
 
 

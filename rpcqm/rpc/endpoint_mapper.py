@@ -318,12 +318,10 @@ async def resolve(host: str, epm_port: int, interface: Interface) -> int:
     tower = tcp_tower(asked, NDR, "0.0.0.0", 0)
     async with await RpcClient.connect_tcp(host, epm_port) as client:
         mapper = await client.bind(EPM, TransferSyntax.NDR)
-        response = await mapper.call(
-            "ept_map",
-            ept_mapRequest(
-                obj=NIL, map_tower=_counted(tower), entry_handle=NULL_HANDLE, max_towers=4
-            ),
+        request = ept_mapRequest(
+            obj=NIL, map_tower=_counted(tower), entry_handle=NULL_HANDLE, max_towers=4
         )
+        response = await mapper.send(request).response()
     if response.status not in (0, NOT_REGISTERED):
         raise RpcFault(FaultStatus(response.status), f"the endpoint mapper of {host} failed")
     for found in response.ITowers:

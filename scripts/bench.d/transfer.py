@@ -65,7 +65,7 @@ class Two:
         )
         request = qmmgmt.R_QMMgmtActionRequest(pObjectFormat=what, lpwszAction=action)
         connections = self.at_sender.management._connections
-        self.at_sender.run(connections.call("qmmgmt", "R_QMMgmtAction", request))
+        self.at_sender.run(connections.call(request))
 
     @property
     def arrived(self) -> int:

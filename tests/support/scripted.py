@@ -5,6 +5,7 @@ from typing import Any
 
 from rpcqm.client.connection import Connections
 from rpcqm.client.target import RemoteServer
+from rpcqm.codec.interface import Request
 
 
 class Scripted(Connections):
@@ -15,9 +16,8 @@ class Scripted(Connections):
         self.answers = answers
         self.calls: list[tuple[str, Any]] = []
 
-    async def call(
-        self, interface_name: str, operation: str, request: object, *_: Any, **__: Any
-    ) -> Any:
+    async def call(self, request: Request[Any], *_: Any, **__: Any) -> Any:
+        operation = request.operation.name
         self.calls.append((operation, request))
         answer = self.answers.get(operation, SimpleNamespace(result=0))
         if isinstance(answer, Exception):

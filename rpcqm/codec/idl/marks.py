@@ -89,7 +89,14 @@ class Marks:
         *("string", "switch_is", "switch_type"),
     }
     PARAMETERS = MEMBERS | {"context_handle", "in", "inner", "optional", "out", "retval"}
-    OPERATIONS = frozenset({"broadcast", "callback", "idempotent", "local", "maybe"})
+    OPERATIONS = frozenset(
+        {
+            *("broadcast", "callback", "idempotent", "local", "maybe"),
+            "by_number",  # names what is open by a number, which ends with its connection
+            "harmless",  # leaves nothing when the connection is lost: locks are given back
+            "repeatable",  # changes nothing, or only what ends with the connection; so harmless too
+        }
+    )
     INTERFACES = frozenset(
         {
             *("endpoint", "helpstring", "local", "ms_union", "object", "pointer_default"),

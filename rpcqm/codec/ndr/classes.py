@@ -22,7 +22,7 @@ from rpcqm.codec.idl.tree import (
     Type,
     Union,
 )
-from rpcqm.codec.ndr.values import REQUIRED, Value, union_class, value_class
+from rpcqm.codec.ndr.values import REQUIRED, Request, Value, union_class, value_class
 
 __all__ = ["Message", "class_of", "enum_class", "has_default", "message", "nullable"]
 
@@ -89,7 +89,8 @@ def message(operation: OperationDeclaration, response: bool) -> Message:
     extras = tuple(dict.fromkeys(_extras(sent)))
     fields = [(p.name, None if nullable(p.type) else REQUIRED) for p in sent]
     fields += [(extra, REQUIRED) for extra in extras]
-    return Message(name, operation.name, sent, extras, value_class(name, fields))
+    python_class = value_class(name, fields, Value if response else Request)
+    return Message(name, operation.name, sent, extras, python_class)
 
 
 def _extras(parameters: tuple[Parameter, ...]) -> Iterator[str]:

@@ -6,12 +6,15 @@ import itertools
 import struct
 import uuid
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+
+from rpcqm.codec.idl.tree import OperationDeclaration
 
 __all__ = [
     "NULL",
     "FullPointers",
     "NullPointer",
+    "Request",
     "Value",
     "guid",
     "guid_big_endian",
@@ -54,10 +57,26 @@ class Value:
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
+ResponseT = TypeVar("ResponseT", bound=Value, covariant=True)
+
+
+class Request(Value, Generic[ResponseT]):
+    """What a call sends; `ResponseT` is what comes back.
+
+    `interface_name` and `operation` are known for the requests of idl/, by `codec.types`.
+    """
+
+    __slots__ = ()
+    interface_name: ClassVar[str]
+    operation: ClassVar[OperationDeclaration]
+
+
 REQUIRED: Final = object()
 
 
-def value_class(name: str, fields: Iterable[tuple[str, object]]) -> type[Value]:
+def value_class(
+    name: str, fields: Iterable[tuple[str, object]], base: type[Value] = Value
+) -> type[Value]:
     """A slotted class; its constructor takes each field by keyword.
 
     `fields` are pairs of a name and a default, or REQUIRED.
@@ -66,7 +85,7 @@ def value_class(name: str, fields: Iterable[tuple[str, object]]) -> type[Value]:
     arguments = [n if d is REQUIRED else f"{n}={d!r}" for n, d in known.items()]
     signature = ", ".join(["self", *(["*", *arguments] if arguments else [])])
     body = "".join(f"\n    self.{n} = {n}" for n in known) or "\n    pass"
-    return _make(name, tuple(known), f"def __init__({signature}):{body}\n")
+    return _make(name, tuple(known), f"def __init__({signature}):{body}\n", base)
 
 
 def union_class(name: str) -> type[Value]:
@@ -75,10 +94,10 @@ def union_class(name: str) -> type[Value]:
     return _make(name, ("tag", "value"), source)
 
 
-def _make(name: str, slots: tuple[str, ...], source: str) -> type[Value]:
+def _make(name: str, slots: tuple[str, ...], source: str, base: type[Value] = Value) -> type[Value]:
     members: dict[str, Any] = {"__slots__": slots}
     exec(compile(source, f"<{name}>", "exec"), {}, members)
-    return type(name, (Value,), members)
+    return type(name, (base,), members)
 
 
 @functools.lru_cache(maxsize=4096)

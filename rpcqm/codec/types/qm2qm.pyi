@@ -4,7 +4,7 @@ from enum import IntEnum
 from typing import Any, Final
 from uuid import UUID
 
-from rpcqm.codec.interface import Value
+from rpcqm.codec.interface import Request, Value
 
 RR_UNKNOWN: Final = 0
 
@@ -52,7 +52,7 @@ class REMOTEREADDESC2(Value):
         self, *, pRemoteReadDesc: REMOTEREADDESC | None = ..., SequentialId: int = ...
     ) -> None: ...
 
-class RemoteQMStartReceiveRequest(Value):
+class RemoteQMStartReceiveRequest(Request[RemoteQMStartReceiveResponse]):
     lpRemoteReadDesc: REMOTEREADDESC
     def __init__(self, *, lpRemoteReadDesc: REMOTEREADDESC) -> None: ...
 
@@ -64,7 +64,7 @@ class RemoteQMStartReceiveResponse(Value):
         self, *, pphContext: bytes, lpRemoteReadDesc: REMOTEREADDESC, result: int
     ) -> None: ...
 
-class RemoteQMEndReceiveRequest(Value):
+class RemoteQMEndReceiveRequest(Request[RemoteQMEndReceiveResponse]):
     pphContext: Any
     dwAck: int
     def __init__(self, *, pphContext: Any, dwAck: int) -> None: ...
@@ -74,7 +74,7 @@ class RemoteQMEndReceiveResponse(Value):
     result: int
     def __init__(self, *, pphContext: bytes, result: int) -> None: ...
 
-class RemoteQMOpenQueueRequest(Value):
+class RemoteQMOpenQueueRequest(Request[RemoteQMOpenQueueResponse]):
     pLicGuid: UUID
     dwMQS: int
     hQueue: int
@@ -89,7 +89,7 @@ class RemoteQMOpenQueueResponse(Value):
     result: int
     def __init__(self, *, phContext: bytes, result: int) -> None: ...
 
-class RemoteQMCloseQueueRequest(Value):
+class RemoteQMCloseQueueRequest(Request[RemoteQMCloseQueueResponse]):
     pphContext: Any
     def __init__(self, *, pphContext: Any) -> None: ...
 
@@ -98,7 +98,7 @@ class RemoteQMCloseQueueResponse(Value):
     result: int
     def __init__(self, *, pphContext: bytes, result: int) -> None: ...
 
-class RemoteQMCloseCursorRequest(Value):
+class RemoteQMCloseCursorRequest(Request[RemoteQMCloseCursorResponse]):
     hQueue: int
     hCursor: int
     def __init__(self, *, hQueue: int, hCursor: int) -> None: ...
@@ -107,7 +107,7 @@ class RemoteQMCloseCursorResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class RemoteQMCancelReceiveRequest(Value):
+class RemoteQMCancelReceiveRequest(Request[RemoteQMCancelReceiveResponse]):
     hQueue: int
     pQueue: int
     dwRequestID: int
@@ -117,7 +117,7 @@ class RemoteQMCancelReceiveResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class RemoteQMPurgeQueueRequest(Value):
+class RemoteQMPurgeQueueRequest(Request[RemoteQMPurgeQueueResponse]):
     hQueue: int
     def __init__(self, *, hQueue: int) -> None: ...
 
@@ -125,7 +125,7 @@ class RemoteQMPurgeQueueResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class RemoteQMGetQMQMServerPortRequest(Value):
+class RemoteQMGetQMQMServerPortRequest(Request[RemoteQMGetQMQMServerPortResponse]):
     dwPortType: int
     def __init__(self, *, dwPortType: int) -> None: ...
 
@@ -133,7 +133,7 @@ class RemoteQMGetQMQMServerPortResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class RemoteQmGetVersionRequest(Value):
+class RemoteQmGetVersionRequest(Request[RemoteQmGetVersionResponse]):
     def __init__(self) -> None: ...
 
 class RemoteQmGetVersionResponse(Value):
@@ -142,7 +142,7 @@ class RemoteQmGetVersionResponse(Value):
     pBuildNumber: int
     def __init__(self, *, pMajor: int, pMinor: int, pBuildNumber: int) -> None: ...
 
-class RemoteQMStartReceive2Request(Value):
+class RemoteQMStartReceive2Request(Request[RemoteQMStartReceive2Response]):
     lpRemoteReadDesc2: REMOTEREADDESC2
     def __init__(self, *, lpRemoteReadDesc2: REMOTEREADDESC2) -> None: ...
 
@@ -154,7 +154,7 @@ class RemoteQMStartReceive2Response(Value):
         self, *, pphContext: bytes, lpRemoteReadDesc2: REMOTEREADDESC2, result: int
     ) -> None: ...
 
-class RemoteQMStartReceiveByLookupIdRequest(Value):
+class RemoteQMStartReceiveByLookupIdRequest(Request[RemoteQMStartReceiveByLookupIdResponse]):
     LookupId: int
     lpRemoteReadDesc2: REMOTEREADDESC2
     def __init__(self, *, LookupId: int, lpRemoteReadDesc2: REMOTEREADDESC2) -> None: ...

@@ -4,7 +4,7 @@ from enum import IntEnum
 from typing import Any, Final
 from uuid import UUID
 
-from rpcqm.codec.interface import NullPointer, Value
+from rpcqm.codec.interface import NullPointer, Request, Value
 from rpcqm.codec.types.mqmq import OBJECTID, PROPVARIANT, QUEUE_FORMAT, XACTUOW
 
 CACTB_SEND: Final = 0
@@ -230,7 +230,7 @@ class CACTransferBufferV1_Receive(Value):
         pulOrderingFormatNameLenProp: int | None = ...,
     ) -> None: ...
 
-class R_QMGetRemoteQueueNameRequest(Value):
+class R_QMGetRemoteQueueNameRequest(Request[R_QMGetRemoteQueueNameResponse]):
     pQueue: int
     lplpRemoteQueueName: str | None
     def __init__(self, *, pQueue: int, lplpRemoteQueueName: str | None = ...) -> None: ...
@@ -240,7 +240,7 @@ class R_QMGetRemoteQueueNameResponse(Value):
     result: int
     def __init__(self, *, lplpRemoteQueueName: str | None = ..., result: int) -> None: ...
 
-class R_QMOpenRemoteQueueRequest(Value):
+class R_QMOpenRemoteQueueRequest(Request[R_QMOpenRemoteQueueResponse]):
     pQueueFormat: QUEUE_FORMAT | None
     dwCallingProcessID: int
     dwDesiredAccess: int
@@ -268,7 +268,7 @@ class R_QMOpenRemoteQueueResponse(Value):
         self, *, pphContext: bytes, pdwContext: int, dwpQueue: int, phQueue: int, result: int
     ) -> None: ...
 
-class R_QMCloseRemoteQueueContextRequest(Value):
+class R_QMCloseRemoteQueueContextRequest(Request[R_QMCloseRemoteQueueContextResponse]):
     pphContext: Any
     def __init__(self, *, pphContext: Any) -> None: ...
 
@@ -276,7 +276,7 @@ class R_QMCloseRemoteQueueContextResponse(Value):
     pphContext: bytes
     def __init__(self, *, pphContext: bytes) -> None: ...
 
-class R_QMCreateRemoteCursorRequest(Value):
+class R_QMCreateRemoteCursorRequest(Request[R_QMCreateRemoteCursorResponse]):
     ptb1: CACTransferBufferV1
     hQueue: int
     def __init__(self, *, ptb1: CACTransferBufferV1, hQueue: int) -> None: ...
@@ -286,7 +286,7 @@ class R_QMCreateRemoteCursorResponse(Value):
     result: int
     def __init__(self, *, phCursor: int, result: int) -> None: ...
 
-class R_QMCreateObjectInternalRequest(Value):
+class R_QMCreateObjectInternalRequest(Request[R_QMCreateObjectInternalResponse]):
     dwObjectType: int
     lpwcsPathName: str
     SDSize: int
@@ -310,7 +310,7 @@ class R_QMCreateObjectInternalResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_QMSetObjectSecurityInternalRequest(Value):
+class R_QMSetObjectSecurityInternalRequest(Request[R_QMSetObjectSecurityInternalResponse]):
     pObjectFormat: OBJECT_FORMAT
     SecurityInformation: int
     SDSize: int
@@ -328,7 +328,7 @@ class R_QMSetObjectSecurityInternalResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_QMGetObjectSecurityInternalRequest(Value):
+class R_QMGetObjectSecurityInternalRequest(Request[R_QMGetObjectSecurityInternalResponse]):
     pObjectFormat: OBJECT_FORMAT
     RequestedInformation: int
     nLength: int
@@ -344,7 +344,7 @@ class R_QMGetObjectSecurityInternalResponse(Value):
         self, *, pSecurityDescriptor: bytes, lpnLengthNeeded: int, result: int
     ) -> None: ...
 
-class R_QMDeleteObjectRequest(Value):
+class R_QMDeleteObjectRequest(Request[R_QMDeleteObjectResponse]):
     pObjectFormat: OBJECT_FORMAT
     def __init__(self, *, pObjectFormat: OBJECT_FORMAT) -> None: ...
 
@@ -352,7 +352,7 @@ class R_QMDeleteObjectResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_QMGetObjectPropertiesRequest(Value):
+class R_QMGetObjectPropertiesRequest(Request[R_QMGetObjectPropertiesResponse]):
     pObjectFormat: OBJECT_FORMAT
     cp: int
     aProp: list[int]
@@ -366,7 +366,7 @@ class R_QMGetObjectPropertiesResponse(Value):
     result: int
     def __init__(self, *, apVar: list[PROPVARIANT], result: int) -> None: ...
 
-class R_QMSetObjectPropertiesRequest(Value):
+class R_QMSetObjectPropertiesRequest(Request[R_QMSetObjectPropertiesResponse]):
     pObjectFormat: OBJECT_FORMAT
     cp: int
     aProp: list[int] | None
@@ -384,7 +384,7 @@ class R_QMSetObjectPropertiesResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_QMObjectPathToObjectFormatRequest(Value):
+class R_QMObjectPathToObjectFormatRequest(Request[R_QMObjectPathToObjectFormatResponse]):
     lpwcsPathName: str
     pObjectFormat: OBJECT_FORMAT
     def __init__(self, *, lpwcsPathName: str, pObjectFormat: OBJECT_FORMAT) -> None: ...
@@ -394,7 +394,7 @@ class R_QMObjectPathToObjectFormatResponse(Value):
     result: int
     def __init__(self, *, pObjectFormat: OBJECT_FORMAT, result: int) -> None: ...
 
-class R_QMGetTmWhereaboutsRequest(Value):
+class R_QMGetTmWhereaboutsRequest(Request[R_QMGetTmWhereaboutsResponse]):
     cbBufSize: int
     def __init__(self, *, cbBufSize: int) -> None: ...
 
@@ -404,7 +404,7 @@ class R_QMGetTmWhereaboutsResponse(Value):
     result: int
     def __init__(self, *, pbWhereabouts: bytes, pcbWhereabouts: int, result: int) -> None: ...
 
-class R_QMEnlistTransactionRequest(Value):
+class R_QMEnlistTransactionRequest(Request[R_QMEnlistTransactionResponse]):
     pUow: XACTUOW
     cbCookie: int
     pbCookie: bytes
@@ -414,7 +414,7 @@ class R_QMEnlistTransactionResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_QMEnlistInternalTransactionRequest(Value):
+class R_QMEnlistInternalTransactionRequest(Request[R_QMEnlistInternalTransactionResponse]):
     pUow: XACTUOW
     def __init__(self, *, pUow: XACTUOW) -> None: ...
 
@@ -423,7 +423,7 @@ class R_QMEnlistInternalTransactionResponse(Value):
     result: int
     def __init__(self, *, phIntXact: bytes, result: int) -> None: ...
 
-class R_QMCommitTransactionRequest(Value):
+class R_QMCommitTransactionRequest(Request[R_QMCommitTransactionResponse]):
     phIntXact: Any
     def __init__(self, *, phIntXact: Any) -> None: ...
 
@@ -432,7 +432,7 @@ class R_QMCommitTransactionResponse(Value):
     result: int
     def __init__(self, *, phIntXact: bytes, result: int) -> None: ...
 
-class R_QMAbortTransactionRequest(Value):
+class R_QMAbortTransactionRequest(Request[R_QMAbortTransactionResponse]):
     phIntXact: Any
     def __init__(self, *, phIntXact: Any) -> None: ...
 
@@ -441,7 +441,7 @@ class R_QMAbortTransactionResponse(Value):
     result: int
     def __init__(self, *, phIntXact: bytes, result: int) -> None: ...
 
-class rpc_QMOpenQueueInternalRequest(Value):
+class rpc_QMOpenQueueInternalRequest(Request[rpc_QMOpenQueueInternalResponse]):
     pQueueFormat: QUEUE_FORMAT
     dwDesiredAccess: int
     dwShareMode: int
@@ -481,7 +481,7 @@ class rpc_QMOpenQueueInternalResponse(Value):
         result: int,
     ) -> None: ...
 
-class rpc_ACCloseHandleRequest(Value):
+class rpc_ACCloseHandleRequest(Request[rpc_ACCloseHandleResponse]):
     phQueue: Any
     def __init__(self, *, phQueue: Any) -> None: ...
 
@@ -490,7 +490,7 @@ class rpc_ACCloseHandleResponse(Value):
     result: int
     def __init__(self, *, phQueue: bytes, result: int) -> None: ...
 
-class rpc_ACCloseCursorRequest(Value):
+class rpc_ACCloseCursorRequest(Request[rpc_ACCloseCursorResponse]):
     hQueue: Any
     hCursor: int
     def __init__(self, *, hQueue: Any, hCursor: int) -> None: ...
@@ -499,7 +499,7 @@ class rpc_ACCloseCursorResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class rpc_ACSetCursorPropertiesRequest(Value):
+class rpc_ACSetCursorPropertiesRequest(Request[rpc_ACSetCursorPropertiesResponse]):
     hProxy: Any
     hCursor: int
     hRemoteCursor: int
@@ -509,7 +509,7 @@ class rpc_ACSetCursorPropertiesResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class rpc_ACHandleToFormatNameRequest(Value):
+class rpc_ACHandleToFormatNameRequest(Request[rpc_ACHandleToFormatNameResponse]):
     hQueue: Any
     dwFormatNameRPCBufferLen: int
     lpwcsFormatName: str | None
@@ -531,7 +531,7 @@ class rpc_ACHandleToFormatNameResponse(Value):
         self, *, lpwcsFormatName: str | None = ..., pdwLength: int, result: int
     ) -> None: ...
 
-class rpc_ACPurgeQueueRequest(Value):
+class rpc_ACPurgeQueueRequest(Request[rpc_ACPurgeQueueResponse]):
     hQueue: Any
     def __init__(self, *, hQueue: Any) -> None: ...
 
@@ -539,7 +539,7 @@ class rpc_ACPurgeQueueResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_QMQueryQMRegistryInternalRequest(Value):
+class R_QMQueryQMRegistryInternalRequest(Request[R_QMQueryQMRegistryInternalResponse]):
     dwQueryType: int
     def __init__(self, *, dwQueryType: int) -> None: ...
 
@@ -548,7 +548,7 @@ class R_QMQueryQMRegistryInternalResponse(Value):
     result: int
     def __init__(self, *, lplpMQISServer: str | None = ..., result: int) -> None: ...
 
-class R_QMGetRTQMServerPortRequest(Value):
+class R_QMGetRTQMServerPortRequest(Request[R_QMGetRTQMServerPortResponse]):
     fIP: int
     def __init__(self, *, fIP: int) -> None: ...
 

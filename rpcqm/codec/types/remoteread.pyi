@@ -4,7 +4,7 @@ from enum import IntEnum
 from typing import Any, Final
 from uuid import UUID
 
-from rpcqm.codec.interface import Value
+from rpcqm.codec.interface import Request, Value
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT, XACTUOW
 
 stFullPacket: Final = 0
@@ -38,14 +38,14 @@ class SectionBuffer(Value):
         pSectionBuffer: bytes | None = ...,
     ) -> None: ...
 
-class R_GetServerPortRequest(Value):
+class R_GetServerPortRequest(Request[R_GetServerPortResponse]):
     def __init__(self) -> None: ...
 
 class R_GetServerPortResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_OpenQueueRequest(Value):
+class R_OpenQueueRequest(Request[R_OpenQueueResponse]):
     pQueueFormat: QUEUE_FORMAT
     dwAccess: int
     dwShareMode: int
@@ -73,7 +73,7 @@ class R_OpenQueueResponse(Value):
     pphContext: bytes
     def __init__(self, *, pphContext: bytes) -> None: ...
 
-class R_CloseQueueRequest(Value):
+class R_CloseQueueRequest(Request[R_CloseQueueResponse]):
     pphContext: Any
     def __init__(self, *, pphContext: Any) -> None: ...
 
@@ -82,7 +82,7 @@ class R_CloseQueueResponse(Value):
     result: int
     def __init__(self, *, pphContext: bytes, result: int) -> None: ...
 
-class R_CreateCursorRequest(Value):
+class R_CreateCursorRequest(Request[R_CreateCursorResponse]):
     phContext: Any
     def __init__(self, *, phContext: Any) -> None: ...
 
@@ -91,7 +91,7 @@ class R_CreateCursorResponse(Value):
     result: int
     def __init__(self, *, phCursor: int, result: int) -> None: ...
 
-class R_CloseCursorRequest(Value):
+class R_CloseCursorRequest(Request[R_CloseCursorResponse]):
     phContext: Any
     hCursor: int
     def __init__(self, *, phContext: Any, hCursor: int) -> None: ...
@@ -100,7 +100,7 @@ class R_CloseCursorResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_PurgeQueueRequest(Value):
+class R_PurgeQueueRequest(Request[R_PurgeQueueResponse]):
     phContext: Any
     def __init__(self, *, phContext: Any) -> None: ...
 
@@ -108,7 +108,7 @@ class R_PurgeQueueResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_StartReceiveRequest(Value):
+class R_StartReceiveRequest(Request[R_StartReceiveResponse]):
     phContext: Any
     LookupId: int
     hCursor: int
@@ -146,7 +146,7 @@ class R_StartReceiveResponse(Value):
         result: int,
     ) -> None: ...
 
-class R_CancelReceiveRequest(Value):
+class R_CancelReceiveRequest(Request[R_CancelReceiveResponse]):
     phContext: Any
     dwRequestId: int
     def __init__(self, *, phContext: Any, dwRequestId: int) -> None: ...
@@ -155,7 +155,7 @@ class R_CancelReceiveResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_EndReceiveRequest(Value):
+class R_EndReceiveRequest(Request[R_EndReceiveResponse]):
     phContext: Any
     dwAck: int
     dwRequestId: int
@@ -165,7 +165,7 @@ class R_EndReceiveResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_MoveMessageRequest(Value):
+class R_MoveMessageRequest(Request[R_MoveMessageResponse]):
     phContextFrom: Any
     ullContextTo: int
     LookupId: int
@@ -178,7 +178,7 @@ class R_MoveMessageResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_OpenQueueForMoveRequest(Value):
+class R_OpenQueueForMoveRequest(Request[R_OpenQueueForMoveResponse]):
     pQueueFormat: QUEUE_FORMAT
     dwAccess: int
     dwShareMode: int
@@ -207,7 +207,7 @@ class R_OpenQueueForMoveResponse(Value):
     pphContext: bytes
     def __init__(self, *, pMoveContext: int, pphContext: bytes) -> None: ...
 
-class R_QMEnlistRemoteTransactionRequest(Value):
+class R_QMEnlistRemoteTransactionRequest(Request[R_QMEnlistRemoteTransactionResponse]):
     pTransactionId: XACTUOW
     cbPropagationToken: int
     pbPropagationToken: bytes
@@ -225,7 +225,7 @@ class R_QMEnlistRemoteTransactionResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_StartTransactionalReceiveRequest(Value):
+class R_StartTransactionalReceiveRequest(Request[R_StartTransactionalReceiveResponse]):
     phContext: Any
     LookupId: int
     hCursor: int
@@ -265,7 +265,7 @@ class R_StartTransactionalReceiveResponse(Value):
         result: int,
     ) -> None: ...
 
-class R_SetUserAcknowledgementClassRequest(Value):
+class R_SetUserAcknowledgementClassRequest(Request[R_SetUserAcknowledgementClassResponse]):
     phContext: Any
     LookupId: int
     usClass: int
@@ -275,7 +275,7 @@ class R_SetUserAcknowledgementClassResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_EndTransactionalReceiveRequest(Value):
+class R_EndTransactionalReceiveRequest(Request[R_EndTransactionalReceiveResponse]):
     phContext: Any
     dwAck: int
     dwRequestId: int

@@ -18,6 +18,7 @@ from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import LocalServer, RemoteServer
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.types import qmcomm
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.accounts import PASSWORD
@@ -157,7 +158,9 @@ def test_cursors_and_purging_reach_over_there(
 class OpenForMoreThere(DependentQueue):
     """A client that opens a queue for receiving over there, and for peeking at its server."""
 
-    async def _open_here(self, queue: int, descriptor: int, context: int) -> object:
+    async def _open_here(
+        self, queue: int, descriptor: int, context: int
+    ) -> qmcomm.rpc_QMOpenQueueInternalResponse:
         if queue:
             self._access = QueueAccessType.PEEK_ACCESS
         return await super()._open_here(queue, descriptor, context)

@@ -151,17 +151,17 @@ async def send_by_rpc(client: QueueManagerClient, name: FormatName, **fields: An
         request = qmcomm2.rpc_ACSendMessageExRequest(
             hQueue=sender._handles[None], ptb=sending_buffer(**fields), pMessageID=None
         )
-        await client._connections.call("qmcomm2", "rpc_ACSendMessageEx", request)
+        await client._connections.call(request)
 
 
-async def receive_by_rpc(client: QueueManagerClient, name: FormatName) -> tuple[bytes, int]:
+async def receive_by_rpc(client: QueueManagerClient, name: FormatName) -> tuple[bytes, int | None]:
     """The body and pulPrivLevel of the next message, by rpc_ACReceiveMessageEx."""
     async with client.open_dependent(name) as queue:
         request = qmcomm2.rpc_ACReceiveMessageExRequest(
             hQMContext=queue._context,
             ptb=receiving_buffer(100, timeout=20_000, pulPrivLevel=0),
         )
-        answer = await client._connections.call("qmcomm2", "rpc_ACReceiveMessageEx", request)
+        answer = await client._connections.call(request)
         return body_in(answer.ptb), answer.ptb.old.pulPrivLevel
 
 

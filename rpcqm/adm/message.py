@@ -6,24 +6,28 @@ from typing import TYPE_CHECKING, NamedTuple
 from rpcqm.adm.enums import PositionState
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.base import INFINITE, BaseFlags
+from rpcqm.codec.packet.fields import PACKET_SIZE, head_reader
 from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.packet.user import UserFlags
 
 if TYPE_CHECKING:
     from rpcqm.adm.queue import Queue
 
-NEVER = 0xFFFF_FFFF
+NEVER = INFINITE
 """A time-to-reach-queue or time-to-be-received that never ends, in seconds."""
 
 _LENGTH = struct.Struct("<I")
-_PACKET_SIZE = slice(8, 12)
-_ENVELOPE = struct.Struct("<2xH4xII16s16xIIII")
+_ENVELOPE = head_reader(
+    ("flags", "packet_size", "time_to_reach_queue"),
+    ("source_queue_manager", "time_to_be_received", "sent_time", "message_id", "flags"),
+)
 
-_PRIORITY = 0x0007
-_DELIVERY_MODE = 0x0000_0060
-_NEGATIVE_JOURNALING = 0x0000_0100
-_POSITIVE_JOURNALING = 0x0000_0200
-_ADMINISTRATION_QUEUE = 0x0000_E000
-_TRANSACTION_HEADER = 0x0010_0000
+_PRIORITY = BaseFlags.PR.bits
+_RECOVERABLE = UserFlags.DM.bits | UserFlags.TH.bits
+_JOURNALING = UserFlags.JN.bits | UserFlags.JP.bits
+_ADMINISTRATION_QUEUE = UserFlags.AQ.bits
+_TRANSACTION_HEADER = UserFlags.TH.bits
 
 FLAG_TRANSACTIONAL = 0x01
 FLAG_NEGATIVE_JOURNALING = 0x02
@@ -32,6 +36,9 @@ FLAG_ADMINISTRATION_QUEUE = 0x08
 FLAG_ALLOW_PEEK_WHEN_LOCKED = 0x10
 FLAG_APPLICATION_DEADLETTER = 0x20
 """What a position keeps of its message, so that removing it needs no look at the packet."""
+_TRANSACTIONAL_SHIFT = UserFlags.TH.offset
+_JOURNALING_SHIFT = UserFlags.JN.offset - 1
+"""What brings the bits of UserHeader.Flags to those of FLAG_..."""
 
 ON_ARRIVAL = FLAG_POSITIVE_JOURNALING | FLAG_ADMINISTRATION_QUEUE
 KEPT_FLAGS = FLAG_TRANSACTIONAL | FLAG_APPLICATION_DEADLETTER
@@ -58,7 +65,7 @@ class Envelope(NamedTuple):
 
     @property
     def recoverable(self) -> bool:
-        return bool(self.user_flags & (_DELIVERY_MODE | _TRANSACTION_HEADER))
+        return bool(self.user_flags & _RECOVERABLE)
 
     @property
     def transactional(self) -> bool:
@@ -69,8 +76,8 @@ class Envelope(NamedTuple):
         """The FLAG_… bits of a position."""
         user_flags = self.user_flags
         return (
-            (user_flags & _TRANSACTION_HEADER) >> 20
-            | (user_flags & (_NEGATIVE_JOURNALING | _POSITIVE_JOURNALING)) >> 7
+            (user_flags & _TRANSACTION_HEADER) >> _TRANSACTIONAL_SHIFT
+            | (user_flags & _JOURNALING) >> _JOURNALING_SHIFT
             | (FLAG_ADMINISTRATION_QUEUE if user_flags & _ADMINISTRATION_QUEUE else 0)
         )
 
@@ -127,7 +134,7 @@ class Message:
     def restored(cls, stored: bytes, flags: int) -> "Message":
         """A message as it was `stored`, under the FLAG_... bits of its position."""
         if not flags & FLAG_APPLICATION_DEADLETTER:
-            end = int.from_bytes(stored[_PACKET_SIZE], "little")
+            end = int.from_bytes(stored[PACKET_SIZE], "little")
             message = cls(stored[:end] if 0 < end < len(stored) else stored)
             message.source_address = stored[len(message.packet) :].decode("ascii", "replace")
         else:

@@ -69,11 +69,17 @@ def decode_text(raw: Buffer, what: str, offset: int | None = None) -> str:
 class BitField:
     """A field of `width` bits at bit `offset`, counted from the least significant bit."""
 
-    __slots__ = ("mask", "offset")
+    __slots__ = ("bits", "mask", "offset")
 
     def __init__(self, offset: int, width: int = 1) -> None:
         self.offset = offset
         self.mask = (1 << width) - 1
+        self.bits = self.mask << offset
+
+    def octet(self, flags: slice) -> tuple[int, int]:
+        """Which octet holds the field when its flags lie at `flags`, and its bits there."""
+        octet, offset = divmod(self.offset, 8)
+        return flags.start + octet, self.mask << offset
 
     @typing.overload
     def __get__(self, bits: None, owner: type) -> Self: ...
@@ -105,7 +111,7 @@ class Bits(int):
             field = self._fields[name]
             if not 0 <= value <= field.mask:
                 raise ValueError(f"{type(self).__name__}.{name} cannot hold {value}")
-            bits = bits & ~(field.mask << field.offset) | value << field.offset
+            bits = bits & ~field.bits | value << field.offset
         return type(self)(bits)
 
     def __repr__(self) -> str:
@@ -152,6 +158,27 @@ class Structure:
         return _layout_of(cls).packer.size
 
     @classmethod
+    def formats(cls) -> dict[str, str]:
+        """The `struct` formats of the fields by their names, in wire order."""
+        return _layout_of(cls).formats
+
+    @classmethod
+    def place(cls, name: str, start: int = 0) -> slice:
+        """Where a field lies in a buffer in which the structure begins at `start`."""
+        formats = cls.formats()
+        before = list(formats)[: list(formats).index(name)]
+        begin = start + struct.calcsize("<" + "".join(formats[each] for each in before))
+        return slice(begin, begin + struct.calcsize("<" + formats[name]))
+
+    @classmethod
+    def reading(cls, *names: str) -> str:
+        """The `struct` format that reads these fields, or all, and passes over the others."""
+        return "".join(
+            code if not names or name in names else f"{struct.calcsize('<' + code)}x"
+            for name, code in cls.formats().items()
+        )
+
+    @classmethod
     def decode(cls, buffer: Buffer, offset: int = 0) -> Self:
         """Read one structure at `offset`; raises DecodeError when it is cut off."""
         layout = _layout_of(cls)
@@ -164,7 +191,7 @@ class Structure:
     def encode(self) -> bytes:
         """The structure's bytes; raises ValueError for a value that its field cannot hold."""
         layout = _layout_of(type(self))
-        values = [getattr(self, name) for name in layout.names]
+        values = [getattr(self, name) for name in layout.formats]
         for index, convert in layout.encoders:
             values[index] = convert(values[index])
         try:
@@ -175,7 +202,7 @@ class Structure:
 
 class _Layout(NamedTuple):
     packer: struct.Struct
-    names: tuple[str, ...]
+    formats: dict[str, str]
     decoders: tuple[tuple[int, Callable[[Any], Any]], ...]
     encoders: tuple[tuple[int, Callable[[Any], Any]], ...]
 
@@ -195,7 +222,7 @@ def _compile(kind: type) -> _Layout:
     wire = [_wire_type(hint) for hint in hints.values()]
     return _Layout(
         struct.Struct("<" + "".join(field.format for field in wire)),
-        tuple(hints),
+        {name: field.format for name, field in zip(hints, wire, strict=True)},
         tuple((index, field.decode) for index, field in enumerate(wire) if field.decode),
         tuple((index, field.encode) for index, field in enumerate(wire) if field.encode),
     )

@@ -16,6 +16,8 @@ from rpcqm.codec.packet.message import (
     build_user_message,
     read_attributes,
 )
+from rpcqm.codec.packet.patch import with_transaction_marks
+from rpcqm.codec.packet.transaction import TransactionFlags
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.security.identifier import sid_bytes
 
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
     from rpcqm.qm.engine import QueueManagerEngine
 
 _ORDINAL_MASK = 0xFFFF_FFFF
-_LAST_TRANSACTION = 0xF_FFFF
-_FIRST, _LAST = 0x04, 0x08
+_LAST_TRANSACTION = TransactionFlags.ID.mask
 
 
 class Composer:
@@ -122,14 +123,10 @@ class Composer:
 
     def mark_in_transaction(self, message: Message, first: bool, last: bool) -> bool:
         """Set FirstInTransaction and LastInTransaction in a packet; whether that changed it."""
-        offset = message.attributes.layout.transaction
-        bits = (_FIRST if first else 0) | (_LAST if last else 0)
-        if message.packet[offset] & (_FIRST | _LAST) == bits:
-            return False
-        packet = bytearray(message.packet)
-        packet[offset] = packet[offset] & ~(_FIRST | _LAST) | bits
-        message.packet = bytes(packet)
-        return True
+        packet = with_transaction_marks(message.attributes, first, last)
+        changed = packet is not message.packet
+        message.packet = packet
+        return changed
 
     def acknowledgement(
         self, message: Message, message_class: int, destination: FormatName

@@ -24,10 +24,10 @@ from rpcqm.binary.trace import is_traced
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.acknowledgement import PacketKind
 from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.fields import NAMES_OFFSET
 from rpcqm.codec.packet.internal import FinalAckBody, OrderAckBody
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.types import MessageIdentifier
-from rpcqm.codec.packet.user_message import NAMES_OFFSET
 from rpcqm.qm.arrivals import RejectedError
 from rpcqm.qm.transfer import SentAs
 from rpcqm.store.transaction import Transaction as StoreTransaction

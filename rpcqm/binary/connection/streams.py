@@ -20,10 +20,10 @@ from rpcqm.binary.sequence import INCOMING_SIZE, IncomingSequence, OrderAckSched
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.acknowledgement import final_ack, order_ack
 from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.fields import NAMES_OFFSET
 from rpcqm.codec.packet.internal import ORDER_QUEUE_IDENTIFIER, FinalAckBody, OrderAckBody
 from rpcqm.codec.packet.message import build_user_message
 from rpcqm.codec.packet.transaction import TransactionHeader
-from rpcqm.codec.packet.user_message import NAMES_OFFSET
 from rpcqm.qm.strangers import stranger_behind
 from rpcqm.store.transaction import Transaction as StoreTransaction
 

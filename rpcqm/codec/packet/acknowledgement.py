@@ -10,7 +10,7 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.codec.layout import Buffer
 from rpcqm.codec.names.format_name import FormatName, PrivateQueueFormatName
 from rpcqm.codec.packet.attributes import MessageAttributes
-from rpcqm.codec.packet.base import BaseHeader
+from rpcqm.codec.packet.base import INFINITE, BaseFlags, BaseHeader
 from rpcqm.codec.packet.enums import DeliveryGuarantee, MessageClass, SenderIdentifierType
 from rpcqm.codec.packet.internal import (
     ORDER_ACK_LABEL,
@@ -24,8 +24,8 @@ from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.types import MessageIdentifier
 
 _ORDER_QUEUE = "\\PRIVATE$\\ORDER_QUEUE$"
-_SESSION_HEADER_FLAG = 0x10
-_FINAL_ACK_FROM = 0x4000
+_SESSION_HEADER_FLAG = BaseFlags.SH.bits
+_FINAL_ACK_FROM = int(MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 
 
 class PacketKind(enum.Enum):
@@ -69,7 +69,7 @@ def final_ack(
         message_class,
         DeliveryGuarantee.RECOVERABLE,
     )
-    acknowledgement.time_to_reach_queue = 0xFFFF_FFFF
+    acknowledgement.time_to_reach_queue = INFINITE
     return acknowledgement
 
 

@@ -23,11 +23,6 @@ INFINITE = 0xFFFFFFFF
 DEFAULT_PRIORITY = 3
 
 BASE_HEADER_SIZE = 16
-SESSION_HEADER_SIZE = 16
-MAXIMUM_FRAME_SIZE = MAXIMUM_PACKET_SIZE + SESSION_HEADER_SIZE
-
-_START = struct.Struct("<BxHII")
-_SESSION, _SESSION_OR_INTERNAL, _TRACING = 0x10, 0x18, 0x100
 
 
 class BaseFlags(Bits):
@@ -79,6 +74,33 @@ class BaseHeader(Structure):
         return self.packet_size
 
 
+@dataclass(frozen=True, slots=True)
+class SessionHeader(Structure):
+    """Acknowledges messages of a session ([MS-MQMQ] 2.2.20.4).
+
+    All counters wrap at 16 bits. Bit k of `recoverable_msg_ack_flags` acknowledges the
+    recoverable message number `recoverable_msg_ack_seq_number` + k.
+    """
+
+    ack_sequence_number: UInt16 = 0
+    recoverable_msg_ack_seq_number: UInt16 = 0
+    recoverable_msg_ack_flags: UInt32 = 0
+    user_msg_sequence_number: UInt16 = 0
+    recoverable_msg_seq_number: UInt16 = 0
+    window_size: UInt16 = 0x0040
+    reserved: UInt16 = 0
+
+
+SESSION_HEADER_SIZE = SessionHeader.size()
+MAXIMUM_FRAME_SIZE = MAXIMUM_PACKET_SIZE + SESSION_HEADER_SIZE
+
+_START = struct.Struct(
+    "<" + BaseHeader.reading("version_number", "flags", "signature", "packet_size")
+)
+_SESSION, _TRACING = BaseFlags.SH.bits, BaseFlags.TR.bits
+_SESSION_OR_INTERNAL = _SESSION | BaseFlags.IN.bits
+
+
 def frame_size(buffer: Buffer) -> int:
     """Length of the packet that begins with these (at least sixteen) bytes.
 
@@ -98,20 +120,3 @@ def frame_size(buffer: Buffer) -> int:
     header = BaseHeader.decode(buffer)
     header.validate()
     return header.frame_size
-
-
-@dataclass(frozen=True, slots=True)
-class SessionHeader(Structure):
-    """Acknowledges messages of a session ([MS-MQMQ] 2.2.20.4).
-
-    All counters wrap at 16 bits. Bit k of `recoverable_msg_ack_flags` acknowledges the
-    recoverable message number `recoverable_msg_ack_seq_number` + k.
-    """
-
-    ack_sequence_number: UInt16 = 0
-    recoverable_msg_ack_seq_number: UInt16 = 0
-    recoverable_msg_ack_flags: UInt32 = 0
-    user_msg_sequence_number: UInt16 = 0
-    recoverable_msg_seq_number: UInt16 = 0
-    window_size: UInt16 = 0x0040
-    reserved: UInt16 = 0

@@ -11,8 +11,15 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.layout import NULL_GUID, encode_text, padded
 from rpcqm.codec.names.format_name import to_destination, to_other_queue
 from rpcqm.codec.packet.attributes import MessageAttributes
-from rpcqm.codec.packet.base import MAXIMUM_PACKET_SIZE, SIGNATURE, VERSION
-from rpcqm.codec.packet.enums import SenderIdentifierType
+from rpcqm.codec.packet.base import MAXIMUM_PACKET_SIZE, SIGNATURE, VERSION, BaseFlags
+from rpcqm.codec.packet.enums import DeliveryGuarantee, SenderIdentifierType
+from rpcqm.codec.packet.fields import (
+    ADMINISTRATION_TYPE,
+    DESTINATION_TYPE,
+    NAMES_OFFSET,
+    RESPONSE_TYPE,
+    head_reader,
+)
 from rpcqm.codec.packet.multi_queue import MultiQueueFormatHeader
 from rpcqm.codec.packet.properties import (
     MAXIMUM_LABEL_LENGTH,
@@ -25,17 +32,19 @@ from rpcqm.codec.packet.soap import SoapHeader
 from rpcqm.codec.packet.srmp import CompoundMessageHeader, SRMPEnvelopeHeader
 from rpcqm.codec.packet.transaction import NO_SEQUENCE, TransactionFlags, TransactionHeader
 from rpcqm.codec.packet.types import NULL_IDENTIFIER
-from rpcqm.codec.packet.user import encode_queue_name
-from rpcqm.codec.packet.user_message import HEAD
+from rpcqm.codec.packet.user import UserFlags, encode_queue_name
 
-_RECOVERABLE = 1 << 5
-_JN, _JP, _SH, _TH, _MP, _CQ = 1 << 8, 1 << 9, 1 << 19, 1 << 20, 1 << 21, 1 << 22
-_MQ, _AH, _HH = 1 << 23, 1 << 25, 1 << 28
-_BASE_DH, _BASE_TR = 1 << 5, 1 << 8
+_HEAD = head_reader()
+_DELIVERY_MODE = UserFlags.DM.offset
+_RECOVERABLE = DeliveryGuarantee.RECOVERABLE << _DELIVERY_MODE
+_JN, _JP, _SH = UserFlags.JN.bits, UserFlags.JP.bits, UserFlags.SH.bits
+_TH, _MP, _CQ = UserFlags.TH.bits, UserFlags.MP.bits, UserFlags.CQ.bits
+_MQ, _AH, _HH = UserFlags.MQ.bits, UserFlags.AH.bits, UserFlags.HH.bits
+_BASE_DH, _BASE_TR = BaseFlags.DH.bits, BaseFlags.TR.bits
 _PADDING = (b"", b"\0\0\0", b"\0\0", b"\0")
 _NO_CORRELATION = bytes(20)
 _NO_ADDRESS = bytes(16)
-_FIXED = 64 + PROPERTIES_HEADER_SIZE
+_FIXED = NAMES_OFFSET + PROPERTIES_HEADER_SIZE
 
 
 def build_user_message(message: MessageAttributes) -> bytes:
@@ -57,7 +66,7 @@ def _build(message: MessageAttributes) -> bytes:
     body, extension = message.body, message.extension
     label = _encode_label(message.label) if message.label else b""
     user_flags, address, names = _queue_names(message)
-    user_flags |= _MP | message.delivery_guarantee << 5
+    user_flags |= _MP | message.delivery_guarantee << _DELIVERY_MODE
     if message.positive_journaling_requested:
         user_flags |= _JP
     if message.negative_journaling_requested:
@@ -87,7 +96,7 @@ def _pack_head(
     message: MessageAttributes, base_flags: int, user_flags: int, size: int, address: UUID
 ) -> bytes:
     identifier = message.identifier
-    return HEAD.pack(
+    return _HEAD.pack(
         VERSION,
         0,
         base_flags,
@@ -140,7 +149,7 @@ def _queue_names(message: MessageAttributes) -> tuple[int, UUID, bytes]:
     if message.destination_queue_format_name is not None:
         kind, wire, owner = to_destination(message.destination_queue_format_name)
         address = address if owner is None else owner
-        flags, names = kind << 10, encode_queue_name(wire, kind)
+        flags, names = kind << DESTINATION_TYPE, encode_queue_name(wire, kind)
     administration = message.administration_queue_format_name
     response = message.response_queue_format_name
     if administration is None and response is None:
@@ -148,7 +157,7 @@ def _queue_names(message: MessageAttributes) -> tuple[int, UUID, bytes]:
     source = message.identifier.queue_manager_guid
     admin_kind, admin_wire = to_other_queue(administration, source, address)
     kind, wire = to_other_queue(response, source, address, administration)
-    flags |= admin_kind << 13 | kind << 16
+    flags |= admin_kind << ADMINISTRATION_TYPE | kind << RESPONSE_TYPE
     names += encode_queue_name(admin_wire, admin_kind) + encode_queue_name(wire, kind)
     return flags, address, names
 

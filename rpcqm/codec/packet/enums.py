@@ -65,6 +65,10 @@ class AcknowledgementsRequested(enum.IntFlag):
     ACK_FULL_RECEIVE = 0x0E
 
 
+EVERY_ACKNOWLEDGEMENT = 0x0F
+"""The bits of MessagePropertiesHeader.Flags that ask for acknowledgements."""
+
+
 class PrivacyLevel(enum.IntEnum):
     """How the body is encrypted on its way."""
 

@@ -13,6 +13,7 @@ from rpcqm.codec.names.format_name import FormatName, direct_from_wire, from_use
 from rpcqm.codec.packet.attributes import ATTRIBUTES, Attribute, MessageAttributes
 from rpcqm.codec.packet.builder import build_user_message
 from rpcqm.codec.packet.enums import (
+    EVERY_ACKNOWLEDGEMENT,
     AcknowledgementsRequested,
     AuthenticationLevel,
     DeliveryGuarantee,
@@ -22,10 +23,39 @@ from rpcqm.codec.packet.enums import (
     PrivacyLevel,
     SenderIdentifierType,
 )
+from rpcqm.codec.packet.fields import (
+    ACKNOWLEDGEMENTS,
+    ADMINISTRATION_TYPE,
+    APPLICATION_TAG,
+    BODY_TYPE,
+    CLASS,
+    CORRELATION_ID,
+    DESTINATION_TYPE,
+    ENCRYPTION_ALGORITHM,
+    HASH_ALGORITHM,
+    MESSAGE_ID,
+    NAMES_OFFSET,
+    NEGATIVE_JOURNALING,
+    POSITIVE_JOURNALING,
+    PREVIOUS_TX_SEQUENCE_NUMBER,
+    PRIORITY,
+    PRIVACY_LEVEL,
+    QUEUE_MANAGER_ADDRESS,
+    QUEUE_TYPE,
+    RESPONSE_TYPE,
+    SENT_TIME,
+    SOURCE_QUEUE_MANAGER,
+    TIME_TO_BE_RECEIVED,
+    TIME_TO_REACH_QUEUE,
+    TRACING,
+    TX_SEQUENCE_ID,
+    TX_SEQUENCE_NUMBER,
+)
 from rpcqm.codec.packet.security import ProviderInfo, SecurityFlags, locate_security_data
+from rpcqm.codec.packet.transaction import TRANSACTION_HEADER_SIZE, TransactionFlags
 from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
-from rpcqm.codec.packet.user import QueueFormatType, decode_queue_name
-from rpcqm.codec.packet.user_message import NAMES_OFFSET, UserMessage
+from rpcqm.codec.packet.user import QueueFormatType, UserFlags, decode_queue_name
+from rpcqm.codec.packet.user_message import UserMessage
 
 __all__ = [
     "ATTRIBUTES",
@@ -37,6 +67,21 @@ __all__ = [
     "read_attributes",
 ]
 
+_SOURCE_AT, _ADDRESS_AT = SOURCE_QUEUE_MANAGER.start, QUEUE_MANAGER_ADDRESS.start
+_PRIORITY_AT, _PRIORITY = PRIORITY
+_TRACING_AT, _TRACING = TRACING
+_NEGATIVE_AT, _NEGATIVE = NEGATIVE_JOURNALING
+_POSITIVE_AT, _POSITIVE = POSITIVE_JOURNALING
+_DELIVERY_MODE = UserFlags.DM.bits
+_ID, _ID_MASK = TransactionFlags.ID.offset, TransactionFlags.ID.mask
+_CONNECTOR, _FINAL_ACK = TransactionFlags.CG.bits, TransactionFlags.FA.bits
+_FIRST, _LAST = TransactionFlags.FM.bits, TransactionFlags.LM.bits
+_SEQUENCE, _SEQUENCE_NUMBER = TX_SEQUENCE_ID.start, TX_SEQUENCE_NUMBER.start
+_PREVIOUS_NUMBER = PREVIOUS_TX_SEQUENCE_NUMBER.start
+_ACKNOWLEDGEMENTS, _CLASS, _CORRELATION = ACKNOWLEDGEMENTS.start, CLASS.start, CORRELATION_ID.start
+_BODY_TYPE, _APPLICATION_TAG = BODY_TYPE.start, APPLICATION_TAG.start
+_PRIVACY_LEVEL, _HASH_ALGORITHM = PRIVACY_LEVEL.start, HASH_ALGORITHM.start
+_ENCRYPTION_ALGORITHM = ENCRYPTION_ALGORITHM.start
 _NO_GUID = NULL_GUID.bytes
 _CLASSES = {int(value): value for value in MessageClass}
 _PRIVACY_LEVELS = {int(value): value for value in PrivacyLevel}
@@ -66,66 +111,68 @@ class PacketMessage(UserMessage):
     @property
     def priority(self) -> int:
         """0 with a TransactionHeader, whatever the packet says ([MS-MQDMPR] 3.1.7.1.32)."""
-        return 0 if self.has_transaction_header else self.buffer[2] & 7
+        return 0 if self.has_transaction_header else self.buffer[_PRIORITY_AT] & _PRIORITY
 
     @property
     def tracing_requested(self) -> bool:
-        return bool(self.buffer[3] & 1)
+        return bool(self.buffer[_TRACING_AT] & _TRACING)
 
     @property
     def time_to_reach_queue(self) -> int:
-        return self._number(12)
+        return int.from_bytes(self.buffer[TIME_TO_REACH_QUEUE], "little")
 
     # UserHeader
 
     @property
     def source_machine_identifier(self) -> UUID:
-        return self._guid(16)
+        return self._guid(_SOURCE_AT)
 
     @property
     def destination_queue_manager_identifier(self) -> UUID:
-        return self._guid(32)
+        return self._guid(_ADDRESS_AT)
 
     @property
     def time_to_be_received(self) -> int:
-        return self._number(48)
+        return int.from_bytes(self.buffer[TIME_TO_BE_RECEIVED], "little")
 
     @property
     def sent_time(self) -> int:
-        return self._number(52)
+        return int.from_bytes(self.buffer[SENT_TIME], "little")
 
     @property
     def identifier(self) -> MessageIdentifier:
-        return MessageIdentifier(self._guid(16), self._number(56))
+        return MessageIdentifier(
+            self._guid(_SOURCE_AT), int.from_bytes(self.buffer[MESSAGE_ID], "little")
+        )
 
     @property
     def delivery_guarantee(self) -> DeliveryGuarantee:
-        recoverable = self.user_flags & 0x60
+        recoverable = self.user_flags & _DELIVERY_MODE
         return DeliveryGuarantee.RECOVERABLE if recoverable else DeliveryGuarantee.EXPRESS
 
     @property
     def negative_journaling_requested(self) -> bool:
-        return bool(self.buffer[61] & 1)
+        return bool(self.buffer[_NEGATIVE_AT] & _NEGATIVE)
 
     @property
     def positive_journaling_requested(self) -> bool:
-        return bool(self.buffer[61] & 2)
+        return bool(self.buffer[_POSITIVE_AT] & _POSITIVE)
 
     @property
     def destination_queue_type(self) -> QueueFormatType:
-        return QueueFormatType(self.user_flags >> 10 & 7)
+        return QueueFormatType(self.user_flags >> DESTINATION_TYPE & QUEUE_TYPE)
 
     @property
     def administration_queue_type(self) -> QueueFormatType:
-        return QueueFormatType(self.user_flags >> 13 & 7)
+        return QueueFormatType(self.user_flags >> ADMINISTRATION_TYPE & QUEUE_TYPE)
 
     @property
     def response_queue_type(self) -> QueueFormatType:
-        return QueueFormatType(self.user_flags >> 16 & 7)
+        return QueueFormatType(self.user_flags >> RESPONSE_TYPE & QUEUE_TYPE)
 
     @property
     def destination_queue_format_name(self) -> FormatName | None:
-        return self._queue_name(NAMES_OFFSET, self.user_flags >> 10 & 7)
+        return self._queue_name(NAMES_OFFSET, self.user_flags >> DESTINATION_TYPE & QUEUE_TYPE)
 
     @property
     def administration_queue_format_name(self) -> FormatName | None:
@@ -147,7 +194,7 @@ class PacketMessage(UserMessage):
         wire, _ = decode_queue_name(self.buffer, offset, kind)
         if isinstance(wire, str):  # without the two GUIDs, which cost most of the time
             return direct_from_wire(wire)
-        source, destination = self._guid(16), self._guid(32)
+        source, destination = self._guid(_SOURCE_AT), self._guid(_ADDRESS_AT)
         return from_user_header(QueueFormatType(kind), wire, source, destination, administration)
 
     @property
@@ -160,19 +207,19 @@ class PacketMessage(UserMessage):
     @property
     def transaction_identifier(self) -> int | None:
         offset = self.layout.transaction
-        return self._number(offset) >> 4 & 0xFFFFF if offset >= 0 else None
+        return self._number(offset) >> _ID & _ID_MASK if offset >= 0 else None
 
     @property
     def final_ack_required(self) -> bool:
-        return self._transaction_flag(2)
+        return self._transaction_flag(_FINAL_ACK)
 
     @property
     def first_in_transaction(self) -> bool:
-        return self._transaction_flag(4)
+        return self._transaction_flag(_FIRST)
 
     @property
     def last_in_transaction(self) -> bool:
-        return self._transaction_flag(8)
+        return self._transaction_flag(_LAST)
 
     def _transaction_flag(self, mask: int) -> bool:
         offset = self.layout.transaction
@@ -181,21 +228,23 @@ class PacketMessage(UserMessage):
     @property
     def transactional_message_sequence_identifier(self) -> TxSequenceID | None:
         offset = self.layout.transaction
-        return TxSequenceID.from_value(self._number(offset + 4, 8)) if offset >= 0 else None
+        return TxSequenceID.from_value(self._number(offset + _SEQUENCE, 8)) if offset >= 0 else None
 
     @property
     def transaction_sequence_number(self) -> int:
         offset = self.layout.transaction
-        return self._number(offset + 12) if offset >= 0 else 0
+        return self._number(offset + _SEQUENCE_NUMBER) if offset >= 0 else 0
 
     @property
     def transaction_previous_sequence_number(self) -> int:
         offset = self.layout.transaction
-        return self._number(offset + 16) if offset >= 0 else 0
+        return self._number(offset + _PREVIOUS_NUMBER) if offset >= 0 else 0
 
     @property
     def connector_queue_manager_identifier(self) -> UUID | None:
-        return self._guid(self.layout.transaction + 20) if self._transaction_flag(1) else None
+        if not self._transaction_flag(_CONNECTOR):
+            return None
+        return self._guid(self.layout.transaction + TRANSACTION_HEADER_SIZE)
 
     # SecurityHeader
 
@@ -261,42 +310,44 @@ class PacketMessage(UserMessage):
 
     @property
     def acknowledgements_requested(self) -> AcknowledgementsRequested:
-        return AcknowledgementsRequested(self._property(0, 1) & 0x0F)
+        return AcknowledgementsRequested(
+            self._property(_ACKNOWLEDGEMENTS, 1) & EVERY_ACKNOWLEDGEMENT
+        )
 
     @property
     def message_class(self) -> int:
         """A MessageClass, or the plain number of an application's own class."""
-        number = self._property(2, 2)
+        number = self._property(_CLASS, 2)
         return _CLASSES.get(number, number)
 
     @property
     def correlation_identifier(self) -> MessageIdentifier:
-        return MessageIdentifier.decode(self.buffer, self.layout.properties + 4)
+        return MessageIdentifier.decode(self.buffer, self.layout.properties + _CORRELATION)
 
     @property
     def body_type(self) -> int:
-        return self._property(24)
+        return self._property(_BODY_TYPE)
 
     @property
     def application_tag(self) -> int:
-        return self._property(28)
+        return self._property(_APPLICATION_TAG)
 
     @property
     def privacy_level(self) -> int:
         """A PrivacyLevel, or a number that the specification does not know."""
-        number = self._property(40)
+        number = self._property(_PRIVACY_LEVEL)
         return _PRIVACY_LEVELS.get(number, number)
 
     @property
     def hash_algorithm(self) -> int:
         """A HashAlgorithm, or a number that the specification does not know."""
-        number = self._property(44)
+        number = self._property(_HASH_ALGORITHM)
         return _HASH_ALGORITHMS.get(number, number)
 
     @property
     def encryption_algorithm(self) -> int:
         """An EncryptionAlgorithm, or a number that the specification does not know."""
-        number = self._property(48)
+        number = self._property(_ENCRYPTION_ALGORITHM)
         return _ENCRYPTION_ALGORITHMS.get(number, number)
 
     @property

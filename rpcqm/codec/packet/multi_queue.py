@@ -28,7 +28,7 @@ ADMIN_ID = 0x00C8
 RESPONSE_ID = 0x012C
 SIGNATURE_ID = 0x015E
 
-_ADDRESS_START = struct.Struct("<IHHI")
+ADDRESS_START = struct.Struct("<IHHI")
 _SIGNATURE_START = struct.Struct("<HHI")
 MAXIMUM_ELEMENTS = 4096  # ours: no application names so many queues
 
@@ -53,11 +53,11 @@ class MQFAddressHeader:
     def decode(cls, buffer: Buffer, offset: int = 0) -> tuple[Self, int]:
         """Read the header and tell where the next one starts; raises DecodeError."""
         end = locate_address(buffer, offset)
-        size, number, _, count = _ADDRESS_START.unpack_from(buffer, offset)
+        size, number, _, count = ADDRESS_START.unpack_from(buffer, offset)
         raw = take(buffer, offset, size, "MQFAddressHeader")
         if count > MAXIMUM_ELEMENTS:
             raise DecodeError(f"{count} queue names", offset)
-        position, names = _ADDRESS_START.size, []
+        position, names = ADDRESS_START.size, []
         for _ in range(count):
             name, position = _decode_element(raw, position)
             names.append(name)
@@ -66,8 +66,8 @@ class MQFAddressHeader:
     def encode(self) -> bytes:
         """The header's bytes; raises ValueError for names that no list can hold."""
         body = encode_format_name_list(self.format_name_list)
-        size = _ADDRESS_START.size + len(body)
-        return _ADDRESS_START.pack(size, self.header_id, 0, len(self.format_name_list)) + body
+        size = ADDRESS_START.size + len(body)
+        return ADDRESS_START.pack(size, self.header_id, 0, len(self.format_name_list)) + body
 
 
 def encode_format_name_list(names: tuple[FormatName, ...]) -> bytes:
@@ -80,9 +80,9 @@ def encode_format_name_list(names: tuple[FormatName, ...]) -> bytes:
 
 def locate_address(buffer: Buffer, offset: int) -> int:
     """Where the header ends, its padding included; raises DecodeError."""
-    require(buffer, offset, _ADDRESS_START.size, "MQFAddressHeader")
+    require(buffer, offset, ADDRESS_START.size, "MQFAddressHeader")
     size = int.from_bytes(buffer[offset : offset + 4], "little")
-    if size < _ADDRESS_START.size:
+    if size < ADDRESS_START.size:
         raise DecodeError(f"MQFAddressHeader of {size} bytes", offset)
     require(buffer, offset, align4(size), "MQFAddressHeader")
     return offset + align4(size)

@@ -1,6 +1,6 @@
 """The few fields of a finished packet that a queue manager may change.
 
-All but the last two work in place, on a bytearray; offsets are looked up in the packet.
+Those called `set_…` work in place, on a bytearray; offsets are looked up in the packet.
 """
 
 import struct
@@ -8,14 +8,21 @@ import struct
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.layout import Buffer
 from rpcqm.codec.packet.base import INFINITE, SESSION_HEADER_SIZE, SessionHeader
+from rpcqm.codec.packet.fields import HOP_COUNT, SESSION_HEADER, TIME_TO_REACH_QUEUE
+from rpcqm.codec.packet.security import SecurityFlags, SecurityHeaderStart
+from rpcqm.codec.packet.transaction import TransactionFlags, TransactionHeaderStart
 from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.codec.packet.user import MAXIMUM_HOP_COUNT
 from rpcqm.codec.packet.user_message import UserMessage
 
-_SESSION_HEADER_FLAG = 0x10
-_SEQUENCE = struct.Struct("<QII")
-_FIRST, _LAST = 0x04, 0x08
-_AUTHENTICATED, _ENCRYPTED = 0x10, 0x20
+_FLAGS_AT, _SESSION_HEADER_FLAG = SESSION_HEADER
+_HOPS_AT, _HOPS = HOP_COUNT
+_TRANSACTION = struct.Struct("<" + TransactionHeaderStart.reading())
+_FIRST, _LAST = TransactionFlags.FM.bits, TransactionFlags.LM.bits
+_SECURITY_FLAGS = SecurityHeaderStart.place("flags")
+_AUTHENTICATED_AT, _AUTHENTICATED = SecurityFlags.AU.octet(_SECURITY_FLAGS)
+_LEVEL_AT, _LEVEL = SecurityFlags.AS.octet(_SECURITY_FLAGS)
+_ENCRYPTED_AT, _ENCRYPTED = SecurityFlags.EB.octet(_SECURITY_FLAGS)
 
 
 def absolute_time_to_reach_queue(relative: int, sent_time: int) -> int:
@@ -28,14 +35,14 @@ def absolute_time_to_reach_queue(relative: int, sent_time: int) -> int:
 
 def set_time_to_reach_queue(packet: bytearray, seconds: int) -> None:
     """BaseHeader.TimeToReachQueue."""
-    packet[12:16] = seconds.to_bytes(4, "little")
+    packet[TIME_TO_REACH_QUEUE] = seconds.to_bytes(4, "little")
 
 
 def set_hop_count(packet: bytearray, count: int) -> None:
     """UserHeader.Flags.RC; raises ValueError beyond 29 ([MS-MQQB] 3.1.5.8.2)."""
     if not 0 <= count <= MAXIMUM_HOP_COUNT:
         raise ValueError(f"{count} routing servers")
-    packet[60] = packet[60] & 0xE0 | count
+    packet[_HOPS_AT] = packet[_HOPS_AT] & ~_HOPS | count
 
 
 def set_sequence(
@@ -45,18 +52,24 @@ def set_sequence(
 
     Raises DecodeError when the message is not transactional.
     """
-    offset = _transaction_offset(packet)
-    _SEQUENCE.pack_into(packet, offset + 4, sequence.value, number, previous_number)
+    offset = _transaction_offset(UserMessage(packet))
+    flags = _TRANSACTION.unpack_from(packet, offset)[0]
+    _TRANSACTION.pack_into(packet, offset, flags, sequence.value, number, previous_number)
 
 
-def set_transaction_marks(packet: bytearray, first: bool, last: bool) -> None:
-    """Whether a message is the first or the last of its transaction ([MS-MQDMPR] 3.1.4.3).
+def with_transaction_marks(message: UserMessage, first: bool, last: bool) -> bytes:
+    """The packet that says whether a message is its transaction's first or last.
 
-    Raises DecodeError when the message is not transactional.
+    It is the message's own buffer where that says so already. Raises DecodeError when the message
+    is not transactional. Source: [MS-MQDMPR] 3.1.4.3.
     """
-    offset = _transaction_offset(packet)
+    offset = _transaction_offset(message)
     marks = (_FIRST if first else 0) | (_LAST if last else 0)
-    packet[offset] = packet[offset] & ~(_FIRST | _LAST) | marks
+    packet = message.buffer
+    if packet[offset] & (_FIRST | _LAST) != marks:
+        packet = bytearray(packet)
+        packet[offset] = packet[offset] & ~(_FIRST | _LAST) | marks
+    return bytes(packet)
 
 
 def set_authentication_level(packet: bytearray, level: int) -> None:
@@ -66,8 +79,9 @@ def set_authentication_level(packet: bytearray, level: int) -> None:
     packet has no SecurityHeader.
     """
     offset = _security_offset(packet)
-    packet[offset] &= ~_AUTHENTICATED
-    packet[offset + 1] = packet[offset + 1] & 0xF0 | level
+    packet[offset + _AUTHENTICATED_AT] &= ~_AUTHENTICATED
+    place = offset + _LEVEL_AT
+    packet[place] = packet[place] & ~_LEVEL | level
 
 
 def clear_encrypted_flag(packet: bytearray) -> None:
@@ -75,7 +89,7 @@ def clear_encrypted_flag(packet: bytearray) -> None:
 
     Raises DecodeError when the packet has no SecurityHeader.
     """
-    packet[_security_offset(packet)] &= ~_ENCRYPTED
+    packet[_security_offset(packet) + _ENCRYPTED_AT] &= ~_ENCRYPTED
 
 
 def _security_offset(packet: bytearray) -> int:
@@ -85,8 +99,8 @@ def _security_offset(packet: bytearray) -> int:
     return offset
 
 
-def _transaction_offset(packet: bytearray) -> int:
-    offset = UserMessage(packet).layout.transaction
+def _transaction_offset(message: UserMessage) -> int:
+    offset = message.layout.transaction
     if offset < 0:
         raise DecodeError("message is not transactional")
     return offset
@@ -95,13 +109,14 @@ def _transaction_offset(packet: bytearray) -> int:
 def with_session_header(packet: Buffer, header: SessionHeader) -> bytes:
     """A copy of a packet with this SessionHeader behind it ([MS-MQQB] 3.1.7.11)."""
     plain = without_session_header(packet)
-    flags = bytes((plain[2] | _SESSION_HEADER_FLAG,))
-    return b"".join((plain[:2], flags, plain[3:], header.encode()))
+    flags = bytes((plain[_FLAGS_AT] | _SESSION_HEADER_FLAG,))
+    return b"".join((plain[:_FLAGS_AT], flags, plain[_FLAGS_AT + 1 :], header.encode()))
 
 
 def without_session_header(packet: Buffer) -> bytes:
     """A copy of a packet without its SessionHeader."""
-    if not packet[2] & _SESSION_HEADER_FLAG:
+    if not packet[_FLAGS_AT] & _SESSION_HEADER_FLAG:
         return bytes(packet)
-    flags = bytes((packet[2] & ~_SESSION_HEADER_FLAG,))
-    return b"".join((packet[:2], flags, packet[3 : len(packet) - SESSION_HEADER_SIZE]))
+    flags = bytes((packet[_FLAGS_AT] & ~_SESSION_HEADER_FLAG,))
+    rest = packet[_FLAGS_AT + 1 : len(packet) - SESSION_HEADER_SIZE]
+    return b"".join((packet[:_FLAGS_AT], flags, rest))

@@ -1,9 +1,8 @@
 """MessagePropertiesHeader: class, label, extension and body of a message; DebugHeader."""
 
-import enum
 import struct
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Self
 from uuid import UUID
 
 from rpcqm.base.errors import DecodeError
@@ -11,6 +10,11 @@ from rpcqm.codec.layout import (
     BitField,
     Bits,
     Buffer,
+    Structure,
+    UInt8,
+    UInt16,
+    UInt32,
+    WireType,
     align4,
     decode_text,
     encode_text,
@@ -19,19 +23,34 @@ from rpcqm.codec.layout import (
     take,
 )
 
-PROPERTIES_START = struct.Struct("<BBH20sIIIIIIII")
-PROPERTIES_HEADER_SIZE = PROPERTIES_START.size
 MAXIMUM_LABEL_LENGTH = 249
 _MAXIMUM_LABEL_ELEMENTS = MAXIMUM_LABEL_LENGTH + 1
 
 
-class AcknowledgementFlags(enum.IntFlag):
-    """MessagePropertiesHeader.Flags: which administration acknowledgements are wanted."""
+@dataclass(frozen=True, slots=True)
+class MessagePropertiesStart(Structure):
+    """The fields of MessagePropertiesHeader before those that have no fixed size."""
 
-    PA = 0x01
-    PR = 0x02
-    NA = 0x04
-    NR = 0x08
+    flags: UInt8
+    label_length: UInt8
+    message_class: UInt16
+    correlation_id: Annotated[bytes, WireType("20s")]
+    body_type: UInt32
+    application_tag: UInt32
+    message_size: UInt32
+    allocation_body_size: UInt32
+    privacy_level: UInt32
+    hash_algorithm: UInt32
+    encryption_algorithm: UInt32
+    extension_size: UInt32
+
+
+PROPERTIES_START = struct.Struct("<" + MessagePropertiesStart.reading())
+PROPERTIES_HEADER_SIZE = PROPERTIES_START.size
+_ALLOCATED = list(MessagePropertiesStart.formats()).index("allocation_body_size")
+_SIZES = struct.Struct(
+    "<" + MessagePropertiesStart.reading("label_length", "message_size", "extension_size")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +76,22 @@ class MessagePropertiesHeader:
     @classmethod
     def decode(cls, buffer: Buffer, offset: int = 0) -> tuple[Self, int]:
         """Read the header and tell where the next one starts; raises DecodeError."""
-        label, extension, body, end = locate_properties(buffer, offset)
-        fields = PROPERTIES_START.unpack_from(buffer, offset)
-        flags, _, message_class, correlation, body_type, tag, _, allocated = fields[:8]
+        label, extension, body, size, end = locate_properties(buffer, offset)
+        start = MessagePropertiesStart.decode(buffer, offset)
         text = decode_text(buffer[label:extension], "label", label) if extension > label else ""
         header = cls(
-            flags,
-            message_class,
-            correlation,
-            body_type,
-            tag,
-            allocated,
-            fields[8],
-            fields[9],
-            fields[10],
+            start.flags,
+            start.message_class,
+            start.correlation_id,
+            start.body_type,
+            start.application_tag,
+            start.allocation_body_size,
+            start.privacy_level,
+            start.hash_algorithm,
+            start.encryption_algorithm,
             text,
             bytes(buffer[extension:body]),
-            bytes(buffer[body : body + fields[6]]),
+            bytes(buffer[body : body + size]),
         )
         return header, end
 
@@ -84,50 +102,48 @@ class MessagePropertiesHeader:
             raise ValueError(f"label is longer than {MAXIMUM_LABEL_LENGTH} characters")
         size = len(self.message_body)
         allocated = size if self.allocation_body_size is None else self.allocation_body_size
-        try:
-            start = PROPERTIES_START.pack(
-                self.flags,
-                len(label) // 2,
-                self.message_class,
-                self.correlation_id,
-                self.body_type,
-                self.application_tag,
-                size,
-                allocated,
-                self.privacy_level,
-                self.hash_algorithm,
-                self.encryption_algorithm,
-                len(self.extension_data),
-            )
-        except struct.error as error:
-            raise ValueError(f"MessagePropertiesHeader: {error}") from error
-        return padded(b"".join((start, label, self.extension_data, self.message_body)))
+        start = MessagePropertiesStart(
+            self.flags,
+            len(label) // 2,
+            self.message_class,
+            self.correlation_id,
+            self.body_type,
+            self.application_tag,
+            size,
+            allocated,
+            self.privacy_level,
+            self.hash_algorithm,
+            self.encryption_algorithm,
+            len(self.extension_data),
+        )
+        return padded(b"".join((start.encode(), label, self.extension_data, self.message_body)))
 
 
-def locate_properties(buffer: Buffer, offset: int) -> tuple[int, int, int, int]:
-    """Where label, extension and body start and where the padded header ends.
+def locate_properties(buffer: Buffer, offset: int) -> tuple[int, int, int, int, int]:
+    """Where label, extension and body start, the body's size, where the padded header ends.
 
     Raises DecodeError when they do not lie within the buffer.
     """
     require(buffer, offset, PROPERTIES_HEADER_SIZE, "MessagePropertiesHeader")
+    length, size, extension_size = _SIZES.unpack_from(buffer, offset)
     label = offset + PROPERTIES_HEADER_SIZE
-    extension = label + 2 * buffer[offset + 1]
-    body = extension + int.from_bytes(buffer[offset + 52 : offset + 56], "little")
-    end = align4(body + int.from_bytes(buffer[offset + 32 : offset + 36], "little") - offset)
+    extension = label + 2 * length
+    body = extension + extension_size
+    end = align4(body + size - offset)
     require(buffer, offset, end, "MessagePropertiesHeader")
-    return label, extension, body, offset + end
+    return label, extension, body, size, offset + end
 
 
 def validate_properties(buffer: Buffer, offset: int) -> None:
     """Refuse, with a DecodeError, what breaks the rules of [MS-MQMQ] 2.2.19.3."""
-    label, extension, _, _ = locate_properties(buffer, offset)
+    label, extension, _, size, _ = locate_properties(buffer, offset)
     if extension - label > 2 * _MAXIMUM_LABEL_ELEMENTS:
         raise DecodeError("label is too long", label)
     if extension > label:
         decode_text(buffer[label:extension], "label", label)
-    fields = PROPERTIES_START.unpack_from(buffer, offset)
-    if fields[7] < fields[6]:
-        raise DecodeError("AllocationBodySize is smaller than MessageSize", offset + 36)
+    if PROPERTIES_START.unpack_from(buffer, offset)[_ALLOCATED] < size:
+        place = MessagePropertiesStart.place("allocation_body_size", offset)
+        raise DecodeError("AllocationBodySize is smaller than MessageSize", place.start)
 
 
 class DebugFlags(Bits):

@@ -22,6 +22,14 @@ from rpcqm.codec.layout import (
     require,
 )
 from rpcqm.codec.names.path_name import MAXIMUM_SUBQUEUE_NAME
+from rpcqm.codec.packet.fields import (
+    DESTINATION_TYPE,
+    QUEUE_MANAGER_ADDRESS,
+    QUEUE_TYPE,
+    SOURCE_QUEUE_MANAGER,
+    TIME_TO_REACH_QUEUE,
+    head_reader,
+)
 from rpcqm.codec.packet.patch import absolute_time_to_reach_queue
 from rpcqm.codec.packet.user import QueueFormatType
 from rpcqm.codec.packet.user_message import UserMessage
@@ -204,8 +212,9 @@ _Header = TypeVar("_Header", SubqueueHeader, ExtendedAddressHeader)
 
 EXTENSION_HEADER_SIZE = 12
 _TIMES = struct.Struct("<I")
-_TIMES_AND_FLAGS = struct.Struct("<12xI36xI4xI")
-"""TimeToReachQueue, SentTime and Flags of UserHeader."""
+_TIMES_AND_FLAGS = head_reader(("time_to_reach_queue",), ("sent_time", "flags"))
+_TIME_AT = TIME_TO_REACH_QUEUE.start
+_BEHIND_ADDRESS = QUEUE_MANAGER_ADDRESS.stop
 _DIRECT = int(QueueFormatType.DIRECT)
 
 
@@ -288,11 +297,12 @@ def message_packet(
     buffer = packet.buffer
     relative, sent, flags = _TIMES_AND_FLAGS.unpack_from(buffer)
     expiry = _TIMES.pack(absolute_time_to_reach_queue(relative, sent))
-    address = buffer[32:48]
-    if host is not None and flags >> 10 & 7 == _DIRECT:
+    address = buffer[QUEUE_MANAGER_ADDRESS]
+    if host is not None and flags >> DESTINATION_TYPE & QUEUE_TYPE == _DIRECT:
         address = _overlay(host)
-    rest = buffer[48 : packet.size]
-    return b"".join((buffer[:12], expiry, buffer[16:32], address, rest, extension))
+    rest = buffer[_BEHIND_ADDRESS : packet.size]
+    source = buffer[SOURCE_QUEUE_MANAGER]
+    return b"".join((buffer[:_TIME_AT], expiry, source, address, rest, extension))
 
 
 def split_message_packet(buffer: Buffer) -> tuple[UserMessage, MessagePacketExtension]:

@@ -2,13 +2,17 @@
 
 import struct
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.layout import (
     BitField,
     Bits,
     Buffer,
+    Structure,
+    UInt16,
+    UInt32,
+    WireType,
     align4,
     decode_text,
     encode_text,
@@ -16,8 +20,6 @@ from rpcqm.codec.layout import (
     require,
 )
 
-_START = struct.Struct("<HHHHII")
-SECURITY_HEADER_SIZE = _START.size
 _MAXIMUM_CERTIFICATE_SIZE = 0xFFFF
 
 
@@ -33,6 +35,22 @@ class SecurityFlags(Bits):
 
 
 NO_SECURITY_FLAGS = SecurityFlags(0)
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityHeaderStart(Structure):
+    """The fields of SecurityHeader before its data."""
+
+    flags: Annotated[SecurityFlags, WireType("H")]
+    security_id_size: UInt16
+    encryption_key_size: UInt16
+    signature_size: UInt16
+    sender_cert_size: UInt32
+    provider_info_size: UInt32
+
+
+_START = struct.Struct("<" + SecurityHeaderStart.reading())
+SECURITY_HEADER_SIZE = _START.size
 
 
 class ProviderInfo(NamedTuple):

@@ -4,10 +4,23 @@ Fields are taken as they stand in the packet, so that sender and receiver see th
 field that is not there contributes nothing.
 """
 
-from rpcqm.codec.packet.enums import AuthenticationLevel
-from rpcqm.codec.packet.multi_queue import locate_address
-from rpcqm.codec.packet.user import queue_name_end
-from rpcqm.codec.packet.user_message import NAMES_OFFSET, PacketLayout, UserMessage
+from rpcqm.codec.layout import Buffer
+from rpcqm.codec.packet.base import BaseFlags
+from rpcqm.codec.packet.enums import EVERY_ACKNOWLEDGEMENT, AuthenticationLevel
+from rpcqm.codec.packet.fields import (
+    ACKNOWLEDGEMENTS,
+    APPLICATION_TAG,
+    BODY_TYPE,
+    CLASS,
+    CORRELATION_ID,
+    NAMES_OFFSET,
+    QUEUE_TYPE,
+    RESPONSE_TYPE,
+    SOURCE_QUEUE_MANAGER,
+)
+from rpcqm.codec.packet.multi_queue import ADDRESS_START, locate_address
+from rpcqm.codec.packet.user import UserFlags, queue_name_end
+from rpcqm.codec.packet.user_message import PacketLayout, UserMessage
 
 
 def signed_properties(packet: UserMessage, level: AuthenticationLevel) -> bytes:
@@ -27,11 +40,10 @@ def signed_properties(packet: UserMessage, level: AuthenticationLevel) -> bytes:
 def _common(packet: UserMessage) -> bytes:
     """CorrelationID, ApplicationTag, MessageBody, Label, ResponseQueue, AdminQueue."""
     buffer, layout = packet.buffer, packet.layout
-    properties = layout.properties
     return b"".join(
         (
-            buffer[properties + 4 : properties + 24],
-            buffer[properties + 28 : properties + 32],
+            _property(packet, CORRELATION_ID),
+            _property(packet, APPLICATION_TAG),
             packet.body,
             buffer[layout.label : layout.extension],
             _response(packet, layout),
@@ -40,30 +52,35 @@ def _common(packet: UserMessage) -> bytes:
     )
 
 
+def _property(packet: UserMessage, place: slice) -> Buffer:
+    start = packet.layout.properties
+    return packet.buffer[start + place.start : start + place.stop]
+
+
 def _response(packet: UserMessage, layout: PacketLayout) -> bytes:
-    kind = packet.user_flags >> 16 & 7
+    kind = packet.user_flags >> RESPONSE_TYPE & QUEUE_TYPE
     end = queue_name_end(packet.buffer, layout.response_queue, kind)
     return bytes(packet.buffer[layout.response_queue : end])
 
 
 def _origin(packet: UserMessage) -> bytes:
     """SourceQueueManager to ConnectorType: source, options, class, type of the body."""
-    buffer, layout, flags = packet.buffer, packet.layout, packet.user_flags
-    properties, connector = layout.properties, layout.connector_type
+    buffer, connector = packet.buffer, packet.layout.connector_type
+    flags = UserFlags(packet.user_flags)
     options = bytes(
         (
-            flags >> 5 & 3,
-            packet.base_flags & 7,
-            (flags >> 9 & 1) << 1 | flags >> 8 & 1,
-            buffer[properties] & 0x0F,
+            flags.DM,
+            BaseFlags(packet.base_flags).PR,
+            flags.JP << 1 | flags.JN,
+            _property(packet, ACKNOWLEDGEMENTS)[0] & EVERY_ACKNOWLEDGEMENT,
         )
     )
     return b"".join(
         (
-            buffer[16:32],
+            buffer[SOURCE_QUEUE_MANAGER],
             options,
-            buffer[properties + 2 : properties + 4],
-            buffer[properties + 24 : properties + 28],
+            _property(packet, CLASS),
+            _property(packet, BODY_TYPE),
             buffer[connector : connector + 16] if connector >= 0 else b"",
         )
     )
@@ -83,4 +100,4 @@ def _names(packet: UserMessage) -> bytes:
     if offset < 0:
         return b""
     end = locate_address(packet.buffer, offset)
-    return bytes(packet.buffer[offset + 12 : end])
+    return bytes(packet.buffer[offset + ADDRESS_START.size : end])

@@ -1,6 +1,7 @@
 """TransactionHeader: the place of a transactional message in its sequence."""
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Annotated, Self
 from uuid import UUID
 
@@ -31,14 +32,18 @@ NO_SEQUENCE = TxSequenceID()
 
 
 @dataclass(frozen=True, slots=True)
-class _TransactionHeaderStart(Structure):
+class TransactionHeaderStart(Structure):
+    """The fields that every TransactionHeader has."""
+
     flags: Annotated[TransactionFlags, WireType("I")]
-    tx_sequence_id: TxSequenceID
+    tx_sequence_id: Annotated[
+        TxSequenceID, WireType("Q", TxSequenceID.from_value, attrgetter("value"))
+    ]
     tx_sequence_number: UInt32
     previous_tx_sequence_number: UInt32
 
 
-TRANSACTION_HEADER_SIZE = 20
+TRANSACTION_HEADER_SIZE = TransactionHeaderStart.size()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class TransactionHeader:
     @classmethod
     def decode(cls, buffer: Buffer, offset: int = 0) -> tuple[Self, int]:
         """Read the header and tell where the next one starts; raises DecodeError."""
-        start = _TransactionHeaderStart.decode(buffer, offset)
+        start = TransactionHeaderStart.decode(buffer, offset)
         position, connector = offset + TRANSACTION_HEADER_SIZE, None
         if start.flags.CG:
             connector = UUID(bytes_le=take(buffer, position, 16, "ConnectorQMGuid"))
@@ -72,7 +77,7 @@ class TransactionHeader:
         """The header's bytes; raises ValueError for values that do not fit."""
         if bool(self.flags.CG) != (self.connector_qm_guid is not None):
             raise ValueError("Flags.CG tells whether there is a ConnectorQMGuid")
-        start = _TransactionHeaderStart(
+        start = TransactionHeaderStart(
             self.flags,
             self.tx_sequence_id,
             self.tx_sequence_number,

@@ -85,7 +85,9 @@ DEFAULT_USER_FLAGS = UserFlags.of(MP=1)
 
 
 @dataclass(frozen=True, slots=True)
-class _UserHeaderStart(Structure):
+class UserHeaderStart(Structure):
+    """The fields that lie at the same place in every UserHeader."""
+
     source_queue_manager: Guid
     queue_manager_address: Guid
     time_to_be_received: UInt32
@@ -94,7 +96,7 @@ class _UserHeaderStart(Structure):
     flags: Annotated[UserFlags, WireType("I")]
 
 
-USER_HEADER_SIZE = 48
+USER_HEADER_SIZE = UserHeaderStart.size()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ class UserHeader:
     @classmethod
     def decode(cls, buffer: Buffer, offset: int = 0) -> tuple[Self, int]:
         """Read the header and tell where the next one starts; raises DecodeError."""
-        start = _UserHeaderStart.decode(buffer, offset)
+        start = UserHeaderStart.decode(buffer, offset)
         flags, position = start.flags, offset + USER_HEADER_SIZE
         destination, position = decode_queue_name(buffer, position, flags.DQ)
         admin, position = decode_queue_name(buffer, position, flags.AQ)
@@ -144,7 +146,7 @@ class UserHeader:
 
     def encode(self) -> bytes:
         """The header's bytes; raises ValueError where a name does not fit its flag."""
-        start = _UserHeaderStart(
+        start = UserHeaderStart(
             self.source_queue_manager,
             self.queue_manager_address,
             self.time_to_be_received,

@@ -1,7 +1,6 @@
 """UserMessage: a whole message packet, looked into where and when somebody asks."""
 
 import functools
-import struct
 from typing import NamedTuple
 
 from rpcqm.base.errors import DecodeError
@@ -12,6 +11,21 @@ from rpcqm.codec.packet.base import (
     BaseHeader,
     SessionHeader,
     frame_size,
+)
+from rpcqm.codec.packet.fields import (
+    ADMINISTRATION_TYPE,
+    BASE_FLAGS,
+    CLASS,
+    DEBUG_HEADER,
+    DESTINATION_TYPE,
+    INTERNAL,
+    NAMES_OFFSET,
+    PACKET_SIZE,
+    QUEUE_MANAGER_ADDRESS,
+    QUEUE_TYPE,
+    RESPONSE_TYPE,
+    SESSION_HEADER,
+    USER_FLAGS,
 )
 from rpcqm.codec.packet.multi_queue import MultiQueueFormatHeader, locate_multi_queue
 from rpcqm.codec.packet.properties import (
@@ -28,9 +42,12 @@ from rpcqm.codec.packet.srmp import (
     locate_compound,
     locate_envelope,
 )
-from rpcqm.codec.packet.transaction import TRANSACTION_HEADER_SIZE, TransactionHeader
+from rpcqm.codec.packet.transaction import (
+    TRANSACTION_HEADER_SIZE,
+    TransactionFlags,
+    TransactionHeader,
+)
 from rpcqm.codec.packet.user import (
-    USER_HEADER_SIZE,
     UserFlags,
     UserHeader,
     decode_queue_name,
@@ -38,17 +55,19 @@ from rpcqm.codec.packet.user import (
     validate_flags,
 )
 
-NAMES_OFFSET = BASE_HEADER_SIZE + USER_HEADER_SIZE
-
 ABSENT = -1
 """Offset of a header that the packet does not have."""
 
-_TH, _SH, _CQ, _MQ, _AH, _HH = 1 << 20, 1 << 19, 1 << 22, 1 << 23, 1 << 25, 1 << 28
-_NAMES_OF_ANSWERS = 0x3F << 13
-_BASE_IN, _BASE_SH, _BASE_DH = 1 << 3, 1 << 4, 1 << 5
-
-HEAD = struct.Struct("<BBHIII16s16sIIII")
-"""BaseHeader and the fixed part of UserHeader."""
+_TH, _SH, _CQ = UserFlags.TH.bits, UserFlags.SH.bits, UserFlags.CQ.bits
+_MQ, _AH, _HH = UserFlags.MQ.bits, UserFlags.AH.bits, UserFlags.HH.bits
+_TRAILERS = _MQ | _AH | _HH
+_NAMES_OF_ANSWERS = UserFlags.AQ.bits | UserFlags.RQ.bits
+_INTERNAL_AT, _INTERNAL = INTERNAL
+_SESSION_HEADER_AT, _SESSION_HEADER = SESSION_HEADER
+_DEBUG_HEADER_AT, _DEBUG_HEADER = DEBUG_HEADER
+_CONNECTOR = TransactionFlags.CG.bits
+_BASE_FLAGS_AT, _BASE_FLAGS_HIGH = range(BASE_FLAGS.start, BASE_FLAGS.stop)
+_CLASS_AT, _CLASS_HIGH = range(CLASS.start, CLASS.stop)
 
 
 class PacketLayout(NamedTuple):
@@ -100,22 +119,22 @@ class UserMessage:
     @property
     def base_flags(self) -> int:
         """BaseHeader.Flags."""
-        return self.buffer[2] | self.buffer[3] << 8
+        return self.buffer[_BASE_FLAGS_AT] | self.buffer[_BASE_FLAGS_HIGH] << 8
 
     @property
     def packet_size(self) -> int:
         """BaseHeader.PacketSize."""
-        return int.from_bytes(self.buffer[8:12], "little")
+        return int.from_bytes(self.buffer[PACKET_SIZE], "little")
 
     @property
     def user_flags(self) -> int:
         """UserHeader.Flags."""
-        return int.from_bytes(self.buffer[60:64], "little")
+        return int.from_bytes(self.buffer[USER_FLAGS], "little")
 
     @property
     def has_session_header(self) -> bool:
         """Whether a SessionHeader follows the packet's own bytes."""
-        return bool(self.buffer[2] & _BASE_SH)
+        return bool(self.buffer[_SESSION_HEADER_AT] & _SESSION_HEADER)
 
     @property
     def has_transaction_header(self) -> bool:
@@ -224,8 +243,8 @@ class UserMessage:
         and nothing else; bits that a receiver has to ignore are ignored.
         """
         size = frame_size(self.buffer)
-        if self.buffer[2] & _BASE_IN:
-            raise DecodeError("internal packet instead of a message", 2)
+        if self.buffer[_INTERNAL_AT] & _INTERNAL:
+            raise DecodeError("internal packet instead of a message", _INTERNAL_AT)
         self._validate_sizes(size)
         self._validate_user_header()
         validate_properties(self.buffer, self.layout.properties)
@@ -237,21 +256,23 @@ class UserMessage:
     def _validate_sizes(self, size: int) -> None:
         end = self.layout.end
         if not end <= self.packet_size <= align4(end):
-            raise DecodeError(f"PacketSize {self.packet_size} for {end} bytes", 8)
+            raise DecodeError(f"PacketSize {self.packet_size} for {end} bytes", PACKET_SIZE.start)
         if len(self.buffer) != size:
-            raise DecodeError(f"packet of {size} in {len(self.buffer)} bytes", 8)
+            raise DecodeError(f"packet of {size} in {len(self.buffer)} bytes", PACKET_SIZE.start)
 
     def _validate_user_header(self) -> None:
         """Names that are there are read; where the others end the layout has found."""
         flags = self.user_flags
         _validate_flags(flags)
-        destination = flags >> 10 & 7
-        if destination in (3, 5) and not any(self.buffer[32:48]):
-            raise DecodeError("destination without its queue manager", 32)
+        destination = flags >> DESTINATION_TYPE & QUEUE_TYPE
+        if destination in (3, 5) and not any(self.buffer[QUEUE_MANAGER_ADDRESS]):
+            raise DecodeError("destination without its queue manager", QUEUE_MANAGER_ADDRESS.start)
         decode_queue_name(self.buffer, NAMES_OFFSET, destination)
         if flags & _NAMES_OF_ANSWERS:
-            decode_queue_name(self.buffer, self.layout.admin_queue, flags >> 13 & 7)
-            decode_queue_name(self.buffer, self.layout.response_queue, flags >> 16 & 7)
+            administration = flags >> ADMINISTRATION_TYPE & QUEUE_TYPE
+            decode_queue_name(self.buffer, self.layout.admin_queue, administration)
+            response = flags >> RESPONSE_TYPE & QUEUE_TYPE
+            decode_queue_name(self.buffer, self.layout.response_queue, response)
 
     def _validate_security(self) -> None:
         header = SecurityHeader.decode(self.buffer, self.layout.security)[0]
@@ -281,9 +302,8 @@ def locate_body(buffer: Buffer) -> tuple[int, int]:
 
     Raises DecodeError where the bytes are not a packet.
     """
-    properties = _locate_headers(buffer, int.from_bytes(buffer[60:64], "little"))[-1]
-    body = locate_properties(buffer, properties)[2]
-    return body, int.from_bytes(buffer[properties + 32 : properties + 36], "little")
+    properties = _locate_headers(buffer, int.from_bytes(buffer[USER_FLAGS], "little"))[-1]
+    return locate_properties(buffer, properties)[2:4]
 
 
 def class_of(buffer: Buffer) -> int:
@@ -291,17 +311,18 @@ def class_of(buffer: Buffer) -> int:
 
     Raises DecodeError where the bytes are not a packet.
     """
-    properties = _locate_headers(buffer, int.from_bytes(buffer[60:64], "little"))[-1]
-    require(buffer, properties, 4, "MessagePropertiesHeader")
-    return buffer[properties + 2] | buffer[properties + 3] << 8
+    properties = _locate_headers(buffer, int.from_bytes(buffer[USER_FLAGS], "little"))[-1]
+    require(buffer, properties, CLASS.stop, "MessagePropertiesHeader")
+    return buffer[properties + _CLASS_AT] | buffer[properties + _CLASS_HIGH] << 8
 
 
 def _locate_headers(buffer: Buffer, flags: int) -> tuple[int, int, int, int, int, int]:
     """Where names, ConnectorType, transaction, security and properties start, before the body."""
-    admin = response = connector = queue_name_end(buffer, NAMES_OFFSET, flags >> 10 & 7)
+    destination = flags >> DESTINATION_TYPE & QUEUE_TYPE
+    admin = response = connector = queue_name_end(buffer, NAMES_OFFSET, destination)
     if flags & _NAMES_OF_ANSWERS:
-        response = queue_name_end(buffer, admin, flags >> 13 & 7)
-        connector = queue_name_end(buffer, response, flags >> 16 & 7)
+        response = queue_name_end(buffer, admin, flags >> ADMINISTRATION_TYPE & QUEUE_TYPE)
+        connector = queue_name_end(buffer, response, flags >> RESPONSE_TYPE & QUEUE_TYPE)
     position = connector + 16 if flags & _CQ else connector
     transaction = security = ABSENT
     if flags & _TH:
@@ -314,9 +335,9 @@ def _locate_headers(buffer: Buffer, flags: int) -> tuple[int, int, int, int, int
 
 
 def _locate(buffer: Buffer) -> PacketLayout:
-    flags = int.from_bytes(buffer[60:64], "little")
+    flags = int.from_bytes(buffer[USER_FLAGS], "little")
     admin, response, connector, transaction, security, properties = _locate_headers(buffer, flags)
-    label, extension, body, end = locate_properties(buffer, properties)
+    label, extension, body, body_size, end = locate_properties(buffer, properties)
     return PacketLayout(
         admin,
         response,
@@ -327,7 +348,7 @@ def _locate(buffer: Buffer) -> PacketLayout:
         label,
         extension,
         body,
-        int.from_bytes(buffer[properties + 32 : properties + 36], "little"),
+        body_size,
         end,
         *_locate_trailers(buffer, end, flags),
     )
@@ -335,17 +356,17 @@ def _locate(buffer: Buffer) -> PacketLayout:
 
 def _transaction_end(buffer: Buffer, offset: int) -> int:
     require(buffer, offset, TRANSACTION_HEADER_SIZE, "TransactionHeader")
-    connector = buffer[offset] & 1
+    connector = buffer[offset] & _CONNECTOR
     return offset + TRANSACTION_HEADER_SIZE + (16 if connector else 0)
 
 
 def _locate_trailers(
     buffer: Buffer, position: int, flags: int
 ) -> tuple[int, int, int, int, int, int]:
-    if not (buffer[2] & _BASE_DH or flags & (_AH | _HH | _MQ)):
+    if not (buffer[_DEBUG_HEADER_AT] & _DEBUG_HEADER or flags & _TRAILERS):
         return ABSENT, ABSENT, ABSENT, ABSENT, ABSENT, position
     debug = envelope = compound = soap = multi_queue = ABSENT
-    if buffer[2] & _BASE_DH:
+    if buffer[_DEBUG_HEADER_AT] & _DEBUG_HEADER:
         debug = position
         position = DebugHeader.decode(buffer, position)[1]
     if flags & _AH:

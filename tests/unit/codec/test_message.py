@@ -36,8 +36,8 @@ from rpcqm.codec.packet.patch import (
     set_hop_count,
     set_sequence,
     set_time_to_reach_queue,
-    set_transaction_marks,
     with_session_header,
+    with_transaction_marks,
     without_session_header,
 )
 from rpcqm.codec.packet.types import TxSequenceID
@@ -369,7 +369,7 @@ def test_fields_of_a_packet_are_changed_in_place() -> None:
     set_time_to_reach_queue(packet, 99)
     set_hop_count(packet, 29)
     set_sequence(packet, TxSequenceID(11, 12), 14, 13)
-    set_transaction_marks(packet, first=False, last=False)
+    packet = bytearray(with_transaction_marks(UserMessage(packet), first=False, last=False))
     set_authentication_level(packet, AuthenticationLevel.SIG20)
     changed = read_attributes(packet)
     assert changed == replace(
@@ -383,9 +383,10 @@ def test_fields_of_a_packet_are_changed_in_place() -> None:
         authentication_level=AuthenticationLevel.SIG20,
     )
     assert UserMessage(packet).user_header.flags.RC == 29
-    set_transaction_marks(packet, first=True, last=False)
-    assert PacketMessage(packet).first_in_transaction
-    assert not PacketMessage(packet).last_in_transaction
+    marked = PacketMessage(with_transaction_marks(UserMessage(packet), first=True, last=False))
+    assert marked.first_in_transaction
+    assert not marked.last_in_transaction
+    assert with_transaction_marks(marked, first=True, last=False) is marked.buffer
 
 
 def test_change_that_the_packet_has_no_place_for_is_refused() -> None:
@@ -393,7 +394,7 @@ def test_change_that_the_packet_has_no_place_for_is_refused() -> None:
     with pytest.raises(DecodeError):
         set_sequence(packet, TxSequenceID(1, 1), 1, 0)
     with pytest.raises(DecodeError):
-        set_transaction_marks(packet, first=True, last=True)
+        with_transaction_marks(UserMessage(packet), first=True, last=True)
     with pytest.raises(DecodeError):
         set_authentication_level(packet, 3)
     with pytest.raises(ValueError, match="30 routing servers"):

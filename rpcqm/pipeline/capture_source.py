@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import CaptureError
 from rpcqm.pipeline.arrow import batches
-from rpcqm.pipeline.capture_tables import SCHEMAS, file_rows
+from rpcqm.pipeline.capture_tables import SCHEMAS, pdu_rows
 from rpcqm.pipeline.column_tables import TABLES, file_batches
 from rpcqm.pipeline.coverage import claim_rows
 from rpcqm.pipeline.splitting import (
@@ -102,7 +102,7 @@ class CaptureReader(DataSourceReader):
         elif self._table in TABLES:
             return file_batches(self._table, split.file, self._accounts)
         else:
-            rows = file_rows(self._table, split.file, self._accounts)
+            rows = pdu_rows(split.file, self._accounts)
         return batches(rows, self._table)
 
 

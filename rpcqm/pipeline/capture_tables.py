@@ -1,19 +1,15 @@
-"""The tables that are made of captures: their columns, and the rows of a file."""
+"""The tables that are made of captures: their columns, and the rows of `pdus`."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from rpcqm.capture.analysis import Analysis, Exchange
-from rpcqm.capture.conversation.call import Conversation
+from rpcqm.capture.analysis import Analysis
 from rpcqm.capture.conversation.pdu_stream import pdu_type_name
 from rpcqm.capture.conversation.rpc import RpcConversation
-from rpcqm.capture.conversation.subjects import Subjects
-from rpcqm.capture.export import row as call_row
-from rpcqm.capture.file.problems import Problem, Problems
+from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import CaptureError, read_records
-from rpcqm.capture.file.record import Record
 from rpcqm.capture.file.tcp import Flow
 from rpcqm.capture.unsealing.accounts import read_accounts
 
@@ -54,51 +50,20 @@ SCHEMAS = {
 """Each table's columns in Spark's notation; `packets` are the raw frames, `claims` where the
 octets are that a reader took."""
 
-Rows = Iterator[dict[str, Any]]
+Row = dict[str, Any]
 
 
-class TableMaker:
-    """Feeds records to the analysis and keeps the rows of one table until they are taken."""
+class PduRows(Analysis):
+    """An analysis that makes a row of each PDU and keeps the rows until they are taken."""
 
-    def __init__(self, table: str, file: str, accounts: Sequence[str]) -> None:
-        self.rows: list[dict[str, Any]] = []
-        self.table = table
-        self.file = file
-        self._subjects = Subjects()
-        self._conversations: list[Conversation] = []
-        self._calls: Counter[int] = Counter()
-        self._sealed: Counter[int] = Counter()
-        self.problems = Problems(file, self._problem)
-        found = read_accounts(accounts)
-        make = _WatchedAnalysis if table == "pdus" else Analysis
-        self.analysis = make(self._take, self.problems, found, self._conversations.append)
-        if isinstance(self.analysis, _WatchedAnalysis):
-            self.analysis.watch = self._pdu
+    def __init__(self, file: str, accounts: Sequence[str]) -> None:
+        super().__init__(lambda _: None, Problems(file), read_accounts(accounts))
+        self.rows: list[Row] = []
 
-    def _problem(self, problem: Problem) -> None:
-        if self.table == "problems":
-            self.rows.append(
-                {
-                    "file": problem.file,
-                    "offset": problem.offset,
-                    "kind": problem.kind,
-                    "reason": problem.reason,
-                }
-            )
-
-    def _take(self, exchange: Exchange) -> None:
-        number = exchange.conversation.number
-        self._calls[number] += 1
-        self._sealed[number] += exchange.sealed
-        if self.table == "calls":
-            found = call_row(exchange, self._subjects.queue(exchange))
-            self.rows.append(found | {"file": self.file, "record": exchange.offset})
-        elif self.table == "messages":
-            self.rows.extend(self._messages(exchange))
-
-    def _messages(self, exchange: Exchange) -> Rows:
-        found = call_row(exchange, self._subjects.queue(exchange))
-        return message_rows(found | {"file": self.file, "record": exchange.offset})
+    def follow(self, flow: Flow, rpc: RpcConversation) -> None:
+        number = rpc.conversation.number
+        rpc.from_client.watch(lambda kind, parts: self._pdu(flow, number, True, kind, parts))
+        rpc.from_server.watch(lambda kind, parts: self._pdu(flow, number, False, kind, parts))
 
     def _pdu(
         self, flow: Flow, number: int, from_client: bool, kind: int, parts: tuple[int, ...]
@@ -106,7 +71,7 @@ class TableMaker:
         size, flags, auth_length, call_id, time, offset = parts
         self.rows.append(
             {
-                "file": self.file,
+                "file": self.problems.file,
                 "time": time // 1000,
                 "conversation": number,
                 "client": flow.client,
@@ -121,75 +86,19 @@ class TableMaker:
             }
         )
 
-    def finish(self) -> None:
-        """The records are over."""
-        self.analysis.finish()
-        if self.table == "flows":
-            self.rows.extend(self._flow(each) for each in self._conversations)
-
-    def _flow(self, each: Conversation) -> dict[str, Any]:
-        return flow_row(self.file, each, self._calls[each.number], self._sealed[each.number])
+    def taken(self) -> list[Row]:
+        """The rows that have been made since this was asked for."""
+        rows, self.rows = self.rows, []
+        return rows
 
 
-_OF_CALLS = (
-    *("file", "time", "queue", "client", "server", "protocol", "interface", "name"),
-    *("status_name", "conversation", "record"),
-)
-
-
-def message_rows(call: dict[str, Any]) -> Rows:
-    """A row for each message that a call carries, made of the call's row."""
-    kept = {name: call[name] for name in _OF_CALLS}
-    for identifier in call["message_ids"]:
-        yield kept | {"message_id": identifier}
-
-
-def flow_row(file: str, each: Conversation, calls: int, sealed: int) -> dict[str, Any]:
-    """The row of a conversation."""
-    return {
-        "file": file,
-        "conversation": each.number,
-        "started": each.started // 1000,
-        "client": each.client,
-        "server": each.server,
-        "protocol": each.protocol,
-        "level": each.level,
-        "account": each.account,
-        "association_group": each.group,
-        "calls": calls,
-        "sealed": sealed,
-    }
-
-
-class _WatchedAnalysis(Analysis):
-    """An analysis that tells of each PDU."""
-
-    watch: Callable[[Flow, int, bool, int, tuple[int, ...]], None]
-
-    def follow(self, flow: Flow, rpc: RpcConversation) -> None:
-        number = rpc.conversation.number
-        rpc.from_client.watch(lambda kind, parts: self.watch(flow, number, True, kind, parts))
-        rpc.from_server.watch(lambda kind, parts: self.watch(flow, number, False, kind, parts))
-
-
-def file_rows(
-    table: str, file: str, accounts: Sequence[str], records: Iterator[Record] | None = None
-) -> Rows:
-    """The rows of a whole capture; what cannot be read at all is a row of `problems`."""
-    maker = TableMaker(table, file, accounts)
-    try:
-        if records is None:
-            records = read_records(Path(file), maker.problems)
-        for record in records:
-            maker.analysis.feed(record)
+def pdu_rows(file: str, accounts: Sequence[str]) -> Iterator[Row]:
+    """The PDUs of a whole capture; the table of problems tells what cannot be read."""
+    maker = PduRows(file, accounts)
+    with suppress(CaptureError, OSError):
+        for record in read_records(Path(file), maker.problems):
+            maker.feed(record)
             if maker.rows:
-                yield from _taken(maker)
+                yield from maker.taken()
         maker.finish()
-    except (CaptureError, OSError) as error:
-        maker.problems.add("unreadable", 0, str(error))
-    yield from _taken(maker)
-
-
-def _taken(maker: TableMaker) -> Rows:
-    rows, maker.rows = maker.rows, []
-    yield from rows
+    yield from maker.taken()

@@ -13,7 +13,7 @@ from rpcqm.capture.columnar.analysis import ColumnarAnalysis, Single
 from rpcqm.capture.columnar.batch import CallBatch
 from rpcqm.capture.columnar.groups import Group
 from rpcqm.capture.columnar.queues import Teller
-from rpcqm.capture.columnar.rows import Columns, call_columns, message_columns
+from rpcqm.capture.columnar.rows import MESSAGE_COLUMNS, Columns, call_columns, message_columns
 from rpcqm.capture.columnar.stretch import Piece
 from rpcqm.capture.columnar.texts import Text
 from rpcqm.capture.conversation.call import Conversation
@@ -22,7 +22,7 @@ from rpcqm.capture.file.problems import Problem, Problems
 from rpcqm.capture.file.reading import CaptureError
 from rpcqm.capture.unsealing.accounts import read_accounts
 from rpcqm.pipeline.arrow import arrow_schema
-from rpcqm.pipeline.capture_tables import SCHEMAS, flow_row, message_rows
+from rpcqm.pipeline.capture_tables import SCHEMAS
 from rpcqm.pipeline.coverage import claim_rows
 from rpcqm.pipeline.splitting import Reading, splits
 
@@ -95,7 +95,7 @@ class ColumnTables:
 
     def _flow(self, each: Conversation) -> dict[str, Any]:
         calls, sealed = self._calls.get(each.number, 0), self._sealed.get(each.number, 0)
-        return flow_row(self.file, each, calls, sealed)
+        return _flow_row(self.file, each, calls, sealed)
 
     def _rows(self, table: str, rows: Iterable[dict[str, Any]]) -> None:
         if table in self._wanted:
@@ -138,7 +138,7 @@ class ColumnTables:
         rows = [call_row(e, queue) | more | {"record": e.offset} for e, queue in exchanges]
         if rows:
             self._rows("calls", rows)
-            self._rows("messages", (message for row in rows for message in message_rows(row)))
+            self._rows("messages", (message for row in rows for message in _message_rows(row)))
 
 
 def _batch(table: str, columns: Columns) -> pa.RecordBatch:
@@ -152,6 +152,30 @@ def _problem_row(problem: Problem) -> dict[str, Any]:
         "offset": problem.offset,
         "kind": problem.kind,
         "reason": problem.reason,
+    }
+
+
+def _message_rows(call: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A row for each message that a call carries, made of the call's row."""
+    kept = {name: call[name] for name in MESSAGE_COLUMNS}
+    for identifier in call["message_ids"]:
+        yield kept | {"message_id": identifier}
+
+
+def _flow_row(file: str, each: Conversation, calls: int, sealed: int) -> dict[str, Any]:
+    """The row of a conversation."""
+    return {
+        "file": file,
+        "conversation": each.number,
+        "started": each.started // 1000,
+        "client": each.client,
+        "server": each.server,
+        "protocol": each.protocol,
+        "level": each.level,
+        "account": each.account,
+        "association_group": each.group,
+        "calls": calls,
+        "sealed": sealed,
     }
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from rpcqm.pipeline.arrow import batches_of
 from rpcqm.pipeline.capture_source import expand
-from rpcqm.pipeline.capture_tables import SCHEMAS, TableMaker
+from rpcqm.pipeline.capture_tables import SCHEMAS, PduRows
 from rpcqm.pipeline.column_tables import TABLES
 from rpcqm.pipeline.flow_index import INDEX, Plan, exact, followed, index_batches, plan
 from rpcqm.pipeline.splitting import DEFAULT_SPLIT, claimed, splits
@@ -38,7 +38,7 @@ def table(
     found = _read(spark, name, small, accounts, split_bytes)
     if large:
         packets = _read(spark, "packets", large, accounts, split_bytes)
-        found = found.unionByName(_shuffled(packets, name, tuple(accounts)))
+        found = found.unionByName(_shuffled(packets, tuple(accounts)))
     return found
 
 
@@ -83,41 +83,40 @@ def _read(
     return reader.option("splitBytes", str(split_bytes)).load(",".join(files))
 
 
-def _shuffled(packets: Any, name: str, accounts: tuple[str, ...]) -> Any:
-    """The table made of packets, flow by flow."""
+def _shuffled(packets: Any, accounts: tuple[str, ...]) -> Any:
+    """The table of PDUs made of packets, flow by flow."""
 
     def analyse(batches: Iterator[Any]) -> Iterator[Any]:
         from rpcqm.pipeline.arrow import arrow_schema
 
-        return batches_of(_rows(batches, name, accounts), arrow_schema(SCHEMAS[name]))
+        return batches_of(_rows(batches, accounts), arrow_schema(SCHEMAS["pdus"]))
 
     keys = ("file", "flow")
     ordered = packets.where("flow <> ''").repartition(*keys)
     ordered = ordered.sortWithinPartitions(*keys, "time_ns", "offset")
-    return ordered.mapInArrow(analyse, SCHEMAS[name])
+    return ordered.mapInArrow(analyse, SCHEMAS["pdus"])
 
 
-def _rows(batches: Iterator[Any], name: str, accounts: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    maker: TableMaker | None = None
+def _rows(batches: Iterator[Any], accounts: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    maker: PduRows | None = None
     current: tuple[str, str] | None = None
     for batch in batches:
         columns = [batch.column(each).to_pylist() for each in _NEEDED]
         for file, flow, time, link, data, original, offset in zip(*columns, strict=True):
-            if (file, flow) != current:
+            if maker is None or (file, flow) != current:
                 yield from _finished(maker)
-                maker, current = TableMaker(name, file, accounts), (file, flow)
-            assert maker is not None
-            maker.analysis.feed((time, link, data, original, offset))
-        if maker is not None and maker.rows:
-            rows, maker.rows = maker.rows, []
-            yield from rows
+                maker, current = PduRows(file, accounts), (file, flow)
+            maker.feed((time, link, data, original, offset))
+        if maker is not None:
+            yield from maker.taken()
     yield from _finished(maker)
 
 
 _NEEDED = ("file", "flow", "time_ns", "link", "data", "original", "offset")
 
 
-def _finished(maker: TableMaker | None) -> Iterator[dict[str, Any]]:
-    if maker is not None:
-        maker.finish()
-        yield from maker.rows
+def _finished(maker: PduRows | None) -> list[dict[str, Any]]:
+    if maker is None:
+        return []
+    maker.finish()
+    return maker.taken()

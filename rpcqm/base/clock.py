@@ -29,33 +29,6 @@ class SystemClock:
         return time.monotonic_ns() // 1_000_000
 
 
-class SimulatedClock:
-    """A clock that stands still until a test moves it; `timers` follow."""
-
-    def __init__(self, now: int = 1_750_000_000_000) -> None:
-        self._now = now
-        self._monotonic = 0
-        self.timers = Timers(self)
-
-    def now(self) -> int:
-        return self._now
-
-    def monotonic(self) -> int:
-        return self._monotonic
-
-    def advance(self, milliseconds: int) -> None:
-        """Let time pass, stopping at every timer that falls due on the way."""
-        target = self._monotonic + milliseconds
-        while (due := self.timers.next_due()) is not None and due <= target:
-            self._move_to(max(due, self._monotonic))
-            self.timers.run_due()
-        self._move_to(target)
-
-    def _move_to(self, monotonic: int) -> None:
-        self._now += monotonic - self._monotonic
-        self._monotonic = monotonic
-
-
 class Timer:
     """One pending call; `cancel` makes it never happen."""
 

@@ -167,11 +167,6 @@ class HResult(enum.IntEnum):
         """What a person can do about it, as one sentence; empty where nothing general helps."""
         return REMEDIES.get(self.name, "")
 
-    @property
-    def is_error(self) -> bool:
-        """Whether the operation failed: the severity bit of an HRESULT ([MS-ERREF] 2.1)."""
-        return self >= 0x80000000
-
 
 class NtStatus(enum.IntEnum):
     """NTSTATUS values that the methods of our RPC interfaces return ([MS-ERREF] 2.3)."""

@@ -215,11 +215,3 @@ def analyse(
         feed(record)
     analysis.finish()
     return analysis
-
-
-def calls_of(path: Path, accounts: Sequence[Account] = ()) -> tuple[list[Exchange], Problems]:
-    """Every call and packet of a capture, in the order in which they were complete."""
-    found: list[Exchange] = []
-    problems = Problems(str(path))
-    analyse(path, found.append, problems, accounts)
-    return found, problems

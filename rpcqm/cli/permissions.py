@@ -154,14 +154,6 @@ def words_of(mask: int, of: Vocabulary = QUEUE) -> str:
     return ", ".join(found) or "nothing"
 
 
-def mask_of(words: Iterable[str]) -> int:
-    """The rights that the words stand for; KeyError for an unknown word."""
-    mask = 0
-    for word in words:
-        mask |= RIGHTS[word]
-    return mask
-
-
 def _entries(descriptor: SecurityDescriptor, of: Vocabulary) -> tuple[Ace, ...]:
     if descriptor.dacl is None:
         return (_entry(_ALLOW, of.full, EVERYONE),)

@@ -282,11 +282,6 @@ def _inside(
     return Place(split.start + found, order, interfaces)
 
 
-def read_split(split: Split, problems: Problems) -> Iterator[Record]:
-    """The records of a range one by one; raises what `Reading` raises."""
-    yield from records_of(Reading(split, problems))
-
-
 def records_of(found: Iterable[Piece]) -> Iterator[Record]:
     """The records of stretches one by one."""
     for piece in found:

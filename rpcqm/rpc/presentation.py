@@ -72,11 +72,6 @@ class PresentationContext:
         self.operations = interface.tables[transfer_syntax]
 
 
-def feature_syntax(features: BindTimeFeatures) -> SyntaxId:
-    """The transfer syntax by which a client proposes bind-time features."""
-    return SyntaxId(UUID(bytes_le=FEATURE_PREFIX + bytes([features]) + bytes(7)), 1)
-
-
 def proposed_features(element: ContextElement) -> BindTimeFeatures | None:
     """The features that an element proposes, or None for an ordinary element."""
     if not element.transfer_syntaxes:

@@ -33,11 +33,6 @@ class ExpressBodies:
         """How many bodies are in the file."""
         return len(self._spilled)
 
-    @property
-    def file_size(self) -> int:
-        """Bytes that the file takes."""
-        return self._end
-
     def limit(self, budget: int) -> None:
         """Hold up to so many bytes in memory from now on; what is there stays."""
         self._budget = budget

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rpcqm.base.clock import SimulatedClock
 from rpcqm.base.errors import MQError
 from rpcqm.store.settings import KIB, StoreSettings
 from rpcqm.store.store import Store
+from tests.support.clock import SimulatedClock
 
 QUEUE = 1
 BODY = bytes(10_000)

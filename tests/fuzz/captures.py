@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.capture.analysis import calls_of
 from rpcqm.capture.conversation.call import Call
 from rpcqm.capture.conversation.interfaces import NAMES, known_interfaces
 from rpcqm.capture.file.problems import Problems
@@ -14,6 +13,7 @@ from rpcqm.capture.file.reading import read_records
 from rpcqm.capture.file.tcp import Flow, TcpReassembler
 from rpcqm.rpc import pdu
 from tests.fuzz.mutation import LONGEST, split_stream
+from tests.support.analysed import calls_of
 
 CAPTURES = Path(__file__).parents[1] / "vectors" / "captures"
 

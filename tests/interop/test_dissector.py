@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from rpcqm.capture.analysis import calls_of
 from rpcqm.capture.conversation.call import Call
 from rpcqm.capture.dissector import dissector
 from rpcqm.capture.unsealing.accounts import parse_account
 from tests.support.accounts import PASSWORD
+from tests.support.analysed import calls_of
 from tests.support.captures import CLIENT, SERVER, ethernet, ipv4, pcap, tcp
 from tests.support.every_method import interfaces, write_every_method
 from tests.support.packets import user_message

@@ -23,7 +23,7 @@ from uuid import UUID
 from rpcqm.adm.directory import DirectoryContents
 from rpcqm.adm.enums import QueueAccessType, QueueShareMode
 from rpcqm.adm.queue import OutgoingQueue, Queue
-from rpcqm.base.clock import SimulatedClock, Timer, Timers
+from rpcqm.base.clock import Timer, Timers
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import MQError
 from rpcqm.base.identity import Identity
@@ -39,6 +39,7 @@ from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
+from tests.support.clock import SimulatedClock
 
 REPLAYED_CHUNKS = 100
 REPLAYED_CONNECTIONS = 8

@@ -11,7 +11,7 @@ from rpcqm.adm.enums import QueueAccessType, QueueShareMode
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.transaction import Transaction
-from rpcqm.base.clock import SimulatedClock, Timers
+from rpcqm.base.clock import Timers
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import MQError
 from rpcqm.base.identity import Identity
@@ -22,6 +22,7 @@ from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.group import Group
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
+from tests.support.clock import SimulatedClock
 
 T = TypeVar("T")
 

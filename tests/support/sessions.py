@@ -3,7 +3,6 @@
 from collections import deque
 from uuid import UUID
 
-from rpcqm.base.clock import SimulatedClock
 from rpcqm.binary.session import Identities, Session, SessionState
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.layout import NULL_GUID
@@ -12,6 +11,7 @@ from rpcqm.codec.packet.acknowledgement import PacketKind
 from rpcqm.codec.packet.internal import InternalPacket, decode_internal_packet
 from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_user_message
 from rpcqm.codec.packet.types import MessageIdentifier
+from tests.support.clock import SimulatedClock
 
 ALICE = UUID("11111111-1111-1111-1111-111111111111")
 ORDERS = "DIRECT=OS:bob\\private$\\orders"

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rpcqm.base.clock import SimulatedClock
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
+from tests.support.clock import SimulatedClock
 
 
 class Turns:

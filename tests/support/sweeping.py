@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from rpcqm.base.clock import SimulatedClock
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.server import RpcServer
+from tests.support.clock import SimulatedClock
 from tests.support.probe import ProbeHandlers
 from tests.support.rpc_server import RunningServer
 

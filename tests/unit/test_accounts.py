@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from rpcqm.base.clock import SimulatedClock
 from rpcqm.base.errors import MQError, NtStatus
 from rpcqm.base.identity import (
     AUTHENTICATED_USERS,
@@ -20,6 +19,7 @@ from rpcqm.rpc.security.context import AuthenticationError
 from rpcqm.rpc.security.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider, stored_hash
 from rpcqm.service.accounts import Accounts
 from rpcqm.store.store import Store
+from tests.support.clock import SimulatedClock
 
 HASH = bytes.fromhex("8846f7eaee8fb117ad06bdd830b7586c")
 """NT hash of `password`, the textbook's example."""

@@ -77,10 +77,6 @@ class PathName:
         """The queue that the subqueue or journal belongs to; itself for an ordinary queue."""
         return PathName(self.computer, self.queue, self.kind) if self.suffix else self
 
-    def with_suffix(self, suffix: str) -> "PathName":
-        """The journal or subqueue of this queue; raises MQError for a wrong name."""
-        return PathName.parse(f"{self.parent};{suffix}")
-
     def __str__(self) -> str:
         suffix = f";{self.suffix}" if self.suffix else ""
         return f"{self.computer}\\{self.kind.value}{self.queue}{suffix}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rpcqm.capture.analysis import Exchange, calls_of
+from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.conversation.call import Call
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.unsealing.accounts import Account, parse_account, read_keytabs
@@ -18,6 +18,7 @@ from rpcqm.rpc.security.context import PKT, PKT_INTEGRITY, PKT_PRIVACY, Credenti
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.rpc.security.spnego import SpnegoCredentials
 from tests.support.accounts import PASSWORD, TestAccounts
+from tests.support.analysed import calls_of
 from tests.support.impacket_probe import impacket_with_ticket
 from tests.support.kdc import REALM, SERVICE, SERVICE_PASSWORD, Kdc, require_kdc
 from tests.support.probe import ProbeHandlers, ProbeInterface, ProbeRequest

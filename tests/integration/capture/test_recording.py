@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from rpcqm.capture.analysis import calls_of
 from rpcqm.capture.conversation.call import Call
 from rpcqm.cli.main import main
 from rpcqm.client.passwords import nt_hash
@@ -18,6 +17,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 from tests.support.accounts import PASSWORD
+from tests.support.analysed import calls_of
 
 QUEUE = FormatName.parse("DIRECT=TCP:127.0.0.1\\private$\\recorded")
 

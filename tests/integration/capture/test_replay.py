@@ -124,7 +124,7 @@ def test_speed_is_kept(tmp_path: Path) -> None:
 
 
 def _span(path: Path) -> tuple[float, float]:
-    from rpcqm.capture.analysis import calls_of
+    from tests.support.analysed import calls_of
 
     times = [call.time / 1e9 for call in calls_of(path)[0]]
     return min(times), max(times)

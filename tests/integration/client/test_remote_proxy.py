@@ -11,7 +11,6 @@ import pytest
 
 from rpcqm.adm.enums import QueueAccessType
 from rpcqm.base.errors import MQError
-from rpcqm.capture.analysis import calls_of
 from rpcqm.capture.conversation.call import Call
 from rpcqm.client.dependent import DependentQueue
 from rpcqm.client.outgoing import OutgoingMessage
@@ -22,6 +21,7 @@ from rpcqm.codec.types import qmcomm
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.accounts import PASSWORD
+from tests.support.analysed import calls_of
 from tests.support.kdc import free_port
 
 ORDERS = FormatName.parse(r"DIRECT=OS:other\private$\orders")

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from rpcqm.capture.analysis import calls_of
 from rpcqm.capture.unsealing.accounts import read_accounts
 from tests.support import pipeline_programs
 from tests.support.accounts import PASSWORD
+from tests.support.analysed import calls_of
 from tests.support.spark_cluster import SPARK, SparkCluster
 
 CAPTURES = Path(__file__).parents[2] / "vectors" / "captures"

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from rpcqm.capture.analysis import calls_of
 from rpcqm.capture.unsealing.accounts import parse_account
 from rpcqm.cli.main import main
 from rpcqm.pipeline.coverage import coverage
@@ -17,6 +16,7 @@ from rpcqm.pipeline.flow_index import exact, misread, plan
 from rpcqm.pipeline.splitting import claimed
 from rpcqm.pipeline.tables import table
 from tests.support.accounts import PASSWORD
+from tests.support.analysed import calls_of
 from tests.support.captures import pcapng
 from tests.support.traffic import traffic
 

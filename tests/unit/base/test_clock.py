@@ -4,8 +4,8 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from rpcqm.base.clock import SimulatedClock
 from rpcqm.base.loop_timers import timers_on_loop
+from tests.support.clock import SimulatedClock
 
 
 def test_timers_run_in_order_of_time_and_creation() -> None:

@@ -31,7 +31,6 @@ def test_code_of_the_table_is_known_by_number_and_name(value: int, name: str) ->
     assert HResult[name] is status
     assert status_name(value) == name
     assert status.meaning
-    assert status.is_error == (value >> 30 == 3)
 
 
 def test_no_code_is_missing_and_none_is_invented() -> None:

@@ -11,8 +11,8 @@ import structlog
 from rpcqm.base import log
 from rpcqm.base.addresses import owner_of, owner_of_peer
 from rpcqm.base.buckets import TokenBuckets
-from rpcqm.base.clock import SimulatedClock
 from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
+from tests.support.clock import SimulatedClock
 
 A_SECOND = 1000
 

@@ -6,11 +6,11 @@ from itertools import pairwise
 import pytest
 
 from rpcqm.adm.enums import OutgoingQueueState
-from rpcqm.base.clock import SimulatedClock
 from rpcqm.base.completion import Completion
 from rpcqm.binary.connection.attempts import LONGEST_RETRY, PLACES, Attempts, delay_after
 from rpcqm.binary.connection.line import Hop, Line
 from tests.support.binary_pair import Exchanging, exchanging
+from tests.support.clock import SimulatedClock
 
 FIRST = 5_000
 DOWN = "192.0.2.77"

@@ -8,12 +8,12 @@ from uuid import UUID
 
 import pytest
 
-from rpcqm.base.clock import SimulatedClock
 from rpcqm.binary.ping import PingRequests, answer_ping
 from rpcqm.binary.session import SessionState
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.packet.acknowledgement import PacketKind
 from rpcqm.codec.packet.internal import PingPacket
+from tests.support.clock import SimulatedClock
 from tests.support.sessions import Host
 
 VECTORS = Path(__file__).parents[2] / "vectors" / "packets"

@@ -7,7 +7,6 @@ import pytest
 
 from rpcqm.adm.enums import OperatingSystemType
 from rpcqm.base.admission import Admission
-from rpcqm.base.clock import SimulatedClock
 from rpcqm.base.completion import Completion
 from rpcqm.binary.connection.door import BinaryDoor
 from rpcqm.binary.connection.udp import Datagrams, PingDoor
@@ -22,6 +21,7 @@ from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.packet.internal import PingFlags, PingPacket
 from rpcqm.config.schema import Binary
 from tests.support.binary_pair import exchanging
+from tests.support.clock import SimulatedClock
 
 ALICE = UUID(int=1)
 BOB = UUID(int=2)

@@ -8,7 +8,6 @@ import pytest
 from Cryptodome.Hash import MD2, MD4
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
 
-from rpcqm.base.clock import SimulatedClock
 from rpcqm.base.errors import DecodeError
 from rpcqm.binary import blobs, ciphers
 from rpcqm.binary.caches import AgingCache
@@ -25,6 +24,7 @@ from rpcqm.codec.packet.signature import signed_properties
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.packet.user_message import UserMessage
 from tests.support.certificates import certificate_of
+from tests.support.clock import SimulatedClock
 
 MINUTE = 60_000
 

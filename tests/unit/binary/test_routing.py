@@ -9,8 +9,8 @@ from rpcqm.adm.directory import AttributeFilter, DirectoryContents
 from rpcqm.adm.directory_object import DirectoryObject, RoutingLink, Site
 from rpcqm.adm.enums import DirectoryOperationResult
 from rpcqm.adm.queue_manager import QueueManager
-from rpcqm.base.clock import SimulatedClock
 from rpcqm.binary.routing import Routing
+from tests.support.clock import SimulatedClock
 
 BERLIN, PARIS, ROME, OSLO = (UUID(int=number) for number in range(1, 5))
 

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpcqm.adm.queue import OutgoingQueue, OutgoingTransferInfo
-from rpcqm.base.clock import SimulatedClock
 from rpcqm.base.errors import DecodeError
 from rpcqm.binary.sequence import (
     IncomingSequence,
@@ -18,6 +17,7 @@ from rpcqm.binary.sequence import (
 )
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.packet.types import TxSequenceID
+from tests.support.clock import SimulatedClock
 
 FIRST = TxSequenceID(1, 1_750_000_000)
 SECOND = TxSequenceID(2, 1_750_000_000)

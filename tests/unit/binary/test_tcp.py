@@ -11,7 +11,6 @@ from uuid import UUID
 import pytest
 from structlog.testing import capture_logs
 
-from rpcqm.base.clock import SimulatedClock
 from rpcqm.binary.connection import tcp
 from rpcqm.binary.connection.door import parse_peers
 from rpcqm.binary.connection.line import Hop, Line
@@ -34,6 +33,7 @@ from rpcqm.codec.packet.internal import (
 from rpcqm.codec.packet.message import MessageAttributes, build_user_message
 from rpcqm.codec.packet.types import MessageIdentifier
 from tests.support.binary_network import Node, Simulation
+from tests.support.clock import SimulatedClock
 from tests.support.queue_manager import MEMORY
 
 STRANGER = UUID(int=77)

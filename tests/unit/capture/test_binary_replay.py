@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from rpcqm.capture.analysis import Exchange, calls_of
+from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.conversation.binary import BinaryPacket
 from rpcqm.capture.conversation.binary_progress import Progress, at, milestones
 from rpcqm.capture.conversation.call import MSMQ_BINARY, Conversation
@@ -22,6 +22,7 @@ from rpcqm.codec.packet.internal import (
 )
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.user_message import UserMessage
+from tests.support.analysed import calls_of
 
 CAPTURE = Path(__file__).parents[2] / "vectors" / "captures" / "binary.pcapng"
 EXCHANGES, _ = calls_of(CAPTURE)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpcqm.capture.analysis import Analysis, Exchange, calls_of
+from rpcqm.capture.analysis import Analysis, Exchange
 from rpcqm.capture.conversation.call import Call
 from rpcqm.capture.conversation.recognition import Recognition
 from rpcqm.capture.file.problems import Problems
@@ -18,6 +18,7 @@ from rpcqm.capture.file.record import Record
 from rpcqm.capture.unsealing.accounts import Account, parse_account, read_keytabs
 from rpcqm.client.passwords import nt_hash
 from tests.support.accounts import PASSWORD
+from tests.support.analysed import calls_of
 
 CAPTURES = Path(__file__).parents[2] / "vectors" / "captures"
 ALICE = parse_account(f"alice:{PASSWORD}")

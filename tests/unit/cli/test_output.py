@@ -4,10 +4,10 @@ import io
 
 import pytest
 
-from rpcqm.base.clock import SimulatedClock
 from rpcqm.base.text import visible
 from rpcqm.cli import output
 from rpcqm.cli.output import Progress, Table, cut, display_width, size_text
+from tests.support.clock import SimulatedClock
 
 
 class Terminal(io.StringIO):

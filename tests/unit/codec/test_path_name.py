@@ -45,10 +45,10 @@ def test_subqueue_follows_a_semicolon() -> None:
 
 @pytest.mark.conformance("MQMQ-path-subqueue")
 def test_subqueue_name_has_31_characters_at_most() -> None:
-    queue = PathName.parse(r"host\private$\orders")
-    assert len(queue.with_suffix("s" * 31).subqueue) == 31
+    queue = r"host\private$\orders;"
+    assert len(PathName.parse(queue + "s" * 31).subqueue) == 31
     with pytest.raises(MQError):
-        queue.with_suffix("s" * 32)
+        PathName.parse(queue + "s" * 32)
 
 
 def test_journal_suffix_is_no_subqueue() -> None:

@@ -15,11 +15,12 @@ from rpcqm.capture.file.reading import read_records
 from rpcqm.pipeline.coverage import claim_rows, counts, coverage
 from rpcqm.pipeline.splitting import (
     Place,
+    Reading,
     claimed,
     exact_splits,
     is_exact,
     linked,
-    read_split,
+    records_of,
     splits,
 )
 from tests.support.captures import TIME, block, enhanced, pcap, pcapng, pcapng_head, segment
@@ -230,5 +231,5 @@ def test_a_file_that_grows_is_read_to_its_length_when_it_was_split(
     path = stored(tmp_path_factory, octets[:-9])
     exact = exact_splits(path, 400)
     path.write_bytes(octets + enhanced(segment(99)))
-    found = [record[2] for split in exact for record in read_split(split, Problems())]
+    found = [record[2] for split in exact for record in records_of(Reading(split, Problems()))]
     assert found == FRAMES[:-1]

@@ -17,7 +17,7 @@ from rpcqm.rpc.constants import (
 )
 from rpcqm.rpc.events import BindRefused, ProtocolError
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.presentation import NDR, NDR64, feature_syntax
+from rpcqm.rpc.presentation import FEATURE_PREFIX, NDR, NDR64
 from tests.support.probe import (
     OTHER,
     PROBE,
@@ -37,6 +37,11 @@ UNKNOWN = pdu.SyntaxId(UUID(int=99), 1)
 
 
 # Binding.
+
+
+def feature_syntax(features: BindTimeFeatures) -> pdu.SyntaxId:
+    """The transfer syntax by which a client proposes bind-time features."""
+    return pdu.SyntaxId(UUID(bytes_le=FEATURE_PREFIX + bytes([features]) + bytes(7)), 1)
 
 
 def test_a_bind_is_acknowledged(rig: Rig) -> None:

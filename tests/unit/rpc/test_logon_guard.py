@@ -2,10 +2,10 @@
 
 import pytest
 
-from rpcqm.base.clock import SimulatedClock
 from rpcqm.rpc.security import logon_guard
 from rpcqm.rpc.security.context import AuthenticationError
 from rpcqm.rpc.security.logon_guard import GuessGuard
+from tests.support.clock import SimulatedClock
 
 HERE, THERE = "192.0.2.1", "192.0.2.2"
 SECOND = 1000

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rpcqm.adm.enums import PositionState
-from rpcqm.base.clock import SimulatedClock
 from rpcqm.store.store import Store
+from tests.support.clock import SimulatedClock
 
 
 class Turns:

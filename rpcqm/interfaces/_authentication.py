@@ -104,9 +104,9 @@ def level_of_queue(
 
 def _anonymous_may_read(engine: QueueManagerEngine, name: FormatName) -> bool:
     """Whether the queue, or the one a subqueue is to be made in, lets Anonymous peek."""
-    queue = engine.queues.find_by_format_name(name)
+    queue = engine.registry.find_by_format_name(name)
     if queue is None and name.type is FormatNameType.QUEUE_FORMAT_TYPE_SUBQUEUE:
-        queue = engine.queues.find_by_path(str(name.path_name.parent))
+        queue = engine.registry.find_by_path(str(name.path_name.parent))
     return queue is not None and engine.access.may_peek(queue, ANONYMOUS)
 
 

@@ -81,7 +81,7 @@ class ClientHandles:
         try:
             handle = call.open_context_handle("RPC_QUEUE_HANDLE", record, self._run_down_local)
         except BaseException:
-            self._engine.queues.close_queue(descriptor)
+            self._engine.opening.close_queue(descriptor)
             raise
         self.local[descriptor.handle] = record
         return handle
@@ -98,7 +98,7 @@ class ClientHandles:
             return
         descriptor: OpenQueueDescriptor = handle.value.open_queue_descriptor_reference
         self.local.pop(descriptor.handle, None)
-        self._engine.queues.close_queue(descriptor)
+        self._engine.opening.close_queue(descriptor)
 
     def _run_down_local(self, handle: ContextHandle) -> None:
         """[MS-MQMP] 3.1.7.1 RPC_QUEUE_HANDLE Context Handle Rundown Routine."""
@@ -117,7 +117,7 @@ class ClientHandles:
                 "PCTX_OPENREMOTE_HANDLE_TYPE", record, self.close_remote, minimum_level
             )
         except BaseException:
-            self._engine.queues.close_queue(descriptor)
+            self._engine.opening.close_queue(descriptor)
             raise
         descriptor.remote_read_state = RemoteReadState.OPENED
         self.remote[descriptor.handle] = record
@@ -168,7 +168,7 @@ class ClientHandles:
     def release_remote(self, descriptor: OpenQueueDescriptor) -> None:
         """Close a queue that was handed over."""
         self.remote.pop(descriptor.handle, None)
-        self._engine.queues.close_queue(descriptor)
+        self._engine.opening.close_queue(descriptor)
 
     def close_remote(self, handle: ContextHandle) -> None:
         """Close the queue, unless a reader has taken it over meanwhile (G27).
@@ -178,7 +178,7 @@ class ClientHandles:
         descriptor: OpenQueueDescriptor = handle.value.open_queue_descriptor_reference
         if descriptor.remote_read_state is RemoteReadState.OPENED:
             self.remote.pop(descriptor.handle, None)
-            self._engine.queues.close_queue(descriptor)
+            self._engine.opening.close_queue(descriptor)
 
     # RPC_INT_XACT_HANDLE
 

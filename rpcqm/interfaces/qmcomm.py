@@ -128,6 +128,8 @@ class QmComm:
     ) -> None:
         self._engine = engine
         self._queues = engine.queues
+        self._opening = engine.opening
+        self._registry = engine.registry
         self._transactions = engine.transactions
         self._rpc_port = rpc_port
         self._qm2qm_port = qm2qm_port
@@ -288,7 +290,7 @@ class QmComm:
         if unknown is None or unknown.m_qft != FormatNameType.QUEUE_FORMAT_TYPE_UNKNOWN:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "not the unknown format")
         path = request.lpwcsPathName
-        queue = self._queues.find_by_path(path)
+        queue = self._registry.find_by_path(path)
         if queue is None or queue.queue_type is QueueType.PUBLIC:
             name = self._engine.directory.find_path(path)
         else:
@@ -312,7 +314,7 @@ class QmComm:
         if not isinstance(structure.u.value, QUEUE_FORMAT):
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "no queue format")
         name = format_name_of(structure.u.value)
-        queue = self._queues.find_by_format_name(name)
+        queue = self._registry.find_by_format_name(name)
         if queue is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         if queue.queue_type is QueueType.SYSTEM:
@@ -429,7 +431,7 @@ class QmComm:
         sharing_violation: HResult | NtStatus = HResult.MQ_ERROR_SHARING_VIOLATION,
     ) -> OpenQueueDescriptor:
         try:
-            return self._queues.open_queue(
+            return self._opening.open_queue(
                 name, QueueAccessType(access), QueueShareMode(share_mode), identity=call.identity
             )
         except MQError as error:
@@ -441,7 +443,7 @@ class QmComm:
         """Whether a queue that was not found is not to be looked for elsewhere either."""
         if access == QueueAccessType.SEND_ACCESS:
             return True
-        return isinstance(name.value, str) and self._queues.is_local_direct(name.direct_name)
+        return isinstance(name.value, str) and self._registry.is_local_direct(name.direct_name)
 
     def _queue_path(self, name: FormatName) -> tuple[str, str]:
         path, machine = self._engine.directory.get_queue_path(name)

@@ -83,7 +83,7 @@ class QmMgmt:
 
     def _find(self, subject: MGMT_OBJECT) -> Queue:
         name = _name_in(subject)
-        queue = self._engine.queues.find_by_format_name(name) or self._engine.outgoing.find(name)
+        queue = self._engine.registry.find_by_format_name(name) or self._engine.outgoing.find(name)
         if queue is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         return queue
@@ -151,14 +151,14 @@ def _name_in(subject: MGMT_OBJECT) -> FormatName:
 
 
 def _active_queues(engine: QueueManagerEngine) -> tuple[str, ...]:
-    active = (queue for queue in engine.queues.by_id.values() if queue.active)
+    active = (queue for queue in engine.queue_manager.queue_collection.values() if queue.active)
     return tuple(format_name_text(engine, queue) for queue in active)
 
 
 def _private_queues(engine: QueueManagerEngine) -> tuple[str, ...]:
     return tuple(
         queue.pathname
-        for queue in engine.queues.by_id.values()
+        for queue in engine.queue_manager.queue_collection.values()
         if queue.queue_type is QueueType.PRIVATE
         and queue.parent is None
         and not isinstance(queue, OutgoingQueue)
@@ -181,7 +181,7 @@ def _type(engine: QueueManagerEngine) -> str:
 
 
 def _bytes_in_all_queues(engine: QueueManagerEngine) -> int:
-    return sum(queue.total_bytes for queue in engine.queues.by_id.values())
+    return sum(queue.total_bytes for queue in engine.queue_manager.queue_collection.values())
 
 
 _MACHINE_READERS: dict[

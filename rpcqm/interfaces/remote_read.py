@@ -121,6 +121,7 @@ class RemoteRead:
     ) -> None:
         self._engine = engine
         self._queues = engine.queues
+        self._opening = engine.opening
         self._messages = engine.messages
         self._timers = engine.timers
         self.admission = admission or CallAdmission()
@@ -169,7 +170,7 @@ class RemoteRead:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"sharing {request.dwShareMode:#x}")
         name = _format_name(request.pQueueFormat)
         require_level(call, self._minimum_level(request, name))
-        descriptor = self._queues.open_queue(
+        descriptor = self._opening.open_queue(
             name, access, QueueShareMode(request.dwShareMode), identity=call.identity
         )
         self._engine.readers.charge_cursors(descriptor, call.association_group.cursors)
@@ -181,7 +182,7 @@ class RemoteRead:
         try:
             handle = call.open_context_handle(_HANDLE_TYPE, opened, self._run_down, minimum)
         except BaseException:
-            self._queues.close_queue(opened.descriptor)
+            self._opening.close_queue(opened.descriptor)
             raise
         return handle.wire
 
@@ -216,7 +217,7 @@ class RemoteRead:
         for entry in opened.pending:
             if entry.lookup_identifier:
                 self._give_back(opened, entry)
-        self._queues.close_queue(opened.descriptor)
+        self._opening.close_queue(opened.descriptor)
 
     # Cursors and purging
 

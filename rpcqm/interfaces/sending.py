@@ -24,7 +24,8 @@ class Sending:
     """The handlers of the interface; `handles` are those of qmcomm."""
 
     def __init__(self, engine: QueueManagerEngine, handles: ClientHandles) -> None:
-        self._queues = engine.queues
+        self._opening = engine.opening
+        self._registry = engine.registry
         self._access = engine.access
         self._handles = handles
         self.admission = handles.admission
@@ -51,12 +52,12 @@ class Sending:
         if descriptor.access_type != QueueAccessType.SEND_ACCESS:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "not opened for sending")
         name = format_name_of(request.pQueueFormat)
-        self._queues.opening.add_destination(descriptor, name, call.identity)
+        self._opening.add_destination(descriptor, name, call.identity)
         return HResult.MQ_OK
 
     def _path(self, call: Call, name: FormatName) -> str:
         """The path name of a queue that can take dead letters."""
-        queue = self._queues.find_by_format_name(name)
+        queue = self._registry.find_by_format_name(name)
         if queue is None or isinstance(queue, OutgoingQueue):
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         if queue.parent is not None or queue.is_journal or queue.queue_type is QueueType.SYSTEM:

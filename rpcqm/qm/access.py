@@ -4,10 +4,11 @@ The queue manager itself (identity None) may do everything.
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from rpcqm.adm.enums import QueueAccessType, QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.base.identity import ANONYMOUS as ANONYMOUS_CALLER
@@ -40,9 +41,9 @@ from rpcqm.qm.default_security import (
     owner_for,
     workgroup_access_list,
 )
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.machine import is_deadletter, is_internal, save_queue_manager
+from rpcqm.qm.settings import QueueManagerSettings
+from rpcqm.store.store import Store
 
 _log = get_logger("qm")
 
@@ -63,8 +64,12 @@ _DESTRUCTIVE = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIV
 class AccessControl:
     """Checks of identities, and the default descriptors."""
 
-    def __init__(self, engine: "QueueManagerEngine") -> None:
-        self._engine = engine
+    def __init__(
+        self, store: Store, queue_manager: QueueManager, settings: QueueManagerSettings
+    ) -> None:
+        self._store = store
+        self._queue_manager = queue_manager
+        self._settings = settings
         self._prepared: dict[tuple[bytes, int], PreparedDescriptor] = {}
 
     # Checks
@@ -79,7 +84,7 @@ class AccessControl:
 
     def check_queue_manager(self, identity: Identity | None, rights: int) -> None:
         """Raise MQError(MQ_ERROR_ACCESS_DENIED) unless the machine's descriptor grants them."""
-        security = self._engine.queue_manager.security
+        security = self._queue_manager.security
         self._check(security, QUEUE_MANAGER_MAPPING, identity, rights, "the queue manager")
 
     def allows(self, queue: Queue, identity: Identity, rights: int) -> bool:
@@ -91,12 +96,12 @@ class AccessControl:
 
         That of the machine counts for its own journal and its dead-letter queues.
         """
-        machine = self._engine.queue_manager
+        machine = self._queue_manager
         if queue is machine.system_journal_queue:
             right = MQQMACCESSMASK.MQSEC_PEEK_JOURNAL_QUEUE_MESSAGE
-        elif self._engine.initialization.is_deadletter(queue):
+        elif is_deadletter(queue):
             right = MQQMACCESSMASK.MQSEC_PEEK_DEADLETTER_MESSAGE
-        elif isinstance(queue, OutgoingQueue) or self._engine.initialization.is_internal(queue):
+        elif isinstance(queue, OutgoingQueue) or is_internal(queue):
             return False
         else:
             return self.allows(queue, identity, MQQUEUEACCESSMASK.MQSEC_PEEK_MESSAGE)
@@ -150,11 +155,11 @@ class AccessControl:
             return
         if isinstance(queue, OutgoingQueue):
             self._check_open_outgoing(identity, access)
-        elif queue is self._engine.queue_manager.system_journal_queue:
+        elif queue is self._queue_manager.system_journal_queue:
             self.check_queue_manager(identity, self._machine_rights(access, journal=True))
-        elif self._engine.initialization.is_deadletter(queue):
+        elif is_deadletter(queue):
             self.check_queue_manager(identity, self._machine_rights(access, journal=False))
-        elif self._engine.initialization.is_internal(queue):
+        elif is_internal(queue):
             _refuse(identity, queue.pathname, _OPEN_RIGHTS[access])
         elif queue.is_journal:
             self.check_queue(queue, identity, _journal_rights(access))
@@ -213,7 +218,7 @@ class AccessControl:
         """The `parts` of the machine's descriptor, self-relative; refusals as for a queue's."""
         _check_auditing(parts, identity)
         self.check_queue_manager(identity, MQQMACCESSMASK.MQSEC_GET_MACHINE_PERMISSIONS)
-        security = self._engine.queue_manager.security
+        security = self._queue_manager.security
         return SecurityDescriptor.decode(security).selected(parts).encode()
 
     def set_queue_manager_security(
@@ -232,11 +237,11 @@ class AccessControl:
         self.check_queue_manager(identity, rights)
         if parts & SecurityInformation.OWNER_SECURITY_INFORMATION:
             _check_new_owner("the queue manager", change, identity)
-        queue_manager = self._engine.queue_manager
+        queue_manager = self._queue_manager
         before = queue_manager.security
         queue_manager.security = _replaced(before, parts, change)
         try:
-            return self._engine.initialization.save_queue_manager()
+            return save_queue_manager(self._store, queue_manager)
         except BaseException:
             queue_manager.security = before
             raise
@@ -251,9 +256,9 @@ class AccessControl:
         given = _decoded(supplied) if supplied else SecurityDescriptor()
         if given.sacl is not None:
             _check_auditing(SecurityInformation.SACL_SECURITY_INFORMATION, identity)
-        workgroup = self._engine.settings.workgroup_default_security
+        workgroup = self._settings.workgroup_default_security
         if given.dacl is None and workgroup:
-            dacl = workgroup_access_list(self._engine.queue_manager.srmp_http_support)
+            dacl = workgroup_access_list(self._queue_manager.srmp_http_support)
             return replace(given, owner=ANONYMOUS, dacl=dacl).encode()
         owner = given.owner or owner_for(identity)
         if owner == ANONYMOUS and not workgroup:

@@ -4,9 +4,6 @@
 and 3.1.6.1.1 for journals and dead letters. All of it belongs to the commit that causes it.
 """
 
-from functools import partial
-from typing import TYPE_CHECKING
-
 from rpcqm.adm.message import (
     FLAG_ADMINISTRATION_QUEUE,
     FLAG_APPLICATION_DEADLETTER,
@@ -17,6 +14,7 @@ from rpcqm.adm.message import (
     Message,
 )
 from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.identity import ANONYMOUS, Identity, authenticated
@@ -29,14 +27,17 @@ from rpcqm.codec.packet.enums import (
 )
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.security.identifier import Sid
-from rpcqm.qm.composing import is_source
-from rpcqm.qm.strangers import TooManyStrangersError, stranger_behind
+from rpcqm.qm.access import AccessControl
+from rpcqm.qm.composing import Composer, is_source
+from rpcqm.qm.opening import Opening
+from rpcqm.qm.positions import Positions
+from rpcqm.qm.quotas import Quotas
+from rpcqm.qm.registry import QueueRegistry
+from rpcqm.qm.settings import QueueManagerSettings
+from rpcqm.qm.strangers import Strangers, TooManyStrangersError, stranger_behind
 from rpcqm.qm.streams import Changes, apply_changes
-from rpcqm.store.records import NEVER
+from rpcqm.store.store import Store
 from rpcqm.store.transaction import Transaction as StoreTransaction
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
 
 _log = get_logger("qm")
 
@@ -66,8 +67,30 @@ _INSECURE = frozenset(
 class Acknowledgements:
     """Consequences of arrivals and removals, inside the commit that causes them."""
 
-    def __init__(self, engine: "QueueManagerEngine") -> None:
-        self._engine = engine
+    def __init__(
+        self,
+        store: Store,
+        queue_manager: QueueManager,
+        settings: QueueManagerSettings,
+        registry: QueueRegistry,
+        quotas: Quotas,
+        positions: Positions,
+        access: AccessControl,
+        opening: Opening,
+        strangers: Strangers,
+        composer: Composer,
+    ) -> None:
+        self._store = store
+        self._queue_manager = queue_manager
+        self._settings = settings
+        self._registry = registry
+        self._quotas = quotas
+        self._positions = positions
+        self._access = access
+        self._opening = opening
+        self._strangers = strangers
+        self._composer = composer
+        positions.consequences = self
 
     # Arrivals
 
@@ -88,46 +111,19 @@ class Acknowledgements:
 
     def _journal_copy(self, transaction: StoreTransaction, message: Message) -> None:
         """Positive source journaling of a message that is delivered here."""
-        journal = self._engine.queue_manager.system_journal_queue
-        if journal is not None and is_source(self._engine, message):
+        journal = self._queue_manager.system_journal_queue
+        if journal is not None and is_source(self._queue_manager, message):
             self._insert_copy(transaction, message, journal)
 
     def _insert_copy(self, transaction: StoreTransaction, message: Message, target: Queue) -> None:
         """Put a copy into a journal or dead-letter queue, if there is room."""
         size = len(message.packet)
-        quotas = self._engine.quotas
+        quotas = self._quotas
         if not quotas.has_room(target, quotas.keeping_quota(target), size):
             return
         envelope = message.envelope
-        self._insert(
-            transaction,
-            target,
-            message,
-            flags=message.position_flags(envelope) & KEPT_FLAGS,
-            durable=envelope.recoverable,
-        )
-
-    def _insert(
-        self,
-        transaction: StoreTransaction,
-        target: Queue,
-        message: Message,
-        *,
-        flags: int,
-        durable: bool,
-    ) -> None:
-        counters = self._engine.store.counters
-        key = counters.next_lookup_identifier(message.envelope.priority)
-        transaction.insert(
-            target.queue_id,
-            key,
-            message.stored,
-            arrival=self._engine.clock.now(),
-            flags=flags,
-            durable=durable,
-            consequence=True,
-        )
-        transaction.call_after(partial(self._engine.positions.published, target, key, NEVER))
+        flags = message.position_flags(envelope) & KEPT_FLAGS
+        self._positions.arrive(transaction, target, message, envelope, kept_flags=flags)
 
     # Removals
 
@@ -146,9 +142,9 @@ class Acknowledgements:
         """
         to_journal = reason == _RECEIVED and not queue.is_journal and queue.main.journaling
         if to_journal and self._is_journalled_at_source(queue, key, flags):
-            self._journal_copy(transaction, self._engine.positions.message_at(queue, key))
+            self._journal_copy(transaction, self._positions.message_at(queue, key))
         if flags & FLAG_ADMINISTRATION_QUEUE:
-            message = self._engine.positions.message_at(queue, key)
+            message = self._positions.message_at(queue, key)
             self.administration_acknowledgement(transaction, message, reason)
 
     def keeping_queue(
@@ -163,7 +159,7 @@ class Acknowledgements:
             target = self._deadletter(queue, key, reason, flags)
         else:
             return None
-        quotas = self._engine.quotas
+        quotas = self._quotas
         if target is None or not quotas.has_room(target, quotas.keeping_quota(target), size):
             return None
         return target
@@ -179,16 +175,16 @@ class Acknowledgements:
         target: Queue | None = None
         if reason is None or reason == _RECEIVED:
             if flags & FLAG_POSITIVE_JOURNALING and self._is_from_here(queue, key):
-                target = self._engine.queue_manager.system_journal_queue
+                target = self._queue_manager.system_journal_queue
         elif flags & FLAG_NEGATIVE_JOURNALING:
             target = self._deadletter(queue, key, reason, flags)
-        quotas = self._engine.quotas
+        quotas = self._quotas
         if target is None or not quotas.has_room(target, quotas.keeping_quota(target), size):
             return None
         return target
 
     def _is_from_here(self, queue: Queue, key: int) -> bool:
-        return is_source(self._engine, self._engine.positions.message_at(queue, key))
+        return is_source(self._queue_manager, self._positions.message_at(queue, key))
 
     def _journal(self, queue: Queue, key: int, flags: int) -> Queue | None:
         """The target journal (G14); or, for a transactional message sent here, the source's."""
@@ -196,7 +192,7 @@ class Acknowledgements:
         if main.journaling:
             return main.journal_queue_reference
         if self._is_journalled_at_source(queue, key, flags):
-            return self._engine.queue_manager.system_journal_queue
+            return self._queue_manager.system_journal_queue
         return None
 
     def _is_journalled_at_source(self, queue: Queue, key: int, flags: int) -> bool:
@@ -212,16 +208,16 @@ class Acknowledgements:
         """
         message: Message | None = None
         if flags & (FLAG_TRANSACTIONAL | FLAG_APPLICATION_DEADLETTER):
-            message = self._engine.positions.message_at(queue, key)
+            message = self._positions.message_at(queue, key)
         return self._deadletter_of(message, bool(flags & FLAG_TRANSACTIONAL), queue, reason)
 
     def _deadletter_of(
         self, message: Message | None, transactional: bool, queue: Queue | None, reason: int
     ) -> Queue | None:
         """`message` is there when it is transactional or names a queue of its application's."""
-        queue_manager = self._engine.queue_manager
+        queue_manager = self._queue_manager
         if transactional:
-            if message is None or not is_source(self._engine, message):
+            if message is None or not is_source(self._queue_manager, message):
                 return None
             usual = queue_manager.system_transactional_deadletter_queue
         elif isinstance(queue, OutgoingQueue) or reason in _DEAD_AT_DESTINATION:
@@ -239,7 +235,7 @@ class Acknowledgements:
         if not message.application_deadletter_queue:
             return None
         try:
-            queue = self._engine.queues.find_by_path(message.application_deadletter_queue)
+            queue = self._registry.find_by_path(message.application_deadletter_queue)
         except MQError:
             return None
         if queue is None or queue.parent is not None:
@@ -268,7 +264,7 @@ class Acknowledgements:
         `changes` of the streams belong to it. A transactional one is kept by its source, even
         when that is here and the message has come back: it is still in its outgoing queue.
         """
-        with self._engine.store.transaction("refuse") as transaction:
+        with self._store.transaction("refuse") as transaction:
             if not message.envelope.transactional:
                 self.message_lost(transaction, message, reason)
             elif message.envelope.flags & FLAG_ADMINISTRATION_QUEUE:
@@ -287,14 +283,14 @@ class Acknowledgements:
         read, or when the acknowledgement cannot be put into its queue. One for a queue elsewhere
         goes into an outgoing queue.
         """
-        if reason in _INSECURE and not self._engine.settings.send_insecure_nacks:
+        if reason in _INSECURE and not self._settings.send_insecure_nacks:
             return
         try:
             wanted = message.attributes.acknowledgements_requested
             destination = message.attributes.administration_queue_format_name
             if destination is None or not wanted & _request_for(reason):
                 return
-            acknowledgement = self._engine.composer.acknowledgement(message, reason, destination)
+            acknowledgement = self._composer.acknowledgement(message, reason, destination)
             source = stranger_behind(message)
             sender = self._sender_elsewhere(message)
         except (DecodeError, MQError) as error:
@@ -307,7 +303,7 @@ class Acknowledgements:
 
         Who has signed its message is its account, anybody else Anonymous (G113).
         """
-        if is_source(self._engine, message) and not message.source_address:
+        if is_source(self._queue_manager, message) and not message.source_address:
             return None
         attributes = message.attributes
         by_account = attributes.sender_identifier_type == SenderIdentifierType.SID
@@ -356,20 +352,20 @@ class Acknowledgements:
         when the destination cannot be reached or is a transactional queue here;
         EnqueueRefusedError when it has no room, MQ_ERROR_ACCESS_DENIED, TooManyStrangersError.
         """
-        resolve = self._engine.queues.opening.resolve_for_sending
+        resolve = self._opening.resolve_for_sending
         target = resolve(destination, transaction, source)
         if target is None:
             return
         if isinstance(target, OutgoingQueue):
-            self._engine.strangers.admit(target, len(message.packet))
+            self._strangers.admit(target, len(message.packet))
         elif target.transactional:
             return
         else:
             right = MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
-            self._engine.access.check_queue(target, sender, right)
+            self._access.check_queue(target, sender, right)
         if not unbounded:
-            self._engine.quotas.admit(target, len(message.packet))
-        self._insert(transaction, target, message, flags=0, durable=message.envelope.recoverable)
+            self._quotas.admit(target, len(message.packet))
+        self._positions.arrive(transaction, target, message, message.envelope, kept_flags=0)
 
 
 def _request_for(reason: MessageClass) -> AcknowledgementsRequested:

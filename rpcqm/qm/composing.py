@@ -1,12 +1,12 @@
 """What the sending queue manager puts into a message."""
 
-from typing import TYPE_CHECKING
-
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.directory_object import NULL_GUID
 from rpcqm.adm.message import NEVER, Message
 from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import Transaction
+from rpcqm.base.clock import Clock
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName, FormatNameType
 from rpcqm.codec.packet.enums import DeliveryGuarantee, SenderIdentifierType
@@ -20,9 +20,8 @@ from rpcqm.codec.packet.patch import with_transaction_marks
 from rpcqm.codec.packet.transaction import TransactionFlags
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.security.identifier import sid_bytes
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.directory import Directory
+from rpcqm.store.store import Store
 
 _ORDINAL_MASK = 0xFFFF_FFFF
 _LAST_TRANSACTION = TransactionFlags.ID.mask
@@ -31,13 +30,18 @@ _LAST_TRANSACTION = TransactionFlags.ID.mask
 class Composer:
     """Makes packets of what applications want to send."""
 
-    def __init__(self, engine: "QueueManagerEngine") -> None:
-        self._engine = engine
+    def __init__(
+        self, store: Store, clock: Clock, queue_manager: QueueManager, directory: Directory
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._queue_manager = queue_manager
+        self._directory = directory
 
     def new_identifier(self) -> MessageIdentifier:
         """An identifier that no other message has."""
-        ordinal = self._engine.store.counters.message_ordinal.take() & _ORDINAL_MASK
-        return MessageIdentifier(self._engine.queue_manager.identifier, ordinal)
+        ordinal = self._store.counters.message_ordinal.take() & _ORDINAL_MASK
+        return MessageIdentifier(self._queue_manager.identifier, ordinal)
 
     def _number_of(self, transaction: Transaction) -> int:
         """What tells the messages of a transaction from those of others ([MS-MQMQ] 2.2.20.5).
@@ -45,7 +49,7 @@ class Composer:
         The field has 20 bits, so that numbers come again after a million transactions (G171).
         """
         if not transaction.number:
-            taken = self._engine.store.counters.transaction.take()
+            taken = self._store.counters.transaction.take()
             transaction.number = (taken - 1) % _LAST_TRANSACTION + 1
         return transaction.number
 
@@ -65,7 +69,7 @@ class Composer:
         name = descriptor.format_name
         message = attributes
         message.identifier = self.new_identifier()
-        message.sent_time = self._engine.clock.now() // 1000
+        message.sent_time = self._clock.now() // 1000
         message.destination_queue_format_name = name
         self._set_destination_queue_manager(message, name)
         if descriptor.multiple or isinstance(descriptor.queue_reference, OutgoingQueue):
@@ -85,7 +89,7 @@ class Composer:
 
     def _limit_transfer(self, message: MessageAttributes) -> None:
         """Enterprise.DefaultTimeToLive for a message with no limit of its own (G137)."""
-        enterprise = self._engine.queue_manager.enterprise_reference
+        enterprise = self._queue_manager.enterprise_reference
         if (
             message.time_to_reach_queue == NEVER
             and enterprise is not None
@@ -98,12 +102,12 @@ class Composer:
         for name in ("administration_queue_format_name", "response_queue_format_name"):
             own: FormatName | None = getattr(message, name)
             if own is not None and isinstance(own.value, str) and own.direct_name.host == ".":
-                address = own.value.replace(".", self._engine.queue_manager.computer_name, 1)
+                address = own.value.replace(".", self._queue_manager.computer_name, 1)
                 setattr(message, name, FormatName.direct(address))
 
     def _set_destination_queue_manager(self, message: MessageAttributes, name: FormatName) -> None:
         if name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:
-            identifier = self._engine.directory.destination_queue_manager(name)
+            identifier = self._directory.destination_queue_manager(name)
             if identifier is not None:
                 message.destination_queue_manager_identifier = identifier
 
@@ -138,7 +142,7 @@ class Composer:
             identifier=self.new_identifier(),
             message_class=message_class,
             delivery_guarantee=original.delivery_guarantee,
-            sent_time=self._engine.clock.now() // 1000,
+            sent_time=self._clock.now() // 1000,
             time_to_reach_queue=0xFFFF_FFFF,
             correlation_identifier=original.identifier,
             response_queue_format_name=original.destination_queue_format_name,
@@ -157,6 +161,6 @@ def _was_private(original: PacketMessage) -> bool:
     return bool(original.privacy_level or (header is not None and header.flags.EB))
 
 
-def is_source(engine: "QueueManagerEngine", message: Message) -> bool:
+def is_source(queue_manager: QueueManager, message: Message) -> bool:
     """Whether a message was sent here first."""
-    return message.envelope.source_machine == engine.queue_manager.identifier.bytes_le
+    return message.envelope.source_machine == queue_manager.identifier.bytes_le

@@ -1,9 +1,9 @@
 """The descriptors that queues get by default, and what becomes of those of earlier versions."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from rpcqm.adm.queue import Queue
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.records import encode_queue
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.identity import Identity
@@ -17,9 +17,7 @@ from rpcqm.codec.security.identifier import (
     Sid,
 )
 from rpcqm.store.records import QUEUE_ID, Family
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.store.store import Store
 
 MIGRATED_KEY = b"default descriptors migrated"
 """The record that says that this data directory has no old defaults any more, or keeps them."""
@@ -60,15 +58,15 @@ def allow(sid: Sid, rights: int) -> Ace:
     return Ace(AceType.ACCESS_ALLOWED_ACE_TYPE, mask=int(rights), sid=sid)
 
 
-def migrate(engine: "QueueManagerEngine") -> None:
+def migrate(store: Store, queue_manager: QueueManager) -> None:
     """Replace the defaults of earlier versions by those of this one, once for a data directory.
 
     Whoever sets such a descriptor afterwards keeps it (G84).
     """
-    if engine.store.get(Family.META, MIGRATED_KEY) is not None:
+    if store.get(Family.META, MIGRATED_KEY) is not None:
         return
-    with engine.store.transaction("migrate default descriptors") as change:
-        for queue in engine.queues.by_id.values():
+    with store.transaction("migrate default descriptors") as change:
+        for queue in queue_manager.queue_collection.values():
             security = _migrated(queue)
             if security is not None:
                 queue.security = security

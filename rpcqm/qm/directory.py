@@ -1,6 +1,7 @@
 """What names mean ([MS-MQDMPR] 3.1.7.1.26, 3.1.7.3.8), by a directory where there is one."""
 
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable
+from typing import NoReturn
 from uuid import UUID
 
 from rpcqm.adm.directory import equals
@@ -8,6 +9,7 @@ from rpcqm.adm.directory_object import DistributionList, Enterprise
 from rpcqm.adm.enums import DirectoryOperationResult, QueueType
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.clock import Timers
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
 from rpcqm.codec.names.format_name import (
@@ -19,10 +21,13 @@ from rpcqm.codec.names.format_name import (
     PrivateQueueFormatName,
 )
 from rpcqm.codec.names.path_name import PathName
+from rpcqm.qm.access import AccessControl
 from rpcqm.qm.directory_access import DirectoryAccess
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.names import LocalNames
+from rpcqm.qm.outgoing import Outgoing
+from rpcqm.qm.registry import QueueRegistry
+from rpcqm.qm.settings import QueueManagerSettings
+from rpcqm.store.store import Store
 
 MAXIMUM_ELEMENTS = 1_000
 """Format names that one distribution list may stand for, with the lists in it."""
@@ -33,8 +38,23 @@ _log = get_logger("qm")
 class Directory(DirectoryAccess):
     """Resolves names; and brings what the directory says into the queue manager."""
 
-    def __init__(self, engine: "QueueManagerEngine") -> None:
-        super().__init__(engine)
+    def __init__(
+        self,
+        store: Store,
+        timers: Timers,
+        queue_manager: QueueManager,
+        settings: QueueManagerSettings,
+        access: AccessControl,
+        names: LocalNames,
+        registry: QueueRegistry,
+        outgoing: Outgoing,
+    ) -> None:
+        super().__init__(store, timers, queue_manager, settings, access)
+        self._names = names
+        self._registry = registry
+        self._outgoing = outgoing
+        self.create_listed: Callable[[Queue], object]
+        """Creates a public queue that the directory lists; the queues set it."""
         self._owners: dict[object, UUID] = {}
         """Whose the public queues elsewhere are, for when the directory cannot be asked."""
 
@@ -51,9 +71,9 @@ class Directory(DirectoryAccess):
             return self._private_queue_path(format_name, value)
         if format_name.type is not FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:
             _refuse(format_name)
-        local = self._engine.queues.find_by_format_name(format_name)
+        local = self._registry.find_by_format_name(format_name)
         if local is not None:
-            return local.pathname, self._engine.queue_manager.computer_name
+            return local.pathname, self._queue_manager.computer_name
         queue = self.public_queue(format_name)
         if queue is None or queue.queue_manager is None:
             _refuse(format_name)
@@ -62,9 +82,9 @@ class Directory(DirectoryAccess):
     def _private_queue_path(
         self, format_name: FormatName, value: PrivateQueueFormatName
     ) -> tuple[str, str]:
-        own = self._engine.queue_manager
+        own = self._queue_manager
         if value.source_queue_manager == own.identifier:
-            queue = self._engine.queues.find_by_format_name(format_name)
+            queue = self._registry.find_by_format_name(format_name)
             return "" if queue is None else queue.pathname, own.computer_name
         machine = self.queue_manager(value.source_queue_manager)
         if machine is None:
@@ -103,12 +123,12 @@ class Directory(DirectoryAccess):
             return value.source_queue_manager
         if format_name.type is not FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:
             return None
-        if self._engine.queues.find_by_format_name(format_name) is not None:
-            return self._engine.queue_manager.identifier
+        if self._registry.find_by_format_name(format_name) is not None:
+            return self._queue_manager.identifier
         queue = self.public_queue(format_name)
         if queue is not None and queue.queue_manager is not None:
             self._owners[value] = queue.queue_manager.identifier
-        elif not self._engine.queue_manager.directory_offline:
+        elif not self._queue_manager.directory_offline:
             return None
         return self._owners.get(value)
 
@@ -158,15 +178,15 @@ class Directory(DirectoryAccess):
 
     def given_identifier(self) -> UUID | None:
         """What the directory calls a queue manager of this name, for one that is new."""
-        own = [equals("computer_name", self._engine.queue_manager.computer_name)]
+        own = [equals("computer_name", self._queue_manager.computer_name)]
         found = self.read_directory(QueueManager, own, force_directory_read=True)[1]
         return None if found is None else found.identifier
 
     def online(self) -> None:
         """Find the enterprise, make the public queues that are ours, learn whose others are."""
-        self._engine.queue_manager.enterprise_reference = self.read_directory(Enterprise)[1]
+        self._queue_manager.enterprise_reference = self.read_directory(Enterprise)[1]
         self._create_own_queues()
-        for outgoing in self._engine.outgoing.list():
+        for outgoing in self._outgoing.list():
             self.destination_queue_manager(FormatName.parse(outgoing.destination_format_name))
 
     def _create_own_queues(self) -> None:
@@ -183,14 +203,14 @@ class Directory(DirectoryAccess):
         self.read_directory_end(handle)
 
     def _create_own_queue(self, queue: Queue, machine: QueueManager) -> None:
-        if machine.identifier != self._engine.queue_manager.identifier:
+        if machine.identifier != self._queue_manager.identifier:
             return
         path = PathName.parse(queue.pathname)
-        if self._engine.queues.find_path(path) is not None:
+        if self._registry.find_path(path) is not None:
             return
-        queue.pathname = str(self._engine.names.path(path.kind, path.queue))
+        queue.pathname = str(self._names.path(path.kind, path.queue))
         try:
-            self._engine.queues.create_queue(queue, skip_directory=True)
+            self.create_listed(queue)
         except MQError as error:
             _log.warning("queue not created", queue=queue.pathname, error=str(error))
 
@@ -202,7 +222,7 @@ class Directory(DirectoryAccess):
         known = () if contents is None else self._all(contents, Queue)
         here = (
             queue
-            for queue in self._engine.queues.by_id.values()
+            for queue in self._queue_manager.queue_collection.values()
             if queue.queue_type is QueueType.PUBLIC and queue.parent is None
         )
         return {queue.identifier: queue for queue in (*known, *here)}

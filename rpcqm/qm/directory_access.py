@@ -6,7 +6,7 @@ created or changed here lies over it, in the queue manager's own store.
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from rpcqm.adm.directory import (
@@ -24,14 +24,13 @@ from rpcqm.adm.directory_records import decode_attributes, encode_attributes
 from rpcqm.adm.enums import DirectoryOperationResult, QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
-from rpcqm.base.clock import Timer
+from rpcqm.base.clock import Timer, Timers
 from rpcqm.base.log import get_logger
+from rpcqm.qm.access import AccessControl
 from rpcqm.qm.handles import new_handle
+from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.records import Family
 from rpcqm.store.store import Store
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
 
 T = TypeVar("T", bound=DirectoryObject)
 
@@ -48,10 +47,20 @@ _log = get_logger("qm")
 class DirectoryAccess:
     """The directory events; without a directory, every one of them is DirectoryNotConnected."""
 
-    def __init__(self, engine: "QueueManagerEngine") -> None:
-        self._engine = engine
-        self._source = engine.settings.directory
-        self._made_here = _read_records(engine.store)
+    def __init__(
+        self,
+        store: Store,
+        timers: Timers,
+        queue_manager: QueueManager,
+        settings: QueueManagerSettings,
+        access: AccessControl,
+    ) -> None:
+        self._store = store
+        self._timers = timers
+        self._queue_manager = queue_manager
+        self._access = access
+        self._source = settings.directory
+        self._made_here = _read_records(store)
         self._queries: dict[int, Iterator[DirectoryObject]] = {}
         self._timer: Timer | None = None
         self._listed: tuple[DirectoryContents | None, dict[UUID, Queue]] = (None, {})
@@ -91,7 +100,7 @@ class DirectoryAccess:
             return DirectoryOperationResult.GENERIC_ERROR
         if self._made_here[kind].pop(element.identifier, None) is None:
             return DirectoryOperationResult.OBJECT_NOT_FOUND
-        with self._engine.store.transaction("delete directory object") as change:
+        with self._store.transaction("delete directory object") as change:
             change.delete(Family.META, _key(kind, element.identifier))
         return _SUCCESS
 
@@ -113,7 +122,7 @@ class DirectoryAccess:
         names = set(DIRECTORY_ATTRIBUTES[kind] if attributes is None else attributes)
         values = self._made_here[kind].setdefault(element.identifier, {})
         values.update((name, getattr(element, name)) for name in names | {"identifier"})
-        with self._engine.store.transaction("write directory") as change:
+        with self._store.transaction("write directory") as change:
             key = _key(kind, element.identifier)
             change.put(Family.META, key, encode_attributes(values))
 
@@ -131,7 +140,7 @@ class DirectoryAccess:
         What is returned is a copy with the attributes listed, except for local queues and the
         local queue manager while the directory is offline.
         """
-        if self._engine.queue_manager.directory_offline and not force_directory_read:
+        if self._queue_manager.directory_offline and not force_directory_read:
             return self._read_offline(kind, filters)
         contents = self._contents()
         if contents is None:
@@ -150,9 +159,9 @@ class DirectoryAccess:
     ) -> tuple[DirectoryOperationResult, T | None]:
         local: list[DirectoryObject] = []
         if kind is Queue:
-            local += self._engine.queues.by_id.values()
+            local += self._queue_manager.queue_collection.values()
         elif kind is QueueManager:
-            local.append(self._engine.queue_manager)
+            local.append(self._queue_manager)
         for element in local:
             if isinstance(element, kind) and all(each.matches(element) for each in filters):
                 return _SUCCESS, element
@@ -236,7 +245,7 @@ class DirectoryAccess:
     def start(self) -> None:
         """Look for the directory, now and every minute while it is not there."""
         if self.is_there:
-            self._engine.queue_manager.directory_integrated = True
+            self._queue_manager.directory_integrated = True
             self._name_own_queues()
             self.check_directory_online()
 
@@ -251,7 +260,7 @@ class DirectoryAccess:
     def _own_public_queues(self) -> list[Queue]:
         return [
             queue
-            for queue in self._engine.queues.by_id.values()
+            for queue in self._queue_manager.queue_collection.values()
             if queue.queue_type is QueueType.PUBLIC and not isinstance(queue, OutgoingQueue)
         ]
 
@@ -270,13 +279,13 @@ class DirectoryAccess:
     def _look_later(self) -> None:
         """Start the Directory Online Timer, unless it runs."""
         if self._timer is None:
-            later = self._engine.timers.call_later
+            later = self._timers.call_later
             self._timer = later(DIRECTORY_ONLINE, self.check_directory_online)
 
     def _go_offline(self) -> DirectoryOperationResult:
         """The directory did not answer: try again every minute."""
         if self.is_there:
-            self._engine.queue_manager.directory_offline = True
+            self._queue_manager.directory_offline = True
             self._look_later()
         return _NOT_CONNECTED
 
@@ -286,7 +295,7 @@ class DirectoryAccess:
         Source: [MS-MQDMPR] 3.1.7.1.25.
         """
         self.stop()
-        queue_manager = self._engine.queue_manager
+        queue_manager = self._queue_manager
         own = [equals("identifier", queue_manager.identifier)]
         status, element = self.read_directory(QueueManager, own, force_directory_read=True)
         if status is _NOT_CONNECTED:
@@ -321,7 +330,7 @@ class DirectoryAccess:
 
         What was changed here lies over it. Source: [MS-MQQB] 3.1.5.8.3.
         """
-        if self._engine.queue_manager.directory_offline:
+        if self._queue_manager.directory_offline:
             return
         contents = self._contents()
         if contents is None:
@@ -334,7 +343,7 @@ class DirectoryAccess:
         changed_here = "security" in self._made_here[Queue].get(identifier, ())
         if not changed_here and self._taken_over.get(identifier) != listed.security:
             self._taken_over[identifier] = listed.security
-            access = self._engine.access
+            access = self._access
             queue.security = access.default_queue_security(None, listed.security)
 
     def _listed_queue(self, contents: DirectoryContents, identifier: UUID) -> Queue | None:

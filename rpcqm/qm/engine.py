@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 
+from rpcqm.adm.enums import QueueManagerState
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock, Timers
+from rpcqm.base.errors import HResult
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.acknowledgements import Acknowledgements
 from rpcqm.qm.arrivals import Arrivals
@@ -14,11 +16,14 @@ from rpcqm.qm.initialization import Initialization
 from rpcqm.qm.journeys import Journeys
 from rpcqm.qm.messages import Messages
 from rpcqm.qm.names import LocalNames
+from rpcqm.qm.opening import Opening
 from rpcqm.qm.outgoing import Outgoing
 from rpcqm.qm.positions import Positions
+from rpcqm.qm.protection import Protection
 from rpcqm.qm.queues import Queues
 from rpcqm.qm.quotas import Quotas
 from rpcqm.qm.readers import Readers
+from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.qm.strangers import Strangers
 from rpcqm.qm.streams import Streams
@@ -46,38 +51,155 @@ class QueueManagerEngine:
         self.store = store
         self.clock = clock
         self.timers = timers
-        self.settings = settings or QueueManagerSettings()
-        self.queue_manager = QueueManager()
-        self.names = LocalNames(self.settings)
+        self.settings = settings = settings or QueueManagerSettings()
+        self.queue_manager = machine = QueueManager()
         self.loaded_hooks: list[Callable[[], None]] = []
         """Called when queues and messages are there again, before any message is removed."""
         self.online_hooks: list[Callable[[bool], None]] = []
         self.stopped_hooks: list[Callable[[], None]] = []
-        self.initialization = Initialization(self)
-        self.access = AccessControl(self)
-        self.directory = Directory(self)
-        self.quotas = Quotas(self)
-        self.readers = Readers(self)
-        self.expiry = TimeToBeReceivedTimer(self)
-        self.trail = Trail(self)
-        self.journeys = Journeys(clock)
-        self.positions = Positions(self)
-        self.streams = Streams(self)
-        self.outgoing = Outgoing(self)
-        self.dispatcher = Dispatcher(self.queue_manager)
+        self.names = LocalNames(settings)
+        self.dispatcher = Dispatcher(machine)
         store.tell_together(self.dispatcher.gathering())
-        self.strangers = Strangers(self)
-        self.acknowledgements = Acknowledgements(self)
-        self.composer = Composer(self)
-        self.queues = Queues(self)
-        self.messages = Messages(self)
-        self.transfer = Transfer(self)
-        self.arrivals = Arrivals(self)
-        self.transactions = Transactions(self)
+        self.journeys = Journeys(clock)
+        self.streams = Streams(store)
+        self.quotas = Quotas(store, machine)
+        self.protection = Protection()
+        self.access = AccessControl(store, machine, settings)
+        self.readers = Readers(timers)
+        self.trail = Trail(store, clock, timers, machine)
+        self.expiry = TimeToBeReceivedTimer(store, clock, timers, machine)
+        self.registry = QueueRegistry(store, machine, self.names, self.readers)
+        self.positions = Positions(
+            store, clock, self.registry, self.readers, self.expiry, self.trail
+        )
+        self.outgoing = Outgoing(store, clock, machine, self.registry)
+        self.directory = Directory(
+            store, timers, machine, settings, self.access, self.names, self.registry, self.outgoing
+        )
+        self._build_queues()
+        self._build_messages()
+
+    def _build_queues(self) -> None:
+        """What needs the directory."""
+        store, clock, machine, settings = self.store, self.clock, self.queue_manager, self.settings
+        self.strangers = Strangers(
+            store,
+            clock,
+            self.timers,
+            machine,
+            self.registry,
+            self.streams,
+            self.outgoing,
+            self.directory,
+        )
+        self.queues = Queues(
+            store,
+            clock,
+            settings,
+            self.names,
+            self.registry,
+            self.access,
+            self.directory,
+            self.positions,
+        )
+        self.opening = Opening(
+            machine,
+            self.registry,
+            self.readers,
+            self.positions,
+            self.access,
+            self.directory,
+            self.outgoing,
+            self.strangers,
+            self.queues,
+        )
+        self.initialization = Initialization(
+            store,
+            clock,
+            machine,
+            settings,
+            self.names,
+            self.registry,
+            self.access,
+            self.directory,
+            self.positions,
+        )
+
+    def _build_messages(self) -> None:
+        """What needs open queues."""
+        store, clock, machine, settings = self.store, self.clock, self.queue_manager, self.settings
+        self.composer = Composer(store, clock, machine, self.directory)
+        self.acknowledgements = Acknowledgements(
+            store,
+            machine,
+            settings,
+            self.registry,
+            self.quotas,
+            self.positions,
+            self.access,
+            self.opening,
+            self.strangers,
+            self.composer,
+        )
+        self.transactions = Transactions(
+            store, machine, self.registry, self.positions, self.composer, self.acknowledgements
+        )
+        self.messages = Messages(
+            store,
+            clock,
+            self.registry,
+            self.readers,
+            self.quotas,
+            self.positions,
+            self.composer,
+            self.protection,
+            self.transactions,
+        )
+        self.transfer = Transfer(
+            store,
+            machine,
+            self.streams,
+            self.positions,
+            self.outgoing,
+            self.acknowledgements,
+            self.journeys,
+        )
+        self.arrivals = Arrivals(
+            clock,
+            machine,
+            self.registry,
+            self.outgoing,
+            self.directory,
+            self.access,
+            self.protection,
+            self.acknowledgements,
+            self.messages,
+        )
 
     def queue_manager_started(self) -> None:
-        """Initialize ([MS-MQDMPR] 3.1.4.1); the queue manager is Ready when this returns."""
-        self.initialization.start()
+        """Initialize ([MS-MQDMPR] 3.1.3, 3.1.4.1), without the steps that need a domain.
+
+        Transactions of this queue manager alone that a restart left open are aborted: what they
+        sent is gone, what they received is available. The queue manager is Ready when this
+        returns.
+        """
+        self.queue_manager.queue_manager_state = QueueManagerState.INITIALIZING
+        self.initialization.load()
+        self.outgoing.apply_hardened_security()
+        self.directory.start()
+        self.transactions.recover()
+        self.transfer.recover()
+        for hook in self.loaded_hooks:
+            hook()
+        self.initialization.finish_purges(self.transfer.held)
+        self.transactions.abort_internal_transactions()
+        for queue in list(self.queue_manager.queue_collection.values()):
+            self.registry.drop_if_unused(queue)
+        self.strangers.start()
+        self.expiry.look()
+        self.store.space.watch(self.control_flow)
+        self.queue_manager.connection_active = True
+        self.queue_manager.queue_manager_state = QueueManagerState.READY
         self.trail.restore()
 
     def queue_manager_stopped(self) -> None:
@@ -85,7 +207,17 @@ class QueueManagerEngine:
 
         The store stays open, so that what is pending can be written.
         """
-        self.initialization.stop()
+        self.queue_manager.queue_manager_state = QueueManagerState.STOPPING
+        self.expiry.stop()
+        self.directory.stop()
+        self.trail.stop()
+        self.strangers.stop()
+        for queue in list(self.queue_manager.queue_collection.values()):
+            self.readers.end_all_waits(queue, HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
+        for hook in self.stopped_hooks:
+            hook()
+        self.queue_manager.connection_active = False
+        self.queue_manager.queue_manager_state = QueueManagerState.STOPPED
 
     def take_offline(self) -> None:
         """Use the network no more ([MS-MQDMPR] 3.1.4.12); `online_hooks` are called."""

@@ -7,21 +7,21 @@ others are served: a few seconds for a million messages.
 
 import contextlib
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rpcqm.adm.enums import PositionState
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.clock import Timers
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.qm.stored import message_at
 from rpcqm.store.errors import StoreError
 from rpcqm.store.staged import StagedOperation
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.store.store import Store
 
 SLICE = 2_000
 SLICE_BYTES = 8 << 20
@@ -67,26 +67,28 @@ class Place:
 
 
 def find_message(
-    engine: "QueueManagerEngine", identifier: MessageIdentifier
+    store: Store, timers: Timers, queue_manager: QueueManager, identifier: MessageIdentifier
 ) -> Completion[list[Place]]:
     """Every place of a message and its copies: queues, journals, dead letters, outgoing queues.
 
     The completion fails with StoreStoppedError when the queue manager stops meanwhile.
     """
-    return start(_find(engine, identifier))
+    return start(_find(store, timers, queue_manager.queue_collection, identifier))
 
 
-async def _find(engine: "QueueManagerEngine", identifier: MessageIdentifier) -> list[Place]:
+async def _find(
+    store: Store, timers: Timers, queues: Mapping[int, Queue], identifier: MessageIdentifier
+) -> list[Place]:
     matches = _Matches(identifier)
     first = 0
-    while (after := _look_on_disk(engine, first, matches)) is not None:
+    while (after := _look_on_disk(store, first, matches)) is not None:
         first = after
-        await _pause(engine)
-    express = engine.store.express.serials()
+        await _pause(timers)
+    express = store.express.serials()
     for at in range(0, len(express), SLICE):
-        _look_in_memory(engine, express[at : at + SLICE], matches)
-        await _pause(engine)
-    return [place for serial in matches.serials for place in _places(engine, serial)]
+        _look_in_memory(store, express[at : at + SLICE], matches)
+        await _pause(timers)
+    return [place for serial in matches.serials for place in _places(store, queues, serial)]
 
 
 class _Matches:
@@ -102,10 +104,10 @@ class _Matches:
             self.serials.append(serial)
 
 
-def _look_on_disk(engine: "QueueManagerEngine", first: int, matches: _Matches) -> int | None:
+def _look_on_disk(store: Store, first: int, matches: _Matches) -> int | None:
     """Look at a slice; the serial to go on with, None at the end."""
     read = 0
-    for number, (serial, packet) in enumerate(engine.store.packets(first), 1):
+    for number, (serial, packet) in enumerate(store.packets(first), 1):
         matches.look(serial, packet)
         read += len(packet)
         if number == SLICE or read >= SLICE_BYTES:
@@ -113,31 +115,31 @@ def _look_on_disk(engine: "QueueManagerEngine", first: int, matches: _Matches) -
     return None
 
 
-def _look_in_memory(engine: "QueueManagerEngine", serials: list[int], matches: _Matches) -> None:
+def _look_in_memory(store: Store, serials: list[int], matches: _Matches) -> None:
     for serial in serials:
         with contextlib.suppress(KeyError):  # it has been received meanwhile
-            matches.look(serial, engine.store.express.get(serial))
+            matches.look(serial, store.express.get(serial))
 
 
-def _pause(engine: "QueueManagerEngine") -> Completion[None]:
+def _pause(timers: Timers) -> Completion[None]:
     over: Completion[None] = Completion()
-    engine.timers.call_later(PAUSE, lambda: over.succeed(None))
+    timers.call_later(PAUSE, lambda: over.succeed(None))
     return over
 
 
-def _places(engine: "QueueManagerEngine", serial: int) -> Iterator[Place]:
-    for queue in list(engine.queues.by_id.values()):
-        for key in engine.store.index(queue.queue_id).keys_of(serial):
+def _places(store: Store, queues: Mapping[int, Queue], serial: int) -> Iterator[Place]:
+    for queue in list(queues.values()):
+        for key in store.index(queue.queue_id).keys_of(serial):
             with contextlib.suppress(DecodeError, MQError, StoreError):
-                yield _place(engine, queue, key)
-    for transaction in engine.store.staged.values():
+                yield _place(store, queue, key)
+    for transaction in store.staged.values():
         for operation in transaction.operations.values():
             if operation.serial == serial:
-                yield _place_in_transaction(engine, operation, serial)
+                yield _place_in_transaction(store, queues, operation, serial)
 
 
-def _place(engine: "QueueManagerEngine", queue: Queue, key: int) -> Place:
-    message = engine.positions.message_at(queue, key)
+def _place(store: Store, queue: Queue, key: int) -> Place:
+    message = message_at(store, queue, key)
     state = queue.message_position_list.state(key)
     return Place(
         _name(queue), _WHEREABOUTS[state], message.attributes.label, key, message.arrival_time
@@ -145,11 +147,11 @@ def _place(engine: "QueueManagerEngine", queue: Queue, key: int) -> Place:
 
 
 def _place_in_transaction(
-    engine: "QueueManagerEngine", operation: StagedOperation, serial: int
+    store: Store, queues: Mapping[int, Queue], operation: StagedOperation, serial: int
 ) -> Place:
     flags = int.from_bytes(operation.data, "little")
-    message = Message.restored(engine.store.read_packet(serial), flags)
-    queue = engine.queues.by_id[operation.queue_id]
+    message = Message.restored(store.read_packet(serial), flags)
+    queue = queues[operation.queue_id]
     return Place(_name(queue), Whereabouts.IN_TRANSACTION, message.attributes.label)
 
 

@@ -1,7 +1,6 @@
 """Taking in messages that were exported from a queue, here or elsewhere."""
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rpcqm.adm.message import NEVER, Message
 from rpcqm.adm.queue import Queue
@@ -9,13 +8,14 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.codec.packet.patch import set_time_to_reach_queue
 from rpcqm.codec.packet.user_message import UserMessage
-from rpcqm.qm.trail import Happening
+from rpcqm.qm.positions import Positions
+from rpcqm.qm.quotas import Quotas
+from rpcqm.store.store import Store
 
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
 
-
-def import_message(engine: "QueueManagerEngine", queue: Queue, packet: bytes) -> Completion[int]:
+def import_message(
+    store: Store, quotas: Quotas, positions: Positions, queue: Queue, packet: bytes
+) -> Completion[int]:
     """Put a whole packet into a queue as it was; its lookup identifier when it is durable.
 
     It has arrived once already, so nobody is sent an acknowledgement of that, no copy goes to
@@ -28,25 +28,10 @@ def import_message(engine: "QueueManagerEngine", queue: Queue, packet: bytes) ->
     transactional = message.attributes.transaction_identifier is not None
     if transactional is not queue.transactional:
         raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
-    engine.quotas.admit(queue, len(packet))
-    envelope = message.envelope
-    key = engine.store.counters.next_lookup_identifier(envelope.priority)
-    expiry = engine.expiry.expiry_of(envelope, queue)
-    message.queue, message.lookup_identifier = queue, key
+    quotas.admit(queue, len(packet))
     outcome: Completion[int] = Completion()
-    with engine.store.transaction("import") as change:
-        change.insert(
-            queue.queue_id,
-            key,
-            message.stored,
-            arrival=engine.clock.now(),
-            expiry=expiry,
-            flags=message.position_flags(envelope),
-            durable=envelope.recoverable,
-        )
-        if queue.trail:
-            engine.trail.note(change, queue, message, Happening.ARRIVED, "imported")
-        change.call_after(partial(engine.positions.published, queue, key, expiry))
+    with store.transaction("import") as change:
+        key = positions.arrive(change, queue, message, message.envelope, imported=True)
         change.call_after(partial(outcome.succeed, key))
     return outcome
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Hashable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
 from rpcqm.adm.enums import (
@@ -17,30 +16,32 @@ from rpcqm.adm.enums import (
 )
 from rpcqm.adm.message import (
     NEVER,
-    ON_ARRIVAL,
     Envelope,
     Message,
     MessagePosition,
 )
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.transaction import Transaction, TransactionalOperation
+from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.qm import cursors
+from rpcqm.qm.composing import Composer
 from rpcqm.qm.cursors import CursorStatus
-from rpcqm.qm.positions import purge_reason
-from rpcqm.qm.quotas import EnqueueRefusedError
+from rpcqm.qm.positions import Positions, purge_reason
+from rpcqm.qm.protection import Protection
+from rpcqm.qm.quotas import EnqueueRefusedError, Quotas
+from rpcqm.qm.readers import Readers
+from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.seeking import (
     locked_status,
     seek_available_message_position,
     seek_available_message_position_with_id,
 )
 from rpcqm.qm.streams import Changes, apply_changes
-from rpcqm.qm.trail import Happening
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.transactions import Transactions
+from rpcqm.store.store import Store
 
 _RECEIVING = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS})
 _READING = _RECEIVING | {QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS}
@@ -59,14 +60,27 @@ class Messages:
     message was promised to be.
     """
 
-    def __init__(self, engine: "QueueManagerEngine") -> None:
-        self._engine = engine
-        self._store = engine.store
-        self._clock = engine.clock
-        self._positions = engine.positions
-        self._readers = engine.readers
-        self._quotas = engine.quotas
-        self._expiry = engine.expiry
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        registry: QueueRegistry,
+        readers: Readers,
+        quotas: Quotas,
+        positions: Positions,
+        composer: Composer,
+        protection: Protection,
+        transactions: Transactions,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._registry = registry
+        self._readers = readers
+        self._quotas = quotas
+        self._positions = positions
+        self._composer = composer
+        self._protection = protection
+        self._transactions = transactions
 
     # Sending
 
@@ -90,9 +104,14 @@ class Messages:
         envelope = message.envelope
         self._refuse_late(queue, envelope)
         if transaction is not None:
-            self._engine.transactions.stage_enqueue(transaction, queue, message, envelope)
+            self._transactions.stage_enqueue(transaction, queue, message, envelope)
             return completed(None)
-        return self._store_message(queue, message, envelope, changes)
+        outcome: Completion[None] = Completion()
+        with self._store.transaction("enqueue") as store_transaction:
+            self._positions.arrive(store_transaction, queue, message, envelope, outcome=outcome)
+            if changes:
+                apply_changes(store_transaction, changes)
+        return outcome
 
     def _refuse_late(self, queue: Queue, envelope: Envelope) -> None:
         """A message that did not reach its queue in time is not taken any more."""
@@ -101,36 +120,6 @@ class Messages:
             return
         if self._clock.now() // 1000 - envelope.sent_time > time_to_reach:
             raise EnqueueRefusedError(EnqueueStatus.TIMED_OUT_IN_TRANSIT)
-
-    def _store_message(
-        self, queue: Queue, message: Message, envelope: Envelope, changes: Changes | None
-    ) -> Completion[None]:
-        store = self._store
-        flags = message.position_flags(envelope)
-        expiry = self._expiry.expiry_of(envelope, queue)
-        key = store.counters.next_lookup_identifier(envelope.priority)
-        outcome: Completion[None] = Completion()
-        message.queue = queue
-        message.lookup_identifier = key
-        message.arrival_time = arrival = self._clock.now()
-        with store.transaction("enqueue") as transaction:
-            transaction.insert(
-                queue.queue_id,
-                key,
-                message.stored,
-                arrival=arrival,
-                expiry=expiry,
-                flags=flags,
-                durable=envelope.recoverable,
-            )
-            if flags & ON_ARRIVAL:
-                self._engine.acknowledgements.message_arrived(transaction, queue, message, flags)
-            if queue.trail:
-                self._engine.trail.note(transaction, queue, message, Happening.ARRIVED)
-            if changes:
-                apply_changes(transaction, changes)
-            transaction.call_after(partial(self._positions.published, queue, key, expiry, outcome))
-        return outcome
 
     def enqueue_message_to_an_open_queue(
         self,
@@ -142,7 +131,7 @@ class Messages:
 
         MQ_ERROR_ACCESS_DENIED unless opened for sending; MQ_ERROR_TRANSACTION_USAGE when a local
         queue is transactional and the sending is not, or the other way round, and what
-        `check_sent` of the arrivals refuses. With several queues the first refusal ends it, and
+        `Protection.check_sent` refuses. With several queues the first refusal ends it, and
         what was sent before stays sent.
         """
         if descriptor.access_type != QueueAccessType.SEND_ACCESS:
@@ -156,7 +145,7 @@ class Messages:
             if queue.transactional != bool(transaction):
                 raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
             if queue.authentication or queue.privacy_level is not QueuePrivacyLevel.OPTIONAL:
-                self._engine.arrivals.check_sent(queue, message)
+                self._protection.check_sent(queue, message)
         return self.enqueue_message(queue, message, transaction)
 
     def _enqueue_to_several(
@@ -164,7 +153,7 @@ class Messages:
     ) -> Completion[None]:
         last = completed(None)
         for single in descriptor.open_queue_descriptor_collection:
-            copy = self._engine.composer.readdressed(message, single, descriptor)
+            copy = self._composer.readdressed(message, single, descriptor)
             last = self.enqueue_message_to_an_open_queue(single, copy, transaction)
         return last
 
@@ -308,7 +297,7 @@ class Messages:
         if not isinstance(owner, Transaction) or owner.ended:
             raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         if not delete_message:
-            self._engine.transactions.leave(owner, queue, key)
+            self._transactions.leave(owner, queue, key)
 
     def read_message_by_lookup_identifier(
         self,
@@ -405,7 +394,7 @@ class Messages:
         if queue.queue_manager is None or target_queue.queue_manager is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
         system = target_queue.queue_type is QueueType.SYSTEM
-        if not system and not self._engine.queues.are_related(queue, target_queue):
+        if not system and not _are_related(queue, target_queue):
             raise MQError(NtStatus.STATUS_INVALID_PARAMETER, "the queues are not related")
         if transactional and (system or not target_queue.transactional):
             raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
@@ -453,7 +442,7 @@ class Messages:
         """The move is durable: it does not keep the target any more (G58)."""
         target.pending_moves -= 1
         outcome.succeed(None)
-        self._engine.queues.drop_if_unused(target)
+        self._registry.drop_if_unused(target)
 
     def position(self, queue: Queue, lookup_identifier: int) -> MessagePosition | None:
         """The position of a message that is in the queue, whatever its state."""
@@ -469,6 +458,13 @@ class Messages:
         if descriptor.access_type not in accesses:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "opened for something else")
         return queue
+
+
+def _are_related(source: Queue, target: Queue) -> bool:
+    """Whether messages can be moved: a queue and its subqueue, or two subqueues (G36)."""
+    if source is target or source.is_journal or target.is_journal:
+        return False
+    return source.main is target.main
 
 
 def _check_join(queue: Queue, transaction: Transaction) -> None:

@@ -1,10 +1,9 @@
 """Opening and closing queues ([MS-MQDMPR] 3.1.7.1.5, .6)."""
 
-from typing import TYPE_CHECKING
-
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.enums import QueueAccessType, QueueShareMode, QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import (
@@ -13,12 +12,16 @@ from rpcqm.codec.names.format_name import (
     FormatNameType,
     PrivateQueueFormatName,
 )
-from rpcqm.qm.directory import MAXIMUM_ELEMENTS
+from rpcqm.qm.access import AccessControl
+from rpcqm.qm.directory import MAXIMUM_ELEMENTS, Directory
 from rpcqm.qm.handles import new_handle
+from rpcqm.qm.outgoing import Outgoing
+from rpcqm.qm.positions import Positions
+from rpcqm.qm.queues import Queues
+from rpcqm.qm.readers import Readers
+from rpcqm.qm.registry import QueueRegistry
+from rpcqm.qm.strangers import Strangers
 from rpcqm.store.transaction import Transaction as StoreTransaction
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
 
 _SEND = QueueAccessType.SEND_ACCESS
 _SYSTEM = QueueType.SYSTEM
@@ -46,8 +49,27 @@ _UNRESOLVED = frozenset(
 class Opening:
     """Open queues by their handles."""
 
-    def __init__(self, engine: "QueueManagerEngine") -> None:
-        self._engine = engine
+    def __init__(
+        self,
+        queue_manager: QueueManager,
+        registry: QueueRegistry,
+        readers: Readers,
+        positions: Positions,
+        access: AccessControl,
+        directory: Directory,
+        outgoing: Outgoing,
+        strangers: Strangers,
+        queues: Queues,
+    ) -> None:
+        self._queue_manager = queue_manager
+        self._registry = registry
+        self._readers = readers
+        self._positions = positions
+        self._access = access
+        self._directory = directory
+        self._outgoing = outgoing
+        self._strangers = strangers
+        self._queues = queues
         self.descriptors: dict[int, OpenQueueDescriptor] = {}
         self._context_values: set[int] = set()
 
@@ -55,8 +77,9 @@ class Opening:
         self,
         format_name: FormatName | tuple[FormatName, ...],
         required_access: QueueAccessType,
-        share_mode: QueueShareMode,
-        identity: Identity | None,
+        share_mode: QueueShareMode = _SHARED,
+        *,
+        identity: Identity | None = None,
     ) -> OpenQueueDescriptor:
         """Open a queue by format name, or several for sending ([MS-MQDMPR] 3.1.7.1.5).
 
@@ -65,14 +88,14 @@ class Opening:
         MQError: QUEUE_NOT_FOUND, SHARING_VIOLATION, UNSUPPORTED_FORMATNAME_OPERATION,
         UNSUPPORTED_ACCESS_MODE, ACCESS_DENIED.
         """
-        names = self._engine.directory.expand_format_name(format_name)
+        names = self._directory.expand_format_name(format_name)
         if len(names) > 1:
             return self._open_several(names, required_access, share_mode, identity)
         name = names[0]
         _check_kind(name, required_access)
         queue = self._find(name, required_access, identity)
         if share_mode != _SHARED and identity is not None and identity.is_anonymous:
-            self._engine.access.check_open(queue, identity, _RECEIVE)  # others are kept out (G85)
+            self._access.check_open(queue, identity, _RECEIVE)  # others are kept out (G85)
         _check_sharing(queue, required_access, share_mode)
         return self._describe(name, required_access, share_mode, queue)
 
@@ -93,7 +116,7 @@ class Opening:
         descriptor.format_names = names
         try:
             for name in names:
-                single = self.open_queue(name, _SEND, _SHARED, identity)
+                single = self.open_queue(name, _SEND, identity=identity)
                 descriptor.open_queue_descriptor_collection.append(single)
         except MQError:
             self.close_queue(descriptor)
@@ -114,7 +137,7 @@ class Opening:
             raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
         if len(descriptor.format_names) >= MAXIMUM_ELEMENTS:
             raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many destinations")
-        added = self.open_queue(name, _SEND, _SHARED, identity)
+        added = self.open_queue(name, _SEND, identity=identity)
         singles = descriptor.open_queue_descriptor_collection
         queue = descriptor.queue_reference
         if queue is not None:
@@ -144,13 +167,13 @@ class Opening:
     # Finding what is to be opened
 
     def _find(self, name: FormatName, access: QueueAccessType, identity: Identity | None) -> Queue:
-        queue = self._engine.queues.find_by_format_name(name)
+        queue = self._registry.find_by_format_name(name)
         if queue is None and name.type is FormatNameType.QUEUE_FORMAT_TYPE_SUBQUEUE:
             queue = self._new_subqueue(name, access, identity)
         if queue is None:
             return self._find_outgoing(name, access, identity)
         _check_local(queue, access)
-        self._engine.access.check_open(queue, identity, access)
+        self._access.check_open(queue, identity, access)
         return queue
 
     def _new_subqueue(
@@ -158,42 +181,42 @@ class Opening:
     ) -> Queue | None:
         """The subqueue of a queue here, which comes to be by being opened."""
         direct = name.direct_name
-        if not self._engine.queues.is_local_direct(direct):
+        if not self._registry.is_local_direct(direct):
             return None
-        parent = self._engine.queues.find_path(name.path_name.parent)
+        parent = self._registry.find_path(name.path_name.parent)
         if parent is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         if access == _SEND:
             raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION)
-        self._engine.access.check_open(parent, identity, access)
-        return self._engine.queues.create_subqueue(parent, direct.suffix)
+        self._access.check_open(parent, identity, access)
+        return self._queues.create_subqueue(parent, direct.suffix)
 
     def _find_outgoing(
         self, name: FormatName, access: QueueAccessType, identity: Identity | None
     ) -> Queue:
         """A queue that is not here: messages for it wait in an outgoing queue."""
-        queue: OutgoingQueue | None = self._engine.outgoing.find(name)
+        queue: OutgoingQueue | None = self._outgoing.find(name)
         if access != _SEND and (queue is None or access not in _ADMIN):
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         if self._is_here(name):
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         queue = queue or self._new_outgoing(name)
-        self._engine.access.check_open(queue, identity, access)
-        self._engine.strangers.adopt(queue)
+        self._access.check_open(queue, identity, access)
+        self._strangers.adopt(queue)
         return queue
 
     def _new_outgoing(self, name: FormatName) -> OutgoingQueue:
         base_priority = 0
         if name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:
             base_priority = self._look_up_public(name).base_priority
-        return self._engine.outgoing.create(name, base_priority=base_priority)
+        return self._outgoing.create(name, base_priority=base_priority)
 
     def _look_up_public(self, name: FormatName) -> Queue:
         """A public queue that is not here must be one of another machine."""
-        queue = self._engine.directory.public_queue(name)
+        queue = self._directory.public_queue(name)
         if queue is None or queue.queue_manager is None:
             raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, "not in a directory")
-        if queue.queue_manager.identifier == self._engine.queue_manager.identifier:
+        if queue.queue_manager.identifier == self._queue_manager.identifier:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         return queue
 
@@ -205,7 +228,7 @@ class Opening:
         An outgoing queue that has to be made belongs to `change`. `source` is where the stranger
         is that has named it, if one has. TooManyStrangersError.
         """
-        queue = self._engine.queues.find_by_format_name(name)
+        queue = self._registry.find_by_format_name(name)
         if queue is not None:
             closed = queue.is_journal or queue.subqueue_name or queue.queue_type is _SYSTEM
             return None if closed else queue
@@ -213,21 +236,21 @@ class Opening:
             return None
         if (
             name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC
-            and self._engine.directory.destination_queue_manager(name) is None
+            and self._directory.destination_queue_manager(name) is None
         ):
             return None
-        found = self._engine.outgoing.find(name)
+        found = self._outgoing.find(name)
         if found is None and source:
-            return self._engine.strangers.create(name, change, source)
-        return found or self._engine.outgoing.create(name, change)
+            return self._strangers.create(name, change, source)
+        return found or self._outgoing.create(name, change)
 
     def _is_here(self, name: FormatName) -> bool:
         """Whether the queue would be on this machine, if it existed (G10)."""
         value = name.value
         if isinstance(value, str):
-            return self._engine.queues.is_local_direct(name.direct_name)
+            return self._registry.is_local_direct(name.direct_name)
         if isinstance(value, PrivateQueueFormatName):
-            return value.source_queue_manager == self._engine.queue_manager.identifier
+            return value.source_queue_manager == self._queue_manager.identifier
         return False
 
     # Closing
@@ -244,7 +267,7 @@ class Opening:
         self._context_values.discard(descriptor.context_value)
         for single in descriptor.open_queue_descriptor_collection:
             self.close_queue(single)
-        readers = self._engine.readers
+        readers = self._readers
         readers.end_waits_of(descriptor, HResult.MQ_ERROR_OPERATION_CANCELLED)
         for cursor in list(descriptor.cursor_collection.values()):
             readers.close_cursor(cursor)
@@ -256,8 +279,8 @@ class Opening:
         descriptor.two_phase_reads.clear()
         descriptor.queue_reference = None
         for key in reads:
-            self._engine.positions.release(queue, key)
-        self._engine.queues.drop_if_unused(queue)
+            self._positions.release(queue, key)
+        self._registry.drop_if_unused(queue)
 
 
 def _direct(name: FormatName) -> DirectName | None:

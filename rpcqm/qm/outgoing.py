@@ -2,19 +2,19 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from rpcqm.adm.enums import ConnectionStatus, OutgoingQueueState
 from rpcqm.adm.queue import ConnectionHistoryEntry, OutgoingQueue, OutgoingTransferInfo
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.records import encode_queue
+from rpcqm.base.clock import Clock
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.format_name import FormatName, FormatNameType
+from rpcqm.qm.registry import QueueRegistry
 from rpcqm.store.records import QUEUE_ID, Family
+from rpcqm.store.store import Store
 from rpcqm.store.transaction import Transaction as StoreTransaction
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
 
 QueueHook = Callable[[OutgoingQueue], None]
 TransferHook = Callable[[OutgoingTransferInfo], None]
@@ -28,10 +28,13 @@ _KEPT_STATES = frozenset({OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED}
 class Outgoing:
     """Outgoing queues, and what administrators do with them."""
 
-    def __init__(self, engine: "QueueManagerEngine") -> None:
-        self._engine = engine
-        self._store = engine.store
-        self.by_destination: dict[FormatName, OutgoingQueue] = {}
+    def __init__(
+        self, store: Store, clock: Clock, queue_manager: QueueManager, registry: QueueRegistry
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._queue_manager = queue_manager
+        self._registry = registry
         self.state_hooks: list[QueueHook] = []
         self.resend_hooks: list[QueueHook] = []
         self.transfer_hooks: list[TransferHook] = []
@@ -40,12 +43,12 @@ class Outgoing:
 
     def list(self) -> list[OutgoingQueue]:
         """All outgoing queues, in the order in which they were made."""
-        queues = self._engine.queues.by_id.values()
+        queues = self._queue_manager.queue_collection.values()
         return [queue for queue in queues if isinstance(queue, OutgoingQueue)]
 
     def find(self, name: FormatName) -> OutgoingQueue | None:
         """The outgoing queue to a destination."""
-        return self.by_destination.get(name)
+        return self._registry.by_destination.get(name)
 
     def create(
         self, name: FormatName, change: StoreTransaction | None = None, base_priority: int = 0
@@ -62,7 +65,7 @@ class Outgoing:
             multicast=name.type is FormatNameType.QUEUE_FORMAT_TYPE_MULTICAST,
             queue_id=self._store.counters.queue_id.take(),
         )
-        if self._engine.queue_manager.hardened_security and not is_http(name):
+        if self._queue_manager.hardened_security and not is_http(name):
             queue.state = OutgoingQueueState.LOCKED
         if change is not None:
             self._put(change, queue)
@@ -73,12 +76,12 @@ class Outgoing:
 
     def _put(self, change: StoreTransaction, queue: OutgoingQueue) -> None:
         change.put(Family.QUEUE, QUEUE_ID.pack(queue.queue_id), encode_queue(queue))
-        self._engine.queues.register(queue)
-        change.call_when_undone(partial(self._engine.queues.unregister, queue))
+        self._registry.register(queue)
+        change.call_when_undone(partial(self._registry.unregister, queue))
 
     def apply_hardened_security(self) -> None:
         """Lock or unlock every outgoing queue at the start ([MS-MQDMPR] 3.1.3)."""
-        hardened = self._engine.queue_manager.hardened_security
+        hardened = self._queue_manager.hardened_security
         for queue in self.list():
             if queue.state not in _KEPT_STATES:
                 queue.state = OutgoingQueueState.INACTIVE
@@ -145,7 +148,7 @@ class Outgoing:
         address_list: tuple[str, ...] = (),
     ) -> None:
         """Add to OutgoingQueue.ConnectionHistory, which forgets its oldest entries."""
-        now = self._engine.clock.now() // 1000
+        now = self._clock.now() // 1000
         queue.connection_history.append(ConnectionHistoryEntry(status, now, error, address_list))
         del queue.connection_history[:-HISTORY_AT_MOST]
 

@@ -6,26 +6,31 @@ raised from everywhere. Other rooms listen through `deleted_hooks` and `availabl
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import NamedTuple, Protocol
 
 from rpcqm.adm.enums import PositionState
 from rpcqm.adm.message import (
     CONSEQUENCES,
     FLAG_ALLOW_PEEK_WHEN_LOCKED,
     KEPT_FLAGS,
+    ON_ARRIVAL,
+    Envelope,
     Message,
 )
 from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.qm.trail import Happening
+from rpcqm.qm.readers import Readers
+from rpcqm.qm.registry import QueueRegistry
+from rpcqm.qm.stored import message_at
+from rpcqm.qm.timers import TimeToBeReceivedTimer
+from rpcqm.qm.trail import Happening, Trail
 from rpcqm.store.errors import PositionStateError
 from rpcqm.store.records import NEVER, Moves
+from rpcqm.store.store import Store
 from rpcqm.store.transaction import Transaction as StoreTransaction
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
 
 DeletedHook = Callable[[StoreTransaction, Queue, int, MessageClass], None]
 AvailableHook = Callable[[Queue, int], None]
@@ -33,28 +38,126 @@ AvailableHook = Callable[[Queue, int], None]
 SEQUENTIAL_BITS = 56
 
 
+class StagedMessage(NamedTuple):
+    """Where a message waits for the commit of its transaction, and whether it has `changed`."""
+
+    transaction: bytes
+    number: int
+    changed: bool
+
+
+class Consequences(Protocol):
+    """What follows from an arrival or a removal, inside the commit that causes it."""
+
+    def message_arrived(
+        self, transaction: StoreTransaction, queue: Queue, message: Message, flags: int
+    ) -> None:
+        """A message has been stored: acknowledge it, and journal it."""
+
+    def message_removed(
+        self,
+        transaction: StoreTransaction,
+        queue: Queue,
+        key: int,
+        reason: MessageClass,
+        flags: int,
+    ) -> None:
+        """Acknowledge a removal, when the message asks for it."""
+
+    def keeping_queue(
+        self, queue: Queue, key: int, reason: MessageClass, flags: int, size: int
+    ) -> Queue | None:
+        """Where a removed message is kept, None when nowhere."""
+
+
 class Positions:
     """The two central events, and giving back what was locked."""
 
-    def __init__(self, engine: "QueueManagerEngine") -> None:
-        self._engine = engine
-        self._store = engine.store
-        self._readers = engine.readers
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        registry: QueueRegistry,
+        readers: Readers,
+        expiry: TimeToBeReceivedTimer,
+        trail: Trail,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._registry = registry
+        self._readers = readers
+        self._expiry = expiry
+        self._trail = trail
+        self.message_at: Callable[[Queue, int], Message] = partial(message_at, store)
+        """The message at a position, with its packet; MQ_ERROR_MESSAGE_NOT_FOUND if none."""
+        self.consequences: Consequences
+        """What follows from removals; the acknowledgements set it."""
+        expiry.message_position_deleted = self.message_position_deleted
         self.deleted_hooks: list[DeletedHook] = []
         self.available_hooks: list[AvailableHook] = []
 
-    def message_at(self, queue: Queue, key: int) -> Message:
-        """The message at a position, with its packet; MQ_ERROR_MESSAGE_NOT_FOUND if none."""
-        index = self._store.index(queue.queue_id)
-        position = index.position(key)
-        if position is None:
-            raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
-        message = Message.restored(self._store.read_packet(position.serial), position.flags)
-        message.queue = queue
-        message.lookup_identifier = key
-        message.arrival_time = position.arrival
-        message.abort_count, message.move_count, message.last_move_time = index.moves(key)
-        return message
+    def arrive(
+        self,
+        transaction: StoreTransaction,
+        queue: Queue,
+        message: Message,
+        envelope: Envelope,
+        *,
+        staged: StagedMessage | None = None,
+        kept_flags: int | None = None,
+        imported: bool = False,
+        outcome: Completion[None] | None = None,
+    ) -> int:
+        """Put a message at the end of its priority; its lookup identifier.
+
+        It can be read, and `outcome` succeeds, when the transaction is committed. A `staged` one
+        is on the disk already. One with `kept_flags` follows from another message: it does not
+        expire, has no consequences but those of these flags, and `message` stays as it is. One
+        that is `imported` has arrived before, which is not acknowledged again.
+        """
+        key = self._store.counters.next_lookup_identifier(envelope.priority)
+        arrival, expiry, durable = self._clock.now(), NEVER, envelope.recoverable
+        if kept_flags is not None:
+            transaction.insert(
+                queue.queue_id,
+                key,
+                message.stored,
+                arrival=arrival,
+                flags=kept_flags,
+                durable=durable,
+                consequence=True,
+            )
+        else:
+            flags = message.position_flags(envelope)
+            expiry = self._expiry.expiry_of(envelope, queue)
+            message.queue, message.lookup_identifier, message.arrival_time = queue, key, arrival
+            if staged is not None:
+                transaction.insert_staged(
+                    staged.transaction,
+                    staged.number,
+                    key,
+                    arrival=arrival,
+                    expiry=expiry,
+                    flags=flags,
+                    packet=message.stored if staged.changed else None,
+                )
+            else:
+                transaction.insert(
+                    queue.queue_id,
+                    key,
+                    message.stored,
+                    arrival=arrival,
+                    expiry=expiry,
+                    flags=flags,
+                    durable=durable,
+                )
+            if flags & ON_ARRIVAL and not imported:
+                self.consequences.message_arrived(transaction, queue, message, flags)
+            if queue.trail:
+                detail = "imported" if imported else ""
+                self._trail.note(transaction, queue, message, Happening.ARRIVED, detail)
+        transaction.call_after(partial(self.published, queue, key, expiry, outcome))
+        return key
 
     def message_position_deleted(
         self, transaction: StoreTransaction, queue: Queue, key: int, reason: MessageClass
@@ -70,7 +173,7 @@ class Positions:
         flags = position.flags
         main = queue.parent or queue
         if main.trail:
-            self._engine.trail.removed(transaction, queue, key, reason)
+            self._trail.removed(transaction, queue, key, reason)
         if flags & CONSEQUENCES or main.journaling:
             self._delete_with_consequences(transaction, queue, key, reason, flags, position.size)
         else:
@@ -78,7 +181,7 @@ class Positions:
         if queue.peekable_when_locked:
             queue.peekable_when_locked.discard(key)
         if queue.parent is not None:
-            transaction.call_after(partial(self._engine.queues.drop_if_unused, queue))
+            transaction.call_after(partial(self._registry.drop_if_unused, queue))
         for hook in self.deleted_hooks:
             hook(transaction, queue, key, reason)
 
@@ -91,9 +194,8 @@ class Positions:
         flags: int,
         size: int,
     ) -> None:
-        acknowledgements = self._engine.acknowledgements
-        acknowledgements.message_removed(transaction, queue, key, reason, flags)
-        target = acknowledgements.keeping_queue(queue, key, reason, flags, size)
+        self.consequences.message_removed(transaction, queue, key, reason, flags)
+        target = self.consequences.keeping_queue(queue, key, reason, flags, size)
         if target is None:
             transaction.remove(queue.queue_id, key)
         else:
@@ -105,7 +207,7 @@ class Positions:
         It does not expire there and has no further consequences; no byte is copied.
         """
         if (queue.parent or queue).trail:
-            self._engine.trail.note_at(transaction, queue, key, Happening.KEPT, target.pathname)
+            self._trail.note_at(transaction, queue, key, Happening.KEPT, target.pathname)
         counters = self._store.counters
         new_key = counters.next_lookup_identifier(7 - (key >> SEQUENTIAL_BITS))
         flags = self._store.index(queue.queue_id).expected(key).flags
@@ -114,7 +216,7 @@ class Positions:
             key,
             target.queue_id,
             new_key,
-            arrival=self._engine.clock.now(),
+            arrival=self._clock.now(),
             expiry=NEVER,
             flags=flags & KEPT_FLAGS,
         )
@@ -134,7 +236,7 @@ class Positions:
         has reached its queue; nobody is sent anything.
         """
         if queue.trail:
-            self._engine.trail.note_at(transaction, queue, key, Happening.LEFT, "")
+            self._trail.note_at(transaction, queue, key, Happening.LEFT, "")
         if target is None:
             transaction.remove(queue.queue_id, key, sync=sync)
         else:
@@ -149,25 +251,25 @@ class Positions:
         The caller sees to it that the target is not dropped meanwhile (G58).
         """
         if (queue.parent or queue).trail:
-            self._engine.trail.note_at(transaction, queue, key, Happening.MOVED, target.pathname)
+            self._trail.note_at(transaction, queue, key, Happening.MOVED, target.pathname)
         index = self._store.index(queue.queue_id)
         expiry = index.expected(key).expiry
-        moves = Moves(0, index.moves(key).move_count + 1, self._engine.clock.now())
+        moves = Moves(0, index.moves(key).move_count + 1, self._clock.now())
         transaction.rehome(queue.queue_id, key, target.queue_id, key, moves=moves)
         queue.peekable_when_locked.discard(key)
         transaction.call_after(partial(self.published, target, key, expiry))
         if queue.parent is not None:
-            transaction.call_after(partial(self._engine.queues.drop_if_unused, queue))
+            transaction.call_after(partial(self._registry.drop_if_unused, queue))
 
     def published(
         self, queue: Queue, key: int, expiry: int, outcome: Completion[None] | None = None
     ) -> None:
         """A message has become visible: offer it, or remove it when its time is over already."""
-        if expiry != NEVER and self._engine.expiry.is_due(expiry):
-            self._engine.expiry.time_to_be_received_timer_expired(queue, [key])
+        if expiry != NEVER and self._expiry.is_due(expiry):
+            self._expiry.time_to_be_received_timer_expired(queue, [key])
         else:
             if expiry != NEVER:
-                self._engine.expiry.arm(expiry)
+                self._expiry.arm(expiry)
             self.message_position_available(queue, key)
         if outcome is not None:
             outcome.succeed(None)
@@ -187,7 +289,7 @@ class Positions:
         if message.kept_flags & FLAG_ALLOW_PEEK_WHEN_LOCKED:
             queue.peekable_when_locked.add(key)
         if (queue.parent or queue).trail:
-            self._engine.trail.note_alone(queue, key, Happening.LOCKED)
+            self._trail.note_alone(queue, key, Happening.LOCKED)
 
     def release(self, queue: Queue, key: int) -> None:
         """Give back a locked message: it is available again, or removed when it has expired or
@@ -197,7 +299,7 @@ class Positions:
         if positions.unlock(key):
             queue.peekable_when_locked.discard(key)
             if (queue.parent or queue).trail:
-                self._engine.trail.note_alone(queue, key, Happening.GIVEN_BACK)
+                self._trail.note_alone(queue, key, Happening.GIVEN_BACK)
             position = positions.position(key)
             if position is not None:
                 self.published(queue, key, position.expiry)

@@ -4,14 +4,11 @@ Quotas are kilobytes. What counts is in the store's accounts: every message from
 until its removal is on the disk; subqueues charge their parent.
 """
 
-from typing import TYPE_CHECKING
-
 from rpcqm.adm.enums import INFINITE, EnqueueStatus
 from rpcqm.adm.queue import Queue
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.errors import HResult, MQError
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.store.store import Store
 
 KILOBYTE = 1024
 
@@ -34,16 +31,16 @@ _STATUS = {
 class Quotas:
     """Admission of messages."""
 
-    def __init__(self, engine: "QueueManagerEngine") -> None:
-        self._engine = engine
-        self._store = engine.store
+    def __init__(self, store: Store, queue_manager: QueueManager) -> None:
+        self._store = store
+        self._queue_manager = queue_manager
 
     def admit(self, queue: Queue, size: int) -> None:
         """Raise EnqueueRefusedError when a message of `size` bytes has no room.
 
         The queue manager comes first: it is throttled, or its own quota would be exceeded.
         """
-        queue_manager = self._engine.queue_manager
+        queue_manager = self._queue_manager
         if queue_manager.throttled:
             self._store.space.look_again()
         if (
@@ -65,6 +62,6 @@ class Quotas:
         """The quota, in KB, of a journal or dead-letter queue."""
         if queue.is_journal and queue.parent is not None:
             return queue.parent.journal_quota
-        if queue is self._engine.queue_manager.system_journal_queue:
-            return self._engine.queue_manager.journal_quota
+        if queue is self._queue_manager.system_journal_queue:
+            return self._queue_manager.journal_quota
         return queue.quota

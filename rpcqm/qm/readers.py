@@ -2,28 +2,24 @@
 
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor, WaitingMessageReadOperation
 from rpcqm.adm.enums import INFINITE, PositionState
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.allowance import Allowance
+from rpcqm.base.clock import Timers
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.qm import cursors
 from rpcqm.qm.handles import new_handle
 
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
-
 
 class Readers:
     """Who waits for messages, in the order in which they came (G6)."""
 
-    def __init__(self, engine: "QueueManagerEngine") -> None:
-        self._engine = engine
-        self._timers = engine.timers
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
         self.cursors: dict[int, Cursor] = {}
 
     # Cursors

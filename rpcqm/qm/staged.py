@@ -1,7 +1,7 @@
 """What a prepared transaction needs to survive a restart."""
 
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 from uuid import UUID
 
 from rpcqm.adm.enums import OperationType, PositionState
@@ -11,14 +11,15 @@ from rpcqm.adm.message import (
     Message,
 )
 from rpcqm.adm.queue import Queue
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import Transaction, TransactionalOperation
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.store.staged import StagedOperation, StagedTransaction
+from rpcqm.qm.positions import Positions
+from rpcqm.store.staged import StagedOperation
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import Transaction as StoreTransaction
 
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
+Queues = Mapping[int, Queue]
 
 RECORD = b"\x01"
 """Version of the records here."""
@@ -68,49 +69,45 @@ def prepare(change: StoreTransaction, transaction: Transaction) -> None:
     change.prepare(identifier, RECORD)
 
 
-def recover(engine: "QueueManagerEngine") -> None:
+def recover(
+    store: Store, queue_manager: QueueManager, positions: Positions
+) -> Iterator[Transaction]:
     """Bring back the transactions that were prepared, with their messages locked again."""
-    for staged in engine.store.staged.values():
+    queues = queue_manager.queue_collection
+    for staged in store.staged.values():
         identifier = UUID(bytes_le=staged.transaction_id)
         transaction = Transaction(identifier, single_phase=False, prepared=True)
-        engine.queue_manager.transaction_collection[identifier] = transaction
-        _recover_operations(engine, staged, transaction)
-        engine.transactions.mark_batches(transaction)
-
-
-def _recover_operations(
-    engine: "QueueManagerEngine", staged: StagedTransaction, transaction: Transaction
-) -> None:
-    for operation in staged.operations.values():
-        recovered = _recover(engine, operation, transaction)
-        if recovered is not None:
-            transaction.transactional_operation_collection.append(recovered)
+        queue_manager.transaction_collection[identifier] = transaction
+        for operation in staged.operations.values():
+            recovered = _recover(queues, positions, operation, transaction)
+            if recovered is not None:
+                transaction.transactional_operation_collection.append(recovered)
+        yield transaction
 
 
 def _recover(
-    engine: "QueueManagerEngine", operation: StagedOperation, transaction: Transaction
+    queues: Queues, positions: Positions, operation: StagedOperation, transaction: Transaction
 ) -> TransactionalOperation | None:
     if operation.serial is not None:
-        queue = engine.queues.by_id.get(operation.queue_id) or Queue(queue_id=operation.queue_id)
+        queue = queues.get(operation.queue_id) or Queue(queue_id=operation.queue_id)
         return TransactionalOperation(OperationType.ENQUEUE, queue, staged_number=operation.number)
-    return _dequeue_or_move(engine, operation, transaction)
+    return _dequeue_or_move(queues, positions, operation, transaction)
 
 
 def _dequeue_or_move(
-    engine: "QueueManagerEngine", operation: StagedOperation, transaction: Transaction
+    queues: Queues, positions: Positions, operation: StagedOperation, transaction: Transaction
 ) -> TransactionalOperation | None:
     kind, queue_id, key, target_id = _OPERATION.unpack_from(operation.data)
-    queue = engine.queues.by_id.get(queue_id)
+    queue = queues.get(queue_id)
     if queue is None:
         return None
-    positions = queue.message_position_list
-    if positions.state(key) is PositionState.AVAILABLE:
-        message = engine.positions.message_at(queue, key)
-        engine.positions.lock(queue, message, transaction)
+    if queue.message_position_list.state(key) is PositionState.AVAILABLE:
+        message = positions.message_at(queue, key)
+        positions.lock(queue, message, transaction)
     if kind == _DEQUEUE:
         reason = _reason(operation.data)
         return TransactionalOperation(OperationType.DEQUEUE, queue, key, dequeue_reason=reason)
-    target = engine.queues.by_id.get(target_id)
+    target = queues.get(target_id)
     if target is None:
         return None
     target.pending_moves += 1

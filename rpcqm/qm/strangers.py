@@ -7,21 +7,22 @@ else a few messages would make this queue manager connect to as many places as t
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from rpcqm.adm.directory import equals
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
-from rpcqm.base.clock import Timer
+from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.qm.directory import Directory
+from rpcqm.qm.outgoing import Outgoing
+from rpcqm.qm.registry import QueueRegistry
+from rpcqm.qm.streams import Streams
 from rpcqm.store.records import QUEUE_ID, Family
+from rpcqm.store.store import Store
 from rpcqm.store.transaction import Transaction as StoreTransaction
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
 
 QUEUES_AT_MOST = 1024
 """Outgoing queues for acknowledgements to strangers."""
@@ -46,8 +47,25 @@ class TooManyStrangersError(MQError):
 class Strangers:
     """Which outgoing queues were made for strangers, and from which source each came."""
 
-    def __init__(self, engine: "QueueManagerEngine") -> None:
-        self._engine = engine
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        timers: Timers,
+        queue_manager: QueueManager,
+        registry: QueueRegistry,
+        streams: Streams,
+        outgoing: Outgoing,
+        directory: Directory,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._timers = timers
+        self._queue_manager = queue_manager
+        self._registry = registry
+        self._streams = streams
+        self._outgoing = outgoing
+        self._directory = directory
         self.is_known: Callable[[FormatName], bool] = lambda name: False
         """Whether the protocol that sends knows who a name leads to, from its settings."""
         self.refused = 0
@@ -69,14 +87,16 @@ class Strangers:
     def start(self) -> None:
         """Find again what was made before a restart."""
         lost = []
-        for key, source in self._engine.streams.records(_PREFIX):
-            queue = self._engine.queues.by_id.get(QUEUE_ID.unpack_from(key, len(_PREFIX))[0])
+        for key, source in self._streams.records(_PREFIX):
+            queue = self._queue_manager.queue_collection.get(
+                QUEUE_ID.unpack_from(key, len(_PREFIX))[0]
+            )
             if isinstance(queue, OutgoingQueue):
                 self._add(queue, source.decode("utf-8", "replace"))
             else:
                 lost.append(key)
         if lost:
-            self._engine.streams.write(dict.fromkeys(lost))
+            self._streams.write(dict.fromkeys(lost))
 
     def stop(self) -> None:
         """Look no more."""
@@ -90,10 +110,10 @@ class Strangers:
         TooManyStrangersError when strangers have too many.
         """
         if self._is_known(name):
-            return self._engine.outgoing.create(name, change)
+            return self._outgoing.create(name, change)
         if len(self._sources) >= QUEUES_AT_MOST or self._count[source] >= QUEUES_OF_ONE_SOURCE:
             self._refuse(source, "too many outgoing queues for acknowledgements to strangers")
-        queue = self._engine.outgoing.create(name, change)
+        queue = self._outgoing.create(name, change)
         change.put(Family.STREAM, _key(queue), source.encode())
         self._add(queue, source)
         return queue
@@ -109,7 +129,7 @@ class Strangers:
         self._bytes += size
         if self._bytes <= BYTES_AT_MOST:
             return
-        index = self._engine.store.index
+        index = self._store.index
         self._bytes = size + sum(index(each.queue_id).account.bytes for each in self._sources)
         if self._bytes > BYTES_AT_MOST:
             self._bytes -= size
@@ -118,7 +138,7 @@ class Strangers:
     def _refuse(self, source: str, event: str) -> None:
         """One line a minute at most says so."""
         self.refused += 1
-        now = self._engine.clock.monotonic()
+        now = self._clock.monotonic()
         if self._told is None or now - self._told >= _LOOK_MILLISECONDS:
             self._told = now
             _log.warning(event, source=source, dropped=self.refused)
@@ -128,7 +148,7 @@ class Strangers:
         return self.is_known(name) or self._is_in_directory(name)
 
     def _is_in_directory(self, name: FormatName) -> bool:
-        directory = self._engine.directory
+        directory = self._directory
         if not directory.is_there:
             return False
         if not isinstance(name.value, str):
@@ -144,7 +164,7 @@ class Strangers:
         """Somebody here sends to that queue too: it is no stranger's any more."""
         if queue in self._sources:
             self._remove(queue)
-            self._engine.streams.write({_key(queue): None})
+            self._streams.write({_key(queue): None})
 
     def _add(self, queue: OutgoingQueue, source: str) -> None:
         self._sources[queue] = source
@@ -160,7 +180,7 @@ class Strangers:
             del self._count[source]
 
     def _look_later(self) -> None:
-        self._timer = self._engine.timers.call_later(_LOOK_MILLISECONDS, self._look)
+        self._timer = self._timers.call_later(_LOOK_MILLISECONDS, self._look)
 
     def _look(self) -> None:
         """Drop those that have been empty for a while."""
@@ -168,17 +188,17 @@ class Strangers:
         gone: dict[bytes, bytes | None] = {}
         for queue in list(self._sources):
             if self._is_over(queue):
-                self._engine.queues.drop_if_unused(queue)
+                self._registry.drop_if_unused(queue)
             if queue.queue_manager is None:
                 self._remove(queue)
                 gone[_key(queue)] = None
         if gone:
-            self._engine.streams.write(gone)
+            self._streams.write(gone)
         if self._sources:
             self._look_later()
 
     def _is_over(self, queue: OutgoingQueue) -> bool:
-        now = self._engine.clock.monotonic()
+        now = self._clock.monotonic()
         if queue.message_count:
             self._empty_since.pop(queue, None)
             return False

@@ -5,14 +5,11 @@ stores or removes the message it is about ([MS-MQQB] 3.1.1.5, G55, G58, G59).
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from rpcqm.base.completion import Completion
 from rpcqm.store.records import Family
+from rpcqm.store.store import Store
 from rpcqm.store.transaction import Transaction as StoreTransaction
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
 
 Changes = Mapping[bytes, bytes | None]
 """New records by key; None removes one."""
@@ -21,8 +18,8 @@ Changes = Mapping[bytes, bytes | None]
 class Streams:
     """Records of protocols, by keys of their own choice."""
 
-    def __init__(self, engine: "QueueManagerEngine") -> None:
-        self._store = engine.store
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
     def get(self, key: bytes) -> bytes | None:
         """A record that is durable, None when there is none."""

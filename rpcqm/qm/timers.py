@@ -4,20 +4,20 @@ The store knows which messages expire when; the timer here looks at the earliest
 Message Read Timer (3.1.2.3) is one timer per reader, in `readers`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from rpcqm.adm.enums import PositionState
 from rpcqm.adm.message import NEVER as NEVER_SECONDS
 from rpcqm.adm.message import Envelope
 from rpcqm.adm.queue import OutgoingQueue, Queue
-from rpcqm.base.clock import Timer
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.qm.stored import message_at
 from rpcqm.store.records import NEVER
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.store.store import Store
+from rpcqm.store.transaction import Transaction as StoreTransaction
 
 LOOK_AT_LEAST = 60_000
 """The wall clock can be set: the timer never sleeps longer than this, in milliseconds."""
@@ -30,10 +30,15 @@ BATCHES = 100
 class TimeToBeReceivedTimer:
     """Removes messages whose time is over."""
 
-    def __init__(self, engine: "QueueManagerEngine") -> None:
-        self._engine = engine
-        self._clock = engine.clock
-        self._store = engine.store
+    def __init__(
+        self, store: Store, clock: Clock, timers: Timers, queue_manager: QueueManager
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._timers = timers
+        self._queue_manager = queue_manager
+        self.message_position_deleted: Callable[[StoreTransaction, Queue, int, MessageClass], None]
+        """Removes a message; the positions set it."""
         self._timer: Timer | None = None
         self._armed_for = NEVER
         self._stopped = False
@@ -66,7 +71,7 @@ class TimeToBeReceivedTimer:
             self._timer.cancel()
         self._armed_for = expiry
         delay = min(max(expiry - self._clock.now(), 0), LOOK_AT_LEAST)
-        self._timer = self._engine.timers.call_later(delay, self.look)
+        self._timer = self._timers.call_later(delay, self.look)
 
     def look(self) -> None:
         """Raise Time To Be Received Timer Expired for all that is due, and arm the timer again.
@@ -91,7 +96,7 @@ class TimeToBeReceivedTimer:
         """Remove what is due; how many messages that were."""
         removed = 0
         for queue_id, group in groupby(sorted(due), key=lambda entry: entry[0]):
-            queue = self._engine.queues.by_id.get(queue_id)
+            queue = self._queue_manager.queue_collection.get(queue_id)
             if queue is not None:
                 keys = [key for _, key in group]
                 self.time_to_be_received_timer_expired(queue, keys)
@@ -112,7 +117,7 @@ class TimeToBeReceivedTimer:
         A locked message waits for its release, one that is leaving is left alone (G61).
         """
         positions = queue.message_position_list
-        deleted = self._engine.positions.message_position_deleted
+        deleted = self.message_position_deleted
         with self._store.transaction("time to be received") as transaction:
             for key in keys:
                 if positions.state(key) is PositionState.AVAILABLE:
@@ -122,7 +127,7 @@ class TimeToBeReceivedTimer:
         """In an outgoing queue: which of the two times is over ([MS-MQQB] 3.1.7.1.2)."""
         if not isinstance(queue, OutgoingQueue):
             return MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT
-        envelope = self._engine.positions.message_at(queue, key).envelope
+        envelope = message_at(self._store, queue, key).envelope
         if envelope.time_to_reach_queue <= envelope.time_to_be_received:
             return MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
         return MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT_AT_SENDER

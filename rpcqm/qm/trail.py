@@ -10,21 +10,20 @@ import secrets
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
-from rpcqm.base.clock import Timer
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.qm.stored import message_at
 from rpcqm.store.errors import StoreError
 from rpcqm.store.records import Family
+from rpcqm.store.store import Store
 from rpcqm.store.transaction import Transaction as StoreTransaction
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
 
 DAY = 86_400_000
 """Milliseconds."""
@@ -77,9 +76,13 @@ class Trail:
 
     days = 7
 
-    def __init__(self, engine: "QueueManagerEngine") -> None:
-        self._engine = engine
-        self._store = engine.store
+    def __init__(
+        self, store: Store, clock: Clock, timers: Timers, queue_manager: QueueManager
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._timers = timers
+        self._queue_manager = queue_manager
         self._timer: Timer | None = None
         # Within one millisecond it orders; after a restart no number comes again.
         self._number = secrets.randbits(31)
@@ -88,7 +91,7 @@ class Trail:
         """Switch on the trails that were on, and remove what is too old."""
         with self._store.transaction("restore trails") as change:
             for key, _ in self._store.records(Family.HISTORY, _SWITCH):
-                queue = self._engine.queues.by_id.get(int.from_bytes(key[1:], "big"))
+                queue = self._queue_manager.queue_collection.get(int.from_bytes(key[1:], "big"))
                 if queue is not None:
                     queue.trail = True
                 else:
@@ -116,7 +119,7 @@ class Trail:
     ) -> None:
         """Let a record belong to a commit."""
         self._number = (self._number + 1) & 0xFFFF_FFFF
-        moment = _MOMENT.pack(self._engine.clock.now(), self._number)
+        moment = _MOMENT.pack(self._clock.now(), self._number)
         identifier = _identifier(message.attributes.identifier)
         text = _SEPARATOR.join((_name(queue), detail)).encode()
         value = _FIXED.pack(happening, message.lookup_identifier) + text
@@ -138,7 +141,7 @@ class Trail:
         """The same for a message that is not in hand."""
         # What cannot be read can still be removed.
         with contextlib.suppress(DecodeError, MQError, StoreError):
-            message = self._engine.positions.message_at(queue, key)
+            message = message_at(self._store, queue, key)
             self.note(change, queue, message, happening, detail)
 
     def note_alone(self, queue: Queue, key: int, happening: Happening) -> None:
@@ -164,7 +167,7 @@ class Trail:
 
     def remove_old(self) -> None:
         """Remove what is older than the settings say, some at a time; look again tomorrow."""
-        limit = self._engine.clock.now() - self.days * DAY
+        limit = self._clock.now() - self.days * DAY
         removed = 0
         with self._store.transaction("remove old trails") as change:
             for key, identifier in self._store.records(Family.HISTORY, _BY_TIME):
@@ -175,7 +178,7 @@ class Trail:
                 change.delete(Family.HISTORY, _BY_MESSAGE + identifier + key[len(_BY_TIME) :])
                 removed += 1
         delay = 1_000 if removed == REMOVED_AT_ONCE else DAY
-        self._timer = self._engine.timers.call_later(delay, self.remove_old)
+        self._timer = self._timers.call_later(delay, self.remove_old)
 
     def stop(self) -> None:
         """Look no more: the store is about to be closed."""

@@ -1,23 +1,24 @@
 """Units of work ([MS-MQDMPR] 3.1.4.3 to .5, 3.1.7.1.8)."""
 
 from functools import partial
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rpcqm.adm.enums import OperationType, PositionState
-from rpcqm.adm.message import ON_ARRIVAL, Envelope, Message
+from rpcqm.adm.message import Envelope, Message
 from rpcqm.adm.queue import Queue
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import Transaction, TransactionalOperation
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.qm import staged
-from rpcqm.qm.trail import Happening
+from rpcqm.qm.acknowledgements import Acknowledgements
+from rpcqm.qm.composing import Composer
+from rpcqm.qm.positions import Positions, StagedMessage
+from rpcqm.qm.registry import QueueRegistry
 from rpcqm.store.records import Moves
+from rpcqm.store.store import Store
 from rpcqm.store.transaction import Transaction as StoreTransaction
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
 
 
 class Transactions:
@@ -26,11 +27,22 @@ class Transactions:
     Everything that a transaction does reaches the disk, and becomes visible, as one.
     """
 
-    def __init__(self, engine: "QueueManagerEngine") -> None:
-        self._engine = engine
-        self._store = engine.store
-        self._positions = engine.positions
-        self._collection = engine.queue_manager.transaction_collection
+    def __init__(
+        self,
+        store: Store,
+        queue_manager: QueueManager,
+        registry: QueueRegistry,
+        positions: Positions,
+        composer: Composer,
+        acknowledgements: Acknowledgements,
+    ) -> None:
+        self._store = store
+        self._queue_manager = queue_manager
+        self._registry = registry
+        self._positions = positions
+        self._composer = composer
+        self._acknowledgements = acknowledgements
+        self._collection = queue_manager.transaction_collection
 
     def create_transaction(self, identifier: UUID, owner: str | None = None) -> Transaction:
         """Begin a unit of work ([MS-MQDMPR] 3.1.7.1.8), which its `owner` alone may join (G87).
@@ -134,7 +146,7 @@ class Transactions:
             for operation in (batch[0], batch[-1]):
                 first, last = operation is batch[0], operation is batch[-1]
                 message = staged.message_of(self._store, transaction, operation)
-                if self._engine.composer.mark_in_transaction(message, first, last):
+                if self._composer.mark_in_transaction(message, first, last):
                     operation.message, operation.marked = message, True
 
     def transaction_commit(self, identifier: UUID) -> Completion[None]:
@@ -186,30 +198,14 @@ class Transactions:
         """
         queue = operation.queue
         message = staged.message_of(self._store, transaction, operation)
-        acknowledgements = self._engine.acknowledgements
         if queue.queue_manager is None:
-            acknowledgements.message_lost(change, message, MessageClass.MQMSG_CLASS_NACK_Q_DELETED)
+            deleted = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
+            self._acknowledgements.message_lost(change, message, deleted)
             return
-        envelope = message.envelope
-        flags = message.position_flags(envelope)
-        expiry = self._engine.expiry.expiry_of(envelope, queue)
-        key = self._store.counters.next_lookup_identifier(envelope.priority)
-        message.queue, message.lookup_identifier = queue, key
-        message.arrival_time = self._engine.clock.now()
-        change.insert_staged(
-            transaction.identifier.bytes_le,
-            operation.staged_number,
-            key,
-            arrival=message.arrival_time,
-            expiry=expiry,
-            flags=flags,
-            packet=message.stored if operation.marked else None,
+        place = StagedMessage(
+            transaction.identifier.bytes_le, operation.staged_number, operation.marked
         )
-        if flags & ON_ARRIVAL:
-            acknowledgements.message_arrived(change, queue, message, flags)
-        if queue.trail:
-            self._engine.trail.note(change, queue, message, Happening.ARRIVED)
-        change.call_after(partial(self._positions.published, queue, key, expiry))
+        self._positions.arrive(change, queue, message, message.envelope, staged=place)
 
     def transaction_abort(self, identifier: UUID) -> Completion[None]:
         """Undo everything that a transaction did ([MS-MQDMPR] 3.1.4.5).
@@ -258,7 +254,12 @@ class Transactions:
             target = operation.target_queue_reference
             if target is not None:
                 target.pending_moves -= 1
-                self._engine.queues.drop_if_unused(target)
+                self._registry.drop_if_unused(target)
+
+    def recover(self) -> None:
+        """Bring back the transactions that were prepared before a restart."""
+        for transaction in staged.recover(self._store, self._queue_manager, self._positions):
+            self.mark_batches(transaction)
 
     def abort_internal_transactions(self) -> None:
         """Abort what a restart has left of transactions without a coordinator.

@@ -7,20 +7,23 @@ removes it meanwhile; both happen when it is given back.
 
 import struct
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from rpcqm.adm.enums import PositionState
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.types import MessageIdentifier
-from rpcqm.qm.streams import Changes, apply_changes
+from rpcqm.qm.acknowledgements import Acknowledgements
+from rpcqm.qm.journeys import Journeys
+from rpcqm.qm.outgoing import Outgoing
+from rpcqm.qm.positions import Positions
+from rpcqm.qm.streams import Changes, Streams, apply_changes
 from rpcqm.store.records import Family, Position
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.store.store import Store
 
 AWAITING_PREFIX = b"await final:"
 _AWAITING_KEY = struct.Struct(">IQ")
@@ -51,10 +54,23 @@ class _Waiting(NamedTuple):
 class Transfer:
     """The sending side's hold on the messages of outgoing queues."""
 
-    def __init__(self, engine: "QueueManagerEngine") -> None:
-        self._engine = engine
-        self._store = engine.store
-        self._positions = engine.positions
+    def __init__(
+        self,
+        store: Store,
+        queue_manager: QueueManager,
+        streams: Streams,
+        positions: Positions,
+        outgoing: Outgoing,
+        acknowledgements: Acknowledgements,
+        journeys: Journeys,
+    ) -> None:
+        self._store = store
+        self._queue_manager = queue_manager
+        self._streams = streams
+        self._positions = positions
+        self._outgoing = outgoing
+        self._acknowledgements = acknowledgements
+        self._journeys = journeys
         self._awaiting: dict[MessageIdentifier, list[_Waiting]] = {}
         self._unsynced = 0
 
@@ -90,7 +106,7 @@ class Transfer:
         again, and the next hop remembers that it has them.
         """
         position = self._held(queue, key)
-        source = self._engine.acknowledgements
+        source = self._acknowledgements
         with self._store.transaction("delivered") as change:
             target = source.queue_after_transfer(queue, key, None, position.flags, position.size)
             sync = bool(changes) or self._must_sync()
@@ -157,7 +173,7 @@ class Transfer:
         copies = self._awaiting.setdefault(identifier, [])
         if self._place_of(waiting.queue, waiting.key, copies) is None:
             copies.append(waiting)
-            self._engine.outgoing.transfer_info(waiting.queue).eod_no_read_count += 1
+            self._outgoing.transfer_info(waiting.queue).eod_no_read_count += 1
 
     def _place_of(self, queue: OutgoingQueue, key: int, copies: list[_Waiting]) -> int | None:
         places = (n for n, each in enumerate(copies) if each.queue is queue and each.key == key)
@@ -218,8 +234,8 @@ class Transfer:
         position = self._held(queue, key)
         self._forget(queue, key)
         name = message_class.name.removeprefix("MQMSG_CLASS_")
-        self._engine.journeys.acknowledged(queue, key, f"finally, {name}")
-        source = self._engine.acknowledgements
+        self._journeys.acknowledged(queue, key, f"finally, {name}")
+        source = self._acknowledgements
         with self._store.transaction("final acknowledgement") as change:
             target = source.queue_after_transfer(
                 queue, key, message_class, position.flags, position.size
@@ -238,20 +254,20 @@ class Transfer:
         del copies[place]
         if not copies:
             del self._awaiting[identifier]
-        self._engine.outgoing.transfer_info(queue).eod_no_read_count -= 1
+        self._outgoing.transfer_info(queue).eod_no_read_count -= 1
 
     def recover(self) -> None:
         """Lock what waited for its final acknowledgement before the restart."""
         lost = []
-        for record, kept in self._engine.streams.records(AWAITING_PREFIX):
+        for record, kept in self._streams.records(AWAITING_PREFIX):
             queue_id, key = _AWAITING_KEY.unpack_from(record, len(AWAITING_PREFIX))
-            queue = self._engine.queues.by_id.get(queue_id)
+            queue = self._queue_manager.queue_collection.get(queue_id)
             if isinstance(queue, OutgoingQueue) and key in queue.message_position_list:
                 self._recover(queue, key, SentAs(*_SENT_AS.unpack(kept)) if kept else UNKNOWN)
             else:
                 lost.append(record)
         if lost:
-            self._engine.streams.write(dict.fromkeys(lost))
+            self._streams.write(dict.fromkeys(lost))
 
     def _recover(self, queue: OutgoingQueue, key: int, sent_as: SentAs) -> None:
         """One that was purged while it waited goes on waiting: it has arrived, and the purge

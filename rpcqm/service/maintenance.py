@@ -100,14 +100,15 @@ class Maintenance:
 
     def find_message(self, identifier: MessageIdentifier) -> Completion[list[Place]]:
         """Where a message and its copies are; reads all packets, and serves others meanwhile."""
-        return find_message(self._engine, identifier)
+        engine = self._engine
+        return find_message(engine.store, engine.timers, engine.queue_manager, identifier)
 
     def public_queues(self) -> Iterator[PublicQueue]:
         """The public queues of all machines, as far as they are known."""
         listed = self._engine.directory.listed_queues()
         for identifier, queue in self._engine.directory.public_queues().items():
             name = FormatName(FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC, identifier)
-            here = self._engine.queues.find_by_format_name(name) is not None
+            here = self._engine.registry.find_by_format_name(name) is not None
             yield PublicQueue(queue.pathname, str(name), queue.label, here, identifier in listed)
 
     def outgoing_queues(self) -> list[str]:
@@ -117,7 +118,9 @@ class Maintenance:
     def exposed_queues(self) -> list[str]:
         """The path names of queues that Anonymous owns, or may read."""
         engine = self._engine
-        queues = (each for each in engine.queues.by_id.values() if each.main is each)
+        queues = (
+            each for each in engine.queue_manager.queue_collection.values() if each.main is each
+        )
         return sorted(each.pathname for each in queues if engine.access.is_exposed(each))
 
     def create_public_queue(
@@ -141,10 +144,11 @@ class Maintenance:
 
     def import_message(self, name: FormatName, packet: bytes) -> Completion[int]:
         """Put a message that was exported into a queue; MQ_ERROR_QUEUE_NOT_FOUND and others."""
-        return import_message(self._engine, self._queue(name), packet)
+        engine, queue = self._engine, self._queue(name)
+        return import_message(engine.store, engine.quotas, engine.positions, queue, packet)
 
     def _queue(self, name: FormatName) -> Queue:
-        queue = self._engine.queues.find_by_format_name(name) or self._engine.outgoing.find(name)
+        queue = self._engine.registry.find_by_format_name(name) or self._engine.outgoing.find(name)
         if queue is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         return queue

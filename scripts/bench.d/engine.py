@@ -49,8 +49,8 @@ class Bench:
         self.settle()
         self.queue = created.result()
         name = queues.format_name_of(self.queue)
-        self.sending = queues.open_queue(name, QueueAccessType.SEND_ACCESS)
-        self.receiving = queues.open_queue(name, QueueAccessType.RECEIVE_ACCESS)
+        self.sending = self.engine.opening.open_queue(name, QueueAccessType.SEND_ACCESS)
+        self.receiving = self.engine.opening.open_queue(name, QueueAccessType.RECEIVE_ACCESS)
         self.writes = WriteTimer(self.store)
 
     def settle(self) -> None:

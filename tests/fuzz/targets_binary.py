@@ -69,7 +69,7 @@ class _Acceptor:
         self._node.settle()
 
     def _empty(self) -> None:
-        for queue in list(self._node.engine.queues.by_id.values()):
+        for queue in list(self._node.engine.queue_manager.queue_collection.values()):
             self._node.engine.queues.purge_queue(queue)
         self._node.settle()
 

@@ -60,8 +60,8 @@ class Comparing:
     def real_queue(self, naive: MQueue) -> Queue | None:
         """The real one of a naive queue; None for a subqueue that was dropped."""
         if naive.is_system:
-            return self.qm.engine.queues.find_by_path(rf".\{naive.name}")
-        return self.qm.engine.queues.find_by_path(rf".\private$\{naive.name}")
+            return self.qm.engine.registry.find_by_path(rf".\{naive.name}")
+        return self.qm.engine.registry.find_by_path(rf".\private$\{naive.name}")
 
     def every_call_is_answered_alike(self) -> None:
         for completion, outcome in self.calls:

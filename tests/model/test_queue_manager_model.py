@@ -170,7 +170,7 @@ class QueueManagerModel(Transacting, RuleBasedStateMachine):
     def close(self, dice: Dice) -> None:
         if self.descriptors:
             real, naive = self.descriptors.pop(dice.below(len(self.descriptors)))
-            self.qm.engine.queues.close_queue(real)
+            self.qm.engine.opening.close_queue(real)
             self.naive.close(naive)
             self.cursors = [(c, m) for c, m in self.cursors if m.descriptor is not naive]
 

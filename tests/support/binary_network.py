@@ -422,7 +422,7 @@ class Node:
         """The same, but the turn goes on, so that others can be written with it."""
         engine = self.engine
         names = parse_format_names(to)
-        descriptor = engine.queues.open_queue(
+        descriptor = engine.opening.open_queue(
             names, QueueAccessType.SEND_ACCESS, QueueShareMode.DENY_NONE
         )
         identity = more.pop("identity", None)
@@ -441,7 +441,7 @@ class Node:
                 engine.transactions.transaction_prepare(unit.identifier)
                 engine.transactions.transaction_commit(unit.identifier)
         finally:
-            engine.queues.close_queue(descriptor)
+            engine.opening.close_queue(descriptor)
         return message.attributes.identifier
 
     def bodies(self, name: str = "orders") -> list[bytes]:
@@ -450,7 +450,7 @@ class Node:
 
     def find(self, name: str = "orders") -> Queue:
         path = name if "$" in name else f"private$\\{name}"
-        queue = self.engine.queues.find_by_path(f".\\{path}")
+        queue = self.engine.registry.find_by_path(f".\\{path}")
         assert queue is not None
         return queue
 
@@ -461,7 +461,7 @@ class Node:
 
     def receive(self, name: str = "orders", transactional: bool = False) -> bytes:
         """Receive the first message of a queue."""
-        descriptor = self.engine.queues.open_queue(
+        descriptor = self.engine.opening.open_queue(
             self.engine.queues.format_name_of(self.find(name)),
             QueueAccessType.RECEIVE_ACCESS,
             QueueShareMode.DENY_NONE,
@@ -473,7 +473,7 @@ class Node:
         if within is not None:
             transactions.transaction_commit(within.identifier)
             self.settle()
-        self.engine.queues.close_queue(descriptor)
+        self.engine.opening.close_queue(descriptor)
         return received.result().attributes.body
 
     def outgoing(self, to: str) -> OutgoingQueue:

@@ -205,7 +205,7 @@ class Story:
         self._note(place, number, certain=certain)
         if certain:
             assert received.result().attributes.body == b"%d" % number
-            node.engine.queues.close_queue(descriptor)
+            node.engine.opening.close_queue(descriptor)
 
     def _receive_within(self, node: Node, place: Destination, commit: bool) -> None:
         queue, transactions = queue_of(node, place.queue), node.engine.transactions
@@ -222,7 +222,7 @@ class Story:
     def _opened(self, node: Node, queue: Queue) -> OpenQueueDescriptor:
         name = node.engine.queues.format_name_of(queue)
         access, share = QueueAccessType.RECEIVE_ACCESS, QueueShareMode.DENY_NONE
-        return node.engine.queues.open_queue(name, access, share)
+        return node.engine.opening.open_queue(name, access, share)
 
     def _note(self, place: Destination, number: int, *, certain: bool) -> None:
         self.ledger.readings.append(Reading(place.path, number, self.now, certain))

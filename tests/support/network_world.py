@@ -179,7 +179,7 @@ class World(Simulation):
 
 def queue_of(node: Node, name: str) -> Queue:
     """A queue of a machine, public, private or the system's."""
-    find = node.engine.queues.find_by_path
+    find = node.engine.registry.find_by_path
     found = None if "$" in name else find(f".\\private$\\{name}")
     found = found or find(f".\\{name}")
     assert found is not None, name

@@ -83,16 +83,16 @@ class OlderServer:
     def enqueue(self, name: str, *bodies: bytes, **attributes: Any) -> None:
         """Send express messages to a queue."""
         queue = FormatName.parse(name)
-        descriptor = self.engine.queues.open_queue(queue, QueueAccessType.SEND_ACCESS)
+        descriptor = self.engine.opening.open_queue(queue, QueueAccessType.SEND_ACCESS)
         for body in bodies:
             given = MessageAttributes(body=body, delivery_guarantee=0, **attributes)
             message = self.engine.composer.compose(descriptor, given, None)
             self.engine.messages.enqueue_message_to_an_open_queue(descriptor, message)
-        self.engine.queues.close_queue(descriptor)
+        self.engine.opening.close_queue(descriptor)
 
     def count(self, name: str) -> int:
         """How many messages a queue has, available or not."""
-        queue = self.engine.queues.find_by_format_name(FormatName.parse(name))
+        queue = self.engine.registry.find_by_format_name(FormatName.parse(name))
         assert queue is not None
         return queue.message_count
 

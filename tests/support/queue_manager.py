@@ -113,7 +113,7 @@ class RunningQueueManager:
         return self.done(self.engine.queues.create_queue(queue))
 
     def find(self, name: str = r"private$\orders") -> Queue:
-        queue = self.engine.queues.find_by_path(rf".\{name}")
+        queue = self.engine.registry.find_by_path(rf".\{name}")
         assert queue is not None
         return queue
 
@@ -132,7 +132,7 @@ class RunningQueueManager:
             names = parse_format_names(name)
         else:
             names = name
-        return self.engine.queues.open_queue(names, access, share_mode, identity=identity)
+        return self.engine.opening.open_queue(names, access, share_mode, identity=identity)
 
     def subqueue(self, queue: Queue, name: str) -> Queue:
         """A subqueue, which stays because it is open."""
@@ -149,7 +149,7 @@ class RunningQueueManager:
         descriptor = self.open(queue, QueueAccessType.SEND_ACCESS)
         attributes = MessageAttributes(body=body, **more)
         message = self.engine.composer.compose(descriptor, attributes, None, transaction)
-        self.engine.queues.close_queue(descriptor)
+        self.engine.opening.close_queue(descriptor)
         return message
 
     def enqueue(

@@ -10,7 +10,8 @@ from rpcqm.adm.message import Message
 from rpcqm.binary.session import Session
 from rpcqm.cli.main import main
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.qm.arrivals import Arrivals, RejectedError
+from rpcqm.qm.arrivals import Arrivals
+from rpcqm.qm.protection import RejectedError
 
 _destination = Arrivals.destination
 _send_parameters = Session._send_parameters

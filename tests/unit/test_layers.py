@@ -76,3 +76,28 @@ def test_interfaces_do_not_know_each_other() -> None:
                 parts = name.split(".")
                 if parts[:2] == ["rpcqm", "interfaces"]:
                     assert parts[2].startswith("_"), f"{path}:{line} imports {name}"
+
+
+def subjects_used() -> dict[str, set[str]]:
+    """Which modules of the queue manager each of them imports, for its types too."""
+    room = PACKAGE / "qm"
+    names = {path.stem for path in room.glob("*.py")} - {"__init__"}
+    used: dict[str, set[str]] = {}
+    for name in names:
+        parts = (imported.split(".") for _, imported in imports_of(room / f"{name}.py"))
+        used[name] = {part[2] for part in parts if part[:2] == ["rpcqm", "qm"]} & names
+    return used
+
+
+def test_the_subjects_of_the_queue_manager_stand_on_floors() -> None:
+    """Each uses only what is below it: no circle of imports, not even for type checking."""
+    remaining = subjects_used()
+    assert "engine" in remaining
+    while remaining:
+        floor = {name for name, used in remaining.items() if not used & remaining.keys()}
+        assert floor, f"these know each other: {sorted(remaining)}"
+        remaining = {name: used for name, used in remaining.items() if name not in floor}
+
+
+def test_only_the_engine_knows_all_subjects() -> None:
+    assert [name for name, used in subjects_used().items() if "engine" in used] == []

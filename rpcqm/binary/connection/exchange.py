@@ -99,7 +99,7 @@ class Exchange:
         engine.outgoing.transfer_hooks.append(self._show_transfer)
         engine.dispatcher.send_by_binary = self.send_user_message_wrapper
         engine.online_hooks.append(self._online_changed)
-        engine.arrivals.verify = self.guard.verified
+        engine.protection.verify = self.guard.verified
         engine.arrivals.decrypt = self.guard.decrypted
         engine.stopped_hooks.append(self.stop)
         if self.routing is not None:

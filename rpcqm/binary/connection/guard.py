@@ -44,7 +44,7 @@ from rpcqm.codec.packet.patch import clear_encrypted_flag, set_authentication_le
 from rpcqm.codec.packet.security import SecurityHeader
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.security.identifier import Sid, is_account
-from rpcqm.qm.arrivals import RejectedError
+from rpcqm.qm.protection import RejectedError
 
 if TYPE_CHECKING:
     from rpcqm.qm.engine import QueueManagerEngine

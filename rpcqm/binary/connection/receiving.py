@@ -28,7 +28,7 @@ from rpcqm.codec.packet.fields import NAMES_OFFSET
 from rpcqm.codec.packet.internal import FinalAckBody, OrderAckBody
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.types import MessageIdentifier
-from rpcqm.qm.arrivals import RejectedError
+from rpcqm.qm.protection import RejectedError
 from rpcqm.qm.transfer import SentAs
 from rpcqm.store.transaction import Transaction as StoreTransaction
 
@@ -71,6 +71,7 @@ class Receiver:
         self._exchange = exchange
         self._engine = exchange.engine
         self._arrivals = exchange.engine.arrivals
+        self._protection = exchange.engine.protection
         self._forwarded = Forwarded()
         self._disbelieved = 0
         self._told: int | None = None
@@ -296,7 +297,7 @@ class Receiver:
     def _check_sender(self, queue: Queue, message: Message) -> None:
         """[MS-MQQB] 3.1.5.8.3: who sent it, as far as that is proved, may write here."""
         checked = self._exchange.guard.check(message)
-        self._arrivals.check_protection(queue, checked.authenticated, checked.encrypted)
+        self._protection.check_arrived(queue, checked.authenticated, checked.encrypted)
         self._arrivals.check_access(queue, checked.identity)
 
     def _note(self, stream: Stream, queue: Queue, changes: Changes) -> None:

@@ -229,7 +229,7 @@ class Streams:
         stream = Stream(self._exchange, source, name)
         stream.restore(data, self._exchange.engine.streams.get(stream.rejected_key))
         self.fed.add(stream.queue_id)
-        queue = self._exchange.engine.queues.by_id.get(stream.queue_id)
+        queue = self._exchange.engine.queue_manager.queue_collection.get(stream.queue_id)
         if queue is not None:
             info = IncomingTransactionalTransferInfo(queue, name, source)
             stream.show(info)
@@ -238,7 +238,7 @@ class Streams:
     def show(self, stream: Stream) -> None:
         """Tell administrators of a stream, once a message of it has been in a queue."""
         engine = self._exchange.engine
-        queue = engine.queues.by_id.get(stream.queue_id)
+        queue = engine.queue_manager.queue_collection.get(stream.queue_id)
         if queue is not None:
             stream.show(engine.arrivals.transfer_info(queue, stream.name, stream.source))
 

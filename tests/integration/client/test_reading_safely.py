@@ -110,7 +110,7 @@ def test_what_cannot_be_read_is_not_removed_in_bulk(tmp_path: Path) -> None:
         async with reading_server(tmp_path, _cut) as server:
             name = await server.create()
             server.enqueue(name, b"one", b"two")
-            queue = server.engine.queues.find_by_format_name(FormatName.parse(name))
+            queue = server.engine.registry.find_by_format_name(FormatName.parse(name))
             assert queue is not None
             async with (
                 QueueManagerClient(server.target) as client,

@@ -74,7 +74,7 @@ def test_a_queue_of_a_full_queue_manager_can_be_deleted_for_good(pair: Exchangin
     pair.bob.engine.queues.delete_queue(pair.stream)
     pair.settle()
     pair.bob.restart()
-    assert pair.bob.engine.queues.find_by_path(".\\private$\\stream") is None
+    assert pair.bob.engine.registry.find_by_path(".\\private$\\stream") is None
 
 
 def test_a_transaction_of_a_full_queue_manager_receives(pair: Exchanging) -> None:
@@ -161,11 +161,11 @@ def test_a_copy_for_a_direct_name_goes_there_whatever_was_named_before(pair: Exc
     identifier = pair.bob.engine.queue_manager.identifier
     pair.alice.exchange.peers[str(identifier)] = [Hop(pair.bob.address)]
     private = f"PRIVATE={identifier}\\{pair.orders.private_queue_number:08x}"
-    queues, messages = pair.alice.engine.queues, pair.alice.engine.messages
-    descriptor = queues.open_queue(
+    opening, messages = pair.alice.engine.opening, pair.alice.engine.messages
+    descriptor = opening.open_queue(
         FormatName.parse(private), QueueAccessType.SEND_ACCESS, QueueShareMode.DENY_NONE
     )
-    queues.opening.add_destination(descriptor, FormatName.parse(CAROL))
+    opening.add_destination(descriptor, FormatName.parse(CAROL))
     attributes = MessageAttributes(body=b"content", delivery_guarantee=1)
     message = pair.alice.engine.composer.compose(descriptor, attributes, None)
     messages.enqueue_message_to_an_open_queue(descriptor, message)

@@ -45,7 +45,7 @@ def expire(pair: Exchanging) -> None:
 def purge_what_somebody_holds(pair: Exchanging) -> None:
     """It goes when the queue manager starts again."""
     queues = pair.bob.engine.queues
-    descriptor = queues.open_queue(
+    descriptor = pair.bob.engine.opening.open_queue(
         queues.format_name_of(pair.stream), QueueAccessType.RECEIVE_ACCESS, QueueShareMode.DENY_NONE
     )
     pair.bob.engine.messages.dequeue_message(descriptor, 0, two_phase_read=True)

@@ -191,7 +191,7 @@ def test_a_queue_that_wants_signatures_verifies_those_of_senders_here(
     queue = bob.find("orders")
     queue.authentication = True
     name = bob.engine.queues.format_name_of(queue)
-    opened = bob.engine.queues.open_queue(name, QueueAccessType.SEND_ACCESS)
+    opened = bob.engine.opening.open_queue(name, QueueAccessType.SEND_ACCESS)
     identity = Identity("alice", SID)
     message = bob.engine.composer.compose(opened, MessageAttributes(body=b"content"), identity)
     if signed:

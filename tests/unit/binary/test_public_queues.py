@@ -52,7 +52,7 @@ def simulation() -> Iterator[Simulation]:
 
 
 def bodies(bob: Node) -> list[bytes]:
-    queue = bob.engine.queues.find_by_path(".\\reports")
+    queue = bob.engine.registry.find_by_path(".\\reports")
     assert queue is not None
     keys = queue.message_position_list.page(None, 100)
     return [bob.engine.positions.message_at(queue, key).attributes.body for key in keys]
@@ -83,7 +83,7 @@ def test_the_directory_says_who_may_write_to_a_public_queue(simulation: Simulati
 @pytest.mark.conformance("MQQB-rule-3.1.5.8.3")
 def test_what_was_changed_here_lies_over_the_directory(simulation: Simulation) -> None:
     alice, bob = simulation.nodes.values()
-    queue = bob.engine.queues.find_by_path(".\\reports")
+    queue = bob.engine.registry.find_by_path(".\\reports")
     assert queue is not None
     bob.engine.queues.set_security(queue, DACL, CLOSED)
     bob.settle()

@@ -232,7 +232,7 @@ def test_a_full_queue_for_reports_holds_up_no_traced_message(
     """Alice's own queue for reports is full; so is Bob, for anything but the message."""
     alice, _, bob = simulation.nodes.values()
     bob.create(transactional=transactional)
-    reports = alice.engine.queues.find_by_path(".\\reports")
+    reports = alice.engine.registry.find_by_path(".\\reports")
     assert reports is not None
     reports.quota = 0
     tell = bob.engine.quotas.admit
@@ -272,7 +272,7 @@ def test_a_queue_manager_that_nobody_knows_leaves_its_queue_in_need_of_validatio
 def test_each_hop_of_a_traced_message_is_reported(simulation: Simulation) -> None:
     alice, router, bob = simulation.nodes.values()
     bob.create()
-    reports = alice.engine.queues.find_by_path(".\\reports")
+    reports = alice.engine.registry.find_by_path(".\\reports")
     assert reports is not None
     alice.send(
         private_name(bob, "orders"),

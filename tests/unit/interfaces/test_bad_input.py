@@ -76,7 +76,7 @@ class Victim:
 
     def queue(self) -> Queue:
         """The queue that is attacked, anew when it has been deleted."""
-        return self.qm.engine.queues.find_by_path(r".\private$\attacked") or self.qm.create(
+        return self.qm.engine.registry.find_by_path(r".\private$\attacked") or self.qm.create(
             r"private$\attacked"
         )
 

@@ -246,7 +246,7 @@ def test_what_cannot_be_opened_is_refused(
 ) -> None:
     qm.create()
     assert status_name(client.send_open(name, access, **fields).result) == status
-    assert qm.engine.queues.descriptors == {}
+    assert qm.engine.opening.descriptors == {}
     assert qm.engine.outgoing.list() == []
 
 
@@ -315,7 +315,7 @@ def test_a_lost_client_closes_its_queues(qm: RunningQueueManager, server: CallSe
     waiting = client.start_receive(context, receiving_buffer(timeout=60_000))
     client.caller.lose()
     assert not waiting.answered
-    assert qm.engine.queues.descriptors == {}
+    assert qm.engine.opening.descriptors == {}
     assert queue.waiting_receives == {}
     qm.send(queue, b"one")
     assert qm.bodies(queue) == [b"one"]
@@ -337,7 +337,7 @@ def test_too_many_handles_leave_nothing_open(
         client.enlist(UOW)
     assert caught.value.status == no_memory
     client.caller.settle()
-    assert qm.engine.queues.descriptors == {}
+    assert qm.engine.opening.descriptors == {}
     assert qm.engine.queue_manager.transaction_collection == {}
 
 
@@ -439,13 +439,13 @@ def test_a_cursor_is_created_and_closed(qm: RunningQueueManager, client: Client)
     handle, _ = client.open(queue)
     other, _ = client.open(queue)
     cursor = client.cursor(handle)
-    assert cursor in qm.engine.queues.cursors
+    assert cursor in qm.engine.readers.cursors
     close = "rpc_ACCloseCursor"
     assert client.status(close, hQueue=other, hCursor=cursor) == "MQ_ERROR_INVALID_HANDLE"
     assert client.status(close, hQueue=handle, hCursor=cursor) == "MQ_OK"
     assert client.status(close, hQueue=handle, hCursor=cursor) == "MQ_ERROR_INVALID_HANDLE"
     assert client.status(close, hQueue=handle, hCursor=0x0B) == "MQ_OK"
-    assert qm.engine.queues.cursors == {}
+    assert qm.engine.readers.cursors == {}
 
 
 # Handles of three types

@@ -191,7 +191,7 @@ def test_what_cannot_be_created_is_refused(
     status: str,
 ) -> None:
     assert client.create(path, properties, **fields) == status
-    assert qm.engine.queues.find_by_path(r".\private$\q") is None
+    assert qm.engine.registry.find_by_path(r".\private$\q") is None
     qm.create(r"private$\q")
     assert client.create(path, properties, **fields) == status
 
@@ -218,7 +218,7 @@ def test_only_who_may_creates_queues(qm: RunningQueueManager, server: CallServer
 def test_a_queue_is_deleted(qm: RunningQueueManager, client: Client) -> None:
     qm.create()
     assert client.status("R_QMDeleteObject", pObjectFormat=object_of(ORDERS)) == "MQ_OK"
-    assert qm.engine.queues.find_by_path(r".\private$\orders") is None
+    assert qm.engine.registry.find_by_path(r".\private$\orders") is None
     status = client.status("R_QMDeleteObject", pObjectFormat=object_of(ORDERS))
     assert status == "MQ_ERROR_QUEUE_NOT_FOUND"
 

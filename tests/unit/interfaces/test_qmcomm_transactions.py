@@ -54,7 +54,7 @@ def test_a_remote_reader_gets_a_number_and_a_cursor(
     opened = open_remote(client, queue)
     assert opened.result == 0
     assert opened.phQueue == opened.pdwContext == opened.dwpQueue != 0
-    descriptor = qm.engine.queues.descriptors[opened.phQueue]
+    descriptor = qm.engine.opening.descriptors[opened.phQueue]
     assert descriptor.remote_read_state is RemoteReadState.OPENED
     cursor = create_remote_cursor(client, opened.phQueue)
     assert cursor.phCursor in descriptor.cursor_collection
@@ -112,10 +112,10 @@ def test_closing_leaves_a_queue_that_is_read_already(
     qm: RunningQueueManager, client: Client
 ) -> None:
     opened = open_remote(client, qm.create())
-    descriptor = qm.engine.queues.descriptors[opened.phQueue]
+    descriptor = qm.engine.opening.descriptors[opened.phQueue]
     descriptor.remote_read_state = RemoteReadState.READY_FOR_READ
     client.caller.call("R_QMCloseRemoteQueueContext", pphContext=opened.pphContext)
-    assert descriptor.handle in qm.engine.queues.descriptors
+    assert descriptor.handle in qm.engine.opening.descriptors
     assert create_remote_cursor(client, opened.phQueue).result == 0
 
 
@@ -130,7 +130,7 @@ def test_a_lost_remote_reader_closes_its_queue(qm: RunningQueueManager, server: 
     client = Client(server.connect(ALICE))
     opened = open_remote(client, qm.create())
     client.caller.lose()
-    assert qm.engine.queues.descriptors == {}
+    assert qm.engine.opening.descriptors == {}
     again = Client(server.connect(ALICE))
     assert create_remote_cursor(again, opened.phQueue).result == HResult.MQ_ERROR_INVALID_HANDLE
 

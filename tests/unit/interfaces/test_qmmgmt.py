@@ -154,8 +154,8 @@ def test_the_machine_is_described(
     qm.engine.queue_manager.queue_manager_version = "1.2.3"
     qm.engine.queue_manager.operating_system_version = "Linux"
     qm.subqueue(qm.create(), "late")
-    for descriptor in list(qm.engine.queues.descriptors.values()):
-        qm.engine.queues.close_queue(descriptor)
+    for descriptor in list(qm.engine.opening.descriptors.values()):
+        qm.engine.opening.close_queue(descriptor)
     qm.open(qm.create(r"private$\open"))
     qm.open(ELSEWHERE, QueueAccessType.SEND_ACCESS)
     (variant,) = administrator.information(MACHINE, identifier)

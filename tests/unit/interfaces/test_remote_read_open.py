@@ -100,7 +100,7 @@ def test_a_refused_open_is_thrown(
 ) -> None:
     qm.create()
     assert refused(reader, **{"name": ORDERS} | arguments) == status
-    assert qm.engine.queues.descriptors == {}
+    assert qm.engine.opening.descriptors == {}
 
 
 @pytest.mark.conformance("MQRR-op-2")
@@ -280,7 +280,7 @@ def test_a_closed_handle_is_null_and_of_no_use(qm: RunningQueueManager, reader: 
     handle = reader.open(qm.create())
     response = reader.caller.call("R_CloseQueue", pphContext=handle)
     assert (response.result, response.pphContext) == (0, NULL_HANDLE)
-    assert qm.engine.queues.descriptors == {}
+    assert qm.engine.opening.descriptors == {}
     with pytest.raises(Fault) as caught:
         reader.close(handle)
     assert caught.value.status == MISMATCH
@@ -349,8 +349,8 @@ def test_a_lost_client_gives_everything_back(qm: RunningQueueManager, server: Ca
     reader.caller.lose()
     assert qm.bodies(queue) == [b"one"]
     assert not waiting.answered
-    assert qm.engine.queues.descriptors == {}
-    assert qm.engine.queues.cursors == {}
+    assert qm.engine.opening.descriptors == {}
+    assert qm.engine.readers.cursors == {}
     assert queue.waiting_receives == {}
     assert len(qm.clock.timers) == idle
 
@@ -454,5 +454,5 @@ def test_too_many_handles_leave_nothing_open(
     monkeypatch.setattr(group.handles, "_limit", 1)
     reader.open(queue)
     assert refused(reader, queue) == FaultStatus.nca_s_fault_remote_no_memory
-    assert len(qm.engine.queues.descriptors) == 1
+    assert len(qm.engine.opening.descriptors) == 1
     assert format_of(queue).m_qft == 3

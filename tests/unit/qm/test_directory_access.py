@@ -362,7 +362,7 @@ def test_public_queues_elsewhere_are_sent_to_with_their_queue_manager(
     assert isinstance(queue, OutgoingQueue)
     message = qm.compose(queue, b"a")
     assert message.attributes.destination_queue_manager_identifier == SERVER
-    open_queue = qm.engine.queues.open_queue
+    open_queue = qm.engine.opening.open_queue
     unknown = FormatName.parse(f"PUBLIC={uuid4()}")
     assert queue.base_priority == 7
     assert refusal(open_queue, unknown, SEND) == "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"
@@ -373,7 +373,7 @@ def test_a_new_public_queue_offline_is_refused(qm: RunningQueueManager, source: 
     new = qm.engine.queues.new_queue(r".\invoices")
     assert refusal(qm.engine.queues.create_queue, new) == "MQ_ERROR_NO_DS"
     unknown = FormatName.parse(f"PUBLIC={THEIR_QUEUE}")
-    open_queue = qm.engine.queues.open_queue
+    open_queue = qm.engine.opening.open_queue
     assert refusal(open_queue, unknown, SEND) == "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"
 
 
@@ -386,7 +386,7 @@ def test_a_public_queue_that_the_directory_has_here_and_we_have_not_is_not_found
         f"{DIRECTORY}\n[[queue]]\npath = 'WORKSTATION\\late'\nidentifier = \"{new}\"\n"
     )
     name = FormatName.parse(f"PUBLIC={new}")
-    assert refusal(qm.engine.queues.open_queue, name, SEND) == "MQ_ERROR_QUEUE_NOT_FOUND"
+    assert refusal(qm.engine.opening.open_queue, name, SEND) == "MQ_ERROR_QUEUE_NOT_FOUND"
 
 
 @pytest.mark.conformance("MQDMPR-event-create_queue", "MQDMPR-event-delete_queue")
@@ -564,7 +564,7 @@ def test_a_list_that_stands_for_nothing_is_refused(
     source.path.write_text(DIRECTORY[:start] + lists)
     name = FormatName.parse(f"DL={LIST}")
     refused = "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"
-    assert refusal(qm.engine.queues.open_queue, name, SEND) == refused
+    assert refusal(qm.engine.opening.open_queue, name, SEND) == refused
 
 
 @pytest.mark.conformance("MQDMPR-event-create_queue")

@@ -17,8 +17,12 @@ from tests.support.queue_manager import RunningQueueManager
 W = Whereabouts
 
 
+def search_for(qm: RunningQueueManager, identifier: MessageIdentifier) -> Completion[list[Place]]:
+    return find_message(qm.store, qm.clock.timers, qm.engine.queue_manager, identifier)
+
+
 def begun(qm: RunningQueueManager, message: Message) -> Completion[list[Place]]:
-    return find_message(qm.engine, message.attributes.identifier)
+    return search_for(qm, message.attributes.identifier)
 
 
 def found(qm: RunningQueueManager, message: Message) -> list[Place]:
@@ -32,7 +36,7 @@ def places(qm: RunningQueueManager, message: Message) -> list[tuple[str, Whereab
 
 
 def sent(qm: RunningQueueManager, name: str = r"private$\orders", **more: Any) -> Message:
-    queue = qm.engine.queues.find_by_path(rf".\{name}") or qm.create(name)
+    queue = qm.engine.registry.find_by_path(rf".\{name}") or qm.create(name)
     message = qm.compose(queue, b"a", label="fruit", **more)
     qm.done(qm.engine.messages.enqueue_message(queue, message))
     return message
@@ -58,7 +62,7 @@ def test_a_message_that_is_gone_is_nowhere(qm: RunningQueueManager) -> None:
     qm.receive(qm.open(qm.find()))
     assert found(qm, message) == []
     other = MessageIdentifier(uuid4(), message.attributes.identifier.ordinal)
-    search = find_message(qm.engine, other)
+    search = search_for(qm, other)
     qm.advance(1000)
     assert search.result() == []
 

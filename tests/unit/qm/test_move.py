@@ -174,7 +174,7 @@ def test_a_subqueue_stays_while_a_move_into_it_is_on_its_way(
     target = descriptor.queue_reference
     assert target is not None
     moved = qm.engine.messages.move_message(position(queue, key), target)
-    qm.engine.queues.close_queue(descriptor)
+    qm.engine.opening.close_queue(descriptor)
     qm.done(moved)
     assert qm.bodies(queue.subqueue_collection["sub"]) == [b"a"]
 
@@ -196,7 +196,7 @@ def test_a_subqueue_stays_while_a_move_into_it_is_staged(
     assert target is not None
     mover = transactions.create_transaction(uuid4())
     qm.done(qm.engine.messages.move_message(position(queue, key), target, mover))
-    qm.engine.queues.close_queue(descriptor)
+    qm.engine.opening.close_queue(descriptor)
     qm.settle()
     assert "sub" in queue.subqueue_collection
     if outcome == "commit":
@@ -216,7 +216,7 @@ def test_a_subqueue_emptied_by_a_move_and_closed_is_dropped(
     assert target is not None
     key = qm.send(queue, b"a")
     qm.done(qm.engine.messages.move_message(position(queue, key), target))
-    qm.engine.queues.close_queue(descriptor)
+    qm.engine.opening.close_queue(descriptor)
     assert "sub" in queue.subqueue_collection
     qm.done(qm.engine.messages.move_message(position(target, key), queue))
     assert queue.subqueue_collection == {}

@@ -48,7 +48,7 @@ def test_an_open_queue_has_a_descriptor(qm: RunningQueueManager) -> None:
         first.handle: first,
         second.handle: second,
     }
-    assert qm.engine.queues.descriptors[first.handle] is first
+    assert qm.engine.opening.descriptors[first.handle] is first
     assert queue.active
 
 
@@ -140,7 +140,7 @@ def test_what_cannot_be_opened(
 ) -> None:
     qm.create()
     assert refusal(qm.open, name, access, share) == status
-    assert qm.engine.queues.descriptors == {}
+    assert qm.engine.opening.descriptors == {}
 
 
 SHARING = [
@@ -178,7 +178,7 @@ def test_sharing(
         assert refusal(qm.open, queue, access, share) == "MQ_ERROR_SHARING_VIOLATION"
     else:
         qm.open(queue, access, share)
-    qm.engine.queues.close_queue(holder)
+    qm.engine.opening.close_queue(holder)
     if refused:
         qm.open(queue, access, share)
 
@@ -237,9 +237,9 @@ def test_several_queues_are_opened_and_closed_together(qm: RunningQueueManager) 
     assert descriptor.queue_reference is None
     assert len(descriptor.open_queue_descriptor_collection) == 2
     assert first.active
-    qm.engine.queues.close_queue(descriptor)
+    qm.engine.opening.close_queue(descriptor)
     assert not first.active
-    assert qm.engine.queues.descriptors == {}
+    assert qm.engine.opening.descriptors == {}
 
 
 def test_when_one_of_several_cannot_be_opened_none_stays_open(qm: RunningQueueManager) -> None:
@@ -247,7 +247,7 @@ def test_when_one_of_several_cannot_be_opened_none_stays_open(qm: RunningQueueMa
     names = r"DIRECT=OS:.\private$\first,DIRECT=OS:.\private$\none"
     assert refusal(qm.open, names, SEND) == "MQ_ERROR_QUEUE_NOT_FOUND"
     assert not first.active
-    assert qm.engine.queues.descriptors == {}
+    assert qm.engine.opening.descriptors == {}
 
 
 @pytest.mark.conformance("MQDMPR-event-close_queue")
@@ -259,7 +259,7 @@ def test_closing_gives_back_what_was_locked_in_two_phases(qm: RunningQueueManage
     descriptor, other = qm.open(queue), qm.open(queue)
     positions = [qm.lock(descriptor), qm.lock(descriptor)]
     kept = qm.engine.messages.dequeue_message(other)
-    qm.engine.queues.close_queue(descriptor)
+    qm.engine.opening.close_queue(descriptor)
     qm.settle()
     assert kept.result().attributes.body == b"a"
     assert [position.state for position in positions] == [
@@ -278,15 +278,15 @@ def test_closing_closes_the_cursors_and_closing_again_does_nothing(
     descriptor = qm.open(queue)
     cursor = qm.engine.readers.open_cursor(descriptor)
     assert cursor is not None
-    qm.engine.queues.close_queue(descriptor)
-    qm.engine.queues.close_queue(descriptor)
-    assert qm.engine.queues.cursors == {}
+    qm.engine.opening.close_queue(descriptor)
+    qm.engine.opening.close_queue(descriptor)
+    assert qm.engine.readers.cursors == {}
     assert not queue.active
 
 
 def test_an_outgoing_queue_that_is_empty_and_closed_is_forgotten(qm: RunningQueueManager) -> None:
     descriptor = qm.open(r"DIRECT=OS:other\q", SEND)
-    qm.engine.queues.close_queue(descriptor)
+    qm.engine.opening.close_queue(descriptor)
     qm.settle()
     assert qm.engine.outgoing.list() == []
     qm.restart()

@@ -264,7 +264,7 @@ def test_closing_a_cursor_ends_its_waits_and_no_others(qm: RunningQueueManager) 
     qm.engine.readers.close_cursor(reader.cursor)
     assert status(waiting) is HResult.MQ_ERROR_OPERATION_CANCELLED
     assert not kept.done
-    assert reader.cursor.handle not in qm.engine.queues.cursors
+    assert reader.cursor.handle not in qm.engine.readers.cursors
     assert refusal(reader.peek) == "MQ_ERROR_INVALID_HANDLE"
 
 

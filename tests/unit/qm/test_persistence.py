@@ -8,6 +8,7 @@ import pytest
 from rpcqm.adm.enums import OutgoingQueueState, QueueAccessType, QueuePrivacyLevel, QueueScope
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.codec.security.sddl import parse_sddl
+from rpcqm.qm.machine import save_queue_manager
 from tests.support.queue_manager import RunningQueueManager, refusal
 
 ELSEWHERE = r"DIRECT=OS:elsewhere\private$\orders"
@@ -149,7 +150,7 @@ def test_what_is_kept_of_the_queue_manager_outlives_a_restart(
     own = qm.engine.queue_manager
     assert getattr(own, name) != OF_THE_QUEUE_MANAGER[name]
     setattr(own, name, OF_THE_QUEUE_MANAGER[name])
-    qm.done(qm.engine.initialization.save_queue_manager())
+    qm.done(save_queue_manager(qm.store, own))
     qm.restart()
     assert getattr(qm.engine.queue_manager, name) == OF_THE_QUEUE_MANAGER[name]
 
@@ -164,10 +165,10 @@ def test_a_deletion_that_is_acknowledged_outlives_the_death_of_the_process(
     qm.receive(qm.open(queue))
     qm.done(qm.engine.queues.delete_queue(queue))
     qm.crash()
-    assert qm.engine.queues.find_by_path(queue.pathname) is None
+    assert qm.engine.registry.find_by_path(queue.pathname) is None
     assert qm.store.total.count == 0
     qm.restart()
-    assert qm.engine.queues.find_by_path(queue.pathname) is None
+    assert qm.engine.registry.find_by_path(queue.pathname) is None
 
 
 @pytest.mark.conformance("MQDMPR-event-begin_flow_control", "MQDMPR-event-end_flow_control")

@@ -49,7 +49,7 @@ def test_a_queue_can_take_signed_messages_only(
 ) -> None:
     """Without anybody who can tell, no signature is good."""
     qm.create(authentication=True)
-    qm.engine.arrivals.verify = None if good is None else lambda _: bool(good)
+    qm.engine.protection.verify = None if good is None else lambda _: bool(good)
     assert sent(qm, **message) == status
 
 

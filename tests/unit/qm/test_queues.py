@@ -100,7 +100,7 @@ def test_every_queue_has_an_identifier_of_its_own_for_ever(qm: RunningQueueManag
     identifiers = [qm.create(name).identifier for name in names]
     qm.restart()
     assert [qm.find(name).identifier for name in names] == identifiers
-    everything = [queue.identifier for queue in qm.engine.queues.by_id.values()]
+    everything = [queue.identifier for queue in qm.engine.queue_manager.queue_collection.values()]
     assert len(set(everything)) == len(everything)
 
 
@@ -182,7 +182,7 @@ def test_properties_outside_their_ranges_are_refused(
     for name, value in attributes.items():
         setattr(queue, name, value)
     assert refusal(qm.engine.queues.create_queue, queue) == status
-    assert qm.engine.queues.find_by_path(r".\private$\orders") is None
+    assert qm.engine.registry.find_by_path(r".\private$\orders") is None
 
 
 def test_properties_are_changed_durably_and_all_or_none(qm: RunningQueueManager) -> None:
@@ -225,10 +225,10 @@ def test_a_deleted_queue_is_gone_with_everything_that_belongs_to_it(
     qm.done(qm.engine.queues.delete_queue(queue))
     assert reasons == [MessageClass.MQMSG_CLASS_NACK_Q_DELETED] * 3
     assert [descriptor.queue_reference for descriptor in descriptors] == [None, None]
-    assert qm.engine.queues.find_by_path(r".\private$\orders") is None
+    assert qm.engine.registry.find_by_path(r".\private$\orders") is None
     assert qm.store.total.bytes == 0
     qm.restart()
-    assert qm.engine.queues.find_by_path(r".\private$\orders") is None
+    assert qm.engine.registry.find_by_path(r".\private$\orders") is None
     assert qm.store.total.count == 0
 
 
@@ -353,7 +353,7 @@ def test_a_subqueue_comes_by_opening_and_goes_when_empty_and_closed(
     assert descriptor.queue_reference is subqueue
     assert subqueue.subqueue_name == "sub"
     assert subqueue.main is queue
-    qm.engine.queues.close_queue(descriptor)
+    qm.engine.opening.close_queue(descriptor)
     qm.settle()
     assert queue.subqueue_collection == {}
 
@@ -370,7 +370,7 @@ def test_a_subqueue_with_messages_stays_over_a_restart(qm: RunningQueueManager) 
     assert qm.bodies(again) == [b"a"]
     descriptor = qm.open(f"DIRECT=OS:{again.pathname}")
     assert qm.receive(descriptor) == b"a"
-    qm.engine.queues.close_queue(descriptor)
+    qm.engine.opening.close_queue(descriptor)
     qm.settle()
     assert qm.find().subqueue_collection == {}
 

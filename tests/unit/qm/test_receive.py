@@ -156,7 +156,7 @@ def test_an_acknowledged_removal_on_its_way_cannot_be_taken_back(qm: RunningQueu
     end = qm.engine.messages.dequeue_message_end
     assert refusal(end, descriptor, position, False) == "MQ_ERROR_TRANSACTION_SEQUENCE"
     purged = qm.engine.queues.purge_queue(queue)
-    qm.engine.queues.close_queue(descriptor)
+    qm.engine.opening.close_queue(descriptor)
     assert qm.done(purged) == 0
     assert acknowledged.done
     assert queue.message_count == 0

@@ -42,7 +42,7 @@ def receive(qm: RunningQueueManager, queue: Queue, transaction: Transaction) -> 
     descriptor = qm.open(queue)
     outcome = qm.engine.messages.dequeue_message(descriptor, 0, transaction=transaction)
     position = qm.done(outcome).message_position_reference
-    qm.engine.queues.close_queue(descriptor)
+    qm.engine.opening.close_queue(descriptor)
     assert position is not None
     return position
 

@@ -283,10 +283,10 @@ def test_an_empty_queue_is_kept_while_it_is_connected(qm: RunningQueueManager) -
     queue = descriptor.queue_reference
     assert isinstance(queue, OutgoingQueue)
     qm.engine.outgoing.set_state(queue, OutgoingQueueState.CONNECTED)
-    qm.engine.queues.close_queue(descriptor)
+    qm.engine.opening.close_queue(descriptor)
     assert qm.engine.outgoing.list() == [queue]
     qm.engine.outgoing.set_state(queue, OutgoingQueueState.INACTIVE)
-    qm.engine.queues.drop_if_unused(queue)
+    qm.engine.registry.drop_if_unused(queue)
     assert qm.engine.outgoing.list() == []
 
 

@@ -219,7 +219,7 @@ def test_closing_a_queue_ends_its_own_waits_only(qm: RunningQueueManager) -> Non
     ended = [receive(qm, closed, tag=1), receive(qm, closed)]
     ended.append(qm.engine.messages.peek_message(closed, 10_000))
     waiting = receive(qm, open_)
-    qm.engine.queues.close_queue(closed)
+    qm.engine.opening.close_queue(closed)
     for completion in ended:
         assert status(completion) is HResult.MQ_ERROR_OPERATION_CANCELLED
     qm.send(queue, b"a")

@@ -1,0 +1,58 @@
+"""What queues demand of signatures and encryption."""
+
+from collections.abc import Callable
+
+from rpcqm.adm.enums import QueuePrivacyLevel
+from rpcqm.adm.message import Message
+from rpcqm.adm.queue import Queue
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.packet.enums import MessageClass
+
+
+class RejectedError(Exception):
+    """A message is not taken; `reason` is the class of its negative acknowledgement."""
+
+    def __init__(self, reason: MessageClass) -> None:
+        super().__init__(reason.name)
+        self.reason = reason
+
+
+class Protection:
+    """Checks of messages against the protection that their queue demands."""
+
+    def __init__(self) -> None:
+        self.verify: Callable[[Message], bool] | None = None
+        """Whether the signature of a message is good; a protocol that can tell sets it."""
+
+    def check_arrived(self, queue: Queue, authenticated: bool, encrypted: bool) -> None:
+        """What the queue demands of signatures and encryption (G28).
+
+        RejectedError: BAD_SIGNATURE for an unsigned message to a queue that wants signed ones,
+        BAD_ENCRYPTION for a clear one where bodies must be encrypted, or the other way round.
+        """
+        if queue.authentication and not authenticated:
+            raise RejectedError(MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE)
+        wanted = queue.privacy_level
+        if (wanted is QueuePrivacyLevel.BODY and not encrypted) or (
+            wanted is QueuePrivacyLevel.NONE and encrypted
+        ):
+            raise RejectedError(MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION)
+
+    def check_sent(self, queue: Queue, message: Message) -> None:
+        """What the queue demands of a message that is sent here; its sender is told at once.
+
+        MQError: MESSAGE_NOT_AUTHENTICATED for an unsigned message to a queue that wants signed
+        ones, FAIL_VERIFY_SIGNATURE_EX for a signature that is not good, INSUFFICIENT_PROPERTIES
+        and ILLEGAL_PROPERTY_VALUE for a body that is to be private, or must not (G72).
+        """
+        if queue.authentication and not (self.verify and self.verify(message)):
+            if message.attributes.signature:
+                raise MQError(HResult.MQ_ERROR_FAIL_VERIFY_SIGNATURE_EX)
+            raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_AUTHENTICATED)
+        private = bool(message.attributes.privacy_level)
+        if queue.privacy_level is QueuePrivacyLevel.BODY and not private:
+            raise MQError(
+                HResult.MQ_ERROR_INSUFFICIENT_PROPERTIES, "the queue wants private bodies"
+            )
+        if queue.privacy_level is QueuePrivacyLevel.NONE and private:
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, "the queue wants clear bodies")

@@ -1,0 +1,204 @@
+"""The queues that are here: finding, registering and forgetting them."""
+
+from dataclasses import replace
+from uuid import UUID, uuid5
+
+from rpcqm.adm.enums import OutgoingQueueState, QueueType
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.errors import HResult
+from rpcqm.codec.names.format_name import (
+    DirectName,
+    FormatName,
+    FormatNameType,
+    PrivateQueueFormatName,
+    SuffixType,
+)
+from rpcqm.codec.names.path_name import PathName, QueueKind
+from rpcqm.qm.names import LocalNames, local_key
+from rpcqm.qm.readers import Readers
+from rpcqm.store.records import QUEUE_ID, Family
+from rpcqm.store.store import Store
+
+_IN_USE = frozenset(
+    {
+        OutgoingQueueState.CONNECTED,
+        OutgoingQueueState.DISCONNECTING,
+        OutgoingQueueState.ON_HOLD,
+    }
+)
+"""States in which an outgoing queue is kept even if it is empty."""
+
+_MACHINE_QUEUES = {
+    SuffixType.QUEUE_SUFFIX_TYPE_JOURNAL: "journal",
+    SuffixType.QUEUE_SUFFIX_TYPE_DEADLETTER: "deadletter",
+    SuffixType.QUEUE_SUFFIX_TYPE_DEADXACT: "deadxact",
+}
+
+
+class QueueRegistry:
+    """QueueCollection ([MS-MQDMPR] 3.1.1.2), and what finds its queues by their names."""
+
+    def __init__(
+        self, store: Store, queue_manager: QueueManager, names: LocalNames, readers: Readers
+    ) -> None:
+        self._store = store
+        self._queue_manager = queue_manager
+        self._names = names
+        self._readers = readers
+        self._queues = queue_manager.queue_collection
+        self._by_name: dict[str, Queue] = {}
+        self.by_destination: dict[FormatName, OutgoingQueue] = {}
+        """Outgoing queues."""
+
+    # Finding
+
+    def find_by_path(self, pathname: str) -> Queue | None:
+        """The queue, journal or subqueue of that path name here; MQError when it is no path."""
+        path = PathName.parse(pathname)
+        return self.find_path(path) if self._names.is_local(path.computer) else None
+
+    def find_path(self, path: PathName) -> Queue | None:
+        """The same for a path whose computer is this one."""
+        queue = self._by_name.get(local_key(path.kind, path.queue))
+        if queue is None or not path.suffix:
+            return queue
+        if path.is_journal:
+            return queue.journal_queue_reference
+        return queue.subqueue_collection.get(path.suffix.lower())
+
+    def find_by_format_name(self, format_name: FormatName) -> Queue | None:
+        """The queue here that a format name means, None when it means none here."""
+        value = format_name.value
+        if isinstance(value, str):
+            name = format_name.direct_name
+            return self.find_path(_path_of(name)) if self.is_local_direct(name) else None
+        if isinstance(value, PrivateQueueFormatName):
+            return self._find_private(value, format_name.suffix)
+        if isinstance(value, UUID):
+            return self._find_by_guid(format_name.type, value, format_name.suffix)
+        return None
+
+    def find_addressed_here(self, format_name: FormatName) -> Queue | None:
+        """The same for a message that has arrived: whatever host its direct name calls (G21)."""
+        if isinstance(format_name.value, str):
+            return self.find_path(_path_of(format_name.direct_name))
+        return self.find_by_format_name(format_name)
+
+    def is_local_direct(self, name: DirectName) -> bool:
+        """Whether a direct name is about this machine (G10)."""
+        return self._names.is_local(name.host)
+
+    def _find_private(self, value: PrivateQueueFormatName, suffix: SuffixType) -> Queue | None:
+        if value.source_queue_manager != self._queue_manager.identifier:
+            return None
+        queue = self._queues.get(value.private_queue_identifier)
+        if queue is None or queue.private_queue_number != value.private_queue_identifier:
+            return None
+        return _with_suffix(queue, suffix)
+
+    def _find_by_guid(self, kind: FormatNameType, guid: UUID, suffix: SuffixType) -> Queue | None:
+        if kind is FormatNameType.QUEUE_FORMAT_TYPE_MACHINE:
+            name = _MACHINE_QUEUES.get(suffix)
+            if guid != self._queue_manager.identifier or name is None:
+                return None
+            return self._by_name[local_key(QueueKind.SYSTEM, name)]
+        if kind is not FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:
+            return None
+        for queue in self._queues.values():
+            if queue.identifier == guid and queue.queue_type is QueueType.PUBLIC:
+                return _with_suffix(queue, suffix)
+        return None
+
+    # Registering
+
+    def name_here(self, queue: Queue, path: PathName) -> None:
+        """Give a queue the path names that it has on a machine of today's name."""
+        names = self._names
+        queue.pathname = str(names.path(path.kind, path.queue, path.suffix))
+        queue.qualified_pathname = str(replace(path, computer=names.qualified_computer_name))
+
+    def register(self, queue: Queue) -> None:
+        """Let a queue be found, with its journal; its messages are in the store's index."""
+        queue.queue_manager = self._queue_manager
+        index = self._store.index(queue.queue_id)
+        queue.message_position_list = index
+        self._queues[queue.queue_id] = queue
+        if isinstance(queue, OutgoingQueue):
+            destination = FormatName.parse(queue.destination_format_name)
+            self.by_destination[destination] = queue
+        elif queue.parent is None:
+            path = PathName.parse(queue.pathname)
+            self._by_name[local_key(path.kind, path.queue)] = queue
+        elif not queue.is_journal:
+            queue.parent.subqueue_collection[queue.subqueue_name.lower()] = queue
+            index.charge_to(self._store.index(queue.parent.queue_id).account)
+        if queue.journal_queue_reference is not None:
+            self.register(queue.journal_queue_reference)
+
+    # Forgetting
+
+    def unregister(self, queue: Queue) -> None:
+        """Let a queue not be found any more; the opposite of `register`, without its journal."""
+        queue.queue_manager = None
+        self._queues.pop(queue.queue_id, None)
+        if isinstance(queue, OutgoingQueue):
+            destination = FormatName.parse(queue.destination_format_name)
+            self.by_destination.pop(destination, None)
+        elif queue.parent is None:
+            path = PathName.parse(queue.pathname)
+            self._by_name.pop(local_key(path.kind, path.queue), None)
+        else:
+            queue.parent.subqueue_collection.pop(queue.subqueue_name.lower(), None)
+
+    def detach(self, queue: Queue) -> None:
+        """Let nobody find or use a queue any more."""
+        self._readers.end_all_waits(queue, HResult.MQ_ERROR_QUEUE_DELETED)
+        for descriptor in queue.open_queue_descriptor_collection.values():
+            descriptor.two_phase_reads.clear()
+            descriptor.queue_reference = None
+        queue.open_queue_descriptor_collection.clear()
+        self.unregister(queue)
+
+    def drop_if_unused(self, queue: Queue) -> None:
+        """Forget a subqueue or outgoing queue that is empty and that nobody needs (G14, G58)."""
+        if (
+            queue.queue_manager is None
+            or queue.is_journal
+            or not (isinstance(queue, OutgoingQueue) or queue.parent)
+            or (isinstance(queue, OutgoingQueue) and queue.state in _IN_USE)
+            or queue.open_queue_descriptor_collection
+            or queue.pending_moves
+        ):
+            return
+        index = self._store.index(queue.queue_id)
+        if index.count or index.pending or (index.account.count and queue.parent is None):
+            return
+        self.detach(queue)
+        with self._store.transaction("drop queue") as change:
+            change.delete(Family.QUEUE, QUEUE_ID.pack(queue.queue_id))
+            change.drop_index(queue.queue_id)
+
+
+def journal_for(queue: Queue, queue_id: int) -> Queue:
+    """The journal of a queue; it is part of the queue's own record, and named after it."""
+    return Queue(
+        identifier=uuid5(queue.identifier, "journal"),
+        pathname=f"{queue.pathname};JOURNAL",
+        qualified_pathname=f"{queue.qualified_pathname};JOURNAL",
+        queue_type=queue.queue_type,
+        transactional=queue.transactional,
+        queue_id=queue_id,
+        parent=queue,
+        is_journal=True,
+    )
+
+
+def _path_of(name: DirectName) -> PathName:
+    return PathName(name.host, name.queue, name.kind, name.suffix)
+
+
+def _with_suffix(queue: Queue, suffix: SuffixType) -> Queue | None:
+    if suffix is SuffixType.QUEUE_SUFFIX_TYPE_JOURNAL:
+        return queue.journal_queue_reference
+    return queue

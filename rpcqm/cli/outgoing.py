@@ -4,6 +4,7 @@ from typing import Any
 
 from rpcqm.cli.output import Table, iso_time, print_fields, print_json, size_text, time_text
 from rpcqm.client.outgoing_queues import ConnectionEvent, OutgoingQueueInformation
+from rpcqm.codec.property_values import ManagementQueueState
 
 
 def print_all(queues: list[OutgoingQueueInformation], as_json: bool) -> None:
@@ -46,7 +47,11 @@ def print_one(queue: OutgoingQueueInformation, as_json: bool) -> None:
 
 
 def _state(queue: OutgoingQueueInformation) -> str:
-    return "on hold" if queue.state == "ONHOLD" else queue.state.lower()
+    return (
+        "on hold"
+        if queue.state == ManagementQueueState.MGMT_QUEUE_STATE_ONHOLD
+        else queue.state.lower()
+    )
 
 
 def for_programs(queue: OutgoingQueueInformation) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from rpcqm.codec.properties import (
     ManagementMachineProperty,
     ManagementQueueProperty,
 )
-from rpcqm.codec.property_values import ManagementQueueLocation
+from rpcqm.codec.property_values import ManagementQueueLocation, ManagementQueueXact
 from rpcqm.codec.propvariant import propvariant_of, variant_of
 from rpcqm.codec.types import qmmgmt
 
@@ -38,7 +38,7 @@ _ABSENT: dict[str, Any] = {
     "type": "",
     "location": "",
     "state": "",
-    "transactional": "NO",
+    "transactional": ManagementQueueXact.MGMT_QUEUE_NOT_TRANSACTIONAL_TYPE,
     "message_count": 0,
     "bytes_in_queue": 0,
     "journal_message_count": 0,
@@ -69,7 +69,8 @@ class Management:
             key: _ABSENT[key] if value is None else value
             for key, value in zip(_QUEUE_PROPERTIES, values, strict=True)
         }
-        found["transactional"] = found["transactional"] == "YES"
+        transactional = ManagementQueueXact.MGMT_QUEUE_TRANSACTIONAL_TYPE
+        found["transactional"] = found["transactional"] == transactional
         found["subqueues"] = tuple(found["subqueues"])
         return QueueInformation(**found)
 

@@ -22,25 +22,32 @@ from rpcqm.codec.properties import (
     PropVariant,
     VarType,
 )
+from rpcqm.codec.property_values import (
+    ManagementQueueForeign,
+    ManagementQueueLocation,
+    ManagementQueueState,
+    ManagementQueueType,
+    ManagementQueueXact,
+)
 from rpcqm.qm.engine import QueueManagerEngine
 
 _LARGEST = 0xFFFF_FFFF
 
 QUEUE_TYPES = {
-    QueueType.PUBLIC: "PUBLIC",
-    QueueType.PRIVATE: "PRIVATE",
-    QueueType.SYSTEM: "MACHINE",
-    QueueType.CONNECTOR: "CONNECTOR",
+    QueueType.PUBLIC: ManagementQueueType.MGMT_QUEUE_TYPE_PUBLIC,
+    QueueType.PRIVATE: ManagementQueueType.MGMT_QUEUE_TYPE_PRIVATE,
+    QueueType.SYSTEM: ManagementQueueType.MGMT_QUEUE_TYPE_MACHINE,
+    QueueType.CONNECTOR: ManagementQueueType.MGMT_QUEUE_TYPE_CONNECTOR,
 }
 STATES = {
-    OutgoingQueueState.CONNECTED: "CONNECTED",
-    OutgoingQueueState.DISCONNECTED: "DISCONNECTED",
-    OutgoingQueueState.DISCONNECTING: "DISCONNECTING",
-    OutgoingQueueState.INACTIVE: "INACTIVE",
-    OutgoingQueueState.LOCKED: "LOCKED",
-    OutgoingQueueState.NEED_VALIDATION: "NEED VALIDATION",
-    OutgoingQueueState.WAITING: "WAITING",
-    OutgoingQueueState.ON_HOLD: "ONHOLD",
+    OutgoingQueueState.CONNECTED: ManagementQueueState.MGMT_QUEUE_STATE_CONNECTED,
+    OutgoingQueueState.DISCONNECTED: ManagementQueueState.MGMT_QUEUE_STATE_DISCONNECTED,
+    OutgoingQueueState.DISCONNECTING: ManagementQueueState.MGMT_QUEUE_STATE_DISCONNECTING,
+    OutgoingQueueState.INACTIVE: ManagementQueueState.MGMT_QUEUE_STATE_NONACTIVE,
+    OutgoingQueueState.LOCKED: ManagementQueueState.MGMT_QUEUE_STATE_LOCKED,
+    OutgoingQueueState.NEED_VALIDATION: ManagementQueueState.MGMT_QUEUE_STATE_NEED_VALIDATE,
+    OutgoingQueueState.WAITING: ManagementQueueState.MGMT_QUEUE_STATE_WAITING,
+    OutgoingQueueState.ON_HOLD: ManagementQueueState.MGMT_QUEUE_STATE_ONHOLD,
 }
 CONNECTION_STATUS = {
     ConnectionStatus.IN_PROCESS: 0x00000000,
@@ -85,7 +92,7 @@ def _pathname(engine: QueueManagerEngine, queue: Queue) -> str | None:
 
 def _type(engine: QueueManagerEngine, queue: Queue) -> str:
     if isinstance(queue, OutgoingQueue) and queue.multicast:
-        return "MULTICAST"
+        return ManagementQueueType.MGMT_QUEUE_TYPE_MULTICAST
     return QUEUE_TYPES[_kind(queue)]
 
 
@@ -102,21 +109,27 @@ def _kind(queue: Queue) -> QueueType:
 
 
 def _location(engine: QueueManagerEngine, queue: Queue) -> str:
-    return "REMOTE" if isinstance(queue, OutgoingQueue) else "LOCAL"
+    if isinstance(queue, OutgoingQueue):
+        return ManagementQueueLocation.MGMT_QUEUE_REMOTE_LOCATION
+    return ManagementQueueLocation.MGMT_QUEUE_LOCAL_LOCATION
 
 
 def _transactional(engine: QueueManagerEngine, queue: Queue) -> str:
     """Of a queue elsewhere nobody here can tell (G153)."""
     if isinstance(queue, OutgoingQueue):
-        return "UNKNOWN"
-    return "YES" if queue.main.transactional else "NO"
+        return ManagementQueueXact.MGMT_QUEUE_UNKNOWN_TYPE
+    if queue.main.transactional:
+        return ManagementQueueXact.MGMT_QUEUE_TRANSACTIONAL_TYPE
+    return ManagementQueueXact.MGMT_QUEUE_NOT_TRANSACTIONAL_TYPE
 
 
 def _foreign(engine: QueueManagerEngine, queue: Queue) -> str:
     if engine.queue_manager.directory_offline and _kind(queue) is not QueueType.PRIVATE:
-        return "UNKNOWN"
+        return ManagementQueueForeign.MGMT_QUEUE_UNKNOWN_TYPE
     foreign = engine.queue_manager.foreign_system and not engine.queue_manager.directory_offline
-    return "YES" if foreign else "NO"
+    if foreign:
+        return ManagementQueueForeign.MGMT_QUEUE_FOREIGN_TYPE
+    return ManagementQueueForeign.MGMT_QUEUE_NOT_FOREIGN_TYPE
 
 
 def _message_count(engine: QueueManagerEngine, queue: Queue) -> int:
@@ -138,7 +151,9 @@ def _bytes_in_journal(engine: QueueManagerEngine, queue: Queue) -> int:
 
 
 def _state(engine: QueueManagerEngine, queue: Queue) -> str:
-    return STATES[queue.state] if isinstance(queue, OutgoingQueue) else "LOCAL CONNECTION"
+    if isinstance(queue, OutgoingQueue):
+        return STATES[queue.state]
+    return ManagementQueueState.MGMT_QUEUE_STATE_LOCAL
 
 
 def _subqueue_count(engine: QueueManagerEngine, queue: Queue) -> int:

@@ -14,6 +14,7 @@ from rpcqm.codec.properties import (
     ManagementQueueProperty,
     PropVariant,
 )
+from rpcqm.codec.property_values import MsmqConnected
 from rpcqm.codec.propvariant import propvariant_of
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT
 from rpcqm.codec.types.qmmgmt import (
@@ -171,7 +172,9 @@ def _directory_server(engine: QueueManagerEngine) -> str | None:
 
 
 def _connected(engine: QueueManagerEngine) -> str:
-    return "CONNECTED" if engine.queue_manager.connection_active else "DISCONNECTED"
+    if engine.queue_manager.connection_active:
+        return MsmqConnected.MSMQ_CONNECTED
+    return MsmqConnected.MSMQ_DISCONNECTED
 
 
 def _type(engine: QueueManagerEngine) -> str:

@@ -1,6 +1,8 @@
 """The queue manager: one object per subject, over one store and one clock."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
 
 from rpcqm.adm.enums import QueueManagerState
 from rpcqm.adm.queue_manager import QueueManager
@@ -51,7 +53,9 @@ class QueueManagerEngine:
         self.store = store
         self.clock = clock
         self.timers = timers
-        self.settings = settings = settings or QueueManagerSettings()
+        self.settings: Final = replace(settings or QueueManagerSettings())
+        """Shared by the subjects: change its fields, never put another one in its place."""
+        settings = self.settings
         self.queue_manager = machine = QueueManager()
         self.loaded_hooks: list[Callable[[], None]] = []
         """Called when queues and messages are there again, before any message is removed."""

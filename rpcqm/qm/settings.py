@@ -6,9 +6,11 @@ from rpcqm.adm.directory import DirectorySource
 from rpcqm.adm.enums import INFINITE
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class QueueManagerSettings:
     """Names, limits and switches; quotas are KB.
+
+    The subjects of a queue manager share one object: what is changed there counts at once.
 
     `addresses` are the machine's own IP addresses, by which direct names may call it (G10).
     `directory` reads the static directory, None in a workgroup.

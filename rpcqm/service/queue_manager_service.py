@@ -7,7 +7,6 @@ import socket
 from collections.abc import Callable, Container
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -127,12 +126,10 @@ class QueueManagerService:
 
     def _take_switches(self, configuration: Configuration) -> None:
         security, storage, engine = configuration.security, configuration.storage, self._engine
-        engine.settings = replace(
-            engine.settings,
-            queue_quota=storage.quota_of_new_queues,
-            send_insecure_nacks=security.send_insecure_nacks,
-            workgroup_default_security=security.workgroup_default_security,
-        )
+        settings = engine.settings
+        settings.queue_quota = storage.quota_of_new_queues
+        settings.send_insecure_nacks = security.send_insecure_nacks
+        settings.workgroup_default_security = security.workgroup_default_security
         engine.queue_manager.supporting_server = security.supporting_server
         engine.queue_manager.queue_manager_quota = storage.quota
         if engine.queue_manager.hardened_security != security.hardened_security:
@@ -151,7 +148,7 @@ class QueueManagerService:
             if engine.directory.is_there:
                 engine.directory.check_directory_online()
             return False
-        engine.settings = replace(engine.settings, directory=directory)
+        engine.settings.directory = directory
         engine.directory.use(directory)
         return not isinstance(old, DirectoryFile) or old.version != directory.version
 

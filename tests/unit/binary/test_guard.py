@@ -4,7 +4,6 @@ import hashlib
 import tempfile
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -219,8 +218,7 @@ def test_a_sender_without_the_right_is_refused_and_told_only_if_that_is_allowed(
     simulation: Simulation, insecure: bool, classes: list[int]
 ) -> None:
     pair = Pair(simulation)
-    settings = pair.bob.engine.settings
-    pair.bob.engine.settings = replace(settings, send_insecure_nacks=insecure)
+    pair.bob.engine.settings.send_insecure_nacks = insecure
     pair.restrict(f"O:BAD:(A;;0x4;;;{SID})")
     pair.send(sid="S-1-5-21-1-2-3-1002")
     assert pair.arrived == []
@@ -337,8 +335,7 @@ def test_an_unknown_privacy_level_is_no_authentication(
     pair: Pair, monkeypatch: pytest.MonkeyPatch, header: bool
 ) -> None:
     """G170."""
-    settings = pair.bob.engine.settings
-    pair.bob.engine.settings = replace(settings, send_insecure_nacks=True)
+    pair.bob.engine.settings.send_insecure_nacks = True
     monkeypatch.setattr(pair.alice.exchange.guard, "protect", lambda message, _: message.packet)
     pair.send(sid=SID if header else "", privacy_level=7)
     assert pair.arrived == []

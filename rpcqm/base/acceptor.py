@@ -78,7 +78,7 @@ class Acceptor:
         self._pause = None
         self._loop.add_reader(self._listening, self._accept_some)
 
-    def _begin(self, accepted: socket.socket, address: Any) -> None:
+    def _begin(self, accepted: socket.socket, address: object) -> None:
         try:
             ticket = self._admit(accepted, address)
         except OSError:

@@ -84,7 +84,7 @@ def limited_in_rate(clock: Clock) -> Processor:
     of_peers = TokenBuckets(LINES_AT_ONCE, LINES_PER_SECOND, PEERS)
     of_nobody = TokenBuckets(LINES_WITHOUT_PEER_AT_ONCE, LINES_WITHOUT_PEER_PER_SECOND, PEERS)
 
-    def limit(logger: Any, method: str, event: EventDict) -> EventDict:
+    def limit(logger: object, method: str, event: EventDict) -> EventDict:
         if event.pop("always", False):
             return event
         peer, kind = event.get("peer"), event.get("event")
@@ -101,14 +101,14 @@ def limited_in_rate(clock: Clock) -> Processor:
     return limit
 
 
-def fit_to_be_shown(logger: Any, method: str, event: EventDict) -> EventDict:
+def fit_to_be_shown(logger: object, method: str, event: EventDict) -> EventDict:
     """Cut each text of a line, and put escapes in the place of what is not printed."""
     for name, value in event.items():
         event[name] = _traceback(value) if name == "exception" else _shown(value)
     return event
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> Any:
     if value is None or isinstance(value, bool | float):
         return value
     if isinstance(value, int):
@@ -122,7 +122,7 @@ def _shown(value: Any) -> Any:
     return visible(cut(repr(value)))
 
 
-def _traceback(text: Any) -> str:
+def _traceback(text: object) -> str:
     """The first and the last lines, set in so that none can pass for a line of the log."""
     lines = str(text).split("\n")
     if len(lines) > TRACEBACK_LINES:

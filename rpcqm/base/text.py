@@ -5,7 +5,6 @@ sets, separators of lines, marks of the direction of writing, and what has no wi
 """
 
 import json
-from typing import Any
 
 SHOWN_CHARACTERS = 256
 """As much of a text as a line of the log or an error tells."""
@@ -34,7 +33,7 @@ def wide_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def json_text(value: Any, indent: int | None = None) -> str:
+def json_text(value: object, indent: int | None = None) -> str:
     """A value in JSON, with escapes for what is not printable and nothing else."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     if text.isprintable():

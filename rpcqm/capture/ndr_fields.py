@@ -75,7 +75,7 @@ class StubWalk:
         self.add(start, path, value)
         return value
 
-    def add(self, start: int, path: str, value: Any) -> None:
+    def add(self, start: int, path: str, value: object) -> None:
         if len(self.fields) >= MAXIMUM_FIELDS:
             raise DecodeError("too many fields", start)
         self.fields.append(StubField(start, self.at - start, path, value))

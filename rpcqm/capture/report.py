@@ -102,7 +102,7 @@ def _parts(value: Any) -> list[str]:
     return [text for text in found if text]
 
 
-def argument_text(name: str, value: Any) -> str:
+def argument_text(name: str, value: object) -> str:
     """`name=value` as a reader of a list wants it; empty for what says nothing."""
     # What is 0 and has no name, or is octets, says nothing.
     if (not value and name not in _NAMED) or type(value) is bytes:
@@ -111,7 +111,7 @@ def argument_text(name: str, value: Any) -> str:
     return f"{name}={text}" if text else ""
 
 
-def _short(name: str, value: Any) -> str:
+def _short(name: str, value: object) -> str:
     """A value in a few characters; nothing for what is 0, empty or long."""
     if type(value) is int:
         named = _NAMED.get(name)

@@ -30,7 +30,7 @@ MESSAGE_ATTRIBUTES = (
 """What is told of a message packet."""
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """A value of any decoded kind as JSON has it: octets in hexadecimal, GUIDs as text."""
     if value is None or isinstance(value, str | bool | float):
         return value
@@ -45,7 +45,7 @@ def plain(value: Any) -> Any:
     return _plain_other(value)
 
 
-def _plain_other(value: Any) -> Any:
+def _plain_other(value: object) -> Any:
     if value is NULL:
         return None
     if isinstance(value, UUID):
@@ -71,7 +71,7 @@ def message_attributes(message: PacketMessage) -> dict[str, Any]:
     return found
 
 
-def _text_of(value: Any) -> Any:
+def _text_of(value: object) -> Any:
     return value if isinstance(value, int | str | UUID) or value is None else str(value)
 
 

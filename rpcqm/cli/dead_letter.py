@@ -285,7 +285,7 @@ def _for_people(shown: dict[str, Any]) -> dict[str, object]:
     }
 
 
-def _worded(value: Any) -> object:
+def _worded(value: object) -> object:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, list) else value

@@ -5,18 +5,18 @@ import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import TextIO
 
 from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.text import json_text, visible
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """One JSON document on standard output."""
     print(json_text(value, indent=2))
 
 
-def json_line(value: Any) -> str:
+def json_line(value: object) -> str:
     """A JSON document without a line break."""
     return json_text(value)
 

@@ -184,7 +184,7 @@ class AsyncQueue:
             await self._opened.aclose()
             await self.client.close()
 
-    async def send(self, body: object, **fields: Any) -> MessageIdentifier:
+    async def send(self, body: object, **fields: object) -> MessageIdentifier:
         """Send a body of any type that `encode_body` takes, or an OutgoingMessage.
 
         `fields` are those of OutgoingMessage. A recoverable message (the default) is durable
@@ -316,7 +316,7 @@ class Queue:
         finally:
             self._client.close()
 
-    def send(self, body: object, **fields: Any) -> MessageIdentifier:
+    def send(self, body: object, **fields: object) -> MessageIdentifier:
         """Send a body of any type that `encode_body` takes, or an OutgoingMessage."""
         return self._client.run(self._queue.send(body, **fields))
 

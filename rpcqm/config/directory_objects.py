@@ -72,7 +72,7 @@ class Reader:
 
     # Tables
 
-    def _read_table(self, name: str, value: Any) -> None:
+    def _read_table(self, name: str, value: object) -> None:
         rows = [value] if name == "enterprise" else value
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             header = f"[{name}]" if name == "enterprise" else f"[[{name}]]"
@@ -212,7 +212,7 @@ def _unknown(name: str, known: Iterable[str], what: str = "setting") -> str:
     return f"there is no {what} `{name}`{hint}"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | int | float):
@@ -222,7 +222,7 @@ def _shown(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
-def _comparable(value: Any) -> Any:
+def _comparable(value: object) -> Any:
     return str(value).casefold() if isinstance(value, str | PathName) else value
 
 

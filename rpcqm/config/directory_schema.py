@@ -32,20 +32,20 @@ class Entry:
     required: bool = False
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError
     return value
 
 
-def _truth(value: Any) -> bool:
+def _truth(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError
     return value
 
 
 def _whole(low: int, high: int) -> Callable[[Any], int]:
-    def read(value: Any) -> int:
+    def read(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise ValueError
         return value
@@ -54,7 +54,7 @@ def _whole(low: int, high: int) -> Callable[[Any], int]:
 
 
 def _each(read: Callable[[Any], Any], count: int | None = None) -> Callable[[Any], list[Any]]:
-    def read_all(value: Any) -> list[Any]:
+    def read_all(value: object) -> list[Any]:
         if not isinstance(value, list) or (count is not None and len(value) != count):
             raise ValueError
         return [read(item) for item in value]
@@ -62,21 +62,21 @@ def _each(read: Callable[[Any], Any], count: int | None = None) -> Callable[[Any
     return read_all
 
 
-def _computer(value: Any) -> str:
+def _computer(value: object) -> str:
     if not re.fullmatch(COMPUTER_NAME, _text(value)):
         raise ValueError
     return str(value)
 
 
-def _guid(value: Any) -> UUID:
+def _guid(value: object) -> UUID:
     return UUID(_text(value))
 
 
-def _address(value: Any) -> str:
+def _address(value: object) -> str:
     return str(ipaddress.ip_address(_text(value)))
 
 
-def _public_path(value: Any) -> PathName:
+def _public_path(value: object) -> PathName:
     try:
         path = PathName.parse(_text(value))
     except MQError:
@@ -86,39 +86,39 @@ def _public_path(value: Any) -> PathName:
     return path
 
 
-def _format_name(value: Any) -> str:
+def _format_name(value: object) -> str:
     try:
         return str(FormatName.parse(_text(value)))
     except MQError:
         raise ValueError from None
 
 
-def _privacy(value: Any) -> QueuePrivacyLevel:
+def _privacy(value: object) -> QueuePrivacyLevel:
     if value not in _PRIVACY:
         raise ValueError
     return _PRIVACY[value]
 
 
-def _descriptor(value: Any) -> bytes:
+def _descriptor(value: object) -> bytes:
     try:
         return parse_sddl(_text(value)).encode()
     except (DecodeError, MQError):
         raise ValueError from None
 
 
-def _sid(value: Any) -> bytes:
+def _sid(value: object) -> bytes:
     Sid.parse(_text(value))
     return sid_bytes(value)
 
 
-def _ldap_url(value: Any) -> str:
+def _ldap_url(value: object) -> str:
     """The form that [MS-MQMQ] 2.3.1.24 asks for, as far as it is looked at here."""
     if not _text(value).upper().startswith("LDAP://"):
         raise ValueError
     return str(value)
 
 
-def _base64(value: Any) -> bytes:
+def _base64(value: object) -> bytes:
     try:
         return base64.b64decode(_text(value), validate=True)
     except binascii.Error:

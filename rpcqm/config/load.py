@@ -57,7 +57,7 @@ class _Values:
         self._values: dict[KeyPath, Any] = {}
         self._where: dict[KeyPath, str] = {}
 
-    def add(self, setting: Setting, value: Any, where: str) -> None:
+    def add(self, setting: Setting, value: object, where: str) -> None:
         try:
             checked = _checked(setting, value)
         except ValueError as error:
@@ -242,7 +242,7 @@ def _flat(document: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
             yield (key,), value
 
 
-def _unknown(key: KeyPath, value: Any) -> str:
+def _unknown(key: KeyPath, value: object) -> str:
     name = ".".join(key)
     if len(key) == 1 and key[0] in tables():
         return f"`{name}` is a table; write [{name}]."
@@ -262,7 +262,7 @@ def _close_name(key: KeyPath, table_names: list[str] | None) -> str:
     return next((".".join(path) for path in places if path[-1] == wanted), "")
 
 
-def _checked(setting: Setting, value: Any) -> Any:
+def _checked(setting: Setting, value: object) -> Any:
     """The value in its final type; ValueError with a sentence when it is not allowed."""
     if setting.kind is Path and isinstance(value, Path):
         return value
@@ -285,7 +285,7 @@ def _check_bounds(setting: Setting, value: Any) -> None:
         raise ValueError(f"`{setting.key}` is one of {', '.join(choices)}, not {_shown(value)}.")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return repr(value) if isinstance(value, str | int | float) else f"a {type(value).__name__}"

@@ -4,10 +4,13 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rpcqm.pipeline import jobs
 from rpcqm.pipeline.html import Report
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PASSWORD_VARIABLE = "RPCQM_PASSWORD"
 """Not an option, because everybody on a machine can read the command lines of everybody."""
@@ -40,7 +43,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def work(spark: Any, arguments: argparse.Namespace, summary: jobs.Summary) -> None:
+def work(spark: "SparkSession", arguments: argparse.Namespace, summary: jobs.Summary) -> None:
     """Append to the table `archive` what the queue holds, then write the report."""
     from pyspark.sql import functions as f
 
@@ -64,7 +67,7 @@ def work(spark: Any, arguments: argparse.Namespace, summary: jobs.Summary) -> No
     _report(spark, output, summary)
 
 
-def _report(spark: Any, output: Path, summary: jobs.Summary) -> None:
+def _report(spark: "SparkSession", output: Path, summary: jobs.Summary) -> None:
     from pyspark.sql import functions as f
 
     report = Report("Archived messages")

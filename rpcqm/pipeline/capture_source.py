@@ -63,7 +63,7 @@ class CaptureSource(DataSource):
     def schema(self) -> str:
         return SCHEMAS[self._table]
 
-    def reader(self, schema: Any) -> DataSourceReader:
+    def reader(self, schema: object) -> DataSourceReader:
         accounts = tuple(filter(None, self.options.get("account", "").split("\n")))
         size = int(self.options.get("splitbytes", DEFAULT_SPLIT))
         return CaptureReader(self.options.get("path", ""), self._table, accounts, size)

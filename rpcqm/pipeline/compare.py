@@ -5,10 +5,13 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rpcqm.pipeline import jobs
 from rpcqm.pipeline.html import Report
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 _CHOSEN = frozenset(
     {
@@ -37,7 +40,7 @@ def same_request(request: str | None) -> str | None:
     return json.dumps(_normal(json.loads(request)), sort_keys=True)
 
 
-def _normal(value: Any) -> Any:
+def _normal(value: object) -> Any:
     if isinstance(value, dict):
         return {
             name: bool(inner) if name in _CHOSEN else _normal(inner)
@@ -50,7 +53,7 @@ def _normal(value: Any) -> Any:
     return value
 
 
-def work(spark: Any, arguments: argparse.Namespace, summary: jobs.Summary) -> None:
+def work(spark: "SparkSession", arguments: argparse.Namespace, summary: jobs.Summary) -> None:
     """Write the tables `differences` and `only`, and the report."""
     from pyspark.sql import functions as f
 
@@ -76,7 +79,7 @@ def work(spark: Any, arguments: argparse.Namespace, summary: jobs.Summary) -> No
     _report(report, output, different, only)
 
 
-def _answers(calls: Any, side: str) -> Any:
+def _answers(calls: "DataFrame", side: str) -> "DataFrame":
     """Each request with the statuses that it was answered with."""
     from pyspark.sql import functions as f
 
@@ -92,7 +95,7 @@ def _answers(calls: Any, side: str) -> Any:
     )
 
 
-def _report(report: Report, output: Path, different: Any, only: Any) -> None:
+def _report(report: Report, output: Path, different: "DataFrame", only: "DataFrame") -> None:
     from pyspark.sql import functions as f
 
     counted = jobs.rows_of(different.groupBy("name").count().orderBy(f.desc("count")))

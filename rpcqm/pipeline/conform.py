@@ -8,10 +8,13 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rpcqm.pipeline import jobs
 from rpcqm.pipeline.html import Report
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 DISAGREEMENTS = (
     "time timestamp, server string, client string, interface string, name string, "
@@ -38,7 +41,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", metavar="DIR", required=True, help="where the report goes")
 
 
-def work(spark: Any, arguments: argparse.Namespace, summary: jobs.Summary) -> None:
+def work(spark: "SparkSession", arguments: argparse.Namespace, summary: jobs.Summary) -> None:
     """Write the tables `methods` and `disagreements`, and the report."""
     calls = jobs.required_table(spark, arguments.input, "calls").persist()
     summary.rows_in["calls"] = int(calls.count())
@@ -55,7 +58,7 @@ def work(spark: Any, arguments: argparse.Namespace, summary: jobs.Summary) -> No
     _report(report, output, methods, statuses, wrong)
 
 
-def _methods(calls: Any) -> Any:
+def _methods(calls: "DataFrame") -> "DataFrame":
     """Calls, failures and percentiles of latency of each method, and the point it exercises."""
     from pyspark.sql import functions as f
 
@@ -76,7 +79,7 @@ def _methods(calls: Any) -> Any:
     )
 
 
-def _statuses(calls: Any) -> Any:
+def _statuses(calls: "DataFrame") -> "DataFrame":
     return calls.groupBy("interface", "name", "status_name").count().orderBy("interface", "name")
 
 
@@ -98,7 +101,7 @@ def conformance_point(interface: str, opnum: int | None) -> str | None:
 # What the specifications say of a handle's, a cursor's or a read's state.
 
 
-def _disagreements(calls: Any) -> Any:
+def _disagreements(calls: "DataFrame") -> "DataFrame":
     """Calls that were answered otherwise than the state that earlier calls left asks for."""
     kept = calls.where("interface = 'RemoteRead' and not sealed").repartition("server")
     ordered = kept.sortWithinPartitions("server", "time", "file", "record")
@@ -195,7 +198,9 @@ def _is_fault(row: dict[str, Any]) -> bool:
     return row["response"] is None
 
 
-def _report(report: Report, output: Path, methods: Any, statuses: Any, wrong: Any) -> None:
+def _report(
+    report: Report, output: Path, methods: "DataFrame", statuses: "DataFrame", wrong: "DataFrame"
+) -> None:
     rows = jobs.rows_of(methods)
     report.plot("Calls by method", jobs.bars(rows, "name", "calls"))
     report.plot("Median latency in ms", jobs.bars(rows, "name", "p50_ms"))
@@ -208,7 +213,7 @@ def _report(report: Report, output: Path, methods: Any, statuses: Any, wrong: An
     report.write(output)
 
 
-def _first(frame: Any, most: int = 1000) -> Sequence[dict[str, Any]]:
+def _first(frame: "DataFrame", most: int = 1000) -> Sequence[dict[str, Any]]:
     return jobs.rows_of(frame.orderBy("time").limit(most))
 
 

@@ -129,7 +129,7 @@ def in_order(row: IndexRow) -> tuple[int, int]:
     return row["task"], row["first"]
 
 
-def _row(task: int, file: str, part: int, first: int, kind: str, **more: Any) -> IndexRow:
+def _row(task: int, file: str, part: int, first: int, kind: str, **more: object) -> IndexRow:
     return {"task": task + part, "file": file, "part": part, "first": first, "kind": kind} | more
 
 
@@ -161,7 +161,7 @@ def _record_row(file: str, record: Record, task: int, parts: int) -> IndexRow:
     return _row(task, file, part, offset, "record", count=1, header=0, data=data, **octets)
 
 
-def _arrays(**arrays: Any) -> dict[str, bytes]:
+def _arrays(**arrays: object) -> dict[str, bytes]:
     return {name: packed(np.asarray(array, np.int64)) for name, array in arrays.items()}
 
 

@@ -87,11 +87,11 @@ class Report:
         (directory / "report.json").write_text(told + "\n", "utf-8")
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return html.escape("" if value is None else str(value))
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return (
             f'<td class="n">{value:g}</td>'

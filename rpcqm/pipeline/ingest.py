@@ -12,6 +12,8 @@ from rpcqm.pipeline import jobs
 from rpcqm.pipeline.html import Report
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
     from rpcqm.pipeline.flow_index import Plan
     from rpcqm.pipeline.splitting import Claim
 
@@ -55,7 +57,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def work(spark: Any, arguments: argparse.Namespace, summary: jobs.Summary) -> None:
+def work(spark: "SparkSession", arguments: argparse.Namespace, summary: jobs.Summary) -> None:
     """Append what the files that were not ingested yet hold."""
     # Only now, because the command line needs none of it.
     from rpcqm.pipeline.capture_source import expand
@@ -80,7 +82,7 @@ def work(spark: Any, arguments: argparse.Namespace, summary: jobs.Summary) -> No
 
 
 def _ingest(
-    spark: Any, new: list[str], arguments: argparse.Namespace, output: Path
+    spark: "SparkSession", new: list[str], arguments: argparse.Namespace, output: Path
 ) -> Counter[str]:
     """Write the tables; how many rows each has got."""
     from rpcqm.pipeline.tables import table
@@ -95,7 +97,7 @@ def _ingest(
 
 
 def _ingest_together(
-    spark: Any, new: list[str], keys: list[str], names: list[str], output: Path
+    spark: "SparkSession", new: list[str], keys: list[str], names: list[str], output: Path
 ) -> Counter[str]:
     """Write those tables that one pass makes, each task its own files."""
     from rpcqm.pipeline.flow_index import exact, followed, in_order, misread, plan
@@ -172,7 +174,7 @@ def _manifest(output: Path) -> dict[str, Any]:
     return known
 
 
-def _append(frame: Any, name: str, output: Path) -> int:
+def _append(frame: "DataFrame", name: str, output: Path) -> int:
     frame = frame.persist()
     count = int(frame.count())
     frame.write.mode("append").parquet(str(output / name))

@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rpcqm.pipeline.html import Report
 from rpcqm.pipeline.java import JavaMissingError
 from rpcqm.pipeline.session import DEFAULT_MASTER, spark_session
 
-Work = Callable[[Any, argparse.Namespace, "Summary"], None]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Work = Callable[["SparkSession", argparse.Namespace, "Summary"], None]
 
 
 class JobError(Exception):
@@ -79,7 +82,7 @@ def _private_files() -> Iterator[None]:
 
 
 @contextmanager
-def session(master: str | None, name: str) -> Any:
+def session(master: str | None, name: str) -> "Iterator[SparkSession]":
     """A session that is stopped when the block ends, unless it was there before."""
     from pyspark.sql import SparkSession
 
@@ -103,12 +106,12 @@ def main(add: Callable[[argparse.ArgumentParser], None], work: Work, name: str) 
     return run(work, name, parser.parse_args())
 
 
-def rows_of(frame: Any) -> list[dict[str, Any]]:
+def rows_of(frame: "DataFrame") -> list[dict[str, Any]]:
     """A small data frame as rows."""
     return [row.asDict() for row in frame.collect()]
 
 
-def required_table(spark: Any, directory: str, name: str) -> Any:
+def required_table(spark: "SparkSession", directory: str, name: str) -> "DataFrame":
     """A table that an earlier job has written; JobError when it is not there."""
     path = Path(directory) / name
     if not path.is_dir():

@@ -197,18 +197,18 @@ class QueueSource(DataSource):
     def schema(self) -> str:
         return SCHEMA
 
-    def reader(self, schema: Any) -> DataSourceReader:
+    def reader(self, schema: object) -> DataSourceReader:
         return QueueReader(QueueOptions.of(self.options))
 
-    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+    def streamReader(self, schema: object) -> DataSourceStreamReader:
         return QueueStreamReader(QueueOptions.of(self.options))
 
-    def writer(self, schema: Any, overwrite: bool) -> DataSourceWriter:
+    def writer(self, schema: object, overwrite: bool) -> DataSourceWriter:
         if overwrite:
             raise ValueError("a queue can only be appended to")
         return QueueWriter(QueueOptions.of(self.options))
 
-    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamWriter:
+    def streamWriter(self, schema: object, overwrite: bool) -> DataSourceStreamWriter:
         return QueueStreamWriter(QueueOptions.of(self.options))
 
 
@@ -368,10 +368,10 @@ class QueueWriter(DataSourceWriter):
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         return Sent(_send(self._options, iterator))
 
-    def commit(self, messages: Any) -> None:
+    def commit(self, messages: object) -> None:
         """All is sent already."""
 
-    def abort(self, messages: Any) -> None:
+    def abort(self, messages: object) -> None:
         """What was sent stays sent: delivery is at least once."""
 
 
@@ -384,8 +384,8 @@ class QueueStreamWriter(DataSourceStreamWriter):
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         return Sent(_send(self._options, iterator))
 
-    def commit(self, messages: Any, batchId: int) -> None:
+    def commit(self, messages: object, batchId: int) -> None:
         """All is sent already."""
 
-    def abort(self, messages: Any, batchId: int) -> None:
+    def abort(self, messages: object, batchId: int) -> None:
         """What was sent stays sent: delivery is at least once."""

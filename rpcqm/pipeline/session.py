@@ -3,16 +3,21 @@
 import os
 import sys
 import tempfile
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rpcqm.pipeline.java import require_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 DEFAULT_MASTER = "local[*]"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Where spark-submit tells a program of its session."""
 
 
-def spark_session(master: str | None = None, name: str = "rpcqm", **settings: str) -> Any:
+def spark_session(
+    master: str | None = None, name: str = "rpcqm", **settings: str
+) -> "SparkSession":
     """A session that knows the formats `msmq` and `msmq_capture`.
 
     Without a master it is what spark-submit was told, else DEFAULT_MASTER. JavaMissingError.
@@ -48,7 +53,7 @@ def spark_session(master: str | None = None, name: str = "rpcqm", **settings: st
     return spark
 
 
-def register(spark: Any) -> None:
+def register(spark: "SparkSession") -> None:
     """Make the data sources known to a session."""
     from rpcqm.pipeline.capture_source import CaptureSource
     from rpcqm.pipeline.queue_source import QueueSource

@@ -8,7 +8,7 @@ by flow as they stream by: a task holds the state of one flow at a time, however
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rpcqm.pipeline.arrow import batches_of
 from rpcqm.pipeline.capture_source import expand
@@ -17,16 +17,19 @@ from rpcqm.pipeline.column_tables import TABLES
 from rpcqm.pipeline.flow_index import INDEX, Plan, exact, followed, index_batches, plan
 from rpcqm.pipeline.splitting import DEFAULT_SPLIT, claimed, splits
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 NOT_SHUFFLED = frozenset({"packets"})
 
 
 def table(
-    spark: Any,
+    spark: "SparkSession",
     name: str,
     paths: Sequence[str],
     accounts: Sequence[str] = (),
     split_bytes: int = DEFAULT_SPLIT,
-) -> Any:
+) -> "DataFrame":
     """A table of all the captures under some paths."""
     files = expand(",".join(paths))
     if name in TABLES:
@@ -42,7 +45,7 @@ def table(
     return found
 
 
-def index_frame(spark: Any, made: Plan) -> Any:
+def index_frame(spark: "SparkSession", made: Plan) -> "DataFrame":
     """The index of some captures, each task's rows in their order."""
 
     def make(batches: Iterator[Any]) -> Iterator[Any]:
@@ -56,8 +59,12 @@ def index_frame(spark: Any, made: Plan) -> Any:
 
 
 def _followed_table(
-    spark: Any, name: str, files: Sequence[Path], accounts: Sequence[str], split_bytes: int
-) -> Any:
+    spark: "SparkSession",
+    name: str,
+    files: Sequence[Path],
+    accounts: Sequence[str],
+    split_bytes: int,
+) -> "DataFrame":
     """A table that is made in columns."""
     context = spark.sparkContext
     made = plan(files, context.defaultParallelism, split_bytes)
@@ -74,8 +81,12 @@ def _followed_table(
 
 
 def _read(
-    spark: Any, name: str, files: Sequence[str], accounts: Sequence[str], split_bytes: int
-) -> Any:
+    spark: "SparkSession",
+    name: str,
+    files: Sequence[str],
+    accounts: Sequence[str],
+    split_bytes: int,
+) -> "DataFrame":
     if not files:
         return spark.createDataFrame([], SCHEMAS[name])
     reader = spark.read.format("msmq_capture").option("table", name)
@@ -83,7 +94,7 @@ def _read(
     return reader.option("splitBytes", str(split_bytes)).load(",".join(files))
 
 
-def _shuffled(packets: Any, accounts: tuple[str, ...]) -> Any:
+def _shuffled(packets: "DataFrame", accounts: tuple[str, ...]) -> "DataFrame":
     """The table of PDUs made of packets, flow by flow."""
 
     def analyse(batches: Iterator[Any]) -> Iterator[Any]:

@@ -3,10 +3,13 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rpcqm.pipeline import jobs
 from rpcqm.pipeline.html import Report
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 _BARE = str.maketrans("", "", "{}")
 
@@ -22,7 +25,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def work(spark: Any, arguments: argparse.Namespace, summary: jobs.Summary) -> None:
+def work(spark: "SparkSession", arguments: argparse.Namespace, summary: jobs.Summary) -> None:
     """Write the tables `trace` (a row per event) and `lives` (one per message), and the report."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
@@ -57,7 +60,7 @@ def work(spark: Any, arguments: argparse.Namespace, summary: jobs.Summary) -> No
     _report(report, output, trace, lives)
 
 
-def _report(report: Report, output: Path, trace: Any, lives: Any) -> None:
+def _report(report: Report, output: Path, trace: "DataFrame", lives: "DataFrame") -> None:
     rows = jobs.rows_of(lives.limit(1000))
     report.plot("Events by message", jobs.bars(rows[:25], "message_id", "events"))
     report.table("lives", "Messages", rows)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -77,7 +76,7 @@ class Group:
         return found
 
 
-def _identifiers(template: Template, stubs: Stubs, path: FieldPath, value: Any) -> Text | None:
+def _identifiers(template: Template, stubs: Stubs, path: FieldPath, value: object) -> Text | None:
     """Those in one value of some stubs; None when there is none in any of them."""
     if isinstance(value, OBJECTID):
         leaves = ((template.leaf(*path, name), name) for name in ("Lineage", "Uniquifier"))

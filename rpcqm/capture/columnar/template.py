@@ -162,7 +162,7 @@ class Template:
     """What is common to stubs of one shape; `value` is the decoded example."""
 
     def __init__(
-        self, stub: bytes, value: Any, leaves: list[Leaf], ignored: list[tuple[int, int]]
+        self, stub: bytes, value: Value, leaves: list[Leaf], ignored: list[tuple[int, int]]
     ) -> None:
         self.value = value
         self.leaves = leaves
@@ -284,7 +284,7 @@ class _Trial:
         )
 
 
-def _flat(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Any]]:
+def _flat(value: object, path: FieldPath) -> Iterator[tuple[FieldPath, Any]]:
     """The leaves of a value as JSON has it; empty dictionaries and lists are leaves too."""
     if isinstance(value, dict) and value:
         for name, inner in value.items():
@@ -296,7 +296,7 @@ def _flat(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Any]]:
         yield path, value
 
 
-def _json_pieces(value: Any, leaves: dict[FieldPath, Leaf]) -> list[str | Leaf]:
+def _json_pieces(value: object, leaves: dict[FieldPath, Leaf]) -> list[str | Leaf]:
     """The JSON text of a value, cut where leaves are."""
     mark = uuid.uuid4().hex
     order = list(leaves.values())
@@ -314,7 +314,7 @@ def _json_pieces(value: Any, leaves: dict[FieldPath, Leaf]) -> list[str | Leaf]:
     return pieces
 
 
-def _marked(value: Any, path: FieldPath, numbers: dict[FieldPath, int], mark: str) -> Any:
+def _marked(value: object, path: FieldPath, numbers: dict[FieldPath, int], mark: str) -> Any:
     if path in numbers:
         return f"{mark}{numbers[path]}"
     if isinstance(value, dict):
@@ -325,7 +325,7 @@ def _marked(value: Any, path: FieldPath, numbers: dict[FieldPath, int], mark: st
 
 
 def _carriers(
-    value: Any, path: FieldPath = (), depth: int = IDENTIFIER_DEPTH
+    value: object, path: FieldPath = (), depth: int = IDENTIFIER_DEPTH
 ) -> Iterator[tuple[FieldPath, Any]]:
     """What in a decoded value may carry an identifier of a message: OBJECTIDs, and octets."""
     if isinstance(value, OBJECTID | bytes):

@@ -103,7 +103,7 @@ def handles_used(operation: Operation) -> tuple[str, ...] | None:
     return tuple(h.name for h in operation.context_handles if "in" in h.direction)
 
 
-def _queue_named(request: Any) -> str:
+def _queue_named(request: object) -> str:
     """The first queue that a request names, by format name or path."""
     for value in _values(request, 4):
         if isinstance(value, QUEUE_FORMAT):
@@ -125,7 +125,7 @@ def message_identifiers(exchange: Exchange) -> list[str]:
     return found
 
 
-def identifier_of(value: Any) -> str:
+def identifier_of(value: object) -> str:
     """The identifier that an OBJECTID, a packet or its octets hold; empty for anything else."""
     if isinstance(value, OBJECTID):
         known = value.Uniquifier or value.Lineage != NULL_GUID
@@ -147,7 +147,7 @@ def _packet(octets: bytes) -> PacketMessage | None:
         return None
 
 
-def _values(value: Any, depth: int) -> Iterator[Any]:
+def _values(value: object, depth: int) -> Iterator[Any]:
     """A value and what is in it, down to a depth."""
     yield value
     if not depth:

@@ -58,14 +58,14 @@ class Mapping:
         self._address = address
         self._live: dict[tuple[str, Any], Any] = {}
 
-    def learn(self, kind: str, captured: Any, live: Any) -> None:
+    def learn(self, kind: str, captured: object, live: object) -> None:
         self._live[kind, captured] = live
 
-    def agrees(self, kind: str, captured: Any, live: Any) -> bool:
+    def agrees(self, kind: str, captured: object, live: object) -> bool:
         """Whether a live value is what stands for the captured one; the first time it is."""
         return bool(self._live.setdefault((kind, captured), live) == live)
 
-    def live(self, kind: str, captured: Any) -> Any:
+    def live(self, kind: str, captured: object) -> Any:
         """What stands for a captured value; the value itself when that was never learnt."""
         return self._live.get((kind, captured), captured)
 
@@ -91,7 +91,7 @@ class Mapping:
             if kind is not None and isinstance(inner := getattr(made, name), int) and inner:
                 setattr(made, name, self.live(kind, inner))
 
-    def _named(self, value: Any, depth: int) -> None:
+    def _named(self, value: object, depth: int) -> None:
         """Replace names of machines, identifiers of messages and numbers in what was copied."""
         if isinstance(value, QUEUE_FORMAT) and isinstance(value.u.value, str):
             value.u.value = self.direct_name(value.u.value)
@@ -142,7 +142,7 @@ class Mapping:
                 self._hand_out(one, other)
                 self._look_inside(one, other, depth - 1)
 
-    def _message(self, captured: Any, live: Any) -> None:
+    def _message(self, captured: object, live: object) -> None:
         """The lookup identifier of a message that was read: its priority and its number."""
         pair = [_lookup_identifier(response) for response in (captured, live)]
         if None not in pair:
@@ -168,7 +168,7 @@ def _has_members(types: Iterable[Any], names: Collection[str]) -> bool:
     return any(each.name in names for made in types for each in getattr(made, "fields", ()))
 
 
-def _postpone(made: Any, call: Call) -> None:
+def _postpone(made: object, call: Call) -> None:
     """A message that had a while to reach its queue has as long now."""
     buffer = getattr(getattr(made, "ptb", None), "old", None)
     if buffer is not None and 0 < buffer.ulAbsoluteTimeToQueue < INFINITE:
@@ -188,7 +188,7 @@ def _lookup_identifier(response: Any) -> int | None:
     return _identifier(getattr(sections[0], "pSectionBuffer", None), response.pSequenceId)
 
 
-def _identifier(octets: Any, sequence: int) -> int | None:
+def _identifier(octets: object, sequence: int) -> int | None:
     if not isinstance(octets, bytes) or octets[4:8] != SIGNATURE:
         return None
     return (7 - (octets[2] & 7)) << _SEQUENTIAL_BITS | int(sequence)

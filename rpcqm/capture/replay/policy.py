@@ -97,7 +97,7 @@ class Comparison:
         self._mapping = mapping
         self.ignored: dict[str, int] = {}
 
-    def compare(self, call: Call, captured: Any, live: Any) -> list[Difference]:
+    def compare(self, call: Call, captured: object, live: object) -> list[Difference]:
         """The differences of two decoded responses."""
         operation = call.operation
         handles = {h.name for h in operation.context_handles} if operation else set()
@@ -126,7 +126,7 @@ class Comparison:
         if count:
             self.ignored[reason] = self.ignored.get(reason, 0) + count
 
-    def _fits(self, rule: Rule, captured: Any, live: Any) -> bool:
+    def _fits(self, rule: Rule, captured: object, live: object) -> bool:
         if rule.kind == "ignored":
             self.ignore(rule.detail)
             return True
@@ -144,7 +144,7 @@ def rule_of(path: str) -> Rule:
     return EXACT
 
 
-def _fields(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _fields(value: object, path: str) -> Iterator[tuple[str, Any]]:
     """The plain values in a decoded value, each with its path."""
     if isinstance(value, SectionBuffer):
         yield from _section(value, path)

@@ -70,7 +70,7 @@ def lines(result: Result) -> list[str]:
     return found
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = str(plain(value))
     return text if len(text) <= 60 else f"{text[:57]}…"
 

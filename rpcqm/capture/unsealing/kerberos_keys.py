@@ -152,7 +152,7 @@ def _decrypted(key: SessionKey, usage: int, sealed: Any) -> bytes | None:
     return clear
 
 
-def _decoded(octets: bytes, kind: Any) -> Any:
+def _decoded(octets: bytes, kind: object) -> Any:
     from pyasn1.codec.der import decoder
     from pyasn1.error import PyAsn1Error
 

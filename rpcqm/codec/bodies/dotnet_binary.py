@@ -331,7 +331,7 @@ class _Reader:
 
     # References
 
-    def _resolve(self, value: Any, depth: int) -> _Whole:
+    def _resolve(self, value: object, depth: int) -> _Whole:
         """Put objects in the place of references, each object once.
 
         An object counts as often as it is referred to: what is made of the value, its text for

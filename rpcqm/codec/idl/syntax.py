@@ -160,18 +160,22 @@ def _line(meta: Meta) -> int:
     return 0 if meta.empty else meta.line
 
 
-def _first(children: list[Any], kind: type[Any] | tuple[type[Any], ...]) -> Any:
+_Children = list[Any]
+"""What the callbacks of a rule's parts have made; the grammar says which types these are."""
+
+
+def _first(children: _Children, kind: type[Any] | tuple[type[Any], ...]) -> Any:
     return next((child for child in children if isinstance(child, kind)), None)
 
 
-def _name(children: list[Any]) -> str | None:
+def _name(children: _Children) -> str | None:
     return next(
         (str(c) for c in children if isinstance(c, Token) and c.type == "NAME"),
         None,
     )
 
 
-def _attributes(children: list[Any]) -> Attributes:
+def _attributes(children: _Children) -> Attributes:
     """All attribute lists among the children, in one."""
     lists = (child.items for child in children if isinstance(child, _AttributeList))
     return tuple(itertools.chain.from_iterable(lists))
@@ -193,29 +197,29 @@ _SPECS = (BaseSpec, NamedSpec, TagSpec, EnumSpec, StructSpec, UnionSpec)
 class _Expressions(Transformer[Token, Any]):
     """The part of the builder that makes expressions."""
 
-    def number(self, children: list[Any]) -> Number:
+    def number(self, children: _Children) -> Number:
         digits = children[0].rstrip("uUlL")
         return Number(int(digits, 16 if digits[:2] in ("0x", "0X") else 10))
 
-    def text(self, children: list[Any]) -> Text:
+    def text(self, children: _Children) -> Text:
         return Text(str(children[0])[1:-1])
 
-    def name(self, children: list[Any]) -> Name:
+    def name(self, children: _Children) -> Name:
         return Name(str(children[0]))
 
-    def unary(self, children: list[Any]) -> Unary:
+    def unary(self, children: _Children) -> Unary:
         return Unary(str(children[0]), children[1])
 
-    def dereference(self, children: list[Any]) -> Unary:
+    def dereference(self, children: _Children) -> Unary:
         return Unary("*", children[0])
 
-    def binary(self, children: list[Any]) -> Binary:
+    def binary(self, children: _Children) -> Binary:
         return Binary(str(children[1]), children[0], children[2])
 
-    def times(self, children: list[Any]) -> Binary:
+    def times(self, children: _Children) -> Binary:
         return Binary("*", children[0], children[1])
 
-    def conditional(self, children: list[Any]) -> Conditional:
+    def conditional(self, children: _Children) -> Conditional:
         return Conditional(*children)
 
 
@@ -223,79 +227,79 @@ class _Expressions(Transformer[Token, Any]):
 class _Declarations(Transformer[Token, Any]):
     """The part of the builder that makes attributes, types and declarators."""
 
-    def attributes(self, _meta: Meta, children: list[Any]) -> _AttributeList:
+    def attributes(self, _meta: Meta, children: _Children) -> _AttributeList:
         return _AttributeList(tuple(itertools.chain.from_iterable(children)))
 
-    def attribute_list(self, _meta: Meta, children: list[Any]) -> list[Attribute]:
+    def attribute_list(self, _meta: Meta, children: _Children) -> list[Attribute]:
         return children
 
     annotation = attribute_list
 
-    def attribute(self, meta: Meta, children: list[Any]) -> Attribute:
+    def attribute(self, meta: Meta, children: _Children) -> Attribute:
         return Attribute(str(children[0]), tuple(children[1:]), _line(meta))
 
-    def argument(self, _meta: Meta, children: list[Any]) -> Expression | TypeSpec | None:
+    def argument(self, _meta: Meta, children: _Children) -> Expression | TypeSpec | None:
         if not children:
             return None
         only: Any = children[0]
         return Text(str(only)) if isinstance(only, Token) else only
 
-    def base(self, _meta: Meta, children: list[Any]) -> BaseSpec:
+    def base(self, _meta: Meta, children: _Children) -> BaseSpec:
         return BaseSpec(" ".join(children))
 
-    def named(self, _meta: Meta, children: list[Any]) -> NamedSpec:
+    def named(self, _meta: Meta, children: _Children) -> NamedSpec:
         return NamedSpec(str(children[0]))
 
-    def tag(self, _meta: Meta, children: list[Any]) -> TagSpec:
+    def tag(self, _meta: Meta, children: _Children) -> TagSpec:
         return TagSpec(str(children[0]), str(children[1]))
 
-    def struct(self, meta: Meta, children: list[Any]) -> StructSpec:
+    def struct(self, meta: Meta, children: _Children) -> StructSpec:
         members = [m for child in children if isinstance(child, list) for m in child]
         return StructSpec(_name(children), tuple(members), _line(meta))
 
-    def union(self, meta: Meta, children: list[Any]) -> UnionSpec:
+    def union(self, meta: Meta, children: _Children) -> UnionSpec:
         arms = tuple(child for child in children if isinstance(child, Arm))
         return UnionSpec(_name(children), None, arms, _line(meta))
 
-    def encapsulated(self, meta: Meta, children: list[Any]) -> UnionSpec:
+    def encapsulated(self, meta: Meta, children: _Children) -> UnionSpec:
         switch = _first(children, _Switch)
         arms = tuple(child for child in children if isinstance(child, Arm))
         return UnionSpec(_name(children), (switch.spec, switch.name), arms, _line(meta))
 
-    def switch(self, _meta: Meta, children: list[Any]) -> _Switch:
+    def switch(self, _meta: Meta, children: _Children) -> _Switch:
         return _Switch(children[0], str(children[1]))
 
-    def enum(self, meta: Meta, children: list[Any]) -> EnumSpec:
+    def enum(self, meta: Meta, children: _Children) -> EnumSpec:
         enumerators = tuple(child for child in children if isinstance(child, Enumerator))
         return EnumSpec(_name(children), enumerators, _line(meta))
 
-    def enumerator(self, _meta: Meta, children: list[Any]) -> Enumerator:
+    def enumerator(self, _meta: Meta, children: _Children) -> Enumerator:
         return Enumerator(str(children[0]), children[1] if len(children) > 1 else None)
 
-    def member(self, meta: Meta, children: list[Any]) -> list[Member]:
+    def member(self, meta: Meta, children: _Children) -> list[Member]:
         attributes, spec = _attributes(children), _first(children, _SPECS)
         return [Member(attributes, spec, d, _line(meta)) for d in children[-1]]
 
-    def anonymous_member(self, meta: Meta, children: list[Any]) -> list[Member]:
+    def anonymous_member(self, meta: Meta, children: _Children) -> list[Member]:
         return [Member(_attributes(children), children[-1], None, _line(meta))]
 
-    def declarators(self, _meta: Meta, children: list[Any]) -> list[Declarator]:
+    def declarators(self, _meta: Meta, children: _Children) -> list[Declarator]:
         return children
 
-    def declarator(self, _meta: Meta, children: list[Any]) -> Declarator:
+    def declarator(self, _meta: Meta, children: _Children) -> Declarator:
         bounds = tuple(bound for (bound,) in children[2:])
         return Declarator(str(children[1]), children[0], bounds)
 
-    def bound(self, _meta: Meta, children: list[Any]) -> tuple[Expression]:
+    def bound(self, _meta: Meta, children: _Children) -> tuple[Expression]:
         return (children[0],)
 
-    def open_bound(self, _meta: Meta, _children: list[Any]) -> tuple[None]:
+    def open_bound(self, _meta: Meta, _children: _Children) -> tuple[None]:
         return (None,)
 
-    def stars(self, _meta: Meta, children: list[Any]) -> int:
+    def stars(self, _meta: Meta, children: _Children) -> int:
         return len(children)
 
-    def star(self, _meta: Meta, _children: list[Any]) -> str:
+    def star(self, _meta: Meta, _children: _Children) -> str:
         return "*"
 
 
@@ -303,25 +307,25 @@ class _Declarations(Transformer[Token, Any]):
 class _Arms(Transformer[Token, Any]):
     """The part of the builder that makes the arms of unions."""
 
-    def arm(self, meta: Meta, children: list[Any]) -> Arm:
+    def arm(self, meta: Meta, children: _Children) -> Arm:
         (member,) = children[0]
         labels = _labels_of(member.attributes)
         return Arm(labels, member, _line(meta))
 
-    def empty_arm(self, meta: Meta, children: list[Any]) -> Arm:
+    def empty_arm(self, meta: Meta, children: _Children) -> Arm:
         return Arm(_labels_of(_attributes(children)), None, _line(meta))
 
-    def case(self, meta: Meta, children: list[Any]) -> Arm:
+    def case(self, meta: Meta, children: _Children) -> Arm:
         *labels, last = children
         member = last[0] if isinstance(last, list) else None
         if None in labels:
             return Arm(None, member, _line(meta))
         return Arm(tuple(itertools.chain.from_iterable(labels)), member, _line(meta))
 
-    def label(self, _meta: Meta, children: list[Any]) -> tuple[Expression, ...]:
+    def label(self, _meta: Meta, children: _Children) -> tuple[Expression, ...]:
         return tuple(children)
 
-    def default_label(self, _meta: Meta, _children: list[Any]) -> None:
+    def default_label(self, _meta: Meta, _children: _Children) -> None:
         return None
 
 
@@ -336,26 +340,26 @@ def _labels_of(attributes: Attributes) -> tuple[Any, ...] | None:
 class _Statements(Transformer[Token, Any]):
     """The part of the builder that makes statements."""
 
-    def start(self, _meta: Meta, children: list[Any]) -> tuple[Statement, ...]:
+    def start(self, _meta: Meta, children: _Children) -> tuple[Statement, ...]:
         return tuple(child for child in children if child is not None)
 
-    def nothing(self, _meta: Meta, _children: list[Any]) -> None:
+    def nothing(self, _meta: Meta, _children: _Children) -> None:
         return None
 
-    def import_(self, meta: Meta, children: list[Any]) -> Import:
+    def import_(self, meta: Meta, children: _Children) -> Import:
         return Import(tuple(str(text)[1:-1] for text in children[1:]), _line(meta))
 
-    def constant(self, meta: Meta, children: list[Any]) -> ConstantNode:
+    def constant(self, meta: Meta, children: _Children) -> ConstantNode:
         return ConstantNode(str(children[-2]), children[-1], _line(meta))
 
-    def typedef(self, meta: Meta, children: list[Any]) -> TypedefNode:
+    def typedef(self, meta: Meta, children: _Children) -> TypedefNode:
         attributes, spec = _attributes(children), _first(children, _SPECS)
         return TypedefNode(attributes, spec, tuple(children[-1]), _line(meta))
 
-    def declaration(self, meta: Meta, children: list[Any]) -> TypedefNode:
+    def declaration(self, meta: Meta, children: _Children) -> TypedefNode:
         return TypedefNode(_attributes(children), children[-1], (), _line(meta))
 
-    def operation(self, meta: Meta, children: list[Any]) -> OperationNode:
+    def operation(self, meta: Meta, children: _Children) -> OperationNode:
         attributes, spec, stars, name, *parameters = children
         return OperationNode(
             attributes.items,
@@ -366,17 +370,17 @@ class _Statements(Transformer[Token, Any]):
             _line(meta),
         )
 
-    def parameter(self, meta: Meta, children: list[Any]) -> ParameterNode | None:
+    def parameter(self, meta: Meta, children: _Children) -> ParameterNode | None:
         spec, declarator = _first(children, _SPECS), _first(children, Declarator)
         if declarator is None and spec == BaseSpec("void"):
             return None
         declarator = declarator or Declarator("", 0)
         return ParameterNode(_attributes(children), spec, declarator, _line(meta))
 
-    def base_name(self, _meta: Meta, children: list[Any]) -> Name:
+    def base_name(self, _meta: Meta, children: _Children) -> Name:
         return Name(str(children[0]))
 
-    def interface(self, meta: Meta, children: list[Any]) -> InterfaceNode:
+    def interface(self, meta: Meta, children: _Children) -> InterfaceNode:
         attributes, _keyword, name, *rest = children
         base = _first(rest, Name)
         body = tuple(s for s in rest if s is not None and s is not base)
@@ -384,7 +388,7 @@ class _Statements(Transformer[Token, Any]):
             attributes.items, str(name), base.text if base else None, body, _line(meta)
         )
 
-    def interface_ahead(self, meta: Meta, children: list[Any]) -> InterfaceNode:
+    def interface_ahead(self, meta: Meta, children: _Children) -> InterfaceNode:
         return InterfaceNode(children[0].items, str(children[2]), None, None, _line(meta))
 
 

@@ -31,7 +31,7 @@ __all__ = ["failure_response"]
 NULL_HANDLE = bytes(20)
 
 
-def failure_response(operation: OperationDeclaration, request: Any, result: int) -> Any:
+def failure_response(operation: OperationDeclaration, request: object, result: int) -> Any:
     """The response to `request` whose return value is `result`, where there is one.
 
     Raises ValueError for a method with an [out] array whose size the request does not give.
@@ -48,7 +48,7 @@ def failure_response(operation: OperationDeclaration, request: Any, result: int)
     return made.python_class(**values)
 
 
-def _empty(made: Type, request: Any) -> Any:
+def _empty(made: Type, request: object) -> Any:
     """The empty value of a type."""
     match made:
         case _ if nullable(made):
@@ -77,11 +77,11 @@ def _tag(arm: UnionArm) -> int:
     return arm.labels[0] if arm.labels else 0
 
 
-def _empty_arm(arm: UnionArm, request: Any) -> Any:
+def _empty_arm(arm: UnionArm, request: object) -> Any:
     return None if arm.type is None else _empty(arm.type, request)
 
 
-def _empty_array(made: Array, request: Any) -> Any:
+def _empty_array(made: Array, request: object) -> Any:
     count = 0 if made.varying else _count(made, request)
     element = made.element
     if isinstance(element, Integer) and element.octet:
@@ -91,7 +91,7 @@ def _empty_array(made: Array, request: Any) -> Any:
     return [_empty(element, request) for _ in range(count)]
 
 
-def _count(made: Array, request: Any) -> int:
+def _count(made: Array, request: object) -> int:
     if made.count is not None:
         return made.count
     if made.size is None:

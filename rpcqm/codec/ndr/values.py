@@ -45,7 +45,7 @@ class Value:
 
     if TYPE_CHECKING:
 
-        def __init__(self, *tag_and_value: Any, **fields: Any) -> None: ...
+        def __init__(self, *tag_and_value: object, **fields: object) -> None: ...
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

@@ -27,6 +27,14 @@ from rpcqm.codec.packet.acknowledgement import (
     identify_message,
 )
 from rpcqm.codec.packet.base import MAXIMUM_FRAME_SIZE, SESSION_HEADER_SIZE, SessionHeader
+from rpcqm.codec.packet.fields import (
+    CONNECTION_REFUSED,
+    DELIVERY_MODE,
+    DESTINATION_TYPE,
+    INTERNAL,
+    QUEUE_TYPE,
+    SESSION_HEADER,
+)
 from rpcqm.codec.packet.internal import (
     ConnectionParametersHeader,
     ConnectionParametersPacket,
@@ -38,19 +46,17 @@ from rpcqm.codec.packet.internal import (
 )
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.patch import with_session_header, without_session_header
+from rpcqm.codec.packet.user import QueueFormatType
 
 _COUNTER = 0xFFFF
 _HALF = 0x8000
 _ACK_BITS = 32
 BROKEN, REFUSED_BY_PEER = "the connection was closed", "the peer refuses the session"
-_FLAGS_OFFSET = 2
-_INTERNAL_FLAG = 0x08
-_INTERNAL_FLAGS_OFFSET = 18
-_REFUSED = 0x10
-_DIRECT_NAME = 7
-_SESSION_HEADER_FLAG = 0x10
-_DELIVERY_MODE_OFFSET = 60
-_DELIVERY_MODE = 0x60
+_INTERNAL_AT, _INTERNAL = INTERNAL
+_REFUSED_AT, _REFUSED = CONNECTION_REFUSED
+_SESSION_HEADER_AT, _SESSION_HEADER = SESSION_HEADER
+_DELIVERY_MODE_AT, _DELIVERY_MODE = DELIVERY_MODE
+_DIRECT_NAME = int(QueueFormatType.DIRECT)
 _TIMESTAMP = 0xFFFF_FFFF
 _RECOVERABLE_ACK_TIMEOUTS = (0x1F4, 0x1D4C0)
 _ROUND_TRIPS = 8
@@ -260,7 +266,7 @@ class Session:
     def _receive_packet(self, packet: bytes) -> None:
         self.received_ack = True
         message = None
-        if packet[_FLAGS_OFFSET] & _INTERNAL_FLAG:
+        if packet[_INTERNAL_AT] & _INTERNAL:
             kind = PacketKind(check_internal_packet(packet))
         else:
             message = PacketMessage(without_session_header(packet))
@@ -271,7 +277,7 @@ class Session:
         if (self.state, kind) not in _TABLE:
             self._violation(f"bad packet: {kind.name} in state {self.state.value}")
             return
-        if message is None and packet[_INTERNAL_FLAGS_OFFSET] & _REFUSED:
+        if message is None and packet[_REFUSED_AT] & _REFUSED:
             self._refused_by_peer(kind)
             return
         handler = _TABLE[self.state, kind]
@@ -361,15 +367,15 @@ class Session:
         (G22, G28).
         """
         header = None
-        if packet[_FLAGS_OFFSET] & _SESSION_HEADER_FLAG:
+        if packet[_SESSION_HEADER_AT] & _SESSION_HEADER:
             header = SessionHeader.decode(packet, len(packet) - SESSION_HEADER_SIZE)
         message.validate()
         self.session_active = True
-        self.direct |= message.user_flags >> 10 & 7 == _DIRECT_NAME
+        self.direct |= message.user_flags >> DESTINATION_TYPE & QUEUE_TYPE == _DIRECT_NAME
         self.message_received_count = (self.message_received_count + 1) & _COUNTER
         self.unacked_received_msg_count += 1
         recoverable = None
-        if packet[_DELIVERY_MODE_OFFSET] & _DELIVERY_MODE:
+        if packet[_DELIVERY_MODE_AT] & _DELIVERY_MODE:
             recoverable = (self.recoverable_message_received_count + 1) & _COUNTER
             self.recoverable_message_received_count = recoverable
         if header is not None:
@@ -466,7 +472,7 @@ class Session:
         """
         self.message_sent_count = (self.message_sent_count + 1) & _COUNTER
         recoverable = None
-        if packet[_DELIVERY_MODE_OFFSET] & _DELIVERY_MODE:
+        if packet[_DELIVERY_MODE_AT] & _DELIVERY_MODE:
             recoverable = (self.recoverable_message_sent_count + 1) & _COUNTER
             self.recoverable_message_sent_count = recoverable
             self._unpersisted[recoverable] = token

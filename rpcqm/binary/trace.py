@@ -4,17 +4,20 @@ from datetime import UTC, datetime
 
 from rpcqm.codec.names.format_name import FormatName, FormatNameType
 from rpcqm.codec.packet.enums import DeliveryGuarantee, MessageClass, SenderIdentifierType
+from rpcqm.codec.packet.fields import TRACING
 from rpcqm.codec.packet.message import MessageAttributes, PacketMessage
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.packet.user import UserFlags
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_HOPS = 0x1F
+_HOPS = UserFlags.RC.bits
+_TRACING_AT, _TRACING = TRACING
 
 
 def is_traced(packet: bytes) -> bool:
     """Whether the sender of a packet wants to know its way: BaseHeader.Flags.TR."""
-    return bool(packet[3] & 1)
+    return bool(packet[_TRACING_AT] & _TRACING)
 
 
 def report(

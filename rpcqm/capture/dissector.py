@@ -5,8 +5,8 @@ from importlib.resources import files
 from typing import Any
 
 from rpcqm.base.hresult import HResult, NtStatus
-from rpcqm.capture import packet_fields
 from rpcqm.capture.conversation.interfaces import known_interfaces
+from rpcqm.capture.packet_fields import HEADERS, Fields
 from rpcqm.codec.idl.tree import (
     Array,
     ContextHandle,
@@ -27,17 +27,6 @@ from rpcqm.codec.ndr.classes import message
 from rpcqm.codec.ndr.layout import Wire, alignment, open_end, scalar
 
 _NDR, _NDR64 = Wire(), Wire(ndr64=True)
-_HEADERS = (
-    "BASE_HEADER",
-    "USER_HEADER",
-    "INTERNAL_HEADER",
-    "SESSION_HEADER",
-    "CONNECTION_PARAMETERS_HEADER",
-    "ESTABLISH_CONNECTION_HEADER",
-    "TRANSACTION_HEADER",
-    "SECURITY_HEADER",
-    "MESSAGE_PROPERTIES_HEADER",
-)
 
 
 def dissector() -> str:
@@ -60,17 +49,12 @@ def dissector() -> str:
         f"local TYPES = {_lua(types.tables)}",
         f"local INTERFACES = {_lua(interfaces)}",
         f"local STATUSES = {_lua(statuses)}",
-        f"local HEADERS = {_lua({_title(name): _header(name) for name in _HEADERS})}",
+        f"local HEADERS = {_lua({name: _header(fields) for name, fields in HEADERS.items()})}",
     )
     return "\n".join(parts) + "\n" + files(__package__).joinpath("dissector.lua").read_text("utf-8")
 
 
-def _title(name: str) -> str:
-    return "".join(word.capitalize() for word in name.split("_"))
-
-
-def _header(name: str) -> list[list[Any]]:
-    fields: packet_fields.Fields = getattr(packet_fields, name)
+def _header(fields: Fields) -> list[list[Any]]:
     return [[field, struct.calcsize("<" + code), _kind(code)] for field, code in fields]
 
 

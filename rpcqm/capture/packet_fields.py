@@ -1,5 +1,6 @@
 """Every field of a packet with its offset ([MS-MQMQ] 2.2.19 and 2.2.20, [MS-MQQB] 2.2)."""
 
+import re
 import struct
 from collections.abc import Iterator
 from typing import Any
@@ -7,93 +8,57 @@ from uuid import UUID
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.ndr_fields import StubField
-from rpcqm.codec.packet.internal import PacketType
+from rpcqm.codec.layout import Structure
+from rpcqm.codec.packet.base import BASE_HEADER_SIZE, BaseHeader, SessionHeader
+from rpcqm.codec.packet.fields import INTERNAL, NAMES_OFFSET, PACKET_TYPE
+from rpcqm.codec.packet.internal import (
+    ConnectionParametersHeader,
+    EstablishConnectionHeader,
+    InternalHeader,
+    PacketType,
+)
+from rpcqm.codec.packet.properties import MessagePropertiesStart
+from rpcqm.codec.packet.security import SecurityHeaderStart
+from rpcqm.codec.packet.transaction import TransactionHeaderStart
+from rpcqm.codec.packet.user import UserHeaderStart
 from rpcqm.codec.packet.user_message import UserMessage
 
 _GUID = "16s"
-
-BASE_HEADER = (
-    ("VersionNumber", "B"),
-    ("Reserved", "B"),
-    ("Flags", "H"),
-    ("Signature", "I"),
-    ("PacketSize", "I"),
-    ("TimeToReachQueue", "I"),
-)
-USER_HEADER = (
-    ("SourceQueueManager", _GUID),
-    ("QueueManagerAddress", _GUID),
-    ("TimeToBeReceived", "I"),
-    ("SentTime", "I"),
-    ("MessageID", "I"),
-    ("Flags", "I"),
-)
-INTERNAL_HEADER = (("Reserved", "H"), ("Flags", "H"))
-SESSION_HEADER = (
-    ("AckSequenceNumber", "H"),
-    ("RecoverableMsgAckSeqNumber", "H"),
-    ("RecoverableMsgAckFlags", "I"),
-    ("UserMsgSequenceNumber", "H"),
-    ("RecoverableMsgSeqNumber", "H"),
-    ("WindowSize", "H"),
-    ("Reserved", "H"),
-)
-CONNECTION_PARAMETERS_HEADER = (
-    ("RecoverableAckTimeout", "I"),
-    ("AckTimeout", "I"),
-    ("Reserved", "H"),
-    ("WindowSize", "H"),
-)
-ESTABLISH_CONNECTION_HEADER = (
-    ("ClientGuid", _GUID),
-    ("ServerGuid", _GUID),
-    ("TimeStamp", "I"),
-    ("OperatingSystem", "H"),
-    ("Reserved", "H"),
-)
-TRANSACTION_HEADER = (
-    ("Flags", "I"),
-    ("TxSequenceID", "Q"),
-    ("TxSequenceNumber", "I"),
-    ("PreviousTxSequenceNumber", "I"),
-)
-SECURITY_HEADER = (
-    ("Flags", "H"),
-    ("SecurityIdSize", "H"),
-    ("EncryptionKeySize", "H"),
-    ("SignatureSize", "H"),
-    ("SenderCertSize", "I"),
-    ("ProviderInfoSize", "I"),
-)
-MESSAGE_PROPERTIES_HEADER = (
-    ("Flags", "B"),
-    ("LabelLength", "B"),
-    ("MessageClass", "H"),
-    ("CorrelationID", "20s"),
-    ("BodyType", "I"),
-    ("ApplicationTag", "I"),
-    ("MessageSize", "I"),
-    ("AllocationBodySize", "I"),
-    ("PrivacyLevel", "I"),
-    ("HashAlgorithm", "I"),
-    ("EncryptionAlgorithm", "I"),
-    ("ExtensionSize", "I"),
-)
-INTERNAL_HEADERS = {
-    PacketType.SESSION_ACK: ("SessionHeader", SESSION_HEADER),
-    PacketType.ESTABLISH_CONNECTION: ("EstablishConnectionHeader", ESTABLISH_CONNECTION_HEADER),
-    PacketType.CONNECTION_PARAMETERS: (
-        "ConnectionParametersHeader",
-        CONNECTION_PARAMETERS_HEADER,
-    ),
-}
-_BASE, _INTERNAL_AT = 16, 16
-_IN = 1 << 3
 Fields = tuple[tuple[str, str], ...]
 
 
-def _fixed(octets: bytes, at: int, header: str, fields: Fields) -> Iterator[StubField]:
-    for name, code in fields:
+def _fields(kind: type[Structure]) -> Fields:
+    """The fields' names in the specifications, and their `struct` formats."""
+    return tuple((_named(name), code) for name, code in kind.formats().items() if name != "padding")
+
+
+def _named(name: str) -> str:
+    title = "".join(word.capitalize() for word in name.split("_"))
+    return "TimeStamp" if title == "Timestamp" else re.sub("Id$", "ID", title)
+
+
+HEADERS = {
+    "BaseHeader": _fields(BaseHeader),
+    "UserHeader": _fields(UserHeaderStart),
+    "InternalHeader": _fields(InternalHeader),
+    "SessionHeader": _fields(SessionHeader),
+    "ConnectionParametersHeader": _fields(ConnectionParametersHeader),
+    "EstablishConnectionHeader": _fields(EstablishConnectionHeader),
+    "TransactionHeader": _fields(TransactionHeaderStart),
+    "SecurityHeader": _fields(SecurityHeaderStart),
+    "MessagePropertiesHeader": _fields(MessagePropertiesStart),
+}
+_INTERNAL_HEADERS = {
+    PacketType.SESSION_ACK: "SessionHeader",
+    PacketType.ESTABLISH_CONNECTION: "EstablishConnectionHeader",
+    PacketType.CONNECTION_PARAMETERS: "ConnectionParametersHeader",
+}
+_INTERNAL_AT, _INTERNAL = INTERNAL
+_TYPE_AT, _TYPE = PACKET_TYPE
+
+
+def _fixed(octets: bytes, at: int, header: str) -> Iterator[StubField]:
+    for name, code in HEADERS[header]:
         size = struct.calcsize("<" + code)
         if at + size > len(octets):
             raise DecodeError(f"{header}.{name} is cut short", at)
@@ -118,13 +83,13 @@ def packet_fields(octets: bytes) -> tuple[list[StubField], str]:
 
 
 def _all(octets: bytes) -> Iterator[StubField]:
-    yield from _fixed(octets, 0, "BaseHeader", BASE_HEADER)
-    if octets[2] & _IN:
-        yield from _fixed(octets, _INTERNAL_AT, "InternalHeader", INTERNAL_HEADER)
-        kind = octets[_INTERNAL_AT + 2] & 15
-        if kind in INTERNAL_HEADERS:
-            name, fields = INTERNAL_HEADERS[PacketType(kind)]
-            yield from _fixed(octets, _INTERNAL_AT + 4, name, fields)
+    yield from _fixed(octets, 0, "BaseHeader")
+    if octets[_INTERNAL_AT] & _INTERNAL:
+        yield from _fixed(octets, BASE_HEADER_SIZE, "InternalHeader")
+        kind = octets[_TYPE_AT] & _TYPE
+        if kind in _INTERNAL_HEADERS:
+            start = BASE_HEADER_SIZE + InternalHeader.size()
+            yield from _fixed(octets, start, _INTERNAL_HEADERS[PacketType(kind)])
         return
     yield from _message(octets)
 
@@ -132,10 +97,10 @@ def _all(octets: bytes) -> Iterator[StubField]:
 def _message(octets: bytes) -> Iterator[StubField]:
     packet = UserMessage(octets)
     layout = packet.layout
-    yield from _fixed(octets, _BASE, "UserHeader", USER_HEADER)
+    yield from _fixed(octets, BASE_HEADER_SIZE, "UserHeader")
     header = packet.user_header
     for name, start, end, value in (
-        ("DestinationQueue", 64, layout.admin_queue, header.destination_queue),
+        ("DestinationQueue", NAMES_OFFSET, layout.admin_queue, header.destination_queue),
         ("AdminQueue", layout.admin_queue, layout.response_queue, header.admin_queue),
     ):
         yield StubField(start, end - start, f"UserHeader.{name}", value)
@@ -144,20 +109,21 @@ def _message(octets: bytes) -> Iterator[StubField]:
     start = layout.response_queue
     yield StubField(start, end - start, "UserHeader.ResponseQueue", header.response_queue)
     if layout.connector_type >= 0:
-        yield from _fixed(octets, layout.connector_type, "UserHeader", (("ConnectorType", _GUID),))
+        connector = layout.connector_type, 16, "UserHeader.ConnectorType", header.connector_type
+        yield StubField(*connector)
     if layout.transaction >= 0:
-        yield from _fixed(octets, layout.transaction, "TransactionHeader", TRANSACTION_HEADER)
+        yield from _fixed(octets, layout.transaction, "TransactionHeader")
     if layout.security >= 0:
-        yield from _fixed(octets, layout.security, "SecurityHeader", SECURITY_HEADER)
+        yield from _fixed(octets, layout.security, "SecurityHeader")
     yield from _properties(octets, packet)
     if packet.has_session_header:
-        yield from _fixed(octets, packet.packet_size, "SessionHeader", SESSION_HEADER)
+        yield from _fixed(octets, packet.packet_size, "SessionHeader")
 
 
 def _properties(octets: bytes, packet: UserMessage) -> Iterator[StubField]:
     layout = packet.layout
     name = "MessagePropertiesHeader"
-    yield from _fixed(octets, layout.properties, name, MESSAGE_PROPERTIES_HEADER)
+    yield from _fixed(octets, layout.properties, name)
     size = layout.extension - layout.label
     yield StubField(layout.label, size, f"{name}.Label", packet.label)
     size = layout.body - layout.extension

@@ -76,7 +76,7 @@ class BitField:
         self.mask = (1 << width) - 1
         self.bits = self.mask << offset
 
-    def octet(self, flags: slice) -> tuple[int, int]:
+    def octet(self, flags: "slice[int, int, None]") -> tuple[int, int]:
         """Which octet holds the field when its flags lie at `flags`, and its bits there."""
         octet, offset = divmod(self.offset, 8)
         return flags.start + octet, self.mask << offset
@@ -163,7 +163,7 @@ class Structure:
         return _layout_of(cls).formats
 
     @classmethod
-    def place(cls, name: str, start: int = 0) -> slice:
+    def place(cls, name: str, start: int = 0) -> "slice[int, int, None]":
         """Where a field lies in a buffer in which the structure begins at `start`."""
         formats = cls.formats()
         before = list(formats)[: list(formats).index(name)]

@@ -10,6 +10,7 @@ from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.transaction import Transaction
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.packet.fields import MESSAGE_ID
 from rpcqm.codec.types.mqmq import OBJECTID, XACTUOW
 from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Receive
 from rpcqm.codec.types.qmcomm2 import (
@@ -83,7 +84,7 @@ class QmComm2:
         sent = self._messages.enqueue_message_to_an_open_queue(descriptor, message, transaction)
         message_id = None
         if request.pMessageID is not None:
-            ordinal = int.from_bytes(message.packet[56:60], "little")
+            ordinal = int.from_bytes(message.packet[MESSAGE_ID], "little")
             message_id = OBJECTID(Lineage=identifier, Uniquifier=ordinal)
         response = rpc_ACSendMessageExResponse(pMessageID=message_id, result=0)
         return _answer_when(sent, response)

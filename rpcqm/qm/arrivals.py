@@ -20,7 +20,7 @@ from rpcqm.base.errors import MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.patch import set_hop_count
-from rpcqm.codec.packet.user import MAXIMUM_HOP_COUNT
+from rpcqm.codec.packet.user import MAXIMUM_HOP_COUNT, UserFlags
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.acknowledgements import Acknowledgements
@@ -33,7 +33,7 @@ from rpcqm.qm.quotas import EnqueueRefusedError
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.streams import Changes
 
-_HOP_COUNT = 0x1F
+_HOP_COUNT = UserFlags.RC.bits
 
 
 Decrypt = Callable[[bytes, bytes, int, int], bytes]

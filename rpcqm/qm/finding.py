@@ -17,6 +17,7 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Timers
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import DecodeError, MQError
+from rpcqm.codec.packet.fields import MESSAGE_ID, SOURCE_QUEUE_MANAGER
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.qm.stored import message_at
 from rpcqm.store.errors import StoreError
@@ -29,9 +30,6 @@ SLICE_BYTES = 8 << 20
 
 PAUSE = 1
 """Milliseconds for them."""
-
-_SOURCE, _NUMBER = slice(16, 32), slice(56, 60)
-"""SourceQueueManager and MessageID in BaseHeader and UserHeader ([MS-MQMQ] 2.2.20.1, .2)."""
 
 
 class Whereabouts(enum.IntEnum):
@@ -100,7 +98,7 @@ class _Matches:
         self.serials: list[int] = []
 
     def look(self, serial: int, packet: bytes) -> None:
-        if packet[_NUMBER] == self._number and packet[_SOURCE] == self._source:
+        if packet[MESSAGE_ID] == self._number and packet[SOURCE_QUEUE_MANAGER] == self._source:
             self.serials.append(serial)
 
 

@@ -11,6 +11,7 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import Clock
 from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.fields import MESSAGE_ID, SOURCE_QUEUE_MANAGER
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.qm.names import next_hop_text
 from rpcqm.qm.trail import Happening, TrailEvent
@@ -19,7 +20,6 @@ MOST = 10_000
 MOST_STEPS = 32
 
 _CLASSES = {int(each): each for each in MessageClass}
-_SOURCE, _NUMBER = slice(16, 32), slice(56, 60)
 
 
 class _Journey:
@@ -50,7 +50,7 @@ class Journeys:
         journey = self._journeys.get(place)
         if journey is None:
             packet = message.packet
-            identifier = packet[_SOURCE] + packet[_NUMBER]
+            identifier = packet[SOURCE_QUEUE_MANAGER] + packet[MESSAGE_ID]
             journey = self._journeys[place] = _Journey(identifier, queue.destination_format_name)
             if len(self._journeys) > MOST:
                 self._journeys.popitem(last=False)

@@ -24,10 +24,18 @@ from rpcqm.binary.trace import is_traced
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.acknowledgement import PacketKind
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.codec.packet.fields import NAMES_OFFSET
+from rpcqm.codec.packet.fields import (
+    DESTINATION_TYPE,
+    MESSAGE_ID,
+    NAMES_OFFSET,
+    QUEUE_MANAGER_ADDRESS,
+    QUEUE_TYPE,
+    SOURCE_QUEUE_MANAGER,
+)
 from rpcqm.codec.packet.internal import FinalAckBody, OrderAckBody
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.packet.user import QueueFormatType, UserFlags
 from rpcqm.qm.protection import RejectedError
 from rpcqm.qm.transfer import SentAs
 from rpcqm.store.transaction import Transaction as StoreTransaction
@@ -37,9 +45,9 @@ if TYPE_CHECKING:
 
 _log = get_logger("binary")
 
-_JOURNALING = 0x0300
-_DIRECT = 7
-_HOPS = 0x1F
+_JOURNALING = UserFlags.JN.bits | UserFlags.JP.bits
+_DIRECT = int(QueueFormatType.DIRECT)
+_HOPS = UserFlags.RC.bits
 MOST_PENDING = 512
 _TOLD_AGAIN = 60_000
 _SENDER_UNPROVED = frozenset(
@@ -370,13 +378,13 @@ def _identity(message: Message) -> bytes:
     """
     packet = message.packet
     name = packet[NAMES_OFFSET : message.attributes.layout.admin_queue]
-    destination = hashlib.blake2b(packet[32:48] + name, digest_size=8).digest()
-    return packet[16:32] + packet[56:60] + destination
+    destination = hashlib.blake2b(packet[QUEUE_MANAGER_ADDRESS] + name, digest_size=8).digest()
+    return packet[SOURCE_QUEUE_MANAGER] + packet[MESSAGE_ID] + destination
 
 
 def _is_direct(message: Message) -> bool:
     """Whether a message was sent by a direct format name."""
-    return message.envelope.user_flags >> 10 & 7 == _DIRECT
+    return message.envelope.user_flags >> DESTINATION_TYPE & QUEUE_TYPE == _DIRECT
 
 
 def _decided_about(final: FinalAckBody) -> tuple[MessageIdentifier, SentAs]:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.codec.packet.user import UserFlags
 from rpcqm.qm.streams import Streams
 
 _SEQUENCE_PREFIX = b"qb sequence:"
@@ -16,7 +17,7 @@ _STAMP_PREFIX = b"qb stamp:"
 _QUEUE = struct.Struct(">I")
 _STAMP_KEY = struct.Struct(">IQ")
 _NUMBER = struct.Struct("<I")
-_HOPS = 0x1F
+_HOPS = UserFlags.RC.bits
 _NEVER = 0xFFFF_FFFF
 
 

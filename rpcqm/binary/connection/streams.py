@@ -20,7 +20,7 @@ from rpcqm.binary.sequence import INCOMING_SIZE, IncomingSequence, OrderAckSched
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.acknowledgement import final_ack, order_ack
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.codec.packet.fields import NAMES_OFFSET
+from rpcqm.codec.packet.fields import NAMES_OFFSET, QUEUE_MANAGER_ADDRESS, SOURCE_QUEUE_MANAGER
 from rpcqm.codec.packet.internal import ORDER_QUEUE_IDENTIFIER, FinalAckBody, OrderAckBody
 from rpcqm.codec.packet.message import build_user_message
 from rpcqm.codec.packet.transaction import TransactionHeader
@@ -37,6 +37,7 @@ _TIME = struct.Struct("<I")
 _REJECTED = struct.Struct("<II")
 _GUID_SIZE = 16
 _CACHED = 10_000
+_SOURCE_AND_ADDRESS = slice(SOURCE_QUEUE_MANAGER.start, QUEUE_MANAGER_ADDRESS.stop)
 
 
 class Stream:
@@ -246,7 +247,7 @@ class Streams:
         """The stream that a message belongs to."""
         attributes = message.attributes
         names = message.packet[NAMES_OFFSET : attributes.layout.admin_queue]
-        written = message.packet[16:48] + names
+        written = message.packet[_SOURCE_AND_ADDRESS] + names
         found = self._cache.get(written)
         if found is not None:
             self._cache.move_to_end(written)

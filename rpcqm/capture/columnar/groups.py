@@ -11,15 +11,15 @@ from rpcqm.capture.columnar.batch import CallBatch
 from rpcqm.capture.columnar.stretch import Array, distinct
 from rpcqm.capture.columnar.template import FieldPath, Leaf, Stubs, Template, Templates
 from rpcqm.capture.columnar.texts import Text, column, constant, decimal, guid_text, instead
-from rpcqm.capture.conversation.binary import SIGNATURE
 from rpcqm.capture.conversation.call import returns_status
 from rpcqm.capture.conversation.interfaces import Context
 from rpcqm.capture.conversation.subjects import handles_used, identifier_of
 from rpcqm.codec.interface import Operation, TransferSyntax
+from rpcqm.codec.packet.base import SIGNATURE_OCTETS
+from rpcqm.codec.packet.fields import MESSAGE_ID, NAMES_OFFSET, SIGNATURE, SOURCE_QUEUE_MANAGER
 from rpcqm.codec.packet.types import NULL_IDENTIFIER
 from rpcqm.codec.types.mqmq import OBJECTID
 
-_NAME_END = 64
 """A packet that is shorter has no identifier."""
 _NO_MESSAGE = constant(str(NULL_IDENTIFIER))
 
@@ -93,14 +93,16 @@ def _identifiers(template: Template, stubs: Stubs, path: FieldPath, value: objec
 
 
 def _in_packets(stubs: Stubs, leaf: Leaf) -> Text | None:
-    if leaf.size < _NAME_END:
+    if leaf.size < NAMES_OFFSET:
         return None
-    head = stubs.octets(leaf.offset, _NAME_END)
-    packets = (head[:, 4:8] == np.frombuffer(SIGNATURE, np.uint8)).all(axis=1)
+    head = stubs.octets(leaf.offset, NAMES_OFFSET)
+    packets = (head[:, SIGNATURE] == np.frombuffer(SIGNATURE_OCTETS, np.uint8)).all(axis=1)
     if not packets.any():
         return None
-    ordinal = stubs.numbers(leaf.offset + 56, "<u4")
-    text = column(("{", guid_text(head[:, 16:32]), "}\\", decimal(ordinal)), len(head))
+    ordinal = stubs.numbers(leaf.offset + MESSAGE_ID.start, "<u4")
+    text = column(
+        ("{", guid_text(head[:, SOURCE_QUEUE_MANAGER]), "}\\", decimal(ordinal)), len(head)
+    )
     return text if packets.all() else pa.array(text.to_pylist(), mask=~packets)
 
 

@@ -8,13 +8,15 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.capture.conversation.call import MSMQ_BINARY, Conversation
 from rpcqm.capture.file.problems import Problems
 from rpcqm.codec.packet.acknowledgement import PacketKind, identify_message
-from rpcqm.codec.packet.base import BASE_HEADER_SIZE, frame_size
+from rpcqm.codec.packet.base import BASE_HEADER_SIZE, SIGNATURE_OCTETS, VERSION, frame_size
+from rpcqm.codec.packet.fields import INTERNAL, PACKET_TYPE, SIGNATURE
 from rpcqm.codec.packet.internal import PacketType, decode_internal_packet
 from rpcqm.codec.packet.message import PacketMessage
 
-SIGNATURE = b"LIOR"
 PORT = 1801
-_IN = 1 << 3
+_INTERNAL_AT, _INTERNAL = INTERNAL
+_TYPE_AT, _TYPE = PACKET_TYPE
+_SIGNATURE_AT = SIGNATURE.start
 
 _NAMES = {
     PacketType.SESSION_ACK: "SessionAck",
@@ -25,7 +27,7 @@ _NAMES = {
 
 def begins_packet(data: bytes, at: int = 0) -> bool:
     """Whether a packet plausibly begins at `at`."""
-    return data[at + 4 : at + 8] == SIGNATURE and data[at] == 0x10
+    return data.startswith(SIGNATURE_OCTETS, at + _SIGNATURE_AT) and data[at] == VERSION
 
 
 class BinaryPacket:
@@ -67,14 +69,14 @@ class BinaryPacket:
 
     @property
     def is_message(self) -> bool:
-        return not self.octets[2] & _IN
+        return not self.octets[_INTERNAL_AT] & _INTERNAL
 
     @property
     def name(self) -> str:
         """UserMessage, OrderAck and the like by the protocol's own names."""
         if self.is_message:
             return str(self._message_kind().value)
-        kind = self.octets[BASE_HEADER_SIZE + 2] & 15 if len(self.octets) > 18 else 0
+        kind = self.octets[_TYPE_AT] & _TYPE if len(self.octets) > _TYPE_AT else 0
         return _NAMES[PacketType(kind)] if kind in _NAMES else f"InternalPacket {kind}"
 
     def _message_kind(self) -> PacketKind:
@@ -161,9 +163,11 @@ class PacketStream:
 
     def _search(self, start: int) -> int:
         """Where the next packet begins; the end of the octets when nowhere."""
-        found = self._buffer.find(SIGNATURE, start + 4)
+        found = self._buffer.find(SIGNATURE_OCTETS, start + _SIGNATURE_AT)
         self._searching = found < 0
-        return found - 4 if found >= 0 else max(len(self._buffer) - 7, start, 0)
+        if found >= 0:
+            return found - _SIGNATURE_AT
+        return max(len(self._buffer) - SIGNATURE.stop + 1, start, 0)
 
     def gap(self, count: int, time: int, offset: int) -> None:
         """Octets were not captured."""

@@ -7,11 +7,12 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.capture.conversation.binary import BinaryPacket
 from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
 from rpcqm.codec.packet.base import SESSION_HEADER_SIZE, SessionHeader
+from rpcqm.codec.packet.fields import SESSION_HEADER
 from rpcqm.codec.packet.internal import FinalAckBody, OrderAckBody
 from rpcqm.codec.packet.message import PacketMessage
 
 _MODULUS, _HALF = 1 << 16, 1 << 15
-_SESSION_HEADER_FLAG = 0x10
+_SESSION_HEADER_AT, _SESSION_HEADER = SESSION_HEADER
 
 
 def kind_of(packet: BinaryPacket) -> PacketKind | None:
@@ -25,7 +26,7 @@ def kind_of(packet: BinaryPacket) -> PacketKind | None:
 def session_header(packet: BinaryPacket) -> SessionHeader | None:
     """The acknowledgements in a packet, a SessionAck or one on which they ride."""
     octets = packet.octets
-    if not octets[2] & _SESSION_HEADER_FLAG or len(octets) < SESSION_HEADER_SIZE:
+    if not octets[_SESSION_HEADER_AT] & _SESSION_HEADER or len(octets) < SESSION_HEADER_SIZE:
         return None
     return SessionHeader.decode(octets, len(octets) - SESSION_HEADER_SIZE)
 

@@ -6,12 +6,14 @@ from typing import Any
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.analysis import Exchange
-from rpcqm.capture.conversation.binary import SIGNATURE, BinaryPacket
+from rpcqm.capture.conversation.binary import BinaryPacket
 from rpcqm.capture.conversation.call import Call
 from rpcqm.capture.values import queue_text
 from rpcqm.codec.interface import Operation, Value
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.ndr.layout import reachable
+from rpcqm.codec.packet.base import SIGNATURE_OCTETS
+from rpcqm.codec.packet.fields import SIGNATURE
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT
@@ -130,7 +132,7 @@ def identifier_of(value: object) -> str:
     if isinstance(value, OBJECTID):
         known = value.Uniquifier or value.Lineage != NULL_GUID
         return str(MessageIdentifier(value.Lineage, value.Uniquifier)) if known else ""
-    if isinstance(value, bytes) and value[4:8] == SIGNATURE:
+    if isinstance(value, bytes) and value[SIGNATURE] == SIGNATURE_OCTETS:
         value = _packet(value)
     if isinstance(value, PacketMessage):
         try:

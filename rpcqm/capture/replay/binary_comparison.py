@@ -19,6 +19,7 @@ from rpcqm.capture.replay.binary import BinaryPlayer, Peer, is_message
 from rpcqm.capture.replay.outcome import DIFFERENT, SAME, Outcome
 from rpcqm.capture.replay.policy import Comparison, Difference, packet_parts
 from rpcqm.codec.packet.acknowledgement import PacketKind
+from rpcqm.codec.packet.fields import DELIVERY_MODE
 from rpcqm.codec.packet.patch import without_session_header
 from rpcqm.codec.packet.user_message import UserMessage
 
@@ -26,7 +27,7 @@ _MORE = "the capture ended before it was acknowledged"
 _TIMERS = "how many acknowledgements come depends on timers"
 _ANEW = "acknowledgements of the client are made anew"
 _BODY = "MessagePropertiesHeader.MessageBody"
-_DELIVERY_MODE_OFFSET, _DELIVERY_MODE = 60, 0x60
+_DELIVERY_MODE_AT, _DELIVERY_MODE = DELIVERY_MODE
 _OPENING = (PacketKind.ESTABLISH_CONNECTION, PacketKind.CONNECTION_PARAMETERS)
 
 
@@ -59,7 +60,7 @@ def _session(player: BinaryPlayer, comparison: Comparison) -> Iterator[Outcome]:
             outcome.differences = _answers(packet.name, *pair, comparison)
         else:
             count += 1
-            recoverable += bool(packet.octets[_DELIVERY_MODE_OFFSET] & _DELIVERY_MODE)
+            recoverable += bool(packet.octets[_DELIVERY_MODE_AT] & _DELIVERY_MODE)
             differences = _acknowledgements(player, packet, count, recoverable, comparison)
             outcome.differences = list(differences)
         outcome.verdict = DIFFERENT if outcome.differences else SAME
@@ -95,7 +96,7 @@ def _acknowledgements(
     """Whether the server has a message: arrived, on its disk, in order."""
     then, now = at(player.milestones, None), player.progress
     pairs = {"SessionAck.arrived": (then.acknowledged >= count, now.acknowledged >= count)}
-    if packet.octets[_DELIVERY_MODE_OFFSET] & _DELIVERY_MODE:
+    if packet.octets[_DELIVERY_MODE_AT] & _DELIVERY_MODE:
         stored = then.recoverable >= recoverable, now.recoverable >= recoverable
         pairs["SessionAck.on_disk"] = stored
     header = UserMessage(packet.octets).transaction_header

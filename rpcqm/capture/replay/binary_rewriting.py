@@ -9,19 +9,26 @@ from rpcqm.capture.replay.mapping import Mapping
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.acknowledgement import PacketKind
 from rpcqm.codec.packet.base import INFINITE
+from rpcqm.codec.packet.fields import (
+    DESTINATION_TYPE,
+    NAMES_OFFSET,
+    PACKET_SIZE,
+    QUEUE_MANAGER_ADDRESS,
+    QUEUE_TYPE,
+    SENT_TIME,
+    SOURCE_QUEUE_MANAGER,
+    TIME_TO_REACH_QUEUE,
+)
+from rpcqm.codec.packet.internal import FinalAckBody
 from rpcqm.codec.packet.patch import set_time_to_reach_queue, without_session_header
+from rpcqm.codec.packet.transaction import TransactionHeaderStart
 from rpcqm.codec.packet.user import QueueFormatType, decode_queue_name, encode_direct_name
 from rpcqm.codec.packet.user_message import UserMessage
 
 QUEUE_MANAGER = "queue manager"
 SEQUENCE = "transaction sequence"
 
-_SIZE, _TIME_TO_REACH_QUEUE = slice(8, 12), slice(12, 16)
-_SOURCE, _ADDRESS, _SENT_TIME = slice(16, 32), slice(32, 48), slice(52, 56)
-_NAMES = 64
-_PREVIOUS_NUMBER = 16
 _ACKNOWLEDGEMENTS = (PacketKind.ORDER_ACK, PacketKind.FINAL_ACK)
-_ACKNOWLEDGED_SOURCE = slice(16, 32)
 
 
 class Rewriter:
@@ -47,8 +54,8 @@ class Rewriter:
         """
         packet = bytearray(without_session_header(captured.octets))
         layout = UserMessage(packet).layout
-        self._identify(packet, _SOURCE)
-        self._identify(packet, _ADDRESS)
+        self._identify(packet, SOURCE_QUEUE_MANAGER)
+        self._identify(packet, QUEUE_MANAGER_ADDRESS)
         self._postpone(packet, seconds_later)
         if layout.transaction >= 0:
             self._begin_sequence(packet, layout.transaction)
@@ -62,33 +69,32 @@ class Rewriter:
             packet[place] = self._mapping.live(QUEUE_MANAGER, known).bytes_le
 
     def _postpone(self, packet: bytearray, seconds: int) -> None:
-        due = int.from_bytes(packet[_TIME_TO_REACH_QUEUE], "little")
+        due = int.from_bytes(packet[TIME_TO_REACH_QUEUE], "little")
         if due != INFINITE:
             set_time_to_reach_queue(packet, min(max(due + seconds, 0), INFINITE))
-        sent = int.from_bytes(packet[_SENT_TIME], "little")
-        packet[_SENT_TIME] = min(max(sent + seconds, 0), INFINITE).to_bytes(4, "little")
+        sent = int.from_bytes(packet[SENT_TIME], "little")
+        packet[SENT_TIME] = min(max(sent + seconds, 0), INFINITE).to_bytes(4, "little")
 
     def _begin_sequence(self, packet: bytearray, header: int) -> None:
-        sequence = bytes(packet[header + 4 : header + 12])
+        sequence = bytes(packet[TransactionHeaderStart.place("tx_sequence_id", header)])
         if sequence not in self._sequences:
             self._sequences.add(sequence)
-            previous = header + _PREVIOUS_NUMBER
-            packet[previous : previous + 4] = bytes(4)
+            previous = TransactionHeaderStart.place("previous_tx_sequence_number", header)
+            packet[previous] = bytes(previous.stop - previous.start)
 
     def _acknowledge(self, packet: bytearray, body: int) -> None:
         """An acknowledgement names the server's own sequence, and who sent the message."""
-        sequence = int.from_bytes(packet[body : body + 8], "little")
-        live = self._mapping.live(SEQUENCE, sequence)
-        packet[body : body + 8] = int(live).to_bytes(8, "little")
-        if packet[body:][_ACKNOWLEDGED_SOURCE].strip(b"\0"):
-            self._identify(packet, slice(body + 16, body + 32))
+        place = FinalAckBody.place("tx_sequence_id", body)
+        live = self._mapping.live(SEQUENCE, int.from_bytes(packet[place], "little"))
+        packet[place] = int(live).to_bytes(8, "little")
+        self._identify(packet, FinalAckBody.place("source_guid", body))
 
     def _readdressed(self, packet: bytearray, end: int) -> bytes:
-        kind = packet[61] >> 2 & 7
+        kind = UserMessage(packet).user_flags >> DESTINATION_TYPE & QUEUE_TYPE
         if kind == QueueFormatType.DIRECT:
-            name, _ = decode_queue_name(packet, _NAMES, kind)
+            name, _ = decode_queue_name(packet, NAMES_OFFSET, kind)
             if not isinstance(name, str):
-                raise DecodeError("a direct name that is none", _NAMES)
-            packet[_NAMES:end] = encode_direct_name(self._mapping.direct_name(name))
-            packet[_SIZE] = len(packet).to_bytes(4, "little")
+                raise DecodeError("a direct name that is none", NAMES_OFFSET)
+            packet[NAMES_OFFSET:end] = encode_direct_name(self._mapping.direct_name(name))
+            packet[PACKET_SIZE] = len(packet).to_bytes(4, "little")
         return bytes(packet)

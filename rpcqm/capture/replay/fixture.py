@@ -8,7 +8,7 @@ from typing import Any
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.hresult import HResult
 from rpcqm.capture.analysis import Exchange
-from rpcqm.capture.conversation.binary import SIGNATURE, BinaryPacket
+from rpcqm.capture.conversation.binary import BinaryPacket
 from rpcqm.capture.conversation.binary_progress import final_ack_of
 from rpcqm.capture.conversation.call import Call
 from rpcqm.capture.conversation.subjects import Subjects, message_identifiers
@@ -18,7 +18,9 @@ from rpcqm.client.queue_settings import QueueSettings
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName
 from rpcqm.codec.packet.acknowledgement import PacketKind
+from rpcqm.codec.packet.base import SIGNATURE_OCTETS
 from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.fields import SIGNATURE
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.security.sddl import parse_sddl
@@ -154,7 +156,7 @@ def _read(call: Call, queue: str, known: dict[str, PresupposedMessage]) -> None:
     if not sections or not queue:
         return
     octets = sections[0].pSectionBuffer or b""
-    if octets[4:8] != SIGNATURE:
+    if octets[SIGNATURE] != SIGNATURE_OCTETS:
         return
     whole = sections[0].SectionSizeAlloc == len(octets)
     if not whole:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.capture.conversation.binary import SIGNATURE
 from rpcqm.capture.conversation.call import Call
 from rpcqm.capture.ndr_fields import StubField
 from rpcqm.capture.packet_fields import packet_fields
 from rpcqm.capture.replay.mapping import NO_HANDLE, Mapping
 from rpcqm.codec.interface import Value
+from rpcqm.codec.packet.base import SIGNATURE_OCTETS
+from rpcqm.codec.packet.fields import SIGNATURE
 from rpcqm.codec.packet.remote_read import MessagePacketExtension
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.remoteread import SectionBuffer
@@ -158,7 +159,7 @@ def _fields(value: object, path: str) -> Iterator[tuple[str, Any]]:
             return
         for index, each in enumerate(value):
             yield from _fields(each, f"{path}[{index}]")
-    elif isinstance(value, bytes) and value[4:8] == SIGNATURE:
+    elif isinstance(value, bytes) and value[SIGNATURE] == SIGNATURE_OCTETS:
         yield from packet_parts(value, path)
     elif isinstance(value, bytes) and path.endswith("tower_octet_string"):
         yield from _tower(value, path)
@@ -185,7 +186,7 @@ def _section(section: SectionBuffer, path: str) -> Iterator[tuple[str, Any]]:
 def _sizes(section: SectionBuffer, path: str) -> Iterator[tuple[str, Any]]:
     """What a section says of itself; names of machines may be longer or shorter elsewhere."""
     octets = section.pSectionBuffer or b""
-    names = _names_size(packet_fields(octets)[0]) if octets[4:8] == SIGNATURE else 0
+    names = _names_size(packet_fields(octets)[0]) if octets[SIGNATURE] == SIGNATURE_OCTETS else 0
     yield f"{path}.SectionBufferType", section.SectionBufferType
     for name in ("SectionSizeAlloc", "SectionSize"):
         yield f"{path}.{name}.#without_names", getattr(section, name) - names

@@ -13,6 +13,7 @@ from rpcqm.codec.packet.transaction import TransactionHeaderStart
 from rpcqm.codec.packet.user import USER_HEADER_SIZE, UserFlags, UserHeaderStart
 
 BASE_FLAGS = BaseHeader.place("flags")
+SIGNATURE = BaseHeader.place("signature")
 PACKET_SIZE = BaseHeader.place("packet_size")
 TIME_TO_REACH_QUEUE = BaseHeader.place("time_to_reach_queue")
 

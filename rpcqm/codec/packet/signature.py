@@ -52,7 +52,7 @@ def _common(packet: UserMessage) -> bytes:
     )
 
 
-def _property(packet: UserMessage, place: slice) -> Buffer:
+def _property(packet: UserMessage, place: "slice[int, int, None]") -> Buffer:
     start = packet.layout.properties
     return packet.buffer[start + place.start : start + place.stop]
 

@@ -19,26 +19,12 @@ Write = Callable[[Exchange, str], None]
 BATCH = 10_000
 
 COLUMNS = (
-    ("time", "timestamp"),
-    ("client", "string"),
-    ("server", "string"),
-    ("protocol", "string"),
-    ("interface", "string"),
-    ("opnum", "int"),
-    ("name", "string"),
-    ("status", "long"),
-    ("status_name", "string"),
-    ("duration_ms", "double"),
-    ("sealed", "bool"),
-    ("request", "string"),
-    ("response", "string"),
-    ("conversation", "long"),
-    ("queue", "string"),
-    ("message_ids", "strings"),
-    ("request_size", "long"),
-    ("response_size", "long"),
+    "time timestamp, client string, server string, protocol string, interface string, opnum int, "
+    "name string, status long, status_name string, duration_ms double, sealed boolean, "
+    "request string, response string, conversation long, queue string, "
+    "message_ids array<string>, request_size long, response_size long"
 )
-"""The columns of a Parquet file; `request` and `response` are JSON."""
+"""The columns of a Parquet file, in Spark's notation; `request` and `response` are JSON."""
 
 
 def row(exchange: Exchange, queue: str) -> dict[str, Any]:
@@ -82,20 +68,22 @@ def _json_lines(file: TextIO) -> Write:
     return write
 
 
-def arrow_schema() -> Any:
-    """The schema of `COLUMNS`."""
+def arrow_schema(columns: str) -> Any:
+    """The Arrow schema for columns in Spark's notation."""
     import pyarrow as pa
 
     types = {
-        "timestamp": pa.timestamp("us", "UTC"),
         "string": pa.string(),
-        "strings": pa.list_(pa.string()),
+        "timestamp": pa.timestamp("us", "UTC"),
         "int": pa.int32(),
         "long": pa.int64(),
         "double": pa.float64(),
-        "bool": pa.bool_(),
+        "boolean": pa.bool_(),
+        "binary": pa.binary(),
+        "array<string>": pa.list_(pa.string()),
     }
-    return pa.schema([(name, types[kind]) for name, kind in COLUMNS])
+    pairs = (column.strip().rsplit(" ", 1) for column in columns.split(","))
+    return pa.schema([(name, types[kind]) for name, kind in pairs])
 
 
 @contextmanager
@@ -103,7 +91,7 @@ def _parquet(output: BinaryIO) -> Iterator[Write]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = arrow_schema()
+    schema = arrow_schema(COLUMNS)
     rows: list[dict[str, Any]] = []
     with pq.ParquetWriter(output, schema) as writer:
 

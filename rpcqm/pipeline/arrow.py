@@ -5,26 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from rpcqm.capture.export import arrow_schema
 from rpcqm.pipeline.capture_tables import SCHEMAS
 
 BATCH = 5_000
-
-_TYPES = {
-    "string": pa.string(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "binary": pa.binary(),
-    "array<string>": pa.list_(pa.string()),
-}
-
-
-def arrow_schema(columns: str) -> pa.Schema:
-    """The Arrow schema for columns in Spark's notation."""
-    pairs = (column.strip().rsplit(" ", 1) for column in columns.split(","))
-    return pa.schema([(name, _TYPES[kind]) for name, kind in pairs])
 
 
 def batches(rows: Iterable[dict[str, Any]], table: str) -> Iterator[pa.RecordBatch]:

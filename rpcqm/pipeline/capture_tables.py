@@ -8,17 +8,13 @@ from typing import Any
 from rpcqm.capture.analysis import Analysis
 from rpcqm.capture.conversation.pdu_stream import pdu_type_name
 from rpcqm.capture.conversation.rpc import RpcConversation
+from rpcqm.capture.export import COLUMNS
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import CaptureError, read_records
 from rpcqm.capture.file.tcp import Flow
 from rpcqm.capture.unsealing.accounts import read_accounts
 
-CALLS = (
-    "file string, time timestamp, client string, server string, protocol string, "
-    "interface string, opnum int, name string, status long, status_name string, "
-    "duration_ms double, sealed boolean, request string, response string, conversation long, "
-    "queue string, message_ids array<string>, request_size long, response_size long, record long"
-)
+CALLS = f"file string, {COLUMNS}, record long"
 MESSAGES = (
     "file string, time timestamp, message_id string, queue string, client string, "
     "server string, protocol string, interface string, name string, status_name string, "

@@ -17,11 +17,11 @@ from rpcqm.capture.columnar.rows import MESSAGE_COLUMNS, Columns, call_columns, 
 from rpcqm.capture.columnar.stretch import Piece
 from rpcqm.capture.columnar.texts import Text
 from rpcqm.capture.conversation.call import Conversation
+from rpcqm.capture.export import arrow_schema
 from rpcqm.capture.export import row as call_row
 from rpcqm.capture.file.problems import Problem, Problems
 from rpcqm.capture.file.reading import CaptureError
 from rpcqm.capture.unsealing.accounts import read_accounts
-from rpcqm.pipeline.arrow import arrow_schema
 from rpcqm.pipeline.capture_tables import SCHEMAS
 from rpcqm.pipeline.coverage import claim_rows
 from rpcqm.pipeline.splitting import Reading, splits

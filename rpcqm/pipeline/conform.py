@@ -109,7 +109,8 @@ def _disagreements(calls: "DataFrame") -> "DataFrame":
 
 
 def _checked(batches: Iterator[Any]) -> Iterator[Any]:
-    from rpcqm.pipeline.arrow import arrow_schema, batches_of
+    from rpcqm.capture.export import arrow_schema
+    from rpcqm.pipeline.arrow import batches_of
 
     return batches_of(_wrong(batches), arrow_schema(DISAGREEMENTS))
 

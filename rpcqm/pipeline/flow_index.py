@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from rpcqm.capture.columnar.segments import tcp_headers
 from rpcqm.capture.columnar.stretch import Array, Piece, Stretch, distinct
+from rpcqm.capture.export import arrow_schema
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import CaptureError
 from rpcqm.capture.file.record import Record
-from rpcqm.pipeline.arrow import arrow_schema
 from rpcqm.pipeline.column_tables import ColumnTables, Rows, file_tables
 from rpcqm.pipeline.coverage import claim_rows
 from rpcqm.pipeline.splitting import (

@@ -43,6 +43,7 @@ from pyspark.sql.streaming.datasource import (
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.files import read_private
 from rpcqm.base.hresult import HResult
+from rpcqm.capture.export import arrow_schema
 from rpcqm.client.blocking import BlockingClient
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.mq import server_at
@@ -50,7 +51,7 @@ from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.target import LocalServer
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.types import MessageIdentifier
-from rpcqm.pipeline.arrow import BATCH, arrow_schema
+from rpcqm.pipeline.arrow import BATCH
 
 SCHEMA = (
     "lookup_id long, message_id string, arrived timestamp, sent timestamp, label string, "

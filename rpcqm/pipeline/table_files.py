@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from rpcqm.capture.columnar.stretch import distinct
-from rpcqm.pipeline.arrow import arrow_schema
+from rpcqm.capture.export import arrow_schema
 from rpcqm.pipeline.capture_tables import SCHEMAS
 
 PARTITIONED = frozenset({"calls", "messages"})

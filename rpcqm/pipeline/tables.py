@@ -98,7 +98,7 @@ def _shuffled(packets: "DataFrame", accounts: tuple[str, ...]) -> "DataFrame":
     """The table of PDUs made of packets, flow by flow."""
 
     def analyse(batches: Iterator[Any]) -> Iterator[Any]:
-        from rpcqm.pipeline.arrow import arrow_schema
+        from rpcqm.capture.export import arrow_schema
 
         return batches_of(_rows(batches, accounts), arrow_schema(SCHEMAS["pdus"]))
 

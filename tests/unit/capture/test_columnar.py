@@ -21,7 +21,7 @@ from rpcqm.capture.columnar.rows import call_columns
 from rpcqm.capture.columnar.stretch import Stretch, read_pieces
 from rpcqm.capture.conversation.call import Call
 from rpcqm.capture.conversation.subjects import Subjects
-from rpcqm.capture.export import arrow_schema, row
+from rpcqm.capture.export import COLUMNS, arrow_schema, row
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import read_records
 from rpcqm.capture.report import line, utc_time
@@ -32,7 +32,7 @@ from tests.support.traffic import spoilt, traffic
 
 CAPTURES = Path(__file__).parents[2] / "vectors" / "captures"
 ALICE = parse_account(f"alice:{PASSWORD}")
-SCHEMA = arrow_schema()
+SCHEMA = arrow_schema(COLUMNS)
 
 
 @pytest.fixture(autouse=True)

@@ -31,7 +31,6 @@ from rpcqm.codec.packet.remote_read import (
     HostAddress,
     MessagePacketExtension,
     message_packet,
-    split_message_packet,
 )
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.packet.user_message import UserMessage
@@ -41,6 +40,7 @@ from tests.fuzz import captures
 from tests.fuzz.mutation import mutated
 from tests.fuzz.target import Run, Target, Violation
 from tests.support.idl_values import messages
+from tests.support.packets import split_message_packet
 
 PACKETS = Path(__file__).parents[1] / "vectors" / "packets"
 SOURCE = UUID("c626ea11-e6b6-9749-9595-9150557358d1")

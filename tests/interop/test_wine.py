@@ -11,10 +11,10 @@ from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.remote_read import (
     MessagePacketExtension,
     SectionType,
-    split_message_packet,
 )
 from tests.support.accounts import PASSWORD
 from tests.support.namespace import Namespace
+from tests.support.packets import split_message_packet
 from tests.support.served import ServedQueueManager
 from tests.support.wine import PROGRAMS as WINE_PROGRAMS
 from tests.support.wine import Step, Wine, compile_program

@@ -34,11 +34,6 @@ class MessageClass(enum.IntEnum):
     MQMSG_CLASS_NACK_RECEIVE_TIMEOUT_AT_SENDER = 0xC003
     MQMSG_CLASS_NACK_RECEIVE_REJECTED = 0xC004
 
-    @property
-    def is_negative(self) -> bool:
-        """Whether it tells that a message was not delivered or not read."""
-        return self >= 0x8000
-
 
 CUSTOM_CLASS_MASK = 0xE1FF
 """The bits that an application's own class may have."""

@@ -303,11 +303,3 @@ def message_packet(
     rest = buffer[_BEHIND_ADDRESS : packet.size]
     source = buffer[SOURCE_QUEUE_MANAGER]
     return b"".join((buffer[:_TIME_AT], expiry, source, address, rest, extension))
-
-
-def split_message_packet(buffer: Buffer) -> tuple[UserMessage, MessagePacketExtension]:
-    """Take a received Message Packet apart; raises DecodeError."""
-    packet = UserMessage(buffer)
-    size = packet.size
-    require(buffer, 0, size, "message packet")
-    return UserMessage(buffer[:size]), MessagePacketExtension.decode(buffer, size)

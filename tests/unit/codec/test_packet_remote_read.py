@@ -29,9 +29,9 @@ from rpcqm.codec.packet.remote_read import (
     SubqueueFlags,
     SubqueueHeader,
     message_packet,
-    split_message_packet,
 )
 from rpcqm.codec.packet.user_message import UserMessage
+from tests.support.packets import split_message_packet
 
 MESSAGE = MessageAttributes(
     destination_queue_format_name=FormatName.parse(r"DIRECT=OS:host\private$\orders"),

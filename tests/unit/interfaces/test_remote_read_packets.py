@@ -17,12 +17,12 @@ from rpcqm.codec.packet.remote_read import (
     HostAddress,
     MessagePacketExtension,
     SectionType,
-    split_message_packet,
 )
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.remoteread import R_StartReceiveResponse
 from rpcqm.qm.settings import QueueManagerSettings
 from tests.support.callers import CallServer, Fault
+from tests.support.packets import split_message_packet
 from tests.support.queue_manager import COMPUTER, RunningQueueManager
 from tests.support.remote_reader import (
     PEEK_ACCESS,

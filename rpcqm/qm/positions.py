@@ -45,6 +45,26 @@ class StagedMessage(NamedTuple):
     number: int
     changed: bool
 
+    def insert(
+        self,
+        change: StoreTransaction,
+        message: Message,
+        key: int,
+        arrival: int,
+        expiry: int,
+        flags: int,
+    ) -> None:
+        """Put the message into its queue; its packet is written again only if it has changed."""
+        change.insert_staged(
+            self.transaction,
+            self.number,
+            key,
+            arrival=arrival,
+            expiry=expiry,
+            flags=flags,
+            packet=message.stored if self.changed else None,
+        )
+
 
 class Consequences(Protocol):
     """What follows from an arrival or a removal, inside the commit that causes it."""
@@ -91,7 +111,7 @@ class Positions:
         self.message_at: Callable[[Queue, int], Message] = partial(message_at, store)
         """The message at a position, with its packet; MQ_ERROR_MESSAGE_NOT_FOUND if none."""
         self.consequences: Consequences
-        """What follows from removals; the acknowledgements set it."""
+        """What follows from arrivals and removals; the acknowledgements set it."""
         expiry.message_position_deleted = self.message_position_deleted
         self.deleted_hooks: list[DeletedHook] = []
         self.available_hooks: list[AvailableHook] = []
@@ -110,54 +130,50 @@ class Positions:
     ) -> int:
         """Put a message at the end of its priority; its lookup identifier.
 
-        It can be read, and `outcome` succeeds, when the transaction is committed. A `staged` one
-        is on the disk already. One with `kept_flags` follows from another message: it does not
-        expire, has no consequences but those of these flags, and `message` stays as it is. One
-        that is `imported` has arrived before, which is not acknowledged again.
+        It can be read, and `outcome` succeeds, when the transaction is committed. The packet of a
+        `staged` one is on the disk already. One with `kept_flags` follows from another message:
+        it does not expire, nothing follows from its arrival, and `message` stays as it is. The
+        arrival of one that is `imported` is not acknowledged.
         """
         key = self._store.counters.next_lookup_identifier(envelope.priority)
-        arrival, expiry, durable = self._clock.now(), NEVER, envelope.recoverable
-        if kept_flags is not None:
+        arrival = self._clock.now()
+        if kept_flags is None:
+            flags = message.position_flags(envelope)
+            expiry = self._expiry.expiry_of(envelope, queue)
+            message.queue, message.lookup_identifier, message.arrival_time = queue, key, arrival
+        else:
+            flags, expiry = kept_flags, NEVER
+        if staged is not None:
+            staged.insert(transaction, message, key, arrival, expiry, flags)
+        else:
             transaction.insert(
                 queue.queue_id,
                 key,
                 message.stored,
                 arrival=arrival,
-                flags=kept_flags,
-                durable=durable,
-                consequence=True,
+                expiry=expiry,
+                flags=flags,
+                durable=envelope.recoverable,
+                consequence=kept_flags is not None,
             )
-        else:
-            flags = message.position_flags(envelope)
-            expiry = self._expiry.expiry_of(envelope, queue)
-            message.queue, message.lookup_identifier, message.arrival_time = queue, key, arrival
-            if staged is not None:
-                transaction.insert_staged(
-                    staged.transaction,
-                    staged.number,
-                    key,
-                    arrival=arrival,
-                    expiry=expiry,
-                    flags=flags,
-                    packet=message.stored if staged.changed else None,
-                )
-            else:
-                transaction.insert(
-                    queue.queue_id,
-                    key,
-                    message.stored,
-                    arrival=arrival,
-                    expiry=expiry,
-                    flags=flags,
-                    durable=durable,
-                )
-            if flags & ON_ARRIVAL and not imported:
-                self.consequences.message_arrived(transaction, queue, message, flags)
-            if queue.trail:
-                detail = "imported" if imported else ""
-                self._trail.note(transaction, queue, message, Happening.ARRIVED, detail)
+        if kept_flags is None and (flags & ON_ARRIVAL or queue.trail):
+            self._follow_arrival(transaction, queue, message, flags, imported)
         transaction.call_after(partial(self.published, queue, key, expiry, outcome))
         return key
+
+    def _follow_arrival(
+        self,
+        transaction: StoreTransaction,
+        queue: Queue,
+        message: Message,
+        flags: int,
+        imported: bool,
+    ) -> None:
+        if flags & ON_ARRIVAL and not imported:
+            self.consequences.message_arrived(transaction, queue, message, flags)
+        if queue.trail:
+            detail = "imported" if imported else ""
+            self._trail.note(transaction, queue, message, Happening.ARRIVED, detail)
 
     def message_position_deleted(
         self, transaction: StoreTransaction, queue: Queue, key: int, reason: MessageClass

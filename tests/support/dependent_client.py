@@ -23,6 +23,7 @@ from rpcqm.interfaces.qmcomm import QmComm
 from rpcqm.interfaces.qmcomm2 import QmComm2
 from rpcqm.interfaces.qmmgmt import QmMgmt
 from rpcqm.interfaces.sending import Sending
+from tests.support.binary_network import Node
 from tests.support.callers import Caller, CallServer, PendingCall, Served
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.remote_reader import CLIENT, format_of, status_name
@@ -31,7 +32,7 @@ RECEIVE_ACCESS, SEND_ACCESS, PEEK_ACCESS = 0x01, 0x02, 0x20
 NULL_GUID = UUID(int=0)
 
 
-def served_clients(qm: RunningQueueManager) -> CallServer:
+def served_clients(qm: RunningQueueManager | Node) -> CallServer:
     """qmcomm, qmcomm2, qmmgmt and rpcqm_sending, with the ports 2103 and 2105."""
     comm = QmComm(qm.engine, lambda: 2103, lambda: 2105)
     return CallServer(

@@ -11,6 +11,7 @@ from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT, XACTUOW
 from rpcqm.interfaces import remote_read
 from rpcqm.interfaces.remote_read import CallAdmission, RemoteRead, RemoteReadSecurity
+from tests.support.binary_network import Node
 from tests.support.callers import Caller, CallServer, PendingCall, Served
 from tests.support.queue_manager import RunningQueueManager
 
@@ -31,7 +32,7 @@ NULL_HANDLE = bytes(20)
 
 
 def served_remote_read(
-    qm: RunningQueueManager, security: RemoteReadSecurity | None = None
+    qm: RunningQueueManager | Node, security: RemoteReadSecurity | None = None
 ) -> CallServer:
     """RemoteRead on a queue manager, its port being 2103."""
     handlers = RemoteRead(qm.engine, CallAdmission(security), lambda: 2103)

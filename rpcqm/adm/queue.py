@@ -181,7 +181,7 @@ class Queue(DirectoryObject):
 
     @property
     def total_bytes(self) -> int:
-        """Bytes of all messages in the queue, headers and bodies (G5)."""
+        """What all messages in the queue take, in bytes (G5, G164)."""
         return self.message_position_list.bytes
 
     @property

@@ -45,7 +45,7 @@ def classes(node: Node, name: str) -> list[int]:
     """The classes of all messages of a queue, which are received over RPC."""
     client = client_of(node)
     _, context = client.open(name)
-    found = []
+    found: list[int] = []
     while True:
         status, buffer = client.receive(context, receiving_buffer(None, pClass=0))
         if status != "MQ_OK":
@@ -236,7 +236,10 @@ def test_the_sender_receives_the_class_of_a_message_that_went_in_circles(
     bob.create()
     alice.create("admin")
     told = private_name(alice, "admin")
-    wishes = {"administration_queue_format_name": told, "acknowledgements_requested": 0x0F}
+    wishes: dict[str, Any] = {
+        "administration_queue_format_name": told,
+        "acknowledgements_requested": 0x0F,
+    }
     alice.send(private_name(bob, "orders"), b"round", **wishes)
     simulation.advance(120_000)
     assert classes(alice, told) == [0x8005]

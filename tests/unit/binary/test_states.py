@@ -148,11 +148,11 @@ def test_nothing_leaves_that_was_put_on_hold_while_its_stamp_was_written(
     pair.alice.send(STREAM, b"before", transactional=True)
     pair.settle()
     engine, queue = pair.alice.engine, pair.alice.outgoing(STREAM)
-    engine.positions.available_hooks.append(
-        lambda which, key: engine.outgoing.pause_queue(queue) if which is queue else None
-    )
-    pair.alice.send(STREAM, b"held", transactional=True)
-    engine.positions.available_hooks.pop()
+    pair.alice.send_later(STREAM, b"held", transactional=True)
+    for _ in ("its transaction", "the message"):
+        pair.alice.turn.popleft()()
+    assert pair.alice.turn, "its stamp is still to be written"
+    engine.outgoing.pause_queue(queue)
     pair.settle()
     assert queue.state is OutgoingQueueState.ON_HOLD
     assert pair.bob.bodies("stream") == [b"before"]

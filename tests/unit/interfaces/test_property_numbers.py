@@ -327,6 +327,7 @@ UNACKNOWLEDGED: list[tuple[str, int, int, Expected]] = [
 ]
 
 
+@pytest.mark.conformance("MQMQ-packet-SEQUENCE_INFO")
 @pytest.mark.parametrize(
     ("number", "vartype", "expected"), management("MGMT_QUEUE", UNACKNOWLEDGED)
 )

@@ -10,9 +10,9 @@ from rpcqm.codec.packet.base import INFINITE
 from rpcqm.codec.packet.enums import AcknowledgementsRequested, BodyType, DeliveryGuarantee
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.remote_read import MessagePacketExtension, SectionType
+from rpcqm.codec.packet.types import SEQUENTIAL_BITS
 from rpcqm.codec.types.remoteread import SectionBuffer
 
-_SEQUENTIAL_BITS = 56
 _FIRST_SECTIONS = (SectionType.stBinaryFirstSection, SectionType.stSrmpFirstSection)
 _UTF_16 = frozenset({BodyType.VT_BSTR, BodyType.VT_LPWSTR})
 
@@ -38,7 +38,7 @@ class ReceivedMessage(PacketMessage):
         self.extensions = extensions
         self.arrival_time = arrival_time
         self.withheld = withheld
-        self.lookup_identifier = (7 - self.priority) << _SEQUENTIAL_BITS | sequential_identifier
+        self.lookup_identifier = (7 - self.priority) << SEQUENTIAL_BITS | sequential_identifier
 
     @property
     def available_body(self) -> bytes:

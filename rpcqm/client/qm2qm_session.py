@@ -10,7 +10,7 @@ from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
 from rpcqm.client.connection import OPEN_TIMEOUT, Connections
 from rpcqm.client.identity import licence_guid
 from rpcqm.client.message import ReceivedMessage
-from rpcqm.client.remote_queue import RR_NACK, RemoteMessage, RemoteQueue
+from rpcqm.client.remote_queue import RemoteMessage, RemoteQueue
 from rpcqm.client.remote_read import (
     DENY_NONE,
     DENY_SHARE,
@@ -29,6 +29,7 @@ from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.remote_read import MessagePacketExtension
 from rpcqm.codec.types import qmcomm
+from rpcqm.codec.types.qm2qm import RR_NACK
 
 NOT_DECLARED = 0x0000
 """dwMQS of a client that does not say what it is ([MS-MQMP] 3.1.4.2)."""

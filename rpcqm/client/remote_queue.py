@@ -15,7 +15,6 @@ from rpcqm.codec.types import qm2qm
 IP_READ = 0x00000001
 """dwPortType: where qm2qm is served."""
 
-RR_NACK, RR_ACK = 1, 2
 
 FIRST_WITH_IDENTIFIERS = (5, 1, 951)
 """The first version with RemoteQMStartReceive2 ([MS-MQQP] 3.2.4.2, G42)."""

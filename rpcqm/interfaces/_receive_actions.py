@@ -1,24 +1,8 @@
 """Which message a read of RemoteRead means ([MS-MQRR] 3.1.4.7, ulAction)."""
 
-import enum
-
 from rpcqm.adm.enums import MessageSeekAction
 from rpcqm.base.errors import HResult, MQError
-
-
-class ReceiveAction(enum.IntEnum):
-    """ulAction of R_StartReceive."""
-
-    MQ_ACTION_RECEIVE = 0x00000000
-    MQ_ACTION_PEEK_CURRENT = 0x80000000
-    MQ_ACTION_PEEK_NEXT = 0x80000001
-    MQ_LOOKUP_PEEK_CURRENT = 0x40000010
-    MQ_LOOKUP_PEEK_NEXT = 0x40000011
-    MQ_LOOKUP_PEEK_PREV = 0x40000012
-    MQ_LOOKUP_RECEIVE_CURRENT = 0x40000020
-    MQ_LOOKUP_RECEIVE_NEXT = 0x40000021
-    MQ_LOOKUP_RECEIVE_PREV = 0x40000022
-
+from rpcqm.codec.types.remoteread import ReceiveAction
 
 PEEK_NEXT = ReceiveAction.MQ_ACTION_PEEK_NEXT
 

@@ -13,11 +13,10 @@ from rpcqm.base.allowance import Allowance
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.types.qm2qm import RR_ACK, RR_NACK
+from rpcqm.codec.types.remoteread import MQ_ACTION_RECEIVE
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import ContextHandle
-
-RR_NACK, RR_ACK = 1, 2
-_ACTION_RECEIVE = 0
 
 
 class RemoteNumbers(NamedTuple):
@@ -204,7 +203,7 @@ async def read_through(
 
     The status of `translate`, or of the end of the read; MQError as the other side refuses.
     """
-    if action == _ACTION_RECEIVE:
+    if action == MQ_ACTION_RECEIVE:
         proxy.require_receiving()
     pending = proxy.reader.read(action, timeout, proxy.remote_cursor(cursor))
     call.on_abandoned(pending.cancel)

@@ -15,6 +15,7 @@ from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus
+from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.types.qm2qm import (
     REMOTEREADDESC,
     REMOTEREADDESC2,
@@ -63,7 +64,6 @@ MAXIMUM_READS = 65_536
 """How many reads of one queue can be pending."""
 
 _RETURNED_BY_SERVER = 1
-_SEQUENCE_MASK = (1 << 56) - 1
 _RECEIVING = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS})
 
 
@@ -233,7 +233,7 @@ class Qm2Qm:
         """
         description = request.lpRemoteReadDesc2
         handle, message = await self._read(call, _inner(description))
-        description.SequentialId = message.lookup_identifier & _SEQUENCE_MASK
+        description.SequentialId = message.lookup_identifier & SEQUENTIAL_MASK
         return RemoteQMStartReceive2Response(
             pphContext=handle, lpRemoteReadDesc2=description, result=0
         )
@@ -257,7 +257,7 @@ class Qm2Qm:
             ),
         )
         handle, message = await self._answer(call, entry, read, reading)
-        description.SequentialId = message.lookup_identifier & _SEQUENCE_MASK
+        description.SequentialId = message.lookup_identifier & SEQUENTIAL_MASK
         return RemoteQMStartReceiveByLookupIdResponse(
             pphContext=handle, lpRemoteReadDesc2=description, result=0
         )

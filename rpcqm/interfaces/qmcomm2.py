@@ -22,6 +22,11 @@ from rpcqm.codec.types.qmcomm2 import (
     rpc_ACSendMessageExRequest,
     rpc_ACSendMessageExResponse,
 )
+from rpcqm.codec.types.remoteread import (
+    MQ_ACTION_PEEK_CURRENT,
+    MQ_ACTION_PEEK_NEXT,
+    MQ_ACTION_RECEIVE,
+)
 from rpcqm.interfaces._authentication import checks
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.interfaces._received_buffer import fill
@@ -39,9 +44,6 @@ from rpcqm.rpc.interface_registry import InterfacePolicy
 POLICY = InterfacePolicy(check_of=checks())
 """As qmcomm, whose handles it shares."""
 
-MQ_ACTION_RECEIVE = 0x00000000
-MQ_ACTION_PEEK_CURRENT = 0x80000000
-MQ_ACTION_PEEK_NEXT = 0x80000001
 _ACTIONS = frozenset({MQ_ACTION_RECEIVE, MQ_ACTION_PEEK_CURRENT, MQ_ACTION_PEEK_NEXT})
 
 

@@ -16,7 +16,9 @@ from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.codec.names.format_name import FormatName, FormatNameType
 from rpcqm.codec.names.queue_format import format_name_of
 from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT, XACTUOW
+from rpcqm.codec.types.qm2qm import RR_ACK
 from rpcqm.codec.types.remoteread import (
     R_CancelReceiveRequest,
     R_CloseCursorRequest,
@@ -66,10 +68,8 @@ POLICY = InterfacePolicy(check_of=checks(unchecked={"R_GetServerPort"}, reading=
 PENDING_REQUEST_CLEANUP = 5 * 60 * 1000
 """Milliseconds after which an abandoned read is given back ([MS-MQRR] 3.1.2.2, <11>)."""
 
-RR_NACK, RR_ACK = 1, 2
 """dwAck of R_EndReceive."""
 
-_SEQUENCE_MASK = (1 << 56) - 1
 _HANDLE_TYPE = "QUEUE_CONTEXT_HANDLE_SERIALIZE"
 
 
@@ -409,7 +409,7 @@ class RemoteRead:
         )
         return response(
             pdwArriveTime=message.arrival_time // 1000,
-            pSequenceId=message.lookup_identifier & _SEQUENCE_MASK,
+            pSequenceId=message.lookup_identifier & SEQUENTIAL_MASK,
             pdwNumberOfSections=len(sections),
             ppPacketSections=sections,
             result=0,

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rpcqm.client.remote_read import RECEIVE_ACTIONS
 from rpcqm.pipeline import jobs
 from rpcqm.pipeline.html import Report
 
@@ -184,7 +185,7 @@ class HandleStates:
                 yield "a read that succeeds gives a packet"
             if failed and sections:
                 yield "a read that fails gives no packet"
-            if not failed and request["ulAction"] in (0, 0x40000020, 0x40000021, 0x40000022):
+            if not failed and request["ulAction"] in RECEIVE_ACTIONS:
                 self._reads.add(key)
                 self._ended.discard(key)
         elif name in _ENDS:

@@ -22,6 +22,7 @@ from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.types import SEQUENTIAL_BITS
 from rpcqm.qm.readers import Readers
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.stored import message_at
@@ -34,8 +35,6 @@ from rpcqm.store.transaction import Transaction as StoreTransaction
 
 DeletedHook = Callable[[StoreTransaction, Queue, int, MessageClass], None]
 AvailableHook = Callable[[Queue, int], None]
-
-SEQUENTIAL_BITS = 56
 
 
 class StagedMessage(NamedTuple):

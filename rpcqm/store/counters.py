@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from rpcqm.store.records import COUNTER, SEQUENTIAL_BITS
+from rpcqm.codec.packet.types import SEQUENTIAL_BITS
+from rpcqm.store.records import COUNTER
 
 KEY_PREFIX = b"counter:"
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rpcqm.adm.records import decode_queue
 from rpcqm.base.errors import DecodeError
+from rpcqm.codec.packet.types import SEQUENTIAL_BITS
 from rpcqm.store.counters import Counters
 from rpcqm.store.database import DATABASE_NAME, Database, locked
 from rpcqm.store.errors import StoreError
@@ -23,7 +24,6 @@ from rpcqm.store.records import (
     POSITION,
     POSITION_KEY,
     QUEUE_ID,
-    SEQUENTIAL_BITS,
     SERIAL,
     STAGED,
     STAGED_KEY,

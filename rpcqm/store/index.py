@@ -4,13 +4,14 @@ from bisect import bisect_left
 from collections.abc import Iterable
 
 from rpcqm.adm.enums import PositionState
+from rpcqm.codec.packet.types import SEQUENTIAL_BITS
 from rpcqm.store.account import Account
 from rpcqm.store.chunk import DELETED, Chunk
 from rpcqm.store.columns import Columns
 from rpcqm.store.errors import PositionStateError, StoreError
 from rpcqm.store.expiry import ExpiryHeap
 from rpcqm.store.lane import Lane
-from rpcqm.store.records import MAX_IDENTIFIER, NO_MOVES, SEQUENTIAL_BITS, Moves, Position
+from rpcqm.store.records import MAX_IDENTIFIER, NO_MOVES, Moves, Position
 
 LANES = 8
 

@@ -12,8 +12,6 @@ NEVER = 0xFFFF_FFFF_FFFF_FFFF
 """The expiry of a message that does not expire."""
 
 MAX_IDENTIFIER = 0xFFFF_FFFF_FFFF_FFFF
-SEQUENTIAL_BITS = 56
-"""A lookup identifier is 7 - priority in its high byte over a sequential identifier (G1)."""
 
 FLAGS_MASK = 0x3F
 """Flags of a position that belong to the queue manager."""

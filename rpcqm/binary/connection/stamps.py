@@ -7,7 +7,7 @@ was given is a record of its own beside the sequence of the queue ([MS-MQQB] 3.1
 import struct
 from uuid import UUID
 
-from rpcqm.adm.message import Message
+from rpcqm.adm.message import NEVER, Message
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.codec.packet.user import UserFlags
 from rpcqm.qm.streams import Streams
@@ -18,7 +18,6 @@ _QUEUE = struct.Struct(">I")
 _STAMP_KEY = struct.Struct(">IQ")
 _NUMBER = struct.Struct("<I")
 _HOPS = UserFlags.RC.bits
-_NEVER = 0xFFFF_FFFF
 
 
 def sequence_key(queue: OutgoingQueue) -> bytes:
@@ -65,5 +64,5 @@ def is_stamped_here(message: Message, own: UUID) -> bool:
 def cannot_reach_queue(message: Message, now: int) -> bool:
     """Whether the time to reach the queue is over; `now` is seconds since 1970."""
     envelope = message.envelope
-    limited = envelope.time_to_reach_queue != _NEVER
+    limited = envelope.time_to_reach_queue != NEVER
     return limited and now - envelope.sent_time > envelope.time_to_reach_queue

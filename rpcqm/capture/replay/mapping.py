@@ -11,6 +11,7 @@ from rpcqm.codec.interface import Operation, Value
 from rpcqm.codec.ndr.layout import reachable
 from rpcqm.codec.packet.base import INFINITE, SIGNATURE_OCTETS
 from rpcqm.codec.packet.fields import PRIORITY, SIGNATURE
+from rpcqm.codec.packet.types import SEQUENTIAL_BITS
 from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT
 
 LEARNT = {
@@ -46,7 +47,6 @@ USED = {
 _DEEPEST = 6
 
 NO_HANDLE = bytes(20)
-_SEQUENTIAL_BITS = 56
 _PRIORITY_AT, _PRIORITY = PRIORITY
 _ADDRESS = re.compile(r"(?i)(TCP:|OS:)([^\\/]+)(.*)", re.DOTALL)
 
@@ -192,7 +192,7 @@ def _lookup_identifier(response: Any) -> int | None:
 def _identifier(octets: object, sequence: int) -> int | None:
     if not isinstance(octets, bytes) or octets[SIGNATURE] != SIGNATURE_OCTETS:
         return None
-    return (7 - (octets[_PRIORITY_AT] & _PRIORITY)) << _SEQUENTIAL_BITS | int(sequence)
+    return (7 - (octets[_PRIORITY_AT] & _PRIORITY)) << SEQUENTIAL_BITS | int(sequence)
 
 
 def _copied(value: Any) -> Any:

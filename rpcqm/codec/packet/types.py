@@ -14,6 +14,10 @@ from rpcqm.codec.layout import (
     UInt32,
 )
 
+SEQUENTIAL_BITS = 56
+"""A lookup identifier is 7 - priority in its high byte over a sequential identifier (G1)."""
+SEQUENTIAL_MASK = (1 << SEQUENTIAL_BITS) - 1
+
 _MESSAGE_IDENTIFIER = re.compile(r"\{?([0-9A-Fa-f-]{36})\}?\\([0-9]{1,10})")
 
 

@@ -17,12 +17,41 @@ stSrmpFirstSection: Final = 3
 
 stSrmpSecondSection: Final = 4
 
+MQ_ACTION_RECEIVE: Final = 0
+
+MQ_ACTION_PEEK_CURRENT: Final = 2147483648
+
+MQ_ACTION_PEEK_NEXT: Final = 2147483649
+
+MQ_LOOKUP_PEEK_CURRENT: Final = 1073741840
+
+MQ_LOOKUP_PEEK_NEXT: Final = 1073741841
+
+MQ_LOOKUP_PEEK_PREV: Final = 1073741842
+
+MQ_LOOKUP_RECEIVE_CURRENT: Final = 1073741856
+
+MQ_LOOKUP_RECEIVE_NEXT: Final = 1073741857
+
+MQ_LOOKUP_RECEIVE_PREV: Final = 1073741858
+
 class SectionType(IntEnum):
     stFullPacket = 0
     stBinaryFirstSection = 1
     stBinarySecondSection = 2
     stSrmpFirstSection = 3
     stSrmpSecondSection = 4
+
+class ReceiveAction(IntEnum):
+    MQ_ACTION_RECEIVE = 0
+    MQ_ACTION_PEEK_CURRENT = 2147483648
+    MQ_ACTION_PEEK_NEXT = 2147483649
+    MQ_LOOKUP_PEEK_CURRENT = 1073741840
+    MQ_LOOKUP_PEEK_NEXT = 1073741841
+    MQ_LOOKUP_PEEK_PREV = 1073741842
+    MQ_LOOKUP_RECEIVE_CURRENT = 1073741856
+    MQ_LOOKUP_RECEIVE_NEXT = 1073741857
+    MQ_LOOKUP_RECEIVE_PREV = 1073741858
 
 class SectionBuffer(Value):
     SectionBufferType: int

@@ -104,7 +104,7 @@ class ReceivedMessage(PacketMessage):
 
     @property
     def value(self) -> Value:
-        """The body as its type says (see `rpcqm.codec.bodies.formatters`); raises DecodeError."""
+        """The body as its type says (see `rpcqm.client.bodies`); raises DecodeError."""
         return decode_body(self.available_body, self.body_type)
 
     @property

@@ -1,0 +1,12 @@
+"""Bodies as values, for programs: what the ActiveX and .NET formatters of MSMQ read and write."""
+
+from rpcqm.codec.bodies.formatters import (
+    Value,
+    decode_body,
+    encode_body,
+    encode_xml,
+    parse_xml,
+    value_of_xml,
+)
+
+__all__ = ["Value", "decode_body", "encode_body", "encode_xml", "parse_xml", "value_of_xml"]

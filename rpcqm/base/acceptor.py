@@ -96,10 +96,10 @@ class Acceptor:
         self, accepted: socket.socket, ticket: Ticket, task: "asyncio.Task[Any]"
     ) -> None:
         self._connecting.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if error is None and not task.cancelled():
+        cancelled = task.cancelled()
+        if not cancelled and task.exception() is None:
             return
         ticket.leave()
         accepted.close()
-        if error is not None:
-            _log.warning("a connection could not be taken over", reason=str(error))
+        if not cancelled:
+            _log.warning("a connection could not be taken over", reason=str(task.exception()))

@@ -22,17 +22,12 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.binary.framing import PacketBuffer
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.layout import NULL_GUID
-from rpcqm.codec.packet.acknowledgement import (
-    PacketKind,
-    identify_message,
-)
+from rpcqm.codec.packet.acknowledgement import PacketKind, identify_message
 from rpcqm.codec.packet.base import MAXIMUM_FRAME_SIZE, SESSION_HEADER_SIZE, SessionHeader
 from rpcqm.codec.packet.fields import (
     CONNECTION_REFUSED,
     DELIVERY_MODE,
-    DESTINATION_TYPE,
     INTERNAL,
-    QUEUE_TYPE,
     SESSION_HEADER,
 )
 from rpcqm.codec.packet.internal import (
@@ -56,7 +51,6 @@ _INTERNAL_AT, _INTERNAL = INTERNAL
 _REFUSED_AT, _REFUSED = CONNECTION_REFUSED
 _SESSION_HEADER_AT, _SESSION_HEADER = SESSION_HEADER
 _DELIVERY_MODE_AT, _DELIVERY_MODE = DELIVERY_MODE
-_DIRECT_NAME = int(QueueFormatType.DIRECT)
 _TIMESTAMP = 0xFFFF_FFFF
 _RECOVERABLE_ACK_TIMEOUTS = (0x1F4, 0x1D4C0)
 _ROUND_TRIPS = 8
@@ -371,7 +365,7 @@ class Session:
             header = SessionHeader.decode(packet, len(packet) - SESSION_HEADER_SIZE)
         message.validate()
         self.session_active = True
-        self.direct |= message.user_flags >> DESTINATION_TYPE & QUEUE_TYPE == _DIRECT_NAME
+        self.direct |= message.destination_queue_type is QueueFormatType.DIRECT
         self.message_received_count = (self.message_received_count + 1) & _COUNTER
         self.unacked_received_msg_count += 1
         recoverable = None

@@ -25,11 +25,9 @@ from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.acknowledgement import PacketKind
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.fields import (
-    DESTINATION_TYPE,
     MESSAGE_ID,
     NAMES_OFFSET,
     QUEUE_MANAGER_ADDRESS,
-    QUEUE_TYPE,
     SOURCE_QUEUE_MANAGER,
 )
 from rpcqm.codec.packet.internal import FinalAckBody, OrderAckBody
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
 _log = get_logger("binary")
 
 _JOURNALING = UserFlags.JN.bits | UserFlags.JP.bits
-_DIRECT = int(QueueFormatType.DIRECT)
 _HOPS = UserFlags.RC.bits
 MOST_PENDING = 512
 _TOLD_AGAIN = 60_000
@@ -384,7 +381,7 @@ def _identity(message: Message) -> bytes:
 
 def _is_direct(message: Message) -> bool:
     """Whether a message was sent by a direct format name."""
-    return message.envelope.user_flags >> DESTINATION_TYPE & QUEUE_TYPE == _DIRECT
+    return message.attributes.destination_queue_type is QueueFormatType.DIRECT
 
 
 def _decided_about(final: FinalAckBody) -> tuple[MessageIdentifier, SentAs]:

@@ -16,8 +16,7 @@ from rpcqm.cli.options import add_server_options
 from rpcqm.cli.parser import Parser
 from rpcqm.config import Configuration
 from rpcqm.config.limits_reference import Bound, rows
-from rpcqm.config.schema import Setting, settings
-from rpcqm.config.switches import switches
+from rpcqm.config.schema import Setting, settings, switches
 
 ROOT = Path(__file__).parents[2]
 BEGIN = "<!-- settings: written by scripts/document -->"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rpcqm.base.errors import DecodeError, MQError, RpcFault
 from rpcqm.cli.checks import TIMEOUT, Check, Finding, Level, Patient
-from rpcqm.config.switches import switches_on
+from rpcqm.config.schema import switches_on
 from rpcqm.rpc.security.context import AuthenticationError
 from rpcqm.rpc.security.providers import check_private
 

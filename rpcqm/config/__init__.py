@@ -1,8 +1,9 @@
 """What an operator can set: names, defaults, checks, and where a value came from."""
 
 from rpcqm.config.check import check_file
-from rpcqm.config.load import ConfigurationError, check, load
+from rpcqm.config.load import check, load
 from rpcqm.config.schema import Configuration, Limits, Logging, Remote, Security, Storage
+from rpcqm.config.values import ConfigurationError
 
 __all__ = [
     "Configuration",

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from rpcqm.config.directory import MAXIMUM_DIRECTORY, load_directory
 from rpcqm.config.directory_schema import TABLES
-from rpcqm.config.load import ConfigurationError, Mistake, check, parse_toml, read_toml
+from rpcqm.config.load import check, parse_toml, read_toml
 from rpcqm.config.remote_accounts import load_remote_accounts
+from rpcqm.config.values import ConfigurationError, Mistake
 
 
 def check_file(file: Path) -> None:

@@ -38,7 +38,8 @@ from pathlib import Path
 from rpcqm.adm.directory import DirectoryContents, DirectoryUnavailableError
 from rpcqm.base.log import get_logger
 from rpcqm.config.directory_objects import Reader
-from rpcqm.config.load import ConfigurationError, parse_toml, read_toml
+from rpcqm.config.load import parse_toml, read_toml
+from rpcqm.config.values import ConfigurationError
 
 MAXIMUM_DIRECTORY = 16 << 20
 """Octets of a directory file."""

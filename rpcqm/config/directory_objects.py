@@ -1,12 +1,11 @@
 """From the tables of a directory file to the elements that they describe."""
 
-import difflib
 import hashlib
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from rpcqm.adm.directory import DirectoryContents
@@ -24,7 +23,7 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.codec.names.format_name import FormatName, FormatNameType
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.config.directory_schema import TABLES
-from rpcqm.config.load import ConfigurationError, Mistake
+from rpcqm.config.values import ConfigurationError, Mistake, closest, shown, unknown
 
 _CERTIFICATE = struct.Struct("<16s16sI")
 _NAMESPACE = uuid5(NAMESPACE_URL, "urn:rpcqm:directory")
@@ -46,6 +45,7 @@ _NOT_IN_FILES: dict[type[DirectoryObject], frozenset[str]] = {
 MOST_MISTAKES = 100
 
 Row = dict[str, Any]
+T = TypeVar("T")
 
 
 class Reader:
@@ -57,11 +57,11 @@ class Reader:
         self._mistakes: list[Mistake] = []
         self._rows: dict[str, list[Row]] = {name: [] for name in TABLES}
 
-    def read(self, document: dict[str, Any]) -> DirectoryContents:
+    def read(self, document: Mapping[str, object]) -> DirectoryContents:
         """The contents; raises ConfigurationError with every mistake."""
         for name, value in document.items():
             if name not in TABLES:
-                self._add(self._line(name, None), _unknown(name, TABLES, "table"))
+                self._add(self._line(name, None), unknown("table", name, closest(name, TABLES)))
             else:
                 self._read_table(name, value)
         self._check_unique()
@@ -85,14 +85,14 @@ class Reader:
         entries, found = TABLES[name], Row(_number=number)
         for key, value in row.items():
             if key not in entries:
-                text = _unknown(f"{name}.{key}", [f"{name}.{each}" for each in entries])
-                self._add(self._line(name, number, key), text)
+                close = closest(f"{name}.{key}", (f"{name}.{each}" for each in entries))
+                mistake = unknown("setting", f"{name}.{key}", close)
+                self._add(self._line(name, number, key), mistake)
                 continue
             try:
-                found[key] = entries[key].read(value)
-            except ValueError:
-                text = f"`{name}.{key}` is {entries[key].form}, not {_shown(value)}."
-                self._add(self._line(name, number, key), text)
+                found[key] = entries[key].value(f"{name}.{key}", value)
+            except ValueError as error:
+                self._add(self._line(name, number, key), str(error))
         for key, entry in entries.items():
             if entry.required and key not in row:
                 self._add(self._line(name, number), f"`{name}` lacks `{key}`, {entry.form}.")
@@ -127,12 +127,12 @@ class Reader:
             ("distribution_list", "name"),
             *((name, "identifier") for name in TABLES),
         ):
-            seen: set[Any] = set()
+            seen: set[object] = set()
             for row in self._rows[table]:
                 value = _comparable(row.get(key))
                 if value is not None and value in seen:
                     line = self._line(table, row["_number"], key)
-                    self._add(line, f"`{table}.{key}` is there twice: {_shown(row[key])}.")
+                    self._add(line, f"`{table}.{key}` is there twice: {shown(row[key])}.")
                 seen.add(value)
 
     def _check_references(self) -> None:
@@ -206,23 +206,7 @@ class Reader:
         return contents
 
 
-def _unknown(name: str, known: Iterable[str], what: str = "setting") -> str:
-    close = difflib.get_close_matches(name, list(known), 1)
-    hint = f"; did you mean `{close[0]}`?" if close else "."
-    return f"there is no {what} `{name}`{hint}"
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str | int | float):
-        return repr(value)
-    if isinstance(value, UUID | PathName):
-        return str(value)
-    return f"a {type(value).__name__}"
-
-
-def _comparable(value: object) -> Any:
+def _comparable(value: object) -> object:
     return str(value).casefold() if isinstance(value, str | PathName) else value
 
 
@@ -232,7 +216,7 @@ def _identifier(table: str, row: Row, *names: str) -> UUID:
     return row.get("identifier") or uuid5(_NAMESPACE, text)
 
 
-def _chosen(elements: dict[str, Any], row: Row, key: str) -> Iterator[Any]:
+def _chosen(elements: Mapping[str, T], row: Row, key: str) -> Iterator[T]:
     return (elements[name.casefold()] for name in row.get(key, ()))
 
 
@@ -270,7 +254,7 @@ def _connect(
 
 def _link(row: Row, sites: dict[str, Site], machines: dict[str, QueueManager]) -> RoutingLink:
     one, other = _chosen(sites, row, "sites")
-    gates = list(_chosen(machines, row, "gates"))
+    gates: list[DirectoryObject] = list(_chosen(machines, row, "gates"))
     return RoutingLink(
         _identifier("routing_link", row, *sorted(row["sites"])),
         description=row.get("description", ""),

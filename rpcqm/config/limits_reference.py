@@ -8,7 +8,6 @@ import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
 
 from rpcqm.config.schema import Configuration, Setting, settings
 
@@ -37,11 +36,13 @@ class Bound:
         if self.is_setting:
             return int(attrgetter(self.name)(configuration))
         module, _, path = self.where.partition(":")
-        found: Any = importlib.import_module(module)
+        found: object = importlib.import_module(module)
         for name in path.split("."):
             found = getattr(found, name)
             if isinstance(found, type):
                 found = found()
+        if not isinstance(found, int | float):
+            raise TypeError(f"{self.where} is no number")
         return int(found)
 
 

@@ -1,21 +1,31 @@
 """Reading a configuration: the command line wins over the environment, then comes the file."""
 
-import difflib
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from rpcqm.base.files import read_at_most
-from rpcqm.base.text import visible
 from rpcqm.config.positions import KeyPath, key_lines
 from rpcqm.config.schema import PORTS, Configuration, Setting, settings, tables
+from rpcqm.config.values import (
+    ConfigurationError,
+    Entry,
+    Mistake,
+    closest,
+    shown,
+    string,
+    truth,
+    unknown,
+    whole,
+)
 
 DEFAULT_FILE = Path("/etc/rpcqm/rpcqm.toml")
 FILE_VARIABLE = "RPCQM_CONFIG"
+
+T = TypeVar("T")
 
 MAXIMUM_CONFIGURATION = 65_536
 """Octets of a configuration file, or a file of credentials."""
@@ -26,27 +36,13 @@ MAXIMUM_DEPTH = 16
 _PART = re.compile(r"""\"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'|[\w-]++""")
 _DOTTED = re.compile(rf"(?:{_PART.pattern})(?:[ \t]*+\.[ \t]*+(?:{_PART.pattern}))*+")
 
-_EXPECTED = {bool: "true or false", int: "a whole number", str: "a text", Path: "a path"}
+_KINDS: dict[type, Entry] = {
+    bool: Entry(truth, "true or false"),
+    int: Entry(whole, "a whole number"),
+    str: Entry(string, "a text"),
+    Path: Entry(lambda value: value if isinstance(value, Path) else string(value), "a path"),
+}
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-
-
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """One thing that is wrong: where, and what about it."""
-
-    where: str
-    text: str
-
-    def __str__(self) -> str:
-        return visible(f"{self.where}: {self.text}")
-
-
-class ConfigurationError(Exception):
-    """A configuration that cannot be used; `mistakes` are sentences, each with its place."""
-
-    def __init__(self, mistakes: list[Mistake]) -> None:
-        super().__init__("\n".join(map(str, mistakes)))
-        self.mistakes = mistakes
 
 
 class _Values:
@@ -54,7 +50,7 @@ class _Values:
 
     def __init__(self) -> None:
         self.mistakes: list[Mistake] = []
-        self._values: dict[KeyPath, Any] = {}
+        self._values: dict[KeyPath, object] = {}
         self._where: dict[KeyPath, str] = {}
 
     def add(self, setting: Setting, value: object, where: str) -> None:
@@ -72,25 +68,30 @@ class _Values:
         self._check_ports()
         if self.mistakes:
             raise ConfigurationError(self.mistakes)
-        parts = {name: table(**self._of(name)) for name, table in tables().items()}
-        return Configuration(**self._of(), **parts)
+        parts = {name: _made(table, self._of(name)) for name, table in tables().items()}
+        return _made(Configuration, self._of() | parts)
 
     def _check_ports(self) -> None:
-        doors: dict[int, str] = {}
+        owners: dict[int, str] = {}
         for setting in settings():
             port = self._values.get(setting.path)
-            if setting.about.between == PORTS and port is not None and port > 0:
-                taken = doors.setdefault(port, setting.key)
+            if setting.about.between == PORTS and isinstance(port, int) and port > 0:
+                taken = owners.setdefault(port, setting.key)
                 if taken != setting.key:
                     text = f"`{setting.key}` is {port}, which `{taken}` has already."
                     self.mistakes.append(Mistake(self._where[setting.path], text))
 
-    def _of(self, *above: str) -> dict[str, Any]:
+    def _of(self, *above: str) -> dict[str, object]:
         return {path[-1]: value for path, value in self._values.items() if path[:-1] == above}
 
 
+def _made(make: Callable[..., T], values: Mapping[str, object]) -> T:
+    """A table of checked values."""
+    return make(**values)
+
+
 def load(
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     file: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Configuration:
@@ -124,7 +125,7 @@ def _named_file(environment: Mapping[str, str]) -> Path | None:
     return DEFAULT_FILE if DEFAULT_FILE.is_file() else None
 
 
-def _add_options(values: _Values, options: Mapping[str, Any]) -> None:
+def _add_options(values: _Values, options: Mapping[str, object]) -> None:
     for setting in settings():
         value = options.get(setting.key)
         if value is not None:
@@ -138,7 +139,7 @@ def _add_environment(values: _Values, environment: Mapping[str, str]) -> None:
             values.add(setting, _from_text(setting, text), setting.variable)
 
 
-def _from_text(setting: Setting, text: str) -> Any:
+def _from_text(setting: Setting, text: str) -> object:
     """A value of the environment in the setting's type; as it is when it does not fit."""
     if setting.kind is bool:
         return _TRUTH.get(text.lower(), text)
@@ -186,7 +187,7 @@ def read_toml(path: Path, most: int) -> str:
     raise ConfigurationError([mistake])
 
 
-def parse_toml(path: Path, text: str) -> dict[str, Any]:
+def parse_toml(path: Path, text: str) -> dict[str, object]:
     """What a text says; raises ConfigurationError, also for values in too many levels."""
     try:
         if not _has_long_key(text):
@@ -211,9 +212,9 @@ def _has_long_key(text: str) -> bool:
     )
 
 
-def _is_deeper(document: dict[str, Any], most: int) -> bool:
+def _is_deeper(document: dict[str, object], most: int) -> bool:
     """Level by level, because a few octets make a level and Python recurses to a thousand."""
-    level: list[Any] = [document]
+    level: list[dict[str, object] | list[object]] = [document]
     for _ in range(most):
         values = (each.values() if isinstance(each, dict) else each for each in level)
         level = [inner for each in values for inner in each if isinstance(inner, dict | list)]
@@ -232,7 +233,7 @@ def syntax_mistake(path: Path, text: str, error: tomllib.TOMLDecodeError) -> Mis
     return Mistake(f"{path}:{max(line, 1)}", f"{reason}.")
 
 
-def _flat(document: dict[str, Any]) -> Iterator[tuple[KeyPath, Any]]:
+def _flat(document: dict[str, object]) -> Iterator[tuple[KeyPath, object]]:
     """Settings of a document by path; what is nested deeper than sections are stays a value."""
     known = tables()
     for key, value in document.items():
@@ -246,10 +247,9 @@ def _unknown(key: KeyPath, value: object) -> str:
     name = ".".join(key)
     if len(key) == 1 and key[0] in tables():
         return f"`{name}` is a table; write [{name}]."
-    what = "table" if isinstance(value, dict) else "setting"
-    close = _close_name(key, list(tables()) if what == "table" else None)
-    hint = f"; did you mean `{close}`?" if close else "."
-    return f"there is no {what} `{name}`{hint}"
+    if isinstance(value, dict):
+        return unknown("table", name, _close_name(key, list(tables())))
+    return unknown("setting", name, _close_name(key, None))
 
 
 def _close_name(key: KeyPath, table_names: list[str] | None) -> str:
@@ -257,35 +257,25 @@ def _close_name(key: KeyPath, table_names: list[str] | None) -> str:
     wanted = key[-1].replace("-", "_")
     places = [setting.path for setting in settings()]
     near = [path[-1] for path in places if path[:-1] == key[:-1]]
-    if close := difflib.get_close_matches(wanted, near if table_names is None else table_names, 1):
-        return ".".join((*key[:-1], close[0]))
+    if close := closest(wanted, near if table_names is None else table_names):
+        return ".".join((*key[:-1], close))
     return next((".".join(path) for path in places if path[-1] == wanted), "")
 
 
-def _checked(setting: Setting, value: object) -> Any:
-    """The value in its final type; ValueError with a sentence when it is not allowed."""
-    if setting.kind is Path and isinstance(value, Path):
-        return value
-    kind: type[Any] = str if setting.kind is Path else setting.kind
-    if isinstance(value, bool) is not (kind is bool) or not isinstance(value, kind):
-        raise ValueError(f"`{setting.key}` is {_EXPECTED[setting.kind]}, not {_shown(value)}.")
-    if value == "":
+def _checked(setting: Setting, value: object) -> object:
+    """The value in its final type; raises ValueError with a sentence if it is not allowed."""
+    found = _KINDS[setting.kind].value(setting.key, value)
+    if found == "":
         raise ValueError(f"`{setting.key}` is empty.")
-    _check_bounds(setting, value)
-    return Path(value) if setting.kind is Path else value
+    _check_bounds(setting, found)
+    return Path(found) if setting.kind is Path and isinstance(found, str) else found
 
 
-def _check_bounds(setting: Setting, value: Any) -> None:
+def _check_bounds(setting: Setting, value: object) -> None:
     between, choices = setting.about.between, setting.about.choices
-    if between and not between[0] <= value <= between[1]:
+    if between and isinstance(value, int) and not between[0] <= value <= between[1]:
         raise ValueError(f"`{setting.key}` is from {between[0]} to {between[1]}, not {value}.")
-    if setting.about.form and not re.fullmatch(setting.about.form, value):
-        raise ValueError(f"`{setting.key}` has characters that it cannot have: {_shown(value)}.")
+    if setting.about.form and not re.fullmatch(setting.about.form, str(value)):
+        raise ValueError(f"`{setting.key}` has characters that it cannot have: {shown(value)}.")
     if choices and value not in choices:
-        raise ValueError(f"`{setting.key}` is one of {', '.join(choices)}, not {_shown(value)}.")
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return repr(value) if isinstance(value, str | int | float) else f"a {type(value).__name__}"
+        raise ValueError(f"`{setting.key}` is one of {', '.join(choices)}, not {shown(value)}.")

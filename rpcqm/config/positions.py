@@ -5,8 +5,7 @@ document up to there is whole: what a longer beginning has and a shorter one lac
 """
 
 import tomllib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 KeyPath = tuple[str, ...]
 
@@ -34,7 +33,7 @@ def _is_empty(line: str) -> bool:
     return not line.strip() or line.lstrip().startswith("#")
 
 
-def _paths(table: dict[str, Any], above: KeyPath = ()) -> Iterator[KeyPath]:
+def _paths(table: Mapping[str, object], above: KeyPath = ()) -> Iterator[KeyPath]:
     for key, value in table.items():
         path = (*above, key)
         yield path

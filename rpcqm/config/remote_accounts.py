@@ -11,11 +11,11 @@ password = "for that one"
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from rpcqm.base.files import PermissionsTooWide, read_private
-from rpcqm.config.load import MAXIMUM_CONFIGURATION, ConfigurationError, Mistake, parse_toml
+from rpcqm.config.load import MAXIMUM_CONFIGURATION, parse_toml
 from rpcqm.config.positions import KeyPath, key_lines
+from rpcqm.config.values import ConfigurationError, Mistake
 
 _NAMES = ("user", "password")
 
@@ -85,7 +85,7 @@ class _Reader:
         self._lines = lines
         self.mistakes: list[Mistake] = []
 
-    def read(self, document: Mapping[str, Any]) -> dict[str, RemoteAccount]:
+    def read(self, document: Mapping[str, object]) -> dict[str, RemoteAccount]:
         general = {key: value for key, value in document.items() if not isinstance(value, dict)}
         found = {"": self._account((), general)} if general else {}
         for name, table in document.items():
@@ -95,7 +95,7 @@ class _Reader:
             self._complain((), "holds no account; it needs `user` and `password`.")
         return {name: account for name, account in found.items() if account is not None}
 
-    def _account(self, above: KeyPath, table: Mapping[str, Any]) -> RemoteAccount | None:
+    def _account(self, above: KeyPath, table: Mapping[str, object]) -> RemoteAccount | None:
         for key in table:
             if key not in _NAMES:
                 self._complain((*above, key), f"there is no setting `{key}` of an account.")
@@ -105,7 +105,7 @@ class _Reader:
         domain, _, user = str(values[0]).rpartition("\\")
         return RemoteAccount(user, str(values[1]), domain)
 
-    def _text(self, above: KeyPath, name: str, table: Mapping[str, Any]) -> str | None:
+    def _text(self, above: KeyPath, name: str, table: Mapping[str, object]) -> str | None:
         value = table.get(name)
         if isinstance(value, str) and value:
             return value

@@ -9,10 +9,14 @@ import os
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, get_args, get_type_hints
 
 from rpcqm.codec.names.path_name import COMPUTER_NAME
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 PORTS = (-1, 65535)
 _PEER = r"[^\s=,]+=(\[[0-9A-Fa-f:.]+\]|[^\s=,:\[\]]+)(:\d{1,5})?"
@@ -425,7 +429,7 @@ class Setting:
         return "RPCQM_" + "_".join(self.path).upper()
 
 
-def tables() -> dict[str, type[Any]]:
+def tables() -> dict[str, type["DataclassInstance"]]:
     """Tables of the configuration file, by name."""
     return {
         "security": Security,
@@ -444,7 +448,7 @@ def settings() -> Iterator[Setting]:
         yield from _settings_of(table, name)
 
 
-def _settings_of(table: type[Any], *above: str) -> Iterator[Setting]:
+def _settings_of(table: type["DataclassInstance"], *above: str) -> Iterator[Setting]:
     hints = get_type_hints(table, include_extras=True)
     for entry in dataclasses.fields(table):
         if get_args(hints[entry.name]):
@@ -454,3 +458,24 @@ def _settings_of(table: type[Any], *above: str) -> Iterator[Setting]:
             if kind is bool:
                 default = default.lower()
             yield Setting((*above, entry.name), kind, default, about)
+
+
+def switches() -> Iterator[Setting]:
+    """Every setting that lowers safety, in the order of the documentation."""
+    return (setting for setting in settings() if setting.about.opens)
+
+
+def switches_on(configuration: Configuration) -> list[Setting]:
+    """The switches that are not at their defaults, or at the value that opens something."""
+    usual = Configuration()
+
+    def is_on(setting: Setting) -> bool:
+        value, opens_at = value_of(configuration, setting), setting.about.opens_at
+        return bool(value == opens_at if opens_at else value != value_of(usual, setting))
+
+    return [each for each in switches() if is_on(each)]
+
+
+def value_of(configuration: Configuration, setting: Setting) -> object:
+    """What a setting is in a configuration."""
+    return reduce(getattr, setting.path, configuration)

@@ -24,8 +24,8 @@ from rpcqm.client.target import RemoteServer
 from rpcqm.codec.interface import load
 from rpcqm.config import Configuration, ConfigurationError
 from rpcqm.config.directory import DirectoryFile
-from rpcqm.config.load import Mistake
-from rpcqm.config.switches import switches_on
+from rpcqm.config.schema import switches_on
+from rpcqm.config.values import Mistake
 from rpcqm.interfaces import admin, qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read, sending
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings

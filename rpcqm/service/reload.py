@@ -7,9 +7,8 @@ from typing import TypeVar
 from rpcqm.binary.connection.door import DoorFiles, read_files
 from rpcqm.config import Configuration, ConfigurationError
 from rpcqm.config.directory import DirectoryFile
-from rpcqm.config.load import Mistake
-from rpcqm.config.schema import settings
-from rpcqm.config.switches import value_of
+from rpcqm.config.schema import settings, value_of
+from rpcqm.config.values import Mistake
 from rpcqm.rpc.security.context import AuthenticationError, SecurityProvider
 from rpcqm.rpc.security.ntlm import AccountDirectory, NtlmSettings
 from rpcqm.rpc.security.providers import security_providers

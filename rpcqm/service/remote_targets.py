@@ -5,8 +5,8 @@ from importlib.util import find_spec
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.target import ENDPOINT_MAPPER_PORT, RemoteServer, host_and_port
 from rpcqm.config import ConfigurationError, Remote
-from rpcqm.config.load import Mistake
 from rpcqm.config.remote_accounts import RemoteAccounts, load_remote_accounts
+from rpcqm.config.values import Mistake
 from rpcqm.rpc.security.context import Credentials
 from rpcqm.rpc.security.ntlm import STRONG, NtlmCredentials
 from rpcqm.rpc.security.spnego import SpnegoCredentials

@@ -129,6 +129,11 @@ def test_identifiers_that_are_not_given_follow_from_names(tmp_path: Path) -> Non
             f"members = ['DL={OWN_QUEUE}']\n",
             f"4: `distribution_list.members` names DL={OWN_QUEUE}, which is not in this file.",
         ),
+        (
+            f"[[queue]]\npath = 'x\\q'\nidentifier = \"{LIST}\"\nprivacy = []\n"
+            f'[[queue_manager]]\nname = "x"\nidentifier = "{ROUTER}"\n',
+            "4: `queue.privacy` is one of none, optional, body, not a list.",
+        ),
         ("[[site]\n", "1: Expected ']]' at the end of an array declaration."),
     ],
 )

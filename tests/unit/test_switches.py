@@ -8,8 +8,7 @@ import pytest
 from rpcqm.cli.checks import Level, Patient
 from rpcqm.cli.safety_checks import check_keys, check_switches
 from rpcqm.config import Configuration, Remote, Security
-from rpcqm.config.schema import Binary, Setting, settings
-from rpcqm.config.switches import switches, switches_on
+from rpcqm.config.schema import Binary, Setting, settings, switches, switches_on
 
 SAFE_TO_TURN = {
     "security.new_remote_read_server_deny_workgroup_client",

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from rpcqm.config.switches import switches
+from rpcqm.config.schema import switches
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 
 EVERY_SUBJECT = {"files", "accounts", "disk", "clock", "limits", "name"}

@@ -47,7 +47,7 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_SetMachineSecurityRequest,
 )
 from rpcqm.interfaces._queue_properties import attributes_of
-from rpcqm.qm.finding import Place
+from rpcqm.qm.message_lookup import MessageLocation
 from rpcqm.qm.trail import TrailEvent
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import NCALRPC, InterfacePolicy
@@ -104,7 +104,7 @@ class Maintenance(Protocol):
     def has_trail(self, name: FormatName) -> bool: ...
     def trail(self, identifier: MessageIdentifier) -> Iterable[TrailEvent]: ...
     def import_message(self, name: FormatName, packet: bytes) -> Completion[int]: ...
-    def find_message(self, identifier: MessageIdentifier) -> Completion[list[Place]]: ...
+    def find_message(self, identifier: MessageIdentifier) -> Completion[list[MessageLocation]]: ...
     def public_queues(self) -> Iterable[PublicQueue]: ...
     def outgoing_queues(self) -> list[str]: ...
     def exposed_queues(self) -> list[str]: ...
@@ -262,7 +262,7 @@ class Admin:
         )
 
 
-def _place(place: Place) -> PLACE:
+def _place(place: MessageLocation) -> PLACE:
     return PLACE(
         LookupId=place.lookup_identifier,
         Arrived=place.arrived,

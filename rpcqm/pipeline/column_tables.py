@@ -11,10 +11,10 @@ import pyarrow as pa
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.columnar.analysis import ColumnarAnalysis, Single
 from rpcqm.capture.columnar.batch import CallBatch
-from rpcqm.capture.columnar.groups import Group
-from rpcqm.capture.columnar.queues import Teller
+from rpcqm.capture.columnar.call_queues import QueueTracker
+from rpcqm.capture.columnar.record_batch import Piece
 from rpcqm.capture.columnar.rows import MESSAGE_COLUMNS, Columns, call_columns, message_columns
-from rpcqm.capture.columnar.stretch import Piece
+from rpcqm.capture.columnar.same_shape import SameShapeCalls
 from rpcqm.capture.columnar.texts import Text
 from rpcqm.capture.conversation.call import Conversation
 from rpcqm.capture.export import arrow_schema
@@ -55,7 +55,7 @@ class ColumnTables:
         self._wanted = frozenset(wanted)
         self._ready: list[Rows] = []
         self._part, self._parts = part, parts
-        self._teller = Teller()
+        self._teller = QueueTracker()
         self._conversations: list[Conversation] = []
         self._calls: dict[int, int] = {}
         self._sealed: dict[int, int] = {}
@@ -123,7 +123,7 @@ class ColumnTables:
             number = conversation.number
             self._calls[number] = self._calls.get(number, 0) + count
 
-    def _group(self, group: Group, queues: Text) -> None:
+    def _group(self, group: SameShapeCalls, queues: Text) -> None:
         columns = call_columns(group, queues)
         columns["file"] = pa.repeat(pa.scalar(self.file), len(group.rows))
         if "calls" in self._wanted:

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rpcqm.capture.columnar.record_batch import Array, Piece, RecordBatch, distinct
 from rpcqm.capture.columnar.segments import tcp_headers
-from rpcqm.capture.columnar.stretch import Array, Piece, Stretch, distinct
 from rpcqm.capture.export import arrow_schema
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import CaptureError
@@ -138,7 +138,7 @@ def _range_rows(split: Split, task: int, parts: int) -> Iterator[IndexRow]:
     reading = Reading(split, problems)
     try:
         for piece in reading:
-            if isinstance(piece, Stretch):
+            if isinstance(piece, RecordBatch):
                 yield from _stretch_rows(split.file, piece, task, parts)
             else:
                 yield _record_row(split.file, piece, task, parts)
@@ -181,7 +181,7 @@ def unpacked(octets: bytes, count: int) -> Array:
     return np.frombuffer(octets, f"<u{size}", count, 9).astype(np.int64) + least
 
 
-def _stretch_rows(file: str, stretch: Stretch, task: int, parts: int) -> Iterator[IndexRow]:
+def _stretch_rows(file: str, stretch: RecordBatch, task: int, parts: int) -> Iterator[IndexRow]:
     part = _parts(stretch, parts)
     for number in distinct(part):
         mine = np.flatnonzero(part == number)
@@ -193,7 +193,7 @@ def _stretch_rows(file: str, stretch: Stretch, task: int, parts: int) -> Iterato
             yield _row(task, file, number, first, "records", **more, **arrays)
 
 
-def _parts(stretch: Stretch, parts: int) -> Array:
+def _parts(stretch: RecordBatch, parts: int) -> Array:
     """The part of a file that each record belongs to; -1 for what changes nothing."""
     found = tcp_headers(stretch)
     part = np.full(len(stretch), -1, np.int64)
@@ -296,10 +296,10 @@ def _pieces(rows: _Rows, task: int, mapped: mmap.mmap, tables: ColumnTables) -> 
         yield _stretch(waiting, mapped)
 
 
-def _stretch(rows: list[IndexRow], mapped: mmap.mmap) -> Stretch:
+def _stretch(rows: list[IndexRow], mapped: mmap.mmap) -> RecordBatch:
     """The records of some rows, one behind the other."""
     offset, time, captured, link = (
         np.concatenate([unpacked(row[name], row["count"]) for row in rows]) for name in _ARRAYS
     )
     header = np.repeat([row["header"] for row in rows], [row["count"] for row in rows])
-    return Stretch(mapped, 0, offset, offset + header, captured, captured, time, link)
+    return RecordBatch(mapped, 0, offset, offset + header, captured, captured, time, link)

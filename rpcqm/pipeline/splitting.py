@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from rpcqm.capture.columnar.stretch import Piece, Reader, Stretch, pieces, reader_of
+from rpcqm.capture.columnar.record_batch import Piece, Reader, RecordBatch, pieces, reader_of
 from rpcqm.capture.file import pcap, pcapng
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import CaptureError
@@ -285,7 +285,7 @@ def _inside(
 def records_of(found: Iterable[Piece]) -> Iterator[Record]:
     """The records of stretches one by one."""
     for piece in found:
-        if isinstance(piece, Stretch):
+        if isinstance(piece, RecordBatch):
             yield from (piece.record(index) for index in range(len(piece)))
         else:
             yield piece

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from rpcqm.capture.columnar.stretch import distinct
+from rpcqm.capture.columnar.record_batch import distinct
 from rpcqm.capture.export import arrow_schema
 from rpcqm.pipeline.capture_tables import SCHEMAS
 

@@ -28,16 +28,20 @@ from rpcqm.codec.packet.enums import (
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.security.identifier import Sid
 from rpcqm.qm.access import AccessControl
+from rpcqm.qm.acknowledgement_queues import (
+    AcknowledgementQueues,
+    TooManyAcknowledgementQueuesError,
+    unproven_source,
+)
 from rpcqm.qm.composing import Composer, is_source
 from rpcqm.qm.opening import Opening
 from rpcqm.qm.positions import Positions
+from rpcqm.qm.protocol_records import Changes, apply_changes
 from rpcqm.qm.quotas import Quotas
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.settings import QueueManagerSettings
-from rpcqm.qm.strangers import Strangers, TooManyStrangersError, stranger_behind
-from rpcqm.qm.streams import Changes, apply_changes
 from rpcqm.store.store import Store
-from rpcqm.store.transaction import Transaction as StoreTransaction
+from rpcqm.store.transaction import StoreTransaction
 
 _log = get_logger("qm")
 
@@ -77,7 +81,7 @@ class Acknowledgements:
         positions: Positions,
         access: AccessControl,
         opening: Opening,
-        strangers: Strangers,
+        acknowledgement_queues: AcknowledgementQueues,
         composer: Composer,
     ) -> None:
         self._store = store
@@ -88,7 +92,7 @@ class Acknowledgements:
         self._positions = positions
         self._access = access
         self._opening = opening
-        self._strangers = strangers
+        self._acknowledgement_queues = acknowledgement_queues
         self._composer = composer
         positions.consequences = self
 
@@ -291,7 +295,7 @@ class Acknowledgements:
             if destination is None or not wanted & _request_for(reason):
                 return
             acknowledgement = self._composer.acknowledgement(message, reason, destination)
-            source = stranger_behind(message)
+            source = unproven_source(message)
             sender = self._sender_elsewhere(message)
         except (DecodeError, MQError) as error:
             _log.warning("acknowledgement not sent", reason=reason.name, error=str(error))
@@ -328,7 +332,7 @@ class Acknowledgements:
         """The same as `send_within` for what must not hinder its cause: it is dropped instead."""
         try:
             self.send_within(transaction, message, destination, source, sender, unbounded=unbounded)
-        except TooManyStrangersError:
+        except TooManyAcknowledgementQueuesError:
             return
         except MQError as error:
             reason = MessageClass(message.attributes.message_class)
@@ -350,14 +354,15 @@ class Acknowledgements:
         the right to write into a queue here, None for the queue manager itself. What is
         `unbounded` has room whatever the quotas say, but for those of strangers. Nothing happens
         when the destination cannot be reached or is a transactional queue here;
-        EnqueueRefusedError when it has no room, MQ_ERROR_ACCESS_DENIED, TooManyStrangersError.
+        EnqueueRefusedError when it has no room, MQ_ERROR_ACCESS_DENIED,
+        TooManyAcknowledgementQueuesError.
         """
         resolve = self._opening.resolve_for_sending
         target = resolve(destination, transaction, source)
         if target is None:
             return
         if isinstance(target, OutgoingQueue):
-            self._strangers.admit(target, len(message.packet))
+            self._acknowledgement_queues.admit(target, len(message.packet))
         elif target.transactional:
             return
         else:

@@ -26,12 +26,12 @@ from rpcqm.qm.access import AccessControl
 from rpcqm.qm.acknowledgements import Acknowledgements
 from rpcqm.qm.directory import Directory
 from rpcqm.qm.machine import is_internal
-from rpcqm.qm.messages import Messages
+from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.outgoing import Outgoing
 from rpcqm.qm.protection import Protection, RejectedError
+from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.quotas import EnqueueRefusedError
 from rpcqm.qm.registry import QueueRegistry
-from rpcqm.qm.streams import Changes
 
 _HOP_COUNT = UserFlags.RC.bits
 
@@ -53,7 +53,7 @@ class Arrivals:
         access: AccessControl,
         protection: Protection,
         acknowledgements: Acknowledgements,
-        messages: Messages,
+        messages: MessageEvents,
     ) -> None:
         self._clock = clock
         self._queue_manager = queue_manager

@@ -9,7 +9,7 @@ import enum
 from rpcqm.adm.descriptor import Cursor
 from rpcqm.adm.enums import CursorState, PositionState
 from rpcqm.adm.queue import Queue
-from rpcqm.qm.seeking import seek_available_message_position
+from rpcqm.qm.message_search import seek_available_message_position
 
 
 class CursorStatus(enum.Enum):

@@ -22,7 +22,7 @@ _PRIORITIES = 8
 _log = get_logger("qm")
 
 
-class Dispatcher:
+class SendDispatcher:
     """Lets the queue send whose next message has the highest priority.
 
     The protocol that sends registers itself as `send_by_binary`.

@@ -9,26 +9,26 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock, Timers
 from rpcqm.base.errors import HResult
 from rpcqm.qm.access import AccessControl
+from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
 from rpcqm.qm.acknowledgements import Acknowledgements
 from rpcqm.qm.arrivals import Arrivals
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.directory import Directory
-from rpcqm.qm.dispatcher import Dispatcher
+from rpcqm.qm.dispatcher import SendDispatcher
 from rpcqm.qm.initialization import Initialization
-from rpcqm.qm.journeys import Journeys
-from rpcqm.qm.messages import Messages
+from rpcqm.qm.message_trace import MessageTrace
+from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.names import LocalNames
 from rpcqm.qm.opening import Opening
 from rpcqm.qm.outgoing import Outgoing
 from rpcqm.qm.positions import Positions
 from rpcqm.qm.protection import Protection
-from rpcqm.qm.queues import Queues
+from rpcqm.qm.protocol_records import ProtocolRecords
+from rpcqm.qm.queues import QueueEvents
 from rpcqm.qm.quotas import Quotas
-from rpcqm.qm.readers import Readers
+from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.settings import QueueManagerSettings
-from rpcqm.qm.strangers import Strangers
-from rpcqm.qm.streams import Streams
 from rpcqm.qm.timers import TimeToBeReceivedTimer
 from rpcqm.qm.trail import Trail
 from rpcqm.qm.transactions import Transactions
@@ -62,14 +62,14 @@ class QueueManagerEngine:
         self.online_hooks: list[Callable[[bool], None]] = []
         self.stopped_hooks: list[Callable[[], None]] = []
         self.names = LocalNames(settings)
-        self.dispatcher = Dispatcher(machine)
+        self.dispatcher = SendDispatcher(machine)
         store.tell_together(self.dispatcher.gathering())
-        self.journeys = Journeys(clock)
-        self.streams = Streams(store)
+        self.journeys = MessageTrace(clock)
+        self.streams = ProtocolRecords(store)
         self.quotas = Quotas(store, machine)
         self.protection = Protection()
         self.access = AccessControl(store, machine, settings)
-        self.readers = Readers(timers)
+        self.readers = WaitingReaders(timers)
         self.trail = Trail(store, clock, timers, machine)
         self.expiry = TimeToBeReceivedTimer(store, clock, timers, machine)
         self.registry = QueueRegistry(store, machine, self.names, self.readers)
@@ -86,7 +86,7 @@ class QueueManagerEngine:
     def _build_queues(self) -> None:
         """What needs the directory."""
         store, clock, machine, settings = self.store, self.clock, self.queue_manager, self.settings
-        self.strangers = Strangers(
+        self.acknowledgement_queues = AcknowledgementQueues(
             store,
             clock,
             self.timers,
@@ -96,7 +96,7 @@ class QueueManagerEngine:
             self.outgoing,
             self.directory,
         )
-        self.queues = Queues(
+        self.queues = QueueEvents(
             store,
             clock,
             settings,
@@ -114,7 +114,7 @@ class QueueManagerEngine:
             self.access,
             self.directory,
             self.outgoing,
-            self.strangers,
+            self.acknowledgement_queues,
             self.queues,
         )
         self.initialization = Initialization(
@@ -142,13 +142,13 @@ class QueueManagerEngine:
             self.positions,
             self.access,
             self.opening,
-            self.strangers,
+            self.acknowledgement_queues,
             self.composer,
         )
         self.transactions = Transactions(
             store, machine, self.registry, self.positions, self.composer, self.acknowledgements
         )
-        self.messages = Messages(
+        self.messages = MessageEvents(
             store,
             clock,
             self.registry,
@@ -199,7 +199,7 @@ class QueueManagerEngine:
         self.transactions.abort_internal_transactions()
         for queue in list(self.queue_manager.queue_collection.values()):
             self.registry.drop_if_unused(queue)
-        self.strangers.start()
+        self.acknowledgement_queues.start()
         self.expiry.look()
         self.store.space.watch(self.control_flow)
         self.queue_manager.connection_active = True
@@ -215,7 +215,7 @@ class QueueManagerEngine:
         self.expiry.stop()
         self.directory.stop()
         self.trail.stop()
-        self.strangers.stop()
+        self.acknowledgement_queues.stop()
         for queue in list(self.queue_manager.queue_collection.values()):
             self.readers.end_all_waits(queue, HResult.MQ_ERROR_SERVICE_NOT_AVAILABLE)
         for hook in self.stopped_hooks:

@@ -29,17 +29,17 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.qm import cursors
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.cursors import CursorStatus
-from rpcqm.qm.positions import Positions, purge_reason
-from rpcqm.qm.protection import Protection
-from rpcqm.qm.quotas import EnqueueRefusedError, Quotas
-from rpcqm.qm.readers import Readers
-from rpcqm.qm.registry import QueueRegistry
-from rpcqm.qm.seeking import (
+from rpcqm.qm.message_search import (
     locked_status,
     seek_available_message_position,
     seek_available_message_position_with_id,
 )
-from rpcqm.qm.streams import Changes, apply_changes
+from rpcqm.qm.positions import Positions, purge_reason
+from rpcqm.qm.protection import Protection
+from rpcqm.qm.protocol_records import Changes, apply_changes
+from rpcqm.qm.quotas import EnqueueRefusedError, Quotas
+from rpcqm.qm.readers import WaitingReaders
+from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.transactions import Transactions
 from rpcqm.store.store import Store
 
@@ -53,7 +53,7 @@ _CURSOR_STATUS = {
 }
 
 
-class Messages:
+class MessageEvents:
     """The events that put messages into queues and get them out again.
 
     Timeouts are milliseconds (G15). A completion succeeds when what it says is as durable as the
@@ -65,7 +65,7 @@ class Messages:
         store: Store,
         clock: Clock,
         registry: QueueRegistry,
-        readers: Readers,
+        readers: WaitingReaders,
         quotas: Quotas,
         positions: Positions,
         composer: Composer,

@@ -13,15 +13,15 @@ from rpcqm.codec.names.format_name import (
     PrivateQueueFormatName,
 )
 from rpcqm.qm.access import AccessControl
+from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
 from rpcqm.qm.directory import MAXIMUM_ELEMENTS, Directory
 from rpcqm.qm.handles import new_handle
 from rpcqm.qm.outgoing import Outgoing
 from rpcqm.qm.positions import Positions
-from rpcqm.qm.queues import Queues
-from rpcqm.qm.readers import Readers
+from rpcqm.qm.queues import QueueEvents
+from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.registry import QueueRegistry
-from rpcqm.qm.strangers import Strangers
-from rpcqm.store.transaction import Transaction as StoreTransaction
+from rpcqm.store.transaction import StoreTransaction
 
 _SEND = QueueAccessType.SEND_ACCESS
 _SYSTEM = QueueType.SYSTEM
@@ -53,13 +53,13 @@ class Opening:
         self,
         queue_manager: QueueManager,
         registry: QueueRegistry,
-        readers: Readers,
+        readers: WaitingReaders,
         positions: Positions,
         access: AccessControl,
         directory: Directory,
         outgoing: Outgoing,
-        strangers: Strangers,
-        queues: Queues,
+        acknowledgement_queues: AcknowledgementQueues,
+        queues: QueueEvents,
     ) -> None:
         self._queue_manager = queue_manager
         self._registry = registry
@@ -68,7 +68,7 @@ class Opening:
         self._access = access
         self._directory = directory
         self._outgoing = outgoing
-        self._strangers = strangers
+        self._acknowledgement_queues = acknowledgement_queues
         self._queues = queues
         self.descriptors: dict[int, OpenQueueDescriptor] = {}
         self._context_values: set[int] = set()
@@ -202,7 +202,7 @@ class Opening:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         queue = queue or self._new_outgoing(name)
         self._access.check_open(queue, identity, access)
-        self._strangers.adopt(queue)
+        self._acknowledgement_queues.adopt(queue)
         return queue
 
     def _new_outgoing(self, name: FormatName) -> OutgoingQueue:
@@ -226,7 +226,7 @@ class Opening:
         """The queue that the queue manager's own messages to a name go into, None for nowhere.
 
         An outgoing queue that has to be made belongs to `change`. `source` is where the stranger
-        is that has named it, if one has. TooManyStrangersError.
+        is that has named it, if one has. TooManyAcknowledgementQueuesError.
         """
         queue = self._registry.find_by_format_name(name)
         if queue is not None:
@@ -241,7 +241,7 @@ class Opening:
             return None
         found = self._outgoing.find(name)
         if found is None and source:
-            return self._strangers.create(name, change, source)
+            return self._acknowledgement_queues.create(name, change, source)
         return found or self._outgoing.create(name, change)
 
     def _is_here(self, name: FormatName) -> bool:

@@ -14,7 +14,7 @@ from rpcqm.codec.names.format_name import FormatName, FormatNameType
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.store.records import QUEUE_ID, Family
 from rpcqm.store.store import Store
-from rpcqm.store.transaction import Transaction as StoreTransaction
+from rpcqm.store.transaction import StoreTransaction
 
 QueueHook = Callable[[OutgoingQueue], None]
 TransferHook = Callable[[OutgoingTransferInfo], None]

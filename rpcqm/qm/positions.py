@@ -23,21 +23,21 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.types import SEQUENTIAL_BITS
-from rpcqm.qm.readers import Readers
+from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.registry import QueueRegistry
-from rpcqm.qm.stored import message_at
+from rpcqm.qm.stored_messages import message_at
 from rpcqm.qm.timers import TimeToBeReceivedTimer
-from rpcqm.qm.trail import Happening, Trail
+from rpcqm.qm.trail import Trail, TrailEventType
 from rpcqm.store.errors import PositionStateError
 from rpcqm.store.records import NEVER, Moves
 from rpcqm.store.store import Store
-from rpcqm.store.transaction import Transaction as StoreTransaction
+from rpcqm.store.transaction import StoreTransaction
 
 DeletedHook = Callable[[StoreTransaction, Queue, int, MessageClass], None]
 AvailableHook = Callable[[Queue, int], None]
 
 
-class StagedMessage(NamedTuple):
+class UncommittedMessage(NamedTuple):
     """Where a message waits for the commit of its transaction, and whether it has `changed`."""
 
     transaction: bytes
@@ -65,7 +65,7 @@ class StagedMessage(NamedTuple):
         )
 
 
-class Consequences(Protocol):
+class PositionConsequences(Protocol):
     """What follows from an arrival or a removal, inside the commit that causes it."""
 
     def message_arrived(
@@ -97,7 +97,7 @@ class Positions:
         store: Store,
         clock: Clock,
         registry: QueueRegistry,
-        readers: Readers,
+        readers: WaitingReaders,
         expiry: TimeToBeReceivedTimer,
         trail: Trail,
     ) -> None:
@@ -109,7 +109,7 @@ class Positions:
         self._trail = trail
         self.message_at: Callable[[Queue, int], Message] = partial(message_at, store)
         """The message at a position, with its packet; MQ_ERROR_MESSAGE_NOT_FOUND if none."""
-        self.consequences: Consequences
+        self.consequences: PositionConsequences
         """What follows from arrivals and removals; the acknowledgements set it."""
         expiry.message_position_deleted = self.message_position_deleted
         self.deleted_hooks: list[DeletedHook] = []
@@ -122,7 +122,7 @@ class Positions:
         message: Message,
         envelope: Envelope,
         *,
-        staged: StagedMessage | None = None,
+        staged: UncommittedMessage | None = None,
         kept_flags: int | None = None,
         imported: bool = False,
         outcome: Completion[None] | None = None,
@@ -172,7 +172,7 @@ class Positions:
             self.consequences.message_arrived(transaction, queue, message, flags)
         if queue.trail:
             detail = "imported" if imported else ""
-            self._trail.note(transaction, queue, message, Happening.ARRIVED, detail)
+            self._trail.note(transaction, queue, message, TrailEventType.ARRIVED, detail)
 
     def message_position_deleted(
         self, transaction: StoreTransaction, queue: Queue, key: int, reason: MessageClass
@@ -222,7 +222,7 @@ class Positions:
         It does not expire there and has no further consequences; no byte is copied.
         """
         if (queue.parent or queue).trail:
-            self._trail.note_at(transaction, queue, key, Happening.KEPT, target.pathname)
+            self._trail.note_at(transaction, queue, key, TrailEventType.KEPT, target.pathname)
         counters = self._store.counters
         new_key = counters.next_lookup_identifier(7 - (key >> SEQUENTIAL_BITS))
         flags = self._store.index(queue.queue_id).expected(key).flags
@@ -251,7 +251,7 @@ class Positions:
         has reached its queue; nobody is sent anything.
         """
         if queue.trail:
-            self._trail.note_at(transaction, queue, key, Happening.LEFT, "")
+            self._trail.note_at(transaction, queue, key, TrailEventType.LEFT, "")
         if target is None:
             transaction.remove(queue.queue_id, key, sync=sync)
         else:
@@ -266,7 +266,7 @@ class Positions:
         The caller sees to it that the target is not dropped meanwhile (G58).
         """
         if (queue.parent or queue).trail:
-            self._trail.note_at(transaction, queue, key, Happening.MOVED, target.pathname)
+            self._trail.note_at(transaction, queue, key, TrailEventType.MOVED, target.pathname)
         index = self._store.index(queue.queue_id)
         expiry = index.expected(key).expiry
         moves = Moves(0, index.moves(key).move_count + 1, self._clock.now())
@@ -304,7 +304,7 @@ class Positions:
         if message.kept_flags & FLAG_ALLOW_PEEK_WHEN_LOCKED:
             queue.peekable_when_locked.add(key)
         if (queue.parent or queue).trail:
-            self._trail.note_alone(queue, key, Happening.LOCKED)
+            self._trail.note_alone(queue, key, TrailEventType.LOCKED)
 
     def release(self, queue: Queue, key: int) -> None:
         """Give back a locked message: it is available again, or removed when it has expired or
@@ -314,7 +314,7 @@ class Positions:
         if positions.unlock(key):
             queue.peekable_when_locked.discard(key)
             if (queue.parent or queue).trail:
-                self._trail.note_alone(queue, key, Happening.GIVEN_BACK)
+                self._trail.note_alone(queue, key, TrailEventType.GIVEN_BACK)
             position = positions.position(key)
             if position is not None:
                 self.published(queue, key, position.expiry)

@@ -38,7 +38,7 @@ from rpcqm.qm.registry import QueueRegistry, journal_for
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.records import QUEUE_ID, Family
 from rpcqm.store.store import Store
-from rpcqm.store.transaction import Transaction as StoreTransaction
+from rpcqm.store.transaction import StoreTransaction
 
 PURGE_CHUNK = 4096
 """Messages that a purge removes in one commit."""
@@ -59,7 +59,7 @@ _COPIED = (
 )
 
 
-class Queues:
+class QueueEvents:
     """Creating, changing, purging and deleting queues."""
 
     def __init__(

@@ -15,7 +15,7 @@ from rpcqm.qm import cursors
 from rpcqm.qm.handles import new_handle
 
 
-class Readers:
+class WaitingReaders:
     """Who waits for messages, in the order in which they came (G6)."""
 
     def __init__(self, timers: Timers) -> None:

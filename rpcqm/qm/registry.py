@@ -16,7 +16,7 @@ from rpcqm.codec.names.format_name import (
 )
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.qm.names import LocalNames, local_key
-from rpcqm.qm.readers import Readers
+from rpcqm.qm.readers import WaitingReaders
 from rpcqm.store.records import QUEUE_ID, Family
 from rpcqm.store.store import Store
 
@@ -40,7 +40,7 @@ class QueueRegistry:
     """QueueCollection ([MS-MQDMPR] 3.1.1.2), and what finds its queues by their names."""
 
     def __init__(
-        self, store: Store, queue_manager: QueueManager, names: LocalNames, readers: Readers
+        self, store: Store, queue_manager: QueueManager, names: LocalNames, readers: WaitingReaders
     ) -> None:
         self._store = store
         self._queue_manager = queue_manager

@@ -14,10 +14,10 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.qm.stored import message_at
+from rpcqm.qm.stored_messages import message_at
 from rpcqm.store.records import NEVER
 from rpcqm.store.store import Store
-from rpcqm.store.transaction import Transaction as StoreTransaction
+from rpcqm.store.transaction import StoreTransaction
 
 LOOK_AT_LEAST = 60_000
 """The wall clock can be set: the timer never sleeps longer than this, in milliseconds."""

@@ -19,11 +19,11 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.types import MessageIdentifier
-from rpcqm.qm.stored import message_at
+from rpcqm.qm.stored_messages import message_at
 from rpcqm.store.errors import StoreError
 from rpcqm.store.records import Family
 from rpcqm.store.store import Store
-from rpcqm.store.transaction import Transaction as StoreTransaction
+from rpcqm.store.transaction import StoreTransaction
 
 DAY = 86_400_000
 """Milliseconds."""
@@ -38,7 +38,7 @@ _FIXED = struct.Struct("<BQ")
 _SEPARATOR = "\0"
 
 
-class Happening(enum.IntEnum):
+class TrailEventType(enum.IntEnum):
     """What can happen to a message; the numbers are on the disk."""
 
     ARRIVED = 1
@@ -62,7 +62,7 @@ class TrailEvent:
     """
 
     time: int
-    happening: Happening
+    happening: TrailEventType
     queue: str
     lookup_identifier: int
     detail: str = ""
@@ -114,7 +114,7 @@ class Trail:
         change: StoreTransaction,
         queue: Queue,
         message: Message,
-        happening: Happening,
+        happening: TrailEventType,
         detail: str = "",
     ) -> None:
         """Let a record belong to a commit."""
@@ -131,12 +131,17 @@ class Trail:
     ) -> None:
         """A message leaves its queue, for whatever reason."""
         received = reason is MessageClass.MQMSG_CLASS_ACK_RECEIVE
-        happening = Happening.RECEIVED if received else Happening.REMOVED
+        happening = TrailEventType.RECEIVED if received else TrailEventType.REMOVED
         detail = "" if received else reason.name.removeprefix("MQMSG_CLASS_")
         self.note_at(change, queue, key, happening, detail)
 
     def note_at(
-        self, change: StoreTransaction, queue: Queue, key: int, happening: Happening, detail: str
+        self,
+        change: StoreTransaction,
+        queue: Queue,
+        key: int,
+        happening: TrailEventType,
+        detail: str,
     ) -> None:
         """The same for a message that is not in hand."""
         # What cannot be read can still be removed.
@@ -144,7 +149,7 @@ class Trail:
             message = message_at(self._store, queue, key)
             self.note(change, queue, message, happening, detail)
 
-    def note_alone(self, queue: Queue, key: int, happening: Happening) -> None:
+    def note_alone(self, queue: Queue, key: int, happening: TrailEventType) -> None:
         """A record of what changes nothing on the disk; it waits for no sync."""
         with self._store.transaction("trail") as change:
             self.note_at(change, queue, key, happening, "")
@@ -157,7 +162,7 @@ class Trail:
             time, _ = _MOMENT.unpack_from(key, len(prefix))
             happening, lookup_identifier = _FIXED.unpack_from(value)
             queue, _, detail = value[_FIXED.size :].decode().partition(_SEPARATOR)
-            yield TrailEvent(time, Happening(happening), queue, lookup_identifier, detail)
+            yield TrailEvent(time, TrailEventType(happening), queue, lookup_identifier, detail)
 
     def keep(self, days: int) -> None:
         """Keep records for so long from now on."""

@@ -11,14 +11,14 @@ from rpcqm.adm.transaction import Transaction, TransactionalOperation
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.qm import staged
+from rpcqm.qm import prepared
 from rpcqm.qm.acknowledgements import Acknowledgements
 from rpcqm.qm.composing import Composer
-from rpcqm.qm.positions import Positions, StagedMessage
+from rpcqm.qm.positions import Positions, UncommittedMessage
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.store.records import Moves
 from rpcqm.store.store import Store
-from rpcqm.store.transaction import Transaction as StoreTransaction
+from rpcqm.store.transaction import StoreTransaction
 
 
 class Transactions:
@@ -88,7 +88,7 @@ class Transactions:
         key = transaction.identifier.bytes_le
         operation = TransactionalOperation(OperationType.ENQUEUE, queue, message=message)
         with self._store.transaction("stage") as change:
-            data = staged.message_data(message)
+            data = prepared.message_data(message)
             operation.staged_number = change.stage_message(
                 key, queue.queue_id, message.stored, data
             )
@@ -133,7 +133,7 @@ class Transactions:
         if single_phase:
             return completed(None)
         with self._store.transaction("prepare") as change:
-            staged.prepare(change, transaction)
+            prepared.prepare(change, transaction)
         return change.committed
 
     def mark_batches(self, transaction: Transaction) -> None:
@@ -145,7 +145,7 @@ class Transactions:
         for batch in batches.values():
             for operation in (batch[0], batch[-1]):
                 first, last = operation is batch[0], operation is batch[-1]
-                message = staged.message_of(self._store, transaction, operation)
+                message = prepared.message_of(self._store, transaction, operation)
                 if self._composer.mark_in_transaction(message, first, last):
                     operation.message, operation.marked = message, True
 
@@ -197,12 +197,12 @@ class Transactions:
         One whose queue has been deleted meanwhile is treated as those that were in it.
         """
         queue = operation.queue
-        message = staged.message_of(self._store, transaction, operation)
+        message = prepared.message_of(self._store, transaction, operation)
         if queue.queue_manager is None:
             deleted = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
             self._acknowledgements.message_lost(change, message, deleted)
             return
-        place = StagedMessage(
+        place = UncommittedMessage(
             transaction.identifier.bytes_le, operation.staged_number, operation.marked
         )
         self._positions.arrive(change, queue, message, message.envelope, staged=place)
@@ -258,7 +258,7 @@ class Transactions:
 
     def recover(self) -> None:
         """Bring back the transactions that were prepared before a restart."""
-        for transaction in staged.recover(self._store, self._queue_manager, self._positions):
+        for transaction in prepared.recover(self._store, self._queue_manager, self._positions):
             self.mark_batches(transaction)
 
     def abort_internal_transactions(self) -> None:

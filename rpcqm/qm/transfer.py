@@ -18,11 +18,11 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.qm.acknowledgements import Acknowledgements
-from rpcqm.qm.journeys import Journeys
+from rpcqm.qm.message_trace import MessageTrace
 from rpcqm.qm.outgoing import Outgoing
 from rpcqm.qm.positions import Positions
-from rpcqm.qm.streams import Changes, Streams, apply_changes
-from rpcqm.store.records import Family, Position
+from rpcqm.qm.protocol_records import Changes, ProtocolRecords, apply_changes
+from rpcqm.store.records import Family, PositionRecord
 from rpcqm.store.store import Store
 
 AWAITING_PREFIX = b"await final:"
@@ -58,11 +58,11 @@ class Transfer:
         self,
         store: Store,
         queue_manager: QueueManager,
-        streams: Streams,
+        streams: ProtocolRecords,
         positions: Positions,
         outgoing: Outgoing,
         acknowledgements: Acknowledgements,
-        journeys: Journeys,
+        journeys: MessageTrace,
     ) -> None:
         self._store = store
         self._queue_manager = queue_manager
@@ -136,7 +136,7 @@ class Transfer:
             apply_changes(change, changes)
             return change.committed
 
-    def _held(self, queue: OutgoingQueue, key: int) -> Position:
+    def _held(self, queue: OutgoingQueue, key: int) -> PositionRecord:
         index = self._store.index(queue.queue_id)
         position = index.position(key)
         if position is None or index.state(key) is PositionState.LEAVING:

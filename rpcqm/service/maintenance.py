@@ -17,8 +17,8 @@ from rpcqm.codec.names.format_name import FormatName, FormatNameType
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.qm.engine import QueueManagerEngine
-from rpcqm.qm.finding import Place, find_message
 from rpcqm.qm.importing import import_message
+from rpcqm.qm.message_lookup import MessageLocation, find_message
 from rpcqm.qm.trail import TrailEvent
 from rpcqm.store.errors import StoreError
 
@@ -98,7 +98,7 @@ class Maintenance:
         known = [*written, *self._engine.journeys.events(identifier)]
         return iter(sorted(known, key=lambda event: event.time))
 
-    def find_message(self, identifier: MessageIdentifier) -> Completion[list[Place]]:
+    def find_message(self, identifier: MessageIdentifier) -> Completion[list[MessageLocation]]:
         """Where a message and its copies are; reads all packets, and serves others meanwhile."""
         engine = self._engine
         return find_message(engine.store, engine.timers, engine.queue_manager, identifier)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 
 from rpcqm.base.completion import Completion
-from rpcqm.store.group import Surroundings
+from rpcqm.store.group_commit import StoreEnvironment
 
 
 class BackgroundWork:
@@ -14,7 +14,7 @@ class BackgroundWork:
     The executor must have a thread besides the one for writes, or writes wait.
     """
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: StoreEnvironment) -> None:
         self._surroundings = surroundings
         self._changed = threading.Condition()
         self._count = 0

@@ -27,7 +27,7 @@ from rocksdict import ColumnFamily as FamilyHandle
 
 from rpcqm.base.log import get_logger
 from rpcqm.store.errors import StoreError, StoreLockedError
-from rpcqm.store.mending import mend
+from rpcqm.store.log_repair import repair_logs
 from rpcqm.store.records import SYNCED_KEY, SYNCED_NUMBER, Family
 from rpcqm.store.settings import KIB, MIB, StoreSettings
 
@@ -96,7 +96,7 @@ class Database:
             self._drop_torn_config()
             if not read_only:
                 with locked(directory):
-                    mend(self.path)
+                    repair_logs(self.path)
         except OSError as error:
             raise StoreError(
                 f"The data directory {directory} cannot be used: {error.strerror}."

@@ -17,7 +17,7 @@ from rpcqm.codec.packet.types import SEQUENTIAL_BITS
 from rpcqm.store.counters import Counters
 from rpcqm.store.database import DATABASE_NAME, Database, locked
 from rpcqm.store.errors import StoreError
-from rpcqm.store.mending import mend
+from rpcqm.store.log_repair import repair_logs
 from rpcqm.store.migration import FORMAT, check_format, read_format
 from rpcqm.store.records import (
     COUNTER,
@@ -32,13 +32,13 @@ from rpcqm.store.records import (
     Family,
 )
 from rpcqm.store.settings import StoreSettings
-from rpcqm.store.staged import PREPARED
+from rpcqm.store.uncommitted import PREPARED
 
 SYSTEM_QUEUES = 16
 """Queue ids below this have no record of their own."""
 
 
-class FindingKind(enum.Enum):
+class StoreProblemKind(enum.Enum):
     """What can be wrong; the value says what it means for the messages."""
 
     DAMAGED_FILE = "the database cannot read one of its files"
@@ -56,10 +56,10 @@ class FindingKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class StoreProblem:
     """One thing that is wrong, and with what."""
 
-    kind: FindingKind
+    kind: StoreProblemKind
     subject: str
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ class Finding:
 
 def check(
     directory: Path | str, progress: Callable[[str, int], None] | None = None
-) -> list[Finding]:
+) -> list[StoreProblem]:
     """Everything that is wrong in a data directory; `progress(family, records)` is told at times.
 
     StoreError when there is no database, it is in use, or of a newer format.
@@ -78,7 +78,7 @@ def check(
     if not (path / DATABASE_NAME / "CURRENT").exists():
         raise StoreError(f"There is no database of rpcqm in {path}.")
     with locked(path):
-        mend(path / DATABASE_NAME)
+        repair_logs(path / DATABASE_NAME)
         database = Database(path, StoreSettings(), read_only=True)
         try:
             check_format(database, read_format(database) or FORMAT)
@@ -93,12 +93,12 @@ class _Check:
     def __init__(self, database: Database, progress: Callable[[str, int], None] | None) -> None:
         self._database = database
         self._progress = progress
-        self.findings: list[Finding] = []
+        self.findings: list[StoreProblem] = []
         self._queue_ids: set[int] = set(range(SYSTEM_QUEUES))
         self._serials = array("Q")
         self._largest = {"serial": 0, "lookup identifier": 0, "queue id": 0}
 
-    def run(self) -> list[Finding]:
+    def run(self) -> list[StoreProblem]:
         self._check_queues()
         self._check_positions()
         self._check_staged()
@@ -106,8 +106,8 @@ class _Check:
         self._check_counters()
         return self.findings
 
-    def _found(self, kind: FindingKind, subject: str) -> None:
-        self.findings.append(Finding(kind, subject))
+    def _found(self, kind: StoreProblemKind, subject: str) -> None:
+        self.findings.append(StoreProblem(kind, subject))
 
     def _records(self, family: Family) -> Iterator[tuple[bytes, bytes]]:
         count = 0
@@ -117,7 +117,7 @@ class _Check:
                     self._progress(family.value, count)
                 yield record
         except Exception as error:
-            self._found(FindingKind.DAMAGED_FILE, f"family {family.value}: {error}")
+            self._found(StoreProblemKind.DAMAGED_FILE, f"family {family.value}: {error}")
         if self._progress is not None:
             self._progress(family.value, count)
 
@@ -131,7 +131,7 @@ class _Check:
                 queue_id = QUEUE_ID.unpack(key)[0] if len(key) == QUEUE_ID.size else 0
                 record = decode_queue(queue_id, value)
             except DecodeError:
-                self._found(FindingKind.UNREADABLE_QUEUE, f"queue {key.hex()}")
+                self._found(StoreProblemKind.UNREADABLE_QUEUE, f"queue {key.hex()}")
                 continue
             for number in filter(None, (queue_id, record.journal_id)):
                 self._queue_ids.add(number)
@@ -140,66 +140,66 @@ class _Check:
                 parents.append((queue_id, record.parent_id))
         for queue_id, parent_id in parents:
             if parent_id not in self._queue_ids:
-                self._found(FindingKind.QUEUE_WITHOUT_PARENT, f"queue {queue_id}")
+                self._found(StoreProblemKind.QUEUE_WITHOUT_PARENT, f"queue {queue_id}")
 
     def _check_positions(self) -> None:
         for key, value in self._records(Family.POSITION):
             if len(key) != POSITION_KEY.size or len(value) != POSITION.size:
-                self._found(FindingKind.UNREADABLE_POSITION, f"position {key.hex()}")
+                self._found(StoreProblemKind.UNREADABLE_POSITION, f"position {key.hex()}")
                 continue
             queue_id, lookup_identifier = POSITION_KEY.unpack(key)
             serial, _, _, size, *_ = POSITION.unpack(value)
             subject = f"message {lookup_identifier:#x} of queue {queue_id}"
             if lookup_identifier >> SEQUENTIAL_BITS > 7:
-                self._found(FindingKind.UNREADABLE_POSITION, subject)
+                self._found(StoreProblemKind.UNREADABLE_POSITION, subject)
             if queue_id not in self._queue_ids:
-                self._found(FindingKind.POSITION_WITHOUT_QUEUE, subject)
+                self._found(StoreProblemKind.POSITION_WITHOUT_QUEUE, subject)
             self._see("queue id", queue_id)
             self._see("lookup identifier", lookup_identifier & (1 << SEQUENTIAL_BITS) - 1)
-            self._check_body(serial, size, subject, FindingKind.POSITION_WITHOUT_BODY)
+            self._check_body(serial, size, subject, StoreProblemKind.POSITION_WITHOUT_BODY)
 
-    def _check_body(self, serial: int, size: int, subject: str, missing: FindingKind) -> None:
+    def _check_body(self, serial: int, size: int, subject: str, missing: StoreProblemKind) -> None:
         self._serials.append(serial)
         self._see("serial", serial)
         try:
             body = self._database.get(Family.BODY, SERIAL.pack(serial))
         except Exception as error:
-            self._found(FindingKind.DAMAGED_FILE, f"{subject}: {error}")
+            self._found(StoreProblemKind.DAMAGED_FILE, f"{subject}: {error}")
             return
         if body is None:
             self._found(missing, subject)
         elif len(body) != size:
-            self._found(FindingKind.WRONG_SIZE, subject)
+            self._found(StoreProblemKind.WRONG_SIZE, subject)
 
     def _check_staged(self) -> None:
         for key, value in self._records(Family.STAGED):
             if len(key) != STAGED_KEY.size:
-                self._found(FindingKind.UNREADABLE_STAGED, f"operation {key.hex()}")
+                self._found(StoreProblemKind.UNREADABLE_STAGED, f"operation {key.hex()}")
                 continue
             transaction_id, number = STAGED_KEY.unpack(key)
             if number == PREPARED:
                 continue
             subject = f"operation {number} of transaction {transaction_id.hex()}"
             if len(value) < STAGED.size:
-                self._found(FindingKind.UNREADABLE_STAGED, subject)
+                self._found(StoreProblemKind.UNREADABLE_STAGED, subject)
                 continue
             kind, _, serial, size = STAGED.unpack_from(value)
             if kind == STAGED_MESSAGE:
-                self._check_body(serial, size, subject, FindingKind.STAGED_WITHOUT_BODY)
+                self._check_body(serial, size, subject, StoreProblemKind.STAGED_WITHOUT_BODY)
             elif kind != STAGED_OPERATION:
-                self._found(FindingKind.UNREADABLE_STAGED, subject)
+                self._found(StoreProblemKind.UNREADABLE_STAGED, subject)
 
     def _check_bodies(self) -> None:
         """Every body belongs to exactly one position or staged operation."""
         owned = array("Q", sorted(self._serials))
         for before, serial in pairwise(owned):
             if before == serial:
-                self._found(FindingKind.SHARED_BODY, f"body {serial}")
+                self._found(StoreProblemKind.SHARED_BODY, f"body {serial}")
         for key, _ in self._records(Family.BODY):
             serial = SERIAL.unpack(key)[0] if len(key) == SERIAL.size else 0
             at = bisect_left(owned, serial)
             if at == len(owned) or owned[at] != serial:
-                self._found(FindingKind.ORPHANED_BODY, f"body {key.hex()}")
+                self._found(StoreProblemKind.ORPHANED_BODY, f"body {key.hex()}")
             self._see("serial", serial)
 
     def _check_counters(self) -> None:
@@ -209,4 +209,4 @@ class _Check:
                 counter.resume(value)
                 if counter.next > self._largest.get(counter.name, 0):
                     continue
-            self._found(FindingKind.COUNTER_BEHIND, f"counter {counter.name}")
+            self._found(StoreProblemKind.COUNTER_BEHIND, f"counter {counter.name}")

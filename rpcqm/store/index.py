@@ -5,13 +5,13 @@ from collections.abc import Iterable
 
 from rpcqm.adm.enums import PositionState
 from rpcqm.codec.packet.types import SEQUENTIAL_BITS
-from rpcqm.store.account import Account
 from rpcqm.store.chunk import DELETED, Chunk
 from rpcqm.store.columns import Columns
 from rpcqm.store.errors import PositionStateError, StoreError
 from rpcqm.store.expiry import ExpiryHeap
-from rpcqm.store.lane import Lane
-from rpcqm.store.records import MAX_IDENTIFIER, NO_MOVES, Moves, Position
+from rpcqm.store.priority_index import PriorityIndex
+from rpcqm.store.queue_usage import QueueUsage
+from rpcqm.store.records import MAX_IDENTIFIER, NO_MOVES, Moves, PositionRecord
 
 LANES = 8
 
@@ -48,19 +48,19 @@ class QueueIndex:
         "total",
     )
 
-    def __init__(self, queue_id: int, heap: ExpiryHeap, total: Account) -> None:
+    def __init__(self, queue_id: int, heap: ExpiryHeap, total: QueueUsage) -> None:
         self.queue_id = queue_id
-        self._lanes = tuple(Lane(queue_id, heap) for _ in range(LANES))
+        self._lanes = tuple(PriorityIndex(queue_id, heap) for _ in range(LANES))
         self._owners: dict[int, object] = {}
         self._moves: dict[int, Moves] = {}
         self._doomed: set[int] = set()
-        self.pending: dict[int, Position] = {}
+        self.pending: dict[int, PositionRecord] = {}
         self.count = 0
         self.available = 0
         self.leaving = 0
         self.bytes = 0
         self.dropped = False
-        self.account = Account()
+        self.account = QueueUsage()
         self.total = total
 
     # Looking
@@ -133,13 +133,13 @@ class QueueIndex:
         place = self._find(key)
         return PositionState.DELETED if place is None else _STATES[place[2].states[place[3]]]
 
-    def position(self, key: int) -> Position | None:
+    def position(self, key: int) -> PositionRecord | None:
         """What is known of a message without its packet; None when it is not here."""
         place = self._find(key)
         if place is None:
             return None
         chunk, at = place[2], place[3]
-        return Position(
+        return PositionRecord(
             chunk.serials[at],
             chunk.sizes[at],
             chunk.arrivals[at],
@@ -147,7 +147,7 @@ class QueueIndex:
             chunk.flags[at],
         )
 
-    def expected(self, key: int) -> Position:
+    def expected(self, key: int) -> PositionRecord:
         """The same; PositionStateError when the message is not here or is leaving."""
         position = self.position(key)
         if position is None or self.state(key) is PositionState.LEAVING:
@@ -167,7 +167,7 @@ class QueueIndex:
         """Who locked the message (also while it is purge pending or leaving), or None."""
         return self._owners.get(key)
 
-    def _find(self, key: int) -> tuple[Lane, int, Chunk, int] | None:
+    def _find(self, key: int) -> tuple[PriorityIndex, int, Chunk, int] | None:
         number = key >> SEQUENTIAL_BITS
         if number >= LANES:
             return None
@@ -205,7 +205,7 @@ class QueueIndex:
         self._turn(place, _AVAILABLE)
         return True
 
-    def _turn(self, place: tuple[Lane, int, Chunk, int], state: int) -> None:
+    def _turn(self, place: tuple[PriorityIndex, int, Chunk, int], state: int) -> None:
         """Change the state of an entry, and all that is counted by state."""
         lane, at, chunk, slot = place
         before = chunk.states[slot]
@@ -228,7 +228,7 @@ class QueueIndex:
 
     # For transactions of the store, which undo or complete what they begin
 
-    def expect(self, key: int, position: Position) -> None:
+    def expect(self, key: int, position: PositionRecord) -> None:
         """Reserve a place for a message whose commit is on its way."""
         if key in self.pending or self.dropped or not self._is_free(key):
             raise PositionStateError(f"the identifier {key:#x} cannot be used")
@@ -271,7 +271,7 @@ class QueueIndex:
         self.available += state == _AVAILABLE
         self.leaving += state == _LEAVING
 
-    def removable(self, key: int) -> Position:
+    def removable(self, key: int) -> PositionRecord:
         """What `leave` would remove; PositionStateError as there."""
         position = self.pending.get(key)
         if position is None:
@@ -280,7 +280,7 @@ class QueueIndex:
             raise PositionStateError(f"the message {key:#x} is leaving already")
         return position
 
-    def leave(self, key: int) -> tuple[Position, int]:
+    def leave(self, key: int) -> tuple[PositionRecord, int]:
         """Begin a removal; what is removed, and the state that `come_back` restores.
 
         PositionStateError when the message is not here or leaving already.
@@ -293,7 +293,7 @@ class QueueIndex:
         if state == _LEAVING:
             raise PositionStateError(f"the message {key:#x} is leaving already")
         self._turn(place, _LEAVING)
-        position = Position(
+        position = PositionRecord(
             chunk.serials[slot],
             chunk.sizes[slot],
             chunk.arrivals[slot],
@@ -302,7 +302,7 @@ class QueueIndex:
         )
         return position, state
 
-    def _doom(self, key: int) -> Position:
+    def _doom(self, key: int) -> PositionRecord:
         position = self.pending.get(key)
         if position is None or key in self._doomed:
             raise PositionStateError(f"there is no message {key:#x}")
@@ -390,7 +390,7 @@ class QueueIndex:
         self.account.bytes += size
         self.total.bytes += size
 
-    def charge_to(self, account: Account) -> None:
+    def charge_to(self, account: QueueUsage) -> None:
         """Let another queue's account carry what this queue holds: a subqueue's parent (G56)."""
         account.count += self.account.count
         account.bytes += self.account.bytes

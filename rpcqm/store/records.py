@@ -38,7 +38,7 @@ class Family(enum.Enum):
     HISTORY = "history"
 
 
-class Position(NamedTuple):
+class PositionRecord(NamedTuple):
     """A message in a queue; times are milliseconds since 1970, `size` is bytes of its packet."""
 
     serial: int

@@ -9,7 +9,7 @@ from rocksdict import WriteBatch
 from rpcqm.store.columns import Columns
 from rpcqm.store.database import Database
 from rpcqm.store.records import SERIAL, STAGED, STAGED_KEY, Family
-from rpcqm.store.staged import PREPARED, StagedOperation, StagedTransaction
+from rpcqm.store.uncommitted import PREPARED, UncommittedOperation, UncommittedTransaction
 
 if TYPE_CHECKING:
     from rpcqm.store.store import Store
@@ -43,32 +43,34 @@ def _load_positions(store: "Store", database: Database) -> None:
 def _load_staged(store: "Store", database: Database) -> None:
     for key, value in database.items(Family.STAGED):
         transaction_id, number = STAGED_KEY.unpack(key)
-        staged = store.staged.setdefault(transaction_id, StagedTransaction(transaction_id))
+        staged = store.uncommitted.setdefault(
+            transaction_id, UncommittedTransaction(transaction_id)
+        )
         if number == PREPARED:
             staged.record = value
         else:
             staged.operations[number] = _staged_operation(number, value)
             staged.next_number = number + 1
-    for staged in list(store.staged.values()):
+    for staged in list(store.uncommitted.values()):
         if staged.record is None:
-            del store.staged[staged.transaction_id]
+            del store.uncommitted[staged.transaction_id]
             _drop(staged, database)
         else:
             _charge(staged, store)
 
 
-def _staged_operation(number: int, value: bytes) -> StagedOperation:
+def _staged_operation(number: int, value: bytes) -> UncommittedOperation:
     _, queue_id, serial, size = STAGED.unpack_from(value)
-    return StagedOperation(number, value[STAGED.size :], queue_id, serial or None, size)
+    return UncommittedOperation(number, value[STAGED.size :], queue_id, serial or None, size)
 
 
-def _charge(staged: StagedTransaction, store: "Store") -> None:
+def _charge(staged: UncommittedTransaction, store: "Store") -> None:
     for operation in staged.operations.values():
         if operation.serial is not None:
             store.charge_staged(operation)
 
 
-def _drop(staged: StagedTransaction, database: Database) -> None:
+def _drop(staged: UncommittedTransaction, database: Database) -> None:
     batch = WriteBatch(raw_mode=True)
     for operation in staged.operations.values():
         key = STAGED_KEY.pack(staged.transaction_id, operation.number)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rpcqm.store.group import Mode
+from rpcqm.store.group_commit import WriteMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class StoreStatus:
 
     messages: int
     bytes: int
-    mode: Mode
+    mode: WriteMode
     sync_median: int
     free: int
     refusing: bool

@@ -13,23 +13,23 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
 from rpcqm.store import recovery
-from rpcqm.store.account import Account
 from rpcqm.store.background import BackgroundWork
 from rpcqm.store.backup import write_backup
 from rpcqm.store.counters import Counters
 from rpcqm.store.database import Database
+from rpcqm.store.disk_space import DiskSpaceMonitor, free_space
 from rpcqm.store.errors import StoreStoppedError
 from rpcqm.store.expiry import ExpiryHeap
 from rpcqm.store.express import ExpressBodies
-from rpcqm.store.group import GroupCommit, Surroundings
+from rpcqm.store.group_commit import GroupCommit, StoreEnvironment
 from rpcqm.store.index import QueueIndex
 from rpcqm.store.migration import bring_to_format
+from rpcqm.store.queue_usage import QueueUsage
 from rpcqm.store.records import SERIAL, Family
 from rpcqm.store.settings import StoreSettings
-from rpcqm.store.space import SpaceGuard, free_space
-from rpcqm.store.staged import StagedOperation, StagedTransaction
 from rpcqm.store.status import StoreStatus
-from rpcqm.store.transaction import Transaction
+from rpcqm.store.transaction import StoreTransaction
+from rpcqm.store.uncommitted import UncommittedOperation, UncommittedTransaction
 
 _log = get_logger("store")
 
@@ -52,7 +52,7 @@ class Store:
         self,
         directory: Path,
         settings: StoreSettings,
-        surroundings: Surroundings,
+        surroundings: StoreEnvironment,
         clock: Clock,
         metrics: Metrics,
         free: Callable[[], int],
@@ -62,20 +62,20 @@ class Store:
         self._database = Database(directory, settings)
         self._heap = ExpiryHeap()
         self._indexes: dict[int, QueueIndex] = {}
-        self._open_transaction: Transaction | None = None
+        self._open_transaction: StoreTransaction | None = None
         self._closed = False
         self._background_errors = 0
         self._clock = clock
         self._settings = settings
         self._next_tidy = 0
-        self.total = Account()
-        self.staged: dict[bytes, StagedTransaction] = {}
+        self.total = QueueUsage()
+        self.uncommitted: dict[bytes, UncommittedTransaction] = {}
         self.handles = self._database.handles
         self.body_handle = self.handles[Family.BODY]
         self.position_handle = self.handles[Family.POSITION]
         self._bodies = self._database.families[Family.BODY]
         self.express = ExpressBodies(directory, settings.express_memory)
-        self.space = SpaceGuard(clock, settings, free)
+        self.space = DiskSpaceMonitor(clock, settings, free)
         self._writer = GroupCommit(
             self._database, settings, surroundings, self._before_write, metrics
         )
@@ -106,7 +106,7 @@ class Store:
         store = cls(
             path,
             settings or StoreSettings(),
-            Surroundings(end_of_turn, fatal, executor, call_from_thread, stopwatch),
+            StoreEnvironment(end_of_turn, fatal, executor, call_from_thread, stopwatch),
             clock or SystemClock(),
             metrics or Metrics(),
             free or (lambda: free_space(path)),
@@ -119,15 +119,15 @@ class Store:
             raise
         return store
 
-    def transaction(self, name: str) -> Transaction:
+    def transaction(self, name: str) -> StoreTransaction:
         """A synchronous block of changes, `with store.transaction("name") as txn:`.
 
         Entering it raises RuntimeError inside another block, and StoreStoppedError after `close`
         or a failed write.
         """
-        return Transaction(self, name)
+        return StoreTransaction(self, name)
 
-    def begin(self, transaction: Transaction) -> None:
+    def begin(self, transaction: StoreTransaction) -> None:
         """The begin of a block; called by the transaction."""
         if self._open_transaction is not None:
             inner, outer = transaction.name, self._open_transaction.name
@@ -136,7 +136,7 @@ class Store:
             raise StoreStoppedError("The store has stopped.")
         self._open_transaction = transaction
 
-    def commit(self, transaction: Transaction) -> None:
+    def commit(self, transaction: StoreTransaction) -> None:
         """Write a block with what else this turn collects; called by the transaction."""
         self._writer.add(transaction)
 
@@ -213,13 +213,13 @@ class Store:
         """
         return self._heap.take_due(now, limit)
 
-    def charge_staged(self, operation: StagedOperation) -> None:
+    def charge_staged(self, operation: UncommittedOperation) -> None:
         """Count a staged message in its queue's account."""
         operation.charged = True
         self.index(operation.queue_id).account.charge(operation.size)
         self.total.charge(operation.size)
 
-    def release_staged(self, operation: StagedOperation) -> None:
+    def release_staged(self, operation: UncommittedOperation) -> None:
         """Undo `charge_staged`."""
         if operation.charged:
             operation.charged = False

@@ -23,13 +23,13 @@ from rpcqm.store.records import (
     STAGED_OPERATION,
     Family,
     Moves,
-    Position,
+    PositionRecord,
 )
-from rpcqm.store.staged import (
+from rpcqm.store.uncommitted import (
     PREPARED,
     TRANSACTION_ID_LENGTH,
-    StagedOperation,
-    StagedTransaction,
+    UncommittedOperation,
+    UncommittedTransaction,
 )
 
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ _discard, _come_back = QueueIndex.discard, QueueIndex.come_back
 _count_moves, _amend = QueueIndex.count_moves, QueueIndex.amend
 _unlock, _restore_lock, _undrop = QueueIndex.unlock, QueueIndex.restore_lock, QueueIndex.undrop
 _discard_body = ExpressBodies.discard
-_new_position: Callable[[tuple[int, int, int, int, int]], Position] = partial(
-    tuple.__new__, Position
+_new_position: Callable[[tuple[int, int, int, int, int]], PositionRecord] = partial(
+    tuple.__new__, PositionRecord
 )
 """Makes a Position without the detour over its keywords."""
 
@@ -62,11 +62,11 @@ def _forget_index(store: "Store", queue_id: int) -> None:
     store.forget_index(queue_id)
 
 
-def _charge_staged(store: "Store", operation: StagedOperation) -> None:
+def _charge_staged(store: "Store", operation: UncommittedOperation) -> None:
     store.charge_staged(operation)
 
 
-def _release_staged(store: "Store", operation: StagedOperation) -> None:
+def _release_staged(store: "Store", operation: UncommittedOperation) -> None:
     store.release_staged(operation)
 
 
@@ -74,7 +74,7 @@ def _call(callback: Callable[[], object]) -> None:
     callback()
 
 
-class Transaction:
+class StoreTransaction:
     """One synchronous block of changes: `with store.transaction("name") as txn:`.
 
     Nothing of it is visible before it is as durable as promised, except that removed messages
@@ -168,7 +168,7 @@ class Transaction:
             self.operations.append((_serial(position.serial), None, self._store.body_handle))
         self.messages += 1
 
-    def _take(self, queue_id: int, lookup_identifier: int, sync: bool = True) -> Position:
+    def _take(self, queue_id: int, lookup_identifier: int, sync: bool = True) -> PositionRecord:
         """Begin the removal of a position, without its packet."""
         index = self._store.index(queue_id)
         position, state = index.leave(lookup_identifier)
@@ -197,7 +197,7 @@ class Transaction:
         """
         index = self._store.index(queue_id)
         old = index.removable(lookup_identifier)
-        new = Position(
+        new = PositionRecord(
             old.serial,
             old.size,
             old.arrival if arrival is None else arrival,
@@ -251,7 +251,9 @@ class Transaction:
             moves = index.moves(lookup_identifier)
             self._write_position(queue_id, lookup_identifier, marked, moves)
 
-    def _write_position(self, queue_id: int, key: int, position: Position, moves: Moves) -> None:
+    def _write_position(
+        self, queue_id: int, key: int, position: PositionRecord, moves: Moves
+    ) -> None:
         serial, size, arrival, expiry, flags = position
         value = _position(serial, arrival, expiry, size, flags, *moves)
         self.operations.append((_position_key(queue_id, key), value, self._store.position_handle))
@@ -315,25 +317,27 @@ class Transaction:
 
     def _stage(
         self, transaction_id: bytes, kind: int, queue_id: int, serial: int, size: int, data: bytes
-    ) -> StagedOperation:
+    ) -> UncommittedOperation:
         staged = self._staged(transaction_id)
         number = staged.next_number
         staged.next_number += 1
-        operation = StagedOperation(number, data, queue_id, serial or None, size)
+        operation = UncommittedOperation(number, data, queue_id, serial or None, size)
         staged.operations[number] = operation
         self.steps.append((None, dict.pop, staged.operations, number))
         value = STAGED.pack(kind, queue_id, serial, size) + data
         self._put_staged(transaction_id, number, value)
         return operation
 
-    def _staged(self, transaction_id: bytes) -> StagedTransaction:
+    def _staged(self, transaction_id: bytes) -> UncommittedTransaction:
         """What the transaction has staged so far; ValueError unless it is 16 bytes."""
-        staged = self._store.staged.get(transaction_id)
+        staged = self._store.uncommitted.get(transaction_id)
         if staged is None:
             if len(transaction_id) != TRANSACTION_ID_LENGTH:
                 raise ValueError(f"a transaction is named by {TRANSACTION_ID_LENGTH} bytes")
-            staged = self._store.staged[transaction_id] = StagedTransaction(transaction_id)
-            self.steps.append((None, dict.pop, self._store.staged, transaction_id))
+            staged = self._store.uncommitted[transaction_id] = UncommittedTransaction(
+                transaction_id
+            )
+            self.steps.append((None, dict.pop, self._store.uncommitted, transaction_id))
         return staged
 
     def _put_staged(self, transaction_id: bytes, number: int, value: bytes | None) -> None:
@@ -356,13 +360,13 @@ class Transaction:
         Call `unstage` for the transaction in the same block.
         """
         store = self._store
-        operation = store.staged[transaction_id].operations[number]
+        operation = store.uncommitted[transaction_id].operations[number]
         serial = operation.serial
         if serial is None or not operation.charged:
             raise ValueError("the staged operation has no message to insert")
         size = operation.size if packet is None else len(packet)
         index = store.index(operation.queue_id)
-        position = Position(serial, size, arrival, expiry, flags)
+        position = PositionRecord(serial, size, arrival, expiry, flags)
         index.expect(lookup_identifier, position)
         self.steps.append((_publish, _withdraw, index, lookup_identifier))
         store.release_staged(operation)
@@ -376,17 +380,17 @@ class Transaction:
 
     def unstage(self, transaction_id: bytes) -> None:
         """Forget what a transaction has staged, because it commits here or is aborted."""
-        staged = self._store.staged.pop(transaction_id, None)
+        staged = self._store.uncommitted.pop(transaction_id, None)
         if staged is None:
             return
-        self.steps.append((None, dict.__setitem__, self._store.staged, transaction_id, staged))
+        self.steps.append((None, dict.__setitem__, self._store.uncommitted, transaction_id, staged))
         if staged.record is not None:
             self._put_staged(transaction_id, PREPARED, None)
             self.sync = True
         for operation in staged.operations.values():
             self._drop_staged(transaction_id, operation)
 
-    def _drop_staged(self, transaction_id: bytes, operation: StagedOperation) -> None:
+    def _drop_staged(self, transaction_id: bytes, operation: UncommittedOperation) -> None:
         self._put_staged(transaction_id, operation.number, None)
         if operation.serial is not None and operation.charged:
             self.operations.append((_serial(operation.serial), None, self._store.body_handle))
@@ -395,7 +399,7 @@ class Transaction:
     def prepare(self, transaction_id: bytes, record: bytes) -> None:
         """Make what a transaction has staged durable, with the queue manager's own record.
 
-        After a restart it is in `store.staged` again, until `unstage`.
+        After a restart it is in `store.uncommitted` again, until `unstage`.
         """
         staged = self._staged(transaction_id)
         self.steps.append((None, setattr, staged, "record", staged.record))
@@ -425,7 +429,7 @@ class Transaction:
                 self._committed.succeed(None)
         return self._committed
 
-    def __enter__(self) -> "Transaction":
+    def __enter__(self) -> "StoreTransaction":
         self._store.begin(self)
         return self
 

@@ -11,7 +11,7 @@ from rpcqm.store.counters import KEY_PREFIX
 from rpcqm.store.migration import FORMAT_KEY
 from rpcqm.store.records import NEVER, NO_MOVES, Family, Moves
 from rpcqm.store.store import Store
-from rpcqm.store.transaction import Transaction
+from rpcqm.store.transaction import StoreTransaction
 
 MARKER = b"changes so far"
 EXPRESS_QUEUE = 9
@@ -38,7 +38,7 @@ class Model:
 
     queues: dict[int, dict[int, StoredMessage]] = field(default_factory=dict)
     records: dict[bytes, bytes] = field(default_factory=dict)
-    staged: dict[bytes, tuple[bytes, list[tuple[bytes, bytes]]]] = field(default_factory=dict)
+    uncommitted: dict[bytes, tuple[bytes, list[tuple[bytes, bytes]]]] = field(default_factory=dict)
 
 
 class Script:
@@ -151,21 +151,21 @@ class Script:
         name = self._random.randbytes(16)
         self._names.add(name)
         packets = [self._random.randbytes(700) for _ in range(2)]
-        self.model.staged[name] = (b"decided", [(b"a message", packet) for packet in packets])
+        self.model.uncommitted[name] = (b"decided", [(b"a message", packet) for packet in packets])
         return [("prepare", name, packets)]
 
     def _decide(self) -> list[Operation]:
-        if not self.model.staged:
+        if not self.model.uncommitted:
             return []
-        name = self._random.choice(sorted(self.model.staged))
+        name = self._random.choice(sorted(self.model.uncommitted))
         if name in self._names:
             return []
         if self._random.random() < 0.5:
-            del self.model.staged[name]
+            del self.model.uncommitted[name]
             return [("abort", name)]
         self._key += 1
         self._touched.add(self._key)
-        packet = self.model.staged.pop(name)[1][0][1]
+        packet = self.model.uncommitted.pop(name)[1][0][1]
         self.model.queues[QUEUES[0]][self._key] = StoredMessage(packet, 5, NEVER, 1)
         return [("commit", name, self._key)]
 
@@ -181,12 +181,14 @@ class Script:
         return [("remove", queue, key) for key in keys]
 
 
-def perform(store: Store, txn: Transaction, operation: Operation) -> None:
+def perform(store: Store, txn: StoreTransaction, operation: Operation) -> None:
     """Do one operation of a change."""
     OPERATIONS[operation[0]](store, txn, *operation[1:])
 
 
-def _insert(store: Store, txn: Transaction, queue: int, key: int, message: StoredMessage) -> None:
+def _insert(
+    store: Store, txn: StoreTransaction, queue: int, key: int, message: StoredMessage
+) -> None:
     store.counters.lookup_identifier.take()
     txn.insert(
         queue,
@@ -199,27 +201,27 @@ def _insert(store: Store, txn: Transaction, queue: int, key: int, message: Store
 
 
 def _rehome(
-    store: Store, txn: Transaction, queue: int, key: int, target: int, moves: Moves
+    store: Store, txn: StoreTransaction, queue: int, key: int, target: int, moves: Moves
 ) -> None:
     txn.rehome(queue, key, target, key, moves=moves)
 
 
-def _update(store: Store, txn: Transaction, queue: int, key: int, moves: Moves) -> None:
+def _update(store: Store, txn: StoreTransaction, queue: int, key: int, moves: Moves) -> None:
     txn.update_position(queue, key, moves=moves)
 
 
-def _purge(store: Store, txn: Transaction, queue: int, key: int) -> None:
+def _purge(store: Store, txn: StoreTransaction, queue: int, key: int) -> None:
     txn.lock(queue, key, "reader")
     txn.purge(queue, key)
 
 
-def _prepare(store: Store, txn: Transaction, name: bytes, packets: list[bytes]) -> None:
+def _prepare(store: Store, txn: StoreTransaction, name: bytes, packets: list[bytes]) -> None:
     for packet in packets:
         txn.stage_message(name, QUEUES[0], packet, b"a message")
     txn.prepare(name, b"decided")
 
 
-def _commit(store: Store, txn: Transaction, name: bytes, key: int) -> None:
+def _commit(store: Store, txn: StoreTransaction, name: bytes, key: int) -> None:
     txn.insert_staged(name, 1, key, arrival=5, flags=1)
     txn.unstage(name)
 
@@ -251,12 +253,12 @@ def model_of(store: Store) -> Model:
         index = store.index(queue)
         keys = list(index.keys())
         model.queues[queue] = {key: _stored(store, queue, key) for key in keys}
-    for name, staged in store.staged.items():
+    for name, staged in store.uncommitted.items():
         operations = [
             (operation.data, store.read_packet(operation.serial or 0))
             for operation in staged.operations.values()
         ]
-        model.staged[name] = (staged.record or b"", operations)
+        model.uncommitted[name] = (staged.record or b"", operations)
     model.records = dict(store.records(Family.STREAM))
     return model
 

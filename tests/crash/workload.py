@@ -21,22 +21,22 @@ from typing import Any
 
 from rpcqm.store.database import Database
 from rpcqm.store.errors import PositionStateError
-from rpcqm.store.group import Group, GroupCommit
-from rpcqm.store.lane import Lane
+from rpcqm.store.group_commit import CommitGroup, GroupCommit
+from rpcqm.store.priority_index import PriorityIndex
 from rpcqm.store.records import Family
 from rpcqm.store.settings import KIB, StoreSettings
 from rpcqm.store.store import Store
-from rpcqm.store.transaction import Transaction
+from rpcqm.store.transaction import StoreTransaction
 from tests.crash.script import EXPRESS_QUEUE, MARKER, Script, marker_of, perform
 
 SETTINGS = StoreSettings(reserve=0, memtable=64 * KIB, large_body=4 * KIB, slow_sync=1)
 
 STEPS: dict[str, tuple[type, str]] = {
-    "collect": (Group, "add"),
+    "collect": (CommitGroup, "add"),
     "write": (Database, "write"),
-    "apply": (Transaction, "apply"),
-    "insert": (Lane, "insert"),
-    "remove": (Lane, "shrink"),
+    "apply": (StoreTransaction, "apply"),
+    "insert": (PriorityIndex, "insert"),
+    "remove": (PriorityIndex, "shrink"),
     "callbacks": (GroupCommit, "_run_callbacks"),
 }
 """Steps of the commit path, each with the method that makes it."""

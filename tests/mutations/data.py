@@ -4,7 +4,7 @@ Each `*.toml` beside this module has an array of tables `mutation`:
 
     points  the ids of conformance.csv that the mutation denies, or instead of them
     rule    a sentence of our own that it denies
-    at      the qualified name of what is changed, from the room on: "qm.readers.Readers.wait"
+    at      the qualified name of what is changed, from the room on: "qm.queues.QueueEvents.x"
     old     the expression, statements, keyword argument or entry of a dictionary to change
     new     what stands there instead
     nth     which of several equal places, from 1; without it there must be only one

@@ -19,7 +19,7 @@ from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion, completed
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.qm.streams import Changes
+from rpcqm.qm.protocol_records import Changes
 from tests.support.binary_network import Faults, Node, Simulation
 
 MACHINES = {name: UUID(int=number) for number, name in enumerate(["alice", "ra", "rb"], 11)}

@@ -19,7 +19,7 @@ from rpcqm.codec.names.format_name import FormatName, parse_format_names
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
-from rpcqm.store.group import Group
+from rpcqm.store.group_commit import CommitGroup
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
 from tests.support.clock import SimulatedClock
@@ -80,7 +80,7 @@ class RunningQueueManager:
         for group in writer._groups:
             for transaction in group.transactions:
                 transaction.operations.clear()  # which hold handles of the database
-        writer._groups = deque([Group(self.store._database)])
+        writer._groups = deque([CommitGroup(self.store._database)])
         self.store.close()
         self._turn.clear()
         self.clock.timers = Timers(self.clock)

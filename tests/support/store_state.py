@@ -17,7 +17,7 @@ def state_of(store: Store) -> dict[str, Any]:
     queues = {number: queue_state(store, store.index(number)) for number in store.queue_ids()}
     staged = {
         name: (staged.record, {number: astuple(op) for number, op in staged.operations.items()})
-        for name, staged in store.staged.items()
+        for name, staged in store.uncommitted.items()
         if staged.operations or staged.record is not None
     }
     records = {

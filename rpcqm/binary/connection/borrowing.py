@@ -39,7 +39,7 @@ class Borrowing:
         places = self._exchange.places_of(owner)
         if not places:
             acknowledges = value.private_queue_identifier == ORDER_QUEUE_IDENTIFIER
-            trusted = acknowledges or queue in self._exchange.engine.strangers
+            trusted = acknowledges or queue in self._exchange.engine.acknowledgement_queues
             return completed(self._newest(owner, None) if trusted else None)
         outcome: Completion[Line | None] = Completion()
         resolved = self._exchange.resolved_all(places)

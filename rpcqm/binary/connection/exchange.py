@@ -37,7 +37,7 @@ from rpcqm.codec.packet.acknowledgement import PacketKind
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import PacketMessage, build_user_message
 from rpcqm.codec.packet.types import TxSequenceID
-from rpcqm.store.transaction import Transaction as StoreTransaction
+from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
     from rpcqm.qm.engine import QueueManagerEngine
@@ -87,7 +87,7 @@ class Exchange:
         self.borrowing = Borrowing(self)
         self.guard = Guard(engine, keys or OwnKeys())
         self._receiver = Receiver(self)
-        engine.strangers.is_known = self._is_peer
+        engine.acknowledgement_queues.is_known = self._is_peer
         engine.positions.deleted_hooks.append(self._message_position_deleted)
 
     def start(self) -> None:

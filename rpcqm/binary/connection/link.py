@@ -46,7 +46,7 @@ from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.qm.names import next_hop_text
 from rpcqm.qm.transfer import SentAs
 from rpcqm.store.records import Family
-from rpcqm.store.transaction import Transaction as StoreTransaction
+from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
     from rpcqm.binary.connection.exchange import Exchange

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.codec.layout import NULL_GUID
-from rpcqm.qm.streams import Streams
+from rpcqm.qm.protocol_records import ProtocolRecords
 
 _PREFIX = b"qb peer:"
 _QUEUE = struct.Struct(">I")
@@ -30,7 +30,7 @@ class Peer(NamedTuple):
         return cls(UUID(bytes_le=data[:_GUID_SIZE]), addresses)
 
 
-def kept_peer(streams: Streams, queue: OutgoingQueue) -> Peer:
+def kept_peer(streams: ProtocolRecords, queue: OutgoingQueue) -> Peer:
     """Who took the transactional messages of a queue before a restart."""
     kept = streams.get(peer_key(queue))
     return Peer() if kept is None else Peer.decode(kept)

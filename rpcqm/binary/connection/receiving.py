@@ -36,7 +36,7 @@ from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.packet.user import QueueFormatType, UserFlags
 from rpcqm.qm.protection import RejectedError
 from rpcqm.qm.transfer import SentAs
-from rpcqm.store.transaction import Transaction as StoreTransaction
+from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
     from rpcqm.binary.connection.exchange import Exchange

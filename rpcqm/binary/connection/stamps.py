@@ -10,7 +10,7 @@ from uuid import UUID
 from rpcqm.adm.message import NEVER, Message
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.codec.packet.user import UserFlags
-from rpcqm.qm.streams import Streams
+from rpcqm.qm.protocol_records import ProtocolRecords
 
 _SEQUENCE_PREFIX = b"qb sequence:"
 _STAMP_PREFIX = b"qb stamp:"
@@ -35,13 +35,13 @@ def encode_number(number: int) -> bytes:
     return _NUMBER.pack(number)
 
 
-def kept_number(streams: Streams, queue: OutgoingQueue, key: int) -> int:
+def kept_number(streams: ProtocolRecords, queue: OutgoingQueue, key: int) -> int:
     """The number that a message was sent with; 0 when nothing is kept of it."""
     kept = streams.get(stamp_key(queue, key))
     return 0 if kept is None else int(_NUMBER.unpack(kept)[0])
 
 
-def kept_numbers(streams: Streams, queue: OutgoingQueue) -> dict[int, int]:
+def kept_numbers(streams: ProtocolRecords, queue: OutgoingQueue) -> dict[int, int]:
     """The numbers of the messages that are still in a queue, by their lookup identifiers."""
     numbers: dict[int, int] = {}
     for record, value in streams.records(_STAMP_PREFIX + _QUEUE.pack(queue.queue_id)):

@@ -24,8 +24,8 @@ from rpcqm.codec.packet.fields import NAMES_OFFSET, QUEUE_MANAGER_ADDRESS, SOURC
 from rpcqm.codec.packet.internal import ORDER_QUEUE_IDENTIFIER, FinalAckBody, OrderAckBody
 from rpcqm.codec.packet.message import build_user_message
 from rpcqm.codec.packet.transaction import TransactionHeader
-from rpcqm.qm.strangers import stranger_behind
-from rpcqm.store.transaction import Transaction as StoreTransaction
+from rpcqm.qm.acknowledgement_queues import unproven_source
+from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
     from rpcqm.binary.connection.exchange import Exchange
@@ -171,7 +171,7 @@ class Stream:
         identifier = engine.composer.new_identifier()
         built = final_ack(self.order_queue, identifier, now, body, reason)
         packet = build_user_message(built)
-        self._send_within(change, packet, stranger_behind(message), unbounded=True)
+        self._send_within(change, packet, unproven_source(message), unbounded=True)
 
     def _send_within(
         self, change: StoreTransaction, packet: bytes, source: str, *, unbounded: bool = False

@@ -13,9 +13,9 @@ import numpy as np
 
 from rpcqm.capture.analysis import Analysis, Exchange
 from rpcqm.capture.columnar.batch import HEADER, CallBatch
-from rpcqm.capture.columnar.runs import Runs, find_runs
+from rpcqm.capture.columnar.consecutive import ConsecutiveSegments, find_consecutive
+from rpcqm.capture.columnar.record_batch import Array, Piece, RecordBatch, read_pieces
 from rpcqm.capture.columnar.segments import MASK, Segments, segments
-from rpcqm.capture.columnar.stretch import Array, Piece, Stretch, read_pieces
 from rpcqm.capture.conversation.call import Conversation
 from rpcqm.capture.conversation.interfaces import Context
 from rpcqm.capture.conversation.pdu_stream import PduStream
@@ -68,8 +68,8 @@ class ColumnarAnalysis(Analysis):
 
     def feed_piece(self, piece: Piece) -> None:
         """Take what `read_pieces` gives."""
-        if isinstance(piece, Stretch):
-            batch = _Player(self, piece).play()
+        if isinstance(piece, RecordBatch):
+            batch = _BatchAnalysis(self, piece).play()
         else:
             batch = None
             self.tcp.feed(piece)
@@ -84,12 +84,12 @@ class ColumnarAnalysis(Analysis):
             singles, self._singles = self._singles, []
             self._take(singles, batch)
 
-    def feed_at(self, index: int, stretch: Stretch) -> None:
+    def feed_at(self, index: int, stretch: RecordBatch) -> None:
         """Take one record of a stretch by itself."""
         self._index = index
         self.tcp.feed(stretch.record(index))
 
-    def pass_to(self, index: int, stream: PduStream, data: bytes, stretch: Stretch) -> None:
+    def pass_to(self, index: int, stream: PduStream, data: bytes, stretch: RecordBatch) -> None:
         """Give one side of a connection the octets of a record that come next."""
         self._index = index
         stream.take(data, int(stretch.time[index]), int(stretch.offset[index]))
@@ -103,14 +103,14 @@ class ColumnarAnalysis(Analysis):
         return (direction, rpc) if rpc is not None else None
 
 
-class _Player:
+class _BatchAnalysis:
     """Plays one stretch: records by themselves and runs, each in its turn."""
 
-    def __init__(self, analysis: ColumnarAnalysis, stretch: Stretch) -> None:
+    def __init__(self, analysis: ColumnarAnalysis, stretch: RecordBatch) -> None:
         self._analysis = analysis
         self._stretch = stretch
         self._segments: Segments | None = segments(stretch) if len(stretch) else None
-        self._runs = find_runs(self._segments) if self._segments is not None else None
+        self._runs = find_consecutive(self._segments) if self._segments is not None else None
         self._taken: list[tuple[int, RpcConversation]] = []
 
     def play(self) -> CallBatch | None:
@@ -127,9 +127,9 @@ class _Player:
         self._play(np.flatnonzero(alone).tolist(), runs, found)
         return self._batch(runs, found) if self._taken else None
 
-    def _play(self, alone: list[int], runs: Runs, found: Segments) -> None:
+    def _play(self, alone: list[int], runs: ConsecutiveSegments, found: Segments) -> None:
         begins = runs.place[runs.start]
-        player = _RunPlayer(self._analysis, self._stretch, runs, found)
+        player = _ConsecutiveAnalysis(self._analysis, self._stretch, runs, found)
         # A sorted list is a heap.
         waiting = alone
         for number in np.argsort(begins, kind="stable").tolist():
@@ -147,7 +147,7 @@ class _Player:
         while waiting and waiting[0] < before:
             self._analysis.feed_at(heapq.heappop(waiting), self._stretch)
 
-    def _batch(self, runs: Runs, found: Segments) -> CallBatch:
+    def _batch(self, runs: ConsecutiveSegments, found: Segments) -> CallBatch:
         """The calls of the runs that were taken."""
         rank = np.full(len(runs.start), -1, np.int64)
         rank[[number for number, _ in self._taken]] = np.arange(len(self._taken))
@@ -200,11 +200,15 @@ class _Player:
         return contexts, np.array(mapped, np.int64)[where]
 
 
-class _RunPlayer:
+class _ConsecutiveAnalysis:
     """Plays runs against the state of their connections."""
 
     def __init__(
-        self, analysis: ColumnarAnalysis, stretch: Stretch, runs: Runs, found: Segments
+        self,
+        analysis: ColumnarAnalysis,
+        stretch: RecordBatch,
+        runs: ConsecutiveSegments,
+        found: Segments,
     ) -> None:
         self._analysis = analysis
         self._stretch = stretch

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rpcqm.capture.columnar.stretch import Array, Buffer
+from rpcqm.capture.columnar.record_batch import Array, Buffer
 from rpcqm.capture.conversation.call import Call, Conversation
 from rpcqm.capture.conversation.interfaces import Context
 

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from rpcqm.capture import report
 from rpcqm.capture.columnar.analysis import Single
 from rpcqm.capture.columnar.batch import CallBatch
-from rpcqm.capture.columnar.groups import Group
-from rpcqm.capture.columnar.queues import Teller
+from rpcqm.capture.columnar.call_queues import QueueTracker
+from rpcqm.capture.columnar.record_batch import Array
 from rpcqm.capture.columnar.rows import status_names
-from rpcqm.capture.columnar.stretch import Array
+from rpcqm.capture.columnar.same_shape import SameShapeCalls
 from rpcqm.capture.columnar.template import Leaf, Stubs, Template
 from rpcqm.capture.columnar.texts import (
     Text,
@@ -47,7 +47,7 @@ class Listing:
         self.sealed: Counter[int] = Counter()
         self._write = write
         self._visible = visible
-        self._teller = Teller()
+        self._teller = QueueTracker()
 
     def take(self, singles: list[Single], batch: CallBatch | None) -> None:
         told = self._teller.tell(singles, batch)
@@ -71,7 +71,7 @@ class Listing:
         order = np.argsort(np.concatenate(index), kind="stable")
         self._write_all(pa.concat_arrays(lines).take(arrow(order)))
 
-    def _count(self, group: Group) -> None:
+    def _count(self, group: SameShapeCalls) -> None:
         counts = np.bincount(group.batch.conversation[group.rows]).tolist()
         for conversation, count in zip(group.batch.conversations, counts, strict=False):
             self.calls[conversation.number] += count
@@ -82,7 +82,7 @@ class Listing:
             self._write(pc.binary_join(whole, constant(""))[0].as_py())
 
 
-def group_lines(group: Group, queues: Text, visible: Callable[[str], str]) -> Text | None:
+def group_lines(group: SameShapeCalls, queues: Text, visible: Callable[[str], str]) -> Text | None:
     """The lines of the calls of a group; None when they must be made one by one."""
     arguments = _arguments(group)
     if arguments is None:
@@ -108,7 +108,7 @@ def _each(texts: Text, change: Callable[[str], str]) -> Text:
     return changed.take(encoded.indices)
 
 
-def _who(group: Group) -> Text:
+def _who(group: SameShapeCalls) -> Text:
     method = f"{group.context.name}.{group.operation.name}"
     texts = [f" {c.number:>4} {c.client:<21} {method:<32} " for c in group.batch.conversations]
     return strings(texts).take(arrow(group.batch.conversation[group.rows]))
@@ -142,7 +142,7 @@ def milliseconds(nanoseconds: Array) -> Text:
     return pc.replace_with_mask(text, truths(odd), strings(exact))
 
 
-def _arguments(group: Group) -> Text | None:
+def _arguments(group: SameShapeCalls) -> Text | None:
     """The parameters that matter, each behind a blank; a blank where there is none."""
     count = len(group.rows)
     asked = _side(group.request, group.asked)

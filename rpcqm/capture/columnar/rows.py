@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rpcqm.capture.columnar.groups import Group
-from rpcqm.capture.columnar.stretch import Array
+from rpcqm.capture.columnar.record_batch import Array
+from rpcqm.capture.columnar.same_shape import SameShapeCalls
 from rpcqm.capture.columnar.texts import Text, arrow, constant, instead, is_empty, named
 from rpcqm.capture.conversation.call import NCACN_IP_TCP, name_of_status
 
@@ -20,7 +20,7 @@ def _same(text: str, count: int) -> Text:
     return pa.repeat(constant(text), count)
 
 
-def status_names(group: Group, status: Array) -> Text:
+def status_names(group: SameShapeCalls, status: Array) -> Text:
     """The names of how calls ended."""
     mapper = group.response is not None and group.context.name in ("ept", "mgmt")
 
@@ -30,12 +30,12 @@ def status_names(group: Group, status: Array) -> Text:
     return named(status, name)
 
 
-def durations(group: Group) -> Array:
+def durations(group: SameShapeCalls) -> Array:
     """Milliseconds from the requests to the end of the answers."""
     return (group.batch.ended[group.rows] - group.batch.time[group.rows]) / _MILLION
 
 
-def call_columns(group: Group, queues: Text) -> Columns:
+def call_columns(group: SameShapeCalls, queues: Text) -> Columns:
     """The columns of `export.COLUMNS`, and `record`, for the calls of a group."""
     batch, rows, count = group.batch, group.rows, len(group.rows)
     status = group.status()
@@ -65,7 +65,7 @@ def _microseconds(times: Array) -> Any:
     return arrow(times // 1000).cast(pa.timestamp("us", "UTC"))
 
 
-def _ends(group: Group) -> Columns:
+def _ends(group: SameShapeCalls) -> Columns:
     owners = arrow(group.batch.conversation[group.rows])
     every = group.batch.conversations
     return {
@@ -74,7 +74,7 @@ def _ends(group: Group) -> Columns:
     }
 
 
-def _numbers(group: Group) -> Any:
+def _numbers(group: SameShapeCalls) -> Any:
     numbers = np.array([each.number for each in group.batch.conversations])
     return arrow(numbers[group.batch.conversation[group.rows]])
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rpcqm.capture.columnar.stretch import Array, Buffer, Stretch
+from rpcqm.capture.columnar.record_batch import Array, Buffer, RecordBatch
 from rpcqm.capture.columnar.texts import codes
 from rpcqm.capture.file.record import LinkType
 from rpcqm.capture.file.tcp import reversed_key
@@ -104,7 +104,7 @@ class TcpHeaders:
     payload: Array
 
 
-def tcp_headers(stretch: Stretch) -> TcpHeaders | None:
+def tcp_headers(stretch: RecordBatch) -> TcpHeaders | None:
     """The headers of the frames of a stretch; None for links that are not read in columns."""
     link = int(stretch.link[0])
     if link not in _PLACES or len(stretch.buffer) < 128:
@@ -125,7 +125,7 @@ def tcp_headers(stretch: Stretch) -> TcpHeaders | None:
     return _tcp(stretch, head, tcp, ip_at, harmless)
 
 
-def segments(stretch: Stretch) -> Segments | None:
+def segments(stretch: RecordBatch) -> Segments | None:
     """What a stretch holds; None when no frame of it can be regular."""
     found = tcp_headers(stretch)
     if found is None:
@@ -155,7 +155,7 @@ def segments(stretch: Stretch) -> Segments | None:
     )
 
 
-def _head(stretch: Stretch, begin: Array, type_at: int, ip_at: int) -> Array:
+def _head(stretch: RecordBatch, begin: Array, type_at: int, ip_at: int) -> Array:
     places = {name: (code, ip_at + at) for name, (code, at) in _IP_AND_TCP.items()}
     if type_at >= 0:
         places["type"] = (">u2", type_at)
@@ -179,7 +179,7 @@ def _harmless(head: Array, whole: Array, tcp: Array, type_at: int) -> Array:
     return np.asarray(other | ((kind != _IPV4) & ~np.isin(kind, _TAGS)))
 
 
-def _short_and_harmless(stretch: Stretch, short: Array, type_at: int) -> Array:
+def _short_and_harmless(stretch: RecordBatch, short: Array, type_at: int) -> Array:
     """Frames too short for TCP of which the EtherType says the same (ARP)."""
     found = np.zeros(len(stretch), bool)
     for index in np.flatnonzero(short).tolist():
@@ -190,7 +190,7 @@ def _short_and_harmless(stretch: Stretch, short: Array, type_at: int) -> Array:
     return found
 
 
-def _tcp(stretch: Stretch, head: Array, tcp: Array, ip_at: int, harmless: Array) -> TcpHeaders:
+def _tcp(stretch: RecordBatch, head: Array, tcp: Array, ip_at: int, harmless: Array) -> TcpHeaders:
     total, start = head["total"].astype(np.int64), (head["words"] >> 2 & 0x3C).astype(np.int64)
     length = total - 20 - start
     # Segmentation by the network card leaves 0 as the total length.

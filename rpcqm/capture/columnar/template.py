@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.capture.columnar.stretch import Array, Buffer, distinct
+from rpcqm.capture.columnar.record_batch import Array, Buffer, distinct
 from rpcqm.capture.columnar.texts import (
     Text,
     column,

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rpcqm.capture.columnar.stretch import Array, Buffer
+from rpcqm.capture.columnar.record_batch import Array, Buffer
 
 Text = Any
 """A pyarrow array of strings; pyarrow has no types."""

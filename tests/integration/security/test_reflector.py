@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rpcqm.qm.strangers import QUEUES_OF_ONE_SOURCE
+from rpcqm.qm.acknowledgement_queues import QUEUES_OF_ONE_SOURCE
 from rpcqm.testing import private_queue_manager
 from tests.support.stranger import ALL_ACKNOWLEDGEMENTS, Stranger, Victim
 

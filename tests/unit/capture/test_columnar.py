@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from rpcqm.base.text import visible
 from rpcqm.capture.analysis import Exchange, analyse
-from rpcqm.capture.columnar import runs, template
+from rpcqm.capture.columnar import consecutive, template
 from rpcqm.capture.columnar.analysis import Single, analyse_columns
 from rpcqm.capture.columnar.batch import CallBatch
+from rpcqm.capture.columnar.call_queues import QueueTracker
 from rpcqm.capture.columnar.listing import Listing, milliseconds, times
-from rpcqm.capture.columnar.queues import Teller
+from rpcqm.capture.columnar.record_batch import RecordBatch, read_pieces
 from rpcqm.capture.columnar.rows import call_columns
-from rpcqm.capture.columnar.stretch import Stretch, read_pieces
 from rpcqm.capture.conversation.call import Call
 from rpcqm.capture.conversation.subjects import Subjects
 from rpcqm.capture.export import COLUMNS, arrow_schema, row
@@ -38,7 +38,7 @@ SCHEMA = arrow_schema(COLUMNS)
 @pytest.fixture(autouse=True)
 def _short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that little traffic is enough."""
-    monkeypatch.setattr(runs, "SHORTEST_RUN", 2)
+    monkeypatch.setattr(consecutive, "SHORTEST_RUN", 2)
     monkeypatch.setattr(template, "LEAST_ROWS", 2)
 
 
@@ -70,7 +70,7 @@ class InColumns:
         self.calls: list[Any] = []
         self.rows: list[tuple[int, Any]] = []
         self.in_batches = self.in_groups = 0
-        self._teller = Teller()
+        self._teller = QueueTracker()
         self._stretches = 0
 
     def take(self, singles: list[Single], batch: CallBatch | None) -> None:
@@ -152,7 +152,9 @@ def test_damaged_files_have_the_same_records_in_stretches(
     found = []
     for piece in read_pieces(path, told):
         found += (
-            [piece.record(n) for n in range(len(piece))] if isinstance(piece, Stretch) else [piece]
+            [piece.record(n) for n in range(len(piece))]
+            if isinstance(piece, RecordBatch)
+            else [piece]
         )
     assert found == expected
     assert list(map(str, told)) == list(map(str, problems))

@@ -16,8 +16,8 @@ from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqmq import CALPWSTR, OBJECTID
 from rpcqm.interfaces import admin
 from rpcqm.interfaces.admin import Admin
-from rpcqm.qm.finding import Whereabouts
-from rpcqm.qm.trail import Happening
+from rpcqm.qm.message_lookup import LocationState
+from rpcqm.qm.trail import TrailEventType
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP, NCALRPC
 from rpcqm.rpc.pdu import SyntaxId
 from rpcqm.service.accounts import Accounts
@@ -194,8 +194,8 @@ def test_a_trail_is_switched_on_and_told(caller: Caller, qm: RunningQueueManager
     response = caller.call("R_GetEventTrail", pMessageId=wanted)
     assert response.pcEvents == 2
     assert [(e.Happening, e.pwszQueue, e.LookupId) for e in response.ppEvents] == [
-        (Happening.ARRIVED, queue.pathname, message.lookup_identifier),
-        (Happening.RECEIVED, queue.pathname, message.lookup_identifier),
+        (TrailEventType.ARRIVED, queue.pathname, message.lookup_identifier),
+        (TrailEventType.RECEIVED, queue.pathname, message.lookup_identifier),
     ]
 
 
@@ -216,7 +216,7 @@ def test_a_message_is_found(caller: Caller, qm: RunningQueueManager) -> None:
     (place,) = caller.call("R_FindMessage", pMessageId=wanted).ppPlaces
     assert (place.pwszQueue, place.pwszLabel) == (queue.pathname, "fruit")
     assert (place.LookupId, place.Arrived) == (message.lookup_identifier, qm.clock.now())
-    assert place.State == Whereabouts.WAITING
+    assert place.State == LocationState.WAITING
 
 
 def test_queues_to_elsewhere_are_listed_even_if_they_are_empty(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rpcqm.capture.columnar import runs, template
+from rpcqm.capture.columnar import consecutive, template
 from rpcqm.pipeline.column_tables import file_tables
 from rpcqm.pipeline.flow_index import (
     IndexRow,
@@ -107,7 +107,7 @@ def test_flows_that_are_hard_to_follow_are_the_same_in_parts(
 
 def test_ranges_of_any_size_give_the_same_rows(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From shorter than a record to all but one octet of the file; in columns as well."""
-    monkeypatch.setattr(runs, "SHORTEST_RUN", 2)
+    monkeypatch.setattr(consecutive, "SHORTEST_RUN", 2)
     monkeypatch.setattr(template, "LEAST_ROWS", 2)
     path.write_bytes(pcapng(traffic(11, clients=2, calls=14, odd=False)))
     length = path.stat().st_size

@@ -8,12 +8,12 @@ import pytest
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import Queue
 from rpcqm.codec.packet.types import MessageIdentifier
-from rpcqm.qm.trail import DAY, REMOVED_AT_ONCE, Happening
+from rpcqm.qm.trail import DAY, REMOVED_AT_ONCE, TrailEventType
 from rpcqm.store.records import Family
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.sending import keep_sending
 
-H = Happening
+H = TrailEventType
 
 
 @pytest.fixture
@@ -29,7 +29,9 @@ def sent(qm: RunningQueueManager, queue: Queue, **more: Any) -> Message:
     return message
 
 
-def happened(qm: RunningQueueManager, identifier: MessageIdentifier) -> list[tuple[Happening, str]]:
+def happened(
+    qm: RunningQueueManager, identifier: MessageIdentifier
+) -> list[tuple[TrailEventType, str]]:
     qm.settle()
     return [(event.happening, event.detail) for event in qm.engine.trail.events(identifier)]
 

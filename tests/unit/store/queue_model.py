@@ -4,22 +4,22 @@ from dataclasses import dataclass
 from unittest import mock
 
 from rpcqm.adm.enums import PositionState
-from rpcqm.store import lane
-from rpcqm.store.account import Account
+from rpcqm.store import priority_index
 from rpcqm.store.expiry import ExpiryHeap
 from rpcqm.store.index import QueueIndex
-from rpcqm.store.records import NEVER, NO_MOVES, Moves, Position
+from rpcqm.store.queue_usage import QueueUsage
+from rpcqm.store.records import NEVER, NO_MOVES, Moves, PositionRecord
 
 AVAILABLE, LOCKED, PURGE_PENDING, LEAVING, DELETED = PositionState
 QUEUE_ID = 7
 
-small_chunks = mock.patch.multiple(lane, FULL=4, SPLIT=8, SMALL=2)
+small_chunks = mock.patch.multiple(priority_index, FULL=4, SPLIT=8, SMALL=2)
 """Makes a few messages enough to split, compact, merge and drop chunks."""
 
 
 @dataclass
 class Entry:
-    position: Position
+    position: PositionRecord
     state: PositionState
     owner: object = None
     moves: Moves = NO_MOVES
@@ -31,10 +31,10 @@ class QueuePair:
 
     def __init__(self) -> None:
         self.heap = ExpiryHeap()
-        self.total = Account()
+        self.total = QueueUsage()
         self.index = QueueIndex(QUEUE_ID, self.heap, self.total)
         self.model: dict[int, Entry] = {}
-        self.expected: dict[int, Position] = {}
+        self.expected: dict[int, PositionRecord] = {}
         self.doomed: set[int] = set()
         self.serial = 0
 
@@ -45,7 +45,7 @@ class QueuePair:
     def expect(self, key: int, expiry: int, size: int = 5, flags: int = 1) -> None:
         if key not in self.model and key not in self.expected:
             self.serial += 1
-            position = Position(self.serial, size, 100 + self.serial, expiry, flags)
+            position = PositionRecord(self.serial, size, 100 + self.serial, expiry, flags)
             self.index.expect(key, position)
             self.expected[key] = position
 

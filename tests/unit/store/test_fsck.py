@@ -11,7 +11,7 @@ from rpcqm.adm.records import encode_queue
 from rpcqm.store import migration
 from rpcqm.store.database import DATABASE_NAME, Database
 from rpcqm.store.errors import StoreError, StoreFormatError, StoreLockedError
-from rpcqm.store.fsck import FindingKind, check
+from rpcqm.store.fsck import StoreProblemKind, check
 from rpcqm.store.records import (
     COUNTER,
     NEVER,
@@ -108,37 +108,37 @@ def write_position_without_queue(write: Write) -> None:
     write(Family.POSITION, POSITION_KEY.pack(30, KEY), position(6, 4))
 
 
-DAMAGES: dict[FindingKind, Damage] = {
-    FindingKind.UNREADABLE_QUEUE: lambda write: write(
+DAMAGES: dict[StoreProblemKind, Damage] = {
+    StoreProblemKind.UNREADABLE_QUEUE: lambda write: write(
         Family.QUEUE, QUEUE_ID.pack(SUBQUEUE + 1), b"{torn"
     ),
-    FindingKind.QUEUE_WITHOUT_PARENT: lambda write: write(
+    StoreProblemKind.QUEUE_WITHOUT_PARENT: lambda write: write(
         Family.QUEUE, QUEUE_ID.pack(SUBQUEUE), queue_record(parent=31)
     ),
-    FindingKind.UNREADABLE_POSITION: lambda write: write(
+    StoreProblemKind.UNREADABLE_POSITION: lambda write: write(
         Family.POSITION, POSITION_KEY.pack(Q, KEY), b"short"
     ),
-    FindingKind.POSITION_WITHOUT_QUEUE: write_position_without_queue,
-    FindingKind.POSITION_WITHOUT_BODY: lambda write: write(Family.BODY, SERIAL.pack(2), None),
-    FindingKind.WRONG_SIZE: lambda write: write(Family.BODY, SERIAL.pack(2), b"cut"),
-    FindingKind.SHARED_BODY: lambda write: write(
+    StoreProblemKind.POSITION_WITHOUT_QUEUE: write_position_without_queue,
+    StoreProblemKind.POSITION_WITHOUT_BODY: lambda write: write(Family.BODY, SERIAL.pack(2), None),
+    StoreProblemKind.WRONG_SIZE: lambda write: write(Family.BODY, SERIAL.pack(2), b"cut"),
+    StoreProblemKind.SHARED_BODY: lambda write: write(
         Family.POSITION, POSITION_KEY.pack(Q, KEY), position(2)
     ),
-    FindingKind.UNREADABLE_STAGED: lambda write: write(
+    StoreProblemKind.UNREADABLE_STAGED: lambda write: write(
         Family.STAGED, STAGED_KEY.pack(OPEN, 3), staged(7, 0, 0)
     ),
-    FindingKind.STAGED_WITHOUT_BODY: lambda write: write(
+    StoreProblemKind.STAGED_WITHOUT_BODY: lambda write: write(
         Family.STAGED, STAGED_KEY.pack(OPEN, 3), staged(1, 99, 5)
     ),
-    FindingKind.ORPHANED_BODY: lambda write: write(Family.BODY, SERIAL.pack(50), b"nobody's"),
-    FindingKind.COUNTER_BEHIND: lambda write: write(
+    StoreProblemKind.ORPHANED_BODY: lambda write: write(Family.BODY, SERIAL.pack(50), b"nobody's"),
+    StoreProblemKind.COUNTER_BEHIND: lambda write: write(
         Family.META, b"counter:serial", COUNTER.pack(3)
     ),
 }
 
 
 @pytest.mark.parametrize("kind", DAMAGES, ids=lambda kind: kind.name.lower())
-def test_damage_is_found(sound: Path, kind: FindingKind) -> None:
+def test_damage_is_found(sound: Path, kind: StoreProblemKind) -> None:
     database = Database(sound, StoreSettings())
     batch = WriteBatch(raw_mode=True)
 
@@ -177,7 +177,7 @@ def test_a_file_that_cannot_be_read_is_found(sound: Path) -> None:
         content[len(content) // 2] ^= 1
         table.write_bytes(content)
     kinds = {finding.kind for finding in check(sound)}
-    assert FindingKind.DAMAGED_FILE in kinds
+    assert StoreProblemKind.DAMAGED_FILE in kinds
 
 
 def test_no_database_is_no_finding_but_an_error(tmp_path: Path) -> None:

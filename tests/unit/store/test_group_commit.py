@@ -11,12 +11,12 @@ import pytest
 from rpcqm.base.metrics import Metrics
 from rpcqm.store.database import Database
 from rpcqm.store.errors import StoreStoppedError
-from rpcqm.store.group import Mode
-from rpcqm.store.lane import Lane
+from rpcqm.store.group_commit import WriteMode
+from rpcqm.store.priority_index import PriorityIndex
 from rpcqm.store.records import Family
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
-from rpcqm.store.transaction import Transaction
+from rpcqm.store.transaction import StoreTransaction
 from tests.support.stores import Turns
 
 Q = 16
@@ -48,7 +48,7 @@ def disk(store: Store, monkeypatch: pytest.MonkeyPatch) -> Disk:
     return Disk(monkeypatch)
 
 
-def insert(store: Store, key: int, size: int = 10, durable: bool = True) -> Transaction:
+def insert(store: Store, key: int, size: int = 10, durable: bool = True) -> StoreTransaction:
     with store.transaction("insert") as txn:
         txn.insert(Q, key, bytes(size), arrival=0, durable=durable)
     return txn
@@ -274,7 +274,7 @@ def test_changes_that_cannot_be_applied_answer_nobody(
 
     insert(store, 1).call_after(lambda: told.append("inserted"))
     with monkeypatch.context() as patch:
-        patch.setattr(Lane, "insert", broken)
+        patch.setattr(PriorityIndex, "insert", broken)
         assert_nothing_is_answered(store, turns, told)
 
 
@@ -342,7 +342,7 @@ def slow(turns: Turns, threads: Threads, stopwatch: Stopwatch) -> Store:
     stopwatch.duration = 5_000
     insert(store, 0)
     turns.end()
-    assert store.status().mode is Mode.THREAD
+    assert store.status().mode is WriteMode.THREAD
     return store
 
 
@@ -406,7 +406,7 @@ def test_writes_return_to_the_loop_when_syncs_are_quick(
         turns.end()
         threads.write()
         threads.tell()
-    assert slow.status().mode is Mode.LOOP
+    assert slow.status().mode is WriteMode.LOOP
     insert(slow, 3)
     turns.end()
     assert not threads.work
@@ -424,7 +424,7 @@ def test_one_slow_sync_among_quick_ones_changes_nothing(
         stopwatch.duration = duration
         insert(store, key)
         turns.end()
-    assert store.status().mode is Mode.LOOP
+    assert store.status().mode is WriteMode.LOOP
     store.close()
 
 

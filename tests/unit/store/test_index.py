@@ -3,11 +3,11 @@
 import pytest
 
 from rpcqm.adm.enums import PositionState
-from rpcqm.store.account import Account
 from rpcqm.store.errors import PositionStateError
 from rpcqm.store.expiry import ExpiryHeap
 from rpcqm.store.index import QueueIndex
-from rpcqm.store.records import NEVER, Position
+from rpcqm.store.queue_usage import QueueUsage
+from rpcqm.store.records import NEVER, PositionRecord
 
 
 @pytest.fixture
@@ -17,11 +17,11 @@ def heap() -> ExpiryHeap:
 
 @pytest.fixture
 def index(heap: ExpiryHeap) -> QueueIndex:
-    return QueueIndex(7, heap, Account())
+    return QueueIndex(7, heap, QueueUsage())
 
 
 def insert(index: QueueIndex, key: int, expiry: int = NEVER, size: int = 10) -> None:
-    index.expect(key, Position(key, size, 0, expiry, 0))
+    index.expect(key, PositionRecord(key, size, 0, expiry, 0))
     index.publish(key)
 
 
@@ -110,10 +110,10 @@ def test_a_purge_pending_message_stays_with_its_owner(index: QueueIndex) -> None
 
 def test_an_identifier_is_taken_once(index: QueueIndex) -> None:
     insert(index, 1)
-    index.expect(2, Position(2, 1, 0, NEVER, 0))
+    index.expect(2, PositionRecord(2, 1, 0, NEVER, 0))
     for key in (1, 2, 8 << 56):
         with pytest.raises(PositionStateError):
-            index.expect(key, Position(9, 1, 0, NEVER, 0))
+            index.expect(key, PositionRecord(9, 1, 0, NEVER, 0))
 
 
 def test_what_is_not_there_cannot_leave(index: QueueIndex) -> None:
@@ -122,7 +122,7 @@ def test_what_is_not_there_cannot_leave(index: QueueIndex) -> None:
 
 
 def test_a_subqueue_charges_its_parent(index: QueueIndex) -> None:
-    total = Account()
+    total = QueueUsage()
     subqueue = QueueIndex(8, ExpiryHeap(), total)
     insert(subqueue, 1, size=100)
     insert(index, 2, size=10)
@@ -135,16 +135,16 @@ def test_a_subqueue_charges_its_parent(index: QueueIndex) -> None:
 
 def test_a_dropped_queue_is_empty_and_takes_nothing(index: QueueIndex) -> None:
     insert(index, 1)
-    index.expect(2, Position(2, 1, 0, NEVER, 0))
+    index.expect(2, PositionRecord(2, 1, 0, NEVER, 0))
     index.leave(1)
     with pytest.raises(PositionStateError):
         index.drop()
     index.leave(2)
     index.drop()
     with pytest.raises(PositionStateError):
-        index.expect(3, Position(3, 1, 0, NEVER, 0))
+        index.expect(3, PositionRecord(3, 1, 0, NEVER, 0))
     index.undrop()
-    index.expect(3, Position(3, 1, 0, NEVER, 0))
+    index.expect(3, PositionRecord(3, 1, 0, NEVER, 0))
 
 
 def test_entries_take_few_bytes_after_most_were_removed(index: QueueIndex) -> None:

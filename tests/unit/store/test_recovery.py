@@ -81,7 +81,7 @@ def test_an_open_transaction_is_dropped_with_its_messages(turns: Turns) -> None:
     turns.end()
     assert store.index(1).account.bytes == len(b"staged")
     store = turns.reopen(store)
-    assert store.staged == {}
+    assert store.uncommitted == {}
     assert store.index(1).account.count == store.total.count == 0
     assert list(store.records(Family.STAGED)) == list(store.records(Family.BODY)) == []
     store.close()
@@ -97,7 +97,7 @@ def test_a_prepared_transaction_is_there_and_can_be_committed(turns: Turns) -> N
         txn.prepare(TRANSACTION, b"decided")
     turns.end()
     store = turns.reopen(store)
-    staged = store.staged[TRANSACTION]
+    staged = store.uncommitted[TRANSACTION]
     assert staged.record == b"decided"
     assert [operation.data for operation in staged.operations.values()] == [
         b"send",
@@ -112,7 +112,7 @@ def test_a_prepared_transaction_is_there_and_can_be_committed(turns: Turns) -> N
     assert store.read_packet(serial) == b"first"
     assert store.index(1).account.bytes == len(b"first")
     store = turns.reopen(store)
-    assert store.staged == {}
+    assert store.uncommitted == {}
     assert list(store.index(1).keys()) == [7]
     store.close()
 

@@ -14,7 +14,7 @@ from rpcqm.store.fsck import check
 from rpcqm.store.index import QueueIndex
 from rpcqm.store.records import NEVER, QUEUE_ID, Family, Moves
 from rpcqm.store.store import Store
-from rpcqm.store.transaction import Transaction
+from rpcqm.store.transaction import StoreTransaction
 from tests.support.store_state import after_restart, state_of
 from tests.support.stores import Turns
 
@@ -49,39 +49,39 @@ def populate(store: Store, turns: Turns) -> None:
     store.index(A).lock(LOCKED_EXPRESS, "reader")
 
 
-def insert_three_priorities(txn: Transaction) -> None:
+def insert_three_priorities(txn: StoreTransaction) -> None:
     for lane in (7, 0, 3):
         txn.insert(A, lane << 56 | SPARE, b"new", arrival=1, expiry=5, flags=0x3F)
 
 
-def insert_and_remove(txn: Transaction, durable: bool) -> None:
+def insert_and_remove(txn: StoreTransaction, durable: bool) -> None:
     txn.insert(A, SPARE, b"new", arrival=1, durable=durable)
     txn.remove(A, SPARE)
 
 
-def move_there_and_on(txn: Transaction) -> None:
+def move_there_and_on(txn: StoreTransaction) -> None:
     txn.rehome(A, PLAIN, B, PLAIN, moves=Moves(0, 1, 50))
     txn.rehome(B, PLAIN, SPARE, PLAIN, arrival=60, expiry=NEVER, flags=1)
 
 
-def commit_staged(txn: Transaction) -> None:
+def commit_staged(txn: StoreTransaction) -> None:
     txn.insert_staged(OPEN, 1, SPARE, arrival=20, expiry=30, flags=1)
     txn.unstage(OPEN)
 
 
-def commit_with_another_packet(txn: Transaction) -> None:
+def commit_with_another_packet(txn: StoreTransaction) -> None:
     txn.insert_staged(PREPARED, 1, SPARE, arrival=20, packet=b"patched packet")
     txn.unstage(PREPARED)
 
 
-def delete_a_queue(txn: Transaction) -> None:
+def delete_a_queue(txn: StoreTransaction) -> None:
     for key in (PLAIN, LOCKED, EXPRESS, LOCKED_EXPRESS, LARGE):
         txn.remove(A, key)
     txn.delete(Family.QUEUE, QUEUE_ID.pack(16))
     txn.drop_index(A)
 
 
-CASES: dict[str, Callable[[Transaction], object]] = {
+CASES: dict[str, Callable[[StoreTransaction], object]] = {
     "insert": insert_three_priorities,
     "insert express": lambda txn: txn.insert(A, SPARE, b"new", arrival=1, durable=False),
     "insert and remove": lambda txn: insert_and_remove(txn, durable=True),
@@ -130,7 +130,7 @@ def populated(turns: Turns) -> Fixture:
     return Fixture(turns, store)
 
 
-def fail_after(store: Store, change: Callable[[Transaction], object]) -> None:
+def fail_after(store: Store, change: Callable[[StoreTransaction], object]) -> None:
     with store.transaction("fails") as txn:
         change(txn)
         raise ZeroDivisionError
@@ -138,7 +138,7 @@ def fail_after(store: Store, change: Callable[[Transaction], object]) -> None:
 
 @pytest.mark.parametrize("change", CASES.values(), ids=CASES)
 def test_a_failed_block_leaves_no_trace(
-    populated: Fixture, change: Callable[[Transaction], object]
+    populated: Fixture, change: Callable[[StoreTransaction], object]
 ) -> None:
     store, turns = populated.store, populated.turns
     before = state_of(store)
@@ -154,7 +154,7 @@ def test_a_failed_block_leaves_no_trace(
 
 @pytest.mark.parametrize("change", CASES.values(), ids=CASES)
 def test_memory_and_disk_agree_after_a_commit(
-    populated: Fixture, change: Callable[[Transaction], object]
+    populated: Fixture, change: Callable[[StoreTransaction], object]
 ) -> None:
     store, turns = populated.store, populated.turns
     with store.transaction("succeeds") as txn:
@@ -237,7 +237,7 @@ def test_a_second_removal_is_refused(populated: Fixture) -> None:
     store, turns = populated.store, populated.turns
     with store.transaction("first") as txn:
         txn.remove(A, PLAIN)
-    changes: list[Callable[[Transaction], object]] = [
+    changes: list[Callable[[StoreTransaction], object]] = [
         lambda txn: txn.remove(A, PLAIN),
         lambda txn: txn.rehome(A, PLAIN, B, PLAIN),
         lambda txn: txn.update_position(A, PLAIN, flags=1),
@@ -304,7 +304,7 @@ def test_a_caller_can_take_back_its_own_changes(store: Store) -> None:
     assert told == ["undone"]
 
 
-REFUSED: dict[str, Callable[[Transaction], object]] = {
+REFUSED: dict[str, Callable[[StoreTransaction], object]] = {
     "insert where one is": lambda txn: txn.insert(A, PLAIN, b"new", arrival=1),
     "insert express where one is": lambda txn: txn.insert(A, PLAIN, b"", arrival=1, durable=False),
     "remove nothing": lambda txn: txn.remove(A, SPARE),
@@ -322,7 +322,7 @@ REFUSED: dict[str, Callable[[Transaction], object]] = {
 
 @pytest.mark.parametrize("change", REFUSED.values(), ids=REFUSED)
 def test_a_refused_change_leaves_the_rest_of_the_block_alone(
-    populated: Fixture, change: Callable[[Transaction], object]
+    populated: Fixture, change: Callable[[StoreTransaction], object]
 ) -> None:
     store, turns = populated.store, populated.turns
     with store.transaction("goes on") as txn:
@@ -345,4 +345,4 @@ def test_a_transaction_is_named_by_sixteen_bytes(store: Store) -> None:
         for name in (b"short", b"seventeen bytes !"):
             with pytest.raises(ValueError, match="16 bytes"):
                 txn.stage(name, b"data")
-    assert not store.staged
+    assert not store.uncommitted

@@ -10,7 +10,7 @@ TRANSACTION_ID_LENGTH = 16
 
 
 @dataclass(slots=True)
-class StagedOperation:
+class UncommittedOperation:
     """One operation; `serial` and `size` are set when it carries a packet for `queue_id`.
 
     `data` is the queue manager's own description of it. `charged` is whether the packet counts in
@@ -26,10 +26,10 @@ class StagedOperation:
 
 
 @dataclass(slots=True)
-class StagedTransaction:
+class UncommittedTransaction:
     """What a transaction (16 bytes of XACTUOW) has staged; `record` is set once prepared."""
 
     transaction_id: bytes
     record: bytes | None = None
-    operations: dict[int, StagedOperation] = field(default_factory=dict)
+    operations: dict[int, UncommittedOperation] = field(default_factory=dict)
     next_number: int = PREPARED + 1

@@ -14,19 +14,19 @@ from rpcqm.base.metrics import Metrics
 from rpcqm.store.database import Database
 from rpcqm.store.records import Family
 from rpcqm.store.settings import StoreSettings
-from rpcqm.store.transaction import Transaction
+from rpcqm.store.transaction import StoreTransaction
 
 _log = get_logger("store")
 
 
-class Mode(Enum):
+class WriteMode(Enum):
     """Where writes are made."""
 
     LOOP = "loop"
     THREAD = "thread"
 
 
-class Group:
+class CommitGroup:
     """Transactions that are written together, after the counters that they need."""
 
     __slots__ = ("_database", "_reserved", "batch", "records", "size", "sync", "transactions")
@@ -35,7 +35,7 @@ class Group:
         self._database = database
         self._reserved: list[tuple[bytes, bytes]] = []
         self.batch = WriteBatch(raw_mode=True)
-        self.transactions: list[Transaction] = []
+        self.transactions: list[StoreTransaction] = []
         self.records = 0
         self.size = 0
         self.sync = False
@@ -47,7 +47,7 @@ class Group:
         self.records += 1
         self.sync = True
 
-    def add(self, transaction: Transaction) -> None:
+    def add(self, transaction: StoreTransaction) -> None:
         """Add a transaction wholly, or raise and leave the group as it was."""
         try:
             self._put(transaction)
@@ -59,7 +59,7 @@ class Group:
         self.sync = self.sync or transaction.sync
         self.transactions.append(transaction)
 
-    def _put(self, transaction: Transaction) -> None:
+    def _put(self, transaction: StoreTransaction) -> None:
         batch = self.batch
         for key, value, handle in transaction.operations:
             if value is None:
@@ -88,7 +88,7 @@ class SyncTimes:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class StoreEnvironment:
     """What the store needs from the process around it.
 
     `end_of_turn` runs a callback at the end of the current turn. `fatal` is told of a write that
@@ -115,7 +115,7 @@ class GroupCommit:
         self,
         database: Database,
         settings: StoreSettings,
-        surroundings: Surroundings,
+        surroundings: StoreEnvironment,
         before_write: Callable[[], None],
         metrics: Metrics,
     ) -> None:
@@ -128,13 +128,13 @@ class GroupCommit:
         self._stopwatch = surroundings.stopwatch
         self._before_write = before_write
         self._metrics = metrics
-        self._groups: deque[Group] = deque([Group(database)])
+        self._groups: deque[CommitGroup] = deque([CommitGroup(database)])
         self._scheduled = self._waited = False
-        self._writing: Group | None = None
+        self._writing: CommitGroup | None = None
         self._written = threading.Event()
         self._outcome: BaseException | None = None
         self.times = SyncTimes(settings.sync_window)
-        self.mode = Mode.LOOP
+        self.mode = WriteMode.LOOP
         self.failed: BaseException | None = None
         self.together: list[AbstractContextManager[object]] = []
 
@@ -149,16 +149,16 @@ class GroupCommit:
         self._groups[-1].reserve(key, value)
         self._schedule()
 
-    def add(self, transaction: Transaction) -> None:
+    def add(self, transaction: StoreTransaction) -> None:
         """Commit a transaction with what else this turn collects."""
         group = self._groups[-1]
         if group.transactions and self._too_much(group, transaction):
-            group = Group(self._database)
+            group = CommitGroup(self._database)
             self._groups.append(group)
         group.add(transaction)
         self._schedule()
 
-    def _too_much(self, group: Group, transaction: Transaction) -> bool:
+    def _too_much(self, group: CommitGroup, transaction: StoreTransaction) -> bool:
         return (
             group.size + transaction.size > self._settings.group_bytes
             or group.records + len(transaction.operations) > self._settings.group_records
@@ -184,15 +184,15 @@ class GroupCommit:
             self._before_write()
         group = self._groups.popleft()
         if not self._groups:
-            self._groups.append(Group(self._database))
-        if group.records and self.mode is Mode.THREAD and group.sync:
+            self._groups.append(CommitGroup(self._database))
+        if group.records and self.mode is WriteMode.THREAD and group.sync:
             self._write_in_thread(group)
         elif self._write(group):
             self._publish(group)
             if not self.idle:
                 self._schedule()
 
-    def _write(self, group: Group) -> bool:
+    def _write(self, group: CommitGroup) -> bool:
         """Write a group here; False when that failed."""
         if group.records:
             try:
@@ -204,7 +204,7 @@ class GroupCommit:
                 return False
         return True
 
-    def _account(self, group: Group, nanoseconds: int) -> None:
+    def _account(self, group: CommitGroup, nanoseconds: int) -> None:
         count = self._metrics.count
         count("store_writes")
         count("store_bytes", group.size)
@@ -217,14 +217,14 @@ class GroupCommit:
         if self._executor is None:
             return
         slow = self._settings.slow_sync
-        if self.mode is Mode.LOOP and self.times.median > slow:
-            self.mode = Mode.THREAD
+        if self.mode is WriteMode.LOOP and self.times.median > slow:
+            self.mode = WriteMode.THREAD
             _log.debug("syncs are slow, writing in a thread", median_us=self.times.median)
-        elif self.mode is Mode.THREAD and self.times.median * 2 < slow:
-            self.mode = Mode.LOOP
+        elif self.mode is WriteMode.THREAD and self.times.median * 2 < slow:
+            self.mode = WriteMode.LOOP
             _log.debug("syncs are quick, writing in the loop", median_us=self.times.median)
 
-    def _write_in_thread(self, group: Group) -> None:
+    def _write_in_thread(self, group: CommitGroup) -> None:
         assert self._executor is not None
         self._writing = group
         self._written.clear()
@@ -247,7 +247,7 @@ class GroupCommit:
         self._written.set()
         self._call_from_thread(lambda: self._finish_thread(group))
 
-    def _finish_thread(self, group: Group) -> None:
+    def _finish_thread(self, group: CommitGroup) -> None:
         """Back in the loop: start the next write, then publish what was written."""
         if self._writing is not group or self.failed is not None:
             return
@@ -256,13 +256,13 @@ class GroupCommit:
             self._fail(self._outcome)
             return
         self._account(group, self._elapsed)
-        if self.mode is Mode.THREAD and not self.idle and self._groups[0].sync:
+        if self.mode is WriteMode.THREAD and not self.idle and self._groups[0].sync:
             self._write_next()
         self._publish(group)
         if not self.idle:
             self._schedule()
 
-    def _publish(self, group: Group) -> None:
+    def _publish(self, group: CommitGroup) -> None:
         """Make the changes of a durable group visible, and tell who waits for them."""
         for context in self.together:
             context.__enter__()
@@ -280,7 +280,7 @@ class GroupCommit:
         self._metrics.count("store_commits", len(group.transactions))
         self._metrics.count("store_messages", sum(each.messages for each in group.transactions))
 
-    def _run_callbacks(self, transaction: Transaction) -> None:
+    def _run_callbacks(self, transaction: StoreTransaction) -> None:
         for callback in (*transaction.callbacks, transaction.finish):
             try:
                 callback()

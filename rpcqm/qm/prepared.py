@@ -15,9 +15,9 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import Transaction, TransactionalOperation
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.qm.positions import Positions
-from rpcqm.store.staged import StagedOperation
 from rpcqm.store.store import Store
-from rpcqm.store.transaction import Transaction as StoreTransaction
+from rpcqm.store.transaction import StoreTransaction
+from rpcqm.store.uncommitted import UncommittedOperation
 
 Queues = Mapping[int, Queue]
 
@@ -43,7 +43,7 @@ def message_of(
     """The message that an operation sends, from memory or from where it is staged."""
     if operation.message is not None:
         return operation.message
-    staged = store.staged[transaction.identifier.bytes_le].operations[operation.staged_number]
+    staged = store.uncommitted[transaction.identifier.bytes_le].operations[operation.staged_number]
     assert staged.serial is not None
     flags = int.from_bytes(staged.data, "little") & _FLAGS
     message = Message.restored(store.read_packet(staged.serial), flags)
@@ -74,7 +74,7 @@ def recover(
 ) -> Iterator[Transaction]:
     """Bring back the transactions that were prepared, with their messages locked again."""
     queues = queue_manager.queue_collection
-    for staged in store.staged.values():
+    for staged in store.uncommitted.values():
         identifier = UUID(bytes_le=staged.transaction_id)
         transaction = Transaction(identifier, single_phase=False, prepared=True)
         queue_manager.transaction_collection[identifier] = transaction
@@ -86,7 +86,7 @@ def recover(
 
 
 def _recover(
-    queues: Queues, positions: Positions, operation: StagedOperation, transaction: Transaction
+    queues: Queues, positions: Positions, operation: UncommittedOperation, transaction: Transaction
 ) -> TransactionalOperation | None:
     if operation.serial is not None:
         queue = queues.get(operation.queue_id) or Queue(queue_id=operation.queue_id)
@@ -95,7 +95,7 @@ def _recover(
 
 
 def _dequeue_or_move(
-    queues: Queues, positions: Positions, operation: StagedOperation, transaction: Transaction
+    queues: Queues, positions: Positions, operation: UncommittedOperation, transaction: Transaction
 ) -> TransactionalOperation | None:
     kind, queue_id, key, target_id = _OPERATION.unpack_from(operation.data)
     queue = queues.get(queue_id)

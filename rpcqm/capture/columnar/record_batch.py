@@ -27,7 +27,7 @@ _PACKET_HEAD, _PACKET_BLOCK = 28, 32
 _FIRST_BLOCKS, _SMALL_BLOCK = 64, 400
 
 
-class Stretch:
+class RecordBatch:
     """Whole records in a buffer.
 
     `begin` is where each frame begins in the buffer, `captured` how many octets of it are there,
@@ -67,7 +67,7 @@ class Stretch:
         return int(self.time[index]), link, data, original, int(self.offset[index])
 
 
-Piece = Stretch | Record
+Piece = RecordBatch | Record
 
 
 def distinct(values: Array) -> list[int]:
@@ -95,7 +95,7 @@ def pieces(reader: Reader) -> Iterator[Piece]:
     return reader.pieces(lambda: _packet_blocks(reader))
 
 
-def _pcap_records(reader: pcap.Reader) -> Stretch | None:
+def _pcap_records(reader: pcap.Reader) -> RecordBatch | None:
     """The whole records in the window, if there are any; the reader is behind them."""
     buffer, at = reader.window
     starts, at = _pcap_chain(reader.form, buffer, at, reader.limit - reader.base)
@@ -125,17 +125,17 @@ def _pcap_chain(form: pcap.PcapFormat, buffer: bytes, at: int, limit: int) -> tu
     return starts, at
 
 
-def _pcap_stretch(form: pcap.PcapFormat, buffer: bytes, base: int, found: list[int]) -> Stretch:
+def _pcap_stretch(form: pcap.PcapFormat, buffer: bytes, base: int, found: list[int]) -> RecordBatch:
     starts = np.array(found, np.int64)
     words = words_at(buffer, starts, 4, form.order)
     time = words[:, 0] * _SECOND + words[:, 1] * form.unit
     link = np.full(len(starts), form.link_type, np.int32)
     begin = starts + pcap.RECORD_HEADER
     parts = starts + base, begin, words[:, 2], words[:, 3], time, link
-    return Stretch(buffer, pcap.RECORD_HEADER, *parts)
+    return RecordBatch(buffer, pcap.RECORD_HEADER, *parts)
 
 
-def _packet_blocks(reader: pcapng.Reader) -> Stretch | None:
+def _packet_blocks(reader: pcapng.Reader) -> RecordBatch | None:
     """The ordinary packet blocks that come next, if there are any; the reader is behind them."""
     buffer, first = reader.window
     starts: Array | None = _followed_blocks(buffer, first, reader.section, _FIRST_BLOCKS)
@@ -190,7 +190,7 @@ def _followed_blocks(
     return np.array(starts, np.int64)
 
 
-def _checked(reader: pcapng.Reader, buffer: bytes, starts: Array) -> Stretch | None:
+def _checked(reader: pcapng.Reader, buffer: bytes, starts: Array) -> RecordBatch | None:
     """The blocks up to the first that is not as it should be."""
     section = reader.section
     order = section.order
@@ -208,7 +208,7 @@ def _checked(reader: pcapng.Reader, buffer: bytes, starts: Array) -> Stretch | N
     starts, words = starts[:count], words[:count]
     time, link = _times(section, words)
     parts = starts + reader.base, starts + _PACKET_HEAD, words[:, 4], words[:, 5], time, link
-    return Stretch(buffer, _PACKET_HEAD, *parts)
+    return RecordBatch(buffer, _PACKET_HEAD, *parts)
 
 
 def _times(section: pcapng.Section, words: Array) -> tuple[Array, Array]:

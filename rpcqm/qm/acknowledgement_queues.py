@@ -18,11 +18,11 @@ from rpcqm.base.log import get_logger
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.qm.directory import Directory
 from rpcqm.qm.outgoing import Outgoing
+from rpcqm.qm.protocol_records import ProtocolRecords
 from rpcqm.qm.registry import QueueRegistry
-from rpcqm.qm.streams import Streams
 from rpcqm.store.records import QUEUE_ID, Family
 from rpcqm.store.store import Store
-from rpcqm.store.transaction import Transaction as StoreTransaction
+from rpcqm.store.transaction import StoreTransaction
 
 QUEUES_AT_MOST = 1024
 """Outgoing queues for acknowledgements to strangers."""
@@ -37,14 +37,14 @@ _LOOK_MILLISECONDS = 60_000
 _EMPTY_MILLISECONDS = 600_000
 
 
-class TooManyStrangersError(MQError):
+class TooManyAcknowledgementQueuesError(MQError):
     """An acknowledgement is dropped, which has been counted and logged already."""
 
     def __init__(self) -> None:
         super().__init__(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too much for strangers")
 
 
-class Strangers:
+class AcknowledgementQueues:
     """Which outgoing queues were made for strangers, and from which source each came."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Strangers:
         timers: Timers,
         queue_manager: QueueManager,
         registry: QueueRegistry,
-        streams: Streams,
+        streams: ProtocolRecords,
         outgoing: Outgoing,
         directory: Directory,
     ) -> None:
@@ -107,7 +107,7 @@ class Strangers:
     def create(self, name: FormatName, change: StoreTransaction, source: str) -> OutgoingQueue:
         """The outgoing queue to a destination that a message from `source` has named.
 
-        TooManyStrangersError when strangers have too many.
+        TooManyAcknowledgementQueuesError when strangers have too many.
         """
         if self._is_known(name):
             return self._outgoing.create(name, change)
@@ -119,7 +119,7 @@ class Strangers:
         return queue
 
     def admit(self, queue: OutgoingQueue, size: int) -> None:
-        """Let an acknowledgement of `size` bytes into a queue; TooManyStrangersError.
+        """Let an acknowledgement of `size` bytes into a queue; TooManyAcknowledgementQueuesError.
 
         What is in the queues is added up at first, and then when more has gone in since.
         """
@@ -142,7 +142,7 @@ class Strangers:
         if self._told is None or now - self._told >= _LOOK_MILLISECONDS:
             self._told = now
             _log.warning(event, source=source, dropped=self.refused)
-        raise TooManyStrangersError
+        raise TooManyAcknowledgementQueuesError
 
     def _is_known(self, name: FormatName) -> bool:
         return self.is_known(name) or self._is_in_directory(name)
@@ -205,7 +205,7 @@ class Strangers:
         return now - self._empty_since.setdefault(queue, now) >= _EMPTY_MILLISECONDS
 
 
-def stranger_behind(message: Message) -> str:
+def unproven_source(message: Message) -> str:
     """Where a message without a proved sender came from; "" when its signature was good.
 
     That is an address, or the queue manager that it names where no address was kept with it.

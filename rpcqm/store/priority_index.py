@@ -14,7 +14,7 @@ SMALL = 64
 """A chunk shorter than this is not worth compacting."""
 
 
-class Lane:
+class PriorityIndex:
     """A list of chunks, with each one's largest key and whether it has available entries."""
 
     __slots__ = ("chunks", "heap", "largest", "open", "queue_id")

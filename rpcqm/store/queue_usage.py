@@ -1,7 +1,7 @@
 """What a quota counts."""
 
 
-class Account:
+class QueueUsage:
     """Messages and bytes that were admitted and are not yet durably removed (G56).
 
     What is staged or waiting for its commit counts; what is leaving counts until its removal is

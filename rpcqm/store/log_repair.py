@@ -41,7 +41,7 @@ _BEGINNINGS = (NUMBERED + FULL, NUMBERED + FIRST)
 """Types of the pieces that records of a log begin with."""
 
 
-def mend(database: Path) -> None:
+def repair_logs(database: Path) -> None:
     """Cut the ends that a crash tore off the manifest and the logs of a database.
 
     Nobody may have it open. StoreError says in a sentence why the damage is none of a crash.

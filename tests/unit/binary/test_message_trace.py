@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from rpcqm.codec.packet.types import MessageIdentifier
-from rpcqm.qm import journeys
+from rpcqm.qm import message_trace
 from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging, packets
 
 
@@ -55,8 +55,8 @@ def test_a_message_in_sequence_was_sent_twice_and_received(pair: Exchanging) -> 
 
 
 def test_what_is_known_is_bounded(pair: Exchanging, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journeys, "MOST", 10)
-    monkeypatch.setattr(journeys, "MOST_STEPS", 4)
+    monkeypatch.setattr(message_trace, "MOST", 10)
+    monkeypatch.setattr(message_trace, "MOST_STEPS", 4)
     pair.bob.kill()
     for number in range(12):
         pair.alice.send(ORDERS, b"%d" % number)

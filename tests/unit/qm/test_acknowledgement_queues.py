@@ -7,7 +7,7 @@ from rpcqm.adm.queue import Queue
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import AuthenticationLevel
 from rpcqm.codec.packet.patch import set_authentication_level
-from rpcqm.qm import strangers
+from rpcqm.qm import acknowledgement_queues
 from tests.support.queue_manager import RunningQueueManager
 
 MINUTE = 60_000
@@ -47,21 +47,21 @@ def made(qm: RunningQueueManager) -> int:
 
 @pytest.mark.bound("strangers.queues_of_one_source")
 def test_one_source_has_only_so_many_queues(qm: RunningQueueManager, orders: Queue) -> None:
-    for number in range(strangers.QUEUES_OF_ONE_SOURCE + 10):
+    for number in range(acknowledgement_queues.QUEUES_OF_ONE_SOURCE + 10):
         arrive(qm, orders, elsewhere(number), "192.0.2.66")
-    assert made(qm) == strangers.QUEUES_OF_ONE_SOURCE
-    assert qm.engine.strangers.refused == 10
+    assert made(qm) == acknowledgement_queues.QUEUES_OF_ONE_SOURCE
+    assert qm.engine.acknowledgement_queues.refused == 10
     arrive(qm, orders, elsewhere(0), "192.0.2.66")
     assert qm.engine.outgoing.list()[0].message_count == 2, "a queue that is there still serves"
     arrive(qm, orders, elsewhere(1000), "192.0.2.67")
-    assert made(qm) == strangers.QUEUES_OF_ONE_SOURCE + 1
+    assert made(qm) == acknowledgement_queues.QUEUES_OF_ONE_SOURCE + 1
 
 
 @pytest.mark.bound("strangers.queues")
 def test_all_strangers_together_have_only_so_many(
     qm: RunningQueueManager, orders: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(strangers, "QUEUES_AT_MOST", 20)
+    monkeypatch.setattr(acknowledgement_queues, "QUEUES_AT_MOST", 20)
     for number in range(25):
         arrive(qm, orders, elsewhere(number), f"192.0.2.{number}")
     assert made(qm) == 20
@@ -75,15 +75,15 @@ def test_what_waits_for_strangers_is_bounded_in_all(
     arrive(qm, orders, elsewhere(0), "192.0.2.66")
     (told,) = qm.engine.outgoing.list()
     each = qm.store.index(told.queue_id).account.bytes
-    monkeypatch.setattr(strangers, "BYTES_AT_MOST", 4 * each)
+    monkeypatch.setattr(acknowledgement_queues, "BYTES_AT_MOST", 4 * each)
     for number in range(1, 6):
         arrive(qm, orders, elsewhere(number % 2), "192.0.2.66")
     waiting = sum(queue.message_count for queue in qm.engine.outgoing.list())
-    assert (waiting, qm.engine.strangers.refused) == (4, 2)
+    assert (waiting, qm.engine.acknowledgement_queues.refused) == (4, 2)
     assert orders.message_count == 6
     qm.done(qm.engine.queues.purge_queue(told))
     arrive(qm, orders, elsewhere(1), "192.0.2.66")
-    assert qm.engine.strangers.refused == 2, "there is room again"
+    assert qm.engine.acknowledgement_queues.refused == 2, "there is room again"
     qm.restart()
     for _ in range(3):
         arrive(qm, qm.find(), elsewhere(1), "192.0.2.66")
@@ -94,14 +94,14 @@ def test_what_waits_for_strangers_is_bounded_in_all(
 def test_who_is_known_or_has_proved_itself_is_no_stranger(
     qm: RunningQueueManager, orders: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(strangers, "QUEUES_OF_ONE_SOURCE", 0)
-    qm.engine.strangers.is_known = lambda name: name.direct_name.host == "198.51.100.8"
+    monkeypatch.setattr(acknowledgement_queues, "QUEUES_OF_ONE_SOURCE", 0)
+    qm.engine.acknowledgement_queues.is_known = lambda name: name.direct_name.host == "198.51.100.8"
     arrive(qm, orders, elsewhere(0), "192.0.2.66")
     assert made(qm) == 0
     arrive(qm, orders, elsewhere(1, "198.51.100.8"), "192.0.2.66")
     arrive(qm, orders, elsewhere(2), "192.0.2.66", signed=True)
     assert made(qm) == 2
-    assert len(qm.engine.strangers) == 0
+    assert len(qm.engine.acknowledgement_queues) == 0
 
 
 def test_what_stays_empty_is_dropped_after_a_while(qm: RunningQueueManager, orders: Queue) -> None:
@@ -112,7 +112,7 @@ def test_what_stays_empty_is_dropped_after_a_while(qm: RunningQueueManager, orde
     for _ in range(12):
         qm.advance(MINUTE)
     assert qm.engine.outgoing.list() == [full]
-    assert len(qm.engine.strangers) == 1
+    assert len(qm.engine.acknowledgement_queues) == 1
 
 
 def test_a_queue_that_is_used_here_too_is_no_stranger_s(
@@ -120,7 +120,7 @@ def test_a_queue_that_is_used_here_too_is_no_stranger_s(
 ) -> None:
     arrive(qm, orders, elsewhere(0), "192.0.2.66")
     qm.open(elsewhere(0), QueueAccessType.SEND_ACCESS)
-    assert len(qm.engine.strangers) == 0
+    assert len(qm.engine.acknowledgement_queues) == 0
     assert made(qm) == 1
 
 
@@ -128,4 +128,4 @@ def test_a_restart_remembers_who_they_were_made_for(qm: RunningQueueManager, ord
     for number in range(3):
         arrive(qm, orders, elsewhere(number), "192.0.2.66")
     qm.restart()
-    assert len(qm.engine.strangers) == 3
+    assert len(qm.engine.acknowledgement_queues) == 3

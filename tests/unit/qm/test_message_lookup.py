@@ -9,29 +9,31 @@ from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.base.completion import Completion
 from rpcqm.codec.packet.types import MessageIdentifier
-from rpcqm.qm import finding
-from rpcqm.qm.finding import Place, Whereabouts, find_message
+from rpcqm.qm import message_lookup
+from rpcqm.qm.message_lookup import LocationState, MessageLocation, find_message
 from rpcqm.store.errors import StoreStoppedError
 from tests.support.queue_manager import RunningQueueManager
 
-W = Whereabouts
+W = LocationState
 
 
-def search_for(qm: RunningQueueManager, identifier: MessageIdentifier) -> Completion[list[Place]]:
+def search_for(
+    qm: RunningQueueManager, identifier: MessageIdentifier
+) -> Completion[list[MessageLocation]]:
     return find_message(qm.store, qm.clock.timers, qm.engine.queue_manager, identifier)
 
 
-def begun(qm: RunningQueueManager, message: Message) -> Completion[list[Place]]:
+def begun(qm: RunningQueueManager, message: Message) -> Completion[list[MessageLocation]]:
     return search_for(qm, message.attributes.identifier)
 
 
-def found(qm: RunningQueueManager, message: Message) -> list[Place]:
+def found(qm: RunningQueueManager, message: Message) -> list[MessageLocation]:
     search = begun(qm, message)
     qm.advance(1000)
     return search.result()
 
 
-def places(qm: RunningQueueManager, message: Message) -> list[tuple[str, Whereabouts]]:
+def places(qm: RunningQueueManager, message: Message) -> list[tuple[str, LocationState]]:
     return [(place.queue, place.whereabouts) for place in found(qm, message)]
 
 
@@ -48,7 +50,7 @@ def test_a_message_is_found_among_others(qm: RunningQueueManager, delivery_guara
     message = sent(qm, delivery_guarantee=delivery_guarantee)
     sent(qm)
     (place,) = found(qm, message)
-    assert place == Place(
+    assert place == MessageLocation(
         qm.find().pathname,
         W.WAITING,
         "fruit",
@@ -117,7 +119,7 @@ def test_what_an_open_transaction_has_sent_is_found(qm: RunningQueueManager) -> 
 def test_others_are_served_between_slices(
     qm: RunningQueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finding, "SLICE", 3)
+    monkeypatch.setattr(message_lookup, "SLICE", 3)
     messages = [sent(qm, delivery_guarantee=number % 2) for number in range(20)]
     searches = [begun(qm, message) for message in messages]
     qm.advance(2)
@@ -131,7 +133,7 @@ def test_others_are_served_between_slices(
 def test_large_bodies_make_slices_short(
     qm: RunningQueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finding, "SLICE_BYTES", 100)
+    monkeypatch.setattr(message_lookup, "SLICE_BYTES", 100)
     sent(qm)
     message = sent(qm)
     search = begun(qm, message)
@@ -143,7 +145,7 @@ def test_large_bodies_make_slices_short(
 def test_a_search_ends_with_the_store(
     qm: RunningQueueManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(finding, "SLICE_BYTES", 1)
+    monkeypatch.setattr(message_lookup, "SLICE_BYTES", 1)
     search = begun(qm, sent(qm))
     qm.restart()
     qm.advance(1000)

@@ -18,7 +18,7 @@ def free_space(directory: Path) -> int:
     return status.f_bavail * status.f_frsize
 
 
-class SpaceGuard:
+class DiskSpaceMonitor:
     """Refuses new messages while the disk is nearly full; resumes by itself.
 
     `free` gives the free bytes. It is asked again after some time or some bytes, and for every

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rpcqm.capture.columnar.batch import CallBatch
-from rpcqm.capture.columnar.stretch import Array, distinct
+from rpcqm.capture.columnar.record_batch import Array, distinct
 from rpcqm.capture.columnar.template import FieldPath, Leaf, Stubs, Template, Templates
 from rpcqm.capture.columnar.texts import Text, column, constant, decimal, guid_text, instead
 from rpcqm.capture.conversation.call import returns_status
@@ -25,7 +25,7 @@ _NO_MESSAGE = constant(str(NULL_IDENTIFIER))
 
 
 @dataclass(slots=True)
-class Group:
+class SameShapeCalls:
     """Some calls of a batch; `response` is None for calls that ended in a fault."""
 
     batch: CallBatch
@@ -106,7 +106,7 @@ def _in_packets(stubs: Stubs, leaf: Leaf) -> Text | None:
     return text if packets.all() else pa.array(text.to_pylist(), mask=~packets)
 
 
-class Grouper:
+class ShapeGrouper:
     """Finds the groups of batches; keeps what it has learnt of their shapes.
 
     In no group are calls that cannot be decoded, that are like few others, or that tell what
@@ -116,7 +116,7 @@ class Grouper:
     def __init__(self) -> None:
         self._templates = Templates()
 
-    def groups(self, batch: CallBatch) -> Iterator[Group]:
+    def groups(self, batch: CallBatch) -> Iterator[SameShapeCalls]:
         """The groups of a batch; calls that are in none of them are decoded by themselves."""
         both = batch.context << 16 | batch.opnum
         for each in distinct(both):
@@ -130,7 +130,7 @@ class Grouper:
 
     def _of_method(
         self, batch: CallBatch, rows: Array, context: Context, operation: Operation
-    ) -> Iterator[Group]:
+    ) -> Iterator[SameShapeCalls]:
         assert context.syntax is not None
         asked = self._templates.matched(
             *(operation, context.syntax, False, batch.buffer),
@@ -147,7 +147,7 @@ class Grouper:
                     response, _, answers = told[number]
                     of_both = where[mine]
                     ours, theirs = stubs.chosen(mine), answers.chosen(place[of_both])
-                    yield Group(
+                    yield SameShapeCalls(
                         *(batch, rows[of_both], context, operation),
                         *(request, response, ours, theirs),
                     )

@@ -8,8 +8,8 @@ import numpy as np
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.columnar.analysis import Single
 from rpcqm.capture.columnar.batch import CallBatch
-from rpcqm.capture.columnar.groups import Group, Grouper
-from rpcqm.capture.columnar.stretch import Array
+from rpcqm.capture.columnar.record_batch import Array
+from rpcqm.capture.columnar.same_shape import SameShapeCalls, ShapeGrouper
 from rpcqm.capture.columnar.texts import Text, arrow, numbered, strings
 from rpcqm.capture.conversation.subjects import Subjects, handles_used
 
@@ -27,18 +27,18 @@ class _Change:
 
 
 @dataclass(slots=True)
-class Told:
+class CallQueues:
     """What a stretch holds: calls in groups with their queues, and exchanges one by one."""
 
-    groups: list[tuple[Group, Text]]
+    groups: list[tuple[SameShapeCalls, Text]]
     singles: list[tuple[int, Exchange, str]]
 
 
-class Teller:
+class QueueTracker:
     """Takes what a ColumnarAnalysis gives; tells groups and single exchanges with their queues."""
 
     def __init__(self) -> None:
-        self._grouper = Grouper()
+        self._grouper = ShapeGrouper()
         self._subjects = Subjects()
         self._subjects.changed = self._changed
         self._changes: list[_Change] = []
@@ -47,16 +47,16 @@ class Teller:
     def _changed(self, server: str, handle: bytes, before: str) -> None:
         self._changes.append(_Change(self._index, server, handle, before))
 
-    def tell(self, singles: list[Single], batch: CallBatch | None) -> Told:
+    def tell(self, singles: list[Single], batch: CallBatch | None) -> CallQueues:
         groups = list(self._grouper.groups(batch)) if batch is not None else []
         alone = sorted([*singles, *_left(batch, groups)], key=lambda single: single[0])
         self._changes.clear()
         told = []
         for self._index, exchange in alone:
             told.append((self._index, exchange, self._subjects.queue(exchange)))
-        return Told([(group, self._queues(group)) for group in groups], told)
+        return CallQueues([(group, self._queues(group)) for group in groups], told)
 
-    def _queues(self, group: Group) -> Text:
+    def _queues(self, group: SameShapeCalls) -> Text:
         """The queue of each call of a group; empty where it is not known."""
         names = handles_used(group.operation) or ()
         owners = group.batch.conversation[group.rows]
@@ -92,7 +92,7 @@ class Teller:
         return found, code
 
 
-def _left(batch: CallBatch | None, groups: Iterable[Group]) -> list[Single]:
+def _left(batch: CallBatch | None, groups: Iterable[SameShapeCalls]) -> list[Single]:
     """The calls of a batch that are in no group."""
     if batch is None:
         return []

@@ -60,7 +60,7 @@ def test_new_messages_are_refused_below_the_reserve(
     assert guarded.index(Q).account.count == 2
     with pytest.raises(MQError), guarded.transaction("stage") as txn:
         txn.stage_message(b"t" * 16, Q, b"packet", b"")
-    assert not guarded.staged
+    assert not guarded.uncommitted
     guarded.close()
 
 

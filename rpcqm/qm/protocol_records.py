@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from rpcqm.base.completion import Completion
 from rpcqm.store.records import Family
 from rpcqm.store.store import Store
-from rpcqm.store.transaction import Transaction as StoreTransaction
+from rpcqm.store.transaction import StoreTransaction
 
 Changes = Mapping[bytes, bytes | None]
 """New records by key; None removes one."""
 
 
-class Streams:
+class ProtocolRecords:
     """Records of protocols, by keys of their own choice."""
 
     def __init__(self, store: Store) -> None:

@@ -19,10 +19,10 @@ from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.packet.fields import MESSAGE_ID, SOURCE_QUEUE_MANAGER
 from rpcqm.codec.packet.types import MessageIdentifier
-from rpcqm.qm.stored import message_at
+from rpcqm.qm.stored_messages import message_at
 from rpcqm.store.errors import StoreError
-from rpcqm.store.staged import StagedOperation
 from rpcqm.store.store import Store
+from rpcqm.store.uncommitted import UncommittedOperation
 
 SLICE = 2_000
 SLICE_BYTES = 8 << 20
@@ -32,7 +32,7 @@ PAUSE = 1
 """Milliseconds for them."""
 
 
-class Whereabouts(enum.IntEnum):
+class LocationState(enum.IntEnum):
     """How a message is in its queue; the numbers are those of rpcqm_admin."""
 
     WAITING = 1
@@ -42,15 +42,15 @@ class Whereabouts(enum.IntEnum):
 
 
 _WHEREABOUTS = {
-    PositionState.AVAILABLE: Whereabouts.WAITING,
-    PositionState.LOCKED: Whereabouts.BEING_READ,
-    PositionState.PURGE_PENDING: Whereabouts.BEING_READ,
-    PositionState.LEAVING: Whereabouts.LEAVING,
+    PositionState.AVAILABLE: LocationState.WAITING,
+    PositionState.LOCKED: LocationState.BEING_READ,
+    PositionState.PURGE_PENDING: LocationState.BEING_READ,
+    PositionState.LEAVING: LocationState.LEAVING,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MessageLocation:
     """Where a message is; `queue` is a path name, of an outgoing queue the format name.
 
     `arrived` is milliseconds since 1970. Sent in a transaction that is still open, it has neither
@@ -58,7 +58,7 @@ class Place:
     """
 
     queue: str
-    whereabouts: Whereabouts
+    whereabouts: LocationState
     label: str
     lookup_identifier: int = 0
     arrived: int = 0
@@ -66,7 +66,7 @@ class Place:
 
 def find_message(
     store: Store, timers: Timers, queue_manager: QueueManager, identifier: MessageIdentifier
-) -> Completion[list[Place]]:
+) -> Completion[list[MessageLocation]]:
     """Every place of a message and its copies: queues, journals, dead letters, outgoing queues.
 
     The completion fails with StoreStoppedError when the queue manager stops meanwhile.
@@ -76,7 +76,7 @@ def find_message(
 
 async def _find(
     store: Store, timers: Timers, queues: Mapping[int, Queue], identifier: MessageIdentifier
-) -> list[Place]:
+) -> list[MessageLocation]:
     matches = _Matches(identifier)
     first = 0
     while (after := _look_on_disk(store, first, matches)) is not None:
@@ -125,32 +125,32 @@ def _pause(timers: Timers) -> Completion[None]:
     return over
 
 
-def _places(store: Store, queues: Mapping[int, Queue], serial: int) -> Iterator[Place]:
+def _places(store: Store, queues: Mapping[int, Queue], serial: int) -> Iterator[MessageLocation]:
     for queue in list(queues.values()):
         for key in store.index(queue.queue_id).keys_of(serial):
             with contextlib.suppress(DecodeError, MQError, StoreError):
                 yield _place(store, queue, key)
-    for transaction in store.staged.values():
+    for transaction in store.uncommitted.values():
         for operation in transaction.operations.values():
             if operation.serial == serial:
                 yield _place_in_transaction(store, queues, operation, serial)
 
 
-def _place(store: Store, queue: Queue, key: int) -> Place:
+def _place(store: Store, queue: Queue, key: int) -> MessageLocation:
     message = message_at(store, queue, key)
     state = queue.message_position_list.state(key)
-    return Place(
+    return MessageLocation(
         _name(queue), _WHEREABOUTS[state], message.attributes.label, key, message.arrival_time
     )
 
 
 def _place_in_transaction(
-    store: Store, queues: Mapping[int, Queue], operation: StagedOperation, serial: int
-) -> Place:
+    store: Store, queues: Mapping[int, Queue], operation: UncommittedOperation, serial: int
+) -> MessageLocation:
     flags = int.from_bytes(operation.data, "little")
     message = Message.restored(store.read_packet(serial), flags)
     queue = queues[operation.queue_id]
-    return Place(_name(queue), Whereabouts.IN_TRANSACTION, message.attributes.label)
+    return MessageLocation(_name(queue), LocationState.IN_TRANSACTION, message.attributes.label)
 
 
 def _name(queue: Queue) -> str:

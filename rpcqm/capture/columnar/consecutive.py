@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rpcqm.capture.columnar.record_batch import Array
 from rpcqm.capture.columnar.segments import MASK, Directions, Segments, directions
-from rpcqm.capture.columnar.stretch import Array
 
 SHORTEST_RUN = 8
 """Shorter runs are not worth their overhead."""
@@ -18,7 +18,7 @@ _HALF = 1 << 31
 
 
 @dataclass(slots=True)
-class Runs:
+class ConsecutiveSegments:
     """Runs of regular segments, in arrays by run; `place` has the records of all of them.
 
     `start` and `stop` delimit a run in `place` and in the arrays that are as long; `client` and
@@ -42,7 +42,7 @@ class Runs:
     keys: list[bytes]
 
 
-def find_runs(found: Segments) -> Runs | None:
+def find_consecutive(found: Segments) -> ConsecutiveSegments | None:
     """All runs of a stretch; None when there is none."""
     place = np.flatnonzero(found.regular | found.keyed)
     if not len(place):
@@ -117,7 +117,7 @@ class _Sorted:
         ahead = (self.ack - expected) & MASK
         return np.asarray((ahead > 0) & (ahead < _HALF))
 
-    def runs(self, keys: list[bytes]) -> Runs | None:
+    def runs(self, keys: list[bytes]) -> ConsecutiveSegments | None:
         regular, flow, barrier = self.regular, self.flow, self.barrier
         joins = np.zeros(len(regular), bool)
         joins[1:] = regular[1:] & regular[:-1] & (flow[1:] == flow[:-1])
@@ -129,7 +129,7 @@ class _Sorted:
             return None
         return self._made(np.flatnonzero(kept), number, keys)
 
-    def _made(self, kept: Array, number: Array, keys: list[bytes]) -> Runs:
+    def _made(self, kept: Array, number: Array, keys: list[bytes]) -> ConsecutiveSegments:
         number = number[kept]
         start = np.flatnonzero(np.append(True, number[1:] != number[:-1]))
         stop = np.append(start[1:], len(kept))
@@ -141,7 +141,7 @@ class _Sorted:
         client = np.where(request[first], code[first], opposite[first])
         server = np.where(request[first], opposite[first], code[first])
         pairs = _Pairs(run, request, self.call[kept].astype(np.int64), len(start))
-        return Runs(
+        return ConsecutiveSegments(
             self.place[kept],
             run,
             start,

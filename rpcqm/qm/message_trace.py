@@ -14,7 +14,7 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.fields import MESSAGE_ID, SOURCE_QUEUE_MANAGER
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.qm.names import next_hop_text
-from rpcqm.qm.trail import Happening, TrailEvent
+from rpcqm.qm.trail import TrailEvent, TrailEventType
 
 MOST = 10_000
 MOST_STEPS = 32
@@ -22,7 +22,7 @@ MOST_STEPS = 32
 _CLASSES = {int(each): each for each in MessageClass}
 
 
-class _Journey:
+class _MessageHops:
     """One message on its way to one queue."""
 
     __slots__ = ("identifier", "queue", "steps")
@@ -30,15 +30,15 @@ class _Journey:
     def __init__(self, identifier: bytes, queue: str) -> None:
         self.identifier = identifier
         self.queue = queue
-        self.steps: list[tuple[int, Happening, str]] = []
+        self.steps: list[tuple[int, TrailEventType, str]] = []
 
 
-class Journeys:
+class MessageTrace:
     """What is known of messages that have been sent from here."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._journeys: OrderedDict[tuple[int, int], _Journey] = OrderedDict()
+        self._journeys: OrderedDict[tuple[int, int], _MessageHops] = OrderedDict()
         self._told: deque[tuple[int, bytes, str, str]] = deque(maxlen=MOST)
 
     def __len__(self) -> int:
@@ -51,16 +51,18 @@ class Journeys:
         if journey is None:
             packet = message.packet
             identifier = packet[SOURCE_QUEUE_MANAGER] + packet[MESSAGE_ID]
-            journey = self._journeys[place] = _Journey(identifier, queue.destination_format_name)
+            journey = self._journeys[place] = _MessageHops(
+                identifier, queue.destination_format_name
+            )
             if len(self._journeys) > MOST:
                 self._journeys.popitem(last=False)
-        self._step(journey, Happening.SENT, address)
+        self._step(journey, TrailEventType.SENT, address)
 
     def acknowledged(self, queue: Queue, key: int, by: str) -> None:
         """An acknowledgement of a message has come."""
         journey = self._journeys.get((queue.queue_id, key))
         if journey is not None:
-            self._step(journey, Happening.ACKNOWLEDGED, by)
+            self._step(journey, TrailEventType.ACKNOWLEDGED, by)
 
     def arrived(self, queue: Queue, message: Message) -> None:
         """A message has arrived; only one that tells what became of another is of interest."""
@@ -70,7 +72,7 @@ class Journeys:
             name = kind.name.removeprefix("MQMSG_CLASS_")
             self._told.append((self._clock.now(), _octets(about), queue.pathname, name))
 
-    def _step(self, journey: _Journey, happening: Happening, detail: str) -> None:
+    def _step(self, journey: _MessageHops, happening: TrailEventType, detail: str) -> None:
         if len(journey.steps) == MOST_STEPS:
             del journey.steps[1]
         journey.steps.append((self._clock.now(), happening, detail))
@@ -81,11 +83,11 @@ class Journeys:
         for (_, key), journey in self._journeys.items():
             if journey.identifier == wanted:
                 for time, happening, detail in journey.steps:
-                    text = next_hop_text(detail) if happening is Happening.SENT else detail
+                    text = next_hop_text(detail) if happening is TrailEventType.SENT else detail
                     yield TrailEvent(time, happening, journey.queue, key, text)
         for time, about, queue, name in self._told:
             if about == wanted:
-                yield TrailEvent(time, Happening.ACKNOWLEDGED, queue, 0, name)
+                yield TrailEvent(time, TrailEventType.ACKNOWLEDGED, queue, 0, name)
 
 
 def _octets(identifier: MessageIdentifier) -> bytes:

@@ -4,15 +4,11 @@ His connection is a real one, and the victims are clients that sign and seal. Wh
 may not get a session in which he can say anything.
 """
 
-import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rpcqm.base.errors import RpcFault
-from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.security.context import (
     CONNECT,
@@ -25,9 +21,10 @@ from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.rpc.security.ntlm_messages import MIC, AvId, with_integrity_code
 from rpcqm.rpc.security.ntlm_protection import NegotiateFlags
 from rpcqm.rpc.security.spnego import SpnegoCredentials
-from tests.support.accounts import PASSWORD, TestAccounts
+from tests.support.accounts import PASSWORD
 from tests.support.impacket_ntlm import ImpacketCredentials
-from tests.support.probe import ProbeHandlers, ProbeInterface, ProbeRequest
+from tests.support.probe import ProbeHandlers
+from tests.support.probe_server import call
 from tests.support.relayed import (
     VICTIMS,
     Attack,
@@ -38,40 +35,9 @@ from tests.support.relayed import (
     without_code,
     without_pair,
 )
-from tests.support.rpc_server import RunningServer, serving
+from tests.support.rpc_server import RunningServer
 
-PROBE: Any = ProbeInterface()
 Flag = NegotiateFlags
-
-
-@pytest.fixture
-def handlers() -> ProbeHandlers:
-    return ProbeHandlers()
-
-
-@pytest.fixture
-def server(tmp_path: Path, handlers: ProbeHandlers) -> Iterator[RunningServer]:
-    with serving((PROBE, handlers), accounts=TestAccounts(tmp_path), epm_port=None) as running:
-        yield running
-
-
-def call(
-    server: RunningServer, credentials: Credentials, level: AuthenticationLevel = PKT_PRIVACY
-) -> bytes:
-    """The answer to a call as the victim."""
-
-    async def main() -> bytes:
-        async with (
-            asyncio.timeout(20),
-            await RpcClient.connect_tcp(
-                "127.0.0.1", server.port, credentials=credentials, level=level
-            ) as client,
-        ):
-            binding = await client.bind(PROBE)
-            answer = await binding.call("echo", ProbeRequest(octets=b"x"))
-            return bytes(answer.octets)
-
-    return asyncio.run(main())
 
 
 def is_kept_out(

@@ -1,19 +1,15 @@
 """A man in the middle changes what client and server agree on by SPNEGO (RFC 4178, 5)."""
 
-import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rpcqm.base.errors import RpcFault
 from rpcqm.base.identity import ANONYMOUS, Identity
-from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
 from rpcqm.rpc.security.context import (
-    PKT_PRIVACY,
     Authentication,
     AuthenticationError,
     MessageProtection,
@@ -22,11 +18,11 @@ from rpcqm.rpc.security.logon import NO_CLAIM
 from rpcqm.rpc.security.ntlm import NtlmCredentials, NtlmInitiator
 from rpcqm.rpc.security.spnego import KERBEROS, NTLM, SpnegoInitiator
 from rpcqm.rpc.security.spnego_tokens import NegTokenInit, NegTokenResp, unpack_token
-from tests.support.accounts import PASSWORD, TestAccounts
-from tests.support.probe import ProbeHandlers, ProbeInterface, ProbeRequest
-from tests.support.rpc_server import RunningServer, serving
+from tests.support.accounts import PASSWORD
+from tests.support.probe import ProbeHandlers
+from tests.support.probe_server import call
+from tests.support.rpc_server import RunningServer
 
-PROBE: Any = ProbeInterface()
 Change = Callable[[Any], None]
 
 
@@ -118,31 +114,6 @@ def both(*changes: Change) -> Change:
             each(token)
 
     return change
-
-
-@pytest.fixture
-def handlers() -> ProbeHandlers:
-    return ProbeHandlers()
-
-
-@pytest.fixture
-def server(tmp_path: Path, handlers: ProbeHandlers) -> Iterator[RunningServer]:
-    with serving((PROBE, handlers), accounts=TestAccounts(tmp_path), epm_port=None) as running:
-        yield running
-
-
-def call(server: RunningServer, line: Intercepted) -> bytes:
-    async def main() -> bytes:
-        async with (
-            asyncio.timeout(20),
-            await RpcClient.connect_tcp(
-                "127.0.0.1", server.port, credentials=line, level=PKT_PRIVACY
-            ) as client,
-        ):
-            binding = await client.bind(PROBE)
-            return bytes((await binding.call("echo", ProbeRequest(octets=b"x"))).octets)
-
-    return asyncio.run(main())
 
 
 @pytest.mark.parametrize("kerberos", [False, True])

@@ -3,13 +3,17 @@
 import argparse
 import difflib
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
 
 from rpcqm.cli.errors import UsageMistake
 
+T = TypeVar("T")
 Run = Callable[[argparse.Namespace], int]
 
+# argparse tells the kind of a mistake by its words only: `error` gets a text, and the exception
+# under it has no more. tests/unit/cli/test_parser.py has a mistake for each of these patterns, so
+# that a Python with other words is noticed; until then its own words are the sentence.
 _MISSING = re.compile(r"the following arguments are required: (.*)")
 _ONE_MISSING = re.compile(r"one of the arguments (.*) is required")
 _UNKNOWN = re.compile(r"unrecognized arguments: (.*)", re.DOTALL)
@@ -136,10 +140,10 @@ def whole_number(low: int, high: int, what: str) -> Callable[[str], int]:
     return parse
 
 
-def one_of(values: dict[str, Any], what: str) -> Callable[[str], Any]:
+def one_of(values: Mapping[str, T], what: str) -> Callable[[str], T]:
     """A type of argument: a word that stands for a value."""
 
-    def parse(text: str) -> Any:
+    def parse(text: str) -> T:
         if text.lower() not in values:
             close = difflib.get_close_matches(text.lower(), values, 1)
             hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(values)}"

@@ -9,7 +9,6 @@ import errno
 import socket
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from rpcqm.base.admission import Ticket
 from rpcqm.base.log import get_logger
@@ -24,7 +23,8 @@ _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 _log = get_logger("base")
 
-Admit = Callable[[socket.socket, Any], Ticket | None]
+Address = tuple[str, int]
+Admit = Callable[[socket.socket, Address], Ticket | None]
 """Whether a socket with its peer's address is let in; without a ticket it is closed."""
 Make = Callable[[Ticket], asyncio.Protocol]
 
@@ -43,7 +43,7 @@ class Acceptor:
         self._admit = admit
         self._make = make
         self._loop = asyncio.get_running_loop()
-        self._connecting: set[asyncio.Task[Any]] = set()
+        self._connecting: set[asyncio.Task[object]] = set()
         self._pause: asyncio.TimerHandle | None = None
         listening.setblocking(False)
         listening.listen(BACKLOG)
@@ -78,7 +78,7 @@ class Acceptor:
         self._pause = None
         self._loop.add_reader(self._listening, self._accept_some)
 
-    def _begin(self, accepted: socket.socket, address: object) -> None:
+    def _begin(self, accepted: socket.socket, address: Address) -> None:
         try:
             ticket = self._admit(accepted, address)
         except OSError:
@@ -93,7 +93,7 @@ class Acceptor:
         task.add_done_callback(partial(self._connected, accepted, ticket))
 
     def _connected(
-        self, accepted: socket.socket, ticket: Ticket, task: "asyncio.Task[Any]"
+        self, accepted: socket.socket, ticket: Ticket, task: "asyncio.Task[object]"
     ) -> None:
         self._connecting.discard(task)
         cancelled = task.cancelled()

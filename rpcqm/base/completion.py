@@ -93,9 +93,9 @@ def completed(value: T) -> Completion[T]:
     return completion
 
 
-def failed(error: BaseException) -> Completion[Any]:
+def failed(error: BaseException) -> Completion[T]:
     """A completion that has failed already."""
-    completion: Completion[Any] = Completion()
+    completion: Completion[T] = Completion()
     completion.fail(error)
     return completion
 

@@ -9,10 +9,10 @@ import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, TextIO
+from typing import TextIO
 
 import structlog
-from structlog.typing import EventDict, Processor
+from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
 from rpcqm.base.addresses import owner_of_peer
 from rpcqm.base.buckets import TokenBuckets
@@ -48,7 +48,7 @@ def configure(
     clock: Clock | None = None,
 ) -> None:
     """Send every log line of the process to `stream` (standard error by default)."""
-    renderer: Any = (
+    renderer: Processor = (
         structlog.processors.JSONRenderer()
         if as_json
         else structlog.dev.ConsoleRenderer(colors=not os.environ.get("NO_COLOR"))
@@ -71,9 +71,10 @@ def configure(
     )
 
 
-def get_logger(room: str) -> Any:
+def get_logger(room: str) -> FilteringBoundLogger:
     """The logger of one room, for example `rpc` or `store`."""
-    return structlog.get_logger(room=room)
+    logger: FilteringBoundLogger = structlog.get_logger(room=room)
+    return logger
 
 
 def limited_in_rate(clock: Clock) -> Processor:
@@ -108,7 +109,7 @@ def fit_to_be_shown(logger: object, method: str, event: EventDict) -> EventDict:
     return event
 
 
-def _shown(value: object) -> Any:
+def _shown(value: object) -> object:
     if value is None or isinstance(value, bool | float):
         return value
     if isinstance(value, int):

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rpcqm.base.text import visible
 from rpcqm.cli.errors import CommandError, ExitStatus, UsageMistake
@@ -223,9 +223,7 @@ class _Shown:
         if arguments.json:
             return lambda exchange, _: _none(write(json_line(report.as_object(exchange)) + "\n"))
         if arguments.full:
-            return lambda exchange, queue: _none(
-                write("\n".join(_visible(report, exchange, queue)) + "\n")
-            )
+            return lambda exchange, queue: _none(write(_in_full(exchange, queue)))
         return lambda exchange, queue: _none(write(visible(report.line(exchange, queue)) + "\n"))
 
     def __call__(self, exchange: "Exchange") -> None:
@@ -241,8 +239,10 @@ def _none(written: int) -> None:
     """Nothing: what was written is of no interest."""
 
 
-def _visible(report: Any, exchange: "Exchange", queue: str) -> list[str]:
-    return [visible(text) for text in (report.line(exchange, queue), *report.full(exchange))]
+def _in_full(exchange: "Exchange", queue: str) -> str:
+    from rpcqm.capture.report import full, line
+
+    return "".join(f"{visible(text)}\n" for text in (line(exchange, queue), *full(exchange)))
 
 
 def _show(arguments: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 import argparse
 import time
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.cli.errors import CommandError, UsageMistake
@@ -276,7 +276,7 @@ def _summary(path: str, message: "ReceivedMessage") -> dict[str, object]:
     }
 
 
-def _for_people(shown: dict[str, Any]) -> dict[str, object]:
+def _for_people(shown: dict[str, object]) -> dict[str, object]:
     """The fields that have a value, with names and values that read well."""
     return {
         name.replace("_", " ").capitalize(): _worded(value)

@@ -5,7 +5,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.files import private_draft
@@ -168,9 +168,9 @@ def hex_lines(data: bytes) -> Iterator[str]:
         yield f"{offset:08x}  {row[:8].hex(' '):<23}  {row[8:].hex(' '):<23}  |{text}|"
 
 
-def as_json(message: ReceivedMessage) -> dict[str, Any]:
+def as_json(message: ReceivedMessage) -> dict[str, object]:
     """A message for programs; identifiers of 64 bits are texts, times ISO 8601 in UTC."""
-    described: dict[str, Any] = {
+    described: dict[str, object] = {
         "lookup_id": str(message.lookup_identifier),
         "id": str(message.identifier),
         "label": message.label,
@@ -244,7 +244,7 @@ def _described(message: ReceivedMessage) -> bytes:
     body = described.pop("body", None)
     lines = [f"{name}: {visible(str(value))}\n" for name, value in described.items()]
     if body is not None:
-        lines.append(f"body: {visible(body, keep=_LINES)}\n")
+        lines.append(f"body: {visible(str(body), keep=_LINES)}\n")
     return "".join(lines).encode()
 
 

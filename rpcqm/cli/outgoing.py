@@ -1,7 +1,5 @@
 """How queues to other queue managers are shown."""
 
-from typing import Any
-
 from rpcqm.cli.output import Table, iso_time, print_fields, print_json, size_text, time_text
 from rpcqm.client.outgoing_queues import ConnectionEvent, OutgoingQueueInformation
 from rpcqm.codec.property_values import ManagementQueueState
@@ -54,7 +52,7 @@ def _state(queue: OutgoingQueueInformation) -> str:
     )
 
 
-def for_programs(queue: OutgoingQueueInformation) -> dict[str, Any]:
+def for_programs(queue: OutgoingQueueInformation) -> dict[str, object]:
     """A queue as JSON."""
     return {
         "format_name": queue.format_name,

@@ -3,7 +3,7 @@
 import argparse
 import contextlib
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import HResult, MQError, RpcFault
 from rpcqm.cli import acl, outgoing, transfer
@@ -258,7 +258,7 @@ def _print_table(queues: list[QueueInformation]) -> None:
     table.print()
 
 
-def _information(queue: QueueInformation) -> dict[str, Any]:
+def _information(queue: QueueInformation) -> dict[str, object]:
     return {
         "path_name": queue.path_name,
         "format_name": queue.format_name,
@@ -338,7 +338,7 @@ async def _trail_where_told(client: "QueueManagerClient", name: FormatName) -> b
 
 def _shown_to_programs(
     information: QueueInformation, properties: QueueProperties | None, sddl: str | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     shown = _information(information)
     if properties is not None:
         shown |= {

@@ -6,7 +6,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rpcqm.cli.errors import CommandError, UsageMistake, reason
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient
     from rpcqm.client.sending import QueueSender
 
-Send = Callable[[OutgoingMessage], Coroutine[Any, Any, MessageIdentifier]]
+Send = Callable[[OutgoingMessage], Coroutine[object, None, MessageIdentifier]]
 
 STANDARD_INPUT = "-"
 MAXIMUM_SECONDS = 0xFFFF_FFFE

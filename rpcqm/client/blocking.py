@@ -8,14 +8,14 @@
             with reader.receive(timeout=1000) as message:
                 print(message.body)
 
-Any number of threads may use one client at the same time.
+Several threads may use one client at the same time.
 """
 
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 from rpcqm.client.accounts import Accounts
 from rpcqm.client.bulk import BulkReader, Failure, Found
@@ -46,7 +46,7 @@ _AT_A_TIME = 512
 class _Opened(Protocol):
     """What is opened with `async with`."""
 
-    def __aenter__(self) -> Coroutine[Any, Any, object]: ...
+    def __aenter__(self) -> Coroutine[object, None, object]: ...
 
     def __aexit__(
         self,
@@ -54,7 +54,7 @@ class _Opened(Protocol):
         error: BaseException | None,
         traceback: TracebackType | None,
         /,
-    ) -> Coroutine[Any, Any, None]: ...
+    ) -> Coroutine[object, None, None]: ...
 
 
 W = TypeVar("W", bound=_Opened)
@@ -84,7 +84,7 @@ class BlockingClient:
         self._thread.join()
         self._loop.close()
 
-    def run(self, call: Coroutine[Any, Any, T]) -> T:
+    def run(self, call: Coroutine[object, None, T]) -> T:
         """Wait for a call of the asyncio client, for example `client.queues.delete(name)`.
 
         A call that is interrupted here, as by Ctrl-C, is cancelled there.

@@ -78,8 +78,7 @@ class _Sizes:
 
     def of(self, old: qmcomm.CACTransferBufferV1) -> "_Sizes":
         """As large as the server has told that they must be."""
-        receive: Any = old.u.value
-        told = (getattr(receive, f"pul{name}FormatNameLenProp") or 0 for name in _NAMES)
+        told = (getattr(old.u.value, f"pul{name}FormatNameLenProp") or 0 for name in _NAMES)
         return replace(
             self,
             body=max(self.body, old.pBodySize or 0),
@@ -284,15 +283,14 @@ class DependentQueue:
 def _receiving_buffer(
     sizes: _Sizes, action: int, timeout: int, cursor: int, transaction: UUID | None
 ) -> qmcomm.CACTransferBufferV2:
-    names: dict[str, Any] = {}
+    names: dict[str, str | int] = {}
     travel = min(sizes.names, _NAMES_TRAVEL)
     for name in _NAMES:
         names[f"pp{name}FormatName"] = "\0" * travel
         names[f"ul{name}FormatNameLen"] = travel
         names[f"pul{name}FormatNameLenProp"] = sizes.names
-    receive = qmcomm.CACTransferBufferV1_Receive(
-        RequestTimeout=timeout, Action=action, Cursor=cursor, **names
-    )
+    make: Callable[..., qmcomm.CACTransferBufferV1_Receive] = qmcomm.CACTransferBufferV1_Receive
+    receive = make(RequestTimeout=timeout, Action=action, Cursor=cursor, **names)
     old = qmcomm.CACTransferBufferV1(
         uTransferType=qmcomm.CACTB_RECEIVE,
         u=qmcomm.CACTransferBufferV1_u(qmcomm.CACTB_RECEIVE, receive),

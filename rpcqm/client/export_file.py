@@ -3,8 +3,8 @@
 import json
 import struct
 import zlib
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO
 
 from rpcqm.base.errors import DecodeError
 
@@ -22,13 +22,13 @@ _END_MARK = 0xFFFF_FFFF
 class ExportWriter:
     """Writes messages one after the other; a file without its end is not a whole one."""
 
-    def __init__(self, file: BinaryIO, note: dict[str, Any]) -> None:
+    def __init__(self, file: BinaryIO, note: Mapping[str, object]) -> None:
         self._file = file
         self.count = 0
         encoded = _encoded(note)
         file.write(_OPENING.pack(MAGIC, VERSION, len(encoded)) + encoded)
 
-    def write(self, packet: bytes, note: dict[str, Any]) -> None:
+    def write(self, packet: bytes, note: Mapping[str, object]) -> None:
         """Write a message: its packet, and what is known beside it."""
         encoded = _encoded(note)
         check = zlib.crc32(packet, zlib.crc32(encoded))
@@ -60,7 +60,7 @@ class ExportReader:
             raise DecodeError("the beginning of the file is damaged")
         self.note = _decoded(self._take(size, "the beginning"))
 
-    def __iter__(self) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    def __iter__(self) -> Iterator[tuple[bytes, dict[str, object]]]:
         """Each message: its packet, and what was known beside it."""
         count = 0
         while True:
@@ -71,7 +71,7 @@ class ExportReader:
             count += 1
             yield self._message(head, count)
 
-    def _message(self, head: bytes, number: int) -> tuple[bytes, dict[str, Any]]:
+    def _message(self, head: bytes, number: int) -> tuple[bytes, dict[str, object]]:
         what = f"message {number}"
         note_size, size, check = _RECORD.unpack(head + self._take(_RECORD.size - 4, what))
         if note_size > MAXIMUM_NOTE or size > MAXIMUM_PACKET:
@@ -93,11 +93,11 @@ class ExportReader:
         return taken
 
 
-def _encoded(note: dict[str, Any]) -> bytes:
+def _encoded(note: Mapping[str, object]) -> bytes:
     return json.dumps(note, ensure_ascii=False, sort_keys=True).encode()
 
 
-def _decoded(note: bytes) -> dict[str, Any]:
+def _decoded(note: bytes) -> dict[str, object]:
     try:
         found = json.loads(note)
     except (ValueError, RecursionError) as error:

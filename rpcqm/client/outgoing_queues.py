@@ -1,11 +1,11 @@
 """Messages on their way to other queue managers, as qmmgmt tells of them ([MS-MQMR] 2.2.3.2)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rpcqm.codec.packet.types import SequenceInfo
-from rpcqm.codec.properties import ManagementQueueProperty
+from rpcqm.codec.properties import ManagementQueueProperty, PropVariant
 
 PROPERTIES = {
     "format_name": ManagementQueueProperty.PROPID_MGMT_QUEUE_FORMATNAME,
@@ -104,7 +104,7 @@ def _number(blob: bytes | None) -> int:
     return SequenceInfo.decode(blob).seq_no if blob else 0
 
 
-def _history(arrays: Any) -> tuple[ConnectionEvent, ...]:
+def _history(arrays: Iterable[PropVariant] | None) -> tuple[ConnectionEvent, ...]:
     """Four arrays side by side ([MS-MQMQ] 2.3.12.25)."""
     if not arrays:
         return ()

@@ -4,7 +4,7 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from uuid import UUID
 
 ENDPOINT_FILE = "rpcqm.json"
@@ -28,7 +28,7 @@ class ReadyFile:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Raises FileNotFoundError when there is none, ValueError when it is of another form."""
-        content: Any = json.loads(path.read_text("utf-8"))
+        content = json.loads(path.read_text("utf-8"))
         try:
             return cls(
                 int(content["pid"]),

@@ -5,10 +5,10 @@ Where a server does not have RemoteRead, reading goes through qm2qm.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Protocol, Self, TypeVar
 
 from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, RpcFault
 from rpcqm.client.connection import OPEN_TIMEOUT, Connections
@@ -49,6 +49,9 @@ VERSION = (6, 1, 7601)
 """What clients of Windows 7 say; servers ignore it ([MS-MQRR] <16> to <18>)."""
 NO_TRANSACTION = XACTUOW(rgb=bytes(16))
 END_OF_QUEUE = frozenset({HResult.MQ_ERROR_IO_TIMEOUT, HResult.MQ_ERROR_MESSAGE_NOT_FOUND})
+
+
+RequestT = TypeVar("RequestT")
 
 
 class ReadSession(Protocol):
@@ -95,19 +98,19 @@ class _Handle:
         self._name = name
         self._handle = b""
 
-    def _opening(self, access: int, exclusive: bool) -> dict[str, Any]:
+    def _opening(self, make: Callable[..., RequestT], access: int, exclusive: bool) -> RequestT:
         major, minor, build = VERSION
-        return {
-            "pQueueFormat": queue_format_of(self._name),
-            "dwAccess": access,
-            "dwShareMode": DENY_SHARE if exclusive else DENY_NONE,
-            "pClientId": licence_guid(),
-            "fNonRoutingServer": 1,
-            "Major": major,
-            "Minor": minor,
-            "BuildNumber": build,
-            "fWorkgroup": int(in_workgroup(self._connections.target)),
-        }
+        return make(
+            pQueueFormat=queue_format_of(self._name),
+            dwAccess=access,
+            dwShareMode=DENY_SHARE if exclusive else DENY_NONE,
+            pClientId=licence_guid(),
+            fNonRoutingServer=1,
+            Major=major,
+            Minor=minor,
+            BuildNumber=build,
+            fWorkgroup=int(in_workgroup(self._connections.target)),
+        )
 
     async def close(self) -> None:
         """Close the handle; a server that is gone has closed it already."""
@@ -124,7 +127,7 @@ class MoveTarget(_Handle):
 
     async def __aenter__(self) -> Self:
         response = await self._connections.call(
-            remoteread.R_OpenQueueForMoveRequest(**self._opening(MOVE_ACCESS, False)),
+            self._opening(remoteread.R_OpenQueueForMoveRequest, MOVE_ACCESS, False),
             OPEN_TIMEOUT,
         )
         self.context = response.pMoveContext
@@ -140,7 +143,7 @@ class RemoteReadSession(_Handle):
 
     async def open(self, access: int, exclusive: bool) -> None:
         """R_OpenQueue ([MS-MQRR] 3.2.4.1)."""
-        request = remoteread.R_OpenQueueRequest(**self._opening(access, exclusive))
+        request = self._opening(remoteread.R_OpenQueueRequest, access, exclusive)
         self._handle = (await self._connections.call(request, OPEN_TIMEOUT)).pphContext
 
     def starting(self, read: Read) -> remoteread.R_StartReceiveRequest:

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from rpcqm.store.database import DATABASE_NAME, Database, make_durable_directory
 from rpcqm.store.errors import StoreError
@@ -76,7 +76,7 @@ def read_note(backup: Path) -> dict[str, object]:
     return note
 
 
-def _is_plausible(note: dict[str, Any]) -> bool:
+def _is_plausible(note: Mapping[str, object]) -> bool:
     """Whether what is shown of a note can be shown."""
     texts = (note.get("queue_manager", ""), note.get("made", ""))
     count = note.get("messages", 0)

@@ -7,11 +7,11 @@ it anyway, because a queue has its own messages in the order of their priority.
 import heapq
 import itertools
 from collections.abc import Callable
-from typing import Self
 
 from rpcqm.adm.message import MessagePosition
 from rpcqm.adm.queue import DispatchEntry, Queue
 from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.gathering import Gathering
 from rpcqm.base.log import get_logger
 
 SendUserMessageWrapper = Callable[[object, MessagePosition], None]
@@ -25,26 +25,19 @@ _log = get_logger("qm")
 class SendDispatcher:
     """Lets the queue send whose next message has the highest priority.
 
-    The protocol that sends registers itself as `send_by_binary`.
+    The protocol that sends registers itself as `send_by_binary`. What is added within `gathering`
+    is sent at its end, so that all of it is compared.
     """
 
     def __init__(self, queue_manager: QueueManager) -> None:
         self._collection = queue_manager.dispatch_collection
         self._heap: list[tuple[int, int, DispatchEntry]] = []
         self._added = itertools.count()
-        self._gathering = 0
+        self.gathering = Gathering(self._gathered)
         self._sending = False
         self.send_by_binary: SendUserMessageWrapper | None = None
 
-    def gathering(self) -> Self:
-        """Send what is added inside at the end of it, so that all of it is compared."""
-        return self
-
-    def __enter__(self) -> None:
-        self._gathering += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._gathering -= 1
+    def _gathered(self) -> None:
         if self._heap:
             self.dispatch_send_message()
 
@@ -86,7 +79,7 @@ class SendDispatcher:
         Of equals the first that was added. Source: [MS-MQDMPR] 3.1.7.3.9.
         """
         send = self.send_by_binary
-        if self._sending or self._gathering or send is None:
+        if self._sending or self.gathering.depth or send is None:
             return
         self._sending = True
         try:

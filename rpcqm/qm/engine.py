@@ -63,7 +63,7 @@ class QueueManagerEngine:
         self.stopped_hooks: list[Callable[[], None]] = []
         self.names = LocalNames(settings)
         self.dispatcher = SendDispatcher(machine)
-        store.tell_together(self.dispatcher.gathering())
+        store.tell_together(self.dispatcher.gathering)
         self.journeys = MessageTrace(clock)
         self.streams = ProtocolRecords(store)
         self.quotas = Quotas(store, machine)

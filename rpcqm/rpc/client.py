@@ -1,14 +1,14 @@
 """An asyncio client: connections, bindings to interfaces, and multiplexed calls."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar, cast
 from uuid import UUID
 
 from rpcqm.base.errors import FaultStatus, HResult, NtStatus, RpcFault
+from rpcqm.base.gathering import Gathering
 from rpcqm.codec.interface import Interface, Request, TransferSyntax, Value
 from rpcqm.rpc.client_association import (
     BindFailed,
@@ -80,7 +80,7 @@ class RpcClient:
         self._bound: asyncio.Future[Bound] | None = None
         self._binding = asyncio.Lock()
         self._calls: dict[int, asyncio.Future[bytes]] = {}
-        self._gathering = False
+        self._gathering = Gathering(self._flush)
 
     @classmethod
     async def connect_tcp(
@@ -178,15 +178,9 @@ class RpcClient:
         self._flush()
         return PendingCall(self, call_id, future)
 
-    @contextmanager
-    def together(self) -> Iterator[None]:
+    def together(self) -> Gathering:
         """What is sent within the block goes out at once, when it ends."""
-        self._gathering = True
-        try:
-            yield
-        finally:
-            self._gathering = False
-            self._flush()
+        return self._gathering
 
     async def drained(self) -> None:
         """Wait until what was sent has mostly gone out."""
@@ -246,7 +240,7 @@ class RpcClient:
             _reject(future, error())
 
     def _flush(self) -> None:
-        if self._gathering:
+        if self._gathering.depth:
             return
         data = self._association.data_to_send()
         transport = self._protocol.transport

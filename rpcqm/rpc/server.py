@@ -12,6 +12,7 @@ from rpcqm.base.acceptor import Acceptor, tcp_socket
 from rpcqm.base.addresses import owner_of
 from rpcqm.base.admission import Admission, Caller, Ticket
 from rpcqm.base.clock import Clock, SystemClock
+from rpcqm.base.gathering import Gathering
 from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
@@ -45,25 +46,13 @@ SWEEP_SECONDS = 1.0
 _log = get_logger("rpc")
 
 
-class Gathering:
-    """A context in which a server gathers; it may be entered again and again."""
-
-    def __init__(self, server: "RpcServer") -> None:
-        self._server = server
-
-    def __enter__(self) -> None:
-        self._server.begin_gathering()
-
-    def __exit__(self, *_: object) -> None:
-        self._server.end_gathering()
-
-
 class RpcServer:
     """A server of RPC interfaces over TCP and Unix sockets.
 
     `providers` are the security providers by authentication type. `local_identity` says who a
-    Unix user is. `admission` says who may connect; doors of other protocols may share it.
-    Interfaces are registered before the server listens.
+    Unix user is. `admission` says who may connect; listeners of other protocols may share
+    it. Interfaces are registered before the server listens. What connections are given to send
+    within `gathering` is written at its end, else at the end of the turn of the loop.
     """
 
     def __init__(
@@ -93,8 +82,7 @@ class RpcServer:
         self._listeners: list[Acceptor] = []
         self._connections: set[Connection] = set()
         self._to_flush: list[Connection] = []
-        self._gathering = 0
-        self._gatherer = Gathering(self)
+        self.gathering = Gathering(self._flush)
         self._to_settle: list[Connection] = []
         self._packets_in = self._packets_out = 0
         self._sweeper: asyncio.TimerHandle | None = None
@@ -240,20 +228,9 @@ class RpcServer:
         if not self._connections:
             self._empty.set()
 
-    def gathering(self) -> "Gathering":
-        """Write what connections are given to send inside at the end of it, not of the turn."""
-        return self._gatherer
-
-    def begin_gathering(self) -> None:
-        self._gathering += 1
-
-    def end_gathering(self) -> None:
-        self._gathering -= 1
-        self._flush()
-
     def flush_later(self, connection: Connection) -> None:
         """Write what a connection has to send at the end of this turn of the loop."""
-        if not self._to_flush and not self._gathering:
+        if not self._to_flush and not self.gathering.depth:
             asyncio.get_running_loop().call_soon(self._flush)
         self._to_flush.append(connection)
 

@@ -183,7 +183,7 @@ class QueueManagerService:
         )
         if recorder is not None:
             server.make_connection = recorder.connection
-        store.tell_together(server.gathering())
+        store.tell_together(server.gathering)
         self._undo.push_async_callback(server.stop)
         self._undo.callback(engine.queue_manager_stopped)
         self._register(server, engine, accounts)

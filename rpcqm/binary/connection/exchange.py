@@ -143,7 +143,7 @@ class Exchange:
 
     def gathering(self) -> AbstractContextManager[None]:
         """What could be sent inside is sent at the end, the highest priority first."""
-        return self.engine.dispatcher.gathering()
+        return self.engine.dispatcher.gathering
 
     # Lines
 

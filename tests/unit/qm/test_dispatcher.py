@@ -36,7 +36,7 @@ def position(
 
 def test_the_sum_of_both_priorities_decides_and_of_equals_the_age(qm: RunningQueueManager) -> None:
     protocol = Protocol(qm)
-    with protocol.dispatcher.gathering():
+    with protocol.dispatcher.gathering:
         for name, base, priority in (("a", 0, 7), ("b", 5, 1), ("c", 5, 3), ("d", 1, 6)):
             message = position(qm, name, base, priority=priority)
             protocol.dispatcher.add_message_to_dispatch_collection(name, message)
@@ -48,7 +48,7 @@ def test_the_sum_of_both_priorities_decides_and_of_equals_the_age(qm: RunningQue
 def test_a_later_message_of_a_queue_can_bring_its_turn_forward(qm: RunningQueueManager) -> None:
     protocol = Protocol(qm)
     add = protocol.dispatcher.add_message_to_dispatch_collection
-    with protocol.dispatcher.gathering():
+    with protocol.dispatcher.gathering:
         add("other", position(qm, "other", priority=4))
         add("low", position(qm, "queue", priority=0))
         add("high", position(qm, "queue", priority=7))
@@ -66,7 +66,7 @@ def test_without_a_protocol_messages_wait_in_the_collection(qm: RunningQueueMana
 def test_a_queue_that_fails_holds_no_other_up(qm: RunningQueueManager) -> None:
     protocol = Protocol(qm)
     add = protocol.dispatcher.add_message_to_dispatch_collection
-    with capture_logs() as logs, protocol.dispatcher.gathering():
+    with capture_logs() as logs, protocol.dispatcher.gathering:
         add("fails", position(qm, "first", priority=7))
         add("second", position(qm, "second"))
     assert protocol.turns == ["fails", "second"]
@@ -78,7 +78,7 @@ def test_a_queue_that_fails_holds_no_other_up(qm: RunningQueueManager) -> None:
 def test_a_queue_that_is_taken_out_has_no_turn(qm: RunningQueueManager) -> None:
     protocol = Protocol(qm)
     add = protocol.dispatcher.add_message_to_dispatch_collection
-    with protocol.dispatcher.gathering():
+    with protocol.dispatcher.gathering:
         taken = position(qm, "taken", priority=7)
         add("taken", taken)
         add("stays", position(qm, "stays"))

@@ -24,7 +24,7 @@ class Flushed:
 def test_what_is_gathered_is_written_at_its_end_and_not_in_another_turn() -> None:
     async def gather() -> list[int]:
         server, each = RpcServer(), Flushed()
-        with server.gathering():
+        with server.gathering:
             server.flush_later(each.connection)
             before = each.times
         after = each.times
@@ -37,7 +37,7 @@ def test_what_is_gathered_is_written_at_its_end_and_not_in_another_turn() -> Non
 def test_what_is_not_gathered_is_written_at_the_end_of_the_turn() -> None:
     async def leave() -> list[int]:
         server, each = RpcServer(), Flushed()
-        with server.gathering():
+        with server.gathering:
             pass
         server.flush_later(each.connection)
         before = each.times
@@ -50,7 +50,7 @@ def test_what_is_not_gathered_is_written_at_the_end_of_the_turn() -> None:
 def test_what_a_failure_interrupts_is_written_all_the_same() -> None:
     server, each = RpcServer(), Flushed()
     try:
-        with server.gathering():
+        with server.gathering:
             server.flush_later(each.connection)
             raise KeyError
     except KeyError:

@@ -1,7 +1,7 @@
 """A call: a whole request as it arrived, and what a handler may ask and do about it."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rpcqm.base.identity import Identity
@@ -141,7 +141,7 @@ class Call:
     def open_context_handle(
         self,
         type_name: str,
-        value: Any,
+        value: object,
         rundown: Rundown | None = None,
         minimum_level: AuthenticationLevel = NONE,
     ) -> ContextHandle:

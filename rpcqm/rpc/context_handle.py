@@ -49,7 +49,7 @@ class ContextHandle:
     def __init__(
         self,
         type_name: str,
-        value: Any,
+        value: object,
         rundown: Rundown | None,
         interface: object,
         owner: Identity,
@@ -57,7 +57,7 @@ class ContextHandle:
     ) -> None:
         self.wire = bytes(4) + secrets.token_bytes(16)
         self.type_name = type_name
-        self.value = value
+        self.value: Any = value  # its interface knows the type
         self.interface = interface
         self.owner = owner
         self.minimum_level = minimum_level
@@ -128,7 +128,7 @@ class ContextHandleTable:
     def open(
         self,
         type_name: str,
-        value: Any,
+        value: object,
         rundown: Rundown | None,
         interface: object,
         owner: Identity,

@@ -14,15 +14,15 @@ The connection lives on in all of these cases.
 import inspect
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, NtStatus, RpcFault
 from rpcqm.base.log import get_logger
 from rpcqm.base.metrics import Metrics
+from rpcqm.codec.interface import ContextHandleParameter, Value
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle, check_use
-from rpcqm.rpc.interface_registry import Entry, HandleParameter
+from rpcqm.rpc.interface_registry import Entry
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.security import verification
 from rpcqm.rpc.security.verification import LARGEST, SIGNATURE, TamperedError
@@ -158,7 +158,7 @@ class Dispatcher:
 
     # Context handles.
 
-    def _resolve(self, entry: Entry, call: Call, request: Any) -> _HandleUse | None:
+    def _resolve(self, entry: Entry, call: Call, request: Value) -> _HandleUse | None:
         """Put the records in the place of the wire's octets; raises RpcFault (G53)."""
         use = _HandleUse()
         for parameter in entry.handles_in:
@@ -173,7 +173,7 @@ class Dispatcher:
         return use if use.closing or use.serialized else None
 
     @staticmethod
-    def _find(call: Call, parameter: HandleParameter, wire: bytes) -> ContextHandle | None:
+    def _find(call: Call, parameter: ContextHandleParameter, wire: bytes) -> ContextHandle | None:
         if wire == NULL_HANDLE and parameter.direction != "in":
             return None
         handle = call.association_group.handles.find(wire)
@@ -186,7 +186,7 @@ class Dispatcher:
         )
         return handle
 
-    def _run_in_turn(self, entry: Entry, call: Call, request: Any, use: _HandleUse) -> None:
+    def _run_in_turn(self, entry: Entry, call: Call, request: Value, use: _HandleUse) -> None:
         """Run a call when the serialized handles it uses are free; a close never waits."""
         for handle in use.closing:
             handle.closing = True
@@ -200,7 +200,7 @@ class Dispatcher:
             use.pending = True
             self._pend(call, 1)
 
-    def _acquire(self, handles: list[ContextHandle], first: int, run: Any) -> None:
+    def _acquire(self, handles: list[ContextHandle], first: int, run: Callable[[], None]) -> None:
         """Take the handles from `first` on, one after the other, and run then."""
         for number in range(first, len(handles)):
             if not handles[number].try_acquire():
@@ -208,7 +208,7 @@ class Dispatcher:
                 return
         run()
 
-    def _run_used(self, entry: Entry, call: Call, request: Any, use: _HandleUse) -> None:
+    def _run_used(self, entry: Entry, call: Call, request: Value, use: _HandleUse) -> None:
         """The turn has come; meanwhile the client or the handle may have gone."""
         use.started = True
         if use.pending:
@@ -222,7 +222,7 @@ class Dispatcher:
 
     # Outcomes.
 
-    def _run(self, entry: Entry, call: Call, request: Any, use: _HandleUse | None) -> None:
+    def _run(self, entry: Entry, call: Call, request: Value, use: _HandleUse | None) -> None:
         try:
             outcome = entry.handler(call, request)
             if outcome.__class__ is not entry.response_class:
@@ -234,7 +234,7 @@ class Dispatcher:
                     finish = partial(self._finish, entry, call, request, use)
                     outcome.add_done_callback(finish)
                     return
-                outcome = entry.response_of_status(request, int(outcome or 0))
+                outcome = entry.response_of_status(request, outcome)
             if entry.handles_out:
                 _put_handles(entry, outcome)
             call.association.send_response(call, entry.encode(outcome))
@@ -247,9 +247,9 @@ class Dispatcher:
         self,
         entry: Entry,
         call: Call,
-        request: Any,
+        request: Value,
         use: _HandleUse | None,
-        completion: Completion[Any],
+        completion: Completion[object],
     ) -> None:
         self._pend(call, -1)
         if completion.error is None:
@@ -259,11 +259,11 @@ class Dispatcher:
         if use is not None:
             use.end()
 
-    def _respond(self, entry: Entry, call: Call, request: Any, outcome: Any) -> None:
+    def _respond(self, entry: Entry, call: Call, request: Value, outcome: object) -> None:
         """Encode a response, or make one of a status."""
         try:
-            if outcome.__class__ is not entry.response_class:
-                outcome = entry.response_of_status(request, int(outcome or 0))
+            if not isinstance(outcome, entry.response_class):
+                outcome = entry.response_of_status(request, outcome)
             if entry.handles_out:
                 _put_handles(entry, outcome)
             stub = entry.encode(outcome)
@@ -272,7 +272,7 @@ class Dispatcher:
         else:
             call.association.send_response(call, stub)
 
-    def _fail(self, entry: Entry, call: Call, request: Any, error: BaseException) -> None:
+    def _fail(self, entry: Entry, call: Call, request: Value | None, error: BaseException) -> None:
         """The answer to an error of the handler."""
         if isinstance(error, MQError) and entry.returns_status and request is not None:
             if error.status not in _ORDINARY:
@@ -317,7 +317,7 @@ class Dispatcher:
         )
 
 
-def _verified(call: Call, decode: Callable[[bytes], Any]) -> Any:
+def _verified(call: Call, decode: Callable[[bytes], Value]) -> Value:
     """The request in front of what may be a verification trailer, which is checked."""
     stub = call.stub_data
     place = verification.place(stub)
@@ -331,14 +331,10 @@ def _verified(call: Call, decode: Callable[[bytes], Any]) -> Any:
     return request
 
 
-def _put_handles(entry: Entry, response: Any) -> None:
+def _put_handles(entry: Entry, response: Value) -> None:
     """Put the wire's octets in the place of records of context handles."""
     for name in entry.handles_out:
-        setattr(response, name, _wire(getattr(response, name)))
-
-
-def _wire(value: Any) -> bytes:
-    """The octets of a context handle in a response; NULL for one that is closed."""
-    if isinstance(value, ContextHandle):
-        return NULL_HANDLE if value.closed else value.wire
-    return value if value is not None else NULL_HANDLE
+        handle = getattr(response, name)
+        if isinstance(handle, ContextHandle):
+            handle = NULL_HANDLE if handle.closed else handle.wire
+        setattr(response, name, NULL_HANDLE if handle is None else handle)

@@ -6,46 +6,24 @@ from functools import partial
 from typing import Any, Protocol
 from uuid import UUID
 
+from rpcqm.codec.interface import (
+    ContextHandleParameter,
+    OperationCodec,
+    TransferSyntax,
+    Value,
+)
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.pdu import SyntaxId
-from rpcqm.rpc.presentation import NDR64, OfferedInterface
+from rpcqm.rpc.presentation import NDR64
 from rpcqm.rpc.security.context import NONE
 
 NCACN_IP_TCP = "ncacn_ip_tcp"
 NCALRPC = "ncalrpc"
 
 
-class HandleParameter(Protocol):
-    """A context handle among an operation's parameters; `direction` is in, in,out or out."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def type_name(self) -> str: ...
-
-    @property
-    def direction(self) -> str: ...
-
-    @property
-    def strict(self) -> bool: ...
-
-    @property
-    def type_strict(self) -> bool: ...
-
-    @property
-    def serialize(self) -> bool: ...
-
-
-class Syntax(Protocol):
-    """A transfer syntax of the codec."""
-
-    @property
-    def uuid(self) -> UUID: ...
-
-    @property
-    def version(self) -> int: ...
+Handler = Callable[[Call, Any], Any]
+"""Takes a request of its method; returns a response or a status, or a completion of either."""
 
 
 class Operation(Protocol):
@@ -55,14 +33,14 @@ class Operation(Protocol):
     def name(self) -> str: ...
 
     @property
-    def context_handles(self) -> Sequence[HandleParameter]: ...
+    def context_handles(self) -> Sequence[ContextHandleParameter]: ...
 
     @property
-    def response_class(self) -> Any: ...
+    def response_class(self) -> type[Value]: ...
 
-    def codec(self, syntax: Any, big_endian: bool = False) -> Any: ...
+    def codec(self, syntax: TransferSyntax, big_endian: bool = False) -> OperationCodec: ...
 
-    def failure_response(self, request: Any, result: int) -> Any: ...
+    def failure_response(self, request: Value, result: int) -> Value: ...
 
 
 class Interface(Protocol):
@@ -78,7 +56,7 @@ class Interface(Protocol):
     def version(self) -> tuple[int, int]: ...
 
     @property
-    def syntaxes(self) -> Sequence[Syntax]: ...
+    def syntaxes(self) -> Sequence[TransferSyntax]: ...
 
     @property
     def operations(self) -> Sequence[Operation | None]: ...
@@ -105,7 +83,7 @@ class InterfacePolicy:
     throws: frozenset[str] = frozenset()
     annotation: str = ""
     check: CallCheck | None = None
-    check_of: Callable[[Any, str], CallCheck | None] | None = None
+    check_of: Callable[[object, str], CallCheck | None] | None = None
 
 
 class Entry:
@@ -130,8 +108,8 @@ class Entry:
     def __init__(
         self,
         operation: Operation,
-        syntax: Syntax,
-        handler: Any,
+        syntax: TransferSyntax,
+        handler: Handler,
         policy: InterfacePolicy,
         check: CallCheck | None,
     ) -> None:
@@ -139,9 +117,9 @@ class Entry:
         handles = tuple(operation.context_handles)
         self.name = operation.name
         self.operation = operation
-        self.handler: Callable[[Call, Any], Any] = handler
-        self.decode: Callable[[bytes], Any] = codec.request.decode
-        self.encode: Callable[[Any], bytes] = codec.response.encode
+        self.handler = handler
+        self.decode: Callable[[bytes], Value] = codec.request.decode
+        self.encode = codec.response.encode
         self.response_class = operation.response_class
         self.handles_in = tuple(each for each in handles if each.direction != "out")
         self.handles_out = tuple(each.name for each in handles if each.direction != "in")
@@ -153,33 +131,33 @@ class Entry:
         self._only_status = tuple(self.response_class.__slots__) == ("result",)
         self._codec = partial(operation.codec, syntax, big_endian=True)
 
-    def response_of_status(self, request: Any, status: int) -> Any:
-        """The response of a method that reports a status and nothing else."""
+    def response_of_status(self, request: Value, status: object) -> Value:
+        """The response of a method that reports a status and nothing else; None is success."""
+        if not isinstance(status, int):
+            if status is not None:
+                raise TypeError(f"a {type(status).__name__} is no response of {self.name}")
+            status = 0
         if self._only_status:
-            return self.response_class(result=status)
-        return self.operation.failure_response(request, status)
+            return self.response_class(result=int(status))
+        return self.operation.failure_response(request, int(status))
 
-    def decode_big_endian(self, stub: bytes) -> Any:
+    def decode_big_endian(self, stub: bytes) -> Value:
         """The request of a big-endian client; its codec is compiled when the first one comes."""
-        return self._codec().request.decode(stub)
+        request: Value = self._codec().request.decode(stub)
+        return request
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class RegisteredInterface:
-    """An interface with its handlers, as an endpoint offers it."""
+    """An interface with its handlers, as an endpoint offers it.
 
-    __slots__ = ("name", "policy", "syntax", "tables")
+    `tables` are the operations by transfer syntax, the preferred syntax first.
+    """
 
-    def __init__(
-        self,
-        name: str,
-        syntax: SyntaxId,
-        tables: Mapping[SyntaxId, tuple[Entry | None, ...]],
-        policy: InterfacePolicy,
-    ) -> None:
-        self.name = name
-        self.syntax = syntax
-        self.tables = tables
-        self.policy = policy
+    name: str
+    syntax: SyntaxId
+    tables: Mapping[SyntaxId, tuple[Entry | None, ...]]
+    policy: InterfacePolicy
 
 
 def register(
@@ -201,7 +179,10 @@ def register(
 
 
 def _entry(
-    operation: Operation | None, syntax: Syntax, handlers: object, policy: InterfacePolicy
+    operation: Operation | None,
+    syntax: TransferSyntax,
+    handlers: object,
+    policy: InterfacePolicy,
 ) -> Entry | None:
     if operation is None:
         return None
@@ -229,7 +210,7 @@ class InterfaceSet:
     def add(self, interface: RegisteredInterface) -> None:
         self._by_uuid.setdefault(interface.syntax.uuid, []).append(interface)
 
-    def find(self, abstract_syntax: SyntaxId) -> OfferedInterface | None:
+    def find(self, abstract_syntax: SyntaxId) -> RegisteredInterface | None:
         """The interface with this major version, and at least this minor one."""
         for interface in self._by_uuid.get(abstract_syntax.uuid, ()):
             offered = interface.syntax

@@ -23,7 +23,7 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -31,6 +31,8 @@ from uuid import UUID
 import uvloop
 
 from rpcqm.base.completion import Completion
+from rpcqm.codec.interface import OperationCodec, TransferSyntax, Value
+from rpcqm.codec.ndr.compile import Buffer, MessageCodec
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import (
     AuthenticationLevel,
@@ -41,7 +43,6 @@ from rpcqm.rpc.constants import (
 )
 from rpcqm.rpc.interface_registry import Interface, InterfacePolicy
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.presentation import NDR
 from rpcqm.rpc.security.context import SecurityProvider
 from rpcqm.rpc.security.ntlm import AccountDirectory
 from rpcqm.rpc.security.providers import security_providers
@@ -92,51 +93,31 @@ MSRPC_CONT_RESULT_NEGOTIATE_ACK = ContextResult.negotiate_ack
 Callback = Callable[[bytes], Any]
 
 
-class _Stub:
-    """A response: the callback's octets."""
+class _Stub(Value):
+    """A request or a response of which only the octets are known."""
 
     __slots__ = ("octets",)
 
-    def __init__(self, octets: bytes) -> None:
-        self.octets = octets
+    def __init__(self, octets: Buffer) -> None:
+        self.octets = bytes(octets)
 
 
-@dataclass(frozen=True, slots=True)
-class _Codec:
-    """Stub data passes as it is."""
-
-    decode: Callable[[Any], Any]
-    encode: Callable[[Any], bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class _Codecs:
-    request: _Codec
-    response: _Codec
-
-
-_OCTETS = _Codecs(_Codec(bytes, bytes), _Codec(_Stub, lambda response: response.octets))
-
-
-@dataclass(frozen=True, slots=True)
-class _Syntax:
-    uuid: UUID = NDR.uuid
-    version: int = NDR.major
+_OCTETS = MessageCodec(_Stub, attrgetter("octets"))
 
 
 class _Operation:
     """An opnum that has a callback."""
 
     context_handles = ()
-    response_class = _Stub
+    response_class: type[Value] = _Stub
 
     def __init__(self, opnum: int) -> None:
         self.name = f"opnum_{opnum}"
 
-    def codec(self, syntax: object, big_endian: bool = False) -> _Codecs:
-        return _OCTETS
+    def codec(self, syntax: TransferSyntax, big_endian: bool = False) -> OperationCodec:
+        return OperationCodec(_OCTETS, _OCTETS)
 
-    def failure_response(self, request: bytes, result: int) -> _Stub:
+    def failure_response(self, request: Value, result: int) -> Value:
         raise TypeError("a callback returns stub data")
 
 
@@ -147,7 +128,7 @@ class _Interface:
         self.name = str(uuid)
         self.uuid = uuid
         self.version = version
-        self.syntaxes = (_Syntax(),)
+        self.syntaxes = (TransferSyntax.NDR,)
         self.operations = [
             _Operation(opnum) if opnum in opnums else None
             for opnum in range(max(opnums, default=-1) + 1)
@@ -282,15 +263,17 @@ class DCERPCServer(threading.Thread):
         keytab, principal = self._keytab or (None, "")
         return security_providers(self._accounts, keytab=keytab, principal=principal)
 
-    def _handler(self, method: Callable[[Any], Any]) -> Callable[[Call, Any], Completion[Any]]:
+    def _handler(
+        self, method: Callable[[Value], object]
+    ) -> Callable[[Call, Value], Completion[object]]:
         """A handler that runs a method in a worker thread."""
 
-        def run(call: Call, request: Any) -> Any:
+        def run(call: Call, request: Value) -> object:
             self._running.call = call
             return method(request)
 
-        def handle(call: Call, request: Any) -> Completion[Any]:
-            completion: Completion[Any] = Completion()
+        def handle(call: Call, request: Value) -> Completion[object]:
+            completion: Completion[object] = Completion()
             loop = asyncio.get_running_loop()
             future = self._workers.submit(run, call, request)
             future.add_done_callback(
@@ -301,17 +284,18 @@ class DCERPCServer(threading.Thread):
         return handle
 
 
-def _octets(callback: Callback) -> Callable[[bytes], _Stub]:
+def _octets(callback: Callback) -> Callable[[Value], _Stub]:
     """A method that answers with what a callback returns."""
 
-    def method(stub: bytes) -> _Stub:
-        answer = callback(stub)
-        return _Stub(bytes(answer.getData() if hasattr(answer, "getData") else answer))
+    def method(request: Value) -> _Stub:
+        assert isinstance(request, _Stub)
+        answer = callback(request.octets)
+        return _Stub(answer.getData() if hasattr(answer, "getData") else bytes(answer))
 
     return method
 
 
-def _conclude(completion: Completion[Any], done: "Future[Any]") -> None:
+def _conclude(completion: Completion[object], done: "Future[object]") -> None:
     error = done.exception()
     if error is not None:
         completion.fail(error)

@@ -18,7 +18,6 @@ from rpcqm.codec.types.mgmt import (
 )
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.endpoints import ServerFace
-from rpcqm.rpc.interface_registry import InterfaceSet
 
 MGMT = load("mgmt")
 
@@ -35,13 +34,11 @@ class Management:
         self, call: Call, request: rpc_mgmt_inq_if_idsRequest
     ) -> rpc_mgmt_inq_if_idsResponse:
         """The interfaces of the endpoint that is asked, without this one."""
-        served = call.association.endpoint.interfaces
-        assert isinstance(served, InterfaceSet)
         found: list[RPC_IF_ID | None] = [
             RPC_IF_ID(
                 Uuid=each.syntax.uuid, VersMajor=each.syntax.major, VersMinor=each.syntax.minor
             )
-            for each in served
+            for each in call.association.endpoint.interfaces
             if each.syntax.uuid != MGMT.uuid
         ]
         vector = rpc_if_id_vector_t(Count=len(found), IfId=found)

@@ -6,6 +6,7 @@ association group and the fragment size.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import FaultStatus, RpcFault
 from rpcqm.rpc.association_group import AssociationGroup, AssociationGroups
@@ -17,13 +18,15 @@ from rpcqm.rpc.pdu import (
     Auth3,
     Bind,
     BindAck,
-    ContextAnswer,
     SecurityTrailer,
 )
-from rpcqm.rpc.presentation import InterfaceTable, PresentationError, PresentationTable
+from rpcqm.rpc.presentation import PresentationError, PresentationTable
 from rpcqm.rpc.security.context import SecurityContext, SecurityProvider
 from rpcqm.rpc.security.logon import NO_CLAIM, Claim
 from rpcqm.rpc.security.table import SecurityRefusal, SecurityTable
+
+if TYPE_CHECKING:
+    from rpcqm.rpc.interface_registry import InterfaceSet
 
 
 @dataclass(slots=True, eq=False)
@@ -36,7 +39,7 @@ class Endpoint:
 
     transport: str
     secondary_address: bytes
-    interfaces: InterfaceTable
+    interfaces: "InterfaceSet"
     groups: AssociationGroups
     providers: Mapping[int, SecurityProvider] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
@@ -87,8 +90,12 @@ class Negotiation:
 
     def bind(self, bind: Bind) -> BindAck:
         """The bind_ack; raises BindRejected."""
-        answers = self._present_in_bind(bind)
-        self._note_header_signing(bind.pfc_flags)
+        try:
+            answers = self.presentation.answer(bind.p_context_elem)
+        except PresentationError as error:
+            raise _rejection(error) from error
+        if bind.pfc_flags & PfcFlags.PFC_SUPPORT_HEADER_SIGN:
+            self.security.sign_headers()
         token = self._authenticate_in_bind(bind.auth)
         group = self._endpoint.groups.join(
             bind.assoc_group_id, self._endpoint.transport, self._client
@@ -112,16 +119,6 @@ class Negotiation:
             auth=_answer_trailer(bind.auth, token),
         )
 
-    def _note_header_signing(self, flags: int) -> None:
-        if flags & PfcFlags.PFC_SUPPORT_HEADER_SIGN:
-            self.security.sign_headers()
-
-    def _present_in_bind(self, bind: Bind) -> tuple[ContextAnswer, ...]:
-        try:
-            return self.presentation.answer(bind.p_context_elem)
-        except PresentationError as error:
-            raise _rejection(error) from error
-
     def _authenticate_in_bind(self, trailer: SecurityTrailer | None) -> bytes:
         if trailer is None:
             return b""
@@ -136,15 +133,18 @@ class Negotiation:
         Raises SecurityRefusal when the authentication fails, BindRejected over a limit, and
         RpcFault for the rest.
         """
-        if alter.auth is not None:
-            self._check_type(alter.auth)
         try:
+            if alter.auth is not None:
+                self.security.check_type(alter.auth)
             answers = self.presentation.answer(alter.p_context_elem)
         except PresentationError as error:
             if error.limit:
                 raise _rejection(error) from error
             raise RpcFault(FaultStatus.nca_s_proto_error, error.reason) from error
-        self._note_header_signing(alter.pfc_flags)
+        except SecurityRefusal as error:
+            raise RpcFault(error.status, str(error)) from error
+        if alter.pfc_flags & PfcFlags.PFC_SUPPORT_HEADER_SIGN:
+            self.security.sign_headers()
         token = self.security.alter(alter.auth) if alter.auth is not None else b""
         assert self.group is not None
         return AlterContextResp(
@@ -157,12 +157,6 @@ class Negotiation:
             p_result_list=answers,
             auth=_answer_trailer(alter.auth, token),
         )
-
-    def _check_type(self, trailer: SecurityTrailer) -> None:
-        try:
-            self.security.check_type(trailer)
-        except SecurityRefusal as error:
-            raise RpcFault(error.status, str(error)) from error
 
     def auth3(self, auth3: Auth3) -> None:
         """The last leg; raises RpcFault when none is expected, SecurityRefusal when it fails."""

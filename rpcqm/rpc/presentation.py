@@ -5,13 +5,16 @@ the answers that Windows gives where the text leaves a choice: NDR64 is preferre
 interface has it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rpcqm.rpc.constants import BindTimeFeatures, ContextResult, ProviderReason
 from rpcqm.rpc.pdu import ContextAnswer, ContextElement, SyntaxId
+
+if TYPE_CHECKING:
+    from rpcqm.rpc.interface_registry import InterfaceSet, RegisteredInterface
 
 NDR = SyntaxId(UUID("8a885d04-1ceb-11c9-9fe8-08002b104860"), 2)
 NDR64 = SyntaxId(UUID("71710533-beba-4937-8319-b5dbef9ccc36"), 1)
@@ -21,27 +24,6 @@ SUPPORTED_FEATURES = (
     BindTimeFeatures.SecurityContextMultiplexingSupported
     | BindTimeFeatures.KeepConnectionOnOrphanSupported
 )
-
-OperationTable = Sequence[Any]
-"""What dispatch keeps per opnum; presentation only hands it on."""
-
-
-class OfferedInterface(Protocol):
-    """An interface as a server offers it."""
-
-    @property
-    def syntax(self) -> SyntaxId: ...
-
-    @property
-    def tables(self) -> Mapping[SyntaxId, OperationTable]:
-        """The operations by transfer syntax, the preferred one first."""
-        ...
-
-
-class InterfaceTable(Protocol):
-    """The interfaces that a connection may bind to."""
-
-    def find(self, abstract_syntax: SyntaxId) -> OfferedInterface | None: ...
 
 
 class PresentationError(Exception):
@@ -61,7 +43,7 @@ class PresentationContext:
     def __init__(
         self,
         context_id: int,
-        interface: OfferedInterface,
+        interface: "RegisteredInterface",
         transfer_syntax: SyntaxId,
         abstract_syntax: SyntaxId | None = None,
     ) -> None:
@@ -86,7 +68,7 @@ def proposed_features(element: ContextElement) -> BindTimeFeatures | None:
 class _Candidate:
     """An interface that an element proposes, and the syntax it would be served in."""
 
-    interface: OfferedInterface
+    interface: "RegisteredInterface"
     transfer_syntax: SyntaxId | None
 
     @property
@@ -97,7 +79,7 @@ class _Candidate:
 class PresentationTable:
     """The presentation contexts of one connection."""
 
-    def __init__(self, interfaces: InterfaceTable, limit: int) -> None:
+    def __init__(self, interfaces: "InterfaceSet", limit: int) -> None:
         self._interfaces = interfaces
         self._limit = limit
         self.contexts: dict[int, PresentationContext] = {}
@@ -183,7 +165,7 @@ def _accepted(candidates: Iterable[_Candidate | None]) -> frozenset[int]:
     return frozenset(index for _, index in best.values())
 
 
-def _choose(interface: OfferedInterface, proposed: tuple[SyntaxId, ...]) -> SyntaxId | None:
+def _choose(interface: "RegisteredInterface", proposed: tuple[SyntaxId, ...]) -> SyntaxId | None:
     """The preferred transfer syntax if it is proposed, else the first that is served."""
     if next(iter(interface.tables)) in proposed:
         return next(iter(interface.tables))

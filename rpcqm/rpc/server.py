@@ -297,7 +297,6 @@ class RpcServer:
         advertised: bool,
     ) -> BoundEndpoint:
         self._listeners.append(listener)
-        assert isinstance(endpoint.interfaces, InterfaceSet)
         bound = BoundEndpoint(endpoint.transport, address, port, endpoint.interfaces, advertised)
         self.endpoints.append(bound)
         if self._sweeper is None:

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.identity import ANONYMOUS, Identity
+from rpcqm.codec.interface import ContextHandleParameter, OperationCodec, TransferSyntax, Value
+from rpcqm.codec.ndr.compile import Buffer, MessageCodec
 from rpcqm.rpc import pdu
 from rpcqm.rpc.association import ServerAssociation, State
 from rpcqm.rpc.association_group import AssociationGroups
@@ -32,7 +33,7 @@ PROBE = pdu.SyntaxId(UUID("5f1d3b1e-8d0e-4c7b-9d9f-6a1c6b5d9a01"), 1, 2)
 OTHER = pdu.SyntaxId(UUID("5f1d3b1e-8d0e-4c7b-9d9f-6a1c6b5d9a02"), 1)
 
 
-class ProbeRequest:
+class ProbeRequest(Value):
     """A handle (where the operation has one) and octets."""
 
     __slots__ = ("handle", "octets")
@@ -42,7 +43,7 @@ class ProbeRequest:
         self.octets = octets
 
 
-class ProbeResponse:
+class ProbeResponse(Value):
     """A handle (where the operation has one), octets, and a status."""
 
     __slots__ = ("handle", "octets", "result")
@@ -53,23 +54,19 @@ class ProbeResponse:
         self.result = result
 
 
-@dataclass(frozen=True)
-class ProbeHandle:
-    direction: str
-    name: str = "handle"
-    type_name: str = "PROBE_HANDLE"
-    strict: bool = True
-    type_strict: bool = False
-    serialize: bool = False
+def handle_parameter(
+    direction: str, strict: bool = True, serialize: bool = False
+) -> ContextHandleParameter:
+    return ContextHandleParameter("handle", direction, "PROBE_HANDLE", strict, False, serialize)
 
 
 class ProbeOperation:
     """Requests are [handle] octets, responses are [handle] octets and a status."""
 
     request_class = ProbeRequest
-    response_class = ProbeResponse
+    response_class: type[Value] = ProbeResponse
 
-    def __init__(self, opnum: int, name: str, *handles: ProbeHandle) -> None:
+    def __init__(self, opnum: int, name: str, *handles: ContextHandleParameter) -> None:
         self.opnum = opnum
         self.name = name
         self.context_handles = handles
@@ -77,13 +74,14 @@ class ProbeOperation:
     def _has(self, *directions: str) -> bool:
         return any(each.direction in directions for each in self.context_handles)
 
-    def codec(self, syntax: object, big_endian: bool = False) -> SimpleNamespace:
-        return SimpleNamespace(
-            request=SimpleNamespace(decode=self._decode, encode=self._encode_request),
-            response=SimpleNamespace(decode=self._decode_response, encode=self._encode),
+    def codec(self, syntax: TransferSyntax, big_endian: bool = False) -> OperationCodec:
+        return OperationCodec(
+            MessageCodec(self._decode, self._encode_request),
+            MessageCodec(self._decode_response, self._encode),
         )
 
-    def _decode(self, stub: bytes) -> ProbeRequest:
+    def _decode(self, data: Buffer) -> ProbeRequest:
+        stub = bytes(data)
         if stub.startswith(b"bad"):
             raise DecodeError("not a probe", 0)
         if not self._has("in", "in,out"):
@@ -92,27 +90,25 @@ class ProbeOperation:
             raise DecodeError("no handle", len(stub))
         return ProbeRequest(handle=stub[:20], octets=stub[20:])
 
-    def _encode(self, response: ProbeResponse) -> bytes:
+    def _encode(self, response: Value) -> bytes:
+        assert isinstance(response, ProbeResponse)
         handle = response.handle if self._has("out", "in,out") else b""
         return bytes(handle) + response.octets + response.result.to_bytes(4, "little")
 
-    def _encode_request(self, request: ProbeRequest) -> bytes:
-        return (request.handle or b"") + request.octets
+    def _encode_request(self, request: Value) -> bytes:
+        assert isinstance(request, ProbeRequest)
+        return bytes(request.handle or b"") + request.octets
 
-    def _decode_response(self, stub: bytes) -> ProbeResponse:
+    def _decode_response(self, data: Buffer) -> ProbeResponse:
+        stub = bytes(data)
         size = 20 if self._has("out", "in,out") else 0
         result = int.from_bytes(stub[-4:], "little")
         return ProbeResponse(handle=stub[:size], octets=stub[size:-4], result=result)
 
-    def failure_response(self, request: ProbeRequest, result: int) -> ProbeResponse:
+    def failure_response(self, request: Value, result: int) -> Value:
+        assert isinstance(request, ProbeRequest)
         handle = request.handle if self._has("in,out") else NULL_HANDLE
         return ProbeResponse(handle=handle, result=result)
-
-
-@dataclass(frozen=True)
-class _Syntax:
-    uuid: UUID
-    version: int
 
 
 class ProbeInterface:
@@ -124,23 +120,24 @@ class ProbeInterface:
         type_strict: bool = False,
         syntaxes: Iterable[pdu.SyntaxId] = (NDR,),
     ) -> None:
-        lax = ProbeHandle("in", type_name="ANOTHER", strict=False, type_strict=type_strict)
+        lax = ContextHandleParameter("handle", "in", "ANOTHER", False, type_strict, False)
         self.name = "probe"
         self.uuid = identifier.uuid
         self.version = (identifier.major, identifier.minor)
-        self.syntaxes = tuple(_Syntax(each.uuid, each.major) for each in syntaxes)
+        uuids = {each.uuid for each in syntaxes}
+        self.syntaxes = tuple(each for each in TransferSyntax if each.uuid in uuids)
         self.operations = (
             ProbeOperation(0, "null"),
             ProbeOperation(1, "echo"),
             ProbeOperation(2, "wait"),
             None,
-            ProbeOperation(4, "open", ProbeHandle("out")),
-            ProbeOperation(5, "use", ProbeHandle("in")),
-            ProbeOperation(6, "close", ProbeHandle("in,out")),
-            ProbeOperation(7, "use_in_turn", ProbeHandle("in", serialize=True)),
+            ProbeOperation(4, "open", handle_parameter("out")),
+            ProbeOperation(5, "use", handle_parameter("in")),
+            ProbeOperation(6, "close", handle_parameter("in,out")),
+            ProbeOperation(7, "use_in_turn", handle_parameter("in", serialize=True)),
             ProbeOperation(8, "fail"),
             ProbeOperation(9, "use_lax", lax),
-            ProbeOperation(10, "wait_with", ProbeHandle("in", serialize=True)),
+            ProbeOperation(10, "wait_with", handle_parameter("in", serialize=True)),
             ProbeOperation(11, "missing"),
         )
 

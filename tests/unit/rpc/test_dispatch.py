@@ -324,6 +324,7 @@ def test_a_handle_opened_by_a_failing_call_is_run_down(rig: Rig, wire: Wire) -> 
 
     wire.association.endpoint.interfaces.find(OTHER)
     entry = wire.association._negotiation.presentation.contexts[0].operations[4]
+    assert entry is not None
     entry.handler = open_and_fail
     assert fault_of(wire.call(4, b"x")) == 5
     assert rig.handlers.run_down == ["lost"]

@@ -54,7 +54,7 @@ class AcknowledgementQueues:
         timers: Timers,
         queue_manager: QueueManager,
         registry: QueueRegistry,
-        streams: ProtocolRecords,
+        records: ProtocolRecords,
         outgoing: Outgoing,
         directory: Directory,
     ) -> None:
@@ -63,7 +63,7 @@ class AcknowledgementQueues:
         self._timers = timers
         self._queue_manager = queue_manager
         self._registry = registry
-        self._streams = streams
+        self._records = records
         self._outgoing = outgoing
         self._directory = directory
         self.is_known: Callable[[FormatName], bool] = lambda name: False
@@ -87,7 +87,7 @@ class AcknowledgementQueues:
     def start(self) -> None:
         """Find again what was made before a restart."""
         lost = []
-        for key, source in self._streams.records(_PREFIX):
+        for key, source in self._records.records(_PREFIX):
             queue = self._queue_manager.queue_collection.get(
                 QUEUE_ID.unpack_from(key, len(_PREFIX))[0]
             )
@@ -96,7 +96,7 @@ class AcknowledgementQueues:
             else:
                 lost.append(key)
         if lost:
-            self._streams.write(dict.fromkeys(lost))
+            self._records.write(dict.fromkeys(lost))
 
     def stop(self) -> None:
         """Look no more."""
@@ -164,7 +164,7 @@ class AcknowledgementQueues:
         """Somebody here sends to that queue too: it is no stranger's any more."""
         if queue in self._sources:
             self._remove(queue)
-            self._streams.write({_key(queue): None})
+            self._records.write({_key(queue): None})
 
     def _add(self, queue: OutgoingQueue, source: str) -> None:
         self._sources[queue] = source
@@ -193,7 +193,7 @@ class AcknowledgementQueues:
                 self._remove(queue)
                 gone[_key(queue)] = None
         if gone:
-            self._streams.write(gone)
+            self._records.write(gone)
         if self._sources:
             self._look_later()
 

@@ -65,7 +65,7 @@ class QueueManagerEngine:
         self.dispatcher = SendDispatcher(machine)
         store.tell_together(self.dispatcher.gathering)
         self.journeys = MessageTrace(clock)
-        self.streams = ProtocolRecords(store)
+        self.protocol_records = ProtocolRecords(store)
         self.quotas = Quotas(store, machine)
         self.protection = Protection()
         self.access = AccessControl(store, machine, settings)
@@ -92,7 +92,7 @@ class QueueManagerEngine:
             self.timers,
             machine,
             self.registry,
-            self.streams,
+            self.protocol_records,
             self.outgoing,
             self.directory,
         )
@@ -162,7 +162,7 @@ class QueueManagerEngine:
         self.transfer = Transfer(
             store,
             machine,
-            self.streams,
+            self.protocol_records,
             self.positions,
             self.outgoing,
             self.acknowledgements,

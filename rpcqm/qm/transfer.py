@@ -58,7 +58,7 @@ class Transfer:
         self,
         store: Store,
         queue_manager: QueueManager,
-        streams: ProtocolRecords,
+        records: ProtocolRecords,
         positions: Positions,
         outgoing: Outgoing,
         acknowledgements: Acknowledgements,
@@ -66,7 +66,7 @@ class Transfer:
     ) -> None:
         self._store = store
         self._queue_manager = queue_manager
-        self._streams = streams
+        self._records = records
         self._positions = positions
         self._outgoing = outgoing
         self._acknowledgements = acknowledgements
@@ -259,7 +259,7 @@ class Transfer:
     def recover(self) -> None:
         """Lock what waited for its final acknowledgement before the restart."""
         lost = []
-        for record, kept in self._streams.records(AWAITING_PREFIX):
+        for record, kept in self._records.records(AWAITING_PREFIX):
             queue_id, key = _AWAITING_KEY.unpack_from(record, len(AWAITING_PREFIX))
             queue = self._queue_manager.queue_collection.get(queue_id)
             if isinstance(queue, OutgoingQueue) and key in queue.message_position_list:
@@ -267,7 +267,7 @@ class Transfer:
             else:
                 lost.append(record)
         if lost:
-            self._streams.write(dict.fromkeys(lost))
+            self._records.write(dict.fromkeys(lost))
 
     def _recover(self, queue: OutgoingQueue, key: int, sent_as: SentAs) -> None:
         """One that was purged while it waited goes on waiting: it has arrived, and the purge

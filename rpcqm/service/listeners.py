@@ -13,7 +13,7 @@ HIGHEST_PORT = 65535
 Listen = Callable[[str, int], Awaitable[int]]
 
 
-async def open_door(
+async def open_listener(
     listen: Listen, option: str, host: str, port: int | None, first: int
 ) -> int | None:
     """The port that `listen` got, None for a door that is switched off.

@@ -17,8 +17,8 @@ from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.log import get_logger
 from rpcqm.base.loop_timers import timers_on_loop
 from rpcqm.base.metrics import Metrics
-from rpcqm.binary.connection.door import BinaryDoor
-from rpcqm.binary.connection.line import BINARY_PORT
+from rpcqm.binary.connection.listener import BinaryListener
+from rpcqm.binary.connection.peer_connection import BINARY_PORT
 from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
 from rpcqm.client.target import RemoteServer
 from rpcqm.codec.interface import load
@@ -37,7 +37,7 @@ from rpcqm.rpc.server import RpcServer
 from rpcqm.service import reload
 from rpcqm.service.accounts import Accounts
 from rpcqm.service.addresses import own_addresses
-from rpcqm.service.listeners import Listen, open_door
+from rpcqm.service.listeners import Listen, open_listener
 from rpcqm.service.local_socket import LocalSocket
 from rpcqm.service.maintenance import Maintenance
 from rpcqm.service.recording import binary as recording_binary
@@ -64,7 +64,7 @@ class QueueManagerService:
 
     ready: ReadyFile
     _accounts: Accounts
-    _binary: BinaryDoor
+    _binary: BinaryListener
     _engine: QueueManagerEngine
     _server: RpcServer
     _remote_targets: RemoteTargets
@@ -114,9 +114,9 @@ class QueueManagerService:
         self._server.adjust(_limits(configuration.limits), self._recorded(read.providers))
         self._remote_targets = read.remote_targets
         self._binary.adjust(configuration.binary, read.binary)
-        return taken, [*differing(self._configuration, configuration), *self._doors_to_open()]
+        return taken, [*differing(self._configuration, configuration), *self._listeners_to_open()]
 
-    def _doors_to_open(self) -> list[str]:
+    def _listeners_to_open(self) -> list[str]:
         """The binary door, which the switch `hardened_security` has kept closed until now."""
         configuration = self._configuration
         wanted = not configuration.security.hardened_security and (
@@ -193,14 +193,14 @@ class QueueManagerService:
         if recorder is not None:
             recording_binary.record(binary, recorder)
         self._undo.push_async_callback(binary.stop)
-        await self._open_doors(server, local, binary)
+        await self._open_listeners(server, local, binary)
         binary.start()
         self.ready = ReadyFile(
             os.getpid(),
             engine.queue_manager.computer_name,
             engine.queue_manager.identifier,
             local.path,
-            {door: (self._configuration.host, port) for door, port in self._ports.items()},
+            {listener: (self._configuration.host, port) for listener, port in self._ports.items()},
         )
         self._publish()
 
@@ -213,11 +213,11 @@ class QueueManagerService:
         self._undo.callback(recorder.close)
         return recorder
 
-    def _make_binary_door(self, engine: QueueManagerEngine) -> None:
+    def _make_binary_listener(self, engine: QueueManagerEngine) -> None:
         """It has to hear of every removal, also of those that the start makes."""
         settings = self._configuration.binary
         try:
-            self._binary = BinaryDoor(engine, self._clock, settings, self._admission)
+            self._binary = BinaryListener(engine, self._clock, settings, self._admission)
         except OSError as error:
             raise StartError(f"Cannot read {error.filename}: {error.strerror}.") from error
         except ValueError as error:
@@ -276,7 +276,7 @@ class QueueManagerService:
         timers = timers_on_loop(self._clock, asyncio.get_running_loop())
         engine = QueueManagerEngine(store, self._clock, timers, settings)
         engine.trail.days = configuration.storage.trail_days
-        engine.loaded_hooks.append(partial(self._make_binary_door, engine))
+        engine.loaded_hooks.append(partial(self._make_binary_listener, engine))
         engine.queue_manager_started()
         return engine
 
@@ -303,12 +303,14 @@ class QueueManagerService:
         listed = self._engine.directory.lists(machine)
         return self._remote_targets(machine, listed)
 
-    async def _open_doors(self, server: RpcServer, local: LocalSocket, binary: BinaryDoor) -> None:
+    async def _open_listeners(
+        self, server: RpcServer, local: LocalSocket, binary: BinaryListener
+    ) -> None:
         """Listen; the endpoint mapper, which tells of the others, comes last."""
         configuration = self._configuration
         offered = list(server.interfaces)
         mapper = [server.register(EPM, EndpointMapper(server))]
-        self._warn_of_missing_doors()
+        self._warn_of_missing_listeners()
         try:
             await server.listen_unix(local.path, offered)
         except OSError as error:
@@ -329,16 +331,16 @@ class QueueManagerService:
             await self._open("binary", binary.listen, configuration.binary_port, BINARY_PORT)
         await self._open("epm", epm, configuration.epm_port, configuration.epm_port)
 
-    async def _open(self, door: str, listen: Listen, port: int | None, first: int) -> None:
+    async def _open(self, listener: str, listen: Listen, port: int | None, first: int) -> None:
         host = self._configuration.host
-        bound = await open_door(listen, f"--{door}-port", host, port, first)
+        bound = await open_listener(listen, f"--{listener}-port", host, port, first)
         if bound is not None:
-            self._ports[door] = bound
+            self._ports[listener] = bound
 
-    def _warn_of_missing_doors(self) -> None:
-        for door in ("http",):
-            if getattr(self._configuration, f"{door}_port") >= 0:
-                _log.warning("this version does not have the door yet", door=door)
+    def _warn_of_missing_listeners(self) -> None:
+        for listener in ("http",):
+            if getattr(self._configuration, f"{listener}_port") >= 0:
+                _log.warning("this version does not have the door yet", listener=listener)
 
     def _publish(self) -> None:
         """Write where we are: in the data directory for the commands, and where it was asked."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from rpcqm.binary.connection.door import DoorFiles, read_files
+from rpcqm.binary.connection.listener import ListenerFiles, read_files
 from rpcqm.config import Configuration, ConfigurationError
 from rpcqm.config.directory import DirectoryFile
 from rpcqm.config.schema import settings, value_of
@@ -31,7 +31,7 @@ class Reading:
 
     directory: DirectoryFile | None
     providers: Mapping[int, SecurityProvider]
-    binary: DoorFiles
+    binary: ListenerFiles
     remote_targets: RemoteTargets
 
 
@@ -86,7 +86,7 @@ def ntlm_settings(configuration: Configuration) -> NtlmSettings:
     return NtlmSettings(configuration.name, int(configuration.security.minimum_ntlm))
 
 
-def _binary(configuration: Configuration) -> DoorFiles:
+def _binary(configuration: Configuration) -> ListenerFiles:
     try:
         return read_files(configuration.binary)
     except OSError as error:

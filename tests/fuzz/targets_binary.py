@@ -46,13 +46,13 @@ class _Acceptor:
 
     def run(self, octets: bytes) -> Hashable:
         node = self._node
-        line = node.exchange.accept()
+        connection = node.protocol.accept()
         wire = SilentWire()
-        line.attach(wire, "192.0.2.66")
+        connection.attach(wire, "192.0.2.66")
         before = node.store.total.count
-        line.session.receive_data(octets)
+        connection.session.receive_data(octets)
         node.settle()
-        state = line.session.state
+        state = connection.session.state
         if (state is SessionState.CLOSED) != wire.closed:
             raise Violation(f"{state} and closed: {wire.closed}")
         self._end()
@@ -61,11 +61,11 @@ class _Acceptor:
             raise Violation(f"{stored} messages from {octets.count(b'LIOR')} packets")
         if node.store.total.count > STORED_AT_MOST:
             self._empty()
-        return state.value, without_particulars(line.session.close_reason), min(stored, 2)
+        return state.value, without_particulars(connection.session.close_reason), min(stored, 2)
 
     def _end(self) -> None:
-        for line in list(self._node.exchange.lines):
-            line.session.close("the next one")
+        for connection in list(self._node.protocol.connections):
+            connection.session.close("the next one")
         self._node.settle()
 
     def _empty(self) -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 from rpcqm.adm.directory import DirectoryContents
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion, completed
-from rpcqm.binary.connection.line import Hop, Line
+from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
 from rpcqm.binary.session import SessionState
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.acknowledgement import final_ack, order_ack
@@ -46,15 +46,15 @@ class _Network:
     """Connects at once, to nobody."""
 
     def __init__(self) -> None:
-        self.line: Line | None = None
+        self.connection: PeerConnection | None = None
         self.wire = SilentWire()
 
     def resolve(self, host: str) -> Completion[list[str]]:
         return completed(["192.0.2.66"])
 
-    def connect(self, hop: Hop, line: Line) -> Completion[None]:
-        self.line, self.wire = line, SilentWire()
-        line.attach(self.wire, hop.address)
+    def connect(self, hop: NextHop, connection: PeerConnection) -> Completion[None]:
+        self.connection, self.wire = connection, SilentWire()
+        connection.attach(self.wire, hop.address)
         return completed(None)
 
 
@@ -66,21 +66,21 @@ class _Initiator:
         directory = DirectoryContents(queue_managers=[own])
         self._simulation = simulation
         self._node = simulation.node("alice", directory=directory)
-        self._network = self._node.exchange.network = _Network()
+        self._network = self._node.protocol.network = _Network()
 
     def run(self, octets: bytes) -> Hashable:
-        line, wire = self._connected()
+        connection, wire = self._connected()
         before = self._node.unsent
-        line.session.receive_data(octets)
+        connection.session.receive_data(octets)
         self._node.settle()
-        state, reason = line.session.state, line.session.close_reason
+        state, reason = connection.session.state, connection.session.close_reason
         if (state is SessionState.CLOSED) != wire.closed:
             raise Violation(f"{state} and closed: {wire.closed}")
         self._end()
         self._check(octets, before)
         return state.value, without_particulars(reason), before - self._node.unsent
 
-    def _connected(self) -> tuple[Line, SilentWire]:
+    def _connected(self) -> tuple[PeerConnection, SilentWire]:
         for queue in (ELSEWHERE, IN_SEQUENCE):
             found = self._node.engine.outgoing.list()
             waiting = {each.destination_format_name: each.message_count for each in found}
@@ -88,14 +88,14 @@ class _Initiator:
                 self._node.send(queue, b"body", queue == IN_SEQUENCE)
         for _ in range(PATIENCE // RETRY):
             self._simulation.advance(RETRY)
-            line = self._network.line
-            if line is not None and not line.closed_already:
-                return line, self._network.wire
+            connection = self._network.connection
+            if connection is not None and not connection.closed_already:
+                return connection, self._network.wire
         raise Violation("nothing connects any more")
 
     def _end(self) -> None:
-        for line in list(self._node.exchange.lines):
-            line.session.close("the next one")
+        for connection in list(self._node.protocol.connections):
+            connection.session.close("the next one")
         self._node.settle()
 
     def _check(self, octets: bytes, before: int) -> None:

@@ -161,7 +161,7 @@ class TransferModel(RuleBasedStateMachine):
         elif how == "deliver":
             self.qm.done(transfer.delivered(self.queue, key, {b"last": sent.body}))
             self.naive.gone(sent, "journal" if sent.source_journal else "")
-            assert self.qm.engine.streams.get(b"last") == sent.body
+            assert self.qm.engine.protocol_records.get(b"last") == sent.body
         else:
             self.qm.done(transfer.failed(self.queue, key, REJECTED))
             self.naive.dead(sent)
@@ -230,7 +230,7 @@ class TransferModel(RuleBasedStateMachine):
         if sent is not None:
             self.qm.engine.transfer.delivered(self.queue, self.keys[sent.body], {b"x": b"1"})
         self._again(self.qm.crash)
-        assert self.qm.engine.streams.get(b"x") is None
+        assert self.qm.engine.protocol_records.get(b"x") is None
 
     def _again(self, begin: Callable[[], None]) -> None:
         begin()

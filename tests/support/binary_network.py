@@ -27,8 +27,8 @@ from rpcqm.base.clock import Timer, Timers
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import MQError
 from rpcqm.base.identity import Identity
-from rpcqm.binary.connection.exchange import Exchange, Peers
-from rpcqm.binary.connection.line import Hop, Line
+from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
+from rpcqm.binary.connection.protocol import BinaryProtocol, Peers
 from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.codec.names.format_name import FormatName, parse_format_names
 from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
@@ -75,10 +75,10 @@ class Fate(enum.Enum):
 class _End:
     """One end of a simulated connection."""
 
-    def __init__(self, network: "Simulation", node: "Node", line: Line) -> None:
+    def __init__(self, network: "Simulation", node: "Node", connection: PeerConnection) -> None:
         self.network = network
         self.node = node
-        self.line = line
+        self.connection = connection
         self.peer: _End | None = None
         self.closed = False
         self.arrival = 0
@@ -118,13 +118,13 @@ class _End:
 
     def receive(self, data: bytes) -> None:
         if not self.closed and self.node.alive:
-            self.line.session.receive_data(data)
+            self.connection.session.receive_data(data)
 
     def disconnected(self) -> None:
         if not self.closed:
             self.closed = True
             if self.node.alive:
-                self.line.session.disconnected()
+                self.connection.session.disconnected()
 
     def pause(self, paused: bool) -> None:
         """The simulated reader is never too slow."""
@@ -191,26 +191,28 @@ class Simulation:
         target.arrival = max(target.arrival, self.clock.monotonic() + self.delay())
         self.later(target.arrival - self.clock.monotonic(), callback)
 
-    def connect(self, source: "Node", hop: Hop, line: Line) -> Completion[None]:
+    def connect(self, source: "Node", hop: NextHop, connection: PeerConnection) -> Completion[None]:
         outcome: Completion[None] = Completion()
-        self.later(self.delay(), partial(self._connected, source, hop, line, outcome))
+        self.later(self.delay(), partial(self._connected, source, hop, connection, outcome))
         return outcome
 
-    def _connected(self, source: "Node", hop: Hop, line: Line, outcome: Completion[None]) -> None:
+    def _connected(
+        self, source: "Node", hop: NextHop, connection: PeerConnection, outcome: Completion[None]
+    ) -> None:
         target = next((n for n in self.nodes.values() if hop.address in n.addresses), None)
-        if not source.alive or line.closed_already:
+        if not source.alive or connection.closed_already:
             return
         if target is None or not self.lets_in(source, target, hop.address):
             outcome.fail(OSError("connection refused"))
             return
-        near = _End(self, source, line)
+        near = _End(self, source, connection)
         far = self._accepted(source.address_like(hop.address), target)
         near.peer, far.peer = far, near
         self.ends = [end for end in self.ends if not end.closed] + [near, far]
         if self.random.random() < self.faults.replay:
             self.replay()
         self.earlier.append(near)
-        near.line.attach(near, hop.address)
+        near.connection.attach(near, hop.address)
         outcome.succeed(None)
 
     def lets_in(self, source: "Node", target: "Node", address: str) -> bool:
@@ -220,8 +222,8 @@ class Simulation:
         return self.random.random() >= self.faults.refuse
 
     def _accepted(self, source: str, target: "Node") -> _End:
-        far = _End(self, target, target.exchange.accept())
-        far.line.attach(far, source)
+        far = _End(self, target, target.protocol.accept())
+        far.connection.attach(far, source)
         return far
 
     def replay(self) -> None:
@@ -232,7 +234,7 @@ class Simulation:
         original = self.random.choice(self.earlier) if self.earlier else None
         if original is None or original.peer is None or not original.peer.node.alive:
             return
-        again = self._accepted(original.peer.line.address, original.peer.node)
+        again = self._accepted(original.peer.connection.address, original.peer.node)
         self.ends.append(again)
         for data in original.sent:
             if identify_packet(data) is not PacketKind.SESSION_ACK:
@@ -329,10 +331,10 @@ class Node:
             self._listen()
 
     def _make_exchange(self) -> None:
-        self.exchange = Exchange(self.engine, self, peers=self.peers, keys=self.keys)
+        self.protocol = BinaryProtocol(self.engine, self, peers=self.peers, keys=self.keys)
 
     def _listen(self) -> None:
-        self.exchange.start()
+        self.protocol.start()
         for started in self.started_hooks:
             started()
         self.settle()
@@ -392,8 +394,8 @@ class Node:
         """What its name stands for."""
         return [self.address]
 
-    def connect(self, hop: Hop, line: Line) -> Completion[None]:
-        return self.simulation.connect(self, hop, line)
+    def connect(self, hop: NextHop, connection: PeerConnection) -> Completion[None]:
+        return self.simulation.connect(self, hop, connection)
 
     # What tests do
 

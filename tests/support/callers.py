@@ -149,7 +149,7 @@ class Caller:
             for each in self.server.interfaces.values()
         ]
         self.client.bind(proposed, self.group_id)
-        self.exchange()
+        self.protocol()
         self.group_id = self.client.group_id
 
     # Calls
@@ -166,7 +166,7 @@ class Caller:
         assert context is not None, f"{interface.name} was not accepted"
         call_id = self.client.request(context[0], operation.opnum, stub)
         call = self.pending[call_id] = PendingCall(operation, self.syntax, call_id)
-        self.exchange()
+        self.protocol()
         return call
 
     def call(self, operation: str, /, **fields: Any) -> Any:
@@ -178,11 +178,11 @@ class Caller:
     def cancel(self, call: PendingCall) -> None:
         """Send co_cancel."""
         self.client.cancel(call.call_id)
-        self.exchange()
+        self.protocol()
 
     def orphan(self, call: PendingCall) -> None:
         self.client.orphan(call.call_id)
-        self.exchange()
+        self.protocol()
         self.settle()
 
     def lose(self, delivered: bool = True) -> None:
@@ -197,7 +197,7 @@ class Caller:
     def settle(self) -> None:
         """End the turn and take the answers that are there."""
         self.server.qm.settle()
-        self.exchange()
+        self.protocol()
 
     def _find(self, operation: str) -> tuple[Interface, Operation]:
         for each in self.server.interfaces.values():
@@ -206,7 +206,7 @@ class Caller:
                     return each.interface, found
         raise KeyError(operation)
 
-    def exchange(self) -> None:
+    def protocol(self) -> None:
         """Carry the PDUs of both sides across."""
         self.association.receive_data(self.client.data_to_send())
         for answer in self.client.receive_data(self.association.data_to_send()):

@@ -69,7 +69,7 @@ class Stranger:
 
     def __init__(self, host: str, ready: dict[str, Any], queue: str) -> None:
         self._host = host
-        self._ports = {door: port for door, (_, port) in ready["endpoints"].items()}
+        self._ports = {listener: port for listener, (_, port) in ready["endpoints"].items()}
         self._computer = ready["name"]
         self._queue = queue
         self._name = f"DIRECT=TCP:{host}\\private$\\{queue}"
@@ -77,16 +77,16 @@ class Stranger:
     def attempts(self) -> Iterator[Attempt]:
         """Everything that is tried."""
         yield from self._remote_read()
-        for door in ("rpc", "qm2qm"):
-            yield from ((f"{name} at {door}", each) for name, each in self._older(door))
+        for listener in ("rpc", "qm2qm"):
+            yield from ((f"{name} at {listener}", each) for name, each in self._older(listener))
         yield from self._queues()
         yield from self._dependent()
         yield from self._management()
         yield "ping", self._ping
         yield "send by the binary protocol", self._send
 
-    def _caller(self, *interfaces: str, door: str = "rpc") -> NetworkCaller:
-        return NetworkCaller((self._host, self._ports[door]), *interfaces)
+    def _caller(self, *interfaces: str, listener: str = "rpc") -> NetworkCaller:
+        return NetworkCaller((self._host, self._ports[listener]), *interfaces)
 
     def _remote_read(self) -> Iterator[Attempt]:
         reader = Reader(self._caller("remoteread").caller)
@@ -96,8 +96,8 @@ class Stranger:
         yield "move", partial(opened_for_move, reader, self._name)
         yield "port of remoteread", lambda: reader.caller.call("R_GetServerPort") and "MQ_OK"
 
-    def _older(self, door: str) -> Iterator[Attempt]:
-        caller = self._caller("qmcomm", "qm2qm", door=door)
+    def _older(self, listener: str) -> Iterator[Attempt]:
+        caller = self._caller("qmcomm", "qm2qm", listener=listener)
         client = Client(caller.caller)
         yield "open to read", partial(open_remote, client, self._name, RECEIVE_ACCESS)
         yield "open to peek", partial(open_remote, client, self._name, PEEK_ACCESS)
@@ -137,16 +137,16 @@ class Stranger:
         for action in ("DISCONNECT", "TIDY"):
             words = {"pObjectFormat": MACHINE, "lpwszAction": action}
             yield action, partial(caller.call, "R_QMMgmtAction", **words)
-        for door in ("rpc", "qm2qm", "epm"):
-            yield f"administrate at {door}", partial(self._administrate, door)
-            yield f"stop at {door}", partial(self._stop, door)
+        for listener in ("rpc", "qm2qm", "epm"):
+            yield f"administrate at {listener}", partial(self._administrate, listener)
+            yield f"stop at {listener}", partial(self._stop, listener)
 
-    def _administrate(self, door: str) -> str:
-        caller = self._caller("rpcqm_admin", door=door)
+    def _administrate(self, listener: str) -> str:
+        caller = self._caller("rpcqm_admin", listener=listener)
         return "MQ_OK" if caller.client.contexts else "not offered"
 
-    def _stop(self, door: str) -> None:
-        binding = f"ncacn_ip_tcp:{self._host}[{self._ports[door]}]"
+    def _stop(self, listener: str) -> None:
+        binding = f"ncacn_ip_tcp:{self._host}[{self._ports[listener]}]"
         dce = transport.DCERPCTransportFactory(binding).get_dce_rpc()
         dce.connect()
         dce.bind(mgmt.MSRPC_UUID_MGMT)

@@ -29,7 +29,7 @@ BODIES = ("the first", "the second")
 LARGE = 60_000
 OVER_SECONDS = 2.0
 """So long the last acknowledgement may take."""
-FREE_PORTS = tuple(f"--{door}-port=0" for door in ("epm", "rpc", "qm2qm", "binary"))
+FREE_PORTS = tuple(f"--{listener}-port=0" for listener in ("epm", "rpc", "qm2qm", "binary"))
 ADMINISTRATOR = ("--password-stdin", "--group", "administrators")
 
 

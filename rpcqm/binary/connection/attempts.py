@@ -10,7 +10,7 @@ from functools import partial
 from typing import Protocol
 
 from rpcqm.base.clock import Clock, Timer, Timers
-from rpcqm.binary.connection.line import Hop
+from rpcqm.binary.connection.peer_connection import NextHop
 
 LONGEST_RETRY = 300_000
 """Milliseconds between two attempts at most, however many have failed."""
@@ -18,7 +18,7 @@ PLACES = 4096
 """Places that are remembered; those that nobody needs are forgotten first."""
 
 
-class Asker(Protocol):
+class ConnectionRequester(Protocol):
     """Somebody who wants to connect; hashed by identity."""
 
     def look_again(self) -> None:
@@ -26,14 +26,14 @@ class Asker(Protocol):
 
 
 @dataclass(slots=True, eq=False)
-class _Place:
+class _Address:
     """`due` is when the next attempt may begin (monotonic ms)."""
 
-    trying: Asker | None = None
+    trying: ConnectionRequester | None = None
     due: int = 0
     failures: int = 0
     answered: bool = False
-    waiting: dict[Asker, None] = field(default_factory=dict)
+    waiting: dict[ConnectionRequester, None] = field(default_factory=dict)
     timer: Timer | None = None
 
 
@@ -43,17 +43,19 @@ def delay_after(failures: int, first: int) -> int:
     return min(first << min(failures - 1, 32), longest)
 
 
-class Attempts:
+class ConnectionAttempts:
     """Who connects to which place now, and who waits; `first` tells the shortest delay."""
 
     def __init__(self, clock: Clock, timers: Timers, first: Callable[[], int]) -> None:
         self._clock = clock
         self._timers = timers
         self._first = first
-        self._places: dict[tuple[str, int], _Place] = {}
-        self._at: dict[Asker, _Place] = {}
+        self._places: dict[tuple[str, int], _Address] = {}
+        self._at: dict[ConnectionRequester, _Address] = {}
 
-    def begin(self, hops: Sequence[Hop], asker: Asker, *, wait: bool = True) -> int | None:
+    def begin(
+        self, hops: Sequence[NextHop], asker: ConnectionRequester, *, wait: bool = True
+    ) -> int | None:
         """Which of the hops to connect to now, None when it is the turn of none.
 
         Whoever is given one says how that `ended`. With `wait` the asker is told to look again.
@@ -69,13 +71,13 @@ class Attempts:
             self._wait(min(map(self._place, hops), key=_turn), asker)
         return None
 
-    def _place(self, hop: Hop) -> _Place:
+    def _place(self, hop: NextHop) -> _Address:
         key = (hop.address, hop.port)
         place = self._places.get(key)
         if place is None:
             if len(self._places) >= PLACES:
                 self._forget_one()
-            place = self._places[key] = _Place()
+            place = self._places[key] = _Address()
         return place
 
     def _forget_one(self) -> None:
@@ -84,14 +86,14 @@ class Attempts:
                 del self._places[key]
                 return
 
-    def _wait(self, place: _Place, asker: Asker) -> None:
+    def _wait(self, place: _Address, asker: ConnectionRequester) -> None:
         place.waiting[asker] = None
         self._at[asker] = place
         if place.trying is None and place.timer is None:
             delay = max(place.due - self._clock.monotonic(), 0)
             place.timer = self._timers.call_later(delay, partial(self._next, place))
 
-    def ended(self, asker: Asker, answered: bool | None) -> None:
+    def ended(self, asker: ConnectionRequester, answered: bool | None) -> None:
         """An attempt has succeeded or failed, or was given up (None), which proves nothing."""
         place = self._at.get(asker)
         if place is None or place.trying is not asker:
@@ -106,7 +108,7 @@ class Attempts:
             place.due = self._clock.monotonic() + delay_after(steps, self._first())
         self._next(place)
 
-    def _next(self, place: _Place) -> None:
+    def _next(self, place: _Address) -> None:
         """Let those who wait look again, the longest waiting first."""
         if place.timer is not None:
             place.timer.cancel()
@@ -117,7 +119,7 @@ class Attempts:
         for asker in waiting:
             asker.look_again()
 
-    def leave(self, asker: Asker) -> None:
+    def leave(self, asker: ConnectionRequester) -> None:
         """Somebody does not want to connect any more."""
         place = self._at.get(asker)
         if place is None:
@@ -131,7 +133,7 @@ class Attempts:
             place.timer.cancel()
             place.timer = None
 
-    def hurry(self, hops: Sequence[Hop]) -> None:
+    def hurry(self, hops: Sequence[NextHop]) -> None:
         """Somebody wants these places to be tried now, whatever has failed before."""
         for hop in hops:
             place = self._place(hop)
@@ -140,6 +142,6 @@ class Attempts:
                 self._next(place)
 
 
-def _turn(place: _Place) -> tuple[bool, int]:
+def _turn(place: _Address) -> tuple[bool, int]:
     """Whose turn comes first: an attempt that is under way ends soon."""
     return place.trying is None, place.due

@@ -14,12 +14,17 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion, failed
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.log import get_logger
-from rpcqm.binary.connection.believing import is_destination, is_router
+from rpcqm.binary.connection.acknowledgement_authors import is_destination, is_router
 from rpcqm.binary.connection.forwarding import Forwarded, fingerprint
-from rpcqm.binary.connection.guard import forget_claimed_level
-from rpcqm.binary.connection.line import Line
-from rpcqm.binary.connection.link import Link
-from rpcqm.binary.connection.streams import Stream, final_ack_body, stamp_in, transaction_header_of
+from rpcqm.binary.connection.incoming_transfers import (
+    IncomingTransfer,
+    final_ack_body,
+    stamp_in,
+    transaction_header_of,
+)
+from rpcqm.binary.connection.message_security import forget_claimed_level
+from rpcqm.binary.connection.outgoing_transfer import OutgoingTransfer
+from rpcqm.binary.connection.peer_connection import PeerConnection
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.acknowledgement import PacketKind
@@ -39,7 +44,7 @@ from rpcqm.qm.transfer import SentAs
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
-    from rpcqm.binary.connection.exchange import Exchange
+    from rpcqm.binary.connection.protocol import BinaryProtocol
 
 _log = get_logger("binary")
 
@@ -72,31 +77,35 @@ Changes = dict[bytes, bytes | None]
 class Receiver:
     """Takes messages from all lines."""
 
-    def __init__(self, exchange: "Exchange") -> None:
-        self._exchange = exchange
-        self._engine = exchange.engine
-        self._arrivals = exchange.engine.arrivals
-        self._protection = exchange.engine.protection
+    def __init__(self, protocol: "BinaryProtocol") -> None:
+        self._protocol = protocol
+        self._engine = protocol.engine
+        self._arrivals = protocol.engine.arrivals
+        self._protection = protocol.engine.protection
         self._forwarded = Forwarded()
         self._disbelieved = 0
         self._told: int | None = None
 
     def message_received(
-        self, line: Line, kind: PacketKind, attributes: PacketMessage, recoverable: int | None
+        self,
+        connection: PeerConnection,
+        kind: PacketKind,
+        attributes: PacketMessage,
+        recoverable: int | None,
     ) -> None:
         """Decide about a message; `recoverable` is settled when that is durable."""
         message = Message.of(attributes)
-        message.source_address = line.address
-        done = partial(self._settled, line, recoverable)
-        line.pending += 1
-        if line.pending == MOST_PENDING:
-            line.pause(True)
+        message.source_address = connection.address
+        done = partial(self._settled, connection, recoverable)
+        connection.pending += 1
+        if connection.pending == MOST_PENDING:
+            connection.pause(True)
         if kind is not PacketKind.USER_MESSAGE and self._is_here(message):
-            self._acknowledgement(line, kind, message, done)
+            self._acknowledgement(connection, kind, message, done)
         elif message.envelope.transactional and self._is_here(message):
-            self._take_in_sequence(line, message, done)
+            self._take_in_sequence(connection, message, done)
         else:
-            self._take(line, message, done)
+            self._take(connection, message, done)
 
     def _is_here(self, message: Message) -> bool:
         """Whether this queue manager is the final destination (G21)."""
@@ -104,55 +113,64 @@ class Receiver:
         return address in (NULL_GUID, self._engine.queue_manager.identifier)
 
     def _settled(
-        self, line: Line, recoverable: int | None, outcome: Completion[None] | None = None
+        self,
+        connection: PeerConnection,
+        recoverable: int | None,
+        outcome: Completion[None] | None = None,
     ) -> None:
         """It is durable, or it needs not be."""
-        line.pending -= 1
-        if line.pending == MOST_PENDING // 2:
-            line.pause(False)
+        connection.pending -= 1
+        if connection.pending == MOST_PENDING // 2:
+            connection.pause(False)
         if recoverable is not None and (outcome is None or outcome.error is None):
-            line.session.persisted(recoverable)
+            connection.session.persisted(recoverable)
 
     # Acknowledgements of our own transactional messages
 
     def _acknowledgement(
-        self, line: Line, kind: PacketKind, message: Message, done: Callable[..., None]
+        self,
+        connection: PeerConnection,
+        kind: PacketKind,
+        message: Message,
+        done: Callable[..., None],
     ) -> None:
         if kind is PacketKind.ORDER_ACK:
             body = OrderAckBody.decode(message.attributes.body)
-            link = self._exchange.link_of(body.tx_sequence_id)
-            if link is not None and self._is_believed(link, line, message):
-                link.order_ack(body.tx_sequence_id, body.tx_sequence_number)
+            transfer = self._protocol.transfer_of(body.tx_sequence_id)
+            if transfer is not None and self._is_believed(transfer, connection, message):
+                transfer.order_ack(body.tx_sequence_id, body.tx_sequence_number)
             done()
             return
         final = FinalAckBody.decode(message.attributes.body)
         reason = _class_of(message)
-        link = self._link_of_final(final)
+        transfer = self._transfer_of_final(final)
         arrived = self._engine.transfer.queue_awaiting(*_decided_about(final)) is not None
         of_routers = reason in _SAID_BY_ROUTERS and not arrived
-        if link is not None and self._is_believed(link, line, message, of_routers):
-            self._decided(link, final, reason)
-        written = self._engine.streams.write({})
+        if transfer is not None and self._is_believed(transfer, connection, message, of_routers):
+            self._decided(transfer, final, reason)
+        written = self._engine.protocol_records.write({})
         written.add_done_callback(done)
 
-    def _link_of_final(self, final: FinalAckBody) -> Link | None:
+    def _transfer_of_final(self, final: FinalAckBody) -> OutgoingTransfer | None:
         """Where the message is that a final acknowledgement is about."""
         queue = self._engine.transfer.queue_awaiting(*_decided_about(final))
         if queue is not None:
-            return self._exchange.link(queue)
-        return self._exchange.link_of(final.tx_sequence_id)
+            return self._protocol.transfer(queue)
+        return self._protocol.transfer_of(final.tx_sequence_id)
 
-    def _decided(self, link: Link, final: FinalAckBody, reason: MessageClass) -> None:
+    def _decided(
+        self, transfer: OutgoingTransfer, final: FinalAckBody, reason: MessageClass
+    ) -> None:
         identifier, sent_as = _decided_about(final)
         if self._engine.transfer.queue_awaiting(identifier, sent_as) is not None:
             self._engine.transfer.final_acknowledgement(identifier, reason, sent_as=sent_as)
         else:
-            link.final_ack(final.tx_sequence_id, final.tx_sequence_number, reason)
+            transfer.final_ack(final.tx_sequence_id, final.tx_sequence_number, reason)
 
     def _is_believed(
         self,
-        link: Link,
-        line: Line,
+        transfer: OutgoingTransfer,
+        connection: PeerConnection,
         message: Message,
         of_routers: bool = False,
     ) -> bool:
@@ -162,9 +180,9 @@ class Receiver:
         arrived: then they have had it once more (G160).
         """
         source = message.attributes.identifier.queue_manager_guid
-        if is_destination(self._exchange, link, line, source):
+        if is_destination(self._protocol, transfer, connection, source):
             return True
-        if of_routers and is_router(self._exchange, link, source):
+        if of_routers and is_router(self._protocol, transfer, source):
             return True
         self._disbelieved += 1
         now = self._engine.clock.monotonic()
@@ -172,36 +190,40 @@ class Receiver:
             self._told = now
             _log.warning(
                 "acknowledgement of somebody else; binary.peers may name all addresses of a host",
-                queue=str(link.name),
-                peer=line.address,
+                queue=str(transfer.name),
+                peer=connection.address,
                 count=self._disbelieved,
             )
         return False
 
     # Messages
 
-    def _take(self, line: Line, message: Message, done: Callable[..., None]) -> None:
+    def _take(
+        self, connection: PeerConnection, message: Message, done: Callable[..., None]
+    ) -> None:
         """A message that is not in a sequence that ends here: duplicates are dropped.
 
         One that goes on to others may come back on a longer way, until its hops are too many (G76).
         """
         if message.envelope.transactional:
-            self._forward_in_sequence(line, message, done)
+            self._forward_in_sequence(connection, message, done)
             return
-        history = self._exchange.history
+        history = self._protocol.history
         identifier = _identity(message)
         if not self._is_here(message):
             identifier += bytes((message.envelope.user_flags & _HOPS,))
         if identifier in history:
             history.refresh(identifier)
-            self._engine.streams.write(history.take_stale()).add_done_callback(done)
+            self._engine.protocol_records.write(history.take_stale()).add_done_callback(done)
             return
         changes: Changes = {}
         history.add(identifier, changes if message.envelope.recoverable else None)
         undo = partial(history.remove, identifier, changes)
-        self._store(line, message, changes, done, undo, None)
+        self._store(connection, message, changes, done, undo, None)
 
-    def _forward_in_sequence(self, line: Line, message: Message, done: Callable[..., None]) -> None:
+    def _forward_in_sequence(
+        self, connection: PeerConnection, message: Message, done: Callable[..., None]
+    ) -> None:
         """A transactional one goes on however often it comes: its destination tells (G112).
 
         Only while the same one waits here is it not stored again (G155).
@@ -216,44 +238,46 @@ class Receiver:
                 self._forwarded.add(printed, message)
             done(outcome)
 
-        self._store(line, message, {}, settled, _nothing, None)
+        self._store(connection, message, {}, settled, _nothing, None)
 
-    def _take_in_sequence(self, line: Line, message: Message, done: Callable[..., None]) -> None:
+    def _take_in_sequence(
+        self, connection: PeerConnection, message: Message, done: Callable[..., None]
+    ) -> None:
         """Exactly once and in order ([MS-MQQB] 3.1.5.8.6); what is not next is dropped."""
-        stream = self._exchange.streams.of(message)
+        transfer = self._protocol.incoming_transfers.of(message)
         direct = _is_direct(message)
-        before = stream.incoming.copy()
+        before = transfer.incoming.copy()
         stamp = stamp_in(message)
-        accepted = stream.incoming.accept(stamp)
-        stream.last_access_time = self._engine.clock.now() // 1000
-        stream.arrived(line, direct)
+        accepted = transfer.incoming.accept(stamp)
+        transfer.last_access_time = self._engine.clock.now() // 1000
+        transfer.arrived(connection, direct)
         if not accepted:
-            kept = {stream.rejected_key: stream.encode_rejected()} if stream.queue_id else {}
-            self._engine.streams.write(kept).add_done_callback(done)
-            self._exchange.streams.show(stream)
+            kept = {transfer.rejected_key: transfer.encode_rejected()} if transfer.queue_id else {}
+            self._engine.protocol_records.write(kept).add_done_callback(done)
+            self._protocol.incoming_transfers.show(transfer)
             return
-        changes: Changes = {stream.rejected_key: None} if before.reject_count else {}
+        changes: Changes = {transfer.rejected_key: None} if before.reject_count else {}
 
         def undo() -> None:
-            before.durable = stream.incoming.durable
-            stream.incoming = before
-            self._exchange.streams.show(stream)
+            before.durable = transfer.incoming.durable
+            transfer.incoming = before
+            self._protocol.incoming_transfers.show(transfer)
 
         def settled(outcome: Completion[None]) -> None:
             if outcome.error is None:
-                stream.settled(stamp)
+                transfer.settled(stamp)
             done(outcome)
 
-        self._store(line, message, changes, settled, undo, stream)
+        self._store(connection, message, changes, settled, undo, transfer)
 
     def _store(
         self,
-        line: Line,
+        connection: PeerConnection,
         message: Message,
         changes: Changes,
         done: Callable[..., None],
         undo: Callable[[], None],
-        stream: Stream | None,
+        transfer: IncomingTransfer | None,
     ) -> None:
         """Steps 3 to 10 of [MS-MQQB] 3.1.5.8.
 
@@ -261,22 +285,22 @@ class Receiver:
         the session closes and the peer sends again (G59).
         """
         try:
-            stored = self._stored_or_refused(line, message, changes, stream, undo)
+            stored = self._stored_or_refused(connection, message, changes, transfer, undo)
         except Exception as error:
             undo()
             done(failed(error))
             if not isinstance(error, MQError):
                 raise
-            line.session.close(f"no room for a message: {error}")
+            connection.session.close(f"no room for a message: {error}")
             return
         stored.add_done_callback(done)
 
     def _stored_or_refused(
         self,
-        line: Line,
+        connection: PeerConnection,
         message: Message,
         changes: Changes,
-        stream: Stream | None,
+        transfer: IncomingTransfer | None,
         undo: Callable[[], None],
     ) -> Completion[None]:
         if self._is_here(message):
@@ -286,63 +310,65 @@ class Receiver:
             if not isinstance(queue, OutgoingQueue):
                 self._check_sender(queue, message)
             self._arrivals.check_expiry(message)
-            if stream is not None:
-                self._note(stream, queue, changes)
+            if transfer is not None:
+                self._note(transfer, queue, changes)
             stored = self._arrivals.store(queue, message, changes)
             if self._engine.journeys:
                 self._engine.journeys.arrived(queue, message)
         except RejectedError as error:
-            if stream is None and error.reason in _SENDER_UNPROVED:
+            if transfer is None and error.reason in _SENDER_UNPROVED:
                 undo()
-            return self._refuse(line, message, error.reason, changes, stream)
+            return self._refuse(connection, message, error.reason, changes, transfer)
         if is_traced(message.packet):
-            self._exchange.trace(message)
+            self._protocol.trace(message)
         return stored
 
     def _check_sender(self, queue: Queue, message: Message) -> None:
         """[MS-MQQB] 3.1.5.8.3: who sent it, as far as that is proved, may write here."""
-        checked = self._exchange.guard.check(message)
+        checked = self._protocol.security.check(message)
         self._protection.check_arrived(queue, checked.authenticated, checked.encrypted)
         self._arrivals.check_access(queue, checked.identity)
 
-    def _note(self, stream: Stream, queue: Queue, changes: Changes) -> None:
-        stream.queue_id = queue.queue_id
-        self._exchange.streams.fed.add(queue.queue_id)
-        changes[stream.key] = stream.encode()
-        self._exchange.streams.show(stream)
+    def _note(self, transfer: IncomingTransfer, queue: Queue, changes: Changes) -> None:
+        transfer.queue_id = queue.queue_id
+        self._protocol.incoming_transfers.fed.add(queue.queue_id)
+        changes[transfer.key] = transfer.encode()
+        self._protocol.incoming_transfers.show(transfer)
 
     def _refuse(
         self,
-        line: Line,
+        connection: PeerConnection,
         message: Message,
         reason: MessageClass,
         changes: Changes,
-        stream: Stream | None,
+        transfer: IncomingTransfer | None,
     ) -> Completion[None]:
         """A refused message counts as taken: it is acknowledged, and never comes again (G59)."""
         _log.info("message refused", reason=reason.name, id=str(message.attributes.identifier))
-        if stream is not None:
-            changes[stream.key] = stream.encode()
-            self._exchange.streams.show(stream)
+        if transfer is not None:
+            changes[transfer.key] = transfer.encode()
+            self._protocol.incoming_transfers.show(transfer)
         refused = self._arrivals.reject(message, reason, changes)
         if message.envelope.transactional:
-            self._tell_source(line, message, reason)
+            self._tell_source(connection, message, reason)
         return refused
 
-    def _tell_source(self, line: Line, message: Message, reason: MessageClass) -> None:
+    def _tell_source(
+        self, connection: PeerConnection, message: Message, reason: MessageClass
+    ) -> None:
         """A transactional message goes no further, be it for this machine or another one."""
         own = self._engine.queue_manager.identifier
         if message.attributes.identifier.queue_manager_guid == own:
             final = final_ack_body(message)
-            link = self._link_of_final(final)
-            if link is not None:
-                self._decided(link, final, reason)
+            transfer = self._transfer_of_final(final)
+            if transfer is not None:
+                self._decided(transfer, final, reason)
             return
-        stream = self._exchange.streams.of(message)
+        incoming = self._protocol.incoming_transfers.of(message)
         if not self._is_here(message):
-            stream.came_by(line, _is_direct(message))
+            incoming.came_by(connection, _is_direct(message))
         with self._engine.store.transaction("final acknowledgement") as change:
-            stream.send_final_ack(change, message, reason)
+            incoming.send_final_ack(change, message, reason)
 
     # Removals
 
@@ -356,7 +382,7 @@ class Receiver:
         if isinstance(queue, OutgoingQueue):
             self._forwarded.removed(queue, key)
             return
-        if queue.main.queue_id not in self._exchange.streams.fed or queue.is_journal:
+        if queue.main.queue_id not in self._protocol.incoming_transfers.fed or queue.is_journal:
             return
         message = self._engine.positions.message_at(queue, key)
         envelope = message.envelope
@@ -365,7 +391,7 @@ class Receiver:
             return
         header = transaction_header_of(message)
         if envelope.user_flags & _JOURNALING or header.flags.FA:
-            self._exchange.streams.of(message).send_final_ack(change, message, reason)
+            self._protocol.incoming_transfers.of(message).send_final_ack(change, message, reason)
 
 
 def _identity(message: Message) -> bytes:

@@ -12,8 +12,8 @@ from rpcqm.base.admission import Admission, Ticket
 from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.log import get_logger
-from rpcqm.binary.connection.exchange import Exchange
-from rpcqm.binary.connection.line import Hop, Line
+from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
+from rpcqm.binary.connection.protocol import BinaryProtocol
 
 _log = get_logger("binary")
 
@@ -31,11 +31,11 @@ FLUSH_SECONDS = 10
 """For how long a connection that is closed may still take what was sent before."""
 
 
-class TcpWire(asyncio.Protocol):
+class TcpTransport(asyncio.Protocol):
     """The connection of a line."""
 
-    def __init__(self, line: Line, network: "TcpNetwork", accepted: bool) -> None:
-        self._line = line
+    def __init__(self, connection: PeerConnection, network: "TcpNetwork", accepted: bool) -> None:
+        self._connection = connection
         self._network = network
         self._accepted = accepted
         self.held = 0
@@ -48,18 +48,18 @@ class TcpWire(asyncio.Protocol):
         sock = self._transport.get_extra_info("socket")
         if sock is not None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self._line.closed_already or not self._network.admit(self, host, self._accepted):
+        if self._connection.closed_already or not self._network.admit(self, host, self._accepted):
             self._transport.abort()
             return
-        self._line.attach(self, host)
+        self._connection.attach(self, host)
 
     def data_received(self, data: bytes) -> None:
         try:
-            self._line.session.receive_data(data)
+            self._connection.session.receive_data(data)
         except Exception as error:
-            _log.exception("session failed", peer=self._line.address)
-            self._line.session.close(f"failure: {type(error).__name__}")
-        held = self._line.session.unfinished_bytes
+            _log.exception("session failed", peer=self._connection.address)
+            self._connection.session.close(f"failure: {type(error).__name__}")
+        held = self._connection.session.unfinished_bytes
         if held != self.held:
             self._network.hold(self, held)
 
@@ -68,11 +68,11 @@ class TcpWire(asyncio.Protocol):
         self._network.wires.discard(self)
         if self.ticket is not None:
             self.ticket.leave()
-        self._line.session.disconnected()
+        self._connection.session.disconnected()
 
     def give_up(self) -> None:
         """There is no room for what it has begun."""
-        self._line.session.close("too many unfinished packets")
+        self._connection.session.close("too many unfinished packets")
         if self._transport is not None:
             self._transport.abort()
 
@@ -88,7 +88,7 @@ class TcpWire(asyncio.Protocol):
     def close(self) -> None:
         """Closed without a word; a peer who broke the rules is kept out for a while."""
         if self._transport is not None:
-            self._network.note_end(self._line)
+            self._network.note_end(self._connection)
             self._transport.close()
             if self._transport.get_write_buffer_size():
                 asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._transport.abort)
@@ -102,7 +102,7 @@ class TcpWire(asyncio.Protocol):
             self._transport.resume_reading()
 
 
-MakeWire = Callable[[Line, "TcpNetwork", bool], TcpWire]
+MakeWire = Callable[[PeerConnection, "TcpNetwork", bool], TcpTransport]
 """Makes the connection of a line; the last says whether somebody else has connected."""
 
 
@@ -119,15 +119,15 @@ class TcpNetwork:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._kept_out: dict[str, int] = {}
         self._violations: dict[str, tuple[int, int]] = {}
-        self.wires: set[TcpWire] = set()
+        self.wires: set[TcpTransport] = set()
         self.held_bytes = 0
-        self.make_wire: MakeWire = TcpWire
+        self.make_wire: MakeWire = TcpTransport
 
-    async def listen(self, exchange: Exchange, host: str, port: int) -> int:
+    async def listen(self, protocol: BinaryProtocol, host: str, port: int) -> int:
         """Accept sessions; the port. OSError when it cannot be had."""
 
-        def make(ticket: Ticket) -> TcpWire:
-            wire = self.make_wire(exchange.accept(), self, True)
+        def make(ticket: Ticket) -> TcpTransport:
+            wire = self.make_wire(protocol.accept(), self, True)
             wire.ticket = ticket
             return wire
 
@@ -159,7 +159,7 @@ class TcpNetwork:
         _log.warning("a connection was refused", peer=f"{address[0]}:{address[1]}", reason=reason)
         return None
 
-    def admit(self, wire: TcpWire, host: str, accepted: bool) -> bool:
+    def admit(self, wire: TcpTransport, host: str, accepted: bool) -> bool:
         """Whether a connection may stay; one of our own is counted."""
         if accepted and self._keeps_out(host):
             return False
@@ -176,26 +176,26 @@ class TcpNetwork:
             until = None
         return until is not None
 
-    def hold(self, wire: TcpWire, size: int) -> None:
+    def hold(self, wire: TcpTransport, size: int) -> None:
         """A connection has so much of a packet that is not whole yet."""
         self.held_bytes += size - wire.held
         wire.held = size
         if self.held_bytes > HELD_BYTES:
             max(self.wires, key=lambda each: each.held).give_up()
 
-    def note_end(self, line: Line) -> None:
+    def note_end(self, connection: PeerConnection) -> None:
         """Keep an address out for a while that breaks the rules again and again (G77).
 
         One slip may be that of a neighbour behind the same address.
         """
-        if line.initiator or not line.session.violated:
+        if connection.initiator or not connection.session.violated:
             return
         now = self._clock.monotonic()
-        count, since = self._violations.pop(line.address, (0, now))
+        count, since = self._violations.pop(connection.address, (0, now))
         count, since = (1, now) if now - since > VIOLATIONS_WITHIN else (count + 1, since)
-        self._violations[line.address] = (count, since)
+        self._violations[connection.address] = (count, since)
         if count >= VIOLATIONS:
-            self._kept_out[line.address] = now + self.back_off
+            self._kept_out[connection.address] = now + self.back_off
         for table in (self._violations, self._kept_out):
             if len(table) > CONNECTIONS:
                 del table[next(iter(table))]
@@ -209,13 +209,13 @@ class TcpNetwork:
         except ValueError:
             return self._start(_resolve(host))
 
-    def connect(self, hop: Hop, line: Line) -> Completion[None]:
-        return self._start(self._connect(hop, line))
+    def connect(self, hop: NextHop, connection: PeerConnection) -> Completion[None]:
+        return self._start(self._connect(hop, connection))
 
-    async def _connect(self, hop: Hop, line: Line) -> None:
+    async def _connect(self, hop: NextHop, connection: PeerConnection) -> None:
         loop = asyncio.get_running_loop()
         connecting = loop.create_connection(
-            lambda: self.make_wire(line, self, False), hop.address, hop.port
+            lambda: self.make_wire(connection, self, False), hop.address, hop.port
         )
         await asyncio.wait_for(connecting, CONNECT_SECONDS)
 

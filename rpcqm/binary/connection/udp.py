@@ -13,7 +13,7 @@ Received = Callable[[bytes, tuple[Any, ...]], None]
 Answer = Callable[[bytes, str], bytes | None]
 
 
-class Datagrams(asyncio.DatagramProtocol):
+class DatagramSocket(asyncio.DatagramProtocol):
     """A UDP socket that hands on what it receives."""
 
     def __init__(self, received: Received) -> None:
@@ -27,7 +27,7 @@ class Datagrams(asyncio.DatagramProtocol):
         self._received(data, addr)
 
 
-class PingDoor:
+class PingListener:
     """Asks and answers pings.
 
     `answer` is given a question and the address of who asks, and returns the datagram to send.
@@ -37,9 +37,9 @@ class PingDoor:
         self._requests = requests
         self._rate = rate
         self._answer = answer
-        self._sockets: list[Datagrams] = []
-        self._asking: dict[int, Datagrams] = {}
-        self._answering: Datagrams | None = None
+        self._sockets: list[DatagramSocket] = []
+        self._asking: dict[int, DatagramSocket] = {}
+        self._answering: DatagramSocket | None = None
         self.port = 0
 
     async def listen(self, host: str, port: int = PING_PORT) -> int:
@@ -54,9 +54,9 @@ class PingDoor:
         self.port = int(_address_of(answering)[1])
         return self.port
 
-    async def _open(self, received: Received, local: tuple[str, int]) -> Datagrams:
+    async def _open(self, received: Received, local: tuple[str, int]) -> DatagramSocket:
         loop = asyncio.get_running_loop()
-        opened = Datagrams(received)
+        opened = DatagramSocket(received)
         await loop.create_datagram_endpoint(lambda: opened, local_addr=local)
         self._sockets.append(opened)
         return opened
@@ -80,7 +80,7 @@ class PingDoor:
 
         return self._requests.send(address, transmit)
 
-    def _send(self, sender: Datagrams | None, data: bytes, address: tuple[Any, ...]) -> None:
+    def _send(self, sender: DatagramSocket | None, data: bytes, address: tuple[Any, ...]) -> None:
         if sender is not None and sender.transport is not None:
             sender.transport.sendto(data, address)
 
@@ -92,7 +92,7 @@ class PingDoor:
                 opened.transport.close()
 
 
-def _address_of(opened: Datagrams) -> tuple[Any, ...]:
+def _address_of(opened: DatagramSocket) -> tuple[Any, ...]:
     """The address and port of a socket."""
     assert opened.transport is not None
     return tuple(opened.transport.get_extra_info("sockname"))

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.binary.connection.door import BinaryDoor
-from rpcqm.binary.connection.line import Line
-from rpcqm.binary.connection.tcp import TcpNetwork, TcpWire
+from rpcqm.binary.connection.listener import BinaryListener
+from rpcqm.binary.connection.peer_connection import PeerConnection
+from rpcqm.binary.connection.tcp import TcpNetwork, TcpTransport
 from rpcqm.capture.file.writing import WrittenConnection
 from rpcqm.codec.packet.base import (
     BASE_HEADER_SIZE,
@@ -20,13 +20,13 @@ from rpcqm.codec.packet.patch import with_session_header, without_session_header
 from rpcqm.service.recording.rpc import Recorder
 
 
-def record(door: BinaryDoor, recorder: Recorder) -> None:
+def record(listener: BinaryListener, recorder: Recorder) -> None:
     """Record every connection of a door, whoever has opened it."""
 
-    def make(line: Line, network: TcpNetwork, accepted: bool) -> TcpWire:
-        return _RecordedWire(line, network, accepted, door, recorder)
+    def make(connection: PeerConnection, network: TcpNetwork, accepted: bool) -> TcpTransport:
+        return _RecordedWire(connection, network, accepted, listener, recorder)
 
-    door.watch(make)
+    listener.watch(make)
 
 
 class _Packets:
@@ -73,24 +73,29 @@ class _Packets:
             return packet
 
 
-class _RecordedWire(TcpWire):
+class _RecordedWire(TcpTransport):
     """A wire whose octets go to a capture as well."""
 
     def __init__(
-        self, line: Line, network: TcpNetwork, accepted: bool, door: BinaryDoor, recorder: Recorder
+        self,
+        connection: PeerConnection,
+        network: TcpNetwork,
+        accepted: bool,
+        listener: BinaryListener,
+        recorder: Recorder,
     ) -> None:
-        super().__init__(line, network, accepted)
+        super().__init__(connection, network, accepted)
         self._recorder = recorder
         self._accepts = accepted
         self._written_to: WrittenConnection | None = None
-        guard = door.exchange.guard
+        security = listener.protocol.security
         self._received = _Packets(
             lambda moment, octets: self._record(accepted, moment, octets),
-            lambda packet: guard.in_clear(packet, sent=False),
+            lambda packet: security.in_clear(packet, sent=False),
         )
         self._sent = _Packets(
             lambda moment, octets: self._record(not accepted, moment, octets),
-            lambda packet: guard.in_clear(packet, sent=True),
+            lambda packet: security.in_clear(packet, sent=True),
         )
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

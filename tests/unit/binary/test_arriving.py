@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from rpcqm.adm.message import Message
-from rpcqm.binary.connection.line import Line
+from rpcqm.binary.connection.peer_connection import PeerConnection
 from rpcqm.binary.connection.receiving import MOST_PENDING, Receiver
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
@@ -46,17 +46,21 @@ def test_nothing_more_is_read_while_too_much_is_not_on_the_disk(
 ) -> None:
     settled: list[Callable[[], None]] = []
 
-    def take(receiver: Receiver, line: Line, message: Message, done: Callable[[], None]) -> None:
+    def take(
+        receiver: Receiver, connection: PeerConnection, message: Message, done: Callable[[], None]
+    ) -> None:
         settled.append(done)
 
     monkeypatch.setattr(Receiver, "_take", take)
     paused: list[bool] = []
-    line = SimpleNamespace(pending=0, address="192.0.2.1", pause=paused.append)
-    receiver = Receiver(pair.bob.exchange)
+    connection = SimpleNamespace(pending=0, address="192.0.2.1", pause=paused.append)
+    receiver = Receiver(pair.bob.protocol)
     attributes = PacketMessage(build_user_message(MessageAttributes(body=b"x")))
 
     def receive() -> None:
-        receiver.message_received(cast(Line, line), PacketKind.USER_MESSAGE, attributes, None)
+        receiver.message_received(
+            cast(PeerConnection, connection), PacketKind.USER_MESSAGE, attributes, None
+        )
 
     for _ in range(MOST_PENDING - 1):
         receive()
@@ -273,8 +277,10 @@ def again(pair: Exchanging, packet: bytes) -> None:
     """Alice sends a packet once more, beside a message that opens a session."""
     pair.send(STREAM, transactional=True)
     pair.settle(1)
-    lines = [line for line in pair.alice.exchange.lines if line.session.can_send]
-    lines[0].session.send(packet, None)
+    connections = [
+        connection for connection in pair.alice.protocol.connections if connection.session.can_send
+    ]
+    connections[0].session.send(packet, None)
     pair.settle(20)
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.base.completion import Completion
-from rpcqm.binary.connection.attempts import LONGEST_RETRY, PLACES, Attempts, delay_after
-from rpcqm.binary.connection.line import Hop, Line
+from rpcqm.binary.connection.attempts import LONGEST_RETRY, PLACES, ConnectionAttempts, delay_after
+from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
 from tests.support.binary_pair import Exchanging, exchanging
 from tests.support.clock import SimulatedClock
 
@@ -23,7 +23,7 @@ def to(number: int = 0, host: str = DOWN) -> str:
 class Asking:
     """Wants to connect, and counts how often it is told to look again."""
 
-    def __init__(self, attempts: Attempts, *hops: Hop) -> None:
+    def __init__(self, attempts: ConnectionAttempts, *hops: NextHop) -> None:
         self.attempts = attempts
         self.hops = hops
         self.turn: int | None = None
@@ -38,8 +38,8 @@ def clock() -> SimulatedClock:
 
 
 @pytest.fixture
-def attempts(clock: SimulatedClock) -> Attempts:
-    return Attempts(clock, clock.timers, lambda: FIRST)
+def attempts(clock: SimulatedClock) -> ConnectionAttempts:
+    return ConnectionAttempts(clock, clock.timers, lambda: FIRST)
 
 
 @pytest.fixture
@@ -54,9 +54,9 @@ def connects(pair: Exchanging, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     times: list[int] = []
     connect = pair.alice.connect
 
-    def counted(hop: Hop, line: Line) -> Completion[None]:
+    def counted(hop: NextHop, connection: PeerConnection) -> Completion[None]:
         times.append(pair.simulation.clock.monotonic())
-        return connect(hop, line)
+        return connect(hop, connection)
 
     monkeypatch.setattr(pair.alice, "connect", counted)
     return times
@@ -69,8 +69,8 @@ def test_the_delay_doubles_up_to_five_minutes() -> None:
     assert delay_after(3, 400_000) == 400_000
 
 
-def test_only_one_connects_to_a_place_at_a_time(attempts: Attempts) -> None:
-    first, second, third = (Asking(attempts, Hop(DOWN)) for _ in range(3))
+def test_only_one_connects_to_a_place_at_a_time(attempts: ConnectionAttempts) -> None:
+    first, second, third = (Asking(attempts, NextHop(DOWN)) for _ in range(3))
     for each in (first, second, third):
         each.look_again()
     assert [first.turn, second.turn, third.turn] == [0, None, None]
@@ -80,15 +80,15 @@ def test_only_one_connects_to_a_place_at_a_time(attempts: Attempts) -> None:
     assert third.turn == 0
 
 
-def test_another_port_or_another_address_is_another_place(attempts: Attempts) -> None:
-    for hop in (Hop(DOWN), Hop(DOWN, 1802), Hop("192.0.2.78")):
+def test_another_port_or_another_address_is_another_place(attempts: ConnectionAttempts) -> None:
+    for hop in (NextHop(DOWN), NextHop(DOWN, 1802), NextHop("192.0.2.78")):
         assert attempts.begin([hop], Asking(attempts, hop)) == 0
 
 
 def test_an_address_that_is_waited_for_is_passed_over(
-    attempts: Attempts, clock: SimulatedClock
+    attempts: ConnectionAttempts, clock: SimulatedClock
 ) -> None:
-    several = Asking(attempts, Hop(DOWN), Hop("192.0.2.78"))
+    several = Asking(attempts, NextHop(DOWN), NextHop("192.0.2.78"))
     several.look_again()
     attempts.ended(several, False)
     several.look_again()
@@ -101,16 +101,16 @@ def test_an_address_that_is_waited_for_is_passed_over(
 
 
 @pytest.mark.bound("binary.places")
-def test_no_more_places_are_remembered_than_the_bound(attempts: Attempts) -> None:
-    waiting = Asking(attempts, Hop("first"))
+def test_no_more_places_are_remembered_than_the_bound(attempts: ConnectionAttempts) -> None:
+    waiting = Asking(attempts, NextHop("first"))
     waiting.look_again()
     for number in range(PLACES + 1):
-        hop = Hop(f"host-{number}")
+        hop = NextHop(f"host-{number}")
         asking = Asking(attempts, hop)
         asking.look_again()
         attempts.ended(asking, False)
     assert len(attempts._places) == PLACES
-    assert attempts.begin([Hop("first")], Asking(attempts), wait=False) is None
+    assert attempts.begin([NextHop("first")], Asking(attempts), wait=False) is None
 
 
 def test_many_queues_to_one_host_ask_it_as_seldom_as_one(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from rpcqm.adm.enums import QueueAccessType, QueueShareMode
-from rpcqm.binary.connection.line import Hop
+from rpcqm.binary.connection.peer_connection import NextHop
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.message import MessageAttributes
 from tests.support.binary_network import Node
@@ -119,7 +119,7 @@ def test_each_copy_of_a_transactional_message_has_its_own_end(
 def test_what_an_older_version_has_kept_of_a_waiting_message_is_enough(pair: Exchanging) -> None:
     pair.send(STREAM, transactional=True, negative_journaling_requested=True)
     pair.settle(20)
-    streams = pair.alice.engine.streams
+    streams = pair.alice.engine.protocol_records
     streams.write({key: b"" for key, _ in streams.records(b"await final:")})
     pair.alice.restart()
     pair.bob.engine.queues.purge_queue(pair.stream)
@@ -159,7 +159,7 @@ def test_a_copy_for_a_direct_name_goes_there_whatever_was_named_before(pair: Exc
     carol = pair.simulation.node("carol")
     carol.create()
     identifier = pair.bob.engine.queue_manager.identifier
-    pair.alice.exchange.peers[str(identifier)] = [Hop(pair.bob.address)]
+    pair.alice.protocol.peers[str(identifier)] = [NextHop(pair.bob.address)]
     private = f"PRIVATE={identifier}\\{pair.orders.private_queue_number:08x}"
     opening, messages = pair.alice.engine.opening, pair.alice.engine.messages
     descriptor = opening.open_queue(
@@ -177,7 +177,7 @@ def test_a_copy_for_a_direct_name_goes_there_whatever_was_named_before(pair: Exc
 
 
 def test_a_line_that_fails_while_it_sends_leaves_nothing_standing(pair: Exchanging) -> None:
-    send = pair.alice.exchange.outgoing_packet
+    send = pair.alice.protocol.outgoing_packet
     failures = [ValueError("once"), ValueError("twice")]
 
     def fail_twice(name, message):  # type: ignore[no-untyped-def]
@@ -185,7 +185,7 @@ def test_a_line_that_fails_while_it_sends_leaves_nothing_standing(pair: Exchangi
             raise failures.pop()
         return send(name, message)
 
-    pair.alice.exchange.outgoing_packet = fail_twice  # type: ignore[method-assign]
+    pair.alice.protocol.outgoing_packet = fail_twice  # type: ignore[method-assign]
     pair.alice.send(ORDERS, b"content")
     for _ in range(20):
         try:

@@ -8,7 +8,7 @@ import pytest
 from rpcqm.adm.enums import ConnectionStatus
 from rpcqm.base.completion import Completion, completed, failed
 from rpcqm.base.errors import HResult
-from rpcqm.binary.connection.line import Hop, Line
+from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
 from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
 
 Told = list[tuple[ConnectionStatus, int]]
@@ -46,7 +46,7 @@ def test_a_failed_connection_is_told_with_its_cause(
     status: ConnectionStatus,
     error: int,
 ) -> None:
-    def connect(hop: Hop, line: Line) -> Completion[None]:
+    def connect(hop: NextHop, connection: PeerConnection) -> Completion[None]:
         return failed(OSError(number, "no connection"))
 
     monkeypatch.setattr(pair.alice, "connect", connect)
@@ -58,14 +58,14 @@ def test_a_failed_connection_is_told_with_its_cause(
 def test_a_peer_that_closes_during_the_handshake_has_refused(
     pair: Exchanging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    accept = pair.bob.exchange.accept
+    accept = pair.bob.protocol.accept
 
-    def accept_and_close() -> Line:
-        line = accept()
-        pair.simulation.later(0, lambda: line.session.close("not now"))
-        return line
+    def accept_and_close() -> PeerConnection:
+        connection = accept()
+        pair.simulation.later(0, lambda: connection.session.close("not now"))
+        return connection
 
-    monkeypatch.setattr(pair.bob.exchange, "accept", accept_and_close)
+    monkeypatch.setattr(pair.bob.protocol, "accept", accept_and_close)
     pair.alice.send(ORDERS, b"content")
     pair.simulation.advance(100)
     (begun, refused) = told(pair)
@@ -76,8 +76,8 @@ def test_a_peer_that_closes_during_the_handshake_has_refused(
 def test_a_session_that_breaks_while_it_sends_is_told(pair: Exchanging) -> None:
     pair.alice.send(ORDERS, b"content")
     pair.simulation.advance(100)
-    (line,) = pair.alice.exchange.lines
-    line.session.disconnected()
+    (connection,) = pair.alice.protocol.connections
+    connection.session.disconnected()
     assert told(pair)[-1] == (ConnectionStatus.SOCKET_SEND_FAILURE, 0x8007_2746)
 
 
@@ -90,14 +90,14 @@ def test_a_session_that_was_idle_ends_without_a_failure(pair: Exchanging) -> Non
 def test_a_peer_that_does_not_answer_in_time_is_a_failure_of_unknown_cause(
     pair: Exchanging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    accept = pair.bob.exchange.accept
+    accept = pair.bob.protocol.accept
 
-    def say_nothing() -> Line:
-        line = accept()
-        monkeypatch.setattr(line, "transmit", lambda data: None)
-        return line
+    def say_nothing() -> PeerConnection:
+        connection = accept()
+        monkeypatch.setattr(connection, "transmit", lambda data: None)
+        return connection
 
-    monkeypatch.setattr(pair.bob.exchange, "accept", say_nothing)
+    monkeypatch.setattr(pair.bob.protocol, "accept", say_nothing)
     pair.alice.send(ORDERS, b"content")
     pair.simulation.advance(70_000)
     assert told(pair)[1] == (ConnectionStatus.UNKNOWN_FAILURE, int(HResult.MQ_ERROR))
@@ -148,7 +148,7 @@ def test_a_queue_that_uses_somebody_else_s_session_shows_where_it_leads(pair: Ex
     pair.alice.create("back")
     identifier = pair.alice.engine.queue_manager.identifier
     number = pair.alice.find("back").private_queue_number
-    pair.bob.exchange.peers[str(identifier)] = [Hop(pair.alice.address)]
+    pair.bob.protocol.peers[str(identifier)] = [NextHop(pair.alice.address)]
     pair.alice.send(ORDERS, b"there")
     pair.settle(1)
     name = f"PRIVATE={identifier}\\{number:08x}"

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 
 from rpcqm.binary.blobs import decode_public_key, decode_public_keys, encode_public_key
 from rpcqm.binary.ciphers import PROVIDERS
-from rpcqm.binary.connection.door import BinaryDoor, read_files
+from rpcqm.binary.connection.listener import BinaryListener, read_files
 from rpcqm.binary.own_keys import create_key, load_certificate, load_key, published
 from rpcqm.binary.signatures import verified_level
 from rpcqm.cli.main import main
@@ -115,12 +115,12 @@ def test_the_queue_manager_knows_its_own_public_keys(key: Path, tmp_path: Path) 
     qm = RunningQueueManager(tmp_path / "data")
     other = tmp_path / "other.pem"
     create_key(other)
-    door = BinaryDoor(qm.engine, qm.clock, Binary(encryption_key=str(key)))
+    listener = BinaryListener(qm.engine, qm.clock, Binary(encryption_key=str(key)))
     own = qm.engine.queue_manager
     assert own.public_encryption_key_list == published(load_key(str(key)))
     assert own.public_signing_key_list == b""
     changed = Binary(encryption_key=str(other), signing_key=str(key))
-    door.adjust(changed, read_files(changed))
+    listener.adjust(changed, read_files(changed))
     assert own.public_encryption_key_list == published(load_key(str(other)))
     assert own.public_signing_key_list == published(load_key(str(key)))
     qm.stop()

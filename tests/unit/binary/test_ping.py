@@ -8,8 +8,8 @@ import pytest
 from rpcqm.adm.enums import OperatingSystemType
 from rpcqm.base.admission import Admission
 from rpcqm.base.completion import Completion
-from rpcqm.binary.connection.door import BinaryDoor
-from rpcqm.binary.connection.udp import Datagrams, PingDoor
+from rpcqm.binary.connection.listener import BinaryListener
+from rpcqm.binary.connection.udp import DatagramSocket, PingListener
 from rpcqm.binary.ping import (
     PINGING_ADDRESSES,
     PINGS_OF_ONE_ADDRESS,
@@ -94,7 +94,9 @@ def test_pings_travel_by_udp_to_both_address_families(listening: str, asked: str
             return answer_ping(question, BOB, refused=False)
 
         doors = [
-            PingDoor(PingRequests(guid, clock.timers, BinarySettings()), answer, PingRate(clock))
+            PingListener(
+                PingRequests(guid, clock.timers, BinarySettings()), answer, PingRate(clock)
+            )
             for guid in (ALICE, BOB)
         ]
         await doors[0].listen(listening, 0)
@@ -103,8 +105,8 @@ def test_pings_travel_by_udp_to_both_address_families(listening: str, asked: str
         arrived = asyncio.Event()
         outcome.add_done_callback(lambda _: arrived.set())
         await asyncio.wait_for(arrived.wait(), 10)
-        for door in doors:
-            door.close()
+        for listener in doors:
+            listener.close()
         return outcome.result(), askers
 
     assert asyncio.run(ask()) == (True, [asked])
@@ -118,24 +120,24 @@ def test_pings_travel_by_udp_to_both_address_families(listening: str, asked: str
 def test_a_question_says_whether_a_windows_for_servers_asks(
     kind: OperatingSystemType, client: bool
 ) -> None:
-    async def ask(door: BinaryDoor) -> bytes:
+    async def ask(listener: BinaryListener) -> bytes:
         received: asyncio.Queue[bytes] = asyncio.Queue()
-        answering = Datagrams(lambda data, _: received.put_nowait(data))
+        answering = DatagramSocket(lambda data, _: received.put_nowait(data))
         loop = asyncio.get_running_loop()
         await loop.create_datagram_endpoint(lambda: answering, local_addr=("127.0.0.1", 0))
         assert answering.transport is not None
-        assert door.pings is not None
-        await door.pings.listen("127.0.0.1", 0)
-        door.pings.ping("127.0.0.1", answering.transport.get_extra_info("sockname")[1])
+        assert listener.pings is not None
+        await listener.pings.listen("127.0.0.1", 0)
+        listener.pings.ping("127.0.0.1", answering.transport.get_extra_info("sockname")[1])
         question = await asyncio.wait_for(received.get(), 10)
-        door.pings.close()
+        listener.pings.close()
         answering.transport.close()
         return question
 
     with exchanging() as pair:
         pair.alice.engine.queue_manager.operating_system_type = kind
-        door = BinaryDoor(pair.alice.engine, pair.simulation.clock, Binary(ping=True))
-        question = PingPacket.decode(asyncio.run(ask(door)))
+        listener = BinaryListener(pair.alice.engine, pair.simulation.clock, Binary(ping=True))
+        question = PingPacket.decode(asyncio.run(ask(listener)))
     assert bool(question.flags.RC) is client
 
 
@@ -146,14 +148,14 @@ def test_a_ping_is_refused_by_who_would_refuse_a_session(offline: bool) -> None:
     admission.let_in("192.0.2.7")
     with exchanging() as pair:
         engine = pair.alice.engine
-        door = BinaryDoor(engine, pair.simulation.clock, Binary(ping=True), admission)
+        listener = BinaryListener(engine, pair.simulation.clock, Binary(ping=True), admission)
         if offline:
             engine.take_offline()
-        assert door.pings is not None
+        assert listener.pings is not None
         question = PingPacket.of(UUID(int=9), 1, PingFlags.of())
         refused = []
         for host in ("192.0.2.7", "192.0.2.8"):
-            answer = PingPacket.decode(door.pings._answer(question, host) or b"")
+            answer = PingPacket.decode(listener.pings._answer(question, host) or b"")
             refused.append(bool(answer.flags.RF))
     assert refused == [True, offline]
 

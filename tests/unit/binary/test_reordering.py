@@ -24,7 +24,9 @@ def send_both(pair: Exchanging, body: bytes) -> None:
 
 
 def connections(pair: Exchanging) -> int:
-    return len([line for line in pair.bob.exchange.lines if line.session.is_open])
+    return len(
+        [connection for connection in pair.bob.protocol.connections if connection.session.is_open]
+    )
 
 
 def incoming(pair: Exchanging) -> IncomingTransactionalTransferInfo:
@@ -77,8 +79,8 @@ def test_what_an_earlier_connection_said_is_taken_once(pair: Exchanging, name: s
     for body in BODIES:
         pair.alice.send(destination, body, transactional)
         pair.settle()
-    for line in list(pair.alice.exchange.lines):
-        line.session.close("enough")
+    for connection in list(pair.alice.protocol.connections):
+        connection.session.close("enough")
     pair.simulation.faults = Faults(replay=1.0)
     travelled: list[bytes] = []
     pair.simulation.record = travelled

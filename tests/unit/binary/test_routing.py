@@ -67,7 +67,7 @@ class Enterprise:
                 site.site_gate_collection.append(machine)
         return machine
 
-    def link(self, one: UUID, other: UUID, cost: int) -> None:
+    def transfer(self, one: UUID, other: UUID, cost: int) -> None:
         self.contents.routing_links.append(
             RoutingLink(
                 UUID(int=1000 + len(self.contents.routing_links)),
@@ -169,9 +169,9 @@ def test_site_gates_take_the_cheapest_way() -> None:
     paris = enterprise.machine(2, PARIS, gate=True)
     rome = enterprise.machine(3, ROME, gate=True)
     target = enterprise.machine(4, ROME)
-    enterprise.link(BERLIN, ROME, 100)
-    enterprise.link(PARIS, BERLIN, 10)
-    enterprise.link(PARIS, ROME, 20)
+    enterprise.transfer(BERLIN, ROME, 100)
+    enterprise.transfer(PARIS, BERLIN, 10)
+    enterprise.transfer(PARIS, ROME, 20)
     assert enterprise.routing(berlin).routing_table == {
         BERLIN: BERLIN,
         PARIS: PARIS,
@@ -190,7 +190,7 @@ def test_only_site_gates_have_a_routing_table() -> None:
     router = enterprise.machine(1, BERLIN, routing=True)
     gate = enterprise.machine(2, BERLIN, gate=True)
     assert enterprise.routing(gate).routing_table == {}
-    enterprise.link(BERLIN, PARIS, 10)
+    enterprise.transfer(BERLIN, PARIS, 10)
     assert enterprise.routing(router).routing_table == {}
     assert enterprise.routing(gate).routing_table == {BERLIN: BERLIN, PARIS: PARIS}
 
@@ -202,7 +202,7 @@ def test_the_routing_table_is_made_anew_every_hour() -> None:
     routing = enterprise.routing(gate)
     routing.start()
     assert routing.routing_table == {}
-    enterprise.link(BERLIN, PARIS, 10)
+    enterprise.transfer(BERLIN, PARIS, 10)
     enterprise.clock.advance(3_599_999)
     assert routing.routing_table == {}
     enterprise.clock.advance(1)

@@ -8,7 +8,7 @@ import pytest
 
 from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.binary.connection.line import Hop
+from rpcqm.binary.connection.peer_connection import NextHop
 from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import PacketMessage
@@ -67,7 +67,7 @@ def test_a_queue_on_hold_keeps_its_state_whatever_its_session_does(pair: Exchang
     pair.alice.send(ORDERS, b"two")
     pair.settle(IDLE)
     assert seen == ["OnHold"]
-    assert pair.alice.exchange.lines == {}
+    assert pair.alice.protocol.connections == {}
     pair.alice.engine.outgoing.admin_resume_queue(queue)
     pair.settle(1)
     assert seen == ["OnHold", "Inactive", "Waiting", "Connected"]
@@ -79,7 +79,7 @@ def test_hardened_security_locks_queues_until_it_is_taken_back(pair: Exchanging)
     pair.alice.send(ORDERS, b"content")
     pair.settle(60)
     queue = pair.alice.outgoing(ORDERS)
-    assert (queue.state, pair.alice.exchange.lines) == (OutgoingQueueState.LOCKED, {})
+    assert (queue.state, pair.alice.protocol.connections) == (OutgoingQueueState.LOCKED, {})
     outgoing = pair.alice.engine.outgoing
     for action in (outgoing.admin_pause_queue, outgoing.admin_resume_queue):
         with pytest.raises(MQError) as refused:
@@ -124,8 +124,8 @@ def test_no_more_leave_than_the_window_lets_out(pair: Exchanging, queue: str) ->
 def test_neither_our_own_window_nor_that_of_the_peer_is_exceeded(
     pair: Exchanging, announced: int, expected: int
 ) -> None:
-    settings = replace(pair.bob.exchange.settings, window_size=announced)
-    pair.bob.exchange.settings = settings
+    settings = replace(pair.bob.protocol.settings, window_size=announced)
+    pair.bob.protocol.settings = settings
     pair.alice.send(ORDERS, b"before")
     pair.settle(60)
     for end in pair.simulation.ends:
@@ -208,7 +208,7 @@ def test_what_has_expired_when_its_turn_comes_does_not_leave(
 @pytest.mark.conformance("MQQB-event-pause_queue", "MQQB-event-resume_queue")
 def test_pausing_a_queue_pauses_the_session_that_it_has_borrowed(pair: Exchanging) -> None:
     alice = pair.alice.engine.queue_manager.identifier
-    pair.bob.exchange.peers[str(alice)] = [Hop(pair.alice.address)]
+    pair.bob.protocol.peers[str(alice)] = [NextHop(pair.alice.address)]
     inbox = pair.alice.create("inbox")
     pair.alice.send(ORDERS, b"first")
     pair.settle(1)
@@ -216,8 +216,8 @@ def test_pausing_a_queue_pauses_the_session_that_it_has_borrowed(pair: Exchangin
     pair.bob.send(name, b"answer")
     pair.settle(1)
     assert pair.alice.bodies("inbox") == [b"answer"]
-    (ours,) = pair.alice.exchange.lines
-    (theirs,) = pair.bob.exchange.lines
+    (ours,) = pair.alice.protocol.connections
+    (theirs,) = pair.bob.protocol.connections
     outgoing, queue = pair.bob.engine.outgoing, pair.bob.outgoing(name)
     outgoing.admin_pause_queue(queue)
     pair.settle(1)

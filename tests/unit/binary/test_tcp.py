@@ -12,14 +12,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from rpcqm.binary.connection import tcp
-from rpcqm.binary.connection.door import parse_peers
-from rpcqm.binary.connection.line import Hop, Line
+from rpcqm.binary.connection.listener import parse_peers
+from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
 from rpcqm.binary.connection.tcp import (
     BACK_OFF,
     VIOLATIONS,
     VIOLATIONS_WITHIN,
     TcpNetwork,
-    TcpWire,
+    TcpTransport,
 )
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.base import SessionHeader
@@ -88,7 +88,7 @@ async def listening() -> AsyncIterator[Door]:
         node = simulation.node("bob")
         node.create()
         network = TcpNetwork(simulation.clock)
-        port = await network.listen(node.exchange, "127.0.0.1", 0)
+        port = await network.listen(node.protocol, "127.0.0.1", 0)
         yield Door(network, port, node)
         await network.stop()
         simulation.stop()
@@ -97,8 +97,8 @@ async def listening() -> AsyncIterator[Door]:
 @pytest.mark.conformance("MQQB-rule-2.1.1", "MQQB-rule-3.1.5.10")
 def test_a_stranger_can_open_a_session() -> None:
     async def talk() -> list[bytes]:
-        async with listening() as door:
-            return await door.say(REQUEST, PARAMETERS)
+        async with listening() as listener:
+            return await listener.say(REQUEST, PARAMETERS)
 
     establish, parameters = asyncio.run(talk())
     assert len(establish) == EstablishConnectionPacket.size()
@@ -150,12 +150,12 @@ def test_who_breaks_the_rules_is_cut_off_and_kept_out_for_a_while(
     packets: tuple[bytes, ...],
 ) -> None:
     async def talk() -> tuple[bytes, list[bytes], list[bytes], int]:
-        async with listening() as door:
+        async with listening() as listener:
             for _ in range(VIOLATIONS):
-                last = (await door.say(*packets))[-1]
-            refused = await door.say(REQUEST)
-            door.clock.advance(BACK_OFF)
-            return last, refused, await door.say(REQUEST), door.stored
+                last = (await listener.say(*packets))[-1]
+            refused = await listener.say(REQUEST)
+            listener.clock.advance(BACK_OFF)
+            return last, refused, await listener.say(REQUEST), listener.stored
 
     with capture_logs() as logged:
         last, refused, later, stored = asyncio.run(talk())
@@ -170,12 +170,12 @@ def test_who_breaks_the_rules_is_cut_off_and_kept_out_for_a_while(
 @pytest.mark.bound("binary.violations")
 def test_an_address_is_kept_out_at_the_bound_of_its_violations_and_not_before() -> None:
     async def talk() -> tuple[list[bytes], list[bytes]]:
-        async with listening() as door:
+        async with listening() as listener:
             for _ in range(VIOLATIONS - 1):
-                await door.say(b"no packet at all")
-            good = await door.say(REQUEST)
-            await door.say(b"no packet at all")
-            return good, await door.say(REQUEST)
+                await listener.say(b"no packet at all")
+            good = await listener.say(REQUEST)
+            await listener.say(b"no packet at all")
+            return good, await listener.say(REQUEST)
 
     good, refused = asyncio.run(talk())
     assert len(good[0]) == EstablishConnectionPacket.size()
@@ -184,12 +184,12 @@ def test_an_address_is_kept_out_at_the_bound_of_its_violations_and_not_before() 
 
 def test_one_slip_keeps_no_neighbour_out() -> None:
     async def talk() -> list[list[bytes]]:
-        async with listening() as door:
+        async with listening() as listener:
             good = []
             for _ in range(VIOLATIONS + 1):
-                await door.say(b"no packet at all")
-                good.append(await door.say(REQUEST))
-                door.clock.advance(VIOLATIONS_WITHIN // 2 + 1)
+                await listener.say(b"no packet at all")
+                good.append(await listener.say(REQUEST))
+                listener.clock.advance(VIOLATIONS_WITHIN // 2 + 1)
             return good
 
     for answer in asyncio.run(talk()):
@@ -198,13 +198,13 @@ def test_one_slip_keeps_no_neighbour_out() -> None:
 
 def test_a_packet_that_never_ends_ends_its_session() -> None:
     async def talk() -> tuple[str, int]:
-        async with listening() as door:
-            reader = await door.begin(message(body=bytes(1 << 20))[:-1])
-            while door.network.held_bytes < 1 << 20:
+        async with listening() as listener:
+            reader = await listener.begin(message(body=bytes(1 << 20))[:-1])
+            while listener.network.held_bytes < 1 << 20:
                 await asyncio.sleep(0.01)
-            door.clock.advance(CLEANUP)
+            listener.clock.advance(CLEANUP)
             closed = await asyncio.wait_for(reader.read(), 10)
-            return closed.decode(), door.stored
+            return closed.decode(), listener.stored
 
     assert asyncio.run(talk()) == ("", 0)
 
@@ -215,13 +215,13 @@ def test_unfinished_packets_have_a_limit_over_all_connections(
     monkeypatch.setattr(tcp, "HELD_BYTES", 1 << 20)
 
     async def talk() -> tuple[int, int]:
-        async with listening() as door:
-            small = await door.begin(message(body=bytes(1 << 20))[:SMALL])
-            large = await door.begin(message(body=bytes(1 << 20))[:1_000_000])
+        async with listening() as listener:
+            small = await listener.begin(message(body=bytes(1 << 20))[:SMALL])
+            large = await listener.begin(message(body=bytes(1 << 20))[:1_000_000])
             with contextlib.suppress(ConnectionError):
                 assert await asyncio.wait_for(large.read(), 10) == b""
             assert not small.at_eof()
-            return door.network.held_bytes, len(door.network.wires)
+            return listener.network.held_bytes, len(listener.network.wires)
 
     assert asyncio.run(talk()) == (SMALL, 1)
 
@@ -240,7 +240,7 @@ def test_the_last_octet_that_is_held_is_one_too_many() -> None:
             given_up.append(self.number)
 
     network = TcpNetwork(SimulatedClock())
-    small, large = cast(TcpWire, Holding(1)), cast(TcpWire, Holding(2))
+    small, large = cast(TcpTransport, Holding(1)), cast(TcpTransport, Holding(2))
     network.wires |= {small, large}
     network.hold(large, tcp.HELD_BYTES - 1)
     network.hold(small, 1)
@@ -272,9 +272,9 @@ def test_who_takes_nothing_of_what_is_sent_is_cut_off() -> None:
     class Attached:
         closed_already = False
 
-        def attach(self, wire: TcpWire, address: str) -> None: ...
+        def attach(self, wire: TcpTransport, address: str) -> None: ...
 
-    wire = TcpWire(cast(Line, Attached()), TcpNetwork(SimulatedClock()), False)
+    wire = TcpTransport(cast(PeerConnection, Attached()), TcpNetwork(SimulatedClock()), False)
     transport = Unread()
     wire.connection_made(cast(asyncio.Transport, transport))
     wire.write(bytes(tcp.UNSENT_BYTES))
@@ -285,14 +285,14 @@ def test_who_takes_nothing_of_what_is_sent_is_cut_off() -> None:
 
 def test_connections_that_end_leave_nothing_behind() -> None:
     async def talk() -> int:
-        async with listening() as door:
+        async with listening() as listener:
             for _ in range(50):
-                await door.say(REQUEST)
+                await listener.say(REQUEST)
             for _ in range(100):
-                if not door.network.wires:
+                if not listener.network.wires:
                     break
                 await asyncio.sleep(0.01)
-            return len(door.network.wires)
+            return len(listener.network.wires)
 
     assert asyncio.run(talk()) == 0
 
@@ -321,8 +321,8 @@ def test_names_are_resolved_by_the_system_without_waiting_for_it() -> None:
 def test_peers_are_read_from_their_setting() -> None:
     text = f"Other=127.0.0.1:4711, other=[::1]:4712,{{{GUID}}}=host"
     assert parse_peers(text) == {
-        "other": [Hop("127.0.0.1", 4711, "Other"), Hop("::1", 4712, "other")],
-        str(GUID): [Hop("host", 1801, "", GUID)],
+        "other": [NextHop("127.0.0.1", 4711, "Other"), NextHop("::1", 4712, "other")],
+        str(GUID): [NextHop("host", 1801, "", GUID)],
     }
     assert parse_peers("") == {}
 

@@ -57,8 +57,8 @@ def test_after_a_break_what_is_lost_again_is_sent_again_soon(pair: Exchanging) -
     silence(pair)
     pair.simulation.advance(1_000_000)
     assert (shown(pair.alice, "RESEND_COUNT"), shown(pair.alice, "RESEND_INTERVAL")) == (6, 1800)
-    (line,) = pair.alice.exchange.lines
-    line.session.disconnected()
+    (connection,) = pair.alice.protocol.connections
+    connection.session.disconnected()
     pair.simulation.advance(6_000)
     assert shown(pair.alice, "RESEND_COUNT") == 0
     assert shown(pair.alice, "RESEND_INTERVAL") == 30
@@ -70,7 +70,7 @@ def test_after_a_break_what_is_lost_again_is_sent_again_soon(pair: Exchanging) -
 
 def silence(pair: Exchanging) -> None:
     """Bob acknowledges no order any more."""
-    for stream in pair.bob.exchange.streams:
+    for stream in pair.bob.protocol.incoming_transfers:
         stream.schedule.stop()
         stream.schedule.message_received = lambda: None  # type: ignore[method-assign]
 

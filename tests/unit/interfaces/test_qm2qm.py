@@ -359,7 +359,7 @@ def test_reads_that_have_not_ended_are_bounded(
     waiting = [reader.start(number, ulTimeout=1000) for _ in range(3)]
     assert body_or_status(reader.read(number)) == b"MQ_ERROR_INSUFFICIENT_RESOURCES"
     qm.advance(1000)
-    reader.caller.exchange()
+    reader.caller.protocol()
     assert all(each.answered for each in waiting)
     assert body_or_status(reader.read(number)) == b"MQ_ERROR_IO_TIMEOUT"
 
@@ -384,14 +384,14 @@ def test_a_read_waits_as_long_as_it_says(
     assert body_or_status(getattr(reader, kind)(number)) == b"MQ_ERROR_IO_TIMEOUT"
     waiting = reader.start(number, ulTimeout=5000)
     qm.advance(4999)
-    reader.caller.exchange()
+    reader.caller.protocol()
     assert not waiting.answered
     qm.advance(1)
-    reader.caller.exchange()
+    reader.caller.protocol()
     assert body_or_status(waiting.result()) == b"MQ_ERROR_IO_TIMEOUT"
     waiting = reader.start(number, ulTimeout=5000)
     qm.send(queue, b"late")
-    reader.caller.exchange()
+    reader.caller.protocol()
     assert body_or_status(waiting.result()) == b"late"
 
 
@@ -412,7 +412,7 @@ def test_a_cancelled_read_is_told_so(
     assert mine.result().pphContext == NULL_HANDLE
     assert not other.answered
     qm.send(queue, b"one")
-    reader.caller.exchange()
+    reader.caller.protocol()
     assert body_or_status(other.result()) == b"one"
 
 
@@ -580,7 +580,7 @@ def test_a_deleted_queue_cannot_be_read(qm: RunningQueueManager, reader: Qm2QmRe
     number, session = reader.open(queue)
     waiting = reader.start(number, ulTimeout=INFINITE)
     qm.done(qm.engine.queues.delete_queue(queue))
-    reader.caller.exchange()
+    reader.caller.protocol()
     assert body_or_status(waiting.result()) == b"MQ_ERROR_QUEUE_DELETED"
     assert body_or_status(reader.read(number)) == b"MQ_ERROR_QUEUE_NOT_AVAILABLE"
     assert reader.close(session) == "MQ_OK"

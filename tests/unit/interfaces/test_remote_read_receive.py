@@ -288,7 +288,7 @@ def test_a_request_id_is_used_once_at_a_time(qm: RunningQueueManager, reader: Re
             response = reader.read(handle, action, request_id=request_id)
             assert response.result == in_use
     qm.send(queue, b"one")
-    reader.caller.exchange()
+    reader.caller.protocol()
     assert body_of(waiting.result()) == body_of(peeking.result()) == b"one"
     assert reader.read(handle, request_id=7).result == in_use
     assert reader.body(handle, PEEK_CURRENT, request_id=8) == b"MQ_ERROR_IO_TIMEOUT"
@@ -385,7 +385,7 @@ def test_a_waiting_read_is_cancelled_by_its_request_id(
         assert reader.cancel(handle, request_id) == "STATUS_NOT_FOUND"
     assert not any(read.answered for read in reads.values())
     qm.send(queue, b"one")
-    reader.caller.exchange()
+    reader.caller.protocol()
     assert {body_of(read.result()) for read in reads.values()} == {b"one"}
 
 
@@ -410,7 +410,7 @@ def test_ending_a_read_that_still_waits_fails_and_lets_it_wait(
     waiting = reader.start(handle, timeout=INFINITE, request_id=7)
     assert reader.end(handle, 7) == "MQ_ERROR_MESSAGE_NOT_FOUND"
     qm.send(queue, b"one")
-    reader.caller.exchange()
+    reader.caller.protocol()
     assert body_of(waiting.result()) == b"one"
     assert reader.end(handle, 7) == "MQ_OK"
     assert queue.message_count == 0
@@ -460,7 +460,7 @@ def test_an_abandoned_read_is_given_back_after_five_minutes(
     waiting = reader.start(handle, timeout=INFINITE, request_id=7)
     qm.advance(2 * PENDING_REQUEST_CLEANUP)
     qm.send(queue, b"one")
-    reader.caller.exchange()
+    reader.caller.protocol()
     assert body_of(waiting.result()) == b"one"
     qm.advance(5 * 60 * 1000 - 1)
     assert qm.bodies(queue) == []

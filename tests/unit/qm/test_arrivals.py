@@ -43,7 +43,7 @@ def test_a_message_for_a_queue_here_is_stored_and_acknowledged(qm: RunningQueueM
     assert accepted(qm, from_elsewhere(qm, ORDERS, b"a", **asking(qm)), changes=changes) is None
     assert qm.bodies(queue) == [b"a"]
     assert acknowledgements(qm, acks) == [MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE]
-    assert qm.engine.streams.get(b"qb:history") == b"1"
+    assert qm.engine.protocol_records.get(b"qb:history") == b"1"
 
 
 def test_an_address_of_zero_is_here_whatever_the_host_is_called(qm: RunningQueueManager) -> None:
@@ -85,7 +85,7 @@ def test_what_is_not_taken_is_refused_with_its_class(
     assert refused.name == f"MQMSG_CLASS_NACK_{reason}"
     assert qm.bodies(queue) == []
     assert acknowledgements(qm, acks) == [refused]
-    assert qm.engine.streams.get(b"qb:next") == b"2"
+    assert qm.engine.protocol_records.get(b"qb:next") == b"2"
 
 
 def test_a_queue_without_encryption_refuses_encrypted_bodies(qm: RunningQueueManager) -> None:
@@ -109,7 +109,7 @@ def test_over_the_quota_of_the_queue_manager_nothing_changes(qm: RunningQueueMan
     with pytest.raises(MQError):
         accepted(qm, from_elsewhere(qm, ORDERS, **asking(qm)), changes={b"qb:next": b"2"})
     qm.settle()
-    assert qm.engine.streams.get(b"qb:next") is None
+    assert qm.engine.protocol_records.get(b"qb:next") is None
     assert acknowledgements(qm, acks) == []
 
 

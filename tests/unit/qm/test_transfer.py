@@ -89,7 +89,7 @@ def test_a_delivered_message_is_removed_and_journaled_if_it_asks_for_that(
     qm.done(qm.engine.transfer.delivered(queue, taken.lookup_identifier, changes))
     assert queue.message_count == 0
     assert qm.bodies(journal(qm)) == ([b"a"] if wanted else [])
-    assert qm.engine.streams.get(b"qb:sequence") == b"1"
+    assert qm.engine.protocol_records.get(b"qb:sequence") == b"1"
     assert (
         refusal(qm.engine.transfer.delivered, queue, taken.lookup_identifier)
         == "MQ_ERROR_MESSAGE_NOT_FOUND"
@@ -130,11 +130,11 @@ def test_the_removal_and_the_streams_change_in_one_commit(
     key = qm.send(queue, b"a")
     outcome = qm.engine.transfer.delivered(queue, key, {b"qb:x": b"1"})
     assert not outcome.done
-    assert qm.engine.streams.get(b"qb:x") is None
+    assert qm.engine.protocol_records.get(b"qb:x") is None
     assert queue.message_position_list.state(key) is PositionState.LEAVING
     qm.settle()
     assert outcome.done
-    assert qm.engine.streams.get(b"qb:x") == b"1"
+    assert qm.engine.protocol_records.get(b"qb:x") == b"1"
 
 
 def test_a_transactional_message_is_journaled_by_its_final_acknowledgement_only(
@@ -225,7 +225,7 @@ def test_what_cannot_be_sent_becomes_a_dead_letter(
     assert taken is not None
     qm.done(qm.engine.transfer.failed(queue, taken.lookup_identifier, TIMEOUT, {b"qb:y": b"2"}))
     assert qm.bodies(deadletters(qm)) == [b"a"]
-    assert qm.engine.streams.get(b"qb:y") == b"2"
+    assert qm.engine.protocol_records.get(b"qb:y") == b"2"
 
 
 def test_a_purge_takes_effect_when_the_message_is_given_back(
@@ -245,11 +245,11 @@ def test_a_purge_takes_effect_when_the_message_is_given_back(
 
 
 def test_records_of_streams_are_durable_and_can_be_removed(qm: RunningQueueManager) -> None:
-    qm.done(qm.engine.streams.write({b"qb:a": b"1", b"qb:b": b"2", b"other": b"3"}))
+    qm.done(qm.engine.protocol_records.write({b"qb:a": b"1", b"qb:b": b"2", b"other": b"3"}))
     qm.restart()
-    assert list(qm.engine.streams.records(b"qb:")) == [(b"qb:a", b"1"), (b"qb:b", b"2")]
-    qm.done(qm.engine.streams.write({b"qb:a": None}))
-    assert list(qm.engine.streams.records(b"qb:")) == [(b"qb:b", b"2")]
+    assert list(qm.engine.protocol_records.records(b"qb:")) == [(b"qb:a", b"1"), (b"qb:b", b"2")]
+    qm.done(qm.engine.protocol_records.write({b"qb:a": None}))
+    assert list(qm.engine.protocol_records.records(b"qb:")) == [(b"qb:b", b"2")]
 
 
 # States, history and statistics of outgoing queues

@@ -7,10 +7,10 @@ from rpcqm.adm.enums import OperatingSystemType
 from rpcqm.base.admission import Admission
 from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
-from rpcqm.binary.connection.exchange import Exchange, Peers, session_settings
-from rpcqm.binary.connection.line import BINARY_PORT, Hop
+from rpcqm.binary.connection.peer_connection import BINARY_PORT, NextHop
+from rpcqm.binary.connection.protocol import BinaryProtocol, Peers, session_settings
 from rpcqm.binary.connection.tcp import MakeWire, TcpNetwork
-from rpcqm.binary.connection.udp import PingDoor
+from rpcqm.binary.connection.udp import PingListener
 from rpcqm.binary.own_keys import OwnKeys, published
 from rpcqm.binary.ping import PING_PORT, PingRate, PingRequests, answer_ping
 from rpcqm.codec.layout import NULL_GUID
@@ -21,7 +21,7 @@ _log = get_logger("binary")
 _SERVERS = frozenset({OperatingSystemType.WIN_SERVER, OperatingSystemType.WIN_ENT})
 
 
-class DoorSettings(Protocol):
+class ListenerSettings(Protocol):
     """What an operator decides."""
 
     @property
@@ -42,17 +42,17 @@ class DoorSettings(Protocol):
     def back_off_milliseconds(self) -> int: ...
 
 
-class DoorFiles(NamedTuple):
+class ListenerFiles(NamedTuple):
     """What settings lead to: who is known, and the keys."""
 
     peers: Peers
     keys: OwnKeys
 
 
-def read_files(settings: DoorSettings) -> DoorFiles:
+def read_files(settings: ListenerSettings) -> ListenerFiles:
     """ValueError or OSError for peers that are none and keys that cannot be read."""
     keys = OwnKeys.load(settings.signing_key, settings.signing_certificate, settings.encryption_key)
-    return DoorFiles(parse_peers(settings.peers), keys)
+    return ListenerFiles(parse_peers(settings.peers), keys)
 
 
 def _tell_of(keys: OwnKeys, engine: QueueManagerEngine) -> None:
@@ -64,7 +64,7 @@ def _tell_of(keys: OwnKeys, engine: QueueManagerEngine) -> None:
         own.public_signing_key_list = published(keys.signing_key)
 
 
-class BinaryDoor:
+class BinaryListener:
     """Listens, sends, and stops; the engine has been started.
 
     ValueError or OSError for peers that are none and keys that cannot be read.
@@ -74,58 +74,58 @@ class BinaryDoor:
         self,
         engine: QueueManagerEngine,
         clock: Clock,
-        settings: DoorSettings,
+        settings: ListenerSettings,
         admission: Admission | None = None,
     ) -> None:
         self._network = TcpNetwork(clock, settings.back_off_milliseconds, admission)
         peers, keys = read_files(settings)
         times = session_settings(engine, settings.retry_milliseconds)
-        self.exchange = Exchange(engine, self._network, times, peers, keys)
-        self.exchange.guard.unsigned_senders = settings.unsigned_senders
+        self.protocol = BinaryProtocol(engine, self._network, times, peers, keys)
+        self.protocol.security.unsigned_senders = settings.unsigned_senders
         _tell_of(keys, engine)
-        self.pings = self._ping_door(engine) if settings.ping else None
+        self.pings = self._ping_listener(engine) if settings.ping else None
 
     def watch(self, make_wire: MakeWire) -> None:
         """Have connections made by somebody who looks on."""
         self._network.make_wire = make_wire
 
-    def adjust(self, settings: DoorSettings, files: DoorFiles) -> None:
+    def adjust(self, settings: ListenerSettings, files: ListenerFiles) -> None:
         """Go on with other peers, keys and times; sessions stay."""
-        exchange = self.exchange
-        exchange.settings = session_settings(exchange.engine, settings.retry_milliseconds)
-        exchange.peers = files.peers
-        exchange.guard.use_keys(files.keys)
-        _tell_of(files.keys, exchange.engine)
-        exchange.guard.unsigned_senders = settings.unsigned_senders
+        protocol = self.protocol
+        protocol.settings = session_settings(protocol.engine, settings.retry_milliseconds)
+        protocol.peers = files.peers
+        protocol.security.use_keys(files.keys)
+        _tell_of(files.keys, protocol.engine)
+        protocol.security.unsigned_senders = settings.unsigned_senders
         self._network.back_off = settings.back_off_milliseconds
-        exchange.directory_changed()
+        protocol.directory_changed()
 
-    def _ping_door(self, engine: QueueManagerEngine) -> PingDoor:
+    def _ping_listener(self, engine: QueueManagerEngine) -> PingListener:
         queue_manager = engine.queue_manager
         requests = PingRequests(
             queue_manager.identifier,
             engine.timers,
-            self.exchange.settings,
+            self.protocol.settings,
             is_server=lambda: queue_manager.operating_system_type in _SERVERS,
         )
-        return PingDoor(requests, self._answer, PingRate(engine.clock))
+        return PingListener(requests, self._answer, PingRate(engine.clock))
 
     def _answer(self, question: bytes, host: str) -> bytes | None:
-        queue_manager = self.exchange.engine.queue_manager
+        queue_manager = self.protocol.engine.queue_manager
         refused = not queue_manager.connection_active or self._network.refuses(host)
         return answer_ping(question, queue_manager.identifier, refused=refused)
 
     async def listen(self, host: str, port: int) -> int:
         """Accept sessions; the port. OSError when it cannot be had."""
-        bound = await self._network.listen(self.exchange, host, port)
+        bound = await self._network.listen(self.protocol, host, port)
         if bound != BINARY_PORT:
             _log.info("other queue managers expect the port to be 1801", port=bound)
         if self.pings is not None:
             await self._listen_for_pings(self.pings, host)
-            self.exchange.ping = self.pings.ping
+            self.protocol.ping = self.pings.ping
         return bound
 
-    async def _listen_for_pings(self, pings: PingDoor, host: str) -> None:
+    async def _listen_for_pings(self, pings: PingListener, host: str) -> None:
         """Another program that has the port keeps nobody from sending messages."""
         try:
             await pings.listen(host)
@@ -134,11 +134,11 @@ class BinaryDoor:
 
     def start(self) -> None:
         """Send what waits."""
-        self.exchange.start()
+        self.protocol.start()
 
     async def stop(self) -> None:
         """Close all sessions."""
-        self.exchange.stop()
+        self.protocol.stop()
         if self.pings is not None:
             self.pings.close()
         await self._network.stop()
@@ -154,7 +154,7 @@ def parse_peers(text: str) -> Peers:
         host, port = _place(place)
         guid = _guid(name)
         key = name.lower() if guid is None else str(guid)
-        hop = Hop(host, port, name if guid is None else "", guid or NULL_GUID)
+        hop = NextHop(host, port, name if guid is None else "", guid or NULL_GUID)
         peers.setdefault(key, []).append(hop)
     return peers
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rpcqm.adm.enums import ConnectionStatus
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.errors import HResult
-from rpcqm.binary.connection.line import Line
+from rpcqm.binary.connection.peer_connection import PeerConnection
 from rpcqm.binary.session import BROKEN, REFUSED_BY_PEER, SessionState
 from rpcqm.qm.names import plain_address
 
@@ -79,32 +79,36 @@ def connect_failure(error: BaseException) -> tuple[ConnectionStatus, int]:
     return status, int(HResult.MQ_ERROR) if known is None else _WIN32 | known
 
 
-class History:
+class ConnectionHistory:
     """What is told of the connections of one outgoing queue."""
 
     def __init__(self, engine: "QueueManagerEngine", queue: OutgoingQueue) -> None:
         self._engine = engine
         self._queue = queue
-        self._failed: Line | None = None
+        self._failed: PeerConnection | None = None
 
     def record(
-        self, status: ConnectionStatus, line: Line | None, place: str, error: int | None = None
+        self,
+        status: ConnectionStatus,
+        connection: PeerConnection | None,
+        place: str,
+        error: int | None = None,
     ) -> None:
         """Something has happened on the way to `place`, or over a line that is there already."""
         error = error_of(status) if error is None else error
         if error:
-            self._failed = line
-        place = place or (line.address if line is not None else "")
+            self._failed = connection
+        place = place or (connection.address if connection is not None else "")
         addresses = (plain_address(place),) if place else ()
         self._engine.outgoing.record_connection(self._queue, status, error, addresses)
 
-    def ended(self, line: Line, in_flight: bool) -> None:
+    def ended(self, connection: PeerConnection, in_flight: bool) -> None:
         """A session is over that was still wanted: why, unless that has been told already."""
-        if self._failed is line:
+        if self._failed is connection:
             return
-        if line.opened and in_flight:
-            self.record(ConnectionStatus.SOCKET_SEND_FAILURE, line, "")
-        elif not line.opened and line.session.close_reason in (BROKEN, REFUSED_BY_PEER):
-            self.record(ConnectionStatus.CONNECTION_REFUSED, line, "")
-        elif not line.opened:
-            self.record(ConnectionStatus.UNKNOWN_FAILURE, line, "")
+        if connection.opened and in_flight:
+            self.record(ConnectionStatus.SOCKET_SEND_FAILURE, connection, "")
+        elif not connection.opened and connection.session.close_reason in (BROKEN, REFUSED_BY_PEER):
+            self.record(ConnectionStatus.CONNECTION_REFUSED, connection, "")
+        elif not connection.opened:
+            self.record(ConnectionStatus.UNKNOWN_FAILURE, connection, "")

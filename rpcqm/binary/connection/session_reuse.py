@@ -11,21 +11,23 @@ from uuid import UUID
 
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.completion import Completion, completed
-from rpcqm.binary.connection.line import Hop, Line
+from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
 from rpcqm.codec.names.format_name import FormatName, PrivateQueueFormatName
 from rpcqm.codec.packet.internal import ORDER_QUEUE_IDENTIFIER
 
 if TYPE_CHECKING:
-    from rpcqm.binary.connection.exchange import Exchange
+    from rpcqm.binary.connection.protocol import BinaryProtocol
 
 
-class Borrowing:
+class SessionReuse:
     """Finds open sessions for outgoing queues."""
 
-    def __init__(self, exchange: "Exchange") -> None:
-        self._exchange = exchange
+    def __init__(self, protocol: "BinaryProtocol") -> None:
+        self._protocol = protocol
 
-    def line_to(self, name: FormatName, queue: OutgoingQueue) -> Completion[Line | None]:
+    def connection_to(
+        self, name: FormatName, queue: OutgoingQueue
+    ) -> Completion[PeerConnection | None]:
         """An open line to the queue manager that a private format name names, None for none.
 
         The newest one: of two from the same peer the older one has probably been lost there.
@@ -34,34 +36,39 @@ class Borrowing:
         if not isinstance(value, PrivateQueueFormatName):
             return completed(None)
         owner = value.source_queue_manager
-        if not any(claims(line, owner) for line in self._exchange.lines):
+        if not any(claims(connection, owner) for connection in self._protocol.connections):
             return completed(None)
-        places = self._exchange.places_of(owner)
+        places = self._protocol.places_of(owner)
         if not places:
             acknowledges = value.private_queue_identifier == ORDER_QUEUE_IDENTIFIER
-            trusted = acknowledges or queue in self._exchange.engine.acknowledgement_queues
+            trusted = acknowledges or queue in self._protocol.engine.acknowledgement_queues
             return completed(self._newest(owner, None) if trusted else None)
-        outcome: Completion[Line | None] = Completion()
-        resolved = self._exchange.resolved_all(places)
+        outcome: Completion[PeerConnection | None] = Completion()
+        resolved = self._protocol.resolved_all(places)
         resolved.add_done_callback(partial(self._resolved, owner, outcome))
         return outcome
 
     def _resolved(
-        self, owner: UUID, outcome: Completion[Line | None], answer: Completion[list[Hop]]
+        self,
+        owner: UUID,
+        outcome: Completion[PeerConnection | None],
+        answer: Completion[list[NextHop]],
     ) -> None:
         outcome.succeed(self._newest(owner, {_plain(hop.address) for hop in answer.result()}))
 
-    def _newest(self, owner: UUID, places: set[str] | None) -> Line | None:
+    def _newest(self, owner: UUID, places: set[str] | None) -> PeerConnection | None:
         """The newest open line of who claims to be `owner`, from one of the places, if any."""
-        for line in reversed(self._exchange.lines):
-            if claims(line, owner) and (places is None or _plain(line.address) in places):
-                return line
+        for connection in reversed(self._protocol.connections):
+            if claims(connection, owner) and (
+                places is None or _plain(connection.address) in places
+            ):
+                return connection
         return None
 
 
-def claims(line: Line, owner: UUID) -> bool:
+def claims(connection: PeerConnection, owner: UUID) -> bool:
     """Whether the peer of an open session says that it is a queue manager."""
-    return line.session.is_open and line.session.remote_qm_guid == owner
+    return connection.session.is_open and connection.session.remote_qm_guid == owner
 
 
 def _plain(address: str) -> str:

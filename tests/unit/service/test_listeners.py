@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from rpcqm.service.listeners import open_door
+from rpcqm.service.listeners import open_listener
 from rpcqm.service.start_error import StartError
 
 HOST = "127.0.0.1"
@@ -27,7 +27,7 @@ class Machine:
         return port or 40_000
 
     def open(self, port: int | None) -> int | None:
-        return asyncio.run(open_door(self.listen, "--rpc-port", HOST, port, 2103))
+        return asyncio.run(open_listener(self.listen, "--rpc-port", HOST, port, 2103))
 
 
 def test_without_a_port_it_is_the_first_free_one_eleven_apart() -> None:

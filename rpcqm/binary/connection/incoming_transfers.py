@@ -15,7 +15,7 @@ from uuid import UUID
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import IncomingTransactionalTransferInfo
 from rpcqm.base.errors import DecodeError, MQError
-from rpcqm.binary.connection.line import Line
+from rpcqm.binary.connection.peer_connection import PeerConnection
 from rpcqm.binary.sequence import INCOMING_SIZE, IncomingSequence, OrderAckSchedule, Stamp
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.acknowledgement import final_ack, order_ack
@@ -28,7 +28,7 @@ from rpcqm.qm.acknowledgement_queues import unproven_source
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
-    from rpcqm.binary.connection.exchange import Exchange
+    from rpcqm.binary.connection.protocol import BinaryProtocol
 
 PREFIX = b"qb stream:"
 _REJECTED_PREFIX = b"qb rejected:"
@@ -40,11 +40,11 @@ _CACHED = 10_000
 _SOURCE_AND_ADDRESS = slice(SOURCE_QUEUE_MANAGER.start, QUEUE_MANAGER_ADDRESS.stop)
 
 
-class Stream:
+class IncomingTransfer:
     """One incoming sequence, the line that it comes by, and the way back."""
 
-    def __init__(self, exchange: "Exchange", source: UUID, name: str) -> None:
-        self._exchange = exchange
+    def __init__(self, protocol: "BinaryProtocol", source: UUID, name: str) -> None:
+        self._protocol = protocol
         self.source = source
         self.name = name
         written = source.bytes_le + name.encode("utf-8", "surrogatepass")
@@ -54,10 +54,10 @@ class Stream:
         self.last_access_time: int | None = None
         self.address = ""
         self.queue_id = 0
-        self._owed: dict[Line, None] = {}
-        engine = exchange.engine
+        self._owed: dict[PeerConnection, None] = {}
+        engine = protocol.engine
         self.schedule = OrderAckSchedule(
-            engine.clock, engine.timers, exchange.settings, self.send_order_ack
+            engine.clock, engine.timers, protocol.settings, self.send_order_ack
         )
 
     def encode(self) -> bytes:
@@ -91,19 +91,19 @@ class Stream:
         info.reject_count = self.incoming.reject_count
         info.last_access_time = self.last_access_time
 
-    def arrived(self, line: Line, direct: bool) -> None:
+    def arrived(self, connection: PeerConnection, direct: bool) -> None:
         """A message has come by a line: its order is to be acknowledged there.
 
         There may be several, of which the last to speak needs not be the one that lives (G75).
         """
-        self._owed[line] = None
-        self.came_by(line, direct)
+        self._owed[connection] = None
+        self.came_by(connection, direct)
         self.schedule.message_received()
 
-    def came_by(self, line: Line, direct: bool) -> None:
+    def came_by(self, connection: PeerConnection, direct: bool) -> None:
         """Answers go back to where a message came from, if its source has sent it directly."""
-        from_source = line.session.remote_qm_guid == self.source
-        self.address = line.address if direct and from_source else ""
+        from_source = connection.session.remote_qm_guid == self.source
+        self.address = connection.address if direct and from_source else ""
 
     def settled(self, stamp: Stamp) -> None:
         """What became of a message is durable."""
@@ -115,7 +115,7 @@ class Stream:
 
         An address of our own machine leads to ourselves, so that its number is used then.
         """
-        if self.address and not self._exchange.engine.names.is_local(self.address):
+        if self.address and not self._protocol.engine.names.is_local(self.address):
             with suppress(MQError):  # an address with a scope is no part of a name
                 return FormatName.parse(f"DIRECT=TCP:{self.address}\\PRIVATE$\\order_queue$")
         return FormatName.private(self.source, ORDER_QUEUE_IDENTIFIER)
@@ -123,40 +123,40 @@ class Stream:
     def send_order_ack(self) -> None:
         """[MS-MQQB] 3.1.6.9: only what is durable, over the sessions that it came by."""
         durable = self.incoming.durable
-        owed = [line for line in self._owed if line.session.is_open]
+        owed = [connection for connection in self._owed if connection.session.is_open]
         self._owed = {}
         if durable.number < self.incoming.number or durable.sequence != self.incoming.sequence:
             self._owe(owed)
         if durable.number:
             packet = self._order_ack(durable)
-            for line in owed:
-                self._send_order_ack(packet, line)
+            for connection in owed:
+                self._send_order_ack(packet, connection)
 
-    def _owe(self, lines: Iterable[Line]) -> None:
+    def _owe(self, connections: Iterable[PeerConnection]) -> None:
         """There is more to acknowledge, later."""
-        self._owed.update(dict.fromkeys(lines))
+        self._owed.update(dict.fromkeys(connections))
         self.schedule.message_received()
 
     def _order_ack(self, last: Stamp) -> bytes:
         body = OrderAckBody(last.sequence, last.number, last.number - 1)
-        engine = self._exchange.engine
+        engine = self._protocol.engine
         now = engine.clock.now() // 1000
         identifier = engine.composer.new_identifier()
         return build_user_message(order_ack(self.order_queue, identifier, now, body))
 
-    def _send_order_ack(self, packet: bytes, line: Line) -> None:
+    def _send_order_ack(self, packet: bytes, connection: PeerConnection) -> None:
         """The source of a message that was routed here has no session with us.
 
         Its acknowledgement goes by an outgoing queue.
         """
-        if line.session.remote_qm_guid != self.source:
-            engine = self._exchange.engine
+        if connection.session.remote_qm_guid != self.source:
+            engine = self._protocol.engine
             with engine.store.transaction("order acknowledgement") as change:
-                self._send_within(change, packet, line.address or str(self.source))
-        elif line.session.can_send:
-            line.session.send(packet, None)
+                self._send_within(change, packet, connection.address or str(self.source))
+        elif connection.session.can_send:
+            connection.session.send(packet, None)
         else:
-            self._owe([line])
+            self._owe([connection])
 
     def send_final_ack(
         self, change: StoreTransaction, message: Message, reason: MessageClass
@@ -166,7 +166,7 @@ class Stream:
         A full queue manager tells it too, because nothing else ever would (G158).
         """
         body = final_ack_body(message)
-        engine = self._exchange.engine
+        engine = self._protocol.engine
         now = engine.clock.now() // 1000
         identifier = engine.composer.new_identifier()
         built = final_ack(self.order_queue, identifier, now, body, reason)
@@ -177,7 +177,7 @@ class Stream:
         self, change: StoreTransaction, packet: bytes, source: str, *, unbounded: bool = False
     ) -> None:
         """What has no room is dropped, and what causes it happens ([MS-MQQB] 3.1.7.17)."""
-        self._exchange.engine.acknowledgements.send_if_possible(
+        self._protocol.engine.acknowledgements.send_if_possible(
             change, Message(packet), self.order_queue, source, unbounded=unbounded
         )
 
@@ -212,38 +212,38 @@ def transaction_header_of(message: Message) -> TransactionHeader:
     return header
 
 
-class Streams:
+class IncomingTransfers:
     """The streams of a queue manager; the least used ones are read back when they are needed."""
 
-    def __init__(self, exchange: "Exchange") -> None:
-        self._exchange = exchange
-        self._cache: OrderedDict[bytes, Stream] = OrderedDict()
+    def __init__(self, protocol: "BinaryProtocol") -> None:
+        self._protocol = protocol
+        self._cache: OrderedDict[bytes, IncomingTransfer] = OrderedDict()
         self.fed: set[int] = set()
         """Queues that have ever received from elsewhere in sequence."""
-        for key, data in exchange.engine.streams.records(PREFIX):
+        for key, data in protocol.engine.protocol_records.records(PREFIX):
             self._restore(key[len(PREFIX) :], data)
 
     def _restore(self, written: bytes, data: bytes) -> None:
         """After a restart: what administrators were told of a stream they are told again."""
         source = UUID(bytes_le=written[:_GUID_SIZE])
         name = written[_GUID_SIZE:].decode("utf-8", "surrogatepass")
-        stream = Stream(self._exchange, source, name)
-        stream.restore(data, self._exchange.engine.streams.get(stream.rejected_key))
-        self.fed.add(stream.queue_id)
-        queue = self._exchange.engine.queue_manager.queue_collection.get(stream.queue_id)
+        transfer = IncomingTransfer(self._protocol, source, name)
+        transfer.restore(data, self._protocol.engine.protocol_records.get(transfer.rejected_key))
+        self.fed.add(transfer.queue_id)
+        queue = self._protocol.engine.queue_manager.queue_collection.get(transfer.queue_id)
         if queue is not None:
             info = IncomingTransactionalTransferInfo(queue, name, source)
-            stream.show(info)
+            transfer.show(info)
             queue.incoming_transactional_transfer_info_collection.append(info)
 
-    def show(self, stream: Stream) -> None:
+    def show(self, transfer: IncomingTransfer) -> None:
         """Tell administrators of a stream, once a message of it has been in a queue."""
-        engine = self._exchange.engine
-        queue = engine.queue_manager.queue_collection.get(stream.queue_id)
+        engine = self._protocol.engine
+        queue = engine.queue_manager.queue_collection.get(transfer.queue_id)
         if queue is not None:
-            stream.show(engine.arrivals.transfer_info(queue, stream.name, stream.source))
+            transfer.show(engine.arrivals.transfer_info(queue, transfer.name, transfer.source))
 
-    def of(self, message: Message) -> Stream:
+    def of(self, message: Message) -> IncomingTransfer:
         """The stream that a message belongs to."""
         attributes = message.attributes
         names = message.packet[NAMES_OFFSET : attributes.layout.admin_queue]
@@ -252,23 +252,25 @@ class Streams:
         if found is not None:
             self._cache.move_to_end(written)
             return found
-        stream = Stream(
-            self._exchange,
+        transfer = IncomingTransfer(
+            self._protocol,
             attributes.identifier.queue_manager_guid,
             str(attributes.destination_queue_format_name),
         )
-        key = stream.key
-        data = self._exchange.engine.streams.get(key)
+        key = transfer.key
+        data = self._protocol.engine.protocol_records.get(key)
         if data is not None:
-            stream.restore(data, self._exchange.engine.streams.get(stream.rejected_key))
-        self._cache[written] = stream
+            transfer.restore(
+                data, self._protocol.engine.protocol_records.get(transfer.rejected_key)
+            )
+        self._cache[written] = transfer
         while len(self._cache) > _CACHED:
             self._cache.popitem(last=False)[1].schedule.stop()
-        return stream
+        return transfer
 
-    def __iter__(self) -> Iterator[Stream]:
+    def __iter__(self) -> Iterator[IncomingTransfer]:
         return iter(self._cache.values())
 
     def stop(self) -> None:
-        for stream in self:
-            stream.schedule.stop()
+        for transfer in self:
+            transfer.schedule.stop()

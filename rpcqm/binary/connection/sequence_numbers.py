@@ -35,16 +35,16 @@ def encode_number(number: int) -> bytes:
     return _NUMBER.pack(number)
 
 
-def kept_number(streams: ProtocolRecords, queue: OutgoingQueue, key: int) -> int:
+def kept_number(records: ProtocolRecords, queue: OutgoingQueue, key: int) -> int:
     """The number that a message was sent with; 0 when nothing is kept of it."""
-    kept = streams.get(stamp_key(queue, key))
+    kept = records.get(stamp_key(queue, key))
     return 0 if kept is None else int(_NUMBER.unpack(kept)[0])
 
 
-def kept_numbers(streams: ProtocolRecords, queue: OutgoingQueue) -> dict[int, int]:
+def kept_numbers(records: ProtocolRecords, queue: OutgoingQueue) -> dict[int, int]:
     """The numbers of the messages that are still in a queue, by their lookup identifiers."""
     numbers: dict[int, int] = {}
-    for record, value in streams.records(_STAMP_PREFIX + _QUEUE.pack(queue.queue_id)):
+    for record, value in records.records(_STAMP_PREFIX + _QUEUE.pack(queue.queue_id)):
         key = _STAMP_KEY.unpack_from(record, len(_STAMP_PREFIX))[1]
         if key in queue.message_position_list:
             numbers[key] = _NUMBER.unpack(value)[0]

@@ -23,11 +23,16 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.attempts import delay_after
-from rpcqm.binary.connection.guard import CouldNotEncryptError
-from rpcqm.binary.connection.line import Hop, Line, Token
-from rpcqm.binary.connection.peer import MOST_ADDRESSES, Peer, kept_peer, peer_key
-from rpcqm.binary.connection.progress import PROGRESS, History, connect_failure
-from rpcqm.binary.connection.stamps import (
+from rpcqm.binary.connection.connection_history import PROGRESS, ConnectionHistory, connect_failure
+from rpcqm.binary.connection.message_security import CouldNotEncryptError
+from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection, Token
+from rpcqm.binary.connection.remembered_peer import (
+    MOST_ADDRESSES,
+    RememberedPeer,
+    kept_peer,
+    peer_key,
+)
+from rpcqm.binary.connection.sequence_numbers import (
     cannot_reach_queue,
     encode_number,
     is_stamped_here,
@@ -49,7 +54,7 @@ from rpcqm.store.records import Family
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
-    from rpcqm.binary.connection.exchange import Exchange
+    from rpcqm.binary.connection.protocol import BinaryProtocol
 
 _log = get_logger("binary")
 
@@ -60,18 +65,18 @@ _STAMPS_SOON = 100
 _JOURNALING = FLAG_NEGATIVE_JOURNALING | FLAG_POSITIVE_JOURNALING
 
 
-class Link:
+class OutgoingTransfer:
     """Sends the messages of one outgoing queue, over lines of its own or a borrowed one."""
 
-    def __init__(self, exchange: "Exchange", queue: OutgoingQueue) -> None:
-        self._exchange = exchange
-        self._engine = exchange.engine
-        self._transfer = exchange.engine.transfer
-        self._dispatcher = exchange.engine.dispatcher
+    def __init__(self, protocol: "BinaryProtocol", queue: OutgoingQueue) -> None:
+        self._protocol = protocol
+        self._engine = protocol.engine
+        self._transfer = protocol.engine.transfer
+        self._dispatcher = protocol.engine.dispatcher
         self.queue = queue
         self.name = FormatName.parse(queue.destination_format_name)
-        self.line: Line | None = None
-        self.hops: list[Hop] = []
+        self.connection: PeerConnection | None = None
+        self.hops: list[NextHop] = []
         self._next_hop = 0
         self._busy = False
         self._waiting = False
@@ -80,11 +85,11 @@ class Link:
         self._retrying = False
         self._retry: Timer | None = None
         self._pumping = False
-        self._history = History(exchange.engine, queue)
+        self._history = ConnectionHistory(protocol.engine, queue)
         self._in_flight: dict[int, None] = {}
         self._stamping = 0
-        self._stamping_line: Line | None = None
-        self.peer = kept_peer(self._engine.streams, queue)
+        self._stamping_connection: PeerConnection | None = None
+        self.peer = kept_peer(self._engine.protocol_records, queue)
         self.sequence: OutgoingSequence | None = self._restored_sequence()
 
     @property
@@ -102,12 +107,12 @@ class Link:
         """There is something to send ([MS-MQQB] 3.1.7.12)."""
         if self.stopped or self._busy or self._pumping:
             return
-        if self.line is not None:
+        if self.connection is not None:
             self.pump()
         elif self._retry is None and not self._waiting and self.has_messages:
             self._establish()
 
-    def line_appeared(self) -> None:
+    def connection_available(self) -> None:
         """The queue manager that the queue leads to has connected: its line can be used."""
         self._give_up_waiting()
         self.wake()
@@ -116,8 +121,8 @@ class Link:
         """Somebody wants it to connect now, however often that has failed."""
         self._give_up_waiting()
         self._unresolved = 0
-        if not self.stopped and self.line is None:
-            self._exchange.attempts.hurry(self.hops)
+        if not self.stopped and self.connection is None:
+            self._protocol.attempts.hurry(self.hops)
         self.wake()
 
     def _give_up_waiting(self) -> None:
@@ -125,32 +130,32 @@ class Link:
         self._cancel_retry()
         if self._waiting:
             self._waiting = False
-            self._exchange.attempts.leave(self)
+            self._protocol.attempts.leave(self)
 
     def _establish(self) -> None:
         """[MS-MQQB] 3.1.5.2: an open line to that queue manager is as good as one of our own."""
         self._cancel_retry()
         self._busy = True
-        found = self._exchange.borrowing.line_to(self.name, self.queue)
+        found = self._protocol.borrowing.connection_to(self.name, self.queue)
         found.add_done_callback(self._looked_for)
 
-    def _looked_for(self, outcome: Completion[Line | None]) -> None:
+    def _looked_for(self, outcome: Completion[PeerConnection | None]) -> None:
         """Without a line that can be borrowed, find out where to connect."""
         borrowed = outcome.result()
         if borrowed is None or not borrowed.session.is_open:
-            self._exchange.next_hops(self.name).add_done_callback(self._resolved)
+            self._protocol.next_hops(self.name).add_done_callback(self._resolved)
             return
         self._busy = False
         if self.stopped:
             return
         self._borrowed = True
-        self.line = borrowed
+        self.connection = borrowed
         borrowed.users.append(self)
         self.queue.next_hops = [next_hop_text(borrowed.address)]
         self._record(ConnectionStatus.ESTABLISHED)
         self._opened()
 
-    def _resolved(self, outcome: Completion[list[Hop]]) -> None:
+    def _resolved(self, outcome: Completion[list[NextHop]]) -> None:
         """[MS-MQQB] 3.1.5.2.1: without an address the queue needs validation."""
         self._busy = False
         if self.stopped:
@@ -158,7 +163,7 @@ class Link:
         self.hops = [] if outcome.error is not None else outcome.result()
         self.queue.next_hops = [next_hop_text(hop.address) for hop in self.hops]
         if not self.hops:
-            by_name = self._exchange.is_direct(self.name)
+            by_name = self._protocol.is_direct(self.name)
             no_data = ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE
             self._record(ConnectionStatus.DNS_FAILURE if by_name else no_data)
             self._set_state(OutgoingQueueState.NEED_VALIDATION)
@@ -171,9 +176,9 @@ class Link:
     def look_again(self) -> None:
         """Connect to the first address whose turn it is; else wait for that of one (G99)."""
         self._waiting = False
-        if self.stopped or self.line is not None or not self.has_messages:
+        if self.stopped or self.connection is not None or not self.has_messages:
             return
-        turn = self._exchange.attempts.begin(self.hops, self)
+        turn = self._protocol.attempts.begin(self.hops, self)
         if turn is None:
             self._waiting = True
         else:
@@ -182,46 +187,48 @@ class Link:
     def _connect(self, next_hop: int) -> None:
         self._next_hop = next_hop
         hop = self.hops[next_hop]
-        direct = self._exchange.is_direct(self.name)
-        line = Line(self._exchange, initiator=True, remote=hop.qm_guid, direct=direct)
-        line.users.append(self)
-        line.repeats = self._retrying
-        self.line = line
+        direct = self._protocol.is_direct(self.name)
+        connection = PeerConnection(
+            self._protocol, initiator=True, remote=hop.qm_guid, direct=direct
+        )
+        connection.users.append(self)
+        connection.repeats = self._retrying
+        self.connection = connection
         self._borrowed = False
         self._set_state(OutgoingQueueState.WAITING)
-        if self._exchange.ping is None or self._retrying:
-            self._connect_line(hop, line)
+        if self._protocol.ping is None or self._retrying:
+            self._connect_to(hop, connection)
         else:
-            asked = self._exchange.ping(hop.address)
-            asked.add_done_callback(partial(self._pinged, hop, line))
+            asked = self._protocol.ping(hop.address)
+            asked.add_done_callback(partial(self._pinged, hop, connection))
 
-    def _pinged(self, hop: Hop, line: Line, outcome: Completion[bool]) -> None:
+    def _pinged(self, hop: NextHop, connection: PeerConnection, outcome: Completion[bool]) -> None:
         """[MS-MQQB] 3.1.5.2.2."""
-        if self.line is not line:
+        if self.connection is not connection:
             return
         if not outcome.result():
             self._record(ConnectionStatus.PING_FAILURE)
-            line.session.close("the ping was not answered, or refused")
+            connection.session.close("the ping was not answered, or refused")
             return
-        line.pinged = True
-        self._connect_line(hop, line)
+        connection.pinged = True
+        self._connect_to(hop, connection)
 
-    def _connect_line(self, hop: Hop, line: Line) -> None:
-        connected = self._exchange.network.connect(hop, line)
-        connected.add_done_callback(partial(self._connected, line))
+    def _connect_to(self, hop: NextHop, connection: PeerConnection) -> None:
+        connected = self._protocol.network.connect(hop, connection)
+        connected.add_done_callback(partial(self._connected, connection))
 
-    def _connected(self, line: Line, outcome: Completion[None]) -> None:
-        if outcome.error is not None and self.line is line:
+    def _connected(self, connection: PeerConnection, outcome: Completion[None]) -> None:
+        if outcome.error is not None and self.connection is connection:
             self._record(*connect_failure(outcome.error))
-            line.session.close(f"cannot connect: {outcome.error}")
+            connection.session.close(f"cannot connect: {outcome.error}")
 
-    def line_changed(self, line: Line, state: SessionState) -> None:
+    def connection_changed(self, connection: PeerConnection, state: SessionState) -> None:
         """The handshake goes on ([MS-MQQB] 3.1.5.3.2, 3.1.5.4.2)."""
         status = PROGRESS.get(state)
         if status is not None:
             self._record(status)
         if state is SessionState.OPEN:
-            self._exchange.attempts.ended(self, True)
+            self._protocol.attempts.ended(self, True)
             self.queue.next_hops = [next_hop_text(self.hops[self._next_hop].address)]
             self._opened()
 
@@ -233,29 +240,29 @@ class Link:
         self._set_state(OutgoingQueueState.CONNECTED)
         self.pump()
 
-    def line_closing(self, line: Line) -> None:
+    def connection_closing(self, connection: PeerConnection) -> None:
         """[MS-MQQB] 3.1.5.9: only a session of its own leaves its trace in the queue's state."""
-        if self.line is line and not self._borrowed:
+        if self.connection is connection and not self._borrowed:
             self._set_state(OutgoingQueueState.DISCONNECTING)
 
-    def line_closed(self, line: Line, reason: str) -> None:
+    def connection_closed(self, connection: PeerConnection, reason: str) -> None:
         """Give back what was in flight, and try again while there are messages.
 
         The next address is tried at once, the first one after the Session Retry Connect Timer.
         Source: [MS-MQQB] 3.1.5.9, 3.1.6.1.
         """
-        if self.line is not line:
+        if self.connection is not connection:
             return
-        was_open = self._borrowed or line.opened
-        given_up = self.stopped or self._exchange.stopping
+        was_open = self._borrowed or connection.opened
+        given_up = self.stopped or self._protocol.stopping
         if not given_up:
-            self._history.ended(line, bool(self._in_flight))
-        self.line = None
+            self._history.ended(connection, bool(self._in_flight))
+        self.connection = None
         if self.sequence is not None:
             self.sequence.session_closed()
         self._give_back(self._in_flight)
         self._set_state(OutgoingQueueState.DISCONNECTED)
-        self._exchange.attempts.ended(self, None if given_up else False)
+        self._protocol.attempts.ended(self, None if given_up else False)
         if given_up:
             return
         if was_open or not self._connect_behind(self._next_hop + 1):
@@ -263,7 +270,7 @@ class Link:
 
     def _connect_behind(self, start: int) -> bool:
         """Try the next address; False when none is left whose turn it is."""
-        turn = self._exchange.attempts.begin(self.hops[start:], self, wait=False)
+        turn = self._protocol.attempts.begin(self.hops[start:], self, wait=False)
         if turn is not None:
             self._connect(start + turn)
         return turn is not None
@@ -277,7 +284,7 @@ class Link:
 
     def _retry_later(self, failures: int = 1) -> None:
         if self._retry is None and self.has_messages:
-            delay = delay_after(failures, self._exchange.settings.session_retry_connect)
+            delay = delay_after(failures, self._protocol.settings.session_retry_connect)
             self._retry = self._engine.timers.call_later(delay, self._retry_expired)
 
     def _retry_expired(self) -> None:
@@ -296,19 +303,19 @@ class Link:
     def hold(self) -> None:
         """The queue is on hold: what is in flight is acknowledged, nothing follows."""
         self._give_up_waiting()
-        if self.line is not None:
-            self.line.session.pause()
+        if self.connection is not None:
+            self.connection.session.pause()
 
     def resume(self) -> None:
         """[MS-MQQB] 3.1.7.14."""
-        if self.line is not None and self.line.session.is_open:
-            self.line.session.session_active = True
+        if self.connection is not None and self.connection.session.is_open:
+            self.connection.session.session_active = True
             self._set_state(OutgoingQueueState.CONNECTED)
         self.try_now()
 
     def resend_now(self) -> None:
         """Send what is not acknowledged again, over a new session if there is none."""
-        if self.line is None or not self.line.session.is_open:
+        if self.connection is None or not self.connection.session.is_open:
             self.try_now()
         elif self.sequence is not None:
             self.sequence.resend_now()
@@ -316,14 +323,14 @@ class Link:
     def disconnect(self, reason: str) -> None:
         """Close the session of the queue; a borrowed line only loses it."""
         self._give_up_waiting()
-        line = self.line
-        if line is None:
+        connection = self.connection
+        if connection is None:
             return
         if self._borrowed:
-            line.users.remove(self)
-            self.line_closed(line, reason)
+            connection.users.remove(self)
+            self.connection_closed(connection, reason)
         else:
-            line.session.close(reason)
+            connection.session.close(reason)
 
     def stop(self) -> None:
         """The queue manager stops."""
@@ -333,7 +340,7 @@ class Link:
 
     # Sending
 
-    def line_moved(self, line: Line) -> None:
+    def connection_window_moved(self, connection: PeerConnection) -> None:
         self.pump()
 
     def pump(self) -> None:
@@ -344,32 +351,32 @@ class Link:
             self._dispatcher.add_message_to_dispatch_collection(self, position)
 
     def _can_send(self) -> bool:
-        if self._pumping or self.line is None or self.stopped:
+        if self._pumping or self.connection is None or self.stopped:
             return False
-        return not self._stamping or self._stamping_line is self.line
+        return not self._stamping or self._stamping_connection is self.connection
 
     def send(self) -> bool:
         """Send what the window lets out ([MS-MQQB] 3.1.7.1); False when another queue is first."""
-        line = self.line
-        if line is None or not self._can_send():
+        connection = self.connection
+        if connection is None or not self._can_send():
             return True
         stamped: list[Message] = []
         changes: dict[bytes, bytes | None] = {}
         try:
             with self._not_pumping():
-                return self._fill_window(line, stamped, changes)
+                return self._fill_window(connection, stamped, changes)
         except Exception:
-            line.session.close("a message could not be sent")
+            connection.session.close("a message could not be sent")
             raise
         finally:
             if stamped:
-                self._send_stamped(line, stamped, changes)
+                self._send_stamped(connection, stamped, changes)
 
     def _fill_window(
-        self, line: Line, stamped: list[Message], changes: dict[bytes, bytes | None]
+        self, connection: PeerConnection, stamped: list[Message], changes: dict[bytes, bytes | None]
     ) -> bool:
         """Send what needs no stamp; what has one now, with the changes that this makes."""
-        while line.session.room - self._stamping - len(stamped) > 0:
+        while connection.session.room - self._stamping - len(stamped) > 0:
             if self._dispatcher.is_outranked(self.queue):
                 return False
             message = self._transfer.lock_next(self.queue, self)
@@ -381,8 +388,8 @@ class Link:
                     self._stamp(message, changes)
                     stamped.append(message)
             elif (packet := self._packet_of(message)) is not None:
-                line.session.send(packet, Token(self, message.lookup_identifier))
-                self._sent(message, line)
+                connection.session.send(packet, Token(self, message.lookup_identifier))
+                self._sent(message, connection)
         return True
 
     @contextmanager
@@ -409,18 +416,18 @@ class Link:
         if self._expired(message):
             return None
         try:
-            return self._exchange.outgoing_packet(self.name, message)
+            return self._protocol.outgoing_packet(self.name, message)
         except CouldNotEncryptError as error:
             _log.warning("not encrypted", queue=str(self.name), reason=str(error))
             self._record(ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE)
             self._fail(message, MessageClass.MQMSG_CLASS_NACK_COULD_NOT_ENCRYPT)
             return None
 
-    def _sent(self, message: Message, line: Line) -> None:
+    def _sent(self, message: Message, connection: PeerConnection) -> None:
         """[MS-MQQB] 3.1.7.1.7."""
-        self._engine.journeys.sent(self.queue, message, line.address)
+        self._engine.journeys.sent(self.queue, message, connection.address)
         if is_traced(message.packet):
-            self._exchange.trace(message, line.address)
+            self._protocol.trace(message, connection.address)
 
     def _fail(self, message: Message, reason: MessageClass) -> None:
         """It will never be sent."""
@@ -430,42 +437,45 @@ class Link:
     def _stamp(self, message: Message, changes: dict[bytes, bytes | None]) -> None:
         sequence = self.sequence
         if sequence is None:
-            sequence = self.sequence = self._new_sequence(self._exchange.next_sequence())
+            sequence = self.sequence = self._new_sequence(self._protocol.next_sequence())
             changes[peer_key(self.queue)] = self.peer.encode()
         key = message.lookup_identifier
         if sequence.number_of(key) is None:
             if sequence.drained:
-                self._exchange.forget_sequence(sequence.identifier)
-                sequence.restart(self._exchange.sequence_after(sequence.next_stamp.sequence))
-            self._exchange.remember_sequence(sequence.identifier, self)
+                self._protocol.forget_sequence(sequence.identifier)
+                sequence.restart(self._protocol.sequence_after(sequence.next_stamp.sequence))
+            self._protocol.remember_sequence(sequence.identifier, self)
             stamp = sequence.assign(key)
             changes[stamp_key(self.queue, key)] = encode_number(stamp.number)
             changes[sequence_key(self.queue)] = sequence.encode()
 
     def _send_stamped(
-        self, line: Line, messages: list[Message], changes: dict[bytes, bytes | None]
+        self,
+        connection: PeerConnection,
+        messages: list[Message],
+        changes: dict[bytes, bytes | None],
     ) -> None:
         """The stamps are durable before the first byte leaves (G55)."""
         if not changes:
-            self._transmit_stamped(line, messages)
+            self._transmit_stamped(connection, messages)
             return
         self._stamping += len(messages)
-        self._stamping_line = line
-        written = self._engine.streams.write(changes)
-        written.add_done_callback(partial(self._stamps_written, line, messages))
+        self._stamping_connection = connection
+        written = self._engine.protocol_records.write(changes)
+        written.add_done_callback(partial(self._stamps_written, connection, messages))
 
     def _stamps_written(
-        self, line: Line, messages: list[Message], outcome: Completion[None]
+        self, connection: PeerConnection, messages: list[Message], outcome: Completion[None]
     ) -> None:
         self._stamping -= len(messages)
-        if self.line is not line or outcome.error is not None:
+        if self.connection is not connection or outcome.error is not None:
             self.pump()
         elif self.stopped:
             self._give_back(message.lookup_identifier for message in messages)
         else:
-            self._transmit_stamped(line, messages)
+            self._transmit_stamped(connection, messages)
 
-    def _transmit_stamped(self, line: Line, messages: list[Message]) -> None:
+    def _transmit_stamped(self, connection: PeerConnection, messages: list[Message]) -> None:
         """Send in the order of the numbers; what is gone by now leaves a gap."""
         sequence = self.sequence
         assert sequence is not None
@@ -479,24 +489,24 @@ class Link:
             stamp = sequence.stamp_of(key)
             packet = bytearray(plain)
             set_sequence(packet, stamp.sequence, stamp.number, stamp.previous)
-            line.session.send(bytes(packet), None)
-            self._sent(message, line)
+            connection.session.send(bytes(packet), None)
+            self._sent(message, connection)
         sequence.transmitted()
 
     # Acknowledgements
 
     def _remember_peer(self) -> None:
         """Who is sent to, for acknowledgements that come after a restart."""
-        assert self.line is not None
-        guid = self.line.session.remote_qm_guid
-        addresses = {self.line.address, *(hop.address for hop in self.hops)}
+        assert self.connection is not None
+        guid = self.connection.session.remote_qm_guid
+        addresses = {self.connection.address, *(hop.address for hop in self.hops)}
         if not self.hops and guid == self.peer.guid:
             addresses.update(self.peer.addresses)
-        peer = Peer(guid, tuple(sorted(addresses)[:MOST_ADDRESSES]))
+        peer = RememberedPeer(guid, tuple(sorted(addresses)[:MOST_ADDRESSES]))
         if peer != self.peer:
             self.peer = peer
             if self.sequence is not None:
-                self._engine.streams.write({peer_key(self.queue): peer.encode()})
+                self._engine.protocol_records.write({peer_key(self.queue): peer.encode()})
 
     def acknowledged(self, keys: list[int]) -> None:
         """The next hop has them ([MS-MQQB] 3.1.5.5.2 to .4)."""
@@ -532,7 +542,7 @@ class Link:
         if position.flags & _JOURNALING:
             if not held and not self.queue.message_position_list.lock(key, self):
                 return
-            number = kept_number(self._engine.streams, self.queue, key)
+            number = kept_number(self._engine.protocol_records, self.queue, key)
             sent_as = SentAs(sequence.identifier.value, number)
             self._transfer.await_final_acknowledgement(self.queue, key, changes, sent_as)
         else:
@@ -571,18 +581,18 @@ class Link:
     # Sequences over restarts
 
     def _new_sequence(self, identifier: TxSequenceID) -> OutgoingSequence:
-        table = self._exchange.settings.resend_timer_table
+        table = self._protocol.settings.resend_timer_table
         engine = self._engine
         return OutgoingSequence(identifier, engine.clock, engine.timers, self.resend, table)
 
     def _restored_sequence(self) -> OutgoingSequence | None:
-        data = self._engine.streams.get(sequence_key(self.queue))
+        data = self._engine.protocol_records.get(sequence_key(self.queue))
         if data is None:
             return None
-        numbers = kept_numbers(self._engine.streams, self.queue)
+        numbers = kept_numbers(self._engine.protocol_records, self.queue)
         sequence = self._new_sequence(TxSequenceID())
         sequence.restore(data, numbers)
-        self._exchange.remember_sequence(sequence.identifier, self)
+        self._protocol.remember_sequence(sequence.identifier, self)
         return sequence
 
     def _without_stamp(self, key: int, sequence: OutgoingSequence) -> dict[bytes, bytes | None]:
@@ -596,7 +606,7 @@ class Link:
     def _record(self, status: ConnectionStatus, error: int | None = None) -> None:
         hops = self.hops[self._next_hop : self._next_hop + 1]
         place = hops[0].address if hops and not self._borrowed else ""
-        self._history.record(status, self.line, place, error)
+        self._history.record(status, self.connection, place, error)
 
     def _set_state(self, state: OutgoingQueueState) -> None:
         if self.queue.state not in _STOPPED and self.queue.state is not state:

@@ -15,7 +15,7 @@ _SEPARATOR = "\n"
 MOST_ADDRESSES = 64
 
 
-class Peer(NamedTuple):
+class RememberedPeer(NamedTuple):
     """A queue manager and the addresses that led to it; null for nobody yet (G159)."""
 
     guid: UUID = NULL_GUID
@@ -30,10 +30,10 @@ class Peer(NamedTuple):
         return cls(UUID(bytes_le=data[:_GUID_SIZE]), addresses)
 
 
-def kept_peer(streams: ProtocolRecords, queue: OutgoingQueue) -> Peer:
+def kept_peer(records: ProtocolRecords, queue: OutgoingQueue) -> RememberedPeer:
     """Who took the transactional messages of a queue before a restart."""
-    kept = streams.get(peer_key(queue))
-    return Peer() if kept is None else Peer.decode(kept)
+    kept = records.get(peer_key(queue))
+    return RememberedPeer() if kept is None else RememberedPeer.decode(kept)
 
 
 def peer_key(queue: OutgoingQueue) -> bytes:

@@ -1,6 +1,6 @@
 """The binary protocol of one queue manager: its lines, links, streams and history.
 
-Nothing here knows sockets: a `Network` resolves and connects, so that tests can simulate one.
+Nothing here knows sockets: a `PeerNetwork` resolves and connects, so that tests can simulate one.
 """
 
 from collections.abc import Callable
@@ -15,15 +15,20 @@ from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import OutgoingQueue, OutgoingTransferInfo, Queue
 from rpcqm.base.completion import Completion, completed, failed
 from rpcqm.base.log import get_logger
-from rpcqm.binary.connection.attempts import Attempts
-from rpcqm.binary.connection.borrowing import Borrowing, claims
-from rpcqm.binary.connection.guard import Guard
-from rpcqm.binary.connection.line import BINARY_PORT, Hop, Line, Network
-from rpcqm.binary.connection.link import Link
-from rpcqm.binary.connection.peer import peer_key
+from rpcqm.binary.connection.attempts import ConnectionAttempts
+from rpcqm.binary.connection.incoming_transfers import IncomingTransfers
+from rpcqm.binary.connection.message_security import MessageSecurity
+from rpcqm.binary.connection.outgoing_transfer import OutgoingTransfer
+from rpcqm.binary.connection.peer_connection import (
+    BINARY_PORT,
+    NextHop,
+    PeerConnection,
+    PeerNetwork,
+)
 from rpcqm.binary.connection.receiving import Receiver
-from rpcqm.binary.connection.stamps import sequence_key
-from rpcqm.binary.connection.streams import Streams
+from rpcqm.binary.connection.remembered_peer import peer_key
+from rpcqm.binary.connection.sequence_numbers import sequence_key
+from rpcqm.binary.connection.session_reuse import SessionReuse, claims
 from rpcqm.binary.history import PREFIX as HISTORY_PREFIX
 from rpcqm.binary.history import MessageIDHistory
 from rpcqm.binary.own_keys import OwnKeys
@@ -44,7 +49,7 @@ if TYPE_CHECKING:
 
 _log = get_logger("binary")
 
-Peers = dict[str, list[Hop]]
+Peers = dict[str, list[NextHop]]
 """Where to find queue managers, by host name or GUID in lower case; it comes before the DNS."""
 
 LAST_SEQUENCE_KEY = b"qb last sequence"
@@ -52,7 +57,7 @@ _SEQUENCE_SIZE = 8
 _TIDY_AT_LEAST = 64
 
 
-class Exchange:
+class BinaryProtocol:
     """Sends what is in outgoing queues, and takes what others send.
 
     The engine must have been started. `start` looks for messages that wait; `stop` closes all.
@@ -61,7 +66,7 @@ class Exchange:
     def __init__(
         self,
         engine: "QueueManagerEngine",
-        network: Network,
+        network: PeerNetwork,
         settings: BinarySettings | None = None,
         peers: Peers | None = None,
         keys: OwnKeys | None = None,
@@ -72,20 +77,20 @@ class Exchange:
         self.peers = peers or {}
         self.ping: Callable[[str], Completion[bool]] | None = None
         self.stopping = False
-        self.lines: dict[Line, None] = {}
-        self.attempts = Attempts(
+        self.connections: dict[PeerConnection, None] = {}
+        self.attempts = ConnectionAttempts(
             engine.clock, engine.timers, lambda: self.settings.session_retry_connect
         )
-        self.links: dict[OutgoingQueue, Link] = {}
-        self._by_sequence: dict[int, Link] = {}
+        self.transfers: dict[OutgoingQueue, OutgoingTransfer] = {}
+        self._by_sequence: dict[int, OutgoingTransfer] = {}
         self._tidy_at = _TIDY_AT_LEAST
         self.routing = _routing_of(engine)
         self._last_sequence = self._kept_last_sequence()
         self.history = MessageIDHistory(engine.clock, engine.timers, self.settings)
-        self.history.restore(engine.streams.records(HISTORY_PREFIX))
-        self.streams = Streams(self)
-        self.borrowing = Borrowing(self)
-        self.guard = Guard(engine, keys or OwnKeys())
+        self.history.restore(engine.protocol_records.records(HISTORY_PREFIX))
+        self.incoming_transfers = IncomingTransfers(self)
+        self.borrowing = SessionReuse(self)
+        self.security = MessageSecurity(engine, keys or OwnKeys())
         self._receiver = Receiver(self)
         engine.acknowledgement_queues.is_known = self._is_peer
         engine.positions.deleted_hooks.append(self._message_position_deleted)
@@ -99,35 +104,35 @@ class Exchange:
         engine.outgoing.transfer_hooks.append(self._show_transfer)
         engine.dispatcher.send_by_binary = self.send_user_message_wrapper
         engine.online_hooks.append(self._online_changed)
-        engine.protection.verify = self.guard.verified
-        engine.arrivals.decrypt = self.guard.decrypted
+        engine.protection.verify = self.security.verified
+        engine.arrivals.decrypt = self.security.decrypted
         engine.stopped_hooks.append(self.stop)
         if self.routing is not None:
             self.routing.start()
         for queue in engine.outgoing.list():
             if self._carries(queue) and (queue.message_count or self._has_sequence(queue)):
-                self.link(queue).wake()
+                self.transfer(queue).wake()
 
     def stop(self) -> None:
         """[MS-MQQB] 3.1.4.2."""
         if self.stopping:
             return
         self.stopping = True
-        for link in list(self.links.values()):
-            link.stop()
+        for transfer in list(self.transfers.values()):
+            transfer.stop()
         self._close_all("the queue manager stops")
-        self.streams.stop()
+        self.incoming_transfers.stop()
         self.history.stop()
-        self.guard.stop()
+        self.security.stop()
         if self.routing is not None:
             self.routing.stop()
 
     def _close_all(self, reason: str) -> None:
         """End every session, whoever has opened it, and every attempt to open one."""
-        for link in list(self.links.values()):
-            link.disconnect(reason)
-        for line in list(self.lines):
-            line.session.close(reason)
+        for transfer in list(self.transfers.values()):
+            transfer.disconnect(reason)
+        for connection in list(self.connections):
+            connection.session.close(reason)
 
     def directory_changed(self) -> None:
         """Route as the directory says now ([MS-MQBR] 3.1.6.1), and try what did not work."""
@@ -138,8 +143,8 @@ class Exchange:
         else:
             self.routing.initialize_routing_table()
         with self.gathering():
-            for link in list(self.links.values()):
-                link.try_now()
+            for transfer in list(self.transfers.values()):
+                transfer.try_now()
 
     def gathering(self) -> AbstractContextManager[None]:
         """What could be sent inside is sent at the end, the highest priority first."""
@@ -147,45 +152,51 @@ class Exchange:
 
     # Lines
 
-    def accept(self) -> Line:
+    def accept(self) -> PeerConnection:
         """A line for somebody who has connected ([MS-MQQB] 3.1.5.10); closed while offline."""
-        line = Line(self, initiator=False, direct=False)
+        connection = PeerConnection(self, initiator=False, direct=False)
         if not self.engine.queue_manager.connection_active:
-            line.session.close("the queue manager is offline")
-        return line
+            connection.session.close("the queue manager is offline")
+        return connection
 
-    def new_session(self, line: Line, remote: UUID, direct: bool) -> Session:
-        self.lines[line] = None
+    def new_session(self, connection: PeerConnection, remote: UUID, direct: bool) -> Session:
+        self.connections[connection] = None
         engine = self.engine
         identities = Identities(engine.queue_manager.identifier, remote)
-        return Session(line, identities, engine.clock, engine.timers, self.settings, direct=direct)
+        return Session(
+            connection, identities, engine.clock, engine.timers, self.settings, direct=direct
+        )
 
-    def line_opened(self, line: Line) -> None:
+    def connection_opened(self, connection: PeerConnection) -> None:
         """Links that wait for that queue manager can use the line."""
-        if line.initiator:
+        if connection.initiator:
             return
         with self.gathering():
-            for link in list(self.links.values()):
-                if link.line is None and self._leads_to(link.name, line):
-                    link.line_appeared()
+            for transfer in list(self.transfers.values()):
+                if transfer.connection is None and self._leads_to(transfer.name, connection):
+                    transfer.connection_available()
 
-    def line_gone(self, line: Line, reason: str) -> None:
+    def connection_ended(self, connection: PeerConnection, reason: str) -> None:
         """Nobody is told of everyone who is kept out, or of the same failure again and again."""
-        self.lines.pop(line, None)
-        known = line.repeats if line.initiator else not line.address
-        log = _log.info if line.opened or not known else _log.debug
-        log("session closed", peer=line.address, reason=reason)
+        self.connections.pop(connection, None)
+        known = connection.repeats if connection.initiator else not connection.address
+        log = _log.info if connection.opened or not known else _log.debug
+        log("session closed", peer=connection.address, reason=reason)
 
-    def _leads_to(self, name: FormatName, line: Line) -> bool:
+    def _leads_to(self, name: FormatName, connection: PeerConnection) -> bool:
         value = name.value
         return isinstance(value, PrivateQueueFormatName) and claims(
-            line, value.source_queue_manager
+            connection, value.source_queue_manager
         )
 
     def message_received(
-        self, line: Line, kind: PacketKind, message: PacketMessage, recoverable: int | None
+        self,
+        connection: PeerConnection,
+        kind: PacketKind,
+        message: PacketMessage,
+        recoverable: int | None,
     ) -> None:
-        self._receiver.message_received(line, kind, message, recoverable)
+        self._receiver.message_received(connection, kind, message, recoverable)
 
     # Links
 
@@ -199,37 +210,37 @@ class Exchange:
     def is_direct(self, name: FormatName) -> bool:
         return name.type is FormatNameType.QUEUE_FORMAT_TYPE_DIRECT
 
-    def link(self, queue: OutgoingQueue) -> Link:
+    def transfer(self, queue: OutgoingQueue) -> OutgoingTransfer:
         """The link of a queue, made when it is first needed."""
-        link = self.links.get(queue)
-        if link is None:
-            if len(self.links) >= self._tidy_at:
+        transfer = self.transfers.get(queue)
+        if transfer is None:
+            if len(self.transfers) >= self._tidy_at:
                 self._tidy()
-            link = self.links[queue] = Link(self, queue)
-        return link
+            transfer = self.transfers[queue] = OutgoingTransfer(self, queue)
+        return transfer
 
     def _tidy(self) -> None:
         """Forget the links of queues that are gone, and what is kept of them."""
-        gone = [queue for queue in self.links if queue.deleted]
+        gone = [queue for queue in self.transfers if queue.deleted]
         for queue in gone:
-            link = self.links.pop(queue)
-            if link.sequence is not None:
-                self.forget_sequence(link.sequence.identifier)
+            transfer = self.transfers.pop(queue)
+            if transfer.sequence is not None:
+                self.forget_sequence(transfer.sequence.identifier)
         keys = [key(queue) for queue in gone for key in (sequence_key, peer_key)]
-        self.engine.streams.write(dict.fromkeys(keys))
-        self._tidy_at = max(_TIDY_AT_LEAST, 2 * len(self.links))
+        self.engine.protocol_records.write(dict.fromkeys(keys))
+        self._tidy_at = max(_TIDY_AT_LEAST, 2 * len(self.transfers))
 
     def _message_position_available(self, queue: Queue, key: int) -> None:
         """[MS-MQQB] 3.1.7.12."""
         if isinstance(queue, OutgoingQueue) and not self.stopping and self._carries(queue):
-            self.link(queue).wake()
+            self.transfer(queue).wake()
 
     def send_user_message_wrapper(self, data: object, position: MessagePosition) -> None:
         """It is the turn of a link, which the dispatcher is told when it is over.
 
         Source: [MS-MQQB] 3.1.7.16.
         """
-        assert isinstance(data, Link)
+        assert isinstance(data, OutgoingTransfer)
         try:
             is_over = data.send()
         finally:
@@ -243,58 +254,58 @@ class Exchange:
         self._receiver.removed(change, queue, key, reason)
         if not isinstance(queue, OutgoingQueue):
             return
-        if queue in self.links or self._has_sequence(queue):
-            self.link(queue).removed(change, key)
+        if queue in self.transfers or self._has_sequence(queue):
+            self.transfer(queue).removed(change, key)
 
     def _state_changed(self, queue: OutgoingQueue) -> None:
         """[MS-MQQB] 3.1.7.13, 3.1.7.14."""
-        link = self.links.get(queue)
+        transfer = self.transfers.get(queue)
         if queue.state is OutgoingQueueState.ON_HOLD:
             self.engine.dispatcher.remove_messages_from_dispatch_collection_by_queue(queue)
-            if link is not None:
-                link.hold()
+            if transfer is not None:
+                transfer.hold()
         elif queue.state is OutgoingQueueState.INACTIVE and self._carries(queue):
-            self.link(queue).resume()
+            self.transfer(queue).resume()
 
     def _resend(self, queue: OutgoingQueue) -> None:
-        link = self.links.get(queue)
-        if link is not None:
-            link.resend_now()
+        transfer = self.transfers.get(queue)
+        if transfer is not None:
+            transfer.resend_now()
 
     def _show_transfer(self, info: OutgoingTransferInfo) -> None:
-        link = self.links.get(info.outgoing_queue_reference)
-        if link is not None and link.sequence is not None:
-            link.sequence.show(info)
+        transfer = self.transfers.get(info.outgoing_queue_reference)
+        if transfer is not None and transfer.sequence is not None:
+            transfer.sequence.show(info)
 
     def _online_changed(self, active: bool) -> None:
         if not active:
             self._close_all("the queue manager goes offline")
             return
         with self.gathering():
-            for queue, link in list(self.links.items()):
+            for queue, transfer in list(self.transfers.items()):
                 if queue.message_count:
-                    link.try_now()
+                    transfer.try_now()
 
     # Where to connect
 
-    def next_hops(self, name: FormatName) -> Completion[list[Hop]]:
+    def next_hops(self, name: FormatName) -> Completion[list[NextHop]]:
         """Resolve Host Address ([MS-MQQB] 3.1.5.2.1); fails with an OSError."""
         if isinstance(name.value, str):
             host = name.direct_name.host
             known = self.peers.get(host.lower())
-            return self.resolved_all(known or [Hop(host, BINARY_PORT, host)])
+            return self.resolved_all(known or [NextHop(host, BINARY_PORT, host)])
         destination = self.engine.directory.destination_queue_manager(name)
         if destination is None:
             return failed(OSError("the directory does not know the queue manager"))
         return self.resolved_all(self._hops_to(destination))
 
-    def _hops_to(self, destination: UUID) -> list[Hop]:
+    def _hops_to(self, destination: UUID) -> list[NextHop]:
         """Get Next Hops ([MS-MQQB] 3.1.7.5); without a directory the peer itself, if known."""
         own = self.engine.queue_manager.identifier
         machines = self.routing.get_next_hops(own, destination) if self.routing else [destination]
         return [hop for machine in machines for hop in self.places_of(machine)]
 
-    def places_of(self, machine: UUID) -> list[Hop]:
+    def places_of(self, machine: UUID) -> list[NextHop]:
         """Where a queue manager may be found: configured, in the directory, or by its name."""
         known = self.peers.get(str(machine))
         if known is not None:
@@ -305,21 +316,21 @@ class Exchange:
         name = found.qualified_computer_name or found.computer_name
         by_name = self.peers.get(found.computer_name.lower())
         if by_name is not None:
-            return [Hop(hop.address, hop.port, name, machine) for hop in by_name]
-        return [Hop(place, BINARY_PORT, name, machine) for place in found.addresses or [name]]
+            return [NextHop(hop.address, hop.port, name, machine) for hop in by_name]
+        return [NextHop(place, BINARY_PORT, name, machine) for place in found.addresses or [name]]
 
-    def resolved_all(self, hops: list[Hop]) -> Completion[list[Hop]]:
+    def resolved_all(self, hops: list[NextHop]) -> Completion[list[NextHop]]:
         """Every address of every hop, in their order; those without any are left out."""
-        outcome: Completion[list[Hop]] = Completion()
-        found: list[list[Hop]] = [[] for _ in hops]
+        outcome: Completion[list[NextHop]] = Completion()
+        found: list[list[NextHop]] = [[] for _ in hops]
         waiting = len(hops)
 
-        def resolved(index: int, hop: Hop, answer: Completion[list[str]]) -> None:
+        def resolved(index: int, hop: NextHop, answer: Completion[list[str]]) -> None:
             nonlocal waiting
             waiting -= 1
             if answer.error is None:
                 found[index] = [
-                    Hop(address, hop.port, hop.host_name or hop.address, hop.qm_guid)
+                    NextHop(address, hop.port, hop.host_name or hop.address, hop.qm_guid)
                     for address in answer.result()
                 ]
             if not waiting:
@@ -344,27 +355,27 @@ class Exchange:
         now = self.engine.clock.now() // 1000
         self._last_sequence = next_identifier(self._last_sequence, now)
         value = self._last_sequence.value.to_bytes(_SEQUENCE_SIZE, "little")
-        self.engine.streams.write({LAST_SEQUENCE_KEY: value})
+        self.engine.protocol_records.write({LAST_SEQUENCE_KEY: value})
         return self._last_sequence
 
     def sequence_after(self, following: TxSequenceID) -> TxSequenceID:
         """That one, unless a store of earlier times has given it to another queue."""
-        return self.next_sequence() if self.link_of(following) is not None else following
+        return self.next_sequence() if self.transfer_of(following) is not None else following
 
     def _kept_last_sequence(self) -> TxSequenceID:
-        kept = self.engine.streams.get(LAST_SEQUENCE_KEY)
+        kept = self.engine.protocol_records.get(LAST_SEQUENCE_KEY)
         return sequence_of(int.from_bytes(kept or b"", "little"))
 
     def _has_sequence(self, queue: OutgoingQueue) -> bool:
-        return self.engine.streams.get(sequence_key(queue)) is not None
+        return self.engine.protocol_records.get(sequence_key(queue)) is not None
 
-    def remember_sequence(self, identifier: TxSequenceID, link: Link) -> None:
-        self._by_sequence[identifier.value] = link
+    def remember_sequence(self, identifier: TxSequenceID, transfer: OutgoingTransfer) -> None:
+        self._by_sequence[identifier.value] = transfer
 
     def forget_sequence(self, identifier: TxSequenceID) -> None:
         self._by_sequence.pop(identifier.value, None)
 
-    def link_of(self, identifier: TxSequenceID) -> Link | None:
+    def transfer_of(self, identifier: TxSequenceID) -> OutgoingTransfer | None:
         """The link whose messages have numbers in a sequence."""
         return self._by_sequence.get(identifier.value)
 
@@ -373,7 +384,7 @@ class Exchange:
         destination = None
         if not isinstance(name.value, str):
             destination = self.engine.directory.destination_queue_manager(name)
-        return self.guard.protect(message, destination)
+        return self.security.protect(message, destination)
 
     def trace(self, message: Message, next_hop: str = "") -> None:
         """Report a traced message; nobody is told without a queue, or when it has no room."""

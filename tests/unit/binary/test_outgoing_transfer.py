@@ -6,7 +6,7 @@ import pytest
 
 from rpcqm.adm.enums import ConnectionStatus, OutgoingQueueState
 from rpcqm.base.completion import Completion, completed
-from rpcqm.binary.connection.line import Hop
+from rpcqm.binary.connection.peer_connection import NextHop
 from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.internal import EstablishConnectionPacket
@@ -39,7 +39,7 @@ def test_a_queue_connects_sends_and_falls_idle(pair: Exchanging) -> None:
     assert queue.connection_history[0].address_list == (pair.bob.address,)
     pair.simulation.advance(600_000)
     assert queue.state.value == "Disconnected"
-    assert pair.bob.exchange.lines == pair.alice.exchange.lines == {}
+    assert pair.bob.protocol.connections == pair.alice.protocol.connections == {}
 
 
 @pytest.mark.conformance("MQQB-timer-session_retry_connect", "MQQB-rule-3.1.5.9")
@@ -62,7 +62,7 @@ def test_a_peer_that_is_down_is_tried_every_five_seconds(pair: Exchanging) -> No
 @pytest.mark.conformance("MQQB-element-NextHop", "MQQB-rule-3.1.5.2.1")
 def test_addresses_are_tried_one_by_one(pair: Exchanging) -> None:
     bob = pair.bob.address
-    pair.alice.exchange.peers["bob"] = [Hop("192.0.2.99"), Hop("192.0.2.98"), Hop(bob)]
+    pair.alice.protocol.peers["bob"] = [NextHop("192.0.2.99"), NextHop("192.0.2.98"), NextHop(bob)]
     pair.alice.send(ORDERS, b"content")
     pair.simulation.advance(100)
     assert statuses(pair)[:2] == [ConnectionStatus.SOCKET_CONNECT_FAILURE] * 2
@@ -115,7 +115,7 @@ def test_offline_closes_every_session_and_online_goes_on(pair: Exchanging) -> No
     pair.alice.send(ORDERS, b"two")
     pair.settle(60)
     assert pair.alice.outgoing(ORDERS).state is OutgoingQueueState.DISCONNECTED
-    assert pair.alice.exchange.lines == {}
+    assert pair.alice.protocol.connections == {}
     pair.alice.engine.bring_online()
     pair.settle()
     assert pair.bob.bodies("orders") == [b"one", b"two"]
@@ -125,11 +125,11 @@ def test_who_is_offline_has_no_sessions_of_others_either(pair: Exchanging) -> No
     pair.alice.send(ORDERS, b"one")
     pair.settle()
     pair.bob.engine.take_offline()
-    assert pair.bob.exchange.lines == {}
+    assert pair.bob.protocol.connections == {}
     pair.alice.send(ORDERS, b"two")
     pair.settle(60)
     assert pair.bob.bodies("orders") == [b"one"]
-    assert pair.bob.exchange.lines == {}
+    assert pair.bob.protocol.connections == {}
     pair.bob.engine.bring_online()
     pair.settle(60)
     assert pair.bob.bodies("orders") == [b"one", b"two"]
@@ -139,13 +139,13 @@ def test_who_is_offline_has_no_sessions_of_others_either(pair: Exchanging) -> No
 def test_an_administrator_has_the_unacknowledged_sent_again(pair: Exchanging) -> None:
     pair.alice.send(STREAM, b"one", transactional=True)
     pair.simulation.advance(100)
-    (line,) = pair.alice.exchange.lines
+    (connection,) = pair.alice.protocol.connections
     travelled: list[bytes] = []
     pair.simulation.record = travelled
     pair.alice.engine.outgoing.resend(pair.alice.outgoing(STREAM))
     pair.simulation.advance(100)
     assert any(b"one" in data for data in travelled)
-    assert list(pair.alice.exchange.lines) == [line]
+    assert list(pair.alice.protocol.connections) == [connection]
     pair.settle()
     assert pair.bob.bodies("stream") == [b"one"]
     (info,) = pair.stream.incoming_transactional_transfer_info_collection
@@ -215,21 +215,21 @@ def test_messages_of_higher_priority_go_first(pair: Exchanging) -> None:
 def test_stopping_closes_every_session(pair: Exchanging) -> None:
     pair.alice.send(ORDERS, b"content")
     pair.settle()
-    assert pair.bob.exchange.lines
+    assert pair.bob.protocol.connections
     pair.alice.stop()
     pair.settle()
-    assert pair.bob.exchange.lines == {}
+    assert pair.bob.protocol.connections == {}
 
 
 def test_sessions_that_come_and_go_leave_nothing_behind(pair: Exchanging) -> None:
     for _ in range(100):
         pair.alice.send(ORDERS, b"content")
         pair.simulation.advance(1_000)
-        for line in list(pair.alice.exchange.lines):
-            line.session.close("enough")
+        for connection in list(pair.alice.protocol.connections):
+            connection.session.close("enough")
         pair.simulation.advance(6_000)
-    assert pair.alice.exchange.lines == pair.bob.exchange.lines == {}
-    assert len(pair.alice.exchange.links) == 1
+    assert pair.alice.protocol.connections == pair.bob.protocol.connections == {}
+    assert len(pair.alice.protocol.transfers) == 1
     assert len(pair.simulation.clock.timers) < 20
     assert len(pair.bob.bodies("orders")) == 100
 
@@ -242,7 +242,7 @@ def test_a_ping_comes_before_the_connection_but_not_before_a_retry(pair: Exchang
         asked.append(address)
         return completed(False)
 
-    pair.alice.exchange.ping = ping
+    pair.alice.protocol.ping = ping
     pair.alice.send(ORDERS, b"content")
     pair.simulation.advance(1_000)
     assert asked == [pair.bob.address]
@@ -255,7 +255,7 @@ def test_a_ping_comes_before_the_connection_but_not_before_a_retry(pair: Exchang
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.2.2")
 def test_a_session_that_was_pinged_for_says_so(pair: Exchanging) -> None:
-    pair.alice.exchange.ping = lambda address: completed(True)
+    pair.alice.protocol.ping = lambda address: completed(True)
     travelled: list[bytes] = []
     pair.simulation.record = travelled
     pair.alice.send(ORDERS, b"content")
@@ -274,14 +274,14 @@ def test_what_was_in_flight_when_a_session_ends_is_sent_again_by_the_next(
     pair.alice.send(ORDERS, b"content")
     pair.simulation.advance(100)
     queue = pair.alice.outgoing(ORDERS)
-    (line,) = pair.alice.exchange.lines
-    assert line.session.message_sent_count == 1
+    (connection,) = pair.alice.protocol.connections
+    assert connection.session.message_sent_count == 1
     assert (queue.message_count, queue.message_position_list.available) == (1, 0)
-    line.session.disconnected()
+    connection.session.disconnected()
     assert queue.message_position_list.available == 1
     pair.simulation.advance(5_100)
-    (again,) = pair.alice.exchange.lines
-    assert again is not line
+    (again,) = pair.alice.protocol.connections
+    assert again is not connection
     assert again.session.message_sent_count == 1
     assert again.session.un_acked_message_count == 1
     pair.settle(20)

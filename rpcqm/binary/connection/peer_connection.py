@@ -15,7 +15,7 @@ BINARY_PORT = 1801
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
+class NextHop:
     """Where to connect: NextHop of [MS-MQQB] 3.1.1.3.1.3; null when any queue manager will do."""
 
     address: str
@@ -24,7 +24,7 @@ class Hop:
     qm_guid: UUID = NULL_GUID
 
 
-class Wire(Protocol):
+class PeerTransport(Protocol):
     """The transport of a line."""
 
     def write(self, data: bytes) -> None: ...
@@ -33,55 +33,64 @@ class Wire(Protocol):
         """Read nothing for the time being."""
 
 
-class Network(Protocol):
+class PeerNetwork(Protocol):
     """Resolves names and connects; both report through completions."""
 
     def resolve(self, host: str) -> Completion[list[str]]:
         """The addresses of a host, in the order in which to try them; OSError for none."""
 
-    def connect(self, hop: Hop, line: "Line") -> Completion[None]:
+    def connect(self, hop: NextHop, connection: "PeerConnection") -> Completion[None]:
         """Connect a line, which is attached when the completion succeeds; OSError."""
 
 
-class LineUser(Protocol):
+class ConnectionUser(Protocol):
     """Somebody who sends over a line."""
 
-    def line_changed(self, line: "Line", state: SessionState) -> None:
+    def connection_changed(self, connection: "PeerConnection", state: SessionState) -> None:
         """The session has another state."""
 
-    def line_closing(self, line: "Line") -> None:
+    def connection_closing(self, connection: "PeerConnection") -> None:
         """The session is over, its connection not yet."""
 
-    def line_closed(self, line: "Line", reason: str) -> None:
+    def connection_closed(self, connection: "PeerConnection", reason: str) -> None:
         """The session is over; what it had in flight is not acknowledged."""
 
-    def line_moved(self, line: "Line") -> None:
+    def connection_window_moved(self, connection: "PeerConnection") -> None:
         """There is room for more."""
 
     def acknowledged(self, keys: list[int]) -> None:
         """The peer has these messages."""
 
 
-class LineOwner(Protocol):
+class ConnectionOwner(Protocol):
     """What lines of a queue manager have in common."""
 
-    def new_session(self, line: "Line", remote: UUID, direct: bool) -> Session: ...
+    def new_session(self, connection: "PeerConnection", remote: UUID, direct: bool) -> Session: ...
     def message_received(
-        self, line: "Line", kind: PacketKind, message: PacketMessage, recoverable: int | None
+        self,
+        connection: "PeerConnection",
+        kind: PacketKind,
+        message: PacketMessage,
+        recoverable: int | None,
     ) -> None: ...
-    def line_opened(self, line: "Line") -> None: ...
-    def line_gone(self, line: "Line", reason: str) -> None: ...
+    def connection_opened(self, connection: "PeerConnection") -> None: ...
+    def connection_ended(self, connection: "PeerConnection", reason: str) -> None: ...
     def gathering(self) -> AbstractContextManager[None]: ...
 
 
-class Line:
+class PeerConnection:
     """The host of a session; made before it is connected."""
 
     def __init__(
-        self, owner: LineOwner, *, initiator: bool, remote: UUID = NULL_GUID, direct: bool = True
+        self,
+        owner: ConnectionOwner,
+        *,
+        initiator: bool,
+        remote: UUID = NULL_GUID,
+        direct: bool = True,
     ) -> None:
         self._owner = owner
-        self._wire: Wire | None = None
+        self._wire: PeerTransport | None = None
         self.initiator = initiator
         self.address = ""
         self.pinged = False
@@ -89,11 +98,11 @@ class Line:
         """Whether its session has ever been open."""
         self.repeats = False
         """Whether it is one more attempt, after one that failed."""
-        self.users: list[LineUser] = []
+        self.users: list[ConnectionUser] = []
         self.pending = 0
         self.session = owner.new_session(self, remote, direct)
 
-    def attach(self, wire: Wire, address: str) -> None:
+    def attach(self, wire: PeerTransport, address: str) -> None:
         """The connection stands: begin the session, unless it is closed already."""
         if self.closed_already:
             wire.close()
@@ -123,9 +132,9 @@ class Line:
     def state_changed(self, state: SessionState) -> None:
         self.opened |= state is SessionState.OPEN
         for user in list(self.users):
-            user.line_changed(self, state)
+            user.connection_changed(self, state)
         if state is SessionState.OPEN:
-            self._owner.line_opened(self)
+            self._owner.connection_opened(self)
 
     def message_received(
         self, kind: PacketKind, message: PacketMessage, recoverable: int | None
@@ -134,7 +143,7 @@ class Line:
 
     def messages_acknowledged(self, tokens: list[object]) -> None:
         """Tokens are (user, key), or None for what nobody waits for."""
-        by_user: dict[int, tuple[LineUser, list[int]]] = {}
+        by_user: dict[int, tuple[ConnectionUser, list[int]]] = {}
         for token in tokens:
             if isinstance(token, Token):
                 by_user.setdefault(id(token.user), (token.user, []))[1].append(token.key)
@@ -144,23 +153,23 @@ class Line:
     def window_moved(self) -> None:
         with self._owner.gathering():
             for user in list(self.users):
-                user.line_moved(self)
+                user.connection_window_moved(self)
 
     def closed(self, reason: str) -> None:
         wire, self._wire = self._wire, None
         users, self.users = self.users, []
         for user in users:
-            user.line_closing(self)
+            user.connection_closing(self)
         if wire is not None:
             wire.close()
-        self._owner.line_gone(self, reason)
+        self._owner.connection_ended(self, reason)
         for user in users:
-            user.line_closed(self, reason)
+            user.connection_closed(self, reason)
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
     """Which message of whom a session has in flight."""
 
-    user: LineUser
+    user: ConnectionUser
     key: int

@@ -146,7 +146,7 @@ def test_a_signed_message_arrives_authenticated(pair: Pair) -> None:
     pair.send(sid=SID)
     assert pair.arrived == [b"content"]
     assert level_of_arrived(pair) == AuthenticationLevel.SIG20
-    assert len(pair.bob.exchange.guard.user_cert_cache) == 1
+    assert len(pair.bob.protocol.security.user_cert_cache) == 1
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.7.1.4")
@@ -194,7 +194,7 @@ def test_a_queue_that_wants_signatures_verifies_those_of_senders_here(
     identity = Identity("alice", SID)
     message = bob.engine.composer.compose(opened, MessageAttributes(body=b"content"), identity)
     if signed:
-        message = Message(bob.exchange.guard.protect(message, None))
+        message = Message(bob.protocol.security.protect(message, None))
     send = bob.engine.messages.enqueue_message_to_an_open_queue
     with pytest.raises(MQError, match=status) if status else nullcontext():
         send(opened, message)
@@ -257,10 +257,10 @@ def test_a_body_travels_encrypted_and_is_stored_clear(
         pair.send(private_name(pair.bob), sid=SID, privacy_level=level)
     assert pair.arrived == [b"content"] * 2
     assert not any(b"content" in packet for packet in travelled)
-    assert len(pair.bob.exchange.guard.receive_symmetric_key_cache) == 1
-    guard, base = pair.alice.exchange.guard, level is PrivacyLevel.BASE
-    assert len(guard.send_symmetric_key_cache) == int(not base)
-    assert len(guard.send_base_symmetric_key_cache) == int(base)
+    assert len(pair.bob.protocol.security.receive_symmetric_key_cache) == 1
+    security, base = pair.alice.protocol.security, level is PrivacyLevel.BASE
+    assert len(security.send_symmetric_key_cache) == int(not base)
+    assert len(security.send_base_symmetric_key_cache) == int(base)
 
 
 @pytest.mark.conformance(
@@ -274,7 +274,7 @@ def test_a_key_is_used_for_ten_minutes_and_forgotten_soon_after(
 ) -> None:
     pair.bob.keys = OwnKeys(encryption_key=encryption_key())
     pair.bob.restart()
-    sends, receives = pair.alice.exchange.guard, pair.bob.exchange.guard
+    sends, receives = pair.alice.protocol.security, pair.bob.protocol.security
     pair.send(private_name(pair.bob), privacy_level=level)
     for minutes, kept in ((9, 1), (3, 0)):
         pair.simulation.advance(minutes * 60_000)
@@ -287,7 +287,7 @@ def test_a_certificate_is_believed_for_twenty_minutes_and_read_again_soon_after(
     pair: Pair,
 ) -> None:
     pair.sign()
-    believed = pair.bob.exchange.guard.user_cert_cache
+    believed = pair.bob.protocol.security.user_cert_cache
     pair.send(sid=SID)
     for minutes, kept in ((19, 1), (3, 0)):
         pair.simulation.advance(minutes * 60_000)
@@ -301,7 +301,7 @@ def test_whoever_records_either_side_has_the_body_in_clear(pair: Pair) -> None:
     pair.simulation.record = travelled
     pair.send(private_name(pair.bob), sid=SID, privacy_level=PrivacyLevel.ADVANCED)
     (sealed,) = (each for each in map(without_session_header, travelled) if is_encrypted(each))
-    alice, bob = pair.alice.exchange.guard, pair.bob.exchange.guard
+    alice, bob = pair.alice.protocol.security, pair.bob.protocol.security
     for clear in (alice.in_clear(sealed, sent=True), bob.in_clear(sealed, sent=False)):
         assert PacketMessage(clear).body == b"content"
         assert not is_encrypted(clear)
@@ -336,7 +336,7 @@ def test_an_unknown_privacy_level_is_no_authentication(
 ) -> None:
     """G170."""
     pair.bob.engine.settings.send_insecure_nacks = True
-    monkeypatch.setattr(pair.alice.exchange.guard, "protect", lambda message, _: message.packet)
+    monkeypatch.setattr(pair.alice.protocol.security, "protect", lambda message, _: message.packet)
     pair.send(sid=SID if header else "", privacy_level=7)
     assert pair.arrived == []
     assert pair.acknowledged == [MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE]

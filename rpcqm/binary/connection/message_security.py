@@ -77,7 +77,7 @@ class Checked(NamedTuple):
     encrypted: bool
 
 
-class Guard:
+class MessageSecurity:
     """Checks what arrives, signs and encrypts what leaves."""
 
     def __init__(self, engine: "QueueManagerEngine", keys: OwnKeys) -> None:

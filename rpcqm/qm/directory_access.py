@@ -6,7 +6,7 @@ created or changed here lies over it, in the queue manager's own store.
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from rpcqm.adm.directory import (
@@ -383,9 +383,9 @@ def _kind(element: DirectoryObject) -> type[DirectoryObject]:
     return next(kind for kind in DIRECTORY_ATTRIBUTES if isinstance(element, kind))
 
 
-def _read_records(store: Store) -> dict[type[DirectoryObject], dict[UUID, dict[str, Any]]]:
+def _read_records(store: Store) -> dict[type[DirectoryObject], dict[UUID, dict[str, object]]]:
     """What was created or changed here before, by kind and identifier."""
-    found: dict[type[DirectoryObject], dict[UUID, dict[str, Any]]] = {
+    found: dict[type[DirectoryObject], dict[UUID, dict[str, object]]] = {
         kind: {} for kind in DIRECTORY_ATTRIBUTES
     }
     for key, record in store.records(Family.META, _PREFIX):

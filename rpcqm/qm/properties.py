@@ -1,7 +1,6 @@
 """Which values the attributes of a queue can have ([MS-MQMQ] 2.3.1)."""
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import UUID
 
 from rpcqm.adm.enums import QueuePrivacyLevel
@@ -42,7 +41,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def check_properties(values: Mapping[str, Any], changing: bool = False) -> None:
+def check_properties(values: Mapping[str, object], changing: bool = False) -> None:
     """Raise MQError for a value that its attribute cannot have.
 
     MQ_ERROR_PROPERTY_NOTALLOWED for what cannot be set (when `changing`: any more),
@@ -61,12 +60,12 @@ def check_properties(values: Mapping[str, Any], changing: bool = False) -> None:
         raise MQError(HResult.MQ_ERROR_PROPERTIES_CONFLICT, "a transactional multicast queue")
 
 
-def _in_range(name: str, value: Any) -> bool:
+def _in_range(name: str, value: object) -> bool:
     if name in ("quota", "journal_quota"):
-        return bool(0 <= value <= 0xFFFF_FFFF)
+        return isinstance(value, int) and 0 <= value <= 0xFFFF_FFFF
     if name == "base_priority":
-        return bool(-0x8000 <= value <= 0x7FFF)
-    if name == "multicast_address" and value is not None:
+        return isinstance(value, int) and -0x8000 <= value <= 0x7FFF
+    if name == "multicast_address" and isinstance(value, str):
         return _is_multicast(value)
     return True
 

@@ -5,7 +5,6 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 from uuid import uuid4
 
 from rpcqm.adm.directory_object import NULL_GUID
@@ -110,7 +109,7 @@ class QueueEvents:
         queue.base_priority = 0
 
     def new_queue(
-        self, pathname: str, identity: Identity | None = None, **attributes: Any
+        self, pathname: str, identity: Identity | None = None, **attributes: object
     ) -> Queue:
         """A queue with these attributes and the defaults, for `create_queue`."""
         queue = Queue()
@@ -296,7 +295,7 @@ class QueueEvents:
     # Properties
 
     def set_properties(
-        self, queue: Queue, changes: Mapping[str, Any], *, identity: Identity | None = None
+        self, queue: Queue, changes: Mapping[str, object], *, identity: Identity | None = None
     ) -> Completion[None]:
         """Change attributes of a queue, all or none; done when durable.
 
@@ -322,7 +321,7 @@ class QueueEvents:
         security = self._access.changed_queue_security(queue, parts, descriptor, identity)
         return self._change(queue.main, {"security": security})
 
-    def _change(self, queue: Queue, changes: Mapping[str, Any]) -> Completion[None]:
+    def _change(self, queue: Queue, changes: Mapping[str, object]) -> Completion[None]:
         before = {name: getattr(queue, name) for name in (*changes, "modify_time")}
         for name, value in changes.items():
             setattr(queue, name, value)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from rpcqm.adm.queue import Queue
 from rpcqm.base.clock import Clock
@@ -124,7 +123,7 @@ class Maintenance:
         return sorted(each.pathname for each in queues if engine.access.is_exposed(each))
 
     def create_public_queue(
-        self, path: str, attributes: Mapping[str, Any], identity: Identity
+        self, path: str, attributes: Mapping[str, object], identity: Identity
     ) -> Completion[Queue]:
         """Create and publish a queue; MQ_ERROR_NO_DS without a directory, and others."""
         if PathName.parse(path).kind is not QueueKind.PUBLIC:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion
@@ -41,7 +41,7 @@ class RemoteQueues:
     ) -> None:
         self._queue_manager = queue_manager
         self._target_of = target_of
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def open(self, machine: str, numbers: RemoteNumbers) -> Completion[RemoteReader]:
         """Take over a queue that was opened at a machine; MQError when that is refused."""
@@ -59,13 +59,13 @@ class RemoteQueues:
             raise
         return LoopRemoteReader(self, connections, queue)
 
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> Completion[T]:
+    def run(self, coroutine: Coroutine[object, None, T]) -> Completion[T]:
         """Run something on the loop; whatever goes wrong is an MQError."""
         outcome: Completion[T] = Completion()
         self.start(_resolve(coroutine, outcome))
         return outcome
 
-    def start(self, coroutine: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    def start(self, coroutine: Coroutine[object, None, None]) -> "asyncio.Task[None]":
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -115,10 +115,10 @@ class LoopRemoteReader:
     def purge(self) -> Completion[None]:
         return self._run(self._queue.purge())
 
-    def _run(self, call: Coroutine[Any, Any, T]) -> Completion[T]:
+    def _run(self, call: Coroutine[object, None, T]) -> Completion[T]:
         return self._queues.run(self._in_session(call))
 
-    async def _in_session(self, call: Coroutine[Any, Any, T]) -> T:
+    async def _in_session(self, call: Coroutine[object, None, T]) -> T:
         """The outcome of a call, while the queue is open over there."""
         if self._lost:
             call.close()
@@ -141,7 +141,7 @@ class LoopRemoteReader:
             await self._connections.close()
 
 
-async def _resolve(coroutine: Coroutine[Any, Any, T], outcome: Completion[Any]) -> None:
+async def _resolve(coroutine: Coroutine[object, None, T], outcome: Completion[T]) -> None:
     try:
         value = await coroutine
     except MQError as error:

@@ -4,7 +4,7 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import Callable, Coroutine
-from typing import Any, cast
+from typing import TypeVar, cast
 
 from rpcqm.base.acceptor import Acceptor, tcp_socket
 from rpcqm.base.addresses import owner_of
@@ -14,6 +14,8 @@ from rpcqm.base.completion import Completion, completed
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
 from rpcqm.binary.connection.protocol import BinaryProtocol
+
+T = TypeVar("T")
 
 _log = get_logger("binary")
 
@@ -116,7 +118,7 @@ class TcpNetwork:
         self.back_off = back_off
         self._admission = admission or Admission(CONNECTIONS, CONNECTIONS)
         self._acceptors: list[Acceptor] = []
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
         self._kept_out: dict[str, int] = {}
         self._violations: dict[str, tuple[int, int]] = {}
         self.wires: set[TcpTransport] = set()
@@ -219,12 +221,12 @@ class TcpNetwork:
         )
         await asyncio.wait_for(connecting, CONNECT_SECONDS)
 
-    def _start(self, coroutine: Coroutine[Any, Any, Any]) -> Completion[Any]:
-        outcome: Completion[Any] = Completion()
+    def _start(self, coroutine: Coroutine[object, None, T]) -> Completion[T]:
+        outcome: Completion[T] = Completion()
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
 
-        def done(finished: asyncio.Task[Any]) -> None:
+        def done(finished: asyncio.Task[T]) -> None:
             self._tasks.discard(finished)
             if finished.cancelled():
                 outcome.fail(OSError("the queue manager stops"))

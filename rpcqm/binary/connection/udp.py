@@ -4,12 +4,15 @@ import asyncio
 import ipaddress
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, cast
+from typing import cast
 
 from rpcqm.base.completion import Completion
 from rpcqm.binary.ping import PING_PORT, PingRate, PingRequests
 
-Received = Callable[[bytes, tuple[Any, ...]], None]
+Address = tuple[str, int]
+"""Host and port; of IPv6 there are two more fields, which are handed on and not read."""
+
+Received = Callable[[bytes, Address], None]
 Answer = Callable[[bytes, str], bytes | None]
 
 
@@ -23,7 +26,7 @@ class DatagramSocket(asyncio.DatagramProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.DatagramTransport, transport)
 
-    def datagram_received(self, data: bytes, addr: tuple[Any, ...]) -> None:
+    def datagram_received(self, data: bytes, addr: Address) -> None:
         self._received(data, addr)
 
 
@@ -61,10 +64,10 @@ class PingListener:
         self._sockets.append(opened)
         return opened
 
-    def _answered(self, data: bytes, address: tuple[Any, ...]) -> None:
+    def _answered(self, data: bytes, address: Address) -> None:
         self._requests.receive(data)
 
-    def _question(self, data: bytes, address: tuple[Any, ...]) -> None:
+    def _question(self, data: bytes, address: Address) -> None:
         """Answer, but never a queue manager's own answering port, nor anybody too often (G96)."""
         if address[1] == PING_PORT or not self._rate.admit(address[0]):
             return
@@ -80,7 +83,7 @@ class PingListener:
 
         return self._requests.send(address, transmit)
 
-    def _send(self, sender: DatagramSocket | None, data: bytes, address: tuple[Any, ...]) -> None:
+    def _send(self, sender: DatagramSocket | None, data: bytes, address: Address) -> None:
         if sender is not None and sender.transport is not None:
             sender.transport.sendto(data, address)
 
@@ -92,10 +95,11 @@ class PingListener:
                 opened.transport.close()
 
 
-def _address_of(opened: DatagramSocket) -> tuple[Any, ...]:
+def _address_of(opened: DatagramSocket) -> Address:
     """The address and port of a socket."""
     assert opened.transport is not None
-    return tuple(opened.transport.get_extra_info("sockname"))
+    address: Address = opened.transport.get_extra_info("sockname")
+    return address
 
 
 def _counterpart(own: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:

@@ -47,11 +47,9 @@ class QueueManager(DirectoryObject):
     clustered: bool = False
 
     # Local attributes; those marked persistent are in `records`
-    last_domain: UUID | None = None
     directory_server_list: list[str] = field(default_factory=list)
     directory_integrated: bool = False
     srmp_http_support: bool = False
-    srmp_pgm_support: bool = False
     directory_offline: bool = False
     throttled: bool = False
     connection_active: bool = False
@@ -63,7 +61,6 @@ class QueueManager(DirectoryObject):
     queue_collection: dict[int, Queue] = field(default_factory=dict)
     transaction_collection: dict[UUID, Transaction] = field(default_factory=dict)
     enterprise_reference: Enterprise | None = None
-    initialization_retry_timer_duration: int = 120
     dispatch_collection: dict[Queue, DispatchEntry] = field(default_factory=dict)
 
     # Ours: addresses from the static directory

@@ -49,15 +49,15 @@ QUEUE_MANAGER_ATTRIBUTES = (
     "create_time",
     "modify_time",
     "security",
-    "last_domain",
     "directory_server_list",
     "directory_integrated",
     "srmp_http_support",
-    "srmp_pgm_support",
     "hardened_security",
-    "initialization_retry_timer_duration",
 )
-"""Persistent attributes ([MS-MQDMPR] 3.1.1.1 to .3); SequentialID is a counter of the store."""
+"""Persistent attributes ([MS-MQDMPR] 3.1.1.1 to .3); SequentialID is a counter of the store.
+
+Records of earlier versions have more attributes, which are not read.
+"""
 
 _BYTES = frozenset({"security"})
 _ENUMS: dict[str, type[Enum]] = {
@@ -66,7 +66,7 @@ _ENUMS: dict[str, type[Enum]] = {
     "queue_type": QueueType,
     "state": OutgoingQueueState,
 }
-_GUIDS = frozenset({"identifier", "type", "last_domain"})
+_GUIDS = frozenset({"identifier", "type"})
 
 
 @dataclass(frozen=True, slots=True)

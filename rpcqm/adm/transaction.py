@@ -43,7 +43,6 @@ class Transaction:
 
     identifier: UUID
     transactional_operation_collection: list[TransactionalOperation] = field(default_factory=list)
-    single_phase: bool = True
 
     # Ours: the SID of the caller that began it, who alone joins it; None for the queue manager
     owner: str | None = None

@@ -183,20 +183,17 @@ class QueueManagerEngine:
     def queue_manager_started(self) -> None:
         """Initialize ([MS-MQDMPR] 3.1.3, 3.1.4.1), without the steps that need a domain.
 
-        Transactions of this queue manager alone that a restart left open are aborted: what they
-        sent is gone, what they received is available. The queue manager is Ready when this
-        returns.
+        Transactions that a restart left open are aborted: the store has dropped what they sent,
+        and what they received is available. The queue manager is Ready when this returns.
         """
         self.queue_manager.queue_manager_state = QueueManagerState.INITIALIZING
         self.initialization.load()
         self.outgoing.apply_hardened_security()
         self.directory.start()
-        self.transactions.recover()
         self.transfer.recover()
         for hook in self.loaded_hooks:
             hook()
         self.initialization.finish_purges(self.transfer.held)
-        self.transactions.abort_internal_transactions()
         for queue in list(self.queue_manager.queue_collection.values()):
             self.registry.drop_if_unused(queue)
         self.acknowledgement_queues.start()

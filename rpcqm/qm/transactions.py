@@ -4,14 +4,18 @@ from functools import partial
 from uuid import UUID
 
 from rpcqm.adm.enums import OperationType, PositionState
-from rpcqm.adm.message import Envelope, Message
+from rpcqm.adm.message import (
+    FLAG_ALLOW_PEEK_WHEN_LOCKED,
+    FLAG_APPLICATION_DEADLETTER,
+    Envelope,
+    Message,
+)
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import Transaction, TransactionalOperation
-from rpcqm.base.completion import Completion, completed
+from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.qm import prepared
 from rpcqm.qm.acknowledgements import Acknowledgements
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.positions import Positions, UncommittedMessage
@@ -19,6 +23,9 @@ from rpcqm.qm.registry import QueueRegistry
 from rpcqm.store.records import Moves
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
+
+_STAGED_FLAGS = FLAG_ALLOW_PEEK_WHEN_LOCKED | FLAG_APPLICATION_DEADLETTER
+"""What a staged message needs besides what is stored of it: bits of its position."""
 
 
 class Transactions:
@@ -37,7 +44,6 @@ class Transactions:
         acknowledgements: Acknowledgements,
     ) -> None:
         self._store = store
-        self._queue_manager = queue_manager
         self._registry = registry
         self._positions = positions
         self._composer = composer
@@ -88,7 +94,7 @@ class Transactions:
         key = transaction.identifier.bytes_le
         operation = TransactionalOperation(OperationType.ENQUEUE, queue, message=message)
         with self._store.transaction("stage") as change:
-            data = prepared.message_data(message)
+            data = bytes((message.position_flags(message.envelope) & _STAGED_FLAGS,))
             operation.staged_number = change.stage_message(
                 key, queue.queue_id, message.stored, data
             )
@@ -117,27 +123,16 @@ class Transactions:
 
     # Ends
 
-    def transaction_prepare(self, identifier: UUID, single_phase: bool = True) -> Completion[None]:
+    def transaction_prepare(self, identifier: UUID) -> None:
         """Mark the first and the last message for each destination ([MS-MQDMPR] 3.1.4.3, G8).
 
-        A commit begins with it (G144). A transaction that is not `single_phase` is durable when
-        the completion succeeds: it survives a restart, its messages locked, until its commit or
-        abort. MQ_ERROR_TRANSACTION_SEQUENCE when it is prepared already.
+        Both are counted over what goes to one queue, not over all operations. A commit begins
+        with it (G144). MQ_ERROR_TRANSACTION_SEQUENCE when it is prepared already.
         """
         transaction = self.find(identifier)
         if transaction.prepared:
             raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE, "prepared already")
-        transaction.single_phase = single_phase
-        self.mark_batches(transaction)
         transaction.prepared = True
-        if single_phase:
-            return completed(None)
-        with self._store.transaction("prepare") as change:
-            prepared.prepare(change, transaction)
-        return change.committed
-
-    def mark_batches(self, transaction: Transaction) -> None:
-        """First and last are counted over what goes to one queue, not over all operations."""
         batches: dict[int, list[TransactionalOperation]] = {}
         for operation in transaction.transactional_operation_collection:
             if operation.operation_type is OperationType.ENQUEUE:
@@ -145,9 +140,21 @@ class Transactions:
         for batch in batches.values():
             for operation in (batch[0], batch[-1]):
                 first, last = operation is batch[0], operation is batch[-1]
-                message = prepared.message_of(self._store, transaction, operation)
+                message = self._message_of(transaction, operation)
                 if self._composer.mark_in_transaction(message, first, last):
                     operation.message, operation.marked = message, True
+
+    def _message_of(self, transaction: Transaction, operation: TransactionalOperation) -> Message:
+        """The message that an operation sends, from memory or from where it is staged."""
+        if operation.message is not None:
+            return operation.message
+        staged = self._store.staged[transaction.identifier.bytes_le]
+        stored = staged.operations[operation.staged_number]
+        assert stored.serial is not None
+        flags = int.from_bytes(stored.data, "little")
+        message = Message.restored(self._store.read_packet(stored.serial), flags)
+        message.allow_peek_when_locked = bool(flags & FLAG_ALLOW_PEEK_WHEN_LOCKED)
+        return message
 
     def transaction_commit(self, identifier: UUID) -> Completion[None]:
         """Make everything that a transaction did happen ([MS-MQDMPR] 3.1.4.4).
@@ -197,7 +204,7 @@ class Transactions:
         One whose queue has been deleted meanwhile is treated as those that were in it.
         """
         queue = operation.queue
-        message = prepared.message_of(self._store, transaction, operation)
+        message = self._message_of(transaction, operation)
         if queue.queue_manager is None:
             deleted = MessageClass.MQMSG_CLASS_NACK_Q_DELETED
             self._acknowledgements.message_lost(change, message, deleted)
@@ -256,20 +263,6 @@ class Transactions:
                 target.pending_moves -= 1
                 self._registry.drop_if_unused(target)
 
-    def recover(self) -> None:
-        """Bring back the transactions that were prepared before a restart."""
-        for transaction in prepared.recover(self._store, self._queue_manager, self._positions):
-            self.mark_batches(transaction)
-
-    def abort_internal_transactions(self) -> None:
-        """Abort what a restart has left of transactions without a coordinator.
-
-        [MS-MQDMPR] 3.1.3. The store has dropped what they had staged.
-        """
-        for transaction in list(self._collection.values()):
-            if transaction.single_phase:
-                self.transaction_abort(transaction.identifier)
-
 
 def _written(operation: TransactionalOperation) -> None:
     """The message is on the disk: a transaction may be larger than the memory."""
@@ -278,14 +271,7 @@ def _written(operation: TransactionalOperation) -> None:
 
 
 def _is_held(queue: Queue, key: int, transaction: Transaction) -> bool:
-    """Whether the transaction still holds the message: its queue may have been deleted.
-
-    After a restart nobody owns what was purged while a prepared transaction held it.
-    """
-    if queue.queue_manager is None:
-        return False
+    """Whether the transaction still holds the message: its queue may have been deleted."""
     positions = queue.message_position_list
-    state, owner = positions.state(key), positions.owner(key)
-    if state is PositionState.PURGE_PENDING:
-        return owner is transaction or owner is None
-    return state is PositionState.LOCKED and owner is transaction
+    held = positions.state(key) in (PositionState.LOCKED, PositionState.PURGE_PENDING)
+    return queue.queue_manager is not None and held and positions.owner(key) is transaction

@@ -135,8 +135,6 @@ class MWait:
 class MTransaction:
     operations: list[tuple[Any, ...]] = field(default_factory=list)
     prepared: bool = False
-    two_phase: bool = False
-    durable: bool = False
     gone: bool = False
     ended: bool = False
     rejected: set[bytes] = field(default_factory=set)

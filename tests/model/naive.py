@@ -218,21 +218,12 @@ class NaiveQueueManager(NaiveReaders):
         if transaction.ended:
             raise Refused("MQ_ERROR_TRANSACTION_SEQUENCE")
 
-    def prepare(self, transaction: MTransaction, two_phase: bool) -> Outcome:
+    def prepare(self, transaction: MTransaction) -> Outcome:
         self._open_transaction(transaction)
         if transaction.prepared:
             raise Refused("MQ_ERROR_TRANSACTION_SEQUENCE")
         transaction.prepared = True
-        if not two_phase:
-            return Outcome("ok")
-        transaction.two_phase = True
-        outcome = Outcome()
-
-        def durable() -> None:
-            transaction.durable, outcome.value = True, "ok"
-
-        self.pending.append(durable)
-        return outcome
+        return Outcome("ok")
 
     def commit(self, transaction: MTransaction) -> Outcome:
         self._open_transaction(transaction)
@@ -363,7 +354,6 @@ class NaiveQueueManager(NaiveReaders):
                     message.state = PURGE_PENDING if message.kept_purge else LOCKED
         for transaction in self.transactions:
             if not transaction.gone:
-                transaction.two_phase = transaction.prepared = transaction.durable
                 transaction.ended = False
         self._start_again()
         self._count_again()
@@ -389,8 +379,7 @@ class NaiveQueueManager(NaiveReaders):
                 descriptor.queue = None
             queue.descriptors.clear()
         for transaction in self.transactions:
-            if not transaction.two_phase:
-                self._forget(transaction)
+            self._forget(transaction)
         for queue in self.all_queues():
             for message in queue.ordered():
                 self._restart_message(queue, message)

@@ -8,6 +8,7 @@ from rpcqm.adm.enums import OperationType
 from rpcqm.adm.message import MessagePosition
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.transaction import Transaction
+from rpcqm.base.completion import Completion, completed
 from rpcqm.codec.packet.enums import MessageClass
 from tests.model.choices import Dice, has_received, received_in
 from tests.model.comparing import Comparing
@@ -96,7 +97,7 @@ class Transacting(Comparing):
         if not busy and not dice.one_in(6):
             return
         identifier, naive = self._transaction(dice, lambda naive: naive.operations)
-        how = dice.of(["commit", "abort", "commit", "abort", "prepare", "two-phase"])
+        how = dice.of(["commit", "abort", "commit", "abort", "prepare"])
         events = self.qm.engine.transactions
         if how == "commit":
             self.call(
@@ -105,10 +106,12 @@ class Transacting(Comparing):
         elif how == "abort":
             self.call(lambda: events.transaction_abort(identifier), lambda: self.naive.abort(naive))
         else:
-            self.call(
-                lambda: events.transaction_prepare(identifier, how == "prepare"),
-                lambda: self.naive.prepare(naive, how != "prepare"),
-            )
+
+            def prepare() -> Completion[None]:
+                events.transaction_prepare(identifier)
+                return completed(None)
+
+            self.call(prepare, lambda: self.naive.prepare(naive))
 
     def _key_in(self, queue: Queue, body: bytes) -> int:
         """The identifier of a message in a queue; a journal gives new ones."""

@@ -440,7 +440,6 @@ class Node:
             raise
         else:
             if unit is not None:
-                engine.transactions.transaction_prepare(unit.identifier)
                 engine.transactions.transaction_commit(unit.identifier)
         finally:
             engine.opening.close_queue(descriptor)

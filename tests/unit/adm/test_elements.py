@@ -62,12 +62,11 @@ ELEMENTS: list[tuple[str, Any, str]] = [
         FullPath SiteIdentifierList OutRoutingServerIdentifierList
         InRoutingServerIdentifierList DirectoryServer RemoteAccessServer RoutingServer
         SupportingServer DirectoryServerType PublicEncryptionKeyList PublicSigningKeyList Security
-        Clustered LastDomain DirectoryServerList DirectoryIntegrated
-        SrmpHttpSupport SrmpPgmSupport DirectoryOffline Throttled ConnectionActive
+        Clustered DirectoryServerList DirectoryIntegrated
+        SrmpHttpSupport DirectoryOffline Throttled ConnectionActive
         HardenedSecurity QueueManagerState SystemDeadletterQueue
         SystemTransactionalDeadletterQueue SystemJournalQueue QueueCollection TransactionCollection
-        EnterpriseReference InitializationRetryTimerDuration
-        DispatchCollection""",
+        EnterpriseReference DispatchCollection""",
     ),
     ("Queue", Queue(), QUEUE_ATTRIBUTES),
     (
@@ -122,7 +121,7 @@ ELEMENTS: list[tuple[str, Any, str]] = [
     (
         "Transaction",
         Transaction(uuid4()),
-        "Identifier TransactionalOperationCollection SinglePhase",
+        "Identifier TransactionalOperationCollection",
     ),
     ("User", User(), "Identifier SecurityIdentifier CertificateDigestList Certificates"),
     (
@@ -172,7 +171,6 @@ def test_defaults_of_the_specification() -> None:
     manager, queue = QueueManager(), Queue()
     assert manager.queue_manager_quota == 0x00100000
     assert manager.journal_quota == 0xFFFFFFFF
-    assert manager.initialization_retry_timer_duration == 120
     assert not any(
         (
             manager.foreign_system,

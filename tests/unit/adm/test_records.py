@@ -85,7 +85,6 @@ def test_the_queue_manager_comes_back_as_it_was() -> None:
         identifier=UUID(int=9),
         create_time=5,
         security=b"\x01\x02",
-        last_domain=UUID(int=3),
         directory_server_list=["dc1"],
         hardened_security=True,
         computer_name="NOT KEPT",
@@ -95,6 +94,20 @@ def test_the_queue_manager_comes_back_as_it_was() -> None:
     names = QUEUE_MANAGER_ATTRIBUTES
     assert values(again, names) == values(manager, names)
     assert again.computer_name == ""
+
+
+def test_what_earlier_versions_kept_besides_is_not_read() -> None:
+    """The record of a queue manager as it was written before attributes were taken out."""
+    record = json.loads(encode_queue_manager(QueueManager(identifier=UUID(int=9))))
+    older = {
+        "last_domain": str(UUID(int=3)),
+        "srmp_pgm_support": True,
+        "initialization_retry_timer_duration": 7,
+    }
+    again = QueueManager()
+    decode_queue_manager(json.dumps(record | older).encode(), again)
+    assert again.identifier == UUID(int=9)
+    assert not older.keys() & json.loads(encode_queue_manager(again)).keys()
 
 
 def changed(**changes: Any) -> bytes:

@@ -391,7 +391,9 @@ def test_a_message_of_a_transaction_is_recoverable(qm: RunningQueueManager, clie
     assert (attributes.first_in_transaction, attributes.last_in_transaction) == (True, True)
 
 
-@pytest.mark.conformance("MQDMPR-event-transaction_prepare")
+@pytest.mark.conformance(
+    "MQDMPR-event-transaction_prepare", "MQDMPR-element-TransactionalOperation"
+)
 def test_the_first_and_the_last_of_a_transaction_that_commits_are_marked(
     qm: RunningQueueManager, client: Client
 ) -> None:

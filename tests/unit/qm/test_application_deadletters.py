@@ -75,9 +75,7 @@ def test_what_could_not_leave_goes_there_too(qm: RunningQueueManager) -> None:
     assert qm.bodies(chosen) == [b"a"]
 
 
-def test_a_prepared_transaction_remembers_the_choice_over_a_restart(
-    qm: RunningQueueManager,
-) -> None:
+def test_a_transaction_remembers_the_choice(qm: RunningQueueManager) -> None:
     queue = qm.create(transactional=True)
     qm.create(r"private$\chosen", transactional=True)
     transaction = qm.engine.transactions.create_transaction(uuid4())
@@ -86,8 +84,6 @@ def test_a_prepared_transaction_remembers_the_choice_over_a_restart(
     )
     message.application_deadletter_queue = CHOSEN
     qm.done(qm.engine.messages.enqueue_message(queue, message, transaction))
-    qm.done(qm.engine.transactions.transaction_prepare(transaction.identifier, False))
-    qm.restart()
     qm.done(qm.engine.transactions.transaction_commit(transaction.identifier))
     qm.advance(2_000)
     assert qm.bodies(qm.find(r"private$\chosen")) == [b"a"]

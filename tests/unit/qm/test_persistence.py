@@ -43,11 +43,8 @@ OF_THE_DIRECTORY: dict[str, Any] = {
 }
 OF_THE_QUEUE_MANAGER: dict[str, Any] = {
     "security": parse_sddl("O:BAD:(A;;0xf00f7;;;BA)").encode(),
-    "last_domain": UUID("5d1f8a2e-4c3b-4a19-8e7d-6f5c4b3a2918"),
     "directory_server_list": ["server"],
     "directory_integrated": True,
-    "srmp_pgm_support": True,
-    "initialization_retry_timer_duration": 7,
     "modify_time": 12345,
 }
 

@@ -62,7 +62,6 @@ def test_a_transaction_collects_its_operations_in_order(
     (key,) = fill(qm, queue, b"a")
     transaction = begin(qm)
     assert qm.engine.queue_manager.transaction_collection[transaction.identifier] is transaction
-    assert transaction.single_phase is True
     receive(qm, queue, transaction)
     qm.send(queue, b"b", transaction)
     first, second = transaction.transactional_operation_collection
@@ -285,7 +284,7 @@ def test_nothing_joins_a_prepared_transaction(qm: RunningQueueManager, queue: Qu
     fill(qm, queue, b"a")
     transaction = begin(qm)
     qm.send(queue, b"b", transaction)
-    qm.done(qm.engine.transactions.transaction_prepare(transaction.identifier))
+    qm.engine.transactions.transaction_prepare(transaction.identifier)
     descriptor = qm.open(queue)
     receive_event = qm.engine.messages.dequeue_message
     refused = refusal(receive_event, descriptor, 0, transaction=transaction)
@@ -295,6 +294,21 @@ def test_nothing_joins_a_prepared_transaction(qm: RunningQueueManager, queue: Qu
     assert refusal(enqueue, queue, message, transaction) == "MQ_ERROR_TRANSACTION_SEQUENCE"
     commit(qm, transaction)
     assert qm.bodies(queue) == [b"a", b"b"]
+
+
+def test_nothing_leaves_a_prepared_transaction(qm: RunningQueueManager, queue: Queue) -> None:
+    """Its commit would remove what was given back by hand (G38)."""
+    (key,) = fill(qm, queue, b"a")
+    transaction = begin(qm)
+    receive(qm, queue, transaction)
+    qm.engine.transactions.transaction_prepare(transaction.identifier)
+    end = qm.engine.messages.dequeue_message_end
+    refused = refusal(end, qm.open(queue), MessagePosition(queue, key), False, True)
+    assert refused == "MQ_ERROR_TRANSACTION_SEQUENCE"
+    prepare = qm.engine.transactions.transaction_prepare
+    assert refusal(prepare, transaction.identifier) == "MQ_ERROR_TRANSACTION_SEQUENCE"
+    commit(qm, transaction)
+    assert qm.bodies(queue) == []
 
 
 @pytest.mark.parametrize("end", ["commit", "abort"])
@@ -378,68 +392,3 @@ def test_internal_transactions_left_open_are_aborted_at_the_start(
     assert qm.engine.queue_manager.transaction_collection == {}
     assert qm.bodies(qm.find()) == [b"a"]
     assert qm.store.total.bytes == used
-
-
-@pytest.mark.parametrize("outcome", ["commit", "abort"])
-def test_a_transaction_prepared_in_two_phases_survives_a_restart(
-    qm: RunningQueueManager, queue: Queue, outcome: str
-) -> None:
-    keys = fill(qm, queue, b"a", b"b")
-    subqueue = qm.subqueue(queue, "sub")
-    transaction = begin(qm)
-    receive(qm, queue, transaction)
-    move = qm.engine.messages.move_message
-    qm.done(move(MessagePosition(queue, keys[1]), subqueue, transaction))
-    qm.send(queue, b"c", transaction)
-    prepare = qm.engine.transactions.transaction_prepare
-    prepared = prepare(transaction.identifier, single_phase=False)
-    assert not prepared.done
-    qm.done(prepared)
-    qm.restart()
-    again = qm.find()
-    assert qm.bodies(again) == []
-    recovered = qm.engine.transactions.find(transaction.identifier)
-    assert recovered.single_phase is False
-    if outcome == "commit":
-        commit(qm, recovered)
-        assert qm.bodies(again) == [b"c"]
-        assert qm.bodies(again.subqueue_collection["sub"]) == [b"b"]
-    else:
-        abort(qm, recovered)
-        assert qm.bodies(again) == [b"a", b"b"]
-    qm.restart()
-    assert qm.engine.queue_manager.transaction_collection == {}
-
-
-def test_marks_of_a_prepared_transaction_survive_a_restart(
-    qm: RunningQueueManager, queue: Queue
-) -> None:
-    transaction = begin(qm)
-    for body in (b"a", b"b", b"c"):
-        qm.send(queue, body, transaction, allow_peek_when_locked=body == b"b")
-    prepare = qm.engine.transactions.transaction_prepare
-    qm.done(prepare(transaction.identifier, single_phase=False))
-    refused = refusal(prepare, transaction.identifier, single_phase=False)
-    assert refused == "MQ_ERROR_TRANSACTION_SEQUENCE"
-    qm.restart()
-    commit(qm, qm.engine.transactions.find(transaction.identifier))
-    again = qm.find()
-    assert _marks(qm, again) == [(b"a", 1, 0), (b"b", 0, 0), (b"c", 0, 1)]
-    keys = again.message_position_list.page(None, 10)
-    flags = [qm.engine.positions.message_at(again, key).kept_flags & 0x10 for key in keys]
-    assert flags == [0, 0x10, 0]
-
-
-def test_what_was_purged_under_a_prepared_transaction_goes_with_its_end(
-    qm: RunningQueueManager, queue: Queue
-) -> None:
-    fill(qm, queue, b"a")
-    transaction = begin(qm)
-    receive(qm, queue, transaction)
-    qm.done(qm.engine.transactions.transaction_prepare(transaction.identifier, single_phase=False))
-    qm.done(qm.engine.queues.purge_queue(queue))
-    qm.restart()
-    again = qm.find()
-    assert again.message_count == 1
-    abort(qm, qm.engine.transactions.find(transaction.identifier))
-    assert again.message_count == 0

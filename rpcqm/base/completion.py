@@ -57,6 +57,13 @@ class Completion(Generic[T]):
         self._error = error
         self._run_callbacks()
 
+    def follow(self, other: "Completion[T]") -> None:
+        """Resolve as `other` was resolved: its value is this one's, or its error."""
+        if other.error is not None:
+            self.fail(other.error)
+        else:
+            self.succeed(other.result())
+
     def result(self) -> T:
         """The value; raises the error of a failed completion, RuntimeError when still pending."""
         if self._error is not None:

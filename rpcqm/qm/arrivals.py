@@ -1,18 +1,17 @@
 """Messages that other queue managers send here ([MS-MQQB] 3.1.5.8).
 
-The steps that concern the core, in the order in which a protocol takes them. A protocol checks
-signatures, decrypts and keeps sequences between them; `accept` is all of them for a protocol
-that needs nothing between.
+The steps that concern the core, in the order in which a protocol takes them: `destination`,
+`check_access`, `check_expiry`, and `store` or `reject`. A protocol checks signatures, decrypts
+and keeps sequences between them.
 """
 
 from collections.abc import Callable
-from functools import partial
 from uuid import UUID
 
 from rpcqm.adm.directory_object import NULL_GUID
 from rpcqm.adm.enums import EnqueueStatus, QueueType
 from rpcqm.adm.message import NEVER, Message
-from rpcqm.adm.queue import IncomingTransactionalTransferInfo, OutgoingQueue, Queue
+from rpcqm.adm.queue import IncomingTransactionalTransferInfo, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
@@ -28,8 +27,7 @@ from rpcqm.qm.directory import Directory
 from rpcqm.qm.machine import is_internal
 from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.outgoing import Outgoing
-from rpcqm.qm.protection import Protection, RejectedError
-from rpcqm.qm.protocol_records import Changes
+from rpcqm.qm.protection import RejectedError
 from rpcqm.qm.quotas import EnqueueRefusedError
 from rpcqm.qm.registry import QueueRegistry
 
@@ -51,7 +49,6 @@ class Arrivals:
         outgoing: Outgoing,
         directory: Directory,
         access: AccessControl,
-        protection: Protection,
         acknowledgements: Acknowledgements,
         messages: MessageEvents,
     ) -> None:
@@ -61,7 +58,6 @@ class Arrivals:
         self._outgoing = outgoing
         self._directory = directory
         self._access = access
-        self._protection = protection
         self._acknowledgements = acknowledgements
         self._messages = messages
         self.decrypt: Decrypt | None = None
@@ -156,44 +152,6 @@ class Arrivals:
         """Acknowledge a refusal and keep a dead letter, as far as the message asks for it."""
         return self._acknowledgements.message_refused(message, reason, changes)
 
-    def accept(
-        self,
-        message: Message,
-        identity: Identity,
-        changes: Changes | None = None,
-        *,
-        authenticated: bool = False,
-        encrypted: bool = False,
-    ) -> Completion[MessageClass | None]:
-        """Take a message, or reject it; None when it is stored, else why it is not.
-
-        MQError when the queue manager has no room at all: then nothing has changed (G59).
-        """
-        try:
-            stored = self._store_checked(message, identity, changes, authenticated, encrypted)
-            reason = None
-        except RejectedError as error:
-            reason = error.reason
-            stored = self.reject(message, reason, changes)
-        outcome: Completion[MessageClass | None] = Completion()
-        stored.add_done_callback(partial(_pass_on, outcome, reason))
-        return outcome
-
-    def _store_checked(
-        self,
-        message: Message,
-        identity: Identity,
-        changes: Changes | None,
-        authenticated: bool,
-        encrypted: bool,
-    ) -> Completion[None]:
-        queue = self.destination(message)
-        if not isinstance(queue, OutgoingQueue):
-            self._protection.check_arrived(queue, authenticated, encrypted)
-            self.check_access(queue, identity)
-        self.check_expiry(message)
-        return self.store(queue, message, changes)
-
     def transfer_info(
         self, queue: Queue, format_name: str, sender: UUID
     ) -> IncomingTransactionalTransferInfo:
@@ -208,14 +166,3 @@ class Arrivals:
         info = IncomingTransactionalTransferInfo(queue, format_name, sender)
         collection.append(info)
         return info
-
-
-def _pass_on(
-    outcome: Completion[MessageClass | None],
-    reason: MessageClass | None,
-    stored: Completion[None],
-) -> None:
-    if stored.error is not None:
-        outcome.fail(stored.error)
-    else:
-        outcome.succeed(reason)

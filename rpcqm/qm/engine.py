@@ -175,7 +175,6 @@ class QueueManagerEngine:
             self.outgoing,
             self.directory,
             self.access,
-            self.protection,
             self.acknowledgements,
             self.messages,
         )

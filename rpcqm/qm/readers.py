@@ -203,15 +203,8 @@ class WaitingReaders:
         except Exception as error:
             operation.outcome.fail(error)
             return False
-        taken.add_done_callback(partial(_pass_on, operation.outcome))
+        taken.add_done_callback(operation.outcome.follow)
         return True
-
-
-def _pass_on(outcome: Completion[Message], taken: Completion[Message]) -> None:
-    if taken.error is not None:
-        outcome.fail(taken.error)
-    else:
-        outcome.succeed(taken.result())
 
 
 def _matches(operation: WaitingMessageReadOperation, key: int) -> bool:

@@ -218,10 +218,7 @@ class Transfer:
         found = self._find(identifier, sent_as)
         if found is None:
             return completed(False)
-        outcome: Completion[bool] = Completion()
-        finished = self.finished(found.queue, found.key, message_class, changes)
-        finished.add_done_callback(lambda done: _pass_on(done, outcome))
-        return outcome
+        return self.finished(found.queue, found.key, message_class, changes).giving(True)
 
     def finished(
         self,
@@ -281,10 +278,3 @@ class Transfer:
 
 def _awaiting_key(queue: Queue, key: int) -> bytes:
     return AWAITING_PREFIX + _AWAITING_KEY.pack(queue.queue_id, key)
-
-
-def _pass_on(done: Completion[None], outcome: Completion[bool]) -> None:
-    if done.error is not None:
-        outcome.fail(done.error)
-    else:
-        outcome.succeed(True)

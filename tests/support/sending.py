@@ -6,9 +6,13 @@ from uuid import UUID
 from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.base.completion import Completion
+from rpcqm.base.identity import ANONYMOUS
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.message import MessageAttributes, build_user_message
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.streams import Changes
 from tests.support.queue_manager import RunningQueueManager
 
 ELSEWHERE = UUID("6b29fc40-ca47-1067-b31d-00dd010662da")
@@ -35,3 +39,21 @@ def from_elsewhere(
         **more,
     )
     return Message(build_user_message(attributes))
+
+
+def take(
+    engine: QueueManagerEngine,
+    message: Message,
+    changes: Changes | None = None,
+    *,
+    authenticated: bool = False,
+    encrypted: bool = False,
+) -> Completion[None]:
+    """Take a message as a protocol without signatures does; RejectedError says why not."""
+    arrivals = engine.arrivals
+    queue = arrivals.destination(message)
+    if not isinstance(queue, OutgoingQueue):
+        engine.protection.check_arrived(queue, authenticated, encrypted)
+        arrivals.check_access(queue, ANONYMOUS)
+    arrivals.check_expiry(message)
+    return arrivals.store(queue, message, changes)

@@ -11,7 +11,6 @@ import pytest
 from rpcqm.adm.message import Message
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import DecodeError, FaultStatus, RpcFault
-from rpcqm.base.identity import ANONYMOUS
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.message import MessageAttributes, build_user_message
@@ -20,6 +19,7 @@ from rpcqm.codec.types.epm import ept_mapRequest, twr_t
 from rpcqm.codec.types.remoteread import SectionBuffer
 from rpcqm.rpc.endpoint_mapper import EndpointMapper
 from tests.support.older_server import OlderServer, older_server, reading_server
+from tests.support.sending import take
 
 SENDER = UUID("6b29fc40-ca47-1067-b31d-00dd010662da")
 
@@ -43,7 +43,7 @@ async def arrive(server: OlderServer, name: str, *priorities: int) -> None:
         )
         packet = bytearray(build_user_message(attributes))
         packet[2] |= priority
-        assert await done(server.engine.arrivals.accept(Message(bytes(packet)), ANONYMOUS)) is None
+        await done(take(server.engine, Message(bytes(packet))))
 
 
 @pytest.mark.conformance("MQDMPR-event-serialize_message_to_buffer", "MQRR-client-3.2.4.3")

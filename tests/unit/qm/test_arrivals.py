@@ -10,21 +10,30 @@ from rpcqm.adm.enums import QueuePrivacyLevel
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.errors import MQError
-from rpcqm.base.identity import ANONYMOUS
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import AcknowledgementsRequested, MessageClass
 from rpcqm.codec.packet.patch import set_hop_count
 from rpcqm.codec.security.sddl import parse_sddl
+from rpcqm.qm.protection import RejectedError
+from rpcqm.qm.streams import Changes
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
-from tests.support.sending import ELSEWHERE, from_elsewhere
+from tests.support.sending import ELSEWHERE, from_elsewhere, take
 
 ORDERS = r"DIRECT=OS:workstation\private$\orders"
 OTHER = UUID("11111111-2222-3333-4444-555555555555")
 FULL_REACH = AcknowledgementsRequested.ACK_POS_ARRIVAL | AcknowledgementsRequested.ACK_NEG_ARRIVAL
 
 
-def accepted(qm: RunningQueueManager, message: Message, **more: Any) -> MessageClass | None:
-    return qm.done(qm.engine.arrivals.accept(message, ANONYMOUS, **more))
+def accepted(
+    qm: RunningQueueManager, message: Message, changes: Changes | None = None, **proved: bool
+) -> MessageClass | None:
+    """Take a message or reject it, for the reason that is returned."""
+    try:
+        qm.done(take(qm.engine, message, changes, **proved))
+    except RejectedError as error:
+        qm.done(qm.engine.arrivals.reject(message, error.reason, changes))
+        return error.reason
+    return None
 
 
 def asking(qm: RunningQueueManager) -> dict[str, Any]:

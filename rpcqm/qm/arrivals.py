@@ -28,6 +28,7 @@ from rpcqm.qm.machine import is_internal
 from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.outgoing import Outgoing
 from rpcqm.qm.protection import RejectedError
+from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.quotas import EnqueueRefusedError
 from rpcqm.qm.registry import QueueRegistry
 

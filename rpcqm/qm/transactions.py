@@ -148,7 +148,7 @@ class Transactions:
         """The message that an operation sends, from memory or from where it is staged."""
         if operation.message is not None:
             return operation.message
-        staged = self._store.staged[transaction.identifier.bytes_le]
+        staged = self._store.uncommitted[transaction.identifier.bytes_le]
         stored = staged.operations[operation.staged_number]
         assert stored.serial is not None
         flags = int.from_bytes(stored.data, "little")

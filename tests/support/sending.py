@@ -12,7 +12,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.message import MessageAttributes, build_user_message
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.qm.engine import QueueManagerEngine
-from rpcqm.qm.streams import Changes
+from rpcqm.qm.protocol_records import Changes
 from tests.support.queue_manager import RunningQueueManager
 
 ELSEWHERE = UUID("6b29fc40-ca47-1067-b31d-00dd010662da")

@@ -15,7 +15,7 @@ from rpcqm.codec.packet.enums import AcknowledgementsRequested, MessageClass
 from rpcqm.codec.packet.patch import set_hop_count
 from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.qm.protection import RejectedError
-from rpcqm.qm.streams import Changes
+from rpcqm.qm.protocol_records import Changes
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
 from tests.support.sending import ELSEWHERE, from_elsewhere, take
 

@@ -10,7 +10,7 @@ from rpcqm.codec.types.mqmq import CALPWSTR
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What an administrator sees of an account."""
+    """An account, without its password."""
 
     name: str
     sid: str
@@ -20,14 +20,14 @@ class Account:
 class Accounts:
     """The accounts that callers log on with; for administrators on the same machine.
 
-    An NT hash is what NTLM proves knowledge of: `rpcqm.client.passwords.nt_hash`.
+    `rpcqm.client.passwords.nt_hash` makes the NT hash of a password, which NTLM needs.
     """
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
     async def add(self, name: str, nt_hash: bytes, groups: Sequence[str] = ()) -> str:
-        """Create an account; returns its SID."""
+        """Create an account; returns its security identifier in text form."""
         request = rpcqm_admin.R_AddAccountRequest(
             pwszName=name,
             NtHash=nt_hash,

@@ -14,8 +14,9 @@ Several threads may use one client at the same time.
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from rpcqm.client.accounts import Accounts
 from rpcqm.client.bulk import BulkReader, Failure, Found
@@ -41,23 +42,10 @@ from rpcqm.codec.packet.types import MessageIdentifier
 T = TypeVar("T")
 
 _AT_A_TIME = 512
+"""Items that one change of threads brings: enough that the change costs little of each."""
 
 
-class _Opened(Protocol):
-    """What is opened with `async with`."""
-
-    def __aenter__(self) -> Coroutine[object, None, object]: ...
-
-    def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> Coroutine[object, None, None]: ...
-
-
-W = TypeVar("W", bound=_Opened)
+W = TypeVar("W", bound=AbstractAsyncContextManager[object, bool | None])
 
 
 class BlockingClient:
@@ -87,23 +75,23 @@ class BlockingClient:
     def run(self, call: Coroutine[object, None, T]) -> T:
         """Wait for a call of the asyncio client, for example `client.queues.delete(name)`.
 
-        A call that is interrupted here, as by Ctrl-C, is cancelled there.
+        Ctrl-C, or any other exception that ends the wait, cancels the call.
         """
         future = asyncio.run_coroutine_threadsafe(call, self._loop)
         try:
             return future.result()
-        except BaseException:
+        except BaseException:  # Ctrl-C too: without this the call would go on unheard
             future.cancel()
             raise
 
-    def each(self, items: AsyncIterator[T]) -> Iterator[T]:
-        """What an asynchronous iterator gives; some are waited for at a time."""
+    def each(self, items: AsyncIterator[T], at_a_time: int = _AT_A_TIME) -> Iterator[T]:
+        """Iterate over an asynchronous iterator, waiting for `at_a_time` items together."""
 
         async def some() -> list[T]:
             found: list[T] = []
             async for item in items:
                 found.append(item)
-                if len(found) >= _AT_A_TIME:
+                if len(found) >= at_a_time:
                     break
             return found
 
@@ -122,7 +110,7 @@ class BlockingClient:
 
     @property
     def management(self) -> Management:
-        """What administrators are told; wait for its calls with `run`."""
+        """What the queue manager tells administrators; wait for its calls with `run`."""
         return self._client.management
 
     @property
@@ -131,31 +119,31 @@ class BlockingClient:
         return self._client.accounts
 
     def open_sender(self, name: FormatName, *more: FormatName) -> "BlockingSender":
-        """A queue, or several, to send to; open it with `with`."""
+        """Open one or more queues for sending, with `with`; each message goes to all of them."""
         return BlockingSender(self, self._client.open_sender(name, *more))
 
     def open_reader(
         self, name: FormatName, *, peek_only: bool = False, exclusive: bool = False
     ) -> "BlockingReader":
-        """A queue to read from, move from and purge; open it with `with`."""
+        """Open a queue, with `with`, to read it, move messages out of it or purge it."""
         reader = self._client.open_reader(name, peek_only=peek_only, exclusive=exclusive)
         return BlockingReader(self, reader)
 
     def open_bulk_reader(self, name: FormatName, *, peek_only: bool = False) -> "BlockingBulk":
-        """A queue to read and remove many messages from; open it with `with`."""
+        """Open a queue, with `with`, to read or remove many messages."""
         return BlockingBulk(self, self._client.open_bulk_reader(name, peek_only=peek_only))
 
     def open_move_target(self, name: FormatName) -> "BlockingMoveTarget":
-        """A queue to move to; open it with `with`."""
+        """Open a queue, with `with`, that messages are to be moved to."""
         return BlockingMoveTarget(self, self._client.open_move_target(name))
 
     def begin_transaction(self) -> "BlockingTransaction":
-        """A unit of work; begin it with `with`."""
+        """A transaction, which begins and ends with its `with` block."""
         return BlockingTransaction(self, self._client.begin_transaction())
 
 
-class _Blocking(Generic[W]):
-    """An asynchronous context manager, `wrapped`, as an ordinary one."""
+class Blocking(Generic[W]):
+    """Makes an ordinary context manager of an asynchronous one, which is `wrapped`."""
 
     def __init__(self, client: BlockingClient, wrapped: W) -> None:
         self._client = client
@@ -174,7 +162,7 @@ class _Blocking(Generic[W]):
         self._client.run(self.wrapped.__aexit__(kind, error, traceback))
 
 
-class BlockingBulk(_Blocking[BulkReader]):
+class BlockingBulk(Blocking[BulkReader]):
     """A queue that is read in bulk; see BulkReader for what the calls mean."""
 
     def visible(self) -> Iterator[int]:
@@ -187,27 +175,27 @@ class BlockingBulk(_Blocking[BulkReader]):
         return self._client.each(self.wrapped.remove(identifiers))
 
 
-class BlockingMoveTarget(_Blocking[MoveTarget]):
+class BlockingMoveTarget(Blocking[MoveTarget]):
     """A queue or subqueue that messages are moved to."""
 
 
-class BlockingTransaction(_Blocking[InternalTransaction]):
-    """A unit of work: committed when the block ends well, else aborted."""
+class BlockingTransaction(Blocking[InternalTransaction]):
+    """A transaction: committed when the block ends, aborted when an exception leaves it."""
 
 
-class BlockingSender(_Blocking[QueueSender]):
+class BlockingSender(Blocking[QueueSender]):
     """A queue that is open for sending."""
 
     def send(
         self, message: OutgoingMessage, transaction: BlockingTransaction | None = None
     ) -> MessageIdentifier:
-        """Send a message; a recoverable one is durable when its identifier comes back."""
+        """Send a message; a recoverable message is durable when this returns its identifier."""
         unit = None if transaction is None else transaction.wrapped
         return self._client.run(self.wrapped.send(message, unit))
 
 
 class BlockingReceive:
-    """A message that stays in its queue until the block ends well."""
+    """A message that leaves its queue when the block ends, unless an exception leaves the block."""
 
     def __init__(self, client: BlockingClient, pending: PendingReceive) -> None:
         self._client = client
@@ -225,7 +213,7 @@ class BlockingReceive:
         self._client.run(self._pending.__aexit__(kind, error, traceback))
 
 
-class BlockingReader(_Blocking[QueueReader]):
+class BlockingReader(Blocking[QueueReader]):
     """A queue that is open for reading; see QueueReader for what the calls mean."""
 
     def peek(self, timeout: int = INFINITE, *, body: int = WHOLE_BODY) -> ReceivedMessage:
@@ -239,13 +227,7 @@ class BlockingReader(_Blocking[QueueReader]):
         )
 
     def browse(self, timeout: int = 0, *, body: int = WHOLE_BODY) -> Iterator[ReceivedMessage]:
-        messages = self.wrapped.browse(timeout, body=body)
-
-        async def following() -> ReceivedMessage | None:
-            return await anext(messages, None)
-
-        while (message := self._client.run(following())) is not None:
-            yield message
+        return self._client.each(self.wrapped.browse(timeout, body=body), at_a_time=1)
 
     def receive(self, timeout: int = INFINITE) -> BlockingReceive:
         return BlockingReceive(self._client, self._client.run(self.wrapped.receive(timeout)))

@@ -1,21 +1,22 @@
-"""Reading and removing many messages: RemoteRead's calls, many of them on their way at once.
+"""Reading and removing many messages, with many calls of RemoteRead on their way at once.
 
-Servers without RemoteRead are asked message by message.
+A server without RemoteRead is asked for one message after the other.
 """
 
 import itertools
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Self
 
 from rpcqm.base.errors import DecodeError, MQError
-from rpcqm.client.connection import Connections
+from rpcqm.client.connection import END_OF_QUEUE, Connections
+from rpcqm.client.identity import next_request_identifier
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.pipelining import pipelined
 from rpcqm.client.remote_read import (
     ACTION_PEEK_CURRENT,
     ACTION_PEEK_NEXT,
-    END_OF_QUEUE,
     LOOKUP_PEEK_CURRENT,
     LOOKUP_RECEIVE_CURRENT,
     RR_ACK,
@@ -29,10 +30,12 @@ from rpcqm.codec.types import remoteread
 
 Failure = MQError | DecodeError
 Found = ReceivedMessage | Failure
-"""A message, or why there is none."""
+"""A message, or the reason for which it could not be read."""
 
 _LOOKED_AHEAD = 128
+"""Peeks on their way beyond the end of the queue are for nothing: fewer than a whole window."""
 _REMOVED_AT_ONCE = 1024
+"""Messages that are locked together; a connection that is lost gives these back."""
 
 
 class BulkReader:
@@ -66,7 +69,7 @@ class BulkReader:
         await self._reader.close_cursor(cursor)
 
     async def peek(self, identifiers: Sequence[int]) -> AsyncIterator[tuple[int, Found]]:
-        """The messages of some lookup identifiers, in that order."""
+        """Read the messages with these lookup identifiers, in that order."""
         if isinstance(self._reader.session, RemoteReadSession):
             reads = (Read(LOOKUP_PEEK_CURRENT, 0, identifier=each) for each in identifiers)
             async for read, found in self._read(self._numbered(reads)):
@@ -79,9 +82,9 @@ class BulkReader:
                 yield each, error
 
     async def remove(self, identifiers: Sequence[int]) -> AsyncIterator[tuple[int, Failure]]:
-        """Receive messages without their bodies; those that could not be, and why.
+        """Remove messages; yields those that could not be removed, with the reason.
 
-        A message that cannot be read is given back ([MS-MQRR] 3.2.4.4.1).
+        Bodies are not read. A message that cannot be decoded is given back ([MS-MQRR] 3.2.4.4.1).
         """
         for at in range(0, len(identifiers), _REMOVED_AT_ONCE):
             some = identifiers[at : at + _REMOVED_AT_ONCE]
@@ -106,7 +109,7 @@ class BulkReader:
             if not isinstance(found, MQError):
                 (unreadable if isinstance(found, DecodeError) else locked).append(read)
         async for _ in self._end(unreadable, RR_NACK):
-            pass  # why they stay has been told
+            pass  # the reason that they stay was yielded when they were read
         async for read, error in self._end(locked, RR_ACK):
             yield read.identifier, error
 
@@ -129,8 +132,7 @@ class BulkReader:
     def _numbered(self, reads: Iterator[Read]) -> Iterator[Read]:
         """Reads with request identifiers of their own."""
         for each in reads:
-            number = self._reader.next_id()
-            yield Read(each.action, number, each.timeout, each.cursor, each.identifier, each.body)
+            yield replace(each, request_id=next_request_identifier())
 
     async def _read(
         self, reads: Iterator[Read], window: int = 256
@@ -156,6 +158,6 @@ def _found(
 
 
 def _walk(cursor: int) -> Iterator[Read]:
-    """Peeks at all messages from a new cursor on, without bodies."""
+    """Reads that peek at every message after a new cursor, without bodies."""
     yield Read(ACTION_PEEK_CURRENT, 0, cursor=cursor, body=0)
     yield from itertools.repeat(Read(ACTION_PEEK_NEXT, 0, cursor=cursor, body=0))

@@ -28,30 +28,35 @@ OPEN_TIMEOUT = 300.0
 """Seconds that opening and enlisting may take ([MS-MQRR] 3.1.2.1, [MS-MQQP] 3.2.4.1)."""
 
 FIRST_DELAY, LONGEST_DELAY = 0.05, 2.0
-"""Seconds between attempts to reach a server that is lost."""
+"""Seconds between attempts to reach a lost server: a restart is noticed soon, an outage is not
+asked about often."""
 
 NO_PORT = -1
+"""The key of no pool, for an interface whose port is not known yet."""
+
+END_OF_QUEUE = frozenset({HResult.MQ_ERROR_IO_TIMEOUT, HResult.MQ_ERROR_MESSAGE_NOT_FOUND})
+"""The answers to a read that found no message."""
 
 _HARMLESS = frozenset({"harmless", "repeatable"})
-"""Marks in the IDL: calls of which nothing is left when the connection is lost."""
+"""Marks in the IDL of calls that leave nothing behind when the connection is lost."""
 
 _NUMBER = re.compile(r"\[Errno (\d+)\]")
 
 T = TypeVar("T")
 ResponseT = TypeVar("ResponseT", bound=Value)
 Kind = type[Request[Value]]
-"""What is called: the class of the requests of an operation."""
+"""The class of the requests of one operation."""
 
 
 class _LostError(ServerUnreachableError):
-    """A connection broke, and what was called can be called again."""
+    """A connection broke during a call that can be repeated."""
 
 
 class Connections:
-    """What a client calls through: pools of connections to the ports of one server.
+    """Pools of connections to the ports of one server, through which a client calls.
 
-    A server that is lost is looked for again, for `patience` seconds, by every call that does
-    not depend on what was open before and has not been sent, or may be sent twice.
+    If the connection is lost, a call tries for `patience` seconds to reach the server again,
+    provided that it needs nothing that was open before, and was not sent or may be sent twice.
     """
 
     def __init__(self, target: Target, patience: float = 0.0) -> None:
@@ -72,13 +77,13 @@ class Connections:
         limit: float | None = None,
         accepted: Container[int] = (),
     ) -> ResponseT:
-        """Make one call and return its response; it is given up after `limit` seconds.
+        """Make one call and return its response; the wait for it ends after `limit` seconds.
 
-        Failures in `accepted` are for the caller to look at. Raises MQError for any other
-        refusal, returned or thrown, RpcFault for any other fault, DecodeError for an answer that
-        cannot be read, ServerUnreachableError when there is no server; of that HandleLostError
-        when what the call uses was closed with the connection, OutcomeUnknownError when nobody
-        can tell whether it was done.
+        A response whose result is in `accepted` is returned as well. Raises MQError for any other
+        refusal, RpcFault for any other fault, DecodeError if the answer cannot be read,
+        ServerUnreachableError if no server answers, its subclass HandleLostError if the handle
+        that the call uses was closed with the connection, and its subclass OutcomeUnknownError if
+        the call was sent and may have been done.
         """
         try:
             async with asyncio.timeout(limit):
@@ -100,7 +105,7 @@ class Connections:
 
     @contextlib.asynccontextmanager
     async def borrowed(self, kind: Kind) -> AsyncIterator[Binding]:
-        """A connection for many calls of one operation; raises as `call` when it is lost."""
+        """A connection for many calls of one operation; raises what `call` raises if it is lost."""
         pool, line = await self._line(kind)
         try:
             yield line.bindings[kind.interface_name]
@@ -110,7 +115,7 @@ class Connections:
             pool.release(line)
 
     async def redirect(self, interface_name: str, port: int) -> None:
-        """Call an interface at another port from now on; a local server has no ports."""
+        """Call an interface at another port from now on; does nothing for a local server."""
         if isinstance(self._target, RemoteServer):
             self._ports[interface_name] = port
 
@@ -135,7 +140,7 @@ class Connections:
                 raise
             except ServerUnreachableError as error:
                 if isinstance(error, _LostError) and lost is None:
-                    lost = error  # once at once: the server may have closed an idle connection
+                    lost = error  # the server may have closed an idle connection: try at once
                     continue
                 if loop.time() + delay > give_up:
                     raise (lost or error) from error
@@ -187,7 +192,7 @@ class Connections:
             if line is None:
                 line = await self._reached(lambda: pool.prepare(name, load(name)))
         except ServerUnreachableError:
-            self._ports.pop(name, None)  # it may come back at another port
+            self._ports.pop(name, None)  # a restarted server may listen at another port
             raise
         return pool, line
 
@@ -211,7 +216,7 @@ class Connections:
         )
 
     async def _reached(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """The outcome of an attempt; ServerUnreachableError where nobody is."""
+        """The outcome of an attempt; raises ServerUnreachableError if nothing answers."""
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 return await attempt()
@@ -226,7 +231,7 @@ class Connections:
 
 
 def _uses_handles(kind: Kind) -> bool:
-    """Whether a call needs what was opened before, which ends with its connection."""
+    """Whether a call uses a handle that was opened before, which ends with its connection."""
     if "by_number" in kind.operation.attributes:
         return True
     handles = load(kind.interface_name).operation(kind.operation.name).context_handles
@@ -243,7 +248,7 @@ async def _connect(target: Target, port: int, group: int) -> RpcClient:
 
 
 def _reason(error: OSError) -> str:
-    """What the system says, as part of a sentence."""
+    """The system's words for an error, as part of a sentence."""
     text = error.strerror or str(error) or type(error).__name__
     if (number := _error_number(error)) is not None:
         text = os.strerror(number)  # asyncio's own words hold Python's form of the address
@@ -251,7 +256,7 @@ def _reason(error: OSError) -> str:
 
 
 def _error_number(error: OSError) -> int | None:
-    """The system's number; of several failed addresses, that of the first."""
+    """The system's number of an error; if several addresses failed, that of the first."""
     if error.errno is not None:
         return error.errno if error.errno > 0 else None
     match = _NUMBER.search(str(error))
@@ -259,7 +264,7 @@ def _error_number(error: OSError) -> int | None:
 
 
 def require_value(value: T | None) -> T:
-    """What a response must bring; DecodeError for a null pointer in its place."""
+    """The value behind a pointer of a response; raises DecodeError if the pointer is null."""
     if value is None:
         raise DecodeError("the answer lacks what was asked for")
     return value
@@ -273,5 +278,5 @@ def require_success(result: int) -> None:
         try:
             raise MQError(statuses(result))
         except ValueError:
-            continue
+            continue  # this list lacks the number: the other may have it
     raise MQError(HResult.MQ_ERROR, f"with the code 0x{result:08X}")

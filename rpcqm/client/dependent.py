@@ -1,11 +1,10 @@
 """Queues as a dependent client sees them: opened and read at its supporting server.
 
-That server may be asked for queues of other queue managers, from which it then reads for us
-([MS-MQMP] 3.2.4.7). Messages come in buffers that grow until they fit.
+The server also reads for the client from queues of other queue managers ([MS-MQMP] 3.2.4.7).
+Messages come in buffers, which are asked for again, larger, until the message fits.
 """
 
 import contextlib
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -24,11 +23,10 @@ from rpcqm.client.remote_read import (
     PEEK_ACCESS,
     RECEIVE_ACCESS,
 )
-from rpcqm.client.sending import InternalTransaction
+from rpcqm.client.sending import InternalTransaction, close_handle, opening_request
 from rpcqm.client.target import ServerUnreachableError
 from rpcqm.codec.names.format_name import FormatName, parse_format_names
 from rpcqm.codec.names.path_name import PathName
-from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.packet.base import INFINITE
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types import qmcomm, qmcomm2
@@ -69,7 +67,10 @@ class BufferedMessage:
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """How large the buffers are: bytes for body and extension, characters for the others."""
+    """Sizes of the buffers: bytes for body and extension, characters for the others.
+
+    The first sizes hold most messages; a larger one costs one more call.
+    """
 
     body: int = 4096
     extension: int = 256
@@ -77,7 +78,7 @@ class _Sizes:
     names: int = 1024
 
     def of(self, old: qmcomm.CACTransferBufferV1) -> "_Sizes":
-        """As large as the server has told that they must be."""
+        """Sizes in which the message fits, according to the server's answer."""
         told = (getattr(old.u.value, f"pul{name}FormatNameLenProp") or 0 for name in _NAMES)
         return replace(
             self,
@@ -91,8 +92,8 @@ class _Sizes:
 class DependentQueue:
     """A queue that is open for reading through a supporting server ([MS-MQMP] 3.2.1.2).
 
-    `connect` gives the connections to a machine that has the queue, when it is another one;
-    they are closed with the queue.
+    `connect` connects to another machine if that has the queue; these connections are closed as
+    soon as the supporting server has taken the queue over.
     """
 
     def __init__(
@@ -115,7 +116,10 @@ class DependentQueue:
         """The path name of a queue elsewhere."""
 
     async def __aenter__(self) -> Self:
-        """Open here, or there and then here again ([MS-MQMP] 3.2.4.7)."""
+        """Open at the supporting server; if the queue is elsewhere, open it there and here again.
+
+        Source: [MS-MQMP] 3.2.4.7.
+        """
         response = await self._open_here(0, 0, 0)
         if response.lplpRemoteQueueName is not None:
             self.remote_path = response.lplpRemoteQueueName
@@ -126,22 +130,13 @@ class DependentQueue:
     async def _open_here(
         self, queue: int, descriptor: int, context: int
     ) -> qmcomm.rpc_QMOpenQueueInternalResponse:
-        request = qmcomm.rpc_QMOpenQueueInternalRequest(
-            pQueueFormat=queue_format_of(self._name),
-            dwDesiredAccess=self._access,
-            dwShareMode=self._share_mode,
-            hRemoteQueue=queue,
-            lplpRemoteQueueName=None,
-            dwpQueue=descriptor,
-            pLicGuid=licence_guid(),
-            lpClientName=socket.gethostname(),
-            dwRemoteProtocol=0,
-            dwpRemoteContext=context,
+        request = opening_request(
+            self._name, self._access, self._share_mode, queue, descriptor, context
         )
         return await self._connections.call(request, OPEN_TIMEOUT)
 
     async def _open_there(self, path: str) -> qmcomm.rpc_QMOpenQueueInternalResponse:
-        """Open at the queue's own queue manager, and have our server take it over."""
+        """Open at the queue's own queue manager, and have the supporting server take it over."""
         machine = self._connect(PathName.parse(path).computer)
         try:
             opening = await open_remote_queue(
@@ -150,6 +145,7 @@ class DependentQueue:
             try:
                 return await self._open_here(opening.queue, opening.descriptor, opening.context)
             finally:
+                # The handle is of no use any more, and ends with the connection in any case.
                 with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
                     await opening.close()
         finally:
@@ -159,16 +155,14 @@ class DependentQueue:
         await self.close()
 
     async def close(self) -> None:
-        """Close the queue; a server that is gone has closed it already ([MS-MQMP] 3.2.4.15)."""
+        """Close the queue ([MS-MQMP] 3.2.4.15)."""
         if self._handle:
             handle, self._handle = self._handle, b""
-            request = qmcomm.rpc_ACCloseHandleRequest(phQueue=handle)
-            with contextlib.suppress(ServerUnreachableError):
-                await self._connections.call(request)
+            await close_handle(self._connections, handle)
 
     async def format_name(self) -> str:
-        """The name that the queue was opened by ([MS-MQMP] 3.2.4.14)."""
-        length = 128
+        """The format name that the queue was opened by ([MS-MQMP] 3.2.4.14)."""
+        length = 128  # characters: most names fit, and the server tells the length of a longer one
         while True:
             response = await self._format_name(length)
             if response.result != HResult.MQ_ERROR_FORMATNAME_BUFFER_TOO_SMALL:
@@ -190,10 +184,10 @@ class DependentQueue:
     # Cursors
 
     async def create_cursor(self) -> int:
-        """A cursor before the first message ([MS-MQMP] 3.2.4.8).
+        """Create a cursor before the first message ([MS-MQMP] 3.2.4.8).
 
-        An old server leaves making one at the other queue manager to us: what it offers for
-        that is obsolete, so that this is refused as MQ_ERROR_ILLEGAL_OPERATION.
+        If the queue is elsewhere, an old server has its client create the cursor there. It offers
+        only an obsolete call for that, which raises MQError(MQ_ERROR_ILLEGAL_OPERATION).
         """
         request = qmcomm2.rpc_ACCreateCursorExRequest(
             hQueue=self._handle, pcc=qmcomm.CACCreateRemoteCursor()
@@ -205,7 +199,7 @@ class DependentQueue:
         return cursor
 
     async def _create_cursor_there(self, pcc: qmcomm.CACCreateRemoteCursor) -> None:
-        """Make the cursor where the queue is, and tell our server of it."""
+        """Create the cursor at the queue's own queue manager, and tell the supporting server."""
         try:
             path = await self._remote_name(pcc.cli_pQMQueue)
             machine = self._connect(PathName.parse(path).computer)
@@ -218,6 +212,7 @@ class DependentQueue:
             )
             await self._connections.call(request)
         except BaseException:
+            # The first error is the one to tell.
             with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
                 await self.close_cursor(pcc.hCursor)
             raise
@@ -228,7 +223,7 @@ class DependentQueue:
         return response.lplpRemoteQueueName or ""
 
     async def close_cursor(self, cursor: int) -> None:
-        """[MS-MQMP] 3.2.4.16."""
+        """Close a cursor ([MS-MQMP] 3.2.4.16)."""
         request = qmcomm.rpc_ACCloseCursorRequest(hQueue=self._handle, hCursor=cursor)
         await self._connections.call(request)
 
@@ -241,12 +236,12 @@ class DependentQueue:
     async def peek(self, timeout: int = INFINITE, *, cursor: int = 0) -> BufferedMessage:
         """The first message, or the one under the cursor ([MS-MQMP] 3.2.4.11).
 
-        `timeout` is in milliseconds.
+        Waits at most `timeout` milliseconds.
         """
         return await self._read(ACTION_PEEK_CURRENT, timeout, cursor, None)
 
     async def peek_next(self, cursor: int, timeout: int = INFINITE) -> BufferedMessage:
-        """Move the cursor on and read the message there."""
+        """Move the cursor to the next message and peek at that."""
         return await self._read(ACTION_PEEK_NEXT, timeout, cursor, None)
 
     async def receive(
@@ -256,10 +251,11 @@ class DependentQueue:
         cursor: int = 0,
         transaction: InternalTransaction | None = None,
     ) -> BufferedMessage:
-        """Read a message and remove it, with a transaction when that ends ([MS-MQMP] 3.2.4.12).
+        """Read and remove a message; a transaction removes it when it is committed.
 
-        When the connection breaks before the answer comes the message may be lost
-        (OutcomeUnknownError): QueueReader reads in two phases.
+        Raises OutcomeUnknownError if the connection breaks before the answer comes; then the
+        message may be lost. QueueReader, which reads in two phases, loses none. Source:
+        [MS-MQMP] 3.2.4.12.
         """
         identifier = None if transaction is None else transaction.identifier
         return await self._read(ACTION_RECEIVE, timeout, cursor, identifier)
@@ -267,7 +263,7 @@ class DependentQueue:
     async def _read(
         self, action: int, timeout: int, cursor: int, transaction: UUID | None
     ) -> BufferedMessage:
-        """A message that does not fit stays where it is, and is asked for with larger buffers."""
+        """Read; a message that does not fit stays, and is asked for again with larger buffers."""
         sizes = _Sizes()
         while True:
             buffer = _receiving_buffer(sizes, action, timeout, cursor, transaction)
@@ -343,7 +339,7 @@ def _message_in(old: Any) -> BufferedMessage:
 
 
 def _names(text: str | None) -> tuple[FormatName, ...]:
-    """The names of queues; of a text that came cut, those that came whole."""
+    """The names of queues in a text; if it was cut, those that came whole."""
     name, ended, _ = (text or "").partition("\0")
     if name and not ended:
         name = name.rpartition(",")[0]

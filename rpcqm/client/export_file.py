@@ -11,7 +11,9 @@ from rpcqm.base.errors import DecodeError
 MAGIC = b"RPCQMEXP"
 VERSION = 1
 MAXIMUM_NOTE = 1 << 16
+"""Bytes of a note: far more than any has, and little enough to be read from a damaged file."""
 MAXIMUM_PACKET = 0x0040_0000
+"""Bytes of a packet ([MS-MQMQ] 2.2.19.1, PacketSize)."""
 
 _OPENING = struct.Struct("<8sII")
 _RECORD = struct.Struct("<III")
@@ -20,7 +22,7 @@ _END_MARK = 0xFFFF_FFFF
 
 
 class ExportWriter:
-    """Writes messages one after the other; a file without its end is not a whole one."""
+    """Writes messages to a file; without the end that `finish` writes, the file is not whole."""
 
     def __init__(self, file: BinaryIO, note: Mapping[str, object]) -> None:
         self._file = file
@@ -29,7 +31,7 @@ class ExportWriter:
         file.write(_OPENING.pack(MAGIC, VERSION, len(encoded)) + encoded)
 
     def write(self, packet: bytes, note: Mapping[str, object]) -> None:
-        """Write a message: its packet, and what is known beside it."""
+        """Write a message: its packet, and further facts about it."""
         encoded = _encoded(note)
         check = zlib.crc32(packet, zlib.crc32(encoded))
         self._file.write(_RECORD.pack(len(encoded), len(packet), check) + encoded)
@@ -43,10 +45,10 @@ class ExportWriter:
 
 
 class ExportReader:
-    """Reads what ExportWriter has written; `note` is what it says of the queue.
+    """Reads a file of ExportWriter; `note` is its description of the queue.
 
-    DecodeError for anything else: another kind of file, a newer version, a damaged message, or a
-    file that was cut off.
+    Raises DecodeError for another kind of file, a newer version, a damaged message, or a file
+    that was cut off.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -61,7 +63,7 @@ class ExportReader:
         self.note = _decoded(self._take(size, "the beginning"))
 
     def __iter__(self) -> Iterator[tuple[bytes, dict[str, object]]]:
-        """Each message: its packet, and what was known beside it."""
+        """Each message: its packet, and the further facts about it."""
         count = 0
         while True:
             head = self._take(4, f"message {count + 1}")

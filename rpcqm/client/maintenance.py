@@ -27,17 +27,17 @@ HAPPENINGS = {
     9: "sent",
     10: "acknowledged",
 }
-"""Words for what can happen to a message."""
+"""Words for the numbers of what can happen to a message."""
 
 STATES = {1: "waiting", 2: "being read", 3: "leaving", 4: "in a transaction"}
-"""Words for how a message is in its queue."""
+"""Words for the numbers of a message's state in its queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrailEvent:
     """One thing that happened to a message; `time` is seconds since 1970.
 
-    `detail` is the queue that it went to, or the name of a reason.
+    `detail` is the queue that the message went to, or the name of a reason.
     """
 
     time: float
@@ -49,10 +49,11 @@ class TrailEvent:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a message is; copies in journals are further places.
+    """A queue that has a message or a copy of it.
 
-    `queue` is a path name, of a queue elsewhere its format name. `arrived` is seconds since 1970.
-    Sent in a transaction that is still open, it has neither this nor a lookup identifier (0).
+    `queue` is a path name, or the format name of a queue elsewhere. `arrived` is in seconds since
+    1970. Both `arrived` and `lookup_identifier` are 0 while the transaction that sends the message
+    is open.
     """
 
     queue: str
@@ -63,19 +64,19 @@ class Place:
 
 
 class MaintenanceError(Exception):
-    """What was asked for could not be done; the text is a sentence."""
+    """The queue manager could not do what was asked; the text is a sentence."""
 
 
 class Maintenance:
-    """What can be done with the data while it is in use; for administrators of the machine."""
+    """Work on the data of a running queue manager; for administrators of its machine."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
     async def make_backup(self, directory: Path) -> None:
-        """Have everything that is durable copied to a directory that is new or empty.
+        """Copy all durable data to a new or empty directory, whose path is absolute.
 
-        The path is absolute. MaintenanceError when it cannot be written.
+        Raises MaintenanceError if the directory cannot be written.
         """
         request = rpcqm_admin.R_MakeBackupRequest(pwszDirectory=str(directory))
         response = await self._connections.call(request)
@@ -83,13 +84,13 @@ class Maintenance:
             raise MaintenanceError(response.ppwszProblem)
 
     async def compact(self) -> tuple[int, int]:
-        """Have the disk space of removed messages given back; bytes used before and after."""
+        """Give back the disk space of removed messages; returns the bytes used before and after."""
         request = rpcqm_admin.R_CompactRequest()
         response = await self._connections.call(request)
         return response.pBytesBefore, response.pBytesAfter
 
     async def switch_trail(self, name: FormatName, on: bool) -> None:
-        """Have what happens to the messages of a queue written down, or no longer."""
+        """Switch on or off that the queue manager records what happens to messages of a queue."""
         request = rpcqm_admin.R_SetEventTrailRequest(pQueueFormat=queue_format_of(name), fOn=on)
         await self._connections.call(request)
 
@@ -100,7 +101,7 @@ class Maintenance:
         return bool(response.pfOn)
 
     async def trail(self, identifier: MessageIdentifier) -> list[TrailEvent]:
-        """What happened to a message, as far as it was written down."""
+        """What happened to a message in queues that have an event trail."""
         wanted = OBJECTID(Lineage=identifier.queue_manager_guid, Uniquifier=identifier.ordinal)
         request = rpcqm_admin.R_GetEventTrailRequest(pMessageId=wanted)
         response = await self._connections.call(request)
@@ -116,7 +117,7 @@ class Maintenance:
         ]
 
     async def find(self, identifier: MessageIdentifier) -> list[Place]:
-        """Where a message and its copies are; reads all packets, a million in a few seconds."""
+        """Find a message and its copies; reads all packets, a million in a few seconds."""
         wanted = OBJECTID(Lineage=identifier.queue_manager_guid, Uniquifier=identifier.ordinal)
         request = rpcqm_admin.R_FindMessageRequest(pMessageId=wanted)
         response = await self._connections.call(request)
@@ -132,19 +133,19 @@ class Maintenance:
         ]
 
     async def outgoing_queues(self) -> list[FormatName]:
-        """All queues to other queue managers, also those that are empty and only connected."""
+        """All queues to other queue managers, even if they are empty."""
         request = rpcqm_admin.R_ListOutgoingQueuesRequest()
         response = await self._connections.call(request)
         return [FormatName.parse(name) for name in response.pNames.pElems or () if name]
 
     async def exposed_queues(self) -> list[str]:
-        """The path names of queues that callers who have not logged on own, or may read."""
+        """The path names of queues that callers who have not logged on may read, or own."""
         request = rpcqm_admin.R_ListExposedQueuesRequest()
         response = await self._connections.call(request)
         return [name for name in response.pNames.pElems or () if name]
 
     async def security(self) -> SecurityDescriptor:
-        """Who may do what with the queue manager itself."""
+        """The owner and the permissions of the queue manager itself."""
         request = rpcqm_admin.R_GetMachineSecurityRequest(
             RequestedInformation=int(OWNER_GROUP_AND_DACL)
         )
@@ -152,7 +153,7 @@ class Maintenance:
         return SecurityDescriptor.decode(require_value(response.ppDescriptor))
 
     async def set_security(self, descriptor: SecurityDescriptor) -> None:
-        """Replace those parts of the queue manager's descriptor that are given."""
+        """Replace the parts of the queue manager's security descriptor that `descriptor` has."""
         raw = descriptor.encode()
         request = rpcqm_admin.R_SetMachineSecurityRequest(
             SecurityInformation=int(parts_of(descriptor)), cbDescriptor=len(raw), pDescriptor=raw
@@ -160,7 +161,7 @@ class Maintenance:
         await self._connections.call(request)
 
     async def import_message(self, name: FormatName, packet: bytes) -> int:
-        """Put a whole packet into a queue as it was; returns its lookup identifier."""
+        """Put a packet into a queue unchanged; returns its lookup identifier."""
         request = rpcqm_admin.R_ImportMessageRequest(
             pQueueFormat=queue_format_of(name), cbPacket=len(packet), pPacket=packet
         )

@@ -45,7 +45,7 @@ _ABSENT: dict[str, Any] = {
     "bytes_in_journal": 0,
     "subqueues": (),
 }
-"""What a property counts as that the server has no value for."""
+"""Values of the properties for which the server has none."""
 
 
 class Management:
@@ -59,12 +59,8 @@ class Management:
         return await self._names(ManagementMachineProperty.PROPID_MGMT_MSMQ_PRIVATEQ)
 
     async def queue_information(self, name: FormatName) -> QueueInformation:
-        """What is in a queue, and what kind of queue it is."""
-        queue = qmmgmt.MGMT_OBJECT(
-            type=qmmgmt.MGMT_QUEUE,
-            u=qmmgmt.MGMT_OBJECT_u(qmmgmt.MGMT_QUEUE, queue_format_of(name)),
-        )
-        values = await self._information(queue, list(_QUEUE_PROPERTIES.values()))
+        """The kind and the content of a queue."""
+        values = await self._information(name, list(_QUEUE_PROPERTIES.values()))
         found = {
             key: _ABSENT[key] if value is None else value
             for key, value in zip(_QUEUE_PROPERTIES, values, strict=True)
@@ -75,7 +71,7 @@ class Management:
         return QueueInformation(**found)
 
     async def active_public_queues(self) -> list[QueueInformation]:
-        """The public queues of the machine that somebody has open."""
+        """The open public queues of the machine."""
         found = [
             await self.queue_information(FormatName.parse(name))
             for name in await self._active_queues()
@@ -89,29 +85,28 @@ class Management:
 
     async def _names(self, wanted: ManagementMachineProperty) -> tuple[str, ...]:
         """A property of the machine that is a list of names."""
-        machine = qmmgmt.MGMT_OBJECT(
-            type=qmmgmt.MGMT_MACHINE, u=qmmgmt.MGMT_OBJECT_u(qmmgmt.MGMT_MACHINE, 0)
-        )
-        (names,) = await self._information(machine, [wanted])
+        (names,) = await self._information(None, [wanted])
         return tuple(names or ())
 
     async def outgoing_queues(
         self, names: Iterable[FormatName] | None = None
     ) -> list[OutgoingQueueInformation]:
-        """Those of `names` that are elsewhere; without names all that have messages or are open."""
+        """Information on those of `names` that are elsewhere.
+
+        Without names it is on all queues elsewhere that are open or have messages.
+        """
         if names is None:
             names = map(FormatName.parse, await self._active_queues())
         found = [await self.outgoing_queue(name) for name in names]
         return [queue for queue in found if queue is not None]
 
     async def outgoing_queue(self, name: FormatName) -> OutgoingQueueInformation | None:
-        """What is on its way to a queue elsewhere; None for a queue here, or one that is gone."""
-        queue = qmmgmt.MGMT_OBJECT(
-            type=qmmgmt.MGMT_QUEUE,
-            u=qmmgmt.MGMT_OBJECT_u(qmmgmt.MGMT_QUEUE, queue_format_of(name)),
-        )
+        """The messages on their way to a queue elsewhere.
+
+        Returns None if the queue is on this machine or no longer exists.
+        """
         try:
-            values = await self._information(queue, list(outgoing_queues.PROPERTIES.values()))
+            values = await self._information(name, list(outgoing_queues.PROPERTIES.values()))
         except MQError as error:
             if error.status is not HResult.MQ_ERROR_QUEUE_NOT_FOUND:
                 raise
@@ -122,23 +117,25 @@ class Management:
         return outgoing_queues.information(found)
 
     async def order(self, action: str, name: FormatName | None = None) -> None:
-        """Have something done: PAUSE, RESUME, EOD_RESEND with a queue elsewhere, or CONNECT,
-        DISCONNECT, TIDY with the machine ([MS-MQMR] 2.2.2, MgmtAction).
+        """Order an action: PAUSE, RESUME or EOD_RESEND for the messages to a queue elsewhere, or
+        CONNECT, DISCONNECT or TIDY for the machine ([MS-MQMR] 2.2.2, MgmtAction).
         """
-        kind = qmmgmt.MGMT_MACHINE if name is None else qmmgmt.MGMT_QUEUE
-        value = 0 if name is None else queue_format_of(name)
-        subject = qmmgmt.MGMT_OBJECT(type=kind, u=qmmgmt.MGMT_OBJECT_u(kind, value))
-        request = qmmgmt.R_QMMgmtActionRequest(pObjectFormat=subject, lpwszAction=action)
+        request = qmmgmt.R_QMMgmtActionRequest(pObjectFormat=_subject(name), lpwszAction=action)
         await self._connections.call(request)
 
-    async def _information(
-        self, subject: qmmgmt.MGMT_OBJECT, properties: Sequence[int]
-    ) -> list[Any]:
+    async def _information(self, name: FormatName | None, properties: Sequence[int]) -> list[Any]:
         request = qmmgmt.R_QMMgmtGetInfoRequest(
-            pObjectFormat=subject,
+            pObjectFormat=_subject(name),
             cp=len(properties),
             aProp=list(properties),
             apVar=[propvariant_of(NULL_VARIANT) for _ in properties],
         )
         response = await self._connections.call(request)
         return [variant_of(structure).value for structure in response.apVar]
+
+
+def _subject(name: FormatName | None) -> qmmgmt.MGMT_OBJECT:
+    """What is asked about: a queue, or without a name the machine."""
+    kind = qmmgmt.MGMT_MACHINE if name is None else qmmgmt.MGMT_QUEUE
+    value = 0 if name is None else queue_format_of(name)
+    return qmmgmt.MGMT_OBJECT(type=kind, u=qmmgmt.MGMT_OBJECT_u(kind, value))

@@ -1,4 +1,4 @@
-"""Messages as a queue manager hands them out."""
+"""Messages that were read from a queue manager."""
 
 from uuid import UUID
 from xml.etree.ElementTree import Element
@@ -18,10 +18,11 @@ _UTF_16 = frozenset({BodyType.VT_BSTR, BodyType.VT_LPWSTR})
 
 
 class ReceivedMessage(PacketMessage):
-    """A message as a queue manager hands it out: its packet, and what it knows about it.
+    """A message that was read: its packet, and what the queue manager tells about it.
 
-    It has what OutgoingMessage has, under the same names. `arrival_time` is in seconds since
-    1970. `withheld` bytes of the body were not asked for; zeros stand in their place.
+    It has the attributes of OutgoingMessage under the same names. `arrival_time` is in seconds
+    since 1970. `withheld` is the number of bytes at the end of the body that were not read; in
+    `body`, zeros stand in their place.
     """
 
     __slots__ = ("arrival_time", "extensions", "lookup_identifier", "withheld")
@@ -42,12 +43,12 @@ class ReceivedMessage(PacketMessage):
 
     @property
     def available_body(self) -> bytes:
-        """The body, as far as it was asked for."""
+        """The part of the body that was read."""
         return self.body[: self.body_size - self.withheld]
 
     @property
     def time_to_reach_queue(self) -> int:
-        """Seconds from sending; RemoteRead tells the moment instead ([MS-MQRR] 2.2.5.1)."""
+        """Seconds from sending, though RemoteRead gives a point in time ([MS-MQRR] 2.2.5.1)."""
         told = self._number(12)
         return told if told == INFINITE or told < self.sent_time else told - self.sent_time
 
@@ -57,7 +58,7 @@ class ReceivedMessage(PacketMessage):
 
     @property
     def response_queue(self) -> FormatName | None:
-        """Where the sender expects an answer, whose correlation identifier is our identifier."""
+        """The queue for an answer; the correlation identifier of that is this `identifier`."""
         return self.response_queue_format_name
 
     @property
@@ -78,7 +79,7 @@ class ReceivedMessage(PacketMessage):
 
     @property
     def privacy(self) -> int:
-        """How the body was encrypted on its way; a PrivacyLevel."""
+        """The PrivacyLevel with which the body was encrypted on its way."""
         return self.privacy_level
 
     @property
@@ -91,7 +92,7 @@ class ReceivedMessage(PacketMessage):
 
     @property
     def subqueue(self) -> str:
-        """The subqueue that it is in; empty for none."""
+        """The name of the message's subqueue; empty if the message is in no subqueue."""
         return self.extensions.subqueue.subqueue_name if self.extensions.subqueue else ""
 
     @property
@@ -104,7 +105,7 @@ class ReceivedMessage(PacketMessage):
 
     @property
     def value(self) -> Value:
-        """The body as its type says (see `rpcqm.client.bodies`); raises DecodeError."""
+        """The body, decoded as its type says (`rpcqm.client.bodies`); raises DecodeError."""
         return decode_body(self.available_body, self.body_type)
 
     @property
@@ -114,7 +115,10 @@ class ReceivedMessage(PacketMessage):
 
     @property
     def text(self) -> str | None:
-        """The body as text: UTF-16 where its type says so, else UTF-8; None when it is neither."""
+        """The body as text: UTF-16 if its type says so, else UTF-8.
+
+        None if the body is not text of that encoding.
+        """
         encoding = "utf-16-le" if self.body_type in _UTF_16 else "utf-8"
         try:
             return self.available_body.decode(encoding).rstrip("\0")
@@ -127,7 +131,7 @@ def from_sections(
 ) -> ReceivedMessage:
     """Put the sections of a message packet together ([MS-MQRR] 3.1.4.7, ppPacketSections).
 
-    Raises DecodeError where they do not make a message.
+    Raises DecodeError if they are not a message.
     """
     if not sections:
         raise DecodeError("no section of the message came")

@@ -18,7 +18,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
-from rpcqm.client.blocking import BlockingClient
+from rpcqm.client.blocking import Blocking, BlockingClient
+from rpcqm.client.connection import END_OF_QUEUE
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.names import HERE, format_name
 from rpcqm.client.outgoing import OutgoingMessage
@@ -66,11 +67,10 @@ __all__ = [
 ]
 
 DATA_DIR = "RPCQM_DATA_DIR"
-END_OF_QUEUE = frozenset({HResult.MQ_ERROR_IO_TIMEOUT, HResult.MQ_ERROR_MESSAGE_NOT_FOUND})
 
 
 class HasTarget(Protocol):
-    """Somebody who knows where a queue manager is, such as PrivateQueueManager in tests."""
+    """An object whose `target` is a queue manager, such as PrivateQueueManager in tests."""
 
     @property
     def target(self) -> Target: ...
@@ -83,7 +83,8 @@ Server = Target | HasTarget | str
 def local_server(data_dir: Path | str | None = None) -> LocalServer:
     """The queue manager of this machine that runs on a data directory.
 
-    Without one that is `$RPCQM_DATA_DIR`, or `var`. Raises ServerUnreachableError.
+    The default directory is `$RPCQM_DATA_DIR`, or `var` if that is not set. Raises
+    ServerUnreachableError if no queue manager runs on the directory.
     """
     directory = Path(data_dir if data_dir is not None else os.environ.get(DATA_DIR, "var"))
     try:
@@ -93,10 +94,10 @@ def local_server(data_dir: Path | str | None = None) -> LocalServer:
 
 
 def server_at(address: str, user: str | None = None, password: str = "") -> RemoteServer:
-    """The queue manager at `HOST` or `HOST:PORT`, the port being its endpoint mapper's.
+    """The queue manager at `HOST` or `HOST:PORT`; the port is that of its endpoint mapper.
 
-    With a user, who may be `DOMAIN\\user`, calls are authenticated and encrypted. Raises
-    ServerUnreachableError for what is no address.
+    With a user (`NAME` or `DOMAIN\\NAME`) calls are authenticated and encrypted. Raises
+    ServerUnreachableError if `address` has neither form.
     """
     try:
         host, port = host_and_port(address)
@@ -111,10 +112,10 @@ def server_at(address: str, user: str | None = None, password: str = "") -> Remo
 
 
 class Message:
-    """A message that was received: acknowledged, or given back, once.
+    """A received message, which is acknowledged or given back, once.
 
-    Everything that ReceivedMessage tells it tells as well: `body`, `text`, `value`, `xml`,
-    `label`, `priority`, `identifier` and so on.
+    It has every attribute of ReceivedMessage: `body`, `text`, `value`, `xml`, `label`,
+    `priority`, `identifier` and so on.
     """
 
     def __init__(self, pending: "PendingReceive") -> None:
@@ -126,27 +127,27 @@ class Message:
 
     @property
     def settled(self) -> bool:
-        """Whether it has been acknowledged or given back."""
+        """Whether the message has been acknowledged or given back."""
         return self._pending is None
 
     async def acknowledge(self) -> None:
-        """It has arrived, and leaves its queue. Does nothing the second time."""
+        """Confirm the message, so that it leaves its queue. A second call does nothing."""
         pending, self._pending = self._pending, None
         if pending is not None:
             await pending.acknowledge()
 
     async def release(self) -> None:
-        """It goes back to its queue. Does nothing the second time."""
+        """Give the message back to its queue. A second call does nothing."""
         pending, self._pending = self._pending, None
         if pending is not None:
             await pending.give_back()
 
 
 class AsyncQueue:
-    """A queue for programs with an event loop; what Queue does, with `await`.
+    """A queue for programs with an event loop; use it in an `async with` block.
 
-    The message in hand is acknowledged when the program comes back for the next one, or ends the
-    block; it is given back when an exception leaves the block.
+    A received message is acknowledged when the program asks for the next one or ends the block;
+    it is given back when an exception leaves the block.
     """
 
     def __init__(
@@ -187,8 +188,8 @@ class AsyncQueue:
     async def send(self, body: object, **fields: object) -> MessageIdentifier:
         """Send a body of any type that `encode_body` takes, or an OutgoingMessage.
 
-        `fields` are those of OutgoingMessage. A recoverable message (the default) is durable
-        when its identifier comes back.
+        `fields` are further fields of OutgoingMessage. A recoverable message (the default) is
+        durable when this returns its identifier. Raises TypeError for a body of another type.
         """
         if self._sender is None:
             sender = self.client.open_sender(self.name)
@@ -197,9 +198,10 @@ class AsyncQueue:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
-        """What is sent in the block is sent when that ends well, all of it; else nothing is.
+        """Send the messages of the block together when it ends, or none if an exception leaves it.
 
-        Queues that are transactional take nothing else. RuntimeError inside another one.
+        A transactional queue takes messages only in transactions. Raises RuntimeError if this
+        queue is in a transaction already.
         """
         if self._transaction is not None:
             raise RuntimeError("this queue is in a transaction already")
@@ -212,7 +214,10 @@ class AsyncQueue:
     async def receive(
         self, timeout: float | None = None, limit: int | None = None
     ) -> AsyncIterator[Message]:
-        """Messages as they come, at most `limit`; it ends when none comes within `timeout`."""
+        """Receive messages as they come, at most `limit` of them.
+
+        The iteration ends when no message comes within `timeout` seconds.
+        """
         received = 0
         while limit is None or received < limit:
             message = await self.receive_one(timeout)
@@ -223,7 +228,7 @@ class AsyncQueue:
         await self._settle()
 
     async def receive_one(self, timeout: float | None = None) -> Message | None:
-        """The next message, None when none comes within `timeout`."""
+        """Receive the next message; returns None if no message comes within `timeout` seconds."""
         await self._settle()
         reader = await self._open_reader()
         try:
@@ -234,7 +239,7 @@ class AsyncQueue:
         return self._in_hand
 
     async def peek(self, timeout: float | None = None) -> ReceivedMessage | None:
-        """A look at the first message, which stays; None when there is none in time."""
+        """The first message, which stays; None if no message comes within `timeout` seconds."""
         reader = await self._open_reader()
         try:
             return await reader.peek(_milliseconds(timeout))
@@ -244,7 +249,7 @@ class AsyncQueue:
         return None
 
     async def browse(self) -> AsyncIterator[ReceivedMessage]:
-        """Every message that is there, in order; they stay."""
+        """The messages of the queue in their order; they stay in it."""
         reader = await self._open_reader()
         async for message in reader.browse():
             yield message
@@ -262,7 +267,7 @@ class AsyncQueue:
         return self._reader
 
     async def _settle(self) -> None:
-        """Acknowledge the message in hand."""
+        """Acknowledge the message that was received last, if it is still to be settled."""
         message, self._in_hand = self._in_hand, None
         if message is not None:
             await message.acknowledge()
@@ -279,19 +284,19 @@ class BlockingMessage:
         return getattr(self._message, name)
 
     def acknowledge(self) -> None:
-        """It has arrived, and leaves its queue."""
+        """Confirm the message, so that it leaves its queue. A second call does nothing."""
         self._client.run(self._message.acknowledge())
 
     def release(self) -> None:
-        """It goes back to its queue."""
+        """Give the message back to its queue. A second call does nothing."""
         self._client.run(self._message.release())
 
 
 class Queue:
     """A queue; use it in a `with` block.
 
-    The message in hand is acknowledged when the program comes back for the next one, or ends the
-    block; it is given back when an exception leaves the block.
+    A received message is acknowledged when the program asks for the next one or ends the block;
+    it is given back when an exception leaves the block.
     """
 
     def __init__(self, target: Target, name: FormatName, patience: float, **how: bool) -> None:
@@ -317,28 +322,30 @@ class Queue:
             self._client.close()
 
     def send(self, body: object, **fields: object) -> MessageIdentifier:
-        """Send a body of any type that `encode_body` takes, or an OutgoingMessage."""
+        """Send a body of any type that `encode_body` takes, or an OutgoingMessage.
+
+        `fields` are further fields of OutgoingMessage. A recoverable message (the default) is
+        durable when this returns its identifier. Raises TypeError for a body of another type.
+        """
         return self._client.run(self._queue.send(body, **fields))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """What is sent in the block is sent when that ends well, all of it; else nothing is.
+        """Send the messages of the block together when it ends, or none if an exception leaves it.
 
-        Queues that are transactional take nothing else. RuntimeError inside another one.
+        A transactional queue takes messages only in transactions. Raises RuntimeError if this
+        queue is in a transaction already.
         """
-        unit = self._queue.transaction()
-        self._client.run(unit.__aenter__())
-        try:
+        with Blocking(self._client, self._queue.transaction()):
             yield
-        except BaseException as error:
-            self._client.run(unit.__aexit__(type(error), error, error.__traceback__))
-            raise
-        self._client.run(unit.__aexit__(None, None, None))
 
     def receive(
         self, timeout: float | None = None, limit: int | None = None
     ) -> Iterator[BlockingMessage]:
-        """Messages as they come, at most `limit`; it ends when none comes within `timeout`."""
+        """Receive messages as they come, at most `limit` of them.
+
+        The iteration ends when no message comes within `timeout` seconds.
+        """
         received = 0
         while limit is None or received < limit:
             message = self.receive_one(timeout)
@@ -349,23 +356,17 @@ class Queue:
         self._client.run(self._queue._settle())
 
     def receive_one(self, timeout: float | None = None) -> BlockingMessage | None:
-        """The next message, None when none comes within `timeout`."""
+        """Receive the next message; returns None if no message comes within `timeout` seconds."""
         message = self._client.run(self._queue.receive_one(timeout))
         return None if message is None else BlockingMessage(self._client, message)
 
     def peek(self, timeout: float | None = None) -> ReceivedMessage | None:
-        """A look at the first message, which stays; None when there is none in time."""
+        """The first message, which stays; None if no message comes within `timeout` seconds."""
         return self._client.run(self._queue.peek(timeout))
 
     def browse(self) -> Iterator[ReceivedMessage]:
-        """Every message that is there, in order; they stay."""
-        messages = self._queue.browse()
-
-        async def following() -> ReceivedMessage | None:
-            return await anext(messages, None)
-
-        while (message := self._client.run(following())) is not None:
-            yield message
+        """The messages of the queue in their order; they stay in it."""
+        return self._client.each(self._queue.browse(), at_a_time=1)
 
     def purge(self) -> None:
         """Delete every message."""
@@ -373,7 +374,7 @@ class Queue:
 
 
 def outgoing(body: object, fields: dict[str, Any]) -> OutgoingMessage:
-    """A message with a body of some type; TypeError for what has no type."""
+    """Make an OutgoingMessage of a body; raises TypeError if the body has no type of MSMQ."""
     if isinstance(body, OutgoingMessage):
         if fields:
             raise TypeError("an OutgoingMessage has its fields already")
@@ -395,8 +396,9 @@ def open(
     """A queue, by its short name, path name or format name.
 
     `server` is `HOST` or `HOST:PORT` (with `user` and `password` calls are encrypted), a Target,
-    a queue manager of rpcqm.testing, or by default the queue manager of this machine. It is
-    looked for again for `patience` seconds when it is lost. MQError for what is no queue's name.
+    a queue manager of rpcqm.testing, or by default the queue manager of this machine. If the
+    connection is lost, calls try for `patience` seconds to reach the server again. Raises
+    MQError if `queue` names no queue, ServerUnreachableError if `server` cannot be found.
     """
     target, name = _named(queue, server, user, password)
     return Queue(target, name, patience, peek_only=peek_only, exclusive=exclusive)
@@ -412,7 +414,7 @@ def open_async(
     exclusive: bool = False,
     patience: float = 0.0,
 ) -> AsyncQueue:
-    """The same for programs with an event loop."""
+    """A queue for programs with an event loop; the arguments are those of `open`."""
     target, name = _named(queue, server, user, password)
     client = QueueManagerClient(target, patience)
     return AsyncQueue(client, name, peek_only=peek_only, exclusive=exclusive)

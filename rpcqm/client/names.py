@@ -1,9 +1,9 @@
 r"""The ways in which a person may name a queue.
 
 `orders` is the private queue of that name at the queue manager that is asked, `orders;late` its
-subqueue, `.\private$\orders` and `HOST\private$\orders` are path names, and whatever begins like
-`DIRECT=` is a format name. `Journal$`, `DeadLetter$` and `XactDeadLetter$` stand for system queues
-as they do on Windows.
+subqueue, `.\private$\orders` and `HOST\private$\orders` are path names, and a text that begins
+like `DIRECT=` is a format name. `Journal$`, `DeadLetter$` and `XactDeadLetter$` stand for system
+queues as they do on Windows.
 """
 
 import ipaddress
@@ -25,9 +25,9 @@ HERE = "."
 
 
 def path_name(text: str, host: str = HERE) -> PathName:
-    """The path name that is meant; `.` and no computer at all mean `host`.
+    """The path name for a text; `.` and a missing computer mean `host`.
 
-    Raises MQError with MQ_ERROR_ILLEGAL_QUEUE_PATHNAME.
+    Raises MQError(MQ_ERROR_ILLEGAL_QUEUE_PATHNAME) if the text names no queue.
     """
     path = PathName.parse(_with_computer(text, host))
     if path.computer == HERE:
@@ -52,10 +52,10 @@ def is_format_name(text: str) -> bool:
 
 
 def format_name(text: str, host: str = HERE) -> FormatName:
-    """The format name that is meant.
+    """The format name for a text.
 
-    A queue of `host` is named by its IP address where that is what `host` is. Raises MQError
-    with MQ_ERROR_ILLEGAL_FORMATNAME or MQ_ERROR_ILLEGAL_QUEUE_PATHNAME.
+    If the computer is an IP address, the format name begins with DIRECT=TCP, else DIRECT=OS.
+    Raises MQError(MQ_ERROR_ILLEGAL_FORMATNAME) or MQError(MQ_ERROR_ILLEGAL_QUEUE_PATHNAME).
     """
     if is_format_name(text):
         return FormatName.parse(text)

@@ -11,7 +11,7 @@ from rpcqm.codec.packet.types import NULL_IDENTIFIER, MessageIdentifier
 
 @dataclass(frozen=True, slots=True)
 class OutgoingMessage:
-    """A message to send; times are seconds, INFINITE for ever."""
+    """A message to send; times are in seconds, INFINITE stands for ever."""
 
     body: bytes = b""
     label: str = ""
@@ -28,10 +28,13 @@ class OutgoingMessage:
     extension: bytes = b""
     connector_type: UUID | None = None
     dead_letter: bool = False
-    """Kept in a dead-letter queue when it cannot be delivered or is not received in time."""
+    """Whether a dead-letter queue gets the message if it is not delivered or received in time."""
     dead_letter_queue: FormatName | None = None
-    """Which queue of the sending queue manager that is, if not the system's; rpcqm only."""
+    """A queue of the sending queue manager to use as dead-letter queue instead of the system's.
+
+    Only an rpcqm server takes it.
+    """
     journal: bool = False
-    """A copy stays in the journal of the computer that it is sent from."""
+    """Whether a copy stays in the journal of the computer that sends the message."""
     privacy: PrivacyLevel = PrivacyLevel.NONE
-    """How the body is encrypted on its way; direct names lead to no key for that."""
+    """How the body is encrypted on its way; not possible for a queue that has a direct name."""

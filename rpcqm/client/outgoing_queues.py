@@ -78,7 +78,7 @@ class OutgoingQueueInformation:
 
 
 def information(values: Mapping[str, Any]) -> OutgoingQueueInformation:
-    """What the values of PROPERTIES tell, None where the server has none."""
+    """Information from the values of PROPERTIES; a value that the server lacks is None."""
     numbers = (
         "message_count",
         "bytes_in_queue",

@@ -1,4 +1,4 @@
-"""What is kept of a password."""
+"""The hash of a password, which is what a queue manager keeps."""
 
 from rpcqm.rpc.security.ntlm_messages import nt_hash
 

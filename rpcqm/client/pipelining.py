@@ -11,9 +11,9 @@ from rpcqm.codec.interface import Request, Value
 from rpcqm.rpc.client import Binding, TypedCall
 
 WINDOW = 256
-"""So many calls are on their way at most."""
+"""Calls on their way at most: as many as a server runs of one connection (pool.CALLS)."""
 _TOGETHER = 64
-"""So many requests are written at once."""
+"""Requests that are written at once, which saves system calls."""
 
 ResponseT = TypeVar("ResponseT", bound=Value)
 
@@ -24,10 +24,10 @@ async def pipelined(
     requests: Iterable[Request[ResponseT]],
     window: int = WINDOW,
 ) -> AsyncGenerator[ResponseT | MQError, None]:
-    """Call an operation with each request of its `kind`; what comes back, in their order.
+    """Call an operation with each request of its `kind`; yields the answers in the same order.
 
-    Refusals are handed on as MQError; the rest is raised as by Connections.call, and then the
-    outcome of calls that were on their way is not known.
+    A refusal is yielded as MQError. Everything else is raised as by Connections.call; then the
+    outcome of the calls that were on their way is not known.
     """
     source = iter(requests)
     async with connections.borrowed(kind) as binding:

@@ -11,16 +11,17 @@ from rpcqm.codec.interface import Interface
 from rpcqm.rpc.client import Binding, RpcClient
 
 CALLS = 256
-"""How many calls go over one connection before another one is opened."""
+"""Calls that one connection carries before another one is opened: rpcqm serves as many of one."""
 
 MOST_LINES = 64
-"""How many connections there are at most; more calls than these can carry share or wait."""
+"""Connections at most, so that one client leaves a server room for others; calls beyond what
+these carry share them, or wait."""
 
 Connect = Callable[[int], Awaitable[RpcClient]]
 
 
 class Line:
-    """A connection, with what is bound on it and how many calls it carries."""
+    """A connection, the interfaces that are bound on it, and the number of calls it carries."""
 
     __slots__ = ("bindings", "calls", "client")
 
@@ -49,7 +50,7 @@ class Pool:
         return bool(self._lines)
 
     def take(self, name: str) -> Line | None:
-        """A connection that is ready for a call of an interface; None when there is none."""
+        """A connection that is ready for a call of an interface; None if no connection is."""
         for line in self._lines:
             if line.has_room and line.client.connected and name in line.bindings:
                 line.calls += 1
@@ -87,7 +88,7 @@ class Pool:
             return line
 
     def release(self, line: Line) -> None:
-        """A call has ended."""
+        """Tell that a call over this connection has ended."""
         line.calls -= 1
         self._freed.set()
 

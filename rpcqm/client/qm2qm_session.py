@@ -1,6 +1,6 @@
 """Reading through qm2qm where a server does not have RemoteRead ([MS-MQRR] 3.2.4.1).
 
-The queue and its cursors are opened through qmcomm, which any server has open for remote readers.
+The queue and its cursors are opened through qmcomm, which every server offers to remote readers.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ _BY_IDENTIFIER = frozenset(
 
 
 class RemoteOpening:
-    """A queue that was opened by R_QMOpenRemoteQueue: the numbers it got."""
+    """A queue that R_QMOpenRemoteQueue has opened, with the numbers that the server gave it."""
 
     def __init__(
         self, connections: Connections, response: qmcomm.R_QMOpenRemoteQueueResponse
@@ -59,7 +59,7 @@ class RemoteOpening:
         self.queue = response.phQueue
 
     async def close(self) -> None:
-        """R_QMCloseRemoteQueueContext; whoever has taken the queue over goes on with it (G27)."""
+        """R_QMCloseRemoteQueueContext; a reader that has taken the queue over keeps it (G27)."""
         handle, self._handle = self._handle, b""
         if handle:
             request = qmcomm.R_QMCloseRemoteQueueContextRequest(pphContext=handle)
@@ -69,7 +69,7 @@ class RemoteOpening:
 async def open_remote_queue(
     connections: Connections, name: FormatName, access: int, share_mode: int, client: UUID
 ) -> RemoteOpening:
-    """Open a queue for somebody who reads by qm2qm ([MS-MQMP] 3.1.4.2)."""
+    """Open a queue for a reader that uses qm2qm ([MS-MQMP] 3.1.4.2)."""
     request = qmcomm.R_QMOpenRemoteQueueRequest(
         pQueueFormat=queue_format_of(name),
         dwCallingProcessID=0,
@@ -83,7 +83,7 @@ async def open_remote_queue(
 
 
 async def create_remote_cursor(connections: Connections, queue: int) -> int:
-    """A cursor on a queue that was opened so ([MS-MQMP] 3.1.4.4)."""
+    """Create a cursor on a queue that `open_remote_queue` has opened ([MS-MQMP] 3.1.4.4)."""
     ignored = qmcomm.CACTransferBufferV1(
         uTransferType=qmcomm.CACTB_CREATECURSOR,
         u=qmcomm.CACTransferBufferV1_u(qmcomm.CACTB_CREATECURSOR, qmcomm.CACCreateRemoteCursor()),
@@ -103,7 +103,7 @@ class Qm2QmSession:
         self._locked: dict[int, bytes] = {}
 
     async def open(self, access: int, exclusive: bool) -> None:
-        """Open through qmcomm, take over, and leave the rest to us."""
+        """Open the queue through qmcomm, take it over through qm2qm, and close the first handle."""
         share_mode = DENY_SHARE if exclusive else DENY_NONE
         client = licence_guid()
         opening = await open_remote_queue(self._connections, self._name, access, share_mode, client)
@@ -111,6 +111,7 @@ class Qm2QmSession:
             self._queue = RemoteQueue(self._connections, opening.queue, opening.descriptor)
             await self._queue.open(opening.context, client, False)
         finally:
+            # The first handle is of no use any more, and the server closes it by itself too.
             with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
                 await opening.close()
 
@@ -157,7 +158,7 @@ class Qm2QmSession:
 
 
 def _received(found: RemoteMessage) -> ReceivedMessage:
-    """The message of a packet; raises DecodeError for one that is none."""
+    """The message in a packet; raises DecodeError if the packet holds no message."""
     message = PacketMessage(found.packet)
     message.validate()
     return ReceivedMessage(

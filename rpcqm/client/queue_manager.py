@@ -1,7 +1,7 @@
-"""One queue manager, near or far, as a program uses it.
+"""A client of one queue manager, on this machine or another.
 
-What speaks an interface is imported when it is first needed, because each takes time to load and
-most programs need one or two.
+The modules that speak an interface are imported when they are first needed: each takes time to
+load, and most programs need one or two.
 """
 
 from collections.abc import Callable
@@ -28,8 +28,8 @@ class QueueManagerClient:
 
     Connections are made when they are first needed. Every call may raise MQError or RpcFault
     for a refusal, DecodeError for an answer that cannot be read, and ServerUnreachableError.
-    A server that is lost is looked for again for `patience` seconds; nothing that may have been
-    done is repeated.
+    If the connection is lost, calls try for `patience` seconds to reach the server again; a call
+    that the server may have done is never repeated.
 
         async with QueueManagerClient(LocalServer(socket)) as client:
             async with client.open_sender(name) as sender:
@@ -50,33 +50,33 @@ class QueueManagerClient:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections, and with them everything that is still open."""
+        """Close the connections, and with them all queues that are still open."""
         await self._connections.close()
 
     @cached_property
     def queues(self) -> "Queues":
-        """The private queues, to create, change and delete."""
+        """Creates, changes and deletes queues."""
         from rpcqm.client.queues import Queues
 
         return Queues(self._connections)
 
     @cached_property
     def management(self) -> "Management":
-        """What the queue manager tells administrators."""
+        """Tells administrators about queues and messages on their way."""
         from rpcqm.client.management import Management
 
         return Management(self._connections)
 
     @cached_property
     def accounts(self) -> "Accounts":
-        """The accounts that callers log on with."""
+        """Adds, changes and lists the accounts that callers log on with."""
         from rpcqm.client.accounts import Accounts
 
         return Accounts(self._connections)
 
     @cached_property
     def maintenance(self) -> "Maintenance":
-        """Backups, and disk space."""
+        """Makes backups, gives back disk space, and tells what happened to messages."""
         from rpcqm.client.maintenance import Maintenance
 
         return Maintenance(self._connections)
@@ -84,19 +84,19 @@ class QueueManagerClient:
     def open_reader(
         self, name: FormatName, *, peek_only: bool = False, exclusive: bool = False
     ) -> "QueueReader":
-        """A queue to read from, move from and purge; open it with `async with`."""
+        """Open a queue, with `async with`, to read it, move messages out of it or purge it."""
         from rpcqm.client.remote_read import QueueReader
 
         return QueueReader(self._connections, name, peek_only=peek_only, exclusive=exclusive)
 
     def open_bulk_reader(self, name: FormatName, *, peek_only: bool = False) -> "BulkReader":
-        """A queue to read and remove many messages from; open it with `async with`."""
+        """Open a queue, with `async with`, to read or remove many messages."""
         from rpcqm.client.bulk import BulkReader
 
         return BulkReader(self._connections, name, peek_only=peek_only)
 
     def open_move_target(self, name: FormatName) -> "MoveTarget":
-        """A queue to move to; open it with `async with`."""
+        """Open a queue, with `async with`, that messages are to be moved to."""
         from rpcqm.client.remote_read import MoveTarget
 
         return MoveTarget(self._connections, name)
@@ -109,10 +109,10 @@ class QueueManagerClient:
         exclusive: bool = False,
         target_of: Callable[[str], Target] | None = None,
     ) -> "DependentQueue":
-        """A queue to read as a dependent client of this server; open it with `async with`.
+        """Open a queue, with `async with`, as a dependent client of this server.
 
-        `target_of` tells where the machine of a queue elsewhere is reached; without it that is
-        by the machine's name, with the same credentials.
+        `target_of` finds the machine of a queue elsewhere; without it, the machine is reached by
+        its name, with the same credentials.
         """
         from rpcqm.client.dependent import DependentQueue
 
@@ -124,13 +124,13 @@ class QueueManagerClient:
         )
 
     def open_sender(self, name: FormatName, *more: FormatName) -> "QueueSender":
-        """A queue, or several, to send to; open it with `async with`."""
+        """Open one or more queues, with `async with`; each message goes to all of them."""
         from rpcqm.client.sending import QueueSender
 
         return QueueSender(self._connections, name, more=more)
 
     def begin_transaction(self) -> "InternalTransaction":
-        """A unit of work; begin it with `async with`."""
+        """A transaction, which begins and ends with its `async with` block."""
         from rpcqm.client.sending import InternalTransaction
 
         return InternalTransaction(self._connections)

@@ -1,4 +1,4 @@
-"""What can be said and known about a queue."""
+"""The settings of a queue, and what a queue manager tells about it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True)
 class QueueSettings:
-    """Properties to give to a queue; None leaves the default, or what there is.
+    """Properties for a queue; None means the default in a new queue, no change in an old one.
 
     Quotas are KB. `privacy` is 0 (none), 1 (optional) or 2 (body) ([MS-MQMQ] 2.3.1.12).
     `transactional` can only be chosen when the queue is created.
@@ -22,7 +22,7 @@ class QueueSettings:
     base_priority: int | None = None
 
     def given(self) -> Iterator[tuple[str, bool | int | str]]:
-        """Names and values of what is not None."""
+        """Names and values of the settings that are not None."""
         for entry in fields(self):
             value = getattr(self, entry.name)
             if value is not None:
@@ -66,9 +66,9 @@ class QueueInformation:
 
 @dataclass(frozen=True, slots=True)
 class PublicQueue:
-    """A public queue of this machine (`here`) or another one.
+    """A public queue, of this machine if `here` is true.
 
-    `fixed` when the directory's file lists it, which only its operator changes.
+    `fixed` is true if the directory's file lists the queue; then only the file can change it.
     """
 
     path_name: str

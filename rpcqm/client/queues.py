@@ -23,6 +23,9 @@ from rpcqm.codec.types.mqmq import PROPVARIANT
 
 QUEUE_OBJECT = 1
 _DESCRIPTOR_SIZE = 4096
+"""Bytes for a descriptor in the first call, in which most fit."""
+_LARGEST_DESCRIPTOR = 524288
+"""Bytes for one that does not fit: the most that the IDL lets a caller ask for."""
 
 _SETTING_PROPERTIES = {
     "transactional": QueueProperty.PROPID_Q_TRANSACTION,
@@ -59,10 +62,10 @@ class Queues:
         settings: QueueSettings,
         descriptor: SecurityDescriptor | None,
     ) -> None:
-        """Create a queue; MQError(MQ_ERROR_QUEUE_EXISTS) when it is there.
+        """Create a queue; raises MQError(MQ_ERROR_QUEUE_EXISTS) if it exists.
 
-        A public one is created on its own machine only, and where there is a directory
-        (MQ_ERROR_NO_DS).
+        A public queue can be created on its own machine only. Raises MQError(MQ_ERROR_NO_DS) for
+        a public queue if the queue manager has no directory.
         """
         identifiers, values = _properties(settings)
         identifiers.insert(0, QueueProperty.PROPID_Q_PATHNAME)
@@ -85,7 +88,7 @@ class Queues:
         await self._connections.call(private)
 
     async def public(self) -> list[PublicQueue]:
-        """The public queues of all machines that this one knows; on the machine itself only."""
+        """All public queues that this queue manager knows; callers on its own machine may ask."""
         request = rpcqm_admin.R_ListPublicQueuesRequest()
         response = await self._connections.call(request)
         return [
@@ -100,11 +103,11 @@ class Queues:
         ]
 
     async def delete(self, name: FormatName) -> None:
-        """Delete a queue with everything in it."""
+        """Delete a queue with its messages."""
         await self._connections.call(qmcomm.R_QMDeleteObjectRequest(pObjectFormat=_object(name)))
 
     async def properties(self, name: FormatName) -> QueueProperties:
-        """What the queue is like."""
+        """The properties of a queue."""
         wanted: list[int] = list(_SHOWN_PROPERTIES.values())
         response = await self._connections.call(
             qmcomm.R_QMGetObjectPropertiesRequest(
@@ -121,7 +124,7 @@ class Queues:
         return QueueProperties(**found)
 
     async def set_properties(self, name: FormatName, settings: QueueSettings) -> None:
-        """Change what is given; at least one setting has to be."""
+        """Change the settings that are not None, of which there must be at least one."""
         identifiers, values = _properties(settings)
         await self._connections.call(
             qmcomm.R_QMSetObjectPropertiesRequest(
@@ -132,7 +135,7 @@ class Queues:
     async def security(
         self, name: FormatName, parts: int = OWNER_GROUP_AND_DACL
     ) -> SecurityDescriptor:
-        """Who may do what; `parts` are of SecurityInformation."""
+        """The owner and the permissions of a queue; `parts` are bits of SecurityInformation."""
         size = _DESCRIPTOR_SIZE
         while True:
             request = qmcomm.R_QMGetObjectSecurityInternalRequest(
@@ -151,7 +154,7 @@ class Queues:
                 )
 
     async def set_security(self, name: FormatName, descriptor: SecurityDescriptor) -> None:
-        """Replace those parts of the descriptor that are given."""
+        """Replace the parts of the queue's security descriptor that `descriptor` has."""
         raw = descriptor.encode()
         await self._connections.call(
             qmcomm.R_QMSetObjectSecurityInternalRequest(
@@ -163,7 +166,7 @@ class Queues:
         )
 
     async def format_name(self, path: PathName) -> FormatName:
-        """The format name of a queue, which has to exist."""
+        """The format name of a queue; raises MQError if the queue does not exist."""
         unknown = qmcomm.OBJECT_FORMAT(
             ObjType=QUEUE_OBJECT, u=qmcomm.OBJECT_FORMAT_u(QUEUE_OBJECT, queue_format_of(None))
         )
@@ -173,9 +176,6 @@ class Queues:
             ),
         )
         return format_name_of(require_value(response.pObjectFormat.u.value))
-
-
-_LARGEST_DESCRIPTOR = 524288
 
 
 def _object(name: FormatName) -> qmcomm.OBJECT_FORMAT:

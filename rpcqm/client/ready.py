@@ -1,4 +1,4 @@
-"""Where a running queue manager can be reached: the file that it writes once every door listens."""
+"""The file in which a running queue manager tells where it can be reached."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from typing import Self
 from uuid import UUID
 
 ENDPOINT_FILE = "rpcqm.json"
-"""Its name in the data directory, where the commands look for it."""
+"""The name of the file in the data directory, where the commands look for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class ReadyFile:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Raises FileNotFoundError when there is none, ValueError when it is of another form."""
+        """Read a file; raises FileNotFoundError, or ValueError if it has another form."""
         content = json.loads(path.read_text("utf-8"))
         try:
             return cls(
@@ -41,7 +41,7 @@ class ReadyFile:
             raise ValueError(f"{path} is not what a queue manager writes") from error
 
     def write(self, path: Path) -> None:
-        """Replace the file as a whole, for everybody to read."""
+        """Replace the file in one step, readable by every user."""
         content = {
             "pid": self.pid,
             "name": self.name,

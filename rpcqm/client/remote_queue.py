@@ -1,6 +1,6 @@
 """Reading a queue at another queue manager through qm2qm ([MS-MQQP] 3.2).
 
-The queue was opened there through qmcomm, by us or by somebody we read for.
+The queue was opened there through qmcomm, by this program or by the client that it reads for.
 """
 
 import contextlib
@@ -22,9 +22,9 @@ FIRST_WITH_IDENTIFIERS = (5, 1, 951)
 
 @dataclass(frozen=True, slots=True)
 class RemoteMessage:
-    """What a read brought: a UserMessage packet; `handle` is NULL after a peek.
+    """The UserMessage packet that a read has returned; `handle` is NULL after a peek.
 
-    `arrival_time` is in seconds since 1970, `sequential_identifier` 0 from an old server.
+    `arrival_time` is in seconds since 1970. `sequential_identifier` is 0 if an old server sent it.
     """
 
     handle: bytes
@@ -47,7 +47,7 @@ class RemoteQueue:
         self._has_identifiers: bool | None = None
 
     async def open(self, context: int, client: UUID, routing: bool) -> None:
-        """Take the queue over, at the port that the server tells ([MS-MQQP] 3.2.4.1)."""
+        """Open the queue through qm2qm, at the port that the server names ([MS-MQQP] 3.2.4.1)."""
         request = qm2qm.RemoteQMGetQMQMServerPortRequest(dwPortType=IP_READ)
         port = (await self._connections.call(request, OPEN_TIMEOUT)).result
         if port:
@@ -81,7 +81,7 @@ class RemoteQueue:
     async def read_by_lookup_identifier(
         self, action: int, request_id: int, identifier: int
     ) -> RemoteMessage:
-        """The message with the identifier, or by `action` its neighbour."""
+        """Read the message with the identifier, or the neighbour that `action` names."""
         read = self._description(action, request_id, 0, 0)
         request = qm2qm.RemoteQMStartReceiveByLookupIdRequest(
             LookupId=identifier, lpRemoteReadDesc2=qm2qm.REMOTEREADDESC2(pRemoteReadDesc=read)
@@ -101,7 +101,10 @@ class RemoteQueue:
         )
 
     async def _knows_identifiers(self) -> bool:
-        """Whether the server has RemoteQMStartReceive2; the oldest cannot tell their version."""
+        """Whether the server has RemoteQMStartReceive2, which its version tells.
+
+        A server without the call that tells the version does not have it either.
+        """
         if self._has_identifiers is None:
             try:
                 told = await self._connections.call(qm2qm.RemoteQmGetVersionRequest())
@@ -137,10 +140,10 @@ class RemoteQueue:
         await self._connections.call(request)
 
     async def close(self) -> None:
-        """Close the queue; a server that is gone has closed it already ([MS-MQQP] 3.2.4.9)."""
+        """Close the queue ([MS-MQQP] 3.2.4.9)."""
         if self._session:
             session, self._session = self._session, b""
-            with contextlib.suppress(ServerUnreachableError):
+            with contextlib.suppress(ServerUnreachableError):  # its end has closed the queue
                 request = qm2qm.RemoteQMCloseQueueRequest(pphContext=session)
                 await self._connections.call(request)
 
@@ -159,7 +162,11 @@ def _message(
     read: qm2qm.REMOTEREADDESC | None,
     sequential_identifier: int,
 ) -> RemoteMessage:
-    """The message; a read that was cancelled has succeeded, and brought none."""
+    """The message of a response.
+
+    Raises MQError if the read was cancelled, which the server counts as a success, and
+    DecodeError if the response holds no message.
+    """
     if response.result == HResult.MQ_INFORMATION_REMOTE_CANCELED_BY_CLIENT:
         raise MQError(HResult.MQ_ERROR_OPERATION_CANCELLED)
     if read is None or not read.lpBuffer:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
-from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, RpcFault
-from rpcqm.client.connection import OPEN_TIMEOUT, Connections
+from rpcqm.base.errors import DecodeError, FaultStatus, MQError, RpcFault
+from rpcqm.client.connection import END_OF_QUEUE, OPEN_TIMEOUT, Connections
 from rpcqm.client.identity import in_workgroup, licence_guid, next_request_identifier
 from rpcqm.client.message import ReceivedMessage, from_sections
 from rpcqm.client.target import HandleLostError, OutcomeUnknownError, ServerUnreachableError
@@ -44,27 +44,26 @@ RR_NACK, RR_ACK = 1, 2
 """REMOTEREADACK of qm2qm, whose types readers of RemoteRead need not load."""
 
 WHOLE_BODY = 0x400000
-"""More than the body of any message."""
+"""Bytes to read of a body: no message is larger than 4 MB."""
 VERSION = (6, 1, 7601)
 """What clients of Windows 7 say; servers ignore it ([MS-MQRR] <16> to <18>)."""
 NO_TRANSACTION = XACTUOW(rgb=bytes(16))
-END_OF_QUEUE = frozenset({HResult.MQ_ERROR_IO_TIMEOUT, HResult.MQ_ERROR_MESSAGE_NOT_FOUND})
 
 
 RequestT = TypeVar("RequestT")
 
 
 class ReadSession(Protocol):
-    """An open queue at the server, by whatever interface it is read."""
+    """A queue that is open at the server, through RemoteRead or qm2qm."""
 
     async def start(self, read: "Read") -> ReceivedMessage:
-        """Peek, or lock a message until `end`; it may wait."""
+        """Peek at a message, or lock one until `end`; waits if `read` has a timeout."""
 
     async def end(self, request_id: int, acknowledgement: int) -> None:
         """Remove the message that was locked, or give it back."""
 
     async def cancel(self, request_id: int) -> None:
-        """End a read that waits; MQError(STATUS_NOT_FOUND) when none does."""
+        """End a read that waits; raises MQError(STATUS_NOT_FOUND) if no such read waits."""
 
     async def create_cursor(self) -> int:
         """A cursor before the first message."""
@@ -113,10 +112,10 @@ class _Handle:
         )
 
     async def close(self) -> None:
-        """Close the handle; a server that is gone has closed it already."""
+        """Close the handle."""
         if self._handle:
             handle, self._handle = self._handle, b""
-            with contextlib.suppress(ServerUnreachableError):
+            with contextlib.suppress(ServerUnreachableError):  # its end has closed the handle
                 await self._connections.call(remoteread.R_CloseQueueRequest(pphContext=handle))
 
 
@@ -176,7 +175,7 @@ class RemoteReadSession(_Handle):
         response = await self._connections.call(self.starting(read))
         try:
             return self.received(response)
-        except DecodeError:  # [MS-MQRR] 3.2.4.4.1: it cannot be put together
+        except DecodeError:  # a message that cannot be decoded is given back ([MS-MQRR] 3.2.4.4.1)
             if read.action in RECEIVE_ACTIONS:
                 await self.end(read.request_id, RR_NACK)
             raise
@@ -223,8 +222,8 @@ class RemoteReadSession(_Handle):
 class QueueReader:
     """A queue that is open for peeking and, unless `peek_only`, for receiving and purging.
 
-    When the connection is lost, the next read opens the queue again: what was locked has been
-    given back by the server, and cursors are gone.
+    When the connection is lost, the next read opens the queue again. By then the server has given
+    back the locked messages and closed the cursors.
     """
 
     def __init__(
@@ -252,7 +251,7 @@ class QueueReader:
         await self.close()
 
     async def _opened(self) -> ReadSession:
-        """By RemoteRead; by qm2qm where the endpoint mapper does not know RemoteRead.
+        """Open through RemoteRead, or qm2qm if the endpoint mapper does not know RemoteRead.
 
         Source: [MS-MQRR] 3.2.4.1.
         """
@@ -272,16 +271,17 @@ class QueueReader:
 
     @property
     def session(self) -> ReadSession:
-        """The queue at the server; HandleLostError when it is not open."""
+        """The queue at the server; raises HandleLostError if it is not open."""
         if self._session is None:
             raise HandleLostError(f"{self._name} is not open.")
         return self._session
 
     async def close(self) -> None:
-        """End what is pending, the cursors and the handle ([MS-MQRR] 3.2.4.13)."""
+        """Cancel the reads that wait, and close the cursors and the queue ([MS-MQRR] 3.2.4.13)."""
         if self._session is None:
             return
         session = self._session
+        # Closing the queue ends its cursors in any case.
         with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
             for cursor in list(self._cursors):
                 await self.close_cursor(cursor)
@@ -292,32 +292,32 @@ class QueueReader:
     async def peek(
         self, timeout: int = INFINITE, *, cursor: int = 0, body: int = WHOLE_BODY
     ) -> ReceivedMessage:
-        """The first message, or the one under `cursor`, waiting `timeout` milliseconds.
+        """The first message, or the one under `cursor`; it stays in the queue.
 
-        `body` is how much of the body is wanted, in bytes.
+        Waits at most `timeout` milliseconds. `body` is the number of bytes of the body to read.
         """
-        read = Read(ACTION_PEEK_CURRENT, self.next_id(), timeout, cursor, body=body)
+        read = Read(ACTION_PEEK_CURRENT, next_request_identifier(), timeout, cursor, body=body)
         return await self._start(read)
 
     async def peek_next(
         self, cursor: int, timeout: int = INFINITE, *, body: int = WHOLE_BODY
     ) -> ReceivedMessage:
-        """Move the cursor on and read the message there."""
-        read = Read(ACTION_PEEK_NEXT, self.next_id(), timeout, cursor, body=body)
+        """Move the cursor to the next message and peek at that."""
+        read = Read(ACTION_PEEK_NEXT, next_request_identifier(), timeout, cursor, body=body)
         return await self._start(read)
 
     async def peek_by_lookup_identifier(
         self, identifier: int, action: int = LOOKUP_PEEK_CURRENT, *, body: int = WHOLE_BODY
     ) -> ReceivedMessage:
-        """The message with the identifier, or by `action` its neighbour."""
-        return await self._start(Read(action, self.next_id(), 0, 0, identifier, body))
+        """Peek at the message with the identifier, or at the neighbour that `action` names."""
+        return await self._start(Read(action, next_request_identifier(), 0, 0, identifier, body))
 
     async def browse(
         self, timeout: int = 0, *, body: int = WHOLE_BODY
     ) -> AsyncIterator[ReceivedMessage]:
-        """Every message in order, whatever others do meanwhile.
+        """Peek at each message in order, whatever other readers do meanwhile.
 
-        Only the first one is waited for.
+        `timeout` is the number of milliseconds to wait for the first message only.
         """
         try:
             message = await self.peek(timeout, body=body)
@@ -331,23 +331,26 @@ class QueueReader:
                 raise
 
     async def receive(self, timeout: int = INFINITE, *, cursor: int = 0) -> "PendingReceive":
-        """The first message, or the one under `cursor`; it stays until it is acknowledged."""
-        return await self._receive(Read(ACTION_RECEIVE, self.next_id(), timeout, cursor))
+        """Lock the first message, or the one under `cursor`, until it is acknowledged.
+
+        Waits at most `timeout` milliseconds.
+        """
+        return await self._receive(Read(ACTION_RECEIVE, next_request_identifier(), timeout, cursor))
 
     async def receive_by_lookup_identifier(
         self, identifier: int, action: int = LOOKUP_RECEIVE_CURRENT
     ) -> "PendingReceive":
-        """The message with the identifier, or by `action` its neighbour."""
-        return await self._receive(Read(action, self.next_id(), identifier=identifier))
+        """Receive the message with the identifier, or the neighbour that `action` names."""
+        return await self._receive(Read(action, next_request_identifier(), identifier=identifier))
 
     async def _receive(self, read: Read) -> "PendingReceive":
         message = await self._start(read)
         return PendingReceive(self.session, read.request_id, message)
 
     async def _start(self, read: Read) -> ReceivedMessage:
-        """A read; one that the loss of the connection ended is begun again on a new one.
+        """Read, and begin again on a new connection if the old one was lost.
 
-        Nothing is lost or doubled by that: the server gives back what it had locked.
+        No message is lost or doubled by that: the server gives back what it had locked.
         """
         session = self.session
         try:
@@ -361,7 +364,7 @@ class QueueReader:
         return await self._read(self.session, read)
 
     async def _open_again(self, lost: ReadSession, reason: Exception) -> None:
-        """Open the queue anew; who cannot says why the old session ended."""
+        """Open the queue again; raises `reason`, which ended the old session, if that fails."""
         if self._session is lost:
             self._cursors.clear()
             try:
@@ -370,7 +373,7 @@ class QueueReader:
                 raise reason from error
 
     async def _read(self, session: ReadSession, read: Read) -> ReceivedMessage:
-        """A cancelled wait is cancelled at the server as well."""
+        """Read; if the wait is cancelled here, cancel it at the server too."""
         self._waiting[read.request_id] = read.cursor
         started = asyncio.ensure_future(session.start(read))
         try:
@@ -384,11 +387,11 @@ class QueueReader:
     async def _withdraw(
         self, session: ReadSession, started: "asyncio.Future[ReceivedMessage]", read: Read
     ) -> None:
-        """End a wait that nobody wants any more; a message that came meanwhile is given back.
+        """End a read that is no longer wanted; give a message back that came meanwhile.
 
-        The cancel may arrive before the read does: then it is repeated.
+        The cancel may arrive before the read does; so it is repeated until the read has ended.
         """
-        delay = 0.01
+        delay = 0.01  # seconds: a local server has long answered; a slow one is asked less often
         while not started.done():
             await self._cancel_all([read.request_id])
             await asyncio.wait([started], timeout=delay)
@@ -396,23 +399,23 @@ class QueueReader:
         try:
             await started
         except (MQError, RpcFault, DecodeError, ServerUnreachableError):
-            return
+            return  # it has brought no message, which is what was wanted
         if read.action in RECEIVE_ACTIONS:
             with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
                 await session.end(read.request_id, RR_NACK)
 
     async def cancel(self, request_id: int) -> None:
-        """End a read that waits; MQError(STATUS_NOT_FOUND) when nothing waits so."""
+        """End a read that waits; raises MQError(STATUS_NOT_FOUND) if no such read waits."""
         await self.session.cancel(request_id)
 
     async def _cancel_all(self, request_ids: list[int]) -> None:
-        """Cancel reads; those that have been answered meanwhile are none of our business."""
+        """Cancel reads; a read that was answered meanwhile is left alone."""
         for request_id in request_ids:
             with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
                 await self.cancel(request_id)
 
     async def create_cursor(self) -> int:
-        """A cursor before the first message."""
+        """Create a cursor before the first message."""
         cursor = await self.session.create_cursor()
         self._cursors.add(cursor)
         return cursor
@@ -424,9 +427,9 @@ class QueueReader:
         await self.session.close_cursor(cursor)
 
     async def move(self, identifier: int, target: MoveTarget) -> None:
-        """Move a message to a related queue.
+        """Move a message to a related queue, such as a subqueue of this one.
 
-        Raises MQError with STATUS_INVALID_PARAMETER where the two are not related.
+        Raises MQError(STATUS_INVALID_PARAMETER) if the queues are not related.
         """
         await self.session.move(identifier, target)
 
@@ -434,15 +437,11 @@ class QueueReader:
         """Delete every message."""
         await self.session.purge()
 
-    def next_id(self) -> int:
-        """A request identifier that no pending read of this process has."""
-        return next_request_identifier()
-
 
 class PendingReceive:
-    """A message that was handed out and stays in its queue until it is acknowledged.
+    """A received message, which stays locked in its queue until it is acknowledged.
 
-    As a context manager it is acknowledged when the block ends well, else given back.
+    A `with` block acknowledges it at its end, and gives it back if an exception leaves the block.
     """
 
     def __init__(self, session: ReadSession, request_id: int, message: ReceivedMessage) -> None:
@@ -451,11 +450,11 @@ class PendingReceive:
         self.message = message
 
     async def acknowledge(self) -> None:
-        """The message has arrived; it leaves its queue."""
+        """Confirm the message, so that it leaves its queue."""
         await self._session.end(self._request_id, RR_ACK)
 
     async def release(self) -> None:
-        """The message is for somebody else."""
+        """Give the message back to its queue, for any reader; raises what the call raises."""
         await self._session.end(self._request_id, RR_NACK)
 
     async def __aenter__(self) -> ReceivedMessage:
@@ -473,6 +472,6 @@ class PendingReceive:
             await self.give_back()
 
     async def give_back(self) -> None:
-        """Release the message as far as possible; the server does it by itself later."""
+        """Give the message back; errors are left out, since the server does it by itself later."""
         with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
             await self.release()

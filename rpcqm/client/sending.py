@@ -22,13 +22,46 @@ from rpcqm.codec.types import qmcomm, qmcomm2
 from rpcqm.codec.types.mqmq import OBJECTID, XACTUOW
 
 SEND_ACCESS = 0x00000002
-DENY_NONE = 0
+"""dwDesiredAccess of a queue that is opened for sending ([MS-MQMP] 3.1.4.17)."""
+
+
+def opening_request(
+    name: FormatName,
+    access: int,
+    share_mode: int = 0,
+    queue: int = 0,
+    descriptor: int = 0,
+    context: int = 0,
+) -> qmcomm.rpc_QMOpenQueueInternalRequest:
+    """A request to open a queue; the last three numbers tell of a queue that is open elsewhere.
+
+    Source: [MS-MQMP] 3.2.4.7.
+    """
+    return qmcomm.rpc_QMOpenQueueInternalRequest(
+        pQueueFormat=queue_format_of(name),
+        dwDesiredAccess=access,
+        dwShareMode=share_mode,
+        hRemoteQueue=queue,
+        lplpRemoteQueueName=None,
+        dwpQueue=descriptor,
+        pLicGuid=licence_guid(),
+        lpClientName=socket.gethostname(),
+        dwRemoteProtocol=0,
+        dwpRemoteContext=context,
+    )
+
+
+async def close_handle(connections: Connections, handle: bytes) -> None:
+    """Close an open queue ([MS-MQMP] 3.2.4.15)."""
+    request = qmcomm.rpc_ACCloseHandleRequest(phQueue=handle)
+    with contextlib.suppress(ServerUnreachableError):  # its end has closed the queue
+        await connections.call(request)
 
 
 class InternalTransaction:
-    """A unit of work that only this queue manager knows.
+    """A transaction of one queue manager.
 
-    As a context manager it is committed when the block ends well, else aborted.
+    An `async with` block commits it at its end, and aborts it if an exception leaves the block.
     """
 
     def __init__(self, connections: Connections) -> None:
@@ -50,7 +83,7 @@ class InternalTransaction:
         traceback: TracebackType | None,
     ) -> None:
         if not self._handle:
-            return  # it has been ended in the block
+            return  # the block has ended it itself
         if error is None:
             await self.commit()
             return
@@ -58,12 +91,12 @@ class InternalTransaction:
             await self.abort()
 
     async def commit(self) -> None:
-        """Let everything happen that belongs to the transaction."""
+        """Send and remove the messages of the transaction."""
         handle, self._handle = self._handle, b""
         await self._connections.call(qmcomm.R_QMCommitTransactionRequest(phIntXact=handle))
 
     async def abort(self) -> None:
-        """Let nothing of it happen."""
+        """Send none of the transaction's messages, and give back those that it removed."""
         handle, self._handle = self._handle, b""
         await self._connections.call(qmcomm.R_QMAbortTransactionRequest(phIntXact=handle))
 
@@ -72,7 +105,7 @@ class QueueSender:
     """A queue that is open for sending.
 
     When the connection is lost, the next message opens the queue again, unless it belongs to a
-    transaction, which has been aborted then.
+    transaction: the server has aborted that.
     """
 
     def __init__(
@@ -82,13 +115,13 @@ class QueueSender:
         clock: Clock | None = None,
         more: Sequence[FormatName] = (),
     ) -> None:
-        """`more` are queues that every message goes to as well; only rpcqm has them."""
+        """`more` are further queues for each message; only an rpcqm server takes them."""
         self._connections = connections
         self._name = name
         self._more = more
         self._clock = clock or SystemClock()
         self._handles: dict[FormatName | None, bytes] = {}
-        """By the dead-letter queue that messages have, None for the system's."""
+        """Open handles by the dead-letter queue of their messages; None stands for the system's."""
         self._opening = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -96,13 +129,14 @@ class QueueSender:
         return self
 
     async def _open(self) -> tuple[bytes, int]:
-        """A handle on all queues, and the number that it has."""
-        handle, number = await self._open_first()
+        """Open all queues by one handle ([MS-MQMP] 3.2.4.7); returns it with its number."""
+        opened = await self._connections.call(opening_request(self._name, SEND_ACCESS))
+        handle, number = opened.phQueue, opened.pdwQMContext
         try:
             for name in self._more:
                 await self._add(number, name)
         except BaseException:
-            await self._close(handle)
+            await close_handle(self._connections, handle)
             raise
         return handle, number
 
@@ -115,25 +149,11 @@ class QueueSender:
         )
         await self._connections.call(request)
 
-    async def _open_first(self) -> tuple[bytes, int]:
-        """A handle, and the number that it has ([MS-MQMP] 3.2.4.7)."""
-        request = qmcomm.rpc_QMOpenQueueInternalRequest(
-            pQueueFormat=queue_format_of(self._name),
-            dwDesiredAccess=SEND_ACCESS,
-            dwShareMode=DENY_NONE,
-            hRemoteQueue=0,
-            lplpRemoteQueueName=None,
-            dwpQueue=0,
-            pLicGuid=licence_guid(),
-            lpClientName=socket.gethostname(),
-            dwRemoteProtocol=0,
-            dwpRemoteContext=0,
-        )
-        response = await self._connections.call(request)
-        return response.phQueue, response.pdwQMContext
-
     async def _handle_for(self, dead_letter_queue: FormatName | None) -> bytes:
-        """The handle through which messages get that dead-letter queue; the queue must be open."""
+        """The handle whose messages have that dead-letter queue; opens it if necessary.
+
+        Raises HandleLostError if the queue is not open.
+        """
         if None not in self._handles:
             raise HandleLostError(f"{self._name} is not open.")
         async with self._opening:
@@ -153,7 +173,7 @@ class QueueSender:
         try:
             await self._connections.call(request)
         except BaseException:
-            await self._close(handle)
+            await close_handle(self._connections, handle)
             raise
         return handle
 
@@ -163,10 +183,10 @@ class QueueSender:
     async def send(
         self, message: OutgoingMessage, transaction: InternalTransaction | None = None
     ) -> MessageIdentifier:
-        """Send a message; a recoverable one is durable when its identifier comes back.
+        """Send a message; a recoverable message is durable when this returns its identifier.
 
-        In a transaction it is sent when that is committed. OutcomeUnknownError when the
-        connection breaks before the answer comes: it is never sent twice.
+        A message of a transaction is sent when that is committed. Raises OutcomeUnknownError if
+        the connection breaks before the answer comes; the message is never sent twice.
         """
         opened = self._handles.get(None)
         try:
@@ -180,7 +200,7 @@ class QueueSender:
         return await self._send(message, transaction)
 
     async def _open_again(self, lost: bytes, reason: Exception) -> None:
-        """Open the queue anew; who cannot says why the old handle is lost."""
+        """Open the queue again; raises `reason`, which ended the old handle, if that fails."""
         async with self._opening:
             if self._handles.get(None) != lost:
                 return
@@ -210,13 +230,8 @@ class QueueSender:
         return MessageIdentifier(identifier.Lineage, identifier.Uniquifier)
 
     async def close(self) -> None:
-        """Close the queue; a server that is gone has closed it already."""
+        """Close the queue."""
         handles = list(self._handles.values())
         self._handles.clear()
         for handle in handles:
-            await self._close(handle)
-
-    async def _close(self, handle: bytes) -> None:
-        request = qmcomm.rpc_ACCloseHandleRequest(phQueue=handle)
-        with contextlib.suppress(ServerUnreachableError):
-            await self._connections.call(request)
+            await close_handle(self._connections, handle)

@@ -1,4 +1,4 @@
-"""Which queue manager a client talks to."""
+"""The queue managers that a client can talk to, and the errors if they cannot be reached."""
 
 import ipaddress
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ ENDPOINT_MAPPER_PORT = 135
 
 @dataclass(frozen=True, slots=True)
 class LocalServer:
-    """A queue manager of this machine, by its socket; who calls is known from the process."""
+    """A queue manager of this machine, by its socket; the caller is the user of this process."""
 
     socket: Path
 
@@ -21,7 +21,7 @@ class LocalServer:
         return str(self.socket)
 
     def at(self, machine: str) -> "RemoteServer":
-        """Another machine, as we reach machines."""
+        """Another machine, at the usual port and without credentials."""
         return RemoteServer(machine)
 
 
@@ -42,7 +42,7 @@ class RemoteServer:
         return f"{host}:{self.endpoint_mapper_port}"
 
     def at(self, machine: str) -> "RemoteServer":
-        """Another machine, as we reach this one."""
+        """Another machine, at the same port and with the same credentials."""
         return RemoteServer(machine, self.endpoint_mapper_port, self.credentials)
 
 
@@ -50,9 +50,9 @@ Target = LocalServer | RemoteServer
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """`HOST`, `HOST:PORT`, `[V6]:PORT` or a plain IPv6 address; ValueError for anything else.
+    """Read `HOST`, `HOST:PORT`, `[V6]:PORT` or a plain IPv6 address; raises ValueError.
 
-    Without a port it is the endpoint mapper's of Windows.
+    The default port is 135, that of the endpoint mapper on Windows.
     """
     host, port = text, str(ENDPOINT_MAPPER_PORT)
     if text.startswith("["):
@@ -71,15 +71,15 @@ def host_and_port(text: str) -> tuple[str, int]:
 
 
 class ServerUnreachableError(Exception):
-    """Nobody answers there; the text is one sentence."""
+    """No queue manager answers at a target; the text is one sentence."""
 
 
 class HandleLostError(ServerUnreachableError):
-    """The connection broke, and with it what was open: nothing of the call has happened."""
+    """The connection broke, and closed the handle that a call needs; the call was not done."""
 
 
 class OutcomeUnknownError(ServerUnreachableError):
-    """The connection broke before the answer came: the call may have been done, or not.
+    """The connection broke before the answer came; the call may have been done or not.
 
-    It is never repeated by itself.
+    The client never repeats such a call.
     """

@@ -28,10 +28,10 @@ MAXIMUM_PACKET = 0x400000
 def transfer_buffer_of(
     message: OutgoingMessage, now: int, transaction: UUID | None = None
 ) -> CACTransferBufferV2:
-    """What rpc_ACSendMessageEx takes; `now` is in seconds since 1970.
+    """The buffer for rpc_ACSendMessageEx; `now` is in seconds since 1970.
 
-    Raises MQError: MQ_ERROR_INSUFFICIENT_RESOURCES for what no message has room for,
-    MQ_ERROR_LABEL_TOO_LONG for a label that a server would cut.
+    Raises MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) if body and extension are too large for a
+    message, MQError(MQ_ERROR_LABEL_TOO_LONG) if a server would cut the label.
     """
     if len(message.body) + len(message.extension) > MAXIMUM_PACKET:
         raise MQError(
@@ -63,7 +63,7 @@ def transfer_buffer_of(
 
 
 def _add_texts(old: CACTransferBufferV1, message: OutgoingMessage) -> None:
-    """What has a length of its own; nothing is sent for what is empty."""
+    """Add the fields that have a length; an empty field is not sent."""
     if message.body:
         old.ppBody = message.body
         old.ulBodyBufferSizeInBytes = old.ulAllocBodyBufferInBytes = len(message.body)
@@ -85,7 +85,7 @@ def _label_length(label: str) -> int:
 
 
 def _encryption_algorithm(privacy: PrivacyLevel) -> int | None:
-    """What goes with a level of privacy ([MS-MQMP] 3.1.5.2, pulEncryptAlg)."""
+    """The algorithm of a level of privacy ([MS-MQMP] 3.1.5.2, pulEncryptAlg)."""
     if privacy is PrivacyLevel.NONE:
         return None
     advanced = privacy is PrivacyLevel.ADVANCED

@@ -102,9 +102,20 @@ def test_who_logs_on_by_kerberos_is_a_member_of_a_domain() -> None:
 
 @pytest.mark.conformance("MQRR-client-3.2.4.3", "MQRR-client-3.2.4.4")
 def test_no_two_reads_of_a_process_have_one_number() -> None:
-    readers = [QueueReader(Scripted(), NAME) for _ in range(3)]
-    numbers = [reader.next_id() for _ in range(100) for reader in readers]
-    assert len(set(numbers)) == 300
+    async def read(connections: Scripted) -> None:
+        for reader in [QueueReader(connections, NAME) for _ in range(3)]:
+            async with reader:
+                for _ in range(100):
+                    with pytest.raises(MQError):
+                        await reader.peek(0)
+
+    requests = told(
+        read,
+        R_OpenQueue=SimpleNamespace(result=0, pphContext=b"1"),
+        R_StartReceive=MQError(HResult.MQ_ERROR_IO_TIMEOUT),
+    )
+    numbers = [each.dwRequestId for each in requests if hasattr(each, "dwRequestId")]
+    assert len(numbers) == len(set(numbers)) == 300
 
 
 @pytest.mark.conformance(

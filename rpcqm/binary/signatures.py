@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.packet.enums import AuthenticationLevel, HashAlgorithm
+from rpcqm.codec.packet.enums import HashAlgorithm, MessageAuthenticationLevel
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.signature import signed_properties
 from rpcqm.codec.packet.user_message import UserMessage
@@ -38,18 +38,18 @@ _OLD_HASHES: dict[int, tuple[bytes, Callable[[bytes], bytes]]] = {
 """Hashes that only this old protocol knows: the DigestInfo before the digest, and the digest."""
 
 
-def verified_level(packet: PacketMessage) -> AuthenticationLevel | None:
+def verified_level(packet: PacketMessage) -> MessageAuthenticationLevel | None:
     """What the signature of a message proves: NONE without one, None for a wrong one.
 
     A signature in the SecurityHeader is 2.0 or else 1.0, one in the MultiQueueFormatHeader 3.0.
     """
     security, multiple = packet.security_header, packet.multi_queue_format_header
     signature = b"" if security is None else security.signature
-    levels = [AuthenticationLevel.SIG20, AuthenticationLevel.SIG10]
+    levels = [MessageAuthenticationLevel.SIG20, MessageAuthenticationLevel.SIG10]
     if not signature and multiple is not None:
-        signature, levels = multiple.signature, [AuthenticationLevel.SIG30]
+        signature, levels = multiple.signature, [MessageAuthenticationLevel.SIG30]
     if not signature:
-        return AuthenticationLevel.NONE
+        return MessageAuthenticationLevel.NONE
     key = None if security is None else _public_key(security.sender_cert)
     if key is None:
         return None
@@ -91,7 +91,7 @@ def _verifies(key: RSAPublicKey, signature: bytes, data: bytes, algorithm: int) 
 def sign(
     packet: UserMessage,
     key: RSAPrivateKey,
-    level: AuthenticationLevel,
+    level: MessageAuthenticationLevel,
     algorithm: int = HashAlgorithm.SHA_512,
 ) -> bytes:
     """The signature of a message at a level ([MS-MQQB] 3.1.7.1.4).

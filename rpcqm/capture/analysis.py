@@ -12,18 +12,18 @@ from rpcqm.capture.conversation.binary import (
     BinaryPacket,
     begins_packet,
 )
-from rpcqm.capture.conversation.call import MSMQ_BINARY, NCACN_IP_TCP, Call, Conversation
+from rpcqm.capture.conversation.call import MSMQ_BINARY, NCACN_IP_TCP, CapturedCall, Conversation
 from rpcqm.capture.conversation.interfaces import Context
 from rpcqm.capture.conversation.pdu_stream import CLIENT_TYPES, find_pdu, pdu_type_at
 from rpcqm.capture.conversation.rpc import RpcConversation
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import read_records
 from rpcqm.capture.file.record import Record
-from rpcqm.capture.file.tcp import Direction, Flow, TcpReassembler
-from rpcqm.capture.unsealing.accounts import Account
+from rpcqm.capture.file.tcp import Flow, FlowDirection, TcpReassembler
+from rpcqm.capture.unsealing.accounts import UnsealingAccount
 from rpcqm.rpc.tower import Tower
 
-Exchange = Call | BinaryPacket
+Exchange = CapturedCall | BinaryPacket
 """What is shown, exported and replayed: a call, or a packet of the binary protocol."""
 
 _ENOUGH = 16
@@ -47,7 +47,7 @@ class Knowledge:
         found = self._contexts.get((server, identifier)) or self._towers.get(server)
         return found or Context(identifier, None, None)
 
-    def answered(self, call: Call) -> None:
+    def answered(self, call: CapturedCall) -> None:
         """Follow the endpoint mapper's answers."""
         interface = call.context.interface
         if interface is None or interface.name != "ept" or call.opnum not in (2, 3):
@@ -77,11 +77,11 @@ class _Detector:
     def __init__(self, analysis: "Analysis", flow: Flow) -> None:
         self._analysis = analysis
         self._flow = flow
-        self._held: list[tuple[Direction, bytes, int, int]] = []
+        self._held: list[tuple[FlowDirection, bytes, int, int]] = []
         for direction in (flow.forward, flow.backward):
             direction.take = self._taker(direction)
 
-    def _taker(self, direction: Direction) -> Callable[[bytes, int, int], None]:
+    def _taker(self, direction: FlowDirection) -> Callable[[bytes, int, int], None]:
         begin = bytearray()
 
         def take(data: bytes, time: int, offset: int) -> None:
@@ -93,7 +93,7 @@ class _Detector:
 
         return take
 
-    def _look(self, direction: Direction, begin: bytes, data: bytes) -> None:
+    def _look(self, direction: FlowDirection, begin: bytes, data: bytes) -> None:
         kind = pdu_type_at(begin)
         if kind >= 0:
             self._found_rpc(direction, kind)
@@ -112,14 +112,14 @@ class _Detector:
         if self._flow.whole:
             self._analysis.ignore(self._flow)
 
-    def _found_rpc(self, direction: Direction, kind: int) -> None:
+    def _found_rpc(self, direction: FlowDirection, kind: int) -> None:
         flow = self._flow
         if not flow.whole and (kind in CLIENT_TYPES) != (direction is flow.forward):
             flow.turn_round()
         self._analysis.carries_rpc(flow, self._held[0][2])
         self._hand_on()
 
-    def _found_binary(self, direction: Direction) -> None:
+    def _found_binary(self, direction: FlowDirection) -> None:
         flow = self._flow
         if not flow.whole and flow.client.endswith(f":{PORT}"):
             flow.turn_round()
@@ -142,7 +142,7 @@ class Analysis:
         self,
         emit: Callable[[Exchange], None],
         problems: Problems,
-        accounts: Sequence[Account] = (),
+        accounts: Sequence[UnsealingAccount] = (),
         opened: Callable[[Conversation], None] | None = None,
     ) -> None:
         self.problems = problems
@@ -205,7 +205,7 @@ def analyse(
     path: Path,
     emit: Callable[[Exchange], None],
     problems: Problems,
-    accounts: Sequence[Account] = (),
+    accounts: Sequence[UnsealingAccount] = (),
     **settings: Any,
 ) -> Analysis:
     """Read a whole capture; raises CaptureError and OSError as `read_records` does."""

@@ -9,7 +9,7 @@ from rpcqm.capture.conversation.interfaces import known_interfaces
 from rpcqm.capture.packet_fields import HEADERS, Fields
 from rpcqm.codec.idl.tree import (
     Array,
-    ContextHandle,
+    ContextHandleType,
     Enumeration,
     Float,
     Guid,
@@ -18,7 +18,7 @@ from rpcqm.codec.idl.tree import (
     OperationDeclaration,
     Pointer,
     String,
-    Structure,
+    StructureType,
     Type,
     Union,
     UnionArm,
@@ -119,7 +119,7 @@ class _Types:
                     "count": made.count,
                     "conformant": made.conformant,
                 }
-            case Structure():
+            case StructureType():
                 fields = [[field.name, self.number(field.type)] for field in made.fields]
                 return {"k": "struct", "fields": fields, "open": bool(open_end(made))}
             case Union():
@@ -157,7 +157,7 @@ def _scalar(made: Type) -> dict[str, Any]:
             found["names"] = {number: name for name, number in made.values.items()}
         case Guid():
             found["k"] = "guid"
-        case ContextHandle():
+        case ContextHandleType():
             found["k"] = "handle"
         case Float():
             found["k"] = "float"

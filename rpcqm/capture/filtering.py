@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rpcqm.base.errors import FaultStatus
 from rpcqm.base.hresult import HResult, NtStatus
 from rpcqm.capture.analysis import Exchange
-from rpcqm.capture.conversation.call import FURTHER_STATUSES, Call
+from rpcqm.capture.conversation.call import FURTHER_STATUSES, CapturedCall
 from rpcqm.capture.conversation.interfaces import interface_named
 from rpcqm.capture.conversation.subjects import Subjects, message_identifiers
 
@@ -61,7 +61,7 @@ class Filter:
     def _interface(self, exchange: Exchange) -> bool:
         if exchange.interface_name.lower() in self.interfaces:
             return True
-        if not isinstance(exchange, Call):
+        if not isinstance(exchange, CapturedCall):
             return False
         context = exchange.context
         if str(context.uuid) in self.interfaces:

@@ -12,7 +12,7 @@ from uuid import UUID
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.idl.tree import (
     Array,
-    ContextHandle,
+    ContextHandleType,
     Enumeration,
     Guid,
     Integer,
@@ -21,7 +21,7 @@ from rpcqm.codec.idl.tree import (
     Pointer,
     PointerKind,
     String,
-    Structure,
+    StructureType,
     Type,
     Union,
 )
@@ -95,7 +95,7 @@ class StubWalk:
         if self._depth > _MAXIMUM_DEPTH:
             raise DecodeError("nested too deeply", self.at)
         outer, self._deferred = self._deferred, []
-        if isinstance(made, Structure) and open_end(made):
+        if isinstance(made, StructureType) and open_end(made):
             self.structure(made, path, self.word(f"{path}.#maximum"))
         elif isinstance(made, Array | String) and made.conformant:
             self.counted(made, path, self.word(f"{path}.#maximum"))
@@ -114,7 +114,7 @@ class StubWalk:
     def inline(self, made: Type, path: str) -> None:
         """What stands in place of a value."""
         match made:
-            case Structure():
+            case StructureType():
                 self.structure(made, path, None)
             case Union():
                 self.union(made, path)
@@ -136,7 +136,7 @@ class StubWalk:
         value = self.number(code, size)
         self.add(start, path, _shown(made, value, self.wire))
 
-    def structure(self, made: Structure, path: str, maximum: int | None) -> None:
+    def structure(self, made: StructureType, path: str, maximum: int | None) -> None:
         self.align(alignment(made, self.wire))
         for field in made.fields:
             inner = f"{path}.{field.name}"
@@ -240,7 +240,7 @@ def _shown(made: Type, value: Any, wire: Wire) -> Any:
     if isinstance(made, Enumeration):
         names = {number: name for name, number in made.values.items()}
         return names.get(value, value)
-    if isinstance(made, ContextHandle):
+    if isinstance(made, ContextHandleType):
         return value
     return value
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.conversation.binary import BinaryPacket
-from rpcqm.capture.conversation.call import Call
+from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.capture.conversation.subjects import message_identifiers
 from rpcqm.capture.ndr_fields import StubField, stub_fields
 from rpcqm.capture.packet_fields import packet_fields
@@ -79,7 +79,7 @@ utc_time = _Times()
 """Nanoseconds since 1970 as ISO 8601 with microseconds."""
 
 
-def arguments_text(call: Call) -> str:
+def arguments_text(call: CapturedCall) -> str:
     """The parameters that matter, in and out, in one line."""
     parts = _parts(call.decoded_request())
     answer = _parts(call.decoded_response())
@@ -159,7 +159,7 @@ def line(exchange: Exchange, queue: str) -> str:
     )
 
 
-def _status(call: Call) -> str:
+def _status(call: CapturedCall) -> str:
     if call.fault is not None:
         return f"fault {call.status_name}"
     if call.sealed and call.response is None:
@@ -231,7 +231,7 @@ def full(exchange: Exchange) -> list[str]:
     return lines
 
 
-def _half(call: Call, response: bool) -> list[str]:
+def _half(call: CapturedCall, response: bool) -> list[str]:
     which = "response" if response else "request"
     stub = call.response if response else call.request
     size = call.response_size if response else call.request_size

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rpcqm.base.text import visible
 from rpcqm.cli.errors import CommandError, ExitStatus
 from rpcqm.cli.options import add_local_options, configuration
-from rpcqm.cli.output import Progress, counted
+from rpcqm.cli.output import ProgressDisplay, counted
 from rpcqm.cli.parser import Parser, add_command
 from rpcqm.cli.session import with_server
 
@@ -74,7 +74,7 @@ def run_restore(arguments: argparse.Namespace) -> int:
 
     data_dir = configuration(arguments).data_dir
     try:
-        with Progress("Checked") as progress:
+        with ProgressDisplay("Checked") as progress:
             note = restore_backup(
                 arguments.directory, data_dir, lambda _, records: progress.advance_to(records)
             )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rpcqm.capture.conversation.call import Conversation
     from rpcqm.capture.file.problems import Problem, Problems
     from rpcqm.capture.filtering import Filter
-    from rpcqm.capture.unsealing.accounts import Account
+    from rpcqm.capture.unsealing.accounts import UnsealingAccount
 
 _TOLD = 20
 """So many problems of a file are told one by one."""
@@ -149,7 +149,7 @@ def filter_of(arguments: argparse.Namespace) -> "Filter":
     return Filter(lower[0], lower[1], statuses, queues, messages)
 
 
-def accounts_of(arguments: argparse.Namespace) -> "list[Account]":
+def accounts_of(arguments: argparse.Namespace) -> "list[UnsealingAccount]":
     """The accounts that the options give; CommandError."""
     from rpcqm.capture.unsealing.accounts import AccountError, read_accounts, read_keytabs
 
@@ -173,7 +173,7 @@ def _tell(problem: "Problem") -> None:
 def read(
     path: Path,
     emit: "Callable[[Exchange], None]",
-    accounts: "list[Account]",
+    accounts: "list[UnsealingAccount]",
     opened: "Callable[[Conversation], None] | None" = None,
 ) -> "Problems":
     """Analyse a capture, and tell what is wrong with it; CommandError when it is none."""

@@ -42,7 +42,7 @@ class Level(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """What one look has shown, as a sentence."""
 
     subject: str
@@ -51,34 +51,38 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Patient:
+class CheckedMachine:
     """What is looked at: how it is configured, and where it runs, if it does."""
 
     configuration: Configuration
     running: ReadyFile | None
 
 
-Check = Callable[[Patient], Iterator[Finding]]
+Check = Callable[[CheckedMachine], Iterator[CheckResult]]
 
 
-def check_files(patient: Patient) -> Iterator[Finding]:
+def check_files(patient: CheckedMachine) -> Iterator[CheckResult]:
     """The data directory: that it can be written, and that nobody else can read it."""
     path = patient.configuration.data_dir
     if not path.exists():
-        yield Finding("files", Level.WARNING, f"{path} is not there yet; the first start makes it.")
+        yield CheckResult(
+            "files", Level.WARNING, f"{path} is not there yet; the first start makes it."
+        )
         return
     for directory in (path, path / "messages"):
         if directory.exists() and not os.access(directory, os.R_OK | os.W_OK | os.X_OK):
-            yield Finding("files", Level.PROBLEM, f"{directory} cannot be written by this user.")
+            yield CheckResult(
+                "files", Level.PROBLEM, f"{directory} cannot be written by this user."
+            )
             return
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO) & ~(stat.S_IXGRP | stat.S_IXOTH):
         text = f"Others may look into {path}; `chmod 711 {path}` lets them reach the socket only."
-        yield Finding("files", Level.WARNING, text)
+        yield CheckResult("files", Level.WARNING, text)
     else:
-        yield Finding("files", Level.GOOD, f"{path} can be written, and only by its owner.")
+        yield CheckResult("files", Level.GOOD, f"{path} can be written, and only by its owner.")
 
 
-def check_accounts(patient: Patient) -> Iterator[Finding]:
+def check_accounts(patient: CheckedMachine) -> Iterator[CheckResult]:
     """The account file: private, readable, and not empty."""
     path = patient.configuration.data_dir / "accounts"
     try:
@@ -86,21 +90,23 @@ def check_accounts(patient: Patient) -> Iterator[Finding]:
     except FileNotFoundError:
         mode, text = 0o600, ""
     except (OSError, ValueError) as error:
-        yield Finding("accounts", Level.PROBLEM, f"{path} cannot be read: {error}.")
+        yield CheckResult("accounts", Level.PROBLEM, f"{path} cannot be read: {error}.")
         return
     if mode & 0o077:
-        yield Finding("accounts", Level.PROBLEM, f"Others may read {path}: `chmod 600 {path}`.")
+        yield CheckResult("accounts", Level.PROBLEM, f"Others may read {path}: `chmod 600 {path}`.")
     wrong = [n for n, line in enumerate(text.splitlines(), 1) if not _ACCOUNT_LINE.fullmatch(line)]
     if wrong:
-        yield Finding("accounts", Level.PROBLEM, f"{path}:{wrong[0]}: is no line of an account.")
+        yield CheckResult(
+            "accounts", Level.PROBLEM, f"{path}:{wrong[0]}: is no line of an account."
+        )
     elif not text:
         text = "There is no account, so nobody can log on over the network: `rpcqm user add NAME`."
-        yield Finding("accounts", Level.WARNING, text)
+        yield CheckResult("accounts", Level.WARNING, text)
     else:
-        yield Finding("accounts", Level.GOOD, f"{len(text.splitlines())} can log on.")
+        yield CheckResult("accounts", Level.GOOD, f"{len(text.splitlines())} can log on.")
 
 
-def check_keys(patient: Patient) -> Iterator[Finding]:
+def check_keys(patient: CheckedMachine) -> Iterator[CheckResult]:
     """The files with keys and passwords that are configured: usable, and nobody else's."""
     # Only now, because cryptography takes time to load.
     from rpcqm.binary.own_keys import load_key
@@ -118,29 +124,31 @@ def check_keys(patient: Patient) -> Iterator[Finding]:
         try:
             read()
         except OSError as error:
-            yield Finding("keys", Level.PROBLEM, f"{name} cannot be read: {error.strerror}.")
+            yield CheckResult("keys", Level.PROBLEM, f"{name} cannot be read: {error.strerror}.")
         except (ValueError, ConfigurationError) as error:
-            yield Finding("keys", Level.PROBLEM, f"{str(error).rstrip('.')}.")
+            yield CheckResult("keys", Level.PROBLEM, f"{str(error).rstrip('.')}.")
         else:
-            yield Finding("keys", Level.GOOD, f"{name} can be read, and only by its owner.")
+            yield CheckResult("keys", Level.GOOD, f"{name} can be read, and only by its owner.")
 
 
-def check_disk(patient: Patient) -> Iterator[Finding]:
+def check_disk(patient: CheckedMachine) -> Iterator[CheckResult]:
     """Room, and how long a sync takes."""
     path = _existing(patient.configuration.data_dir)
     free, reserve = shutil.disk_usage(path).free // MIB, patient.configuration.storage.reserve
     if free < reserve:
         text = f"{free:,} MiB are free, less than storage.reserve; new messages are refused."
-        yield Finding("disk", Level.PROBLEM, text)
+        yield CheckResult("disk", Level.PROBLEM, text)
     else:
-        yield Finding("disk", Level.GOOD, f"{free:,} MiB are free.")
+        yield CheckResult("disk", Level.GOOD, f"{free:,} MiB are free.")
     try:
         seconds = _sync_seconds(path)
     except OSError as error:
-        yield Finding("disk", Level.PROBLEM, f"{path} cannot be written: {error.strerror}.")
+        yield CheckResult("disk", Level.PROBLEM, f"{path} cannot be written: {error.strerror}.")
         return
     level = Level.GOOD if seconds < SLOW_SYNC else Level.WARNING
-    yield Finding("disk", level, f"A sync takes {seconds * 1000:.1f} ms (the median of {SYNCS}).")
+    yield CheckResult(
+        "disk", level, f"A sync takes {seconds * 1000:.1f} ms (the median of {SYNCS})."
+    )
 
 
 def _existing(path: Path) -> Path:
@@ -160,19 +168,21 @@ def _sync_seconds(directory: Path) -> float:
     return statistics.median(taken)
 
 
-def check_clock(patient: Patient) -> Iterator[Finding]:
+def check_clock(patient: CheckedMachine) -> Iterator[CheckResult]:
     """Times go into messages, and logging on by Kerberos compares them."""
     newest = _newest(patient.configuration.data_dir)
     if newest > time.time() + 60:
         text = "The clock is behind the newest file of the data directory: it was set back."
-        yield Finding("clock", Level.PROBLEM, text)
+        yield CheckResult("clock", Level.PROBLEM, text)
     synchronized = _synchronized()
     if synchronized is None:
-        yield Finding("clock", Level.WARNING, "It cannot be told whether the clock is kept right.")
+        yield CheckResult(
+            "clock", Level.WARNING, "It cannot be told whether the clock is kept right."
+        )
     elif synchronized:
-        yield Finding("clock", Level.GOOD, "The clock is kept right by the network's time.")
+        yield CheckResult("clock", Level.GOOD, "The clock is kept right by the network's time.")
     else:
-        yield Finding("clock", Level.WARNING, "Nothing keeps the clock right (NTP).")
+        yield CheckResult("clock", Level.WARNING, "Nothing keeps the clock right (NTP).")
 
 
 def _newest(directory: Path) -> float:
@@ -192,7 +202,7 @@ def _synchronized() -> bool | None:
     return {"yes": True, "no": False}.get(said.stdout.strip())
 
 
-def check_limits(patient: Patient) -> Iterator[Finding]:
+def check_limits(patient: CheckedMachine) -> Iterator[CheckResult]:
     """Every connection takes a file descriptor, through whichever door it comes."""
     allowed = _open_files_allowed(patient.running)
     wanted = patient.configuration.limits.connections
@@ -202,12 +212,12 @@ def check_limits(patient: Patient) -> Iterator[Finding]:
             f"{allowed:,} open files are allowed, which leaves room for {room:,} connections of "
             f"all doors together, fewer than limits.connections ({wanted:,})."
         )
-        yield Finding("limits", Level.WARNING, text)
+        yield CheckResult("limits", Level.WARNING, text)
     else:
-        yield Finding("limits", Level.GOOD, f"Enough open files for {wanted:,} connections.")
+        yield CheckResult("limits", Level.GOOD, f"Enough open files for {wanted:,} connections.")
     used = None if patient.running is None else _open_files(patient.running)
     if used is not None:
-        yield Finding("limits", Level.GOOD, f"{used:,} files and connections are open now.")
+        yield CheckResult("limits", Level.GOOD, f"{used:,} files and connections are open now.")
 
 
 def _open_files_allowed(running: ReadyFile | None) -> int | None:
@@ -230,32 +240,32 @@ def _open_files(running: ReadyFile) -> int | None:
         return None
 
 
-def check_bounds(patient: Patient) -> Iterator[Finding]:
+def check_bounds(patient: CheckedMachine) -> Iterator[CheckResult]:
     """What holds for callers, one line for each part of the queue manager."""
     known = ((bound, value) for bound, _, value in rows(patient.configuration))
     for part, group in groupby(known, key=lambda each: each[0].name.partition(".")[0]):
         listed = ", ".join(f"{bound.name} {value:,}" for bound, value in group)
-        yield Finding("bounds", Level.GOOD, f"In force of {part}: {listed}.")
+        yield CheckResult("bounds", Level.GOOD, f"In force of {part}: {listed}.")
 
 
-def check_name(patient: Patient) -> Iterator[Finding]:
+def check_name(patient: CheckedMachine) -> Iterator[CheckResult]:
     """Clients call by name, and queues are named with it."""
     name = patient.configuration.name
     try:
         found = {str(entry[4][0]) for entry in socket.getaddrinfo(name, None)}
     except OSError:
         text = f"`{name}` has no address here; clients need one, by DNS or in their hosts file."
-        yield Finding("name", Level.WARNING, text)
+        yield CheckResult("name", Level.WARNING, text)
         return
     listed = ", ".join(sorted(found))
     if all(address.startswith("127.") or address == "::1" for address in found):
         text = f"`{name}` is {listed} here; see that clients find another address by DNS."
-        yield Finding("name", Level.WARNING, text)
+        yield CheckResult("name", Level.WARNING, text)
     else:
-        yield Finding("name", Level.GOOD, f"`{name}` is {listed}.")
+        yield CheckResult("name", Level.GOOD, f"`{name}` is {listed}.")
 
 
-def check_ports(patient: Patient) -> Iterator[Finding]:
+def check_ports(patient: CheckedMachine) -> Iterator[CheckResult]:
     """The doors of a running queue manager answer; those of another one are free."""
     if patient.running is None:
         yield from _free_ports(patient.configuration)
@@ -265,13 +275,13 @@ def check_ports(patient: Patient) -> Iterator[Finding]:
             socket.create_connection((_reachable(host), port), TIMEOUT).close()
         except OSError as error:
             text = f"Nobody answers at {host}, port {port}: {error.strerror}."
-            yield Finding(f"{door} door", Level.PROBLEM, text)
+            yield CheckResult(f"{door} door", Level.PROBLEM, text)
         else:
-            yield Finding(f"{door} door", Level.GOOD, f"It answers at {host}, port {port}.")
+            yield CheckResult(f"{door} door", Level.GOOD, f"It answers at {host}, port {port}.")
 
 
-def _free_ports(configuration: Configuration) -> Iterator[Finding]:
-    yield Finding("queue manager", Level.WARNING, "None runs on the data directory.")
+def _free_ports(configuration: Configuration) -> Iterator[CheckResult]:
+    yield CheckResult("queue manager", Level.WARNING, "None runs on the data directory.")
     for door in ("epm", "rpc", "qm2qm", "binary"):
         port = getattr(configuration, f"{door}_port")
         if port is None or port <= 0:
@@ -282,9 +292,9 @@ def _free_ports(configuration: Configuration) -> Iterator[Finding]:
                 probe.bind((configuration.host, port))
         except OSError as error:
             text = f"Port {port} of {configuration.host} cannot be had: {error.strerror}."
-            yield Finding(f"{door} door", Level.PROBLEM, text)
+            yield CheckResult(f"{door} door", Level.PROBLEM, text)
         else:
-            yield Finding(f"{door} door", Level.GOOD, f"Port {port} can be had.")
+            yield CheckResult(f"{door} door", Level.GOOD, f"Port {port} can be had.")
 
 
 def _family(host: str) -> socket.AddressFamily:
@@ -296,26 +306,26 @@ def _reachable(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
 
 
-def check_windows(patient: Patient) -> Iterator[Finding]:
+def check_windows(patient: CheckedMachine) -> Iterator[CheckResult]:
     """What a Windows client would see: the endpoint mapper, then RemoteRead."""
     running = patient.running
     if running is None:
         return
     if "epm" not in running.endpoints or "rpc" not in running.endpoints:
         text = "It would find nothing: the endpoint mapper or the rpc door is switched off."
-        yield Finding("Windows", Level.PROBLEM, text)
+        yield CheckResult("Windows", Level.PROBLEM, text)
         return
     host, port = running.endpoints["epm"]
     if host.startswith("127.") or host == "::1":
         text = f"It would not reach {host}, which is this machine's own; set `host`."
-        yield Finding("Windows", Level.WARNING, text)
+        yield CheckResult("Windows", Level.WARNING, text)
     if port != WINDOWS_PORT:
         text = f"It would ask at port {WINDOWS_PORT}, where nothing of ours is; set `epm_port`."
-        yield Finding("Windows", Level.WARNING, text)
+        yield CheckResult("Windows", Level.WARNING, text)
     yield _asked_as_windows_would(_reachable(host), port)
 
 
-def _asked_as_windows_would(host: str, port: int) -> Finding:
+def _asked_as_windows_would(host: str, port: int) -> CheckResult:
     # Only now, because the interfaces take time to load.
     from rpcqm.codec.interface import load
     from rpcqm.codec.types.remoteread import R_GetServerPortRequest
@@ -334,12 +344,12 @@ def _asked_as_windows_would(host: str, port: int) -> Finding:
         found, told = asyncio.run(asyncio.wait_for(ask(), TIMEOUT))
     except (OSError, TimeoutError, RpcFault, DecodeError) as error:
         text = f"The endpoint mapper leads to no RemoteRead: {error or type(error).__name__}."
-        return Finding("Windows", Level.PROBLEM, text)
+        return CheckResult("Windows", Level.PROBLEM, text)
     if found != told:
         text = f"The endpoint mapper says port {found}, RemoteRead itself {told}."
-        return Finding("Windows", Level.PROBLEM, text)
+        return CheckResult("Windows", Level.PROBLEM, text)
     text = f"The endpoint mapper leads it to RemoteRead at port {found}, which answers."
-    return Finding("Windows", Level.GOOD, text)
+    return CheckResult("Windows", Level.GOOD, text)
 
 
 CHECKS: tuple[Check, ...] = (

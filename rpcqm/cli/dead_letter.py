@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.cli.errors import CommandError, UsageMistake
 from rpcqm.cli.options import add_local_options, add_server_options, queue_name
-from rpcqm.cli.output import Progress, Table, counted, iso_time, print_fields, print_json, time_text
+from rpcqm.cli.output import (
+    ProgressDisplay,
+    Table,
+    counted,
+    iso_time,
+    print_fields,
+    print_json,
+    time_text,
+)
 from rpcqm.cli.parser import Parser, add_command, add_commands, whole_number
 from rpcqm.cli.session import with_server
 from rpcqm.client.outgoing import OutgoingMessage
@@ -156,7 +164,7 @@ def run_resend(arguments: argparse.Namespace) -> int:
             letters = [letter async for letter in _letters(client, arguments)]
         else:
             letters = [await _letter(client, arguments)]
-        with Progress("Resent", len(letters)) as progress:
+        with ProgressDisplay("Resent", len(letters)) as progress:
             for path, message in letters:
                 await _resend(client, arguments, path, message.lookup_identifier)
                 progress.advance()

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from rpcqm.cli.checks import CHECKS, Finding, Level, Patient
+from rpcqm.cli.checks import CHECKS, CheckedMachine, CheckResult, Level
 from rpcqm.cli.errors import ExitStatus
 from rpcqm.cli.options import add_local_options, configuration
 from rpcqm.cli.output import Table, print_json
@@ -37,7 +37,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Look at everything, and tell it in a table."""
     configured = configuration(arguments)
-    patient = Patient(configured, _running(configured.data_dir))
+    patient = CheckedMachine(configured, _running(configured.data_dir))
     findings = [finding for check in (*CHECKS, *SAFETY_CHECKS) for finding in check(patient)]
     if arguments.json:
         print_json([_for_programs(finding) for finding in findings])
@@ -59,7 +59,7 @@ def _running(data_dir: Path) -> ReadyFile | None:
     return ready if Path(f"/proc/{ready.pid}").exists() else None
 
 
-def _for_programs(finding: Finding) -> dict[str, str]:
+def _for_programs(finding: CheckResult) -> dict[str, str]:
     return {
         "subject": finding.subject,
         "level": finding.level.value,

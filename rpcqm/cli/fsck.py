@@ -5,7 +5,7 @@ from pathlib import Path
 
 from rpcqm.base.text import visible
 from rpcqm.cli.errors import CommandError, ExitStatus
-from rpcqm.cli.output import Progress, counted
+from rpcqm.cli.output import ProgressDisplay, counted
 from rpcqm.cli.parser import Parser, add_command
 
 
@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not directory.is_dir():
         raise CommandError(f"{directory} is no directory.")
     try:
-        with Progress("Checked") as progress:
+        with ProgressDisplay("Checked") as progress:
             findings = check(directory, lambda _, records: progress.advance_to(records))
     except StoreError as error:
         raise CommandError(f"{directory} cannot be checked. {error}") from error

@@ -12,14 +12,14 @@ from rpcqm.base.errors import HResult, MQError, RpcFault
 from rpcqm.base.text import visible
 from rpcqm.cli.errors import CommandError
 from rpcqm.cli.options import queue_name
-from rpcqm.cli.output import Progress, Table, iso_time, print_json, time_text
+from rpcqm.cli.output import ProgressDisplay, Table, iso_time, print_json, time_text
 from rpcqm.cli.session import with_server
-from rpcqm.client.maintenance import Place
+from rpcqm.client.maintenance import FoundMessage
 from rpcqm.client.names import is_format_name
 from rpcqm.codec.packet.types import MessageIdentifier
 
 if TYPE_CHECKING:
-    from rpcqm.client.maintenance import TrailEvent
+    from rpcqm.client.maintenance import RecordedEvent
     from rpcqm.client.queue_manager import QueueManagerClient
 
 SYSTEM_QUEUES = ("DeadLetter$", "XactDeadLetter$", "Journal$")
@@ -37,7 +37,7 @@ def explain_message(arguments: argparse.Namespace, identifier: MessageIdentifier
             places = await client.maintenance.find(identifier)
             events = await client.maintenance.trail(identifier)
         else:
-            with Progress("Looked at") as progress:
+            with ProgressDisplay("Looked at") as progress:
                 places = [p async for p in _places(client, arguments, identifier, progress)]
             events = []
         trails = await _trails(client, arguments, places, events)
@@ -61,8 +61,8 @@ def _unknown(identifier: MessageIdentifier, local: bool) -> str:
 async def _trails(
     client: "QueueManagerClient",
     arguments: argparse.Namespace,
-    places: "Iterable[Place]",
-    events: "Iterable[TrailEvent]",
+    places: "Iterable[FoundMessage]",
+    events: "Iterable[RecordedEvent]",
 ) -> Trails:
     """Which of the queues concerned have trails; told on their own machine, while they exist.
 
@@ -87,8 +87,8 @@ async def _places(
     client: "QueueManagerClient",
     arguments: argparse.Namespace,
     identifier: MessageIdentifier,
-    progress: Progress,
-) -> AsyncIterator[Place]:
+    progress: ProgressDisplay,
+) -> AsyncIterator[FoundMessage]:
     async for path in _queues(client, arguments):
         try:
             async for place in _places_in(client, arguments, path, identifier, progress):
@@ -119,20 +119,20 @@ async def _places_in(
     arguments: argparse.Namespace,
     path: str,
     identifier: MessageIdentifier,
-    progress: Progress,
-) -> AsyncIterator[Place]:
+    progress: ProgressDisplay,
+) -> AsyncIterator[FoundMessage]:
     async with client.open_reader(queue_name(arguments, path), peek_only=True) as reader:
         async for message in reader.browse(body=0):
             progress.advance()
             if message.identifier == identifier:
                 lookup, arrived = message.lookup_identifier, message.arrival_time
-                yield Place(path, lookup, arrived, message.label)
+                yield FoundMessage(path, lookup, arrived, message.label)
 
 
 def _for_programs(
     identifier: MessageIdentifier,
-    places: list[Place],
-    events: "list[TrailEvent]",
+    places: list[FoundMessage],
+    events: "list[RecordedEvent]",
     trails: Trails,
 ) -> dict[str, object]:
     return {
@@ -161,7 +161,7 @@ def _for_programs(
     }
 
 
-def _print(places: list[Place], events: "list[TrailEvent]", trails: Trails) -> None:
+def _print(places: list[FoundMessage], events: "list[RecordedEvent]", trails: Trails) -> None:
     for place in places:
         print(visible(_sentence(place)))
     if not places:
@@ -185,7 +185,7 @@ _STATES = {
 }
 
 
-def _sentence(place: Place) -> str:
+def _sentence(place: FoundMessage) -> str:
     if not place.lookup_identifier:
         return f"It was sent to {place.queue} in a transaction that is still open."
     since = f", since {time_text(place.arrived)}" if place.arrived else ""

@@ -48,7 +48,7 @@ class MessageWriter(Protocol):
     def write(self, message: ReceivedMessage) -> None: ...
 
 
-class TableWriter:
+class MessageTableWriter:
     """One line for each message on standard output, aligned as they come.
 
     With `whole` nothing of a line is cut, because the message will be gone.
@@ -147,7 +147,7 @@ def writer_for(file_format: str | None, output: Path | None, whole: bool) -> Mes
         return JsonWriter()
     if file_format == "body":
         return BodyWriter()
-    return HexWriter() if file_format == "hex" else TableWriter(whole)
+    return HexWriter() if file_format == "hex" else MessageTableWriter(whole)
 
 
 def body_text(message: ReceivedMessage) -> str:

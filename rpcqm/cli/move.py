@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.cli.errors import CommandError
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
-from rpcqm.cli.output import Progress, counted
+from rpcqm.cli.output import ProgressDisplay, counted
 from rpcqm.cli.parser import Parser, add_command, whole_number
 from rpcqm.cli.session import with_server
 
@@ -105,7 +105,7 @@ async def _move(reader: "QueueReader", target: "MoveTarget", arguments: argparse
 async def _move_all(reader: "QueueReader", target: "MoveTarget") -> int:
     """Move what is there; what others take meanwhile is left to them."""
     moved = 0
-    with Progress("Moved") as progress:
+    with ProgressDisplay("Moved") as progress:
         async for message in reader.browse(body=0):
             try:
                 await reader.move(message.lookup_identifier, target)

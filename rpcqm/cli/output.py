@@ -120,7 +120,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-class Progress:
+class ProgressDisplay:
     """How far long work is, on standard error and only on a terminal.
 
     Nothing is shown during the first half second, nor where the output itself scrolls by
@@ -148,7 +148,7 @@ class Progress:
         self._began = self._clock.monotonic()
         self._next = self._began + self.DELAY
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> "ProgressDisplay":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.cli.errors import CommandError, UsageMistake, reason
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
-from rpcqm.cli.output import Progress, counted
+from rpcqm.cli.output import ProgressDisplay, counted
 from rpcqm.cli.parser import Parser, add_command, one_of, whole_number
 from rpcqm.cli.session import with_server
 
@@ -170,7 +170,7 @@ async def _receive_several(
     acknowledgements: "_Acknowledgements",
 ) -> None:
     wanted = None if arguments.all else arguments.count or 1
-    with Progress("Received", wanted, scrolls=sys.stdout.isatty()) as progress:
+    with ProgressDisplay("Received", wanted, scrolls=sys.stdout.isatty()) as progress:
         for taken in itertools.count():
             if taken == wanted:
                 return

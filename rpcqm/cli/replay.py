@@ -15,14 +15,14 @@ from rpcqm.base.text import visible
 from rpcqm.cli import capture
 from rpcqm.cli.errors import CommandError, ExitStatus, NoServer, explain
 from rpcqm.cli.options import server_address
-from rpcqm.cli.output import Progress
+from rpcqm.cli.output import ProgressDisplay
 from rpcqm.cli.parser import Parser, add_command
 
 if TYPE_CHECKING:
     from rpcqm.capture.analysis import Exchange
     from rpcqm.capture.replay.fixture import Fixture
     from rpcqm.capture.replay.outcome import Result, Server
-    from rpcqm.capture.unsealing.accounts import Account
+    from rpcqm.capture.unsealing.accounts import UnsealingAccount
     from rpcqm.client.target import Target
     from rpcqm.testing.private import PrivateQueueManager
 
@@ -126,13 +126,13 @@ def _write(path: Path, text: str) -> None:
 
 
 def _played(
-    exchanges: "list[Exchange]", server: "Server", accounts: "list[Account]", speed: float
+    exchanges: "list[Exchange]", server: "Server", accounts: "list[UnsealingAccount]", speed: float
 ) -> "Result":
     import uvloop
 
     from rpcqm.capture.replay.player import Replay
 
-    with Progress("Played", len(exchanges)) as progress:
+    with ProgressDisplay("Played", len(exchanges)) as progress:
         replay = Replay(exchanges, server, accounts, speed, progress.advance_to)
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -165,8 +165,8 @@ def _prepare(fixture: "Fixture", target: "Target") -> None:
 
 @contextmanager
 def _server(
-    arguments: argparse.Namespace, exchanges: "list[Exchange]", accounts: "list[Account]"
-) -> "Iterator[tuple[Server, Target, list[Account]]]":
+    arguments: argparse.Namespace, exchanges: "list[Exchange]", accounts: "list[UnsealingAccount]"
+) -> "Iterator[tuple[Server, Target, list[UnsealingAccount]]]":
     """Where to play, how to prepare it, and who logs on there."""
     if arguments.in_process:
         with _fresh(exchanges) as found:
@@ -189,7 +189,9 @@ def _server(
 
 
 @contextmanager
-def _fresh(exchanges: "list[Exchange]") -> "Iterator[tuple[Server, Target, list[Account]]]":
+def _fresh(
+    exchanges: "list[Exchange]",
+) -> "Iterator[tuple[Server, Target, list[UnsealingAccount]]]":
     """A queue manager of its own that takes the levels, interfaces and users of the capture."""
     from rpcqm.capture.conversation.call import NCACN_IP_TCP
     from rpcqm.capture.replay.outcome import Server
@@ -221,7 +223,7 @@ supporting_server = {str(dependent).lower()}
         yield server, LocalServer(made.socket), logons
 
 
-def _add_account(made: "PrivateQueueManager", name: str) -> "Account":
+def _add_account(made: "PrivateQueueManager", name: str) -> "UnsealingAccount":
     """An administrator, so that access is what the captured server granted at best."""
     from rpcqm.capture.unsealing.accounts import parse_account
 

@@ -5,22 +5,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rpcqm.base.errors import DecodeError, MQError, RpcFault
-from rpcqm.cli.checks import TIMEOUT, Check, Finding, Level, Patient
+from rpcqm.cli.checks import TIMEOUT, Check, CheckedMachine, CheckResult, Level
 from rpcqm.config.schema import switches_on
 from rpcqm.rpc.security.context import AuthenticationError
 from rpcqm.rpc.security.providers import check_private
 
 
-def check_switches(patient: Patient) -> Iterator[Finding]:
+def check_switches(patient: CheckedMachine) -> Iterator[CheckResult]:
     """Every switch that is on, and what it opens."""
     on = switches_on(patient.configuration)
     for setting in on:
-        yield Finding("switches", Level.WARNING, f"`{setting.key}` is on. {setting.about.opens}")
+        yield CheckResult(
+            "switches", Level.WARNING, f"`{setting.key}` is on. {setting.about.opens}"
+        )
     if not on:
-        yield Finding("switches", Level.GOOD, "No switch that lowers safety is on.")
+        yield CheckResult("switches", Level.GOOD, "No switch that lowers safety is on.")
 
 
-def check_keys(patient: Patient) -> Iterator[Finding]:
+def check_keys(patient: CheckedMachine) -> Iterator[CheckResult]:
     """Whether the Kerberos keys are the service's own secret."""
     keytab = patient.configuration.security.keytab
     if keytab is None:
@@ -28,12 +30,14 @@ def check_keys(patient: Patient) -> Iterator[Finding]:
     try:
         check_private(keytab)
     except AuthenticationError as error:
-        yield Finding("keytab", Level.PROBLEM, f"The keys in {keytab} are not private: {error}.")
+        yield CheckResult(
+            "keytab", Level.PROBLEM, f"The keys in {keytab} are not private: {error}."
+        )
     else:
-        yield Finding("keytab", Level.GOOD, f"The keys in {keytab} are private.")
+        yield CheckResult("keytab", Level.GOOD, f"The keys in {keytab} are private.")
 
 
-def check_exposed_queues(patient: Patient) -> Iterator[Finding]:
+def check_exposed_queues(patient: CheckedMachine) -> Iterator[CheckResult]:
     """The queues of a running queue manager that Anonymous owns or may read."""
     if patient.running is None:
         return
@@ -41,13 +45,13 @@ def check_exposed_queues(patient: Patient) -> Iterator[Finding]:
         names = asyncio.run(asyncio.wait_for(_exposed_queues(patient.running.socket), TIMEOUT))
     except (MQError, RpcFault, DecodeError, OSError, TimeoutError) as error:
         text = f"Who may read the queues cannot be told: {error or type(error).__name__}."
-        yield Finding("queues", Level.WARNING, text)
+        yield CheckResult("queues", Level.WARNING, text)
         return
     for name in names:
         text = f"Anonymous owns `{name}` or may read it: `rpcqm queue acl show` tells more."
-        yield Finding("queues", Level.WARNING, text)
+        yield CheckResult("queues", Level.WARNING, text)
     if not names:
-        yield Finding("queues", Level.GOOD, "Anonymous neither owns nor may read a queue.")
+        yield CheckResult("queues", Level.GOOD, "Anonymous neither owns nor may read a queue.")
 
 
 async def _exposed_queues(socket: Path) -> list[str]:

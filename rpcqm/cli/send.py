@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rpcqm.cli.errors import CommandError, UsageMistake, reason
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
-from rpcqm.cli.output import Progress
+from rpcqm.cli.output import ProgressDisplay
 from rpcqm.cli.parser import Parser, add_command, whole_number
 from rpcqm.cli.session import with_server
 from rpcqm.client.outgoing import OutgoingMessage
@@ -225,7 +225,7 @@ async def _send_many(
     """Keep several on their way, and tell the identifiers in the order of sending."""
     on_the_way: deque[asyncio.Task[MessageIdentifier]] = deque()
     try:
-        with Progress("Sent", count, scrolls=sys.stdout.isatty()) as progress:
+        with ProgressDisplay("Sent", count, scrolls=sys.stdout.isatty()) as progress:
             for _ in range(count):
                 on_the_way.append(asyncio.ensure_future(send(message)))
                 if len(on_the_way) >= IN_FLIGHT:

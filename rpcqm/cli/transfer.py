@@ -18,7 +18,7 @@ from rpcqm.base.files import private_draft
 from rpcqm.base.text import visible
 from rpcqm.cli.errors import CommandError, explain, reason
 from rpcqm.cli.options import QUEUE_HELP, add_local_options, add_server_options, queue_name
-from rpcqm.cli.output import Progress, counted, iso_time
+from rpcqm.cli.output import ProgressDisplay, counted, iso_time
 from rpcqm.cli.parser import add_command
 from rpcqm.cli.session import with_server
 from rpcqm.client.export_file import ExportReader, ExportWriter
@@ -76,7 +76,7 @@ def run_export(arguments: argparse.Namespace) -> int:
 
     async def work(client: "QueueManagerClient") -> None:
         async with client.open_reader(name, peek_only=True) as reader:
-            with _output(arguments.file) as file, Progress("Exported") as progress:
+            with _output(arguments.file) as file, ProgressDisplay("Exported") as progress:
                 writer = ExportWriter(file, _note(arguments, name))
                 async for message in reader.browse():
                     writer.write(bytes(message.buffer), _note_of(message))
@@ -120,7 +120,7 @@ def run_import(arguments: argparse.Namespace) -> int:
     name = queue_name(arguments, arguments.queue)
 
     async def work(client: "QueueManagerClient") -> None:
-        with _checked(arguments.file) as file, Progress("Imported") as progress:
+        with _checked(arguments.file) as file, ProgressDisplay("Imported") as progress:
             count = await _import(client, name, ExportReader(file), progress)
         print(f"Imported {counted(count, 'message')}.")
 
@@ -171,7 +171,7 @@ def _check(reader: ExportReader) -> None:
 
 
 async def _import(
-    client: "QueueManagerClient", name: FormatName, reader: ExportReader, progress: Progress
+    client: "QueueManagerClient", name: FormatName, reader: ExportReader, progress: ProgressDisplay
 ) -> int:
     """How many messages were imported; CommandError when one is refused after others were not."""
     count = 0

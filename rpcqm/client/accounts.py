@@ -9,7 +9,7 @@ from rpcqm.codec.types.mqmq import CALPWSTR
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class AccountInformation:
     """An account, without its password."""
 
     name: str
@@ -17,7 +17,7 @@ class Account:
     groups: tuple[str, ...]
 
 
-class Accounts:
+class AccountsClient:
     """The accounts that callers log on with; for administrators on the same machine.
 
     `rpcqm.client.passwords.nt_hash` makes the NT hash of a password, which NTLM needs.
@@ -45,11 +45,11 @@ class Accounts:
         """Delete an account."""
         await self._connections.call(rpcqm_admin.R_RemoveAccountRequest(pwszName=name))
 
-    async def list(self) -> tuple[Account, ...]:
+    async def list(self) -> tuple[AccountInformation, ...]:
         """All accounts, by name."""
         response = await self._connections.call(rpcqm_admin.R_ListAccountsRequest())
         return tuple(
-            Account(
+            AccountInformation(
                 account.pwszName or "",
                 account.pwszSid or "",
                 tuple(group or "" for group in account.Groups.pElems or ()),

@@ -18,13 +18,13 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
-from rpcqm.client.accounts import Accounts
+from rpcqm.client.accounts import AccountsClient
 from rpcqm.client.bulk import BulkReader, Failure, Found
-from rpcqm.client.management import Management
+from rpcqm.client.management import ManagementClient
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
-from rpcqm.client.queues import Queues
+from rpcqm.client.queues import QueuesClient
 from rpcqm.client.remote_read import (
     LOOKUP_PEEK_CURRENT,
     LOOKUP_RECEIVE_CURRENT,
@@ -104,17 +104,17 @@ class BlockingClient:
         return self._client
 
     @property
-    def queues(self) -> Queues:
+    def queues(self) -> QueuesClient:
         """The private queues; wait for its calls with `run`."""
         return self._client.queues
 
     @property
-    def management(self) -> Management:
+    def management(self) -> ManagementClient:
         """What the queue manager tells administrators; wait for its calls with `run`."""
         return self._client.management
 
     @property
-    def accounts(self) -> Accounts:
+    def accounts(self) -> AccountsClient:
         """The accounts; wait for its calls with `run`."""
         return self._client.accounts
 

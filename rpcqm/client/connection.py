@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from typing import TypeVar
 
 from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, NtStatus, RpcFault
-from rpcqm.client.pool import Line, Pool
+from rpcqm.client.pool import Pool, PooledConnection
 from rpcqm.client.target import (
     HandleLostError,
     LocalServer,
@@ -17,7 +17,7 @@ from rpcqm.client.target import (
     ServerUnreachableError,
     Target,
 )
-from rpcqm.codec.interface import Interface, Request, Value, load
+from rpcqm.codec.interface import Interface, OperationRequest, Value, load
 from rpcqm.rpc.client import Binding, RpcClient
 from rpcqm.rpc.security.context import NONE, PKT_PRIVACY, AuthenticationError
 
@@ -44,7 +44,7 @@ _NUMBER = re.compile(r"\[Errno (\d+)\]")
 
 T = TypeVar("T")
 ResponseT = TypeVar("ResponseT", bound=Value)
-Kind = type[Request[Value]]
+Kind = type[OperationRequest[Value]]
 """The class of the requests of one operation."""
 
 
@@ -73,7 +73,7 @@ class Connections:
 
     async def call(
         self,
-        request: Request[ResponseT],
+        request: OperationRequest[ResponseT],
         limit: float | None = None,
         accepted: Container[int] = (),
     ) -> ResponseT:
@@ -129,7 +129,7 @@ class Connections:
 
     # Trying, and trying again
 
-    async def _call(self, request: Request[ResponseT]) -> ResponseT:
+    async def _call(self, request: OperationRequest[ResponseT]) -> ResponseT:
         loop = asyncio.get_running_loop()
         give_up, delay = loop.time() + self._patience, FIRST_DELAY
         lost: _LostError | None = None
@@ -147,7 +147,7 @@ class Connections:
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LONGEST_DELAY)
 
-    async def _attempt(self, request: Request[ResponseT]) -> ResponseT:
+    async def _attempt(self, request: OperationRequest[ResponseT]) -> ResponseT:
         pool, line = await self._line(type(request))
         sent = False
         try:
@@ -168,7 +168,7 @@ class Connections:
 
     # Connections
 
-    async def _line(self, kind: Kind) -> tuple[Pool, Line]:
+    async def _line(self, kind: Kind) -> tuple[Pool, PooledConnection]:
         """A connection with the interface bound; calls that wait for it stay in order."""
         name = kind.interface_name
         pool = self._pools.get(self._ports.get(name, NO_PORT))
@@ -182,7 +182,7 @@ class Connections:
         finally:
             self._queued -= 1
 
-    async def _prepared(self, kind: Kind) -> tuple[Pool, Line]:
+    async def _prepared(self, kind: Kind) -> tuple[Pool, PooledConnection]:
         name = kind.interface_name
         pool = await self._pool_for(name)
         if not pool.alive and _uses_handles(kind):

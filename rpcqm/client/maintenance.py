@@ -34,7 +34,7 @@ STATES = {1: "waiting", 2: "being read", 3: "leaving", 4: "in a transaction"}
 
 
 @dataclass(frozen=True, slots=True)
-class TrailEvent:
+class RecordedEvent:
     """One thing that happened to a message; `time` is seconds since 1970.
 
     `detail` is the queue that the message went to, or the name of a reason.
@@ -48,7 +48,7 @@ class TrailEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FoundMessage:
     """A queue that has a message or a copy of it.
 
     `queue` is a path name, or the format name of a queue elsewhere. `arrived` is in seconds since
@@ -67,7 +67,7 @@ class MaintenanceError(Exception):
     """The queue manager could not do what was asked; the text is a sentence."""
 
 
-class Maintenance:
+class MaintenanceClient:
     """Work on the data of a running queue manager; for administrators of its machine."""
 
     def __init__(self, connections: Connections) -> None:
@@ -100,13 +100,13 @@ class Maintenance:
         response = await self._connections.call(request)
         return bool(response.pfOn)
 
-    async def trail(self, identifier: MessageIdentifier) -> list[TrailEvent]:
+    async def trail(self, identifier: MessageIdentifier) -> list[RecordedEvent]:
         """What happened to a message in queues that have an event trail."""
         wanted = OBJECTID(Lineage=identifier.queue_manager_guid, Uniquifier=identifier.ordinal)
         request = rpcqm_admin.R_GetEventTrailRequest(pMessageId=wanted)
         response = await self._connections.call(request)
         return [
-            TrailEvent(
+            RecordedEvent(
                 event.Time / 1000,
                 HAPPENINGS.get(event.Happening, str(event.Happening)),
                 event.pwszQueue or "",
@@ -116,13 +116,13 @@ class Maintenance:
             for event in response.ppEvents or ()
         ]
 
-    async def find(self, identifier: MessageIdentifier) -> list[Place]:
+    async def find(self, identifier: MessageIdentifier) -> list[FoundMessage]:
         """Find a message and its copies; reads all packets, a million in a few seconds."""
         wanted = OBJECTID(Lineage=identifier.queue_manager_guid, Uniquifier=identifier.ordinal)
         request = rpcqm_admin.R_FindMessageRequest(pMessageId=wanted)
         response = await self._connections.call(request)
         return [
-            Place(
+            FoundMessage(
                 place.pwszQueue or "",
                 place.LookupId,
                 place.Arrived / 1000,

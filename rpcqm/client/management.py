@@ -48,7 +48,7 @@ _ABSENT: dict[str, Any] = {
 """Values of the properties for which the server has none."""
 
 
-class Management:
+class ManagementClient:
     """The administrator's view of a queue manager."""
 
     def __init__(self, connections: Connections) -> None:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from rpcqm.base.errors import HResult, MQError, NtStatus, RpcFault
 from rpcqm.client.connection import Connections, require_success
-from rpcqm.codec.interface import Request, Value
+from rpcqm.codec.interface import OperationRequest, Value
 from rpcqm.rpc.client import Binding, TypedCall
 
 WINDOW = 256
@@ -20,8 +20,8 @@ ResponseT = TypeVar("ResponseT", bound=Value)
 
 async def pipelined(
     connections: Connections,
-    kind: type[Request[ResponseT]],
-    requests: Iterable[Request[ResponseT]],
+    kind: type[OperationRequest[ResponseT]],
+    requests: Iterable[OperationRequest[ResponseT]],
     window: int = WINDOW,
 ) -> AsyncGenerator[ResponseT | MQError, None]:
     """Call an operation with each request of its `kind`; yields the answers in the same order.
@@ -47,7 +47,9 @@ async def pipelined(
 
 
 def _send(
-    binding: Binding, requests: Iterable[Request[ResponseT]], waiting: deque[TypedCall[ResponseT]]
+    binding: Binding,
+    requests: Iterable[OperationRequest[ResponseT]],
+    waiting: deque[TypedCall[ResponseT]],
 ) -> None:
     with binding.client.together():
         waiting.extend(binding.send(request) for request in requests)

@@ -20,7 +20,7 @@ these carry share them, or wait."""
 Connect = Callable[[int], Awaitable[RpcClient]]
 
 
-class Line:
+class PooledConnection:
     """A connection, the interfaces that are bound on it, and the number of calls it carries."""
 
     __slots__ = ("bindings", "calls", "client")
@@ -40,7 +40,7 @@ class Pool:
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
-        self._lines: list[Line] = []
+        self._lines: list[PooledConnection] = []
         self._freed = asyncio.Event()
 
     @property
@@ -49,7 +49,7 @@ class Pool:
         self._lines = [line for line in self._lines if line.client.connected]
         return bool(self._lines)
 
-    def take(self, name: str) -> Line | None:
+    def take(self, name: str) -> PooledConnection | None:
         """A connection that is ready for a call of an interface; None if no connection is."""
         for line in self._lines:
             if line.has_room and line.client.connected and name in line.bindings:
@@ -57,7 +57,7 @@ class Pool:
                 return line
         return None
 
-    async def prepare(self, name: str, interface: Interface) -> Line:
+    async def prepare(self, name: str, interface: Interface) -> PooledConnection:
         """A connection for a call, old or new, with the interface bound under its `name`.
 
         Raises what connecting and binding raise.
@@ -70,7 +70,7 @@ class Pool:
                 line.calls += 1
                 return line
 
-    async def _find(self) -> Line:
+    async def _find(self) -> PooledConnection:
         while True:
             if self.alive:
                 line = min(self._lines, key=lambda each: (not each.has_room, each.calls))
@@ -83,11 +83,11 @@ class Pool:
                     await self._freed.wait()
                     continue
             group = self._lines[0].client.group_id if self._lines else 0
-            line = Line(await self._connect(group))
+            line = PooledConnection(await self._connect(group))
             self._lines.append(line)
             return line
 
-    def release(self, line: Line) -> None:
+    def release(self, line: PooledConnection) -> None:
         """Tell that a call over this connection has ended."""
         line.calls -= 1
         self._freed.set()

@@ -13,12 +13,12 @@ from rpcqm.client.target import Target
 from rpcqm.codec.names.format_name import FormatName
 
 if TYPE_CHECKING:
-    from rpcqm.client.accounts import Accounts
+    from rpcqm.client.accounts import AccountsClient
     from rpcqm.client.bulk import BulkReader
     from rpcqm.client.dependent import DependentQueue
-    from rpcqm.client.maintenance import Maintenance
-    from rpcqm.client.management import Management
-    from rpcqm.client.queues import Queues
+    from rpcqm.client.maintenance import MaintenanceClient
+    from rpcqm.client.management import ManagementClient
+    from rpcqm.client.queues import QueuesClient
     from rpcqm.client.remote_read import MoveTarget, QueueReader
     from rpcqm.client.sending import InternalTransaction, QueueSender
 
@@ -54,32 +54,32 @@ class QueueManagerClient:
         await self._connections.close()
 
     @cached_property
-    def queues(self) -> "Queues":
+    def queues(self) -> "QueuesClient":
         """Creates, changes and deletes queues."""
-        from rpcqm.client.queues import Queues
+        from rpcqm.client.queues import QueuesClient
 
-        return Queues(self._connections)
+        return QueuesClient(self._connections)
 
     @cached_property
-    def management(self) -> "Management":
+    def management(self) -> "ManagementClient":
         """Tells administrators about queues and messages on their way."""
-        from rpcqm.client.management import Management
+        from rpcqm.client.management import ManagementClient
 
-        return Management(self._connections)
+        return ManagementClient(self._connections)
 
     @cached_property
-    def accounts(self) -> "Accounts":
+    def accounts(self) -> "AccountsClient":
         """Adds, changes and lists the accounts that callers log on with."""
-        from rpcqm.client.accounts import Accounts
+        from rpcqm.client.accounts import AccountsClient
 
-        return Accounts(self._connections)
+        return AccountsClient(self._connections)
 
     @cached_property
-    def maintenance(self) -> "Maintenance":
+    def maintenance(self) -> "MaintenanceClient":
         """Makes backups, gives back disk space, and tells what happened to messages."""
-        from rpcqm.client.maintenance import Maintenance
+        from rpcqm.client.maintenance import MaintenanceClient
 
-        return Maintenance(self._connections)
+        return MaintenanceClient(self._connections)
 
     def open_reader(
         self, name: FormatName, *, peek_only: bool = False, exclusive: bool = False

@@ -50,7 +50,7 @@ _SHOWN_PROPERTIES = {
 }
 
 
-class Queues:
+class QueuesClient:
     """The queues of a queue manager."""
 
     def __init__(self, connections: Connections) -> None:

@@ -20,18 +20,18 @@ from typing import Any
 from rpcqm.codec.idl.load import load_idl, read_idl
 from rpcqm.codec.idl.tree import (
     Array,
-    ContextHandle,
+    ContextHandleType,
     Enumeration,
     IdlFile,
     InterfaceDeclaration,
     OperationDeclaration,
-    Structure,
+    StructureType,
     Union,
 )
 from rpcqm.codec.ndr.classes import class_of, enum_class, message
 from rpcqm.codec.ndr.compile import Buffer, Compiler, MessageCodec, Wire
 from rpcqm.codec.ndr.failure import failure_response
-from rpcqm.codec.ndr.values import NULL, NullPointer, Request, Value
+from rpcqm.codec.ndr.values import NULL, NullPointer, OperationRequest, Value
 
 __all__ = [
     "NULL",
@@ -40,7 +40,7 @@ __all__ = [
     "NullPointer",
     "Operation",
     "OperationCodec",
-    "Request",
+    "OperationRequest",
     "TransferSyntax",
     "Value",
     "load",
@@ -213,7 +213,7 @@ class Interface:
         for parameter in declaration.parameters:
             array = isinstance(parameter.type, Array)
             made = parameter.type.element if isinstance(parameter.type, Array) else parameter.type
-            if not isinstance(made, ContextHandle):
+            if not isinstance(made, ContextHandleType):
                 continue
             directions = ("in" if parameter.in_ else "", "out" if parameter.out else "")
             yield ContextHandleParameter(
@@ -278,7 +278,7 @@ def types_of(name: str, module: str) -> dict[str, Any]:
         for operation in declaration.operations:
             if operation is not None and operation not in inherited:
                 request, response = message(operation, False), message(operation, True)
-                assert issubclass(request.python_class, Request)
+                assert issubclass(request.python_class, OperationRequest)
                 request.python_class.interface_name = name
                 request.python_class.operation = operation
                 classes[request.name] = request.python_class
@@ -289,7 +289,7 @@ def types_of(name: str, module: str) -> dict[str, Any]:
 
 
 def _classes(made: object) -> Iterator[tuple[str, type]]:
-    if isinstance(made, Structure | Union):
+    if isinstance(made, StructureType | Union):
         for name in (made.name, *made.aliases):
             yield name, class_of(made)
         for nested in made.nested.values():

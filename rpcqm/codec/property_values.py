@@ -10,7 +10,7 @@ class Journal(enum.IntEnum):
     MQ_JOURNAL = 1
 
 
-class Authenticate(enum.IntEnum):
+class QueueAuthenticate(enum.IntEnum):
     """PROPID_Q_AUTHENTICATE ([MS-MQMQ] 2.3.1.11)."""
 
     MQ_AUTHENTICATE_NONE = 0
@@ -25,7 +25,7 @@ class PrivLevel(enum.IntEnum):
     MQ_PRIV_LEVEL_BODY = 2
 
 
-class Transaction(enum.IntEnum):
+class QueueTransaction(enum.IntEnum):
     """PROPID_Q_TRANSACTION ([MS-MQMQ] 2.3.1.13)."""
 
     MQ_TRANSACTIONAL_NONE = 0

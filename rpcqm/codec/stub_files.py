@@ -14,7 +14,7 @@ from pathlib import Path
 from rpcqm.codec.idl.load import idl_names, load_idl
 from rpcqm.codec.idl.tree import (
     Array,
-    ContextHandle,
+    ContextHandleType,
     Enumeration,
     Float,
     Guid,
@@ -26,7 +26,7 @@ from rpcqm.codec.idl.tree import (
     Pointer,
     PointerKind,
     String,
-    Structure,
+    StructureType,
     Type,
     Union,
 )
@@ -43,7 +43,7 @@ _SIMPLE: dict[type[object], str] = {
     Enumeration: "int",
     Float: "float",
     Guid: "UUID",
-    ContextHandle: "bytes",
+    ContextHandleType: "bytes",
     InterfacePointer: "bytes | None",
     String: "str",
 }
@@ -90,7 +90,7 @@ class _Stub:
             "from enum import IntEnum",
             "from typing import Any, Final",
             "from uuid import UUID",
-            "from rpcqm.codec.interface import NullPointer, Request, Value",
+            "from rpcqm.codec.interface import NullPointer, OperationRequest, Value",
         ]
         for module, names in sorted(self.foreign.items()):
             lines.append(f"from {_PACKAGE}.{module} import {', '.join(sorted(names))}")
@@ -114,7 +114,7 @@ class _Stub:
                     yield self._message(operation, response=False)
                     yield self._message(operation, response=True)
 
-    def _declaration(self, made: Structure | Union | Enumeration, name: str) -> str:
+    def _declaration(self, made: StructureType | Union | Enumeration, name: str) -> str:
         match made:
             case Enumeration(values=values):
                 members = "".join(f"\n    {n} = {v}" for n, v in values.items())
@@ -127,7 +127,7 @@ class _Stub:
                     f"class {name}(Value):\n    tag: int\n    value: {value}\n"
                     f"    def __init__(self, tag: int, value: {value} = None) -> None: ..."
                 )
-            case Structure(fields=fields):
+            case StructureType(fields=fields):
                 typed = [(f.name, self.python(f.type), has_default(f.type)) for f in fields]
                 return _class(name, "Value", typed)
 
@@ -138,12 +138,12 @@ class _Stub:
             for p in made.parameters
         ]
         typed += [(extra, "int", False) for extra in made.extras]
-        base = "Value" if response else f"Request[{message(operation, True).name}]"
+        base = "Value" if response else f"OperationRequest[{message(operation, True).name}]"
         return _class(made.name, base, typed)
 
     def _parameter(self, parameter: Parameter, response: bool) -> str:
         """A handler finds a record where the wire has a context handle."""
-        if isinstance(parameter.type, ContextHandle) and not response:
+        if isinstance(parameter.type, ContextHandleType) and not response:
             return "Any"
         return self.python(parameter.type)
 
@@ -158,7 +158,7 @@ class _Stub:
                 return f"{self.python(to).removesuffix(' | None')} | NullPointer | None"
             case Pointer(to=to):
                 return f"{self.python(to)} | None"
-            case Structure() | Union():
+            case StructureType() | Union():
                 return self._named(made)
         return _SIMPLE[type(made)]
 
@@ -169,7 +169,7 @@ class _Stub:
             return "str"
         return f"list[{self.python(element)}]"
 
-    def _named(self, made: Structure | Union) -> str:
+    def _named(self, made: StructureType | Union) -> str:
         if id(made) in self.names:
             return self.names[id(made)]
         module, name = self.homes[id(made)]
@@ -194,12 +194,12 @@ def _without_none(types: Iterable[str]) -> list[str]:
     return [part for part in dict.fromkeys(parts) if part != "None"]
 
 
-def _declared(file: IdlFile) -> Iterator[tuple[Structure | Union | Enumeration, str]]:
+def _declared(file: IdlFile) -> Iterator[tuple[StructureType | Union | Enumeration, str]]:
     """The structures, unions and enumerations of a file, each once, with their names."""
     waiting: list[object] = list(file.types.values())
     seen: set[int] = set()
     for made in waiting:
-        if isinstance(made, Structure | Union | Enumeration) and id(made) not in seen:
+        if isinstance(made, StructureType | Union | Enumeration) and id(made) not in seen:
             seen.add(id(made))
             yield made, made.name
             if not isinstance(made, Enumeration):

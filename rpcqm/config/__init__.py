@@ -2,17 +2,24 @@
 
 from rpcqm.config.check import check_file
 from rpcqm.config.load import check, load
-from rpcqm.config.schema import Configuration, Limits, Logging, Remote, Security, Storage
+from rpcqm.config.schema import (
+    Configuration,
+    LimitsSection,
+    LoggingSection,
+    RemoteSection,
+    SecuritySection,
+    StorageSection,
+)
 from rpcqm.config.values import ConfigurationError
 
 __all__ = [
     "Configuration",
     "ConfigurationError",
-    "Limits",
-    "Logging",
-    "Remote",
-    "Security",
-    "Storage",
+    "LimitsSection",
+    "LoggingSection",
+    "RemoteSection",
+    "SecuritySection",
+    "StorageSection",
     "check",
     "check_file",
     "load",

@@ -37,7 +37,7 @@ from pathlib import Path
 
 from rpcqm.adm.directory import DirectoryContents, DirectoryUnavailableError
 from rpcqm.base.log import get_logger
-from rpcqm.config.directory_objects import Reader
+from rpcqm.config.directory_objects import DirectoryObjectReader
 from rpcqm.config.load import parse_toml, read_toml
 from rpcqm.config.values import ConfigurationError
 
@@ -50,7 +50,7 @@ _log = get_logger("config")
 def load_directory(path: Path) -> DirectoryContents:
     """What a directory file says; raises ConfigurationError with every mistake."""
     text = read_toml(path, MAXIMUM_DIRECTORY)
-    return Reader(path, text).read(parse_toml(path, text))
+    return DirectoryObjectReader(path, text).read(parse_toml(path, text))
 
 
 class DirectoryFile:

@@ -48,7 +48,7 @@ Row = dict[str, Any]
 T = TypeVar("T")
 
 
-class Reader:
+class DirectoryObjectReader:
     """Reads one file; every mistake is kept with its line."""
 
     def __init__(self, path: Path, text: str) -> None:

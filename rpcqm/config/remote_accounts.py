@@ -55,7 +55,7 @@ def load_remote_accounts(path: Path) -> RemoteAccounts:
     """
     text = _private_text(path)
     document = parse_toml(path, text)
-    reader = _Reader(path, key_lines(text))
+    reader = _AccountReader(path, key_lines(text))
     accounts = reader.read(document)
     if reader.mistakes:
         raise ConfigurationError(reader.mistakes)
@@ -77,7 +77,7 @@ def _private_text(path: Path) -> str:
     raise ConfigurationError([mistake])
 
 
-class _Reader:
+class _AccountReader:
     """Collects the accounts of a document, and what is wrong with it; no value is ever told."""
 
     def __init__(self, path: Path, lines: Mapping[KeyPath, int]) -> None:

@@ -52,7 +52,7 @@ def state_directory() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Security:
+class SecuritySection:
     """Who is let in; the switches are those of Windows, off by default as there."""
 
     ntlm: Annotated[bool, About("Callers may authenticate by NTLM.")] = True
@@ -140,7 +140,7 @@ class Security:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LimitsSection:
     """How much of everything callers may use."""
 
     connections: Annotated[
@@ -207,7 +207,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Storage:
+class StorageSection:
     """Bounds of the store."""
 
     reserve: Annotated[
@@ -237,7 +237,7 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True)
-class Logging:
+class LoggingSection:
     """What is logged, and how; logs go to standard error."""
 
     level: Annotated[
@@ -256,7 +256,7 @@ class Logging:
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class BinarySection:
     """Messages to and from other queue managers."""
 
     peers: Annotated[
@@ -306,7 +306,7 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True)
-class Remote:
+class RemoteSection:
     """Queues of other queue managers that dependent clients read through us."""
 
     credentials_file: Annotated[
@@ -401,12 +401,12 @@ class Configuration:
             default="none",
         ),
     ] = None
-    security: Security = field(default_factory=Security)
-    limits: Limits = field(default_factory=Limits)
-    storage: Storage = field(default_factory=Storage)
-    logging: Logging = field(default_factory=Logging)
-    binary: Binary = field(default_factory=Binary)
-    remote: Remote = field(default_factory=Remote)
+    security: SecuritySection = field(default_factory=SecuritySection)
+    limits: LimitsSection = field(default_factory=LimitsSection)
+    storage: StorageSection = field(default_factory=StorageSection)
+    logging: LoggingSection = field(default_factory=LoggingSection)
+    binary: BinarySection = field(default_factory=BinarySection)
+    remote: RemoteSection = field(default_factory=RemoteSection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,12 +432,12 @@ class Setting:
 def tables() -> dict[str, type["DataclassInstance"]]:
     """Tables of the configuration file, by name."""
     return {
-        "security": Security,
-        "limits": Limits,
-        "storage": Storage,
-        "logging": Logging,
-        "binary": Binary,
-        "remote": Remote,
+        "security": SecuritySection,
+        "limits": LimitsSection,
+        "storage": StorageSection,
+        "logging": LoggingSection,
+        "binary": BinarySection,
+        "remote": RemoteSection,
     }
 
 

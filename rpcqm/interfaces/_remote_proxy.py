@@ -27,7 +27,7 @@ class RemoteNumbers(NamedTuple):
     context: int
 
 
-class RemoteMessage(Protocol):
+class RemotelyRead(Protocol):
     """A message that was read: a UserMessage packet, and `handle`, NULL after a peek."""
 
     @property
@@ -49,7 +49,7 @@ class RemoteReader(Protocol):
 
     def read(self, action: int, timeout: int, cursor: int) -> "PendingRead": ...
 
-    def end(self, message: RemoteMessage, acknowledgement: int) -> Completion[None]: ...
+    def end(self, message: RemotelyRead, acknowledgement: int) -> Completion[None]: ...
 
     def create_cursor(self) -> Completion[int]: ...
 
@@ -64,7 +64,7 @@ class RemoteReader(Protocol):
 class PendingRead(NamedTuple):
     """A read that may wait; `cancel` ends it."""
 
-    message: Completion[RemoteMessage]
+    message: Completion[RemotelyRead]
     cancel: Callable[[], None]
 
 
@@ -197,7 +197,7 @@ async def read_through(
     action: int,
     timeout: int,
     cursor: int,
-    translate: Callable[[RemoteMessage], HResult],
+    translate: Callable[[RemotelyRead], HResult],
 ) -> HResult:
     """Read for a client ([MS-MQMP] 3.1.5.3): acknowledged once it has been translated for him.
 

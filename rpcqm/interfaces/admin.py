@@ -59,7 +59,7 @@ POLICY = InterfacePolicy(transports=frozenset({NCALRPC}))
 """Nothing of this interface can be reached from another machine."""
 
 
-class Account(Protocol):
+class AccountView(Protocol):
     """What is told of an account."""
 
     @property
@@ -70,16 +70,16 @@ class Account(Protocol):
     def groups(self) -> tuple[str, ...]: ...
 
 
-class Accounts(Protocol):
+class AccountAdministration(Protocol):
     """Where the accounts are; MQError where it refuses."""
 
     def add(self, name: str, nt_hash: bytes, groups: Sequence[str] = ()) -> Completion[str]: ...
     def set_password(self, name: str, nt_hash: bytes) -> None: ...
     def remove(self, name: str) -> Completion[None]: ...
-    def list(self) -> Sequence[Account]: ...
+    def list(self) -> Sequence[AccountView]: ...
 
 
-class PublicQueue(Protocol):
+class PublicQueueView(Protocol):
     """What is told of a public queue."""
 
     @property
@@ -94,7 +94,7 @@ class PublicQueue(Protocol):
     def fixed(self) -> bool: ...
 
 
-class Maintenance(Protocol):
+class DataMaintenance(Protocol):
     """What can be done with the data while it is in use."""
 
     def make_backup(self, directory: str) -> Completion[str]: ...
@@ -105,7 +105,7 @@ class Maintenance(Protocol):
     def trail(self, identifier: MessageIdentifier) -> Iterable[TrailEvent]: ...
     def import_message(self, name: FormatName, packet: bytes) -> Completion[int]: ...
     def find_message(self, identifier: MessageIdentifier) -> Completion[list[MessageLocation]]: ...
-    def public_queues(self) -> Iterable[PublicQueue]: ...
+    def public_queues(self) -> Iterable[PublicQueueView]: ...
     def outgoing_queues(self) -> list[str]: ...
     def exposed_queues(self) -> list[str]: ...
     def create_public_queue(
@@ -123,7 +123,7 @@ class Admin:
     For the descriptor of the machine it says itself who may see and change it.
     """
 
-    def __init__(self, accounts: Accounts, maintenance: Maintenance) -> None:
+    def __init__(self, accounts: AccountAdministration, maintenance: DataMaintenance) -> None:
         self._accounts = accounts
         self._maintenance = maintenance
 
@@ -272,7 +272,7 @@ def _place(place: MessageLocation) -> PLACE:
     )
 
 
-def _public_queue(queue: PublicQueue) -> PUBLIC_QUEUE:
+def _public_queue(queue: PublicQueueView) -> PUBLIC_QUEUE:
     return PUBLIC_QUEUE(
         pwszPathName=queue.path_name,
         pwszFormatName=queue.format_name,
@@ -302,7 +302,7 @@ def _texts(array: CALPWSTR) -> list[str]:
     return [text for text in array.pElems or () if text is not None]
 
 
-def _structure(account: Account) -> ACCOUNT:
+def _structure(account: AccountView) -> ACCOUNT:
     groups: list[str | None] = list(account.groups)
     return ACCOUNT(
         pwszName=account.name,

@@ -31,7 +31,7 @@ from rpcqm.interfaces._authentication import checks
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.interfaces._received_buffer import fill
 from rpcqm.interfaces._remote_proxy import (
-    RemoteMessage,
+    RemotelyRead,
     RemoteQueueProxyHandle,
     proxy_of,
     read_through,
@@ -136,7 +136,7 @@ class QmComm2:
     ) -> HResult:
         """Read at another queue manager for the client."""
 
-        def translate(found: RemoteMessage) -> HResult:
+        def translate(found: RemotelyRead) -> HResult:
             message = Message(found.packet)
             message.arrival_time = found.arrival_time * 1000
             return fill(request.ptb, message, self._clock.now() // 1000)

@@ -21,7 +21,7 @@ from rpcqm.pipeline.column_tables import TABLES, file_batches
 from rpcqm.pipeline.coverage import claim_rows
 from rpcqm.pipeline.splitting import (
     DEFAULT_SPLIT,
-    Reading,
+    RangeReading,
     Split,
     claimed,
     exact_splits,
@@ -107,7 +107,7 @@ class CaptureReader(DataSourceReader):
 
 
 def _packets(split: Split) -> Iterator[dict[str, Any]]:
-    reading = Reading(split, Problems(split.file))
+    reading = RangeReading(split, Problems(split.file))
     try:
         for time, link, data, original, offset in records_of(reading):
             yield {

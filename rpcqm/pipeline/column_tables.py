@@ -24,7 +24,7 @@ from rpcqm.capture.file.reading import CaptureError
 from rpcqm.capture.unsealing.accounts import read_accounts
 from rpcqm.pipeline.capture_tables import SCHEMAS
 from rpcqm.pipeline.coverage import claim_rows
-from rpcqm.pipeline.splitting import Reading, splits
+from rpcqm.pipeline.splitting import RangeReading, splits
 
 Rows = tuple[str, pa.RecordBatch]
 """The name of a table, and rows of it."""
@@ -183,7 +183,7 @@ def file_tables(wanted: Iterable[str], file: str, accounts: Sequence[str]) -> It
     """The rows of a whole capture."""
     tables = ColumnTables(file, accounts, wanted)
     (split,) = splits(Path(file), sys.maxsize)
-    reading = Reading(split, tables.problems)
+    reading = RangeReading(split, tables.problems)
 
     def pieces() -> Iterator[Piece]:
         try:

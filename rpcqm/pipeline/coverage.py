@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from rpcqm.capture.file.window import Run
-from rpcqm.pipeline.splitting import Claim
+from rpcqm.pipeline.splitting import RangeClaim
 
 Row = dict[str, Any]
 
 
-def claim_rows(claim: Claim) -> Iterator[Row]:
+def claim_rows(claim: RangeClaim) -> Iterator[Row]:
     """The rows of `claims` of one reader: one at least, so that the file's size is known."""
     split = claim.split
     row = {"file": split.file, "size": claim.length, "modified": split.modified}

@@ -24,8 +24,8 @@ from rpcqm.pipeline.column_tables import ColumnTables, Rows, file_tables
 from rpcqm.pipeline.coverage import claim_rows
 from rpcqm.pipeline.splitting import (
     DEFAULT_SPLIT,
-    Claim,
-    Reading,
+    RangeClaim,
+    RangeReading,
     Split,
     flow_of,
     is_exact,
@@ -92,7 +92,7 @@ def plan(files: Sequence[Path], cores: int, size: int = DEFAULT_SPLIT) -> Plan:
     return Plan(ranges, small, tasks, parts, count)
 
 
-def exact(made: Plan, claims: Sequence[Claim]) -> Plan:
+def exact(made: Plan, claims: Sequence[RangeClaim]) -> Plan:
     """The plan with the exact places of its ranges, found with what was read of each of them."""
     ranges: list[Split] = []
     for file in dict.fromkeys(split.file for split in made.ranges):
@@ -101,7 +101,7 @@ def exact(made: Plan, claims: Sequence[Claim]) -> Plan:
     return replace(made, ranges=ranges)
 
 
-def misread(made: Plan, claims: Sequence[Claim]) -> list[str]:
+def misread(made: Plan, claims: Sequence[RangeClaim]) -> list[str]:
     """The files of which a range was not read from its exact place."""
     pairs = zip(made.ranges, claims, strict=True)
     return sorted({split.file for split, claim in pairs if not is_exact(split, claim)})
@@ -135,7 +135,7 @@ def _row(task: int, file: str, part: int, first: int, kind: str, **more: object)
 
 def _range_rows(split: Split, task: int, parts: int) -> Iterator[IndexRow]:
     problems = Problems(split.file)
-    reading = Reading(split, problems)
+    reading = RangeReading(split, problems)
     try:
         for piece in reading:
             if isinstance(piece, RecordBatch):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rpcqm.pipeline.flow_index import Plan
-    from rpcqm.pipeline.splitting import Claim
+    from rpcqm.pipeline.splitting import RangeClaim
 
 TABLES = ("calls", "messages", "flows", "problems")
 FURTHER_TABLES = ("pdus", "packets")
@@ -130,7 +130,7 @@ def _ingest_together(
     return rows
 
 
-def _indexed(context: Any, made: "Plan") -> tuple[Any, list["Claim"]]:
+def _indexed(context: Any, made: "Plan") -> tuple[Any, list["RangeClaim"]]:
     """The index of the captures by task, and what the readers of the ranges took.
 
     Spark makes the index when the claims are asked for, and keeps it for the tasks that follow.

@@ -199,7 +199,7 @@ class QueueSource(DataSource):
         return SCHEMA
 
     def reader(self, schema: object) -> DataSourceReader:
-        return QueueReader(QueueOptions.of(self.options))
+        return QueueSourceReader(QueueOptions.of(self.options))
 
     def streamReader(self, schema: object) -> DataSourceStreamReader:
         return QueueStreamReader(QueueOptions.of(self.options))
@@ -221,7 +221,7 @@ class IdentifierPartition(InputPartition):
         self.identifiers = identifiers
 
 
-class QueueReader(DataSourceReader):
+class QueueSourceReader(DataSourceReader):
     """What is in the queue now; nothing is removed."""
 
     def __init__(self, options: QueueOptions) -> None:

@@ -2,9 +2,9 @@
 
 Where the first record of a range begins is known for certain only when everything before it has
 been followed: what looks like a record may be the contents of one. So a range is first read from
-where records seem to begin, all ranges at once, and says what it took (`Claim`). Then the claims
-are held against each other from the file's beginning on: a range whose claim does not begin where
-the one before it ends, with what is known there, is read again from there.
+where records seem to begin, all ranges at once, and says what it took (`RangeClaim`). Then the
+claims are held against each other from the file's beginning on: a range whose claim does not begin
+where the one before it ends, with what is known there, is read again from there.
 """
 
 import struct
@@ -30,7 +30,7 @@ _GUESS = 1 << 21
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RecordPlace:
     """Where a record or block begins, and what the reader knows from those before it.
 
     Of a pcapng file that is the section's byte order and its interfaces, of a pcap file the
@@ -56,7 +56,7 @@ class Split:
     end: int
     length: int = 0
     modified: int = 0
-    place: Place | None = None
+    place: RecordPlace | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -65,7 +65,7 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class RangeClaim:
     """What the reader of a range took: from where, to where, and what it knew then.
 
     `begin` is None when no record was found to begin with, or the file is no capture. `is_renewed`:
@@ -74,18 +74,18 @@ class Claim:
     """
 
     split: Split
-    begin: Place | None
-    end: Place | None
+    begin: RecordPlace | None
+    end: RecordPlace | None
     is_renewed: bool
     runs: tuple[Run, ...]
     length: int
 
-    def follows(self, place: Place) -> bool:
+    def follows(self, place: RecordPlace) -> bool:
         """Whether the range was read from there on, whatever was known of interfaces."""
         known = self.begin
         return known is not None and (known.at, known.order) == (place.at, place.order)
 
-    def behind(self, place: Place) -> Place:
+    def behind(self, place: RecordPlace) -> RecordPlace:
         """What is known behind the range, when it `follows` that place."""
         assert self.begin is not None
         assert self.end is not None
@@ -115,13 +115,13 @@ def exact_splits(file: Path, size: int = DEFAULT_SPLIT) -> list[Split]:
     return found if len(found) == 1 else linked(found, [None] * len(found))
 
 
-def linked(ranges: Sequence[Split], claims: Sequence[Claim | None]) -> list[Split]:
+def linked(ranges: Sequence[Split], claims: Sequence[RangeClaim | None]) -> list[Split]:
     """The ranges of a file with their exact places; as they are when it is no capture.
 
     `claims` are what was read of them; a range of which that is not known, or which was read from
     the wrong place, is read here.
     """
-    place = Place(0)
+    place = RecordPlace(0)
     exact: list[Split] = []
     for split, claim in zip(ranges, claims, strict=True):
         exact.append(replace(split, place=place))
@@ -135,16 +135,16 @@ def linked(ranges: Sequence[Split], claims: Sequence[Claim | None]) -> list[Spli
     return exact
 
 
-def is_exact(exact: Split, claim: Claim) -> bool:
+def is_exact(exact: Split, claim: RangeClaim) -> bool:
     """Whether a claim is what the range with its exact place is to be read from."""
     if exact.place is None or exact.is_empty:
         return claim.begin is None
     return claim.begin == exact.place
 
 
-def claimed(split: Split) -> Claim:
+def claimed(split: Split) -> RangeClaim:
     """What a reader takes of a range; the records themselves are passed over."""
-    reading = Reading(split, Problems())
+    reading = RangeReading(split, Problems())
     try:
         for _ in reading:
             pass
@@ -154,7 +154,7 @@ def claimed(split: Split) -> Claim:
     return reading.claim
 
 
-class Reading:
+class RangeReading:
     """The records of a range, in stretches; `claim` is what has been taken of it so far.
 
     Iterating raises CaptureError and OSError as for whole files.
@@ -163,14 +163,14 @@ class Reading:
     def __init__(self, split: Split, problems: Problems) -> None:
         self._split = split
         self._problems = problems
-        self._begin: Place | None = None
+        self._begin: RecordPlace | None = None
         self._reader: Reader | None = None
 
     def __iter__(self) -> Iterator[Piece]:
         split = self._split
         if split.end < 0:
             self._reader = reader_of(Path(split.file), self._problems)
-            self._begin = Place(0)
+            self._begin = RecordPlace(0)
             yield from pieces(self._reader)
         elif not split.is_empty:
             with Path(split.file).open("rb") as file:
@@ -196,32 +196,32 @@ class Reading:
         return _reader_at(place, form, _chunks(file, place.at, split), self._problems, split.end)
 
     @property
-    def claim(self) -> Claim:
+    def claim(self) -> RangeClaim:
         split, reader = self._split, self._reader
         if reader is None:
-            return Claim(split, None, None, False, (), split.length)
+            return RangeClaim(split, None, None, False, (), split.length)
         runs = tuple(reader.taken)
         length = split.length if split.end >= 0 else max(split.length, reader.end)
-        if isinstance(reader, pcap.Reader):
-            end = Place(reader.offset, near=reader.near)
-            return Claim(split, self._begin, end, False, runs, length)
+        if isinstance(reader, pcap.PcapReader):
+            end = RecordPlace(reader.offset, near=reader.near)
+            return RangeClaim(split, self._begin, end, False, runs, length)
         section = reader.section
-        end = Place(reader.offset, section.order, tuple(section.interfaces))
-        return Claim(split, self._begin, end, reader.is_renewed, runs, length)
+        end = RecordPlace(reader.offset, section.order, tuple(section.interfaces))
+        return RangeClaim(split, self._begin, end, reader.is_renewed, runs, length)
 
 
 def _reader_at(
-    place: Place,
+    place: RecordPlace,
     form: pcap.PcapFormat | None,
     chunks: Iterator[bytes],
     problems: Problems,
     limit: int,
 ) -> Reader:
     if form is not None:
-        records = pcap.Reader(form, chunks, problems, place.at, limit)
+        records = pcap.PcapReader(form, chunks, problems, place.at, limit)
         records.near = place.near
         return records
-    blocks = pcapng.Reader(chunks, problems, place.at, limit)
+    blocks = pcapng.PcapngReader(chunks, problems, place.at, limit)
     if place.at:
         blocks.section = pcapng.Section(place.order)
         blocks.section.interfaces += place.interfaces
@@ -252,20 +252,20 @@ def _guess_window(file: IO[bytes], split: Split) -> tuple[bytes, bool]:
     return file.read(wanted), wanted == split.length - split.start
 
 
-def _guessed_record(file: IO[bytes], form: pcap.PcapFormat, split: Split) -> Place | None:
+def _guessed_record(file: IO[bytes], form: pcap.PcapFormat, split: Split) -> RecordPlace | None:
     """Where records seem to begin in a range."""
     if not split.start:
-        return Place(0)
+        return RecordPlace(0)
     buffer, whole = _guess_window(file, split)
     found = form.find_record(buffer, max(pcap.FILE_HEADER - split.start, 0), whole)
     return _inside(split, found, "", ())
 
 
-def _guessed_block(file: IO[bytes], head: bytes, split: Split) -> Place | None:
+def _guessed_block(file: IO[bytes], head: bytes, split: Split) -> RecordPlace | None:
     """Where blocks seem to begin in a range; interfaces as in the file's first blocks."""
     if not split.start:
-        return Place(0)
-    described = pcapng.Reader(iter([head]), Problems())
+        return RecordPlace(0)
+    described = pcapng.PcapngReader(iter([head]), Problems())
     for _ in described.records():
         pass
     section = described.section
@@ -276,10 +276,10 @@ def _guessed_block(file: IO[bytes], head: bytes, split: Split) -> Place | None:
 
 def _inside(
     split: Split, found: int, order: str, interfaces: tuple[pcapng.CapturedInterface, ...]
-) -> Place | None:
+) -> RecordPlace | None:
     if found < 0 or split.start + found >= split.end:
         return None
-    return Place(split.start + found, order, interfaces)
+    return RecordPlace(split.start + found, order, interfaces)
 
 
 def records_of(found: Iterable[Piece]) -> Iterator[Record]:

@@ -13,9 +13,7 @@ from rpcqm.base.clock import Timers
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
 from rpcqm.codec.names.format_name import (
-    DistributionList as DistributionListName,
-)
-from rpcqm.codec.names.format_name import (
+    DistributionListName,
     FormatName,
     FormatNameType,
     PrivateQueueFormatName,

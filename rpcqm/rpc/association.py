@@ -59,7 +59,7 @@ from rpcqm.rpc.pdu import (
     unpack,
     unpack_header,
 )
-from rpcqm.rpc.refusal import Broken, Refused
+from rpcqm.rpc.refusal import ConnectionBroken, RequestRefused
 from rpcqm.rpc.request_receiver import RequestReceiver
 from rpcqm.rpc.security.context import PKT_INTEGRITY, SecurityContext
 from rpcqm.rpc.security.table import SecurityRefusal
@@ -292,8 +292,8 @@ class ServerAssociation:
             self._check_header(header)
         except DecodeError as error:
             reject = RejectReason.PROTOCOL_VERSION_NOT_SUPPORTED
-            self._break(Broken(error.reason, reject=reject), ptype, call_id, octets)
-        except Broken as error:
+            self._break(ConnectionBroken(error.reason, reject=reject), ptype, call_id, octets)
+        except ConnectionBroken as error:
             self._break(error, ptype, call_id, octets)
         else:
             return header
@@ -303,20 +303,20 @@ class ServerAssociation:
         if header.rpc_vers != RPC_VERS or header.rpc_vers_minor > 1:
             reason = RejectReason.PROTOCOL_VERSION_NOT_SUPPORTED
             version = f"{header.rpc_vers}.{header.rpc_vers_minor}"
-            raise Broken(f"RPC version {version}", reject=reason)
+            raise ConnectionBroken(f"RPC version {version}", reject=reason)
         largest = self._limits.token_size if header.ptype in _LEGS else self._largest
         if not HEADER_LENGTH <= header.frag_length <= max(largest, self._largest):
-            raise Broken(f"a fragment of {header.frag_length} octets")
+            raise ConnectionBroken(f"a fragment of {header.frag_length} octets")
 
     def _unexpected(self, ptype: int) -> Receive:
-        raise Broken(f"PDU type {ptype} in state {self.state.name}")
+        raise ConnectionBroken(f"PDU type {ptype} in state {self.state.name}")
 
     def _answer_failure(self, error: Exception, ptype: int, call_id: int, pdu: bytes) -> None:
         """Answer a PDU that could not be received."""
-        if isinstance(error, Refused):
+        if isinstance(error, RequestRefused):
             self._queue(_fault(call_id, error.context_id, error.status, False))
             self.on_event(CallRefused(call_id, error.opnum, error.status, error.text, pdu[:SHOWN]))
-        elif isinstance(error, Broken):
+        elif isinstance(error, ConnectionBroken):
             self._break(error, ptype, call_id, pdu)
         elif isinstance(error, DecodeError):
             self._break(_unreadable(error, ptype), ptype, call_id, pdu)
@@ -342,7 +342,7 @@ class ServerAssociation:
         self.on_event(LoggedOn(context.identity, context.level, context.claim))
 
     def _receive_second_bind(self, pdu: bytes, *_: object) -> None:
-        raise Broken("a second bind")
+        raise ConnectionBroken("a second bind")
 
     def _receive_alter_context(self, pdu: bytes, *_: object) -> None:
         alter = unpack(pdu)
@@ -354,9 +354,9 @@ class ServerAssociation:
             return
         except SecurityRefusal as error:
             self.on_event(AuthenticationFailed(str(error), pdu[:SHOWN], error.claim))
-            raise Broken(str(error), error.status, executed=False) from error
+            raise ConnectionBroken(str(error), error.status, executed=False) from error
         except RpcFault as error:
-            raise Broken(error.detail, error.status, executed=False) from error
+            raise ConnectionBroken(error.detail, error.status, executed=False) from error
         self._queue(response.pack())
         self.on_event(BindReceived(response.p_result_list))
 
@@ -368,7 +368,7 @@ class ServerAssociation:
         except SecurityRefusal as error:
             self.on_event(AuthenticationFailed(str(error), pdu[:SHOWN], error.claim))
         except RpcFault as error:
-            raise Broken(error.detail, error.status, executed=False) from error
+            raise ConnectionBroken(error.detail, error.status, executed=False) from error
 
     def _reject_bind(self, pdu: bytes, call_id: int, error: BindRejected) -> None:
         nak = BindNak(call_id=call_id, provider_reject_reason=error.reason)
@@ -383,7 +383,7 @@ class ServerAssociation:
     ) -> None:
         """The server is stopping."""
         if flags & PfcFlags.PFC_FIRST_FRAG:
-            raise Refused(0, 0, FaultStatus.nca_s_server_too_busy, "the server is stopping")
+            raise RequestRefused(0, 0, FaultStatus.nca_s_server_too_busy, "the server is stopping")
 
     # Cancels, and the end.
 
@@ -420,7 +420,7 @@ class ServerAssociation:
         if auth_length:
             self._requests.unprotected(pdu, HEADER_LENGTH, auth_length, 0, big_endian)
 
-    def _break(self, error: Broken, ptype: int, call_id: int, octets: bytes) -> None:
+    def _break(self, error: ConnectionBroken, ptype: int, call_id: int, octets: bytes) -> None:
         """Answer a broken PDU, and end the connection."""
         if ptype == PduType.bind:
             self._queue(BindNak(call_id=call_id, provider_reject_reason=error.reject).pack())
@@ -526,12 +526,12 @@ class ServerAssociation:
 _RESPONSE = int(PduType.response)
 
 
-def _unreadable(error: DecodeError, ptype: int) -> Broken:
+def _unreadable(error: DecodeError, ptype: int) -> ConnectionBroken:
     """The end that a PDU which cannot be read makes, with the statuses that Windows gives."""
     status = FaultStatus.nca_s_proto_error
     if isinstance(error, PaddingError) and ptype == PduType.auth3:
         status = FaultStatus.nca_s_fault_remote_no_memory
-    return Broken(
+    return ConnectionBroken(
         error.reason,
         status,
         executed=ptype not in (PduType.alter_context, PduType.auth3),

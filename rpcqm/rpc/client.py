@@ -9,10 +9,10 @@ from uuid import UUID
 
 from rpcqm.base.errors import FaultStatus, HResult, NtStatus, RpcFault
 from rpcqm.base.gathering import Gathering
-from rpcqm.codec.interface import Interface, Request, TransferSyntax, Value
+from rpcqm.codec.interface import Interface, OperationRequest, TransferSyntax, Value
 from rpcqm.rpc.client_association import (
+    BindAccepted,
     BindFailed,
-    Bound,
     ClientAssociation,
     ClientEvent,
     ClientState,
@@ -77,7 +77,7 @@ class RpcClient:
         self._association = association
         self._group_id = group_id
         self._protocol = _Protocol(self)
-        self._bound: asyncio.Future[Bound] | None = None
+        self._bound: asyncio.Future[BindAccepted] | None = None
         self._binding = asyncio.Lock()
         self._calls: dict[int, asyncio.Future[bytes]] = {}
         self._gathering = Gathering(self._flush)
@@ -223,7 +223,7 @@ class RpcClient:
                 _resolve(self._calls.pop(call_id, None), stub_data)
             case Faulted(call_id, status, _):
                 _reject(self._calls.pop(call_id, None), RpcFault(known_status(status)))
-            case Bound():
+            case BindAccepted():
                 _resolve(self._bound, event)
             case BindFailed(text, reason):
                 _reject(self._bound, _bind_error(text, reason))
@@ -295,7 +295,7 @@ class Binding:
         """
         return await self.start(name, request, object_uuid).response()
 
-    def send(self, request: Request[ResponseT]) -> "TypedCall[ResponseT]":
+    def send(self, request: OperationRequest[ResponseT]) -> "TypedCall[ResponseT]":
         """Send a request of `codec.types`, to await its response later or to cancel it."""
         return self.start(request.operation.name, request)
 
@@ -336,7 +336,7 @@ def _association(
     return ClientAssociation(limits, credentials.authentication(wanted, host))
 
 
-def _check(bound: Bound) -> None:
+def _check(bound: BindAccepted) -> None:
     """Raise the reason when no proposed context was accepted."""
     if any(answer.result == 0 for answer in bound.answers):
         return

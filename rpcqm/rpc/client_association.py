@@ -58,7 +58,7 @@ from rpcqm.rpc.security.context import (
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BindAccepted:
     """A bind or an alter_context was answered; `answers` follow the proposed elements."""
 
     answers: tuple[ContextAnswer, ...]
@@ -101,7 +101,7 @@ class ServerBroken:
     text: str
 
 
-ClientEvent = Bound | BindFailed | Responded | Faulted | ShutdownAsked | ServerBroken
+ClientEvent = BindAccepted | BindFailed | Responded | Faulted | ShutdownAsked | ServerBroken
 
 
 class ClientState(enum.Enum):
@@ -279,13 +279,13 @@ class ClientAssociation:
         if ack.pfc_flags & PfcFlags.PFC_SUPPORT_HEADER_SIGN:
             self._security.sign_headers()
         self._accept(ack.p_result_list)
-        self._go_on(ack.auth, events, Bound(ack.p_result_list))
+        self._go_on(ack.auth, events, BindAccepted(ack.p_result_list))
 
     def _receive_alter_context_resp(self, octets: bytes, events: list[ClientEvent]) -> None:
         response = unpack(octets)
         assert isinstance(response, AlterContextResp)
         self._accept(response.p_result_list)
-        self._go_on(response.auth, events, Bound(response.p_result_list))
+        self._go_on(response.auth, events, BindAccepted(response.p_result_list))
 
     def _accept(self, answers: tuple[ContextAnswer, ...]) -> None:
         if len(answers) != len(self._proposed):
@@ -296,7 +296,7 @@ class ClientAssociation:
                 self.contexts[element.p_cont_id] = syntaxes
 
     def _go_on(
-        self, trailer: SecurityTrailer | None, events: list[ClientEvent], bound: Bound
+        self, trailer: SecurityTrailer | None, events: list[ClientEvent], bound: BindAccepted
     ) -> None:
         """The next leg of authentication, or the end of the bind."""
         if self._authentication is not None and not self._security.established:

@@ -22,7 +22,7 @@ from rpcqm.rpc.events import (
 from rpcqm.rpc.interface_registry import NCACN_IP_TCP
 from rpcqm.rpc.negotiation import Endpoint
 from rpcqm.rpc.security.context import SecurityContext
-from rpcqm.rpc.security.logon import NO_CLAIM, Claim
+from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim
 
 if TYPE_CHECKING:
     from rpcqm.rpc.server import RpcServer
@@ -232,7 +232,7 @@ class Connection(asyncio.Protocol):
         )
 
 
-def _claims(claim: Claim) -> dict[str, object]:
+def _claims(claim: LogonClaim) -> dict[str, object]:
     """What a peer said of itself, in words that cannot break a log."""
     if claim is NO_CLAIM:
         return {}

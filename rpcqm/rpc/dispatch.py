@@ -22,7 +22,7 @@ from rpcqm.base.metrics import Metrics
 from rpcqm.codec.interface import ContextHandleParameter, Value
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle, check_use
-from rpcqm.rpc.interface_registry import Entry
+from rpcqm.rpc.interface_registry import OperationEntry
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.security import verification
 from rpcqm.rpc.security.verification import LARGEST, SIGNATURE, TamperedError
@@ -103,7 +103,7 @@ class Dispatcher:
         self.calls += 1
         operations = call.context.operations
         opnum = call.opnum
-        entry: Entry | None = operations[opnum] if opnum < len(operations) else None
+        entry: OperationEntry | None = operations[opnum] if opnum < len(operations) else None
         if entry is None:
             error = RpcFault(FaultStatus.nca_s_op_rng_error, f"opnum {opnum} is not served")
             self._fault(None, call, error, executed=False)
@@ -145,7 +145,7 @@ class Dispatcher:
         self.pending += change
         call.association.pending += change
 
-    def _refuse(self, entry: Entry, call: Call, error: Exception) -> None:
+    def _refuse(self, entry: OperationEntry, call: Call, error: Exception) -> None:
         """The answer to a call that no handler has seen."""
         if isinstance(error, DecodeError):
             error = RpcFault(FaultStatus.RPC_X_BAD_STUB_DATA, str(error))
@@ -158,7 +158,7 @@ class Dispatcher:
 
     # Context handles.
 
-    def _resolve(self, entry: Entry, call: Call, request: Value) -> _HandleUse | None:
+    def _resolve(self, entry: OperationEntry, call: Call, request: Value) -> _HandleUse | None:
         """Put the records in the place of the wire's octets; raises RpcFault (G53)."""
         use = _HandleUse()
         for parameter in entry.handles_in:
@@ -186,7 +186,9 @@ class Dispatcher:
         )
         return handle
 
-    def _run_in_turn(self, entry: Entry, call: Call, request: Value, use: _HandleUse) -> None:
+    def _run_in_turn(
+        self, entry: OperationEntry, call: Call, request: Value, use: _HandleUse
+    ) -> None:
         """Run a call when the serialized handles it uses are free; a close never waits."""
         for handle in use.closing:
             handle.closing = True
@@ -208,7 +210,7 @@ class Dispatcher:
                 return
         run()
 
-    def _run_used(self, entry: Entry, call: Call, request: Value, use: _HandleUse) -> None:
+    def _run_used(self, entry: OperationEntry, call: Call, request: Value, use: _HandleUse) -> None:
         """The turn has come; meanwhile the client or the handle may have gone."""
         use.started = True
         if use.pending:
@@ -222,7 +224,9 @@ class Dispatcher:
 
     # Outcomes.
 
-    def _run(self, entry: Entry, call: Call, request: Value, use: _HandleUse | None) -> None:
+    def _run(
+        self, entry: OperationEntry, call: Call, request: Value, use: _HandleUse | None
+    ) -> None:
         try:
             outcome = entry.handler(call, request)
             if outcome.__class__ is not entry.response_class:
@@ -245,7 +249,7 @@ class Dispatcher:
 
     def _finish(
         self,
-        entry: Entry,
+        entry: OperationEntry,
         call: Call,
         request: Value,
         use: _HandleUse | None,
@@ -259,7 +263,7 @@ class Dispatcher:
         if use is not None:
             use.end()
 
-    def _respond(self, entry: Entry, call: Call, request: Value, outcome: object) -> None:
+    def _respond(self, entry: OperationEntry, call: Call, request: Value, outcome: object) -> None:
         """Encode a response, or make one of a status."""
         try:
             if not isinstance(outcome, entry.response_class):
@@ -272,7 +276,9 @@ class Dispatcher:
         else:
             call.association.send_response(call, stub)
 
-    def _fail(self, entry: Entry, call: Call, request: Value | None, error: BaseException) -> None:
+    def _fail(
+        self, entry: OperationEntry, call: Call, request: Value | None, error: BaseException
+    ) -> None:
         """The answer to an error of the handler."""
         if isinstance(error, MQError) and entry.returns_status and request is not None:
             if error.status not in _ORDINARY:
@@ -294,7 +300,7 @@ class Dispatcher:
             call.fault(FaultStatus.nca_s_fault_unspec)
 
     def _fault(
-        self, entry: Entry | None, call: Call, error: RpcFault, executed: bool = True
+        self, entry: OperationEntry | None, call: Call, error: RpcFault, executed: bool = True
     ) -> None:
         self._log_refusal(entry, call, error)
         status = int(error.status)
@@ -302,7 +308,9 @@ class Dispatcher:
             status = FaultStatus.nca_s_fault_unspec
         call.fault(status, executed)
 
-    def _log_refusal(self, entry: Entry | None, call: Call, error: MQError | RpcFault) -> None:
+    def _log_refusal(
+        self, entry: OperationEntry | None, call: Call, error: MQError | RpcFault
+    ) -> None:
         """One line for each call that is refused, whichever way the caller is told."""
         self.metrics.count("rpc.refusals")
         _log.info(
@@ -331,7 +339,7 @@ def _verified(call: Call, decode: Callable[[bytes], Value]) -> Value:
     return request
 
 
-def _put_handles(entry: Entry, response: Value) -> None:
+def _put_handles(entry: OperationEntry, response: Value) -> None:
     """Put the wire's octets in the place of records of context handles."""
     for name in entry.handles_out:
         handle = getattr(response, name)

@@ -11,7 +11,7 @@ from rpcqm.base.identity import Identity
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel, RejectReason
 from rpcqm.rpc.pdu import ContextAnswer
-from rpcqm.rpc.security.logon import NO_CLAIM, Claim
+from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim
 
 SHOWN = 32
 """How many octets that is."""
@@ -31,7 +31,7 @@ class BindRefused:
     reason: RejectReason
     text: str
     octets: bytes
-    claim: Claim = NO_CLAIM
+    claim: LogonClaim = NO_CLAIM
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class LoggedOn:
 
     identity: Identity
     level: AuthenticationLevel
-    claim: Claim
+    claim: LogonClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class AuthenticationFailed:
 
     text: str
     octets: bytes
-    claim: Claim = NO_CLAIM
+    claim: LogonClaim = NO_CLAIM
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ Handler = Callable[[Call, Any], Any]
 """Takes a request of its method; returns a response or a status, or a completion of either."""
 
 
-class Operation(Protocol):
+class ServedOperation(Protocol):
     """What dispatch needs of an operation; codec.interface has them."""
 
     @property
@@ -43,7 +43,7 @@ class Operation(Protocol):
     def failure_response(self, request: Value, result: int) -> Value: ...
 
 
-class Interface(Protocol):
+class ServedInterface(Protocol):
     """What a server needs of an interface; codec.interface has them."""
 
     @property
@@ -59,7 +59,7 @@ class Interface(Protocol):
     def syntaxes(self) -> Sequence[TransferSyntax]: ...
 
     @property
-    def operations(self) -> Sequence[Operation | None]: ...
+    def operations(self) -> Sequence[ServedOperation | None]: ...
 
 
 CallCheck = Callable[[Call], None]
@@ -86,7 +86,7 @@ class InterfacePolicy:
     check_of: Callable[[object, str], CallCheck | None] | None = None
 
 
-class Entry:
+class OperationEntry:
     """One operation in one transfer syntax, with its handler."""
 
     __slots__ = (
@@ -107,7 +107,7 @@ class Entry:
 
     def __init__(
         self,
-        operation: Operation,
+        operation: ServedOperation,
         syntax: TransferSyntax,
         handler: Handler,
         policy: InterfacePolicy,
@@ -156,12 +156,12 @@ class RegisteredInterface:
 
     name: str
     syntax: SyntaxId
-    tables: Mapping[SyntaxId, tuple[Entry | None, ...]]
+    tables: Mapping[SyntaxId, tuple[OperationEntry | None, ...]]
     policy: InterfacePolicy
 
 
 def register(
-    interface: Interface, handlers: object, policy: InterfacePolicy
+    interface: ServedInterface, handlers: object, policy: InterfacePolicy
 ) -> RegisteredInterface:
     """An interface from its IDL and an object with one method per operation.
 
@@ -179,11 +179,11 @@ def register(
 
 
 def _entry(
-    operation: Operation | None,
+    operation: ServedOperation | None,
     syntax: TransferSyntax,
     handlers: object,
     policy: InterfacePolicy,
-) -> Entry | None:
+) -> OperationEntry | None:
     if operation is None:
         return None
     handler = getattr(handlers, operation.name, None)
@@ -192,7 +192,7 @@ def _entry(
     check = policy.check
     if policy.check_of is not None:
         check = policy.check_of(handlers, operation.name)
-    return Entry(operation, syntax, handler, policy, check)
+    return OperationEntry(operation, syntax, handler, policy, check)
 
 
 class InterfaceSet:

@@ -41,7 +41,7 @@ from rpcqm.rpc.constants import (
     PduType,
     PfcFlags,
 )
-from rpcqm.rpc.interface_registry import Interface, InterfacePolicy
+from rpcqm.rpc.interface_registry import InterfacePolicy, ServedInterface
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.security.context import SecurityProvider
 from rpcqm.rpc.security.ntlm import AccountDirectory
@@ -142,7 +142,7 @@ class DCERPCServer(threading.Thread):
         super().__init__()
         self._listenPort = 0
         self._listenAddress = "127.0.0.1"
-        self._interfaces: list[tuple[Interface, object, InterfacePolicy]] = []
+        self._interfaces: list[tuple[ServedInterface, object, InterfacePolicy]] = []
         self._secondary_address = ""
         self._accounts: AccountDirectory | None = None
         self._keytab: tuple[Path, str] | None = None
@@ -170,7 +170,7 @@ class DCERPCServer(threading.Thread):
         self.log(f"Callback added for UUID {ifaceUUID[0]} V:{ifaceUUID[1]}", logging.DEBUG)
 
     def addInterface(
-        self, interface: Interface, methods: object, policy: InterfacePolicy | None = None
+        self, interface: ServedInterface, methods: object, policy: InterfacePolicy | None = None
     ) -> None:
         """Serve an interface by its IDL (`rpcqm.codec.interface.read` or `load`).
 

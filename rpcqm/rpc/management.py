@@ -24,7 +24,7 @@ MGMT = load("mgmt")
 ERROR_INSUFFICIENT_BUFFER = 122
 
 
-class Management:
+class ManagementInterface:
     """The handlers of the management interface of one server."""
 
     def __init__(self, server: ServerFace) -> None:

@@ -22,7 +22,7 @@ from rpcqm.rpc.pdu import (
 )
 from rpcqm.rpc.presentation import PresentationError, PresentationTable
 from rpcqm.rpc.security.context import SecurityContext, SecurityProvider
-from rpcqm.rpc.security.logon import NO_CLAIM, Claim
+from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim
 from rpcqm.rpc.security.table import SecurityRefusal, SecurityTable
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Endpoint:
 class BindRejected(Exception):
     """A bind (or an alter_context over a limit) that a bind_nak answers."""
 
-    def __init__(self, reason: RejectReason, text: str, claim: Claim = NO_CLAIM) -> None:
+    def __init__(self, reason: RejectReason, text: str, claim: LogonClaim = NO_CLAIM) -> None:
         super().__init__(text)
         self.reason = reason
         self.text = text

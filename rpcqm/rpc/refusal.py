@@ -4,7 +4,7 @@ from rpcqm.base.errors import FaultStatus, HResult, NtStatus
 from rpcqm.rpc.constants import RejectReason
 
 
-class Broken(Exception):
+class ConnectionBroken(Exception):
     """The PDU at hand ends the connection, after a fault (for a bind, after a bind_nak).
 
     `call_id` and `context_id` are what the fault names, the PDU's own call by default;
@@ -30,7 +30,7 @@ class Broken(Exception):
         self.reject = reject
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that is answered with a fault; the connection lives on."""
 
     def __init__(self, opnum: int, context_id: int, status: FaultStatus, text: str) -> None:

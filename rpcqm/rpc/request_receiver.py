@@ -16,7 +16,7 @@ from rpcqm.rpc.pdu import (
     TRAILER_LENGTH,
     unpack_uuid,
 )
-from rpcqm.rpc.refusal import Broken, Refused
+from rpcqm.rpc.refusal import ConnectionBroken, RequestRefused
 from rpcqm.rpc.security.context import SecurityContext
 from rpcqm.rpc.security.table import HandshakeUnfinished
 
@@ -98,13 +98,15 @@ class RequestReceiver:
     ) -> Call | None:
         """The call that a request PDU completes; raises Broken and Refused."""
         if len(pdu) < REQUEST_LENGTH:
-            raise Broken("a request without its header")
+            raise ConnectionBroken("a request without its header")
         if flags != _WHOLE or big_endian or self._assembly is not None:
             return self._receive_part(pdu, flags, auth_length, call_id, big_endian)
         _, context_id, opnum = REQUEST_BODY.unpack_from(pdu, HEADER_LENGTH)
         context = self._contexts.get(context_id)
         if context is None:
-            raise Refused(opnum, 0, FaultStatus.nca_s_unk_if, f"presentation context {context_id}")
+            raise RequestRefused(
+                opnum, 0, FaultStatus.nca_s_unk_if, f"presentation context {context_id}"
+            )
         if auth_length or self._security.authenticated:
             security, stub = self.unprotected(pdu, REQUEST_LENGTH, auth_length, context_id, False)
         else:
@@ -138,7 +140,9 @@ class RequestReceiver:
         self._check_first(flags, alloc_hint, context_id)
         context = self._contexts.get(context_id)
         if context is None:
-            raise Refused(opnum, 0, FaultStatus.nca_s_unk_if, f"presentation context {context_id}")
+            raise RequestRefused(
+                opnum, 0, FaultStatus.nca_s_unk_if, f"presentation context {context_id}"
+            )
         start = REQUEST_LENGTH + OBJECT_LENGTH if flags & _OBJECT else REQUEST_LENGTH
         security, stub = self.unprotected(pdu, start, auth_length, context_id, big_endian)
         call = Call(self._association, call_id, context, opnum, security, stub)
@@ -162,17 +166,17 @@ class RequestReceiver:
                 return security, pdu[start:]
             return security, security.unprotect(pdu, start, auth_length)
         except HandshakeUnfinished as error:
-            raise Broken(error.detail, error.status, executed=False) from error
+            raise ConnectionBroken(error.detail, error.status, executed=False) from error
         except RpcFault as error:
-            raise Broken(error.detail, error.status, context_id=context_id) from error
+            raise ConnectionBroken(error.detail, error.status, context_id=context_id) from error
 
     def _check_first(self, flags: int, alloc_hint: int, context_id: int) -> None:
         """What the first fragment must be."""
         if flags & _CANCEL:
             status = FaultStatus.RPC_S_NO_CALL_ACTIVE
-            raise Broken("a cancel without a call", status, executed=False)
+            raise ConnectionBroken("a cancel without a call", status, executed=False)
         if alloc_hint > self._limits.call_bytes and not flags & _LAST:
-            raise Broken(
+            raise ConnectionBroken(
                 f"a request of {alloc_hint} octets",
                 FaultStatus.RPC_S_ACCESS_DENIED,
                 context_id=context_id,
@@ -185,11 +189,13 @@ class RequestReceiver:
         if 0 < self._highest_call - call_id < OLD_CALLS:
             return
         if not self._negotiation.multiplexed:
-            raise Broken("a fragment without its first")
+            raise ConnectionBroken("a fragment without its first")
         if context_id not in self._contexts:
-            raise Refused(0, 0, FaultStatus.nca_s_unk_if, f"presentation context {context_id}")
+            raise RequestRefused(
+                0, 0, FaultStatus.nca_s_unk_if, f"presentation context {context_id}"
+            )
         self.unprotected(pdu, REQUEST_LENGTH, auth_length, context_id, big_endian)
-        raise Broken("a fragment without its first", context_id=context_id)
+        raise ConnectionBroken("a fragment without its first", context_id=context_id)
 
     def _receive_further(
         self, assembly: _Assembly, pdu: bytes, flags: int, auth_length: int, call_id: int
@@ -197,7 +203,7 @@ class RequestReceiver:
         """A further fragment; all but its call_id and its stub data is ignored."""
         call = assembly.call
         if call_id != call.call_id and self._negotiation.multiplexed:
-            raise Broken("the request before is not complete")
+            raise ConnectionBroken("the request before is not complete")
         if call_id != call.call_id:
             raise _broken(call, "the request before is not complete")
         stub = _stub_of_fragment(assembly, pdu, flags, auth_length)
@@ -222,12 +228,12 @@ class RequestReceiver:
         calls[call_id] = call
         return call
 
-    def _not_admitted(self, call: Call) -> Broken | Refused:
+    def _not_admitted(self, call: Call) -> ConnectionBroken | RequestRefused:
         """Why a whole request does not become a call in flight."""
         if call.call_id in self._calls:
             return _broken(call, "the call identifier is in use")
         busy = FaultStatus.nca_s_server_too_busy
-        return Refused(call.opnum, call.context.context_id, busy, "too many calls")
+        return RequestRefused(call.opnum, call.context.context_id, busy, "too many calls")
 
     def _check_size(self, assembly: _Assembly) -> None:
         limits = self._limits
@@ -236,8 +242,10 @@ class RequestReceiver:
             raise _broken(assembly.call, "a request over its limits", status)
 
 
-def _broken(call: Call, text: str, status: FaultStatus = FaultStatus.nca_s_proto_error) -> Broken:
-    return Broken(text, status, call_id=call.call_id, context_id=call.context.context_id)
+def _broken(
+    call: Call, text: str, status: FaultStatus = FaultStatus.nca_s_proto_error
+) -> ConnectionBroken:
+    return ConnectionBroken(text, status, call_id=call.call_id, context_id=call.context.context_id)
 
 
 def _stub_of_fragment(assembly: _Assembly, pdu: bytes, flags: int, auth_length: int) -> bytes:
@@ -252,7 +260,9 @@ def _stub_of_fragment(assembly: _Assembly, pdu: bytes, flags: int, auth_length: 
     try:
         return call.security.unprotect(pdu, start, auth_length)
     except RpcFault as error:
-        raise Broken(error.detail, error.status, context_id=call.context.context_id) from error
+        raise ConnectionBroken(
+            error.detail, error.status, context_id=call.context.context_id
+        ) from error
 
 
 def _read_object(call: Call, pdu: bytes, big_endian: bool) -> None:

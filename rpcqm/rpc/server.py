@@ -23,15 +23,15 @@ from rpcqm.rpc.endpoints import BoundEndpoint, Statistics
 from rpcqm.rpc.interface_registry import (
     NCACN_IP_TCP,
     NCALRPC,
-    Interface,
     InterfacePolicy,
     InterfaceSet,
     RegisteredInterface,
+    ServedInterface,
     register,
 )
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.local_peer import identity_of_uid, peer_uid
-from rpcqm.rpc.management import MGMT, Management
+from rpcqm.rpc.management import MGMT, ManagementInterface
 from rpcqm.rpc.negotiation import Endpoint
 from rpcqm.rpc.security.context import (
     NONE,
@@ -74,7 +74,7 @@ class RpcServer:
         self.endpoints: list[BoundEndpoint] = []
         self._listening: list[Endpoint] = []
         self.interfaces: list[RegisteredInterface] = []
-        self._management = register(MGMT, Management(self), InterfacePolicy())
+        self._management = register(MGMT, ManagementInterface(self), InterfacePolicy())
         self._local_identity = local_identity
         self.admission = admission or Admission(
             self.limits.connections, self.limits.connections_per_address
@@ -91,7 +91,7 @@ class RpcServer:
         self._empty = asyncio.Event()
 
     def register(
-        self, interface: Interface, handlers: object, policy: InterfacePolicy | None = None
+        self, interface: ServedInterface, handlers: object, policy: InterfacePolicy | None = None
     ) -> RegisteredInterface:
         """Serve an interface: `handlers` has a method for each operation, named as in the IDL."""
         registered = register(interface, handlers, policy or InterfacePolicy())

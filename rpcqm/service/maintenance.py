@@ -25,7 +25,7 @@ _log = get_logger("service")
 
 
 @dataclass(frozen=True, slots=True)
-class PublicQueue:
+class DirectoryPublicQueue:
     """A public queue of this machine (`here`) or another one; `fixed` when the file lists it."""
 
     path_name: str
@@ -102,13 +102,15 @@ class Maintenance:
         engine = self._engine
         return find_message(engine.store, engine.timers, engine.queue_manager, identifier)
 
-    def public_queues(self) -> Iterator[PublicQueue]:
+    def public_queues(self) -> Iterator[DirectoryPublicQueue]:
         """The public queues of all machines, as far as they are known."""
         listed = self._engine.directory.listed_queues()
         for identifier, queue in self._engine.directory.public_queues().items():
             name = FormatName(FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC, identifier)
             here = self._engine.registry.find_by_format_name(name) is not None
-            yield PublicQueue(queue.pathname, str(name), queue.label, here, identifier in listed)
+            yield DirectoryPublicQueue(
+                queue.pathname, str(name), queue.label, here, identifier in listed
+            )
 
     def outgoing_queues(self) -> list[str]:
         """The format names of all queues to other queue managers."""

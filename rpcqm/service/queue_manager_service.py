@@ -391,7 +391,7 @@ def _remote_targets(configuration: config.Configuration) -> RemoteTargets:
         raise StartError(str(error)) from error
 
 
-def _read_security(security: config.Security) -> remote_read.RemoteReadSecurity:
+def _read_security(security: config.SecuritySection) -> remote_read.RemoteReadSecurity:
     return remote_read.RemoteReadSecurity(
         allow_nonauthenticated_rpc=security.allow_nonauthenticated_rpc,
         new_remote_read_server_deny_workgroup_client=(
@@ -405,7 +405,7 @@ def _read_security(security: config.Security) -> remote_read.RemoteReadSecurity:
     )
 
 
-def _limits(limits: config.Limits) -> Limits:
+def _limits(limits: config.LimitsSection) -> Limits:
     return Limits(
         call_bytes=limits.call_bytes,
         call_fragments=limits.call_fragments,
@@ -427,7 +427,7 @@ def _limits(limits: config.Limits) -> Limits:
     )
 
 
-def _admission(limits: config.Limits) -> Admission:
+def _admission(limits: config.LimitsSection) -> Admission:
     """Who may connect, over all doors: as many as is set, or as the open files leave room for."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     room = None

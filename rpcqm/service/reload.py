@@ -26,7 +26,7 @@ it listens on.
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadSettings:
     """What a configuration names and what is made of it; the old one is in use until then."""
 
     directory: DirectoryFile | None
@@ -35,7 +35,7 @@ class Reading:
     remote_targets: RemoteTargets
 
 
-def read(configuration: Configuration, accounts: AccountDirectory) -> Reading:
+def read(configuration: Configuration, accounts: AccountDirectory) -> ReadSettings:
     """Read every file that is named; ConfigurationError with every mistake, of all of them."""
     mistakes: list[Mistake] = []
 
@@ -56,7 +56,7 @@ def read(configuration: Configuration, accounts: AccountDirectory) -> Reading:
     )
     if providers is None or binary is None or targets is None or mistakes:
         raise ConfigurationError(mistakes)
-    return Reading(directory, providers, binary, targets)
+    return ReadSettings(directory, providers, binary, targets)
 
 
 def _directory(configuration: Configuration) -> DirectoryFile | None:

@@ -21,7 +21,7 @@ from rpcqm.client.target import (
 )
 from rpcqm.interfaces._remote_proxy import (
     PendingRead,
-    RemoteMessage,
+    RemotelyRead,
     RemoteNumbers,
     RemoteReader,
 )
@@ -95,15 +95,15 @@ class LoopRemoteReader:
     def read(self, action: int, timeout: int, cursor: int) -> PendingRead:
         request_id = next_request_identifier()
         reading = self._queue.read(action, request_id, timeout, cursor)
-        message: Completion[RemoteMessage] = Completion()
+        message: Completion[RemotelyRead] = Completion()
         self._queues.start(_resolve(self._in_session(reading), message))
         return PendingRead(message, lambda: self._cancel(message, request_id))
 
-    def _cancel(self, message: Completion[RemoteMessage], request_id: int) -> None:
+    def _cancel(self, message: Completion[RemotelyRead], request_id: int) -> None:
         if not message.done:
             self._queues.run(self._queue.cancel(request_id))
 
-    def end(self, message: RemoteMessage, acknowledgement: int) -> Completion[None]:
+    def end(self, message: RemotelyRead, acknowledgement: int) -> Completion[None]:
         return self._run(self._queue.end(message.handle, acknowledgement))
 
     def create_cursor(self) -> Completion[int]:

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.target import ENDPOINT_MAPPER_PORT, RemoteServer, host_and_port
-from rpcqm.config import ConfigurationError, Remote
+from rpcqm.config import ConfigurationError, RemoteSection
 from rpcqm.config.remote_accounts import RemoteAccounts, load_remote_accounts
 from rpcqm.config.values import Mistake
 from rpcqm.rpc.security.context import Credentials
@@ -18,7 +18,7 @@ class RemoteTargets:
     With credentials everything is encrypted (PKT_PRIVACY). The files are read once.
     """
 
-    def __init__(self, remote: Remote, minimum_ntlm: int = STRONG) -> None:
+    def __init__(self, remote: RemoteSection, minimum_ntlm: int = STRONG) -> None:
         if remote.kerberos and find_spec("gssapi") is None:
             text = "Kerberos needs the package gssapi: install rpcqm[kerberos]."
             raise ConfigurationError([Mistake("remote.kerberos", text)])

@@ -34,7 +34,7 @@ from rpcqm.rpc.constants import AuthenticationLevel, PduType
 from rpcqm.rpc.fragment import fragments
 from rpcqm.rpc.pdu import RESPONSE_BODY
 from rpcqm.rpc.security.context import SecurityContext
-from rpcqm.rpc.security.ntlm_protection import Direction, NegotiateFlags, NtlmProtection
+from rpcqm.rpc.security.ntlm_protection import NegotiateFlags, NtlmProtection, ProtectionDirection
 
 REMOTE_READ = load_interface("remoteread")
 CONFIGURATION = "[security]\nallow_nonauthenticated_rpc = true\n"
@@ -167,7 +167,7 @@ def run() -> list[Figure]:
 def profile() -> None:
     """Where the time of sealing the fragments of a 64 KiB response goes."""
     context = SecurityContext(10, PRIVACY, 0)
-    context._protection = NtlmProtection(FLAGS, bytes(16), Direction.SERVER)
+    context._protection = NtlmProtection(FLAGS, bytes(16), ProtectionDirection.SERVER)
     context.signature_length = 16
     stub = bytes(SIZE)
     fixed = RESPONSE_BODY.pack(0, 0, 0, 0)

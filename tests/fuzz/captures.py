@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.capture.conversation.call import Call
+from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.capture.conversation.interfaces import NAMES, known_interfaces
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import read_records
@@ -97,7 +97,7 @@ def requests() -> Iterator[tuple[str, bytes]]:
     for path in sorted(CAPTURES.glob("*.pcapng")):
         for call in calls_of(path)[0]:
             interface = getattr(getattr(call, "context", None), "interface", None)
-            if isinstance(call, Call) and call.request is not None and interface in files:
+            if isinstance(call, CapturedCall) and call.request is not None and interface in files:
                 name = f"{files[interface]}.{call.name}"
                 kinds.setdefault((name, len(call.request)), call.request)
     for (name, _), stub in kinds.items():

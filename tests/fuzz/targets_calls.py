@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from rpcqm.codec.idl.tree import ContextHandle, Pointer
+from rpcqm.codec.idl.tree import ContextHandleType, Pointer
 from rpcqm.codec.interface import Operation, TransferSyntax, load
 from rpcqm.codec.ndr.classes import message
 from tests.fuzz.mutation import mutated
@@ -73,7 +73,7 @@ def _input(index: int, syntax: int, stub: bytes) -> bytes:
 def _make_sensible(operation: Operation, request: Any, known: dict[str, Any]) -> None:
     for parameter in message(operation.declaration, response=False).parameters:
         inner = parameter.type.to if isinstance(parameter.type, Pointer) else parameter.type
-        key = inner.name if isinstance(inner, ContextHandle) else parameter.name
+        key = inner.name if isinstance(inner, ContextHandleType) else parameter.name
         if key in known and type(getattr(request, parameter.name)) is type(known[key]):
             setattr(request, parameter.name, known[key])
 

@@ -25,7 +25,7 @@ from rpcqm.codec.bodies.formatters import (
     parse_xml,
     value_of_xml,
 )
-from rpcqm.codec.packet.enums import AuthenticationLevel, HashAlgorithm
+from rpcqm.codec.packet.enums import HashAlgorithm, MessageAuthenticationLevel
 from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_user_message
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.security.identifier import Sid
@@ -120,7 +120,7 @@ def _read_certificate(octets: bytes) -> Hashable:
 @cache
 def _signature() -> bytes:
     packet = UserMessage(build_user_message(_SIGNED))
-    return sign(packet, _KEY, AuthenticationLevel.SIG20, HashAlgorithm.SHA_256)
+    return sign(packet, _KEY, MessageAuthenticationLevel.SIG20, HashAlgorithm.SHA_256)
 
 
 def _kind_of(certificate: bytes) -> Hashable:

@@ -25,7 +25,7 @@ from rpcqm.rpc.security.context import (
 )
 from rpcqm.rpc.security.logon import NO_CLAIM
 from rpcqm.rpc.security.ntlm import NtlmCredentials, NtlmInitiator, NtlmProvider
-from rpcqm.rpc.security.ntlm_protection import Direction, NegotiateFlags, NtlmProtection
+from rpcqm.rpc.security.ntlm_protection import NegotiateFlags, NtlmProtection, ProtectionDirection
 from rpcqm.rpc.tower import Floor, Tower, tcp_tower
 from tests.fuzz import captures
 from tests.fuzz.mutation import LONGEST, mutated_stream, split_stream
@@ -226,15 +226,15 @@ class KeyHandshake:
 
     claim = NO_CLAIM
 
-    def __init__(self, own: Direction) -> None:
+    def __init__(self, own: ProtectionDirection) -> None:
         self.own = own
         self.complete = False
 
     def step(self, token: bytes) -> bytes:
         if token == b"refuse":
             raise AuthenticationError("refused")
-        self.complete = self.own is Direction.SERVER or token != b""
-        return b"" if self.complete and self.own is Direction.CLIENT else b"token"
+        self.complete = self.own is ProtectionDirection.SERVER or token != b""
+        return b"" if self.complete and self.own is ProtectionDirection.CLIENT else b"token"
 
     def protection(self, level: AuthenticationLevel) -> NtlmProtection:
         return NtlmProtection(FLAGS, KEY, self.own)
@@ -249,7 +249,7 @@ class KeyProvider:
     principal_name = "rpcqm/test"
 
     def accept(self, level: AuthenticationLevel, address: str = "") -> Handshake:
-        return KeyHandshake(Direction.SERVER)
+        return KeyHandshake(ProtectionDirection.SERVER)
 
 
 def _sealed_conversation(level: AuthenticationLevel) -> tuple[bytes, bytes]:
@@ -258,7 +258,7 @@ def _sealed_conversation(level: AuthenticationLevel) -> tuple[bytes, bytes]:
     rig = Rig(handlers, limits=LIMITS, providers={NTLM: KeyProvider()})
     wire = rig.connect()
     authentication = Authentication(
-        NTLM, level, lambda: KeyHandshake(Direction.CLIENT), odd_legs=False
+        NTLM, level, lambda: KeyHandshake(ProtectionDirection.CLIENT), odd_legs=False
     )
     client = ClientAssociation(LIMITS, authentication)
     client.bind([(PROBE, (NDR,))])
@@ -308,7 +308,9 @@ def _authentication(choice: bytes) -> Authentication | None:
     if choice in (b"", b"\xff"):
         return None
     level = LEVELS[choice[0] % len(LEVELS)]
-    return Authentication(NTLM, level, partial(KeyHandshake, Direction.CLIENT), odd_legs=False)
+    return Authentication(
+        NTLM, level, partial(KeyHandshake, ProtectionDirection.CLIENT), odd_legs=False
+    )
 
 
 def _event(event: ClientEvent) -> tuple[str, str]:

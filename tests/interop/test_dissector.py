@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rpcqm.capture.conversation.call import Call
+from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.capture.dissector import dissector
 from rpcqm.capture.unsealing.accounts import parse_account
 from tests.support.accounts import PASSWORD
@@ -45,7 +45,7 @@ def expected(capture: Path) -> Counter[tuple[str, str, str]]:
     """What our own reader says of the same capture, as the dissector's fields."""
     found: Counter[tuple[str, str, str]] = Counter()
     for call in calls_of(capture, [parse_account(f"alice:{PASSWORD}")])[0]:
-        assert isinstance(call, Call)
+        assert isinstance(call, CapturedCall)
         if call.interface_name != "ept":
             found[call.interface_name, call.name, "request"] += 1
             result = getattr(call.operation and call.operation.declaration.result, "name", "")

@@ -5,10 +5,12 @@ from pathlib import Path
 
 from rpcqm.capture.analysis import Exchange, analyse
 from rpcqm.capture.file.problems import Problems
-from rpcqm.capture.unsealing.accounts import Account
+from rpcqm.capture.unsealing.accounts import UnsealingAccount
 
 
-def calls_of(path: Path, accounts: Sequence[Account] = ()) -> tuple[list[Exchange], Problems]:
+def calls_of(
+    path: Path, accounts: Sequence[UnsealingAccount] = ()
+) -> tuple[list[Exchange], Problems]:
     """Every call and packet of a capture, in the order in which they were complete."""
     found: list[Exchange] = []
     problems = Problems(str(path))

@@ -12,7 +12,7 @@ from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.record import Record
 from rpcqm.pipeline.coverage import claim_rows, coverage
 from rpcqm.pipeline.flow_index import exact, misread, plan
-from rpcqm.pipeline.splitting import Reading, claimed, records_of
+from rpcqm.pipeline.splitting import RangeReading, claimed, records_of
 from tests.support.captures import TIME, block, enhanced, pcap, pcapng, pcapng_head, segment
 
 _LINKS = (1, 101, 113)
@@ -119,7 +119,7 @@ def read_in_ranges(path: Path, size: int) -> Ranges:
     guesses = [claimed(split) for split in made.ranges]
     linked = exact(made, guesses)
     problems = Problems()
-    readings = [Reading(split, problems) for split in linked.ranges]
+    readings = [RangeReading(split, problems) for split in linked.ranges]
     records: list[Record] = []
     for split, reading in zip(linked.ranges, readings, strict=True):
         mine = list(records_of(reading))

@@ -10,7 +10,7 @@ from rpcqm.codec.idl.expression import evaluate, names_in
 from rpcqm.codec.idl.nodes import Expression
 from rpcqm.codec.idl.tree import (
     Array,
-    ContextHandle,
+    ContextHandleType,
     Enumeration,
     Field,
     Float,
@@ -22,7 +22,7 @@ from rpcqm.codec.idl.tree import (
     Pointer,
     PointerKind,
     String,
-    Structure,
+    StructureType,
     Type,
     Union,
 )
@@ -53,12 +53,12 @@ def messages(draw: Draw, operation: OperationDeclaration, response: bool) -> Val
 
 
 @st.composite
-def structures(draw: Draw, made: Structure) -> Value:
+def structures(draw: Draw, made: StructureType) -> Value:
     """A value of a structure."""
     return _structure(draw, made, 0)
 
 
-def _structure(draw: Draw, made: Structure, depth: int) -> Value:
+def _structure(draw: Draw, made: StructureType, depth: int) -> Value:
     return class_of(made)(**_Members(draw, made.fields, depth).all())
 
 
@@ -136,7 +136,7 @@ class _Members:
                 return self._array(made)
             case String():
                 return self._string(made)
-            case Structure():
+            case StructureType():
                 return _structure(self.draw, made, self.depth + 1)
             case Union():
                 return self._union(made, None)
@@ -150,7 +150,7 @@ class _Members:
                 found = None if state == 0 else self._pointer(inner)
                 return NULL if found is None and state else found
             must = isinstance(inner, Array | String) and inner.size and self._size(inner)
-            deep = self.depth > 2 * _DEEPEST and isinstance(inner, Structure)
+            deep = self.depth > 2 * _DEEPEST and isinstance(inner, StructureType)
             if deep or (not must and self.draw(st.integers(0, 3)) == 0):
                 return None
         return self.value(inner)
@@ -203,7 +203,7 @@ def scalars(made: Type) -> st.SearchStrategy[Any]:
             return st.floats(width=32 if size == 4 else 64, allow_nan=False)
         case Guid():
             return st.builds(uuid.UUID, int=_bits(128))
-        case ContextHandle():
+        case ContextHandleType():
             return st.binary(min_size=20, max_size=20)
         case InterfacePointer():
             return st.none() | st.binary(max_size=40)
@@ -228,10 +228,10 @@ def without_stars(expression: Expression) -> Expression:
 
 def _goes_on(made: Type | None) -> bool:
     """Whether a type leads to structures in arrays, and perhaps to itself."""
-    if isinstance(made, Structure):
+    if isinstance(made, StructureType):
         return any(_goes_on(field.type) for field in made.fields)
     array = _array_in(made) if made else None
-    return isinstance(array, Array) and isinstance(array.element, Structure)
+    return isinstance(array, Array) and isinstance(array.element, StructureType)
 
 
 def names_of(values: Mapping[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.rpc.constants import AuthenticationLevel, AuthenticationType
 from rpcqm.rpc.security.context import Authentication
 from rpcqm.rpc.security.logon import NO_CLAIM
-from rpcqm.rpc.security.ntlm_protection import Direction, NtlmProtection
+from rpcqm.rpc.security.ntlm_protection import NtlmProtection, ProtectionDirection
 
 Change = Callable[[Any, bytes], None]
 """What is done to an AUTHENTICATE_MESSAGE; the octets are the server's challenge."""
@@ -59,7 +59,7 @@ class _Handshake:
         return bytes(message.getData())
 
     def protection(self, level: AuthenticationLevel) -> NtlmProtection:
-        return NtlmProtection(self._flags, self._key, Direction.CLIENT)
+        return NtlmProtection(self._flags, self._key, ProtectionDirection.CLIENT)
 
     def peer(self) -> Identity:
         return ANONYMOUS

@@ -10,7 +10,7 @@ from rpcqm.codec.idl.expression import evaluate, names_in
 from rpcqm.codec.idl.nodes import Expression
 from rpcqm.codec.idl.tree import (
     Array,
-    ContextHandle,
+    ContextHandleType,
     Enumeration,
     Field,
     Float,
@@ -20,7 +20,7 @@ from rpcqm.codec.idl.tree import (
     Parameter,
     Pointer,
     String,
-    Structure,
+    StructureType,
     Type,
     Union,
     UnionArm,
@@ -69,7 +69,7 @@ class _Writer:
 
     def set(self, to: Any, key: str, made: Type, value: Any, owner: Value) -> None:
         match made:
-            case Integer() | Enumeration() | Float() | ContextHandle():
+            case Integer() | Enumeration() | Float() | ContextHandleType():
                 to[key] = value
             case Guid():
                 to[key] = value.bytes_le
@@ -79,7 +79,7 @@ class _Writer:
                 self._array(to, key, made, value, owner)
             case String():
                 self._string(to, key, made, value, owner)
-            case Structure():
+            case StructureType():
                 self.members(to.fields[key], made.fields, value)
             case Union():
                 to.fields[key]["tag"] = value.tag
@@ -119,7 +119,7 @@ class _Writer:
             return NDRPOINTERNULL(isNDR64=self.ndr64)
         each = item(isNDR64=self.ndr64)
         match made:
-            case Structure(fields=fields):
+            case StructureType(fields=fields):
                 self.members(each, fields, value)
             case Pointer(to=to):
                 self.set(each, "Data", to, value, owner)
@@ -157,7 +157,7 @@ class _Reader:
                 return self._array(of, key, made)
             case String():
                 return self._string(of, key, made)
-            case Structure(fields=fields):
+            case StructureType(fields=fields):
                 inner = of.fields[key]
                 return class_of(made)(**{f.name: self.member(inner, f) for f in fields})
             case Union():
@@ -195,7 +195,7 @@ class _Reader:
 
     def _element(self, item: Any, made: Type) -> Any:
         match made:
-            case Structure(fields=fields):
+            case StructureType(fields=fields):
                 return class_of(made)(**{f.name: self.member(item, f) for f in fields})
             case Pointer():
                 return self._pointer(_Box(item), "Data", made)

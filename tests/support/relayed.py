@@ -13,7 +13,7 @@ from rpcqm.rpc.security import ntlm_messages as messages
 from rpcqm.rpc.security.context import PKT_PRIVACY, Authentication
 from rpcqm.rpc.security.logon import NO_CLAIM
 from rpcqm.rpc.security.ntlm import NtlmCredentials, NtlmInitiator
-from rpcqm.rpc.security.ntlm_protection import Direction, NtlmProtection
+from rpcqm.rpc.security.ntlm_protection import NtlmProtection, ProtectionDirection
 from rpcqm.rpc.security.spnego import NTLM
 from rpcqm.rpc.security.spnego_tokens import unpack_token
 from tests.support.accounts import PASSWORD
@@ -104,7 +104,7 @@ class _Relay:
         return last
 
     def protection(self, level: AuthenticationLevel) -> NtlmProtection:
-        return NtlmProtection(self._flags, self._attack.key, Direction.CLIENT)
+        return NtlmProtection(self._flags, self._attack.key, ProtectionDirection.CLIENT)
 
     def peer(self) -> Identity:
         return ANONYMOUS

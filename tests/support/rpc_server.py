@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
-from rpcqm.rpc.interface_registry import Interface, InterfacePolicy
+from rpcqm.rpc.interface_registry import InterfacePolicy, ServedInterface
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.security.ntlm import AccountDirectory
 from rpcqm.rpc.security.providers import security_providers
@@ -18,7 +18,7 @@ from rpcqm.rpc.server import RpcServer
 
 T = TypeVar("T")
 
-Served = tuple[Interface, object] | tuple[Interface, object, InterfacePolicy]
+Served = tuple[ServedInterface, object] | tuple[ServedInterface, object, InterfacePolicy]
 
 
 class RunningServer:

@@ -5,7 +5,7 @@ from typing import Any
 
 from rpcqm.client.connection import Connections
 from rpcqm.client.target import RemoteServer
-from rpcqm.codec.interface import Request
+from rpcqm.codec.interface import OperationRequest
 
 
 class Scripted(Connections):
@@ -16,7 +16,7 @@ class Scripted(Connections):
         self.answers = answers
         self.calls: list[tuple[str, Any]] = []
 
-    async def call(self, request: Request[Any], *_: Any, **__: Any) -> Any:
+    async def call(self, request: OperationRequest[Any], *_: Any, **__: Any) -> Any:
         operation = request.operation.name
         self.calls.append((operation, request))
         answer = self.answers.get(operation, SimpleNamespace(result=0))

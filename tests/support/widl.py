@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 
 from rpcqm.codec.idl.load import idl_names, load_idl
-from rpcqm.codec.idl.tree import Enumeration, Structure
+from rpcqm.codec.idl.tree import Enumeration, StructureType
 
 __all__ = ["COMMAND", "prepare"]
 
@@ -42,7 +42,7 @@ def _colliding() -> list[str]:
     of the endpoint mapper's that are names there as well."""
     file = load_idl("mqmq")
     tags = re.findall(r"(?:struct|enum|union)\s+(\w+)\s*\{", _text("mqmq"))
-    structures = [m for m in file.types.values() if isinstance(m, Structure | Enumeration)]
+    structures = [m for m in file.types.values() if isinstance(m, StructureType | Enumeration)]
     aliases = [alias for made in structures for alias in (made.name, *made.aliases)]
     return sorted({*file.types, *file.constants, *tags, *aliases, "RPC_IF_ID", "error_status_t"})
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from rpcqm.cli.checks import Level, Patient
+from rpcqm.cli.checks import CheckedMachine, Level
 from rpcqm.cli.safety_checks import check_keys, check_switches
-from rpcqm.config import Configuration, Remote, Security
-from rpcqm.config.schema import Binary, Setting, settings, switches, switches_on
+from rpcqm.config import Configuration, RemoteSection, SecuritySection
+from rpcqm.config.schema import BinarySection, Setting, settings, switches, switches_on
 
 SAFE_TO_TURN = {
     "security.new_remote_read_server_deny_workgroup_client",
@@ -23,7 +23,7 @@ GUARDED = ("security", "binary", "remote")
 
 def test_nothing_is_on_by_default() -> None:
     assert switches_on(Configuration()) == []
-    told = list(check_switches(Patient(Configuration(), None)))
+    told = list(check_switches(CheckedMachine(Configuration(), None)))
     assert [finding.level for finding in told] == [Level.GOOD]
 
 
@@ -43,12 +43,12 @@ def test_what_a_switch_opens_is_a_sentence(setting: Setting) -> None:
 def test_every_switch_that_is_on_is_named_with_what_it_opens() -> None:
     configuration = replace(
         Configuration(),
-        security=Security(debug_rpc=True, supporting_server=True),
-        remote=Remote(allow_unauthenticated=True),
+        security=SecuritySection(debug_rpc=True, supporting_server=True),
+        remote=RemoteSection(allow_unauthenticated=True),
     )
     on = ["security.debug_rpc", "security.supporting_server", "remote.allow_unauthenticated"]
     assert [setting.key for setting in switches_on(configuration)] == on
-    told = list(check_switches(Patient(configuration, None)))
+    told = list(check_switches(CheckedMachine(configuration, None)))
     assert [finding.level for finding in told] == [Level.WARNING] * 3
     for finding, setting in zip(told, switches_on(configuration), strict=True):
         assert setting.key in finding.text
@@ -57,7 +57,7 @@ def test_every_switch_that_is_on_is_named_with_what_it_opens() -> None:
 
 @pytest.mark.parametrize("value", ["auto", "anonymous", "claimed"])
 def test_only_the_value_that_opens_something_is_named(value: str) -> None:
-    configuration = replace(Configuration(), binary=Binary(unsigned_senders=value))
+    configuration = replace(Configuration(), binary=BinarySection(unsigned_senders=value))
     on = [setting.key for setting in switches_on(configuration)]
     assert on == (["binary.unsigned_senders"] if value == "claimed" else [])
 
@@ -67,6 +67,6 @@ def test_keys_that_others_may_read_are_a_problem(tmp_path: Path, mode: int, leve
     keytab = tmp_path / "keytab"
     keytab.touch()
     keytab.chmod(mode)
-    configuration = replace(Configuration(), security=Security(keytab=keytab))
-    (finding,) = check_keys(Patient(configuration, None))
+    configuration = replace(Configuration(), security=SecuritySection(keytab=keytab))
+    (finding,) = check_keys(CheckedMachine(configuration, None))
     assert finding.level is level

@@ -28,8 +28,8 @@ from rpcqm.binary.caches import (
 from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.binary.signatures import sign, verified_level
 from rpcqm.codec.packet.enums import (
-    AuthenticationLevel,
     HashAlgorithm,
+    MessageAuthenticationLevel,
     MessageClass,
     PrivacyLevel,
     SenderIdentifierType,
@@ -129,7 +129,7 @@ class MessageSecurity:
         level = verified_level(message.attributes)
         if level is None or message.attributes.privacy_level not in _PRIVACY_LEVELS:
             raise RejectedError(_BAD_SIGNATURE)
-        authenticated = level is not AuthenticationLevel.NONE
+        authenticated = level is not MessageAuthenticationLevel.NONE
         if header is None:
             return Checked(ANONYMOUS, authenticated, encrypted)
         if authenticated and header.flags.ST:
@@ -262,7 +262,7 @@ class MessageSecurity:
         if attributes.signature or attributes.multiple_destination_signature:
             return packet
         several = attributes.destination_multi_queue_format_name
-        level = AuthenticationLevel.SIG30 if several else AuthenticationLevel.SIG20
+        level = MessageAuthenticationLevel.SIG30 if several else MessageAuthenticationLevel.SIG20
         algorithm = _hash_for(attributes)
         certificate, sender = self._keys.certificate, attributes.sender_identifier
         unsigned = replace(
@@ -327,7 +327,7 @@ def forget_claimed_level(message: Message) -> None:
     attributes = message.attributes
     if attributes.layout.security >= 0 and attributes.is_called_authenticated:
         packet = bytearray(message.packet)
-        set_authentication_level(packet, AuthenticationLevel.NONE)
+        set_authentication_level(packet, MessageAuthenticationLevel.NONE)
         message.packet = bytes(packet)
 
 

@@ -21,8 +21,8 @@ from rpcqm.capture.conversation.interfaces import Context
 from rpcqm.capture.conversation.pdu_stream import PduStream
 from rpcqm.capture.conversation.rpc import RpcConversation
 from rpcqm.capture.file.problems import Problems
-from rpcqm.capture.file.tcp import Direction, Flow, reversed_key
-from rpcqm.capture.unsealing.accounts import Account
+from rpcqm.capture.file.tcp import Flow, FlowDirection, reversed_key
+from rpcqm.capture.unsealing.accounts import UnsealingAccount
 
 Single = tuple[int, Exchange]
 """An exchange of its own, and the index of the record that completed it."""
@@ -45,7 +45,7 @@ class ColumnarAnalysis(Analysis):
         self,
         take: Take,
         problems: Problems,
-        accounts: Sequence[Account] = (),
+        accounts: Sequence[UnsealingAccount] = (),
         opened: Callable[[Conversation], None] | None = None,
     ) -> None:
         super().__init__(self._single, problems, accounts, opened)
@@ -94,7 +94,7 @@ class ColumnarAnalysis(Analysis):
         self._index = index
         stream.take(data, int(stretch.time[index]), int(stretch.offset[index]))
 
-    def connection(self, client: bytes) -> tuple[Direction, RpcConversation] | None:
+    def connection(self, client: bytes) -> tuple[FlowDirection, RpcConversation] | None:
         """What is known of the connection with this key of its client; None: nothing."""
         direction = self.tcp.direction(client)
         if direction is None or direction.flow.forward is not direction:
@@ -241,7 +241,7 @@ class _ConsecutiveAnalysis:
         return keys[client] if client >= 0 else reversed_key(keys[self._server[number]])
 
     def _fits(
-        self, number: int, start: int, stop: int, client: Direction, rpc: RpcConversation
+        self, number: int, start: int, stop: int, client: FlowDirection, rpc: RpcConversation
     ) -> bool:
         """Whether nothing but whole calls in order follows from the connection's state."""
         server = client.peer
@@ -259,7 +259,7 @@ class _ConsecutiveAnalysis:
             and self._answered_first(request, self._found.call[place], rpc)
         )
 
-    def _not_early(self, number: int, client: Direction, server: Direction) -> bool:
+    def _not_early(self, number: int, client: FlowDirection, server: FlowDirection) -> bool:
         """Whether what acknowledges something from before the run comes in its time."""
         first, last = self._unsure_from[number], self._unsure_to[number]
         unsure = self._runs.unsure[first:last]
@@ -289,7 +289,7 @@ class _ConsecutiveAnalysis:
         )
 
     def _pass(
-        self, number: int, start: int, stop: int, client: Direction, rpc: RpcConversation
+        self, number: int, start: int, stop: int, client: FlowDirection, rpc: RpcConversation
     ) -> None:
         """Go on behind the run: answers to earlier requests, and requests without answers yet."""
         runs, found = self._runs, self._found
@@ -313,7 +313,7 @@ def analyse_columns(
     path: Path,
     take: Take,
     problems: Problems,
-    accounts: Sequence[Account] = (),
+    accounts: Sequence[UnsealingAccount] = (),
     opened: Callable[[Conversation], None] | None = None,
 ) -> ColumnarAnalysis:
     """As `analyse`, in columns where that is possible."""

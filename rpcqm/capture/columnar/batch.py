@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rpcqm.capture.columnar.record_batch import Array, Buffer
-from rpcqm.capture.conversation.call import Call, Conversation
+from rpcqm.capture.conversation.call import CapturedCall, Conversation
 from rpcqm.capture.conversation.interfaces import Context
 
 HEADER = 24
@@ -44,7 +44,7 @@ class CallBatch:
     def __len__(self) -> int:
         return len(self.index)
 
-    def calls(self) -> Iterator[tuple[int, Call]]:
+    def calls(self) -> Iterator[tuple[int, CapturedCall]]:
         """Each call by itself, with its index."""
         columns = (
             *(self.index, self.conversation, self.context, self.call_id, self.opnum),
@@ -54,7 +54,7 @@ class CallBatch:
         for row in zip(*(column.tolist() for column in columns), strict=True):
             yield row[0], self._call(*row[1:])
 
-    def call(self, position: int) -> Call:
+    def call(self, position: int) -> CapturedCall:
         """One of the calls."""
         ((_, found),) = self.chosen(np.array([position])).calls()
         return found
@@ -80,8 +80,8 @@ class CallBatch:
         response: int,
         response_size: int,
         fault: int,
-    ) -> Call:
-        made = Call(
+    ) -> CapturedCall:
+        made = CapturedCall(
             self.conversations[conversation], call_id, self.contexts[context], opnum, time, offset
         )
         made.request = self.buffer[request : request + request_size]

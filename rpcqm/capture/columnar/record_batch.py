@@ -85,17 +85,17 @@ def words_at(buffer: bytes, places: Array, count: int, order: str) -> Array:
     return every[places].view(order + "u4").reshape(-1, count).astype(np.int64)
 
 
-Reader = pcap.Reader | pcapng.Reader
+Reader = pcap.PcapReader | pcapng.PcapngReader
 
 
 def pieces(reader: Reader) -> Iterator[Piece]:
     """As `records` of the reader, with rows of ordinary packets as stretches."""
-    if isinstance(reader, pcap.Reader):
+    if isinstance(reader, pcap.PcapReader):
         return reader.pieces(lambda: _pcap_records(reader))
     return reader.pieces(lambda: _packet_blocks(reader))
 
 
-def _pcap_records(reader: pcap.Reader) -> RecordBatch | None:
+def _pcap_records(reader: pcap.PcapReader) -> RecordBatch | None:
     """The whole records in the window, if there are any; the reader is behind them."""
     buffer, at = reader.window
     starts, at = _pcap_chain(reader.form, buffer, at, reader.limit - reader.base)
@@ -135,7 +135,7 @@ def _pcap_stretch(form: pcap.PcapFormat, buffer: bytes, base: int, found: list[i
     return RecordBatch(buffer, pcap.RECORD_HEADER, *parts)
 
 
-def _packet_blocks(reader: pcapng.Reader) -> RecordBatch | None:
+def _packet_blocks(reader: pcapng.PcapngReader) -> RecordBatch | None:
     """The ordinary packet blocks that come next, if there are any; the reader is behind them."""
     buffer, first = reader.window
     starts: Array | None = _followed_blocks(buffer, first, reader.section, _FIRST_BLOCKS)
@@ -190,7 +190,7 @@ def _followed_blocks(
     return np.array(starts, np.int64)
 
 
-def _checked(reader: pcapng.Reader, buffer: bytes, starts: Array) -> RecordBatch | None:
+def _checked(reader: pcapng.PcapngReader, buffer: bytes, starts: Array) -> RecordBatch | None:
     """The blocks up to the first that is not as it should be."""
     section = reader.section
     order = section.order

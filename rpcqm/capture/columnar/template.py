@@ -28,7 +28,7 @@ from rpcqm.capture.conversation.subjects import IDENTIFIER_DEPTH, MOST_ELEMENTS
 from rpcqm.capture.ndr_fields import StubWalk, walked
 from rpcqm.capture.values import plain
 from rpcqm.codec.idl.tree import Array as ArrayType
-from rpcqm.codec.idl.tree import ContextHandle, Guid, Integer, Type
+from rpcqm.codec.idl.tree import ContextHandleType, Guid, Integer, Type
 from rpcqm.codec.interface import Operation, TransferSyntax, Value
 from rpcqm.codec.types.mqmq import OBJECTID
 
@@ -144,7 +144,7 @@ class _LeafWalk(StubWalk):
 
     def scalar(self, made: Type, path: str) -> None:
         super().scalar(made, path)
-        kind = {Integer: _NUMBER, Guid: _GUID, ContextHandle: _OCTETS}.get(type(made))
+        kind = {Integer: _NUMBER, Guid: _GUID, ContextHandleType: _OCTETS}.get(type(made))
         if kind is not None:
             size = self.fields[-1].size
             signed = isinstance(made, Integer) and made.signed

@@ -46,7 +46,7 @@ def final_ack_of(packet: BinaryPacket) -> FinalAckBody | None:
 
 
 @dataclass(slots=True)
-class Progress:
+class SessionProgress:
     """What a server has acknowledged and sent; numbers count on beyond 2**16.
 
     `acknowledged` messages have arrived, recoverable ones up to `recoverable` are on the disk,
@@ -83,7 +83,7 @@ class Progress:
             last = _unwrapped(first, self.recoverable) + flags.bit_length() - 1
             self.recoverable = max(self.recoverable, last)
 
-    def reaches(self, other: "Progress") -> bool:
+    def reaches(self, other: "SessionProgress") -> bool:
         """Whether this is as far as another one, or further."""
         return (
             self.acknowledged >= other.acknowledged
@@ -92,8 +92,8 @@ class Progress:
             and all(self.orders.get(each, 0) >= number for each, number in other.orders.items())
         )
 
-    def copy(self) -> "Progress":
-        return Progress(
+    def copy(self) -> "SessionProgress":
+        return SessionProgress(
             self.acknowledged,
             self.recoverable,
             self.messages,
@@ -107,22 +107,22 @@ def _unwrapped(number: int, near: int) -> int:
     return near + (number - near + _HALF) % _MODULUS - _HALF
 
 
-Milestones = list[tuple[int, Progress]]
+Milestones = list[tuple[int, SessionProgress]]
 """How far a server had come, with the times."""
 
 
 def milestones(
-    packets: Iterable[BinaryPacket], take: Callable[[Progress, BinaryPacket], None]
+    packets: Iterable[BinaryPacket], take: Callable[[SessionProgress, BinaryPacket], None]
 ) -> Milestones:
     """How far a server had come at each of its packets."""
-    progress, found = Progress(), []
+    progress, found = SessionProgress(), []
     for packet in packets:
         take(progress, packet)
         found.append((packet.time, progress.copy()))
     return found
 
 
-def at(found: Milestones, moment: int | None) -> Progress:
+def at(found: Milestones, moment: int | None) -> SessionProgress:
     """How far a server had come by a moment; None: in the end."""
     reached = [each for time, each in found if moment is None or time <= moment]
-    return reached[-1] if reached else Progress()
+    return reached[-1] if reached else SessionProgress()

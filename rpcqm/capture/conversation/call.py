@@ -53,7 +53,7 @@ class Conversation:
         self.group = 0
 
 
-class Call:
+class CapturedCall:
     """A request with what answered it.
 
     `request` and `response` are stub data in clear, None where they were not captured or are

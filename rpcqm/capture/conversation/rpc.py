@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.capture.conversation.call import Call, Conversation
+from rpcqm.capture.conversation.call import CapturedCall, Conversation
 from rpcqm.capture.conversation.interfaces import Context
 from rpcqm.capture.conversation.pdu_stream import PduStream
 from rpcqm.capture.conversation.recognition import Recognition
-from rpcqm.capture.unsealing.accounts import Account
-from rpcqm.capture.unsealing.contexts import INTEGRITY, PRIVACY, SecurityContext
+from rpcqm.capture.unsealing.accounts import UnsealingAccount
+from rpcqm.capture.unsealing.contexts import INTEGRITY, PRIVACY, ObservedSecurityContext
 from rpcqm.rpc.constants import ContextResult, PduType, PfcFlags
 from rpcqm.rpc.pdu import (
     BIG_REQUEST_BODY,
@@ -75,18 +75,18 @@ class RpcConversation:
         self,
         conversation: Conversation,
         knowledge: "Knowledge",
-        accounts: Sequence[Account],
-        emit: Callable[[Call], None],
+        accounts: Sequence[UnsealingAccount],
+        emit: Callable[[CapturedCall], None],
     ) -> None:
         self.conversation = conversation
         self.contexts: dict[int, Context] = {}
-        self.calls: dict[int, Call] = {}
+        self.calls: dict[int, CapturedCall] = {}
         self._knowledge = knowledge
         self._problems = knowledge.problems
         self._accounts = accounts
         self._emit = emit
         self._proposed: dict[int, tuple[ContextElement, ...]] = {}
-        self._securities: dict[int, SecurityContext] = {}
+        self._securities: dict[int, ObservedSecurityContext] = {}
         self._requests: dict[int, _Partial] = {}
         self._responses: dict[int, _Partial] = {}
         self._recognitions: dict[int, Recognition] = {}
@@ -142,18 +142,22 @@ class RpcConversation:
         stub, size = self._stub(data, at, start, stop, auth_length, drep, True, offset)
         self._request_fragment(call, flags, stub, size)
 
-    def _open_call(self, call_id: int, context_id: int, opnum: int, time: int, offset: int) -> Call:
+    def _open_call(
+        self, call_id: int, context_id: int, opnum: int, time: int, offset: int
+    ) -> CapturedCall:
         context = self.contexts.get(context_id)
         if context is None or context.uuid is None:
             context = self._knowledge.guess(self.conversation.server, context_id)
             self.contexts[context_id] = context
-        call = Call(self.conversation, call_id, context, opnum, time, offset)
+        call = CapturedCall(self.conversation, call_id, context, opnum, time, offset)
         self.calls[call_id] = call
         if len(self.calls) > MAXIMUM_CALLS:
             self._give_up(next(iter(self.calls)))
         return call
 
-    def _request_fragment(self, call: Call, flags: int, stub: bytes | None, size: int) -> None:
+    def _request_fragment(
+        self, call: CapturedCall, flags: int, stub: bytes | None, size: int
+    ) -> None:
         partial = self._requests.setdefault(call.call_id, _Partial())
         partial.add(stub, size)
         call.sealed = call.sealed or stub is None
@@ -199,7 +203,7 @@ class RpcConversation:
 
     def _unasked(
         self, data: bytes, at: int, drep: int, call_id: int, time: int, offset: int
-    ) -> Call:
+    ) -> CapturedCall:
         """An answer whose request was not captured."""
         _, context_id, _ = (
             _REQUEST(data, at + 16) if drep else BIG_REQUEST_BODY.unpack_from(data, at + 16)
@@ -209,7 +213,7 @@ class RpcConversation:
         return call
 
     def _response_fragment(
-        self, call: Call, flags: int, stub: bytes | None, size: int, time: int, offset: int
+        self, call: CapturedCall, flags: int, stub: bytes | None, size: int, time: int, offset: int
     ) -> None:
         partial = self._responses.setdefault(call.call_id, _Partial())
         partial.add(stub, size)
@@ -219,7 +223,7 @@ class RpcConversation:
             call.response, call.response_size = partial.joined(), partial.size
             self._answer(call, time, offset)
 
-    def _answer(self, call: Call, time: int, offset: int) -> None:
+    def _answer(self, call: CapturedCall, time: int, offset: int) -> None:
         call.ended, call.response_offset = time, offset
         self.calls.pop(call.call_id, None)
         if call.context.uuid is None:
@@ -227,7 +231,7 @@ class RpcConversation:
         self._knowledge.answered(call)
         self._finished(call)
 
-    def _recognise(self, call: Call) -> None:
+    def _recognise(self, call: CapturedCall) -> None:
         """Find out what a context is whose bind was not captured."""
         old = call.context
         if call.request is None or call.response is None or call.fault is not None:
@@ -337,7 +341,7 @@ class RpcConversation:
             return
         security = self._securities.get(auth.auth_context_id)
         if security is None:
-            security = SecurityContext(auth.auth_type, auth.auth_level, self._accounts)
+            security = ObservedSecurityContext(auth.auth_type, auth.auth_level, self._accounts)
             self._securities[auth.auth_context_id] = security
         security.token(auth.auth_value)
         self.conversation.level = max(self.conversation.level, auth.auth_level)
@@ -360,7 +364,7 @@ class RpcConversation:
         call.note = call.note or ("orphaned" if call.orphaned else "never answered")
         self._finished(call)
 
-    def _finished(self, call: Call) -> None:
+    def _finished(self, call: CapturedCall) -> None:
         if call.sealed:
             self._first_sealed = self._first_sealed or call.offset
             self._sealed_calls += 1

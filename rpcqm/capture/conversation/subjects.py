@@ -7,7 +7,7 @@ from typing import Any
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.conversation.binary import BinaryPacket
-from rpcqm.capture.conversation.call import Call
+from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.capture.values import queue_text
 from rpcqm.codec.interface import Operation, Value
 from rpcqm.codec.layout import NULL_GUID
@@ -57,7 +57,7 @@ class Subjects:
             self._keep(exchange, named)
         return named
 
-    def _keep(self, call: Call, named: str) -> None:
+    def _keep(self, call: CapturedCall, named: str) -> None:
         response, operation = call.decoded_response(), call.operation
         if response is None or operation is None:
             return

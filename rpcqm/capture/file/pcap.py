@@ -93,7 +93,7 @@ class PcapFormat:
         return True
 
 
-class Reader(Window):
+class PcapReader(Window):
     """Reads records out of chunks; a damaged record is passed over.
 
     `near` are the seconds of the last record, None before the first: those behind damage are of
@@ -187,7 +187,7 @@ def records(chunks: Iterator[bytes], problems: Problems) -> Iterator[Record]:
     return reader_of(chunks, problems).records()
 
 
-def reader_of(chunks: Iterator[bytes], problems: Problems) -> Reader:
+def reader_of(chunks: Iterator[bytes], problems: Problems) -> PcapReader:
     """A reader from the beginning of a file on; raises CaptureError."""
     first = next(chunks, b"")
-    return Reader(PcapFormat(first), chain((first,), chunks), problems)
+    return PcapReader(PcapFormat(first), chain((first,), chunks), problems)

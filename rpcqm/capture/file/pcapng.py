@@ -156,7 +156,7 @@ def _is_cut_short(buffer: bytes, at: int, order: str) -> bool:
     return bool(length % 4 == 0 and left < length <= MAXIMUM_BLOCK)
 
 
-class Reader(Window):
+class PcapngReader(Window):
     """Reads blocks out of chunks; a damaged block is passed over."""
 
     def __init__(
@@ -308,12 +308,12 @@ def records(chunks: Iterator[bytes], problems: Problems) -> Iterator[Record]:
     return reader_of(chunks, problems).records()
 
 
-def reader_of(chunks: Iterator[bytes], problems: Problems) -> Reader:
+def reader_of(chunks: Iterator[bytes], problems: Problems) -> PcapngReader:
     """A reader from the beginning of a file on; raises CaptureError."""
     first = next(chunks, b"")
     if len(first) < LEAST_BLOCK or first[8:12] not in _ORDERS:
         raise CaptureError("The file is no capture: its section header is damaged.")
-    return Reader(_again(first, chunks), problems)
+    return PcapngReader(_again(first, chunks), problems)
 
 
 def _again(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:

@@ -49,7 +49,7 @@ Waiting = tuple[bytes, int, int, int, int]
 """Octets, their number on the wire, what was acknowledged with them, time, offset."""
 
 
-class Direction:
+class FlowDirection:
     """What one side of a flow sends.
 
     Octets are handed on in order, and not before those of the other side that their sender had
@@ -72,7 +72,7 @@ class Direction:
         "waiting_octets",
     )
 
-    peer: "Direction"
+    peer: "FlowDirection"
 
     def __init__(self, flow: "Flow", sender: str) -> None:
         self.flow = flow
@@ -205,8 +205,8 @@ class Flow:
         self.key = key
         self.whole = whole
         self.client, self.server = source, destination
-        self.forward = Direction(self, source)
-        self.backward = Direction(self, destination)
+        self.forward = FlowDirection(self, source)
+        self.backward = FlowDirection(self, destination)
         self.forward.peer, self.backward.peer = self.backward, self.forward
         self.finished: Callable[[], None] = lambda: None
 
@@ -215,7 +215,7 @@ class Flow:
         self.client, self.server = self.server, self.client
         self.forward, self.backward = self.backward, self.forward
 
-    def stalled(self, direction: Direction, ack: int) -> bool:
+    def stalled(self, direction: FlowDirection, ack: int) -> bool:
         """Whether a segment of that side that comes in order must wait all the same."""
         if self.forward.waiting or self.backward.waiting:
             return True
@@ -232,7 +232,7 @@ class Flow:
         """Nothing more comes: deliver what waits, with its gaps."""
         while self.forward.waiting or self.backward.waiting:
             sides = [side for side in (self.forward, self.backward) if side.waiting]
-            min(sides, key=Direction.first_waiting).skip()
+            min(sides, key=FlowDirection.first_waiting).skip()
         self.finished()
 
 
@@ -251,10 +251,10 @@ class TcpReassembler:
         self._opened = opened
         self._problems = problems
         self._network = Network(problems)
-        self._directions: dict[bytes, Direction] = {}
+        self._directions: dict[bytes, FlowDirection] = {}
         self._recent: OrderedDict[bytes, None] = OrderedDict()
 
-    def direction(self, key: bytes) -> Direction | None:
+    def direction(self, key: bytes) -> FlowDirection | None:
         """The direction of a connection that is open, by its key."""
         return self._directions.get(key)
 
@@ -327,7 +327,7 @@ class TcpReassembler:
         if flags & (_FIN | _RST):
             self._end(direction, (seq + max(length, 0)) & _MASK, bool(flags & _RST))
 
-    def _begin(self, key: bytes, direction: Direction | None, seq: int, flags: int) -> None:
+    def _begin(self, key: bytes, direction: FlowDirection | None, seq: int, flags: int) -> None:
         """A SYN: a new connection, or the answer to one."""
         following = (seq + 1) & _MASK
         if direction is not None and direction.next not in (None, following):
@@ -340,7 +340,7 @@ class TcpReassembler:
                 direction.flow.turn_round()
         direction.next = following
 
-    def _open(self, key: bytes, whole: bool) -> Direction:
+    def _open(self, key: bytes, whole: bool) -> FlowDirection:
         self.flows += 1
         flow = Flow(self.flows, key, whole)
         forward = flow.forward
@@ -354,7 +354,7 @@ class TcpReassembler:
             self._close(next(iter(self._directions.values())).flow)
         return forward
 
-    def _end(self, direction: Direction, end: int, reset: bool) -> None:
+    def _end(self, direction: FlowDirection, end: int, reset: bool) -> None:
         if direction.next == end:
             # The end takes a sequence number.
             direction.next = (end + 1) & _MASK

@@ -19,7 +19,7 @@ from rpcqm.base.loop_timers import timers_on_loop
 from rpcqm.binary.session import Identities, Session, SessionState
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.conversation.binary import BinaryConversation, BinaryPacket
-from rpcqm.capture.conversation.binary_progress import Progress, at, kind_of, milestones
+from rpcqm.capture.conversation.binary_progress import SessionProgress, at, kind_of, milestones
 from rpcqm.capture.conversation.call import Conversation
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.replay.binary_rewriting import QUEUE_MANAGER, SEQUENCE, Rewriter
@@ -50,15 +50,15 @@ class _Wire(asyncio.Protocol):
         self._player.disconnected()
 
 
-class Peer:
+class ReplayPeer:
     """One client of the captured server; a server's messages take any session with it."""
 
     def __init__(self, packets: Iterable[BinaryPacket]) -> None:
         self.captured = sorted(packets, key=lambda each: each.time)
         self.live: list[BinaryPacket] = []
-        self.progress = Progress()
+        self.progress = SessionProgress()
         self.changed = asyncio.Event()
-        self.milestones = milestones(self.captured, Progress.take_message)
+        self.milestones = milestones(self.captured, SessionProgress.take_message)
         self._messages = [each for each in self.captured if is_message(each)]
 
     def take(self, packet: BinaryPacket, mapping: Mapping) -> None:
@@ -92,7 +92,7 @@ class BinaryPlayer:
     ) -> None:
         self.conversation = conversation
         self.captured = [each for each in packets if not each.from_client]
-        self.peer = Peer(self.captured)
+        self.peer = ReplayPeer(self.captured)
         self.live: list[BinaryPacket] = []
         self.sent = [each for each in packets if each.from_client]
         kinds = {id(each): kind_of(each) for each in self.sent}
@@ -103,11 +103,11 @@ class BinaryPlayer:
         self._opening = {
             kinds[id(each.call)]: each for each in self.outcomes if kinds[id(each.call)] in _OPENING
         }
-        self.progress = Progress()
+        self.progress = SessionProgress()
         self.closed_because = ""
         self.reason = ""
         self.mapping = mapping
-        self.milestones = milestones(self.captured, Progress.take_acknowledgements)
+        self.milestones = milestones(self.captured, SessionProgress.take_acknowledgements)
         self._server = server
         self._rewriter = Rewriter(mapping)
         self._transport: asyncio.Transport | None = None
@@ -304,7 +304,7 @@ def _introduce(players: Sequence[BinaryPlayer]) -> None:
     clients = {each.client_guid for each in players} - {NULL_GUID}
     for client in clients:
         own = [each for each in players if each.client_guid == client]
-        peer = Peer(packet for each in own for packet in each.captured)
+        peer = ReplayPeer(packet for each in own for packet in each.captured)
         for each in own:
             each.peer = peer
 

@@ -15,7 +15,7 @@ from rpcqm.capture.conversation.binary_progress import (
     order_ack_of,
     session_header,
 )
-from rpcqm.capture.replay.binary import BinaryPlayer, Peer, is_message
+from rpcqm.capture.replay.binary import BinaryPlayer, ReplayPeer, is_message
 from rpcqm.capture.replay.outcome import DIFFERENT, SAME, Outcome
 from rpcqm.capture.replay.policy import Comparison, Difference, packet_parts
 from rpcqm.codec.packet.acknowledgement import PacketKind
@@ -34,7 +34,7 @@ _OPENING = (PacketKind.ESTABLISH_CONNECTION, PacketKind.CONNECTION_PARAMETERS)
 def compare(players: Iterable[BinaryPlayer], comparison: Comparison) -> list[Outcome]:
     """Judge what was played: the packets of clients, and what the server said by itself."""
     found: list[Outcome] = []
-    peers: dict[Peer, None] = {}
+    peers: dict[ReplayPeer, None] = {}
     for player in players:
         found += player.outcomes
         if not player.reason:
@@ -114,7 +114,7 @@ def _acknowledgements(
             comparison.ignore(_MORE)
 
 
-def _messages(peer: Peer, comparison: Comparison) -> Iterator[Outcome]:
+def _messages(peer: ReplayPeer, comparison: Comparison) -> Iterator[Outcome]:
     """The server's messages, one after the other, and the last OrderAck of each sequence."""
     orders = [_last_orders(each) for each in (peer.captured, peer.live)]
     acks = sum(order_ack_of(each) is not None for each in peer.captured)

@@ -10,7 +10,7 @@ from rpcqm.base.hresult import HResult
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.conversation.binary import BinaryPacket
 from rpcqm.capture.conversation.binary_progress import final_ack_of
-from rpcqm.capture.conversation.call import Call
+from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.capture.conversation.subjects import Subjects, message_identifiers
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
@@ -84,7 +84,7 @@ class _Inference:
             if sent and gone.intersection(message_identifiers(exchange)):
                 self.found.queues.pop(_name(self._subjects.queue(exchange)), None)
 
-    def _call(self, call: Call, queue: str) -> None:
+    def _call(self, call: CapturedCall, queue: str) -> None:
         if call.name == "R_QMCreateObjectInternal":
             self._created.add(queue.lower())
         elif queue and call.name in _OPENS and queue.lower() not in self._created:
@@ -113,7 +113,7 @@ class _Inference:
         return self.found
 
 
-def _in_transaction(call: Call) -> bool:
+def _in_transaction(call: CapturedCall) -> bool:
     """Whether a message was sent in a transaction."""
     buffer = getattr(call.decoded_request(), "ptb", None)
     return getattr(getattr(buffer, "old", None), "pUow", None) is not None
@@ -150,7 +150,7 @@ def _name(queue: str) -> str:
     return match[1] if match else ""
 
 
-def _read(call: Call, queue: str, known: dict[str, PresupposedMessage]) -> None:
+def _read(call: CapturedCall, queue: str, known: dict[str, PresupposedMessage]) -> None:
     response = call.decoded_response()
     sections = getattr(response, "ppPacketSections", None)
     if not sections or not queue:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from rpcqm.capture.conversation.call import Call
+from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.codec.interface import Operation, Value
 from rpcqm.codec.ndr.layout import reachable
 from rpcqm.codec.packet.base import INFINITE, SIGNATURE_OCTETS
@@ -72,7 +72,7 @@ class Mapping:
 
     # Requests.
 
-    def request(self, call: Call) -> Any:
+    def request(self, call: CapturedCall) -> Any:
         """The request to send instead of the captured one."""
         captured, operation = call.decoded_request(), call.operation
         made = _copied(captured)
@@ -117,7 +117,7 @@ class Mapping:
 
     # Responses.
 
-    def response(self, call: Call, captured: Any, live: Any) -> None:
+    def response(self, call: CapturedCall, captured: Any, live: Any) -> None:
         """Learn from two answers to the same question."""
         operation = call.operation
         for handle in operation.context_handles if operation else ():
@@ -169,7 +169,7 @@ def _has_members(types: Iterable[Any], names: Collection[str]) -> bool:
     return any(each.name in names for made in types for each in getattr(made, "fields", ()))
 
 
-def _postpone(made: object, call: Call) -> None:
+def _postpone(made: object, call: CapturedCall) -> None:
     """A message that had a while to reach its queue has as long now."""
     buffer = getattr(getattr(made, "ptb", None), "old", None)
     if buffer is not None and 0 < buffer.ulAbsoluteTimeToQueue < INFINITE:

@@ -10,14 +10,14 @@ from typing import Any, cast
 
 from rpcqm.base.errors import DecodeError, RpcFault
 from rpcqm.capture.analysis import Exchange
-from rpcqm.capture.conversation.call import Call, Conversation, name_of_status
+from rpcqm.capture.conversation.call import CapturedCall, Conversation, name_of_status
 from rpcqm.capture.file.writing import LOCAL_SOCKET
 from rpcqm.capture.replay.binary import BinaryPlayer, players_of
 from rpcqm.capture.replay.binary_comparison import compare
 from rpcqm.capture.replay.mapping import Mapping
 from rpcqm.capture.replay.outcome import DIFFERENT, SAME, Outcome, Result, Server
 from rpcqm.capture.replay.policy import Comparison, Difference
-from rpcqm.capture.unsealing.accounts import Account
+from rpcqm.capture.unsealing.accounts import UnsealingAccount
 from rpcqm.codec.interface import Interface, load
 from rpcqm.rpc.client import Binding, PendingCall, RpcClient
 from rpcqm.rpc.constants import AuthenticationLevel
@@ -42,7 +42,7 @@ class _Live:
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
-        self.call = cast(Call, outcome.call)
+        self.call = cast(CapturedCall, outcome.call)
         self.began = time.perf_counter()
         self.ended = 0.0
         self.answer: Any = None
@@ -61,7 +61,7 @@ class _Connection:
         self._bindings: dict[str, Binding] = {}
         self._client: RpcClient | None = None
 
-    async def binding(self, call: Call) -> Binding:
+    async def binding(self, call: CapturedCall) -> Binding:
         """The live context for a call's captured one."""
         interface, syntax = call.context.interface, call.context.syntax
         if interface is None or syntax is None:
@@ -108,7 +108,7 @@ class Replay:
         self,
         exchanges: Sequence[Exchange],
         server: Server,
-        accounts: Sequence[Account] = (),
+        accounts: Sequence[UnsealingAccount] = (),
         speed: float = AS_FAST_AS_POSSIBLE,
         progress: Callable[[int], None] = lambda done: None,
     ) -> None:
@@ -117,7 +117,7 @@ class Replay:
         self._speed = speed
         self._progress = progress
         self._mapping = Mapping(server.machine, server.address)
-        calls = [each for each in exchanges if isinstance(each, Call)]
+        calls = [each for each in exchanges if isinstance(each, CapturedCall)]
         self._outcomes = [Outcome(call) for call in sorted(calls, key=lambda call: call.time)]
         self._players = players_of(exchanges, server, self._mapping)
         self._connections: dict[int, _Connection] = {}
@@ -196,7 +196,7 @@ class Replay:
     def _events(self) -> list[tuple[int, Callable[[Outcome], Awaitable[None]], Outcome]]:
         events: list[tuple[int, Callable[[Outcome], Awaitable[None]], Outcome]] = []
         for outcome in self._outcomes:
-            call = cast(Call, outcome.call)
+            call = cast(CapturedCall, outcome.call)
             events.append((call.time, self._send, outcome))
             if call.cancelled:
                 events.append((call.cancelled, self._cancel, outcome))
@@ -206,7 +206,7 @@ class Replay:
         events.sort(key=lambda event: event[0])
         for (_, _, outcome), (following, _, _) in itertools.pairwise(events):
             played = outcome.call
-            if isinstance(played, Call) and (played.cancelled or played.ended > following):
+            if isinstance(played, CapturedCall) and (played.cancelled or played.ended > following):
                 self._overlapped.add(id(outcome))
         return events
 
@@ -230,14 +230,14 @@ class Replay:
             if late > 0:
                 await asyncio.sleep(late)
 
-    def _connection(self, call: Call) -> _Connection:
+    def _connection(self, call: CapturedCall) -> _Connection:
         number = call.conversation.number
         if number not in self._connections:
             self._connections[number] = _Connection(self, call.conversation)
         return self._connections[number]
 
     async def _send(self, outcome: Outcome) -> None:
-        call = cast(Call, outcome.call)
+        call = cast(CapturedCall, outcome.call)
         await self._land(call.time)
         if self._players:
             await self._catch_up(call.time)
@@ -254,7 +254,7 @@ class Replay:
             live.problem = f"the call could not be made: {error}"
             self._played.append(live)
 
-    def _elsewhere(self, call: Call) -> str:
+    def _elsewhere(self, call: CapturedCall) -> str:
         """Why a call is not one for a server over there; empty when it is."""
         if not is_local(call.conversation):
             return ""
@@ -282,10 +282,10 @@ class Replay:
         if alone:
             await answer
 
-    def _look_ahead(self, call: Call) -> None:
+    def _look_ahead(self, call: CapturedCall) -> None:
         call.decoded_response()
         following = self._following.call if self._following is not None else None
-        if isinstance(following, Call):
+        if isinstance(following, CapturedCall):
             following.decoded_request()
             following.decoded_response()
 
@@ -372,14 +372,14 @@ def is_local(conversation: Conversation) -> bool:
     return conversation.server == f"{LOCAL_SOCKET[0]}:{LOCAL_SOCKET[1]}"
 
 
-def _told(call: Call) -> str:
+def _told(call: CapturedCall) -> str:
     """How a captured call ended, in a word."""
     if call.fault is not None:
         return name_of_status(call.fault)
     return "answered" if call.ended else "no answer"
 
 
-def _unplayable(call: Call) -> str:
+def _unplayable(call: CapturedCall) -> str:
     """Why a call cannot be played; empty when it can."""
     if call.sealed:
         return "sealed; give --account"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.capture.conversation.call import Call
+from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.capture.ndr_fields import StubField
 from rpcqm.capture.packet_fields import packet_fields
 from rpcqm.capture.replay.mapping import NO_HANDLE, Mapping
@@ -98,7 +98,7 @@ class Comparison:
         self._mapping = mapping
         self.ignored: dict[str, int] = {}
 
-    def compare(self, call: Call, captured: object, live: object) -> list[Difference]:
+    def compare(self, call: CapturedCall, captured: object, live: object) -> list[Difference]:
         """The differences of two decoded responses."""
         operation = call.operation
         handles = {h.name for h in operation.context_handles} if operation else set()

@@ -23,7 +23,7 @@ class AccountError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class UnsealingAccount:
     """A name with the NT hashes that may be its own; `domain` is empty where none was given.
 
     `password` is what was typed in the place of one, which may be a hash. What a keytab holds of
@@ -37,10 +37,10 @@ class Account:
     keys: tuple[KerberosKey, ...] = ()
 
 
-def parse_account(text: str) -> Account:
+def parse_account(text: str) -> UnsealingAccount:
     """One account; raises AccountError."""
     if stored := _SMBPASSWD.fullmatch(text):
-        return Account("", stored[1], (bytes.fromhex(stored[2]),))
+        return UnsealingAccount("", stored[1], (bytes.fromhex(stored[2]),))
     who, colon, password = text.partition(":")
     domain, _, name = who.rpartition("\\")
     if not colon or not name:
@@ -48,15 +48,15 @@ def parse_account(text: str) -> Account:
     hashes = [nt_hash(password)]
     if found := _HASHES.fullmatch(password):
         hashes.append(bytes.fromhex(found[1]))
-    return Account(domain, name, tuple(hashes), password)
+    return UnsealingAccount(domain, name, tuple(hashes), password)
 
 
-def read_accounts(texts: Iterable[str]) -> list[Account]:
+def read_accounts(texts: Iterable[str]) -> list[UnsealingAccount]:
     """Accounts as typed and in files, those of keytabs among them.
 
     Raises AccountError, and OSError for a file that cannot be read.
     """
-    accounts: list[Account] = []
+    accounts: list[UnsealingAccount] = []
     for text in texts:
         path = Path(text)
         if not _exists(path):
@@ -70,12 +70,12 @@ def read_accounts(texts: Iterable[str]) -> list[Account]:
     return accounts
 
 
-def read_keytabs(paths: Iterable[Path]) -> list[Account]:
+def read_keytabs(paths: Iterable[Path]) -> list[UnsealingAccount]:
     """The principals of keytabs; raises like `read_accounts`."""
     return [account for path in paths for account in _principals(path.read_bytes(), path)]
 
 
-def _principals(octets: bytes, path: Path) -> list[Account]:
+def _principals(octets: bytes, path: Path) -> list[UnsealingAccount]:
     try:
         keys = read_keytab(octets)
     except DecodeError as error:
@@ -84,7 +84,7 @@ def _principals(octets: bytes, path: Path) -> list[Account]:
     for principal in dict.fromkeys(key.principal for key in keys):
         name, _, realm = principal.rpartition("@")
         own = tuple(key for key in keys if key.principal == principal)
-        found.append(Account(realm, name, (), keys=own))
+        found.append(UnsealingAccount(realm, name, (), keys=own))
     return found
 
 
@@ -95,7 +95,7 @@ def _exists(path: Path) -> bool:
         return False
 
 
-def _accounts_in(octets: bytes, path: Path) -> list[Account]:
+def _accounts_in(octets: bytes, path: Path) -> list[UnsealingAccount]:
     try:
         lines = octets.decode().splitlines()
     except UnicodeDecodeError:

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.unsealing import kerberos_keys
-from rpcqm.capture.unsealing.accounts import Account
+from rpcqm.capture.unsealing.accounts import UnsealingAccount
 from rpcqm.capture.unsealing.kerberos_keys import SessionKey, open_request, subkey_of_reply
-from rpcqm.capture.unsealing.kerberos_messages import Messages, messages_under
+from rpcqm.capture.unsealing.kerberos_messages import SessionProtection, messages_under
 from rpcqm.capture.unsealing.ntlm_keys import (
     find_message,
     is_anonymous,
@@ -24,9 +24,9 @@ from rpcqm.rpc.security.ntlm_messages import (
 )
 from rpcqm.rpc.security.ntlm_protection import (
     SIGNATURE_LENGTH,
-    Direction,
     NegotiateFlags,
     NtlmProtection,
+    ProtectionDirection,
 )
 
 INTEGRITY = AuthenticationLevel.RPC_C_AUTHN_LEVEL_PKT_INTEGRITY
@@ -41,13 +41,13 @@ _TYPES = frozenset(
 _SEQUENCE = struct.Struct("<I")
 
 
-class SecurityContext:
+class ObservedSecurityContext:
     """One security context of a connection: tokens go in, messages come out in clear.
 
     `why` says why sealed messages stay sealed; it is empty while none has to.
     """
 
-    def __init__(self, auth_type: int, level: int, accounts: Sequence[Account]) -> None:
+    def __init__(self, auth_type: int, level: int, accounts: Sequence[UnsealingAccount]) -> None:
         self.auth_type = auth_type
         self.level = level
         self.account = ""
@@ -55,8 +55,8 @@ class SecurityContext:
         self._accounts = accounts
         self._challenge: bytes | None = None
         self._ticket_key: SessionKey | None = None
-        self._of_client: Messages | None = None
-        self._of_server: Messages | None = None
+        self._of_client: SessionProtection | None = None
+        self._of_server: SessionProtection | None = None
         self._begun: set[bool] = set()
 
     def token(self, value: bytes) -> None:
@@ -88,11 +88,11 @@ class SecurityContext:
                 self.why = f"no account that was given is that of {self.account}"
             return
         # Whoever listens takes the other party's place, once for each side.
-        self._of_client = NtlmProtection(message.flags, key, Direction.SERVER)
+        self._of_client = NtlmProtection(message.flags, key, ProtectionDirection.SERVER)
         self._of_server = self._of_client
         self.why = ""
         if message.flags & NegotiateFlags.NTLMSSP_NEGOTIATE_EXTENDED_SESSIONSECURITY:
-            self._of_server = NtlmProtection(message.flags, key, Direction.CLIENT)
+            self._of_server = NtlmProtection(message.flags, key, ProtectionDirection.CLIENT)
 
     def _kerberos(self, value: bytes) -> bool:
         """The last subkey that a side chose is the key, else that of the ticket."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.capture.unsealing.accounts import Account
+from rpcqm.capture.unsealing.accounts import UnsealingAccount
 
 AES128, AES256, RC4 = 17, 18, 23
 """The encryption types that are understood (RFC 3961, section 8, and RFC 4757)."""
@@ -60,7 +60,7 @@ def find_message(token: bytes) -> tuple[int, bytes]:
     return (found[1][0], token[found.start() :]) if found else (0, b"")
 
 
-def open_request(message: bytes, accounts: Sequence[Account]) -> Opened:
+def open_request(message: bytes, accounts: Sequence[UnsealingAccount]) -> Opened:
     """Decrypt an AP-REQ; raises DecodeError, whose reason says why, when it cannot be."""
     from impacket.krb5 import asn1
 
@@ -87,7 +87,7 @@ def subkey_of_reply(message: bytes, ticket_key: SessionKey) -> SessionKey | None
     return _key(subkey) if subkey.hasValue() else None
 
 
-def _opened_ticket(ticket: Any, accounts: Sequence[Account]) -> bytes:
+def _opened_ticket(ticket: Any, accounts: Sequence[UnsealingAccount]) -> bytes:
     sealed, realm, names = ticket["enc-part"], str(ticket["realm"]), ticket["sname"]
     service = "".join(str(each) for each in names["name-string"])
     kind = int(sealed["etype"])
@@ -101,7 +101,7 @@ def _opened_ticket(ticket: Any, accounts: Sequence[Account]) -> bytes:
 
 
 def _candidates(
-    accounts: Sequence[Account], kind: int, realm: str, service: str
+    accounts: Sequence[UnsealingAccount], kind: int, realm: str, service: str
 ) -> Iterator[bytes]:
     """Keys that may be the service's, those that cost nothing first."""
     for account in accounts:
@@ -115,7 +115,7 @@ def _candidates(
                     yield _password_key(account.password, salt, kind)
 
 
-def _salts(account: Account, realm: str, service: str) -> Iterator[str]:
+def _salts(account: UnsealingAccount, realm: str, service: str) -> Iterator[str]:
     """The principal's own, the account's, and a computer's ([MS-KILE] 3.1.1.2)."""
     yield realm + service
     yield realm + account.name

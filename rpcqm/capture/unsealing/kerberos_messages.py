@@ -23,7 +23,7 @@ _RC4_SEAL_USAGE, _RC4_SIGN_USAGE = b"\x0d\0\0\0", b"\x0f\0\0\0"
 _ZERO = bytes(4)
 
 
-class Messages(Protocol):
+class SessionProtection(Protocol):
     """Both directions of a session; a message is told by its token from which side it is."""
 
     def unseal(self, head: bytes, sealed: bytes, tail: bytes, token: bytes) -> bytes:
@@ -35,7 +35,7 @@ class Messages(Protocol):
         ...
 
 
-def messages_under(key: SessionKey) -> Messages:
+def messages_under(key: SessionKey) -> SessionProtection:
     """The messages under a session's key."""
     return Rc4Messages(key.octets) if key.encryption_type == RC4 else AesMessages(key)
 

@@ -9,7 +9,7 @@ import hmac
 from collections.abc import Iterable
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.capture.unsealing.accounts import Account
+from rpcqm.capture.unsealing.accounts import UnsealingAccount
 from rpcqm.rpc.security.ntlm_messages import (
     KEY_LENGTH,
     NTLM_V1_LENGTH,
@@ -50,7 +50,7 @@ def is_anonymous(message: Authenticate) -> bool:
 
 
 def session_key(
-    message: Authenticate, challenge: bytes, accounts: Iterable[Account]
+    message: Authenticate, challenge: bytes, accounts: Iterable[UnsealingAccount]
 ) -> bytes | None:
     """The exported session key, when one of the accounts is the one that authenticated."""
     if is_anonymous(message):

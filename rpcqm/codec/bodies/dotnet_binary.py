@@ -108,12 +108,12 @@ def decode_binary(body: bytes) -> Any:
     FREE_VALUES and VALUES_PER_OCTET allow, or with an object that holds itself (G102).
     """
     try:
-        return _Reader(body).whole()
+        return _DotNetReader(body).whole()
     except (struct.error, ValueError, IndexError, OverflowError, RecursionError) as error:
         raise DecodeError(f"not what BinaryFormatter writes: {error}") from error
 
 
-class _Reader:
+class _DotNetReader:
     def __init__(self, body: bytes) -> None:
         self._body = body
         self._offset = 0
@@ -372,20 +372,20 @@ class _Reader:
         return _Whole(value, values, height + 1)
 
 
-_READERS: dict[_Record, Callable[[_Reader], Any]] = {
-    _Record.ClassWithId: _Reader._class_again,
+_READERS: dict[_Record, Callable[[_DotNetReader], Any]] = {
+    _Record.ClassWithId: _DotNetReader._class_again,
     _Record.SystemClassWithMembers: lambda reader: reader._class(False, True),
     _Record.ClassWithMembers: lambda reader: reader._class(False, False),
     _Record.SystemClassWithMembersAndTypes: lambda reader: reader._class(True, True),
     _Record.ClassWithMembersAndTypes: lambda reader: reader._class(True, False),
-    _Record.BinaryObjectString: _Reader._object_string,
-    _Record.BinaryArray: _Reader._binary_array,
+    _Record.BinaryObjectString: _DotNetReader._object_string,
+    _Record.BinaryArray: _DotNetReader._binary_array,
     _Record.MemberPrimitiveTyped: lambda reader: reader._primitive(reader._take(1)[0]),
     _Record.MemberReference: lambda reader: _Reference(reader._int()),
     _Record.ObjectNull: lambda reader: _Nulls(1),
     _Record.ObjectNullMultiple256: lambda reader: _Nulls(reader._take(1)[0]),
     _Record.ObjectNullMultiple: lambda reader: _Nulls(reader._int()),
-    _Record.ArraySinglePrimitive: _Reader._primitive_array,
-    _Record.ArraySingleObject: _Reader._array,
-    _Record.ArraySingleString: _Reader._array,
+    _Record.ArraySinglePrimitive: _DotNetReader._primitive_array,
+    _Record.ArraySingleObject: _DotNetReader._array,
+    _Record.ArraySingleString: _DotNetReader._array,
 }

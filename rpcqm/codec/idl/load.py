@@ -7,9 +7,9 @@ from importlib import resources
 from pathlib import Path, PurePath
 
 from rpcqm.codec.idl.cache import kept
-from rpcqm.codec.idl.marks import Binding, Marks, Void
+from rpcqm.codec.idl.marks import BindingHandle, Marks, Void
 from rpcqm.codec.idl.nodes import (
-    Attribute,
+    AttributeNode,
     BaseSpec,
     ConstantNode,
     IdlError,
@@ -82,12 +82,12 @@ def _parser_sources() -> list[bytes]:
 
 
 def _tree(statements: tuple[Statement, ...], file: str, load: Callable[[str], IdlFile]) -> IdlFile:
-    reader = _Reader(file, load)
+    reader = _InterfaceReader(file, load)
     reader.read(statements)
     return reader.file
 
 
-class _Reader:
+class _InterfaceReader:
     """Goes through the statements of one file."""
 
     def __init__(self, file: str, load: Callable[[str], IdlFile]) -> None:
@@ -163,7 +163,7 @@ class _Reader:
 
     def _uuid(self, marks: Marks, node: InterfaceNode) -> uuid.UUID:
         match marks.get("uuid"):
-            case Attribute(arguments=(Text(value),)):
+            case AttributeNode(arguments=(Text(value),)):
                 return uuid.UUID(value)
         raise self.scope.error(node.line, f"interface {node.name} has no uuid")
 
@@ -208,7 +208,7 @@ class _Reader:
     def _operation(self, node: OperationNode, marks: Marks, opnum: int) -> OperationDeclaration:
         parameters = [self._parameter(p, node.parameters) for p in node.parameters]
         result = self.scope.resolve(node.spec, "", node.line)
-        if isinstance(result, Binding) or node.pointers:
+        if isinstance(result, BindingHandle) or node.pointers:
             raise self.scope.error(node.line, "a method returns a number or nothing")
         return OperationDeclaration(
             node.name,
@@ -248,5 +248,5 @@ class _Reader:
         raise self.scope.error(siblings[0].line, f"there is no parameter {name} to switch on")
 
 
-def _words(attribute: Attribute) -> list[str]:
+def _words(attribute: AttributeNode) -> list[str]:
     return [a.text for a in attribute.arguments if isinstance(a, Name)]

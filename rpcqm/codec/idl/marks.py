@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from rpcqm.codec.idl.nodes import (
-    Attribute,
+    AttributeNode,
     Attributes,
     Binary,
     Conditional,
@@ -15,7 +15,7 @@ from rpcqm.codec.idl.nodes import (
 )
 from rpcqm.codec.idl.tree import Float, Integer, PointerKind
 
-__all__ = ["Binding", "Marks", "Void", "base_type"]
+__all__ = ["BindingHandle", "Marks", "Void", "base_type"]
 
 _POINTERS = frozenset({"unique", "ref", "ptr"})
 _EXPRESSIONS = Number | Name | Unary | Binary | Conditional
@@ -25,7 +25,7 @@ class Void:
     """The type void, which only results and context handles can have."""
 
 
-class Binding:
+class BindingHandle:
     """The type handle_t: a binding, which is not on the wire."""
 
 
@@ -47,13 +47,13 @@ _INTEGERS: dict[str, tuple[int, bool]] = {
 }
 
 
-def base_type(name: str) -> Integer | Float | Void | Binding | None:
+def base_type(name: str) -> Integer | Float | Void | BindingHandle | None:
     """The type of the language called `name`, as "unsigned short", or None."""
     match name:
         case "void":
             return Void()
         case "handle_t":
-            return Binding()
+            return BindingHandle()
         case "float" | "double":
             return Float(name, 4 if name == "float" else 8)
     words = [word for word in name.split() if word not in ("signed", "unsigned")] or ["int"]
@@ -115,7 +115,7 @@ class Marks:
     def __contains__(self, name: str) -> bool:
         return name in self.by_name
 
-    def get(self, name: str) -> Attribute | None:
+    def get(self, name: str) -> AttributeNode | None:
         return self.by_name.get(name)
 
     def pointer_kind(self) -> PointerKind | None:
@@ -133,7 +133,7 @@ class Marks:
         """The argument of switch_is and its like, or None without the attribute."""
         return next(iter(self.expressions(name)), None)
 
-    def _expression(self, attribute: Attribute, argument: object) -> Expression | None:
+    def _expression(self, attribute: AttributeNode, argument: object) -> Expression | None:
         if argument is None or isinstance(argument, _EXPRESSIONS):
             return argument
         raise IdlError(self.file, attribute.line, f"[{attribute.name}] takes expressions")

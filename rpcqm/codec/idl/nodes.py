@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "Arm",
-    "Attribute",
+    "AttributeNode",
     "Attributes",
     "BaseSpec",
     "Binary",
@@ -107,7 +107,7 @@ class TagSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Attribute:
+class AttributeNode:
     """One attribute; an argument that is left out, as in size_is(,n), is None."""
 
     name: str
@@ -115,7 +115,7 @@ class Attribute:
     line: int
 
 
-Attributes = tuple[Attribute, ...]
+Attributes = tuple[AttributeNode, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from itertools import chain, repeat
 from typing import TypeVar
 
 from rpcqm.codec.idl.expression import evaluate, names_in
-from rpcqm.codec.idl.marks import Binding, Marks, Void, base_type
+from rpcqm.codec.idl.marks import BindingHandle, Marks, Void, base_type
 from rpcqm.codec.idl.nodes import (
     Arm,
-    Attribute,
+    AttributeNode,
     BaseSpec,
     Binary,
     Declarator,
@@ -28,7 +28,7 @@ from rpcqm.codec.idl.nodes import (
 )
 from rpcqm.codec.idl.tree import (
     Array,
-    ContextHandle,
+    ContextHandleType,
     Enumeration,
     Field,
     Guid,
@@ -38,7 +38,7 @@ from rpcqm.codec.idl.tree import (
     Pointer,
     PointerKind,
     String,
-    Structure,
+    StructureType,
     Type,
     Union,
     UnionArm,
@@ -46,7 +46,7 @@ from rpcqm.codec.idl.tree import (
 
 __all__ = ["Declaration", "Scope"]
 
-Resolved = Type | Void | Binding
+Resolved = Type | Void | BindingHandle
 _T = TypeVar("_T")
 
 
@@ -89,7 +89,7 @@ class Scope:
         self.ms_union = False
         self.interfaces: set[str] = set()
         self._tags: dict[tuple[str, str], tuple[TypeSpec, str]] = {}
-        self._bodies: dict[int, Structure | Union | Enumeration] = {}
+        self._bodies: dict[int, StructureType | Union | Enumeration] = {}
         self._pending: dict[str, Callable[[], Type]] = {}
         self._work: list[Callable[[], object]] = []
 
@@ -145,7 +145,7 @@ class Scope:
         if "guid" in marks:
             return Guid()
         made = self.type_of(declaration, plain or name)
-        if isinstance(made, Structure | Union | Enumeration) and made.name != name:
+        if isinstance(made, StructureType | Union | Enumeration) and made.name != name:
             made.aliases.append(name)
         if isinstance(made, Enumeration):
             made.v1 = made.v1 or "v1_enum" in marks
@@ -153,14 +153,14 @@ class Scope:
             return replace(made, signed=False)
         return made
 
-    def _context_handle(self, name: str, declaration: Declaration) -> ContextHandle:
+    def _context_handle(self, name: str, declaration: Declaration) -> ContextHandleType:
         base = self.resolve(declaration.spec, name)
-        if not isinstance(base, Void | ContextHandle):
+        if not isinstance(base, Void | ContextHandleType):
             raise self.error(declaration.line, "a context handle is a void*")
         serialize = True if "context_handle_serialize" in declaration.marks else None
         if "context_handle_noserialize" in declaration.marks:
             serialize = False
-        return ContextHandle(name, serialize)
+        return ContextHandleType(name, serialize)
 
     def lookup(self, name: str, line: int) -> Type:
         """The type called `name`, here or in an imported file."""
@@ -233,17 +233,17 @@ class Scope:
             return self._body(*self._tags[kind, tag])
         return self.lookup(tag, line)
 
-    def _body(self, spec: TypeSpec, name: str) -> Structure | Union | Enumeration:
+    def _body(self, spec: TypeSpec, name: str) -> StructureType | Union | Enumeration:
         if id(spec) not in self._bodies:
             self._bodies[id(spec)] = self._make_body(spec, name)
         return self._bodies[id(spec)]
 
-    def _make_body(self, spec: TypeSpec, name: str) -> Structure | Union | Enumeration:
+    def _make_body(self, spec: TypeSpec, name: str) -> StructureType | Union | Enumeration:
         match spec:
             case EnumSpec():
                 return self._enumeration(spec, name)
             case StructSpec():
-                structure = Structure(name)
+                structure = StructureType(name)
                 self._later(lambda: self._fill_structure(structure, spec))
                 return structure
             case UnionSpec():
@@ -264,17 +264,17 @@ class Scope:
         return made
 
     def _check_value(self, made: Resolved, line: int) -> Type:
-        if isinstance(made, Void | Binding):
+        if isinstance(made, Void | BindingHandle):
             raise self.error(line, "void and handle_t have no values")
         return made
 
-    def _fill_structure(self, structure: Structure, spec: StructSpec) -> None:
+    def _fill_structure(self, structure: StructureType, spec: StructSpec) -> None:
         siblings = {m.declarator.name: m for m in spec.members if m.declarator}
         for member in spec.members:
             structure.fields.append(self._field(structure, member, siblings))
 
     def _field(
-        self, owner: Structure | Union, member: Member, siblings: Mapping[str, Member]
+        self, owner: StructureType | Union, member: Member, siblings: Mapping[str, Member]
     ) -> Field:
         name = member.declarator.name if member.declarator else "u"
         marks = Marks(self.file.name, member.attributes, Marks.MEMBERS)
@@ -287,10 +287,10 @@ class Scope:
             self.set_tag(made, marks, member.line, lambda tag: self._sibling(tag, siblings, member))
         return Field(name, made, marks.expression("switch_is"), member.line)
 
-    def _nested(self, spec: TypeSpec, name: str) -> Structure | Union | None:
+    def _nested(self, spec: TypeSpec, name: str) -> StructureType | Union | None:
         if isinstance(spec, StructSpec | UnionSpec) and not spec.tag:
             made = self._body(spec, name)
-            return made if isinstance(made, Structure | Union) else None
+            return made if isinstance(made, StructureType | Union) else None
         return None
 
     def _member_type(self, marks: Marks, member: Member, nested: str) -> Type:
@@ -324,7 +324,7 @@ class Scope:
             raise self.error(line, "a union's tag is an integer or an enumeration")
         union.tag = replace(tag, limits=None) if isinstance(tag, Integer) else tag
 
-    def _switch_type(self, attribute: Attribute) -> Resolved:
+    def _switch_type(self, attribute: AttributeNode) -> Resolved:
         match attribute.arguments:
             case (BaseSpec() as spec,):
                 return self.resolve(spec, "", attribute.line)
@@ -356,7 +356,7 @@ class Scope:
         """The type of what a declarator declares; `name` is for one without a tag."""
         base = self.resolve(declaration.spec, name, declaration.line)
         if "context_handle" in declaration.marks and isinstance(base, Void):
-            return ContextHandle(name)
+            return ContextHandleType(name)
         layers = self._layers(declaration)
         if isinstance(base, InterfacePointer) and layers:
             layers.pop()

@@ -18,7 +18,7 @@ from lark.tree import Meta
 
 from rpcqm.codec.idl.nodes import (
     Arm,
-    Attribute,
+    AttributeNode,
     Attributes,
     BaseSpec,
     Binary,
@@ -230,13 +230,13 @@ class _Declarations(Transformer[Token, Any]):
     def attributes(self, _meta: Meta, children: _Children) -> _AttributeList:
         return _AttributeList(tuple(itertools.chain.from_iterable(children)))
 
-    def attribute_list(self, _meta: Meta, children: _Children) -> list[Attribute]:
+    def attribute_list(self, _meta: Meta, children: _Children) -> list[AttributeNode]:
         return children
 
     annotation = attribute_list
 
-    def attribute(self, meta: Meta, children: _Children) -> Attribute:
-        return Attribute(str(children[0]), tuple(children[1:]), _line(meta))
+    def attribute(self, meta: Meta, children: _Children) -> AttributeNode:
+        return AttributeNode(str(children[0]), tuple(children[1:]), _line(meta))
 
     def argument(self, _meta: Meta, children: _Children) -> Expression | TypeSpec | None:
         if not children:

@@ -13,7 +13,7 @@ from rpcqm.codec.idl.nodes import Expression
 
 __all__ = [
     "Array",
-    "ContextHandle",
+    "ContextHandleType",
     "Enumeration",
     "Field",
     "Float",
@@ -27,7 +27,7 @@ __all__ = [
     "Pointer",
     "PointerKind",
     "String",
-    "Structure",
+    "StructureType",
     "Type",
     "Union",
     "UnionArm",
@@ -75,7 +75,7 @@ class Guid:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextHandle:
+class ContextHandleType:
     """A context handle type; `serialize` is None where no annotation says it."""
 
     name: str
@@ -151,12 +151,12 @@ class Field:
 
 
 @dataclass(eq=False, slots=True)
-class Structure:
+class StructureType:
     """A structure; `nested` are the anonymous types declared within it, by member."""
 
     name: str
     fields: list[Field] = field(default_factory=list)
-    nested: dict[str, "Structure | Union"] = field(default_factory=dict)
+    nested: dict[str, "StructureType | Union"] = field(default_factory=dict)
     aliases: list[str] = field(default_factory=list)
 
 
@@ -182,7 +182,7 @@ class Union:
     default: UnionArm | None = None
     encapsulated: bool = False
     ms_union: bool = False
-    nested: dict[str, "Structure | Union"] = field(default_factory=dict)
+    nested: dict[str, "StructureType | Union"] = field(default_factory=dict)
     aliases: list[str] = field(default_factory=list)
 
 
@@ -191,12 +191,12 @@ Type = (
     | Float
     | Enumeration
     | Guid
-    | ContextHandle
+    | ContextHandleType
     | InterfacePointer
     | Pointer
     | Array
     | String
-    | Structure
+    | StructureType
     | Union
 )
 

@@ -25,7 +25,7 @@ from rpcqm.codec.names.grammar import (
     WRITERS,
     XACTONLY,
     DirectName,
-    DistributionList,
+    DistributionListName,
     FormatNameType,
     FormatNameValue,
     MulticastAddress,
@@ -39,7 +39,7 @@ from rpcqm.codec.packet.user import PrivateQueueFormatName, QueueFormatType, Wir
 
 __all__ = [
     "DirectName",
-    "DistributionList",
+    "DistributionListName",
     "FormatName",
     "FormatNameType",
     "FormatNameValue",
@@ -138,7 +138,7 @@ def _key(name: FormatName) -> tuple[object, ...]:
     value = name.value
     if isinstance(value, str):
         return name.type, value.upper().replace("/", "\\")
-    if isinstance(value, DistributionList):
+    if isinstance(value, DistributionListName):
         return name.type, value.guid, (value.domain or "").upper()
     return name.type, value, name.suffix
 
@@ -224,7 +224,7 @@ def _checked_value(kind: FormatNameType, value: Any) -> FormatNameValue:
 
 _PAIRS: dict[FormatNameType, Callable[[Any, Any], FormatNameValue]] = {
     PRIVATE: PrivateQueueFormatName,
-    DL: DistributionList,
+    DL: DistributionListName,
     MULTICAST: MulticastAddress,
 }
 

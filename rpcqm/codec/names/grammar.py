@@ -79,7 +79,7 @@ SUFFIX_TEXTS = {
 _SUFFIXES = {text[1:]: suffix for suffix, text in SUFFIX_TEXTS.items()}
 
 
-class DistributionList(NamedTuple):
+class DistributionListName(NamedTuple):
     """A list in a directory and, optionally, its domain: DL_ID ([MS-MQMQ] 2.2.9)."""
 
     guid: UUID
@@ -109,7 +109,7 @@ class DirectName(NamedTuple):
 
 # By the type of the name: UUID (public, machine, connector), PrivateQueueFormatName, str (direct
 # and subqueue, without "DIRECT="), DistributionList, MulticastAddress.
-FormatNameValue = UUID | PrivateQueueFormatName | str | DistributionList | MulticastAddress
+FormatNameValue = UUID | PrivateQueueFormatName | str | DistributionListName | MulticastAddress
 
 
 @functools.lru_cache(maxsize=256)
@@ -207,7 +207,7 @@ def _read_dl(text: str) -> Parts:
     guid, at, domain = text.partition("@")
     if at and not re.fullmatch(r"[\x21-\x7e]{1,255}", domain):
         refuse(text)
-    return DL, DistributionList(_guid(guid), domain or None), NO_SUFFIX
+    return DL, DistributionListName(_guid(guid), domain or None), NO_SUFFIX
 
 
 def read_multicast(text: str) -> Parts:

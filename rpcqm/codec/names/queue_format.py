@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from rpcqm.codec.names.format_name import (
-    DistributionList,
+    DistributionListName,
     FormatName,
     FormatNameValue,
     MulticastAddress,
@@ -40,7 +40,7 @@ def format_name_of(structure: QUEUE_FORMAT) -> FormatName:
 def _arm(value: FormatNameValue) -> Arm:
     if isinstance(value, PrivateQueueFormatName):
         return OBJECTID(Lineage=value[0], Uniquifier=value[1])
-    if isinstance(value, DistributionList):
+    if isinstance(value, DistributionListName):
         return DL_ID(m_DlGuid=value[0], m_pwzDomain=value[1])
     if isinstance(value, MulticastAddress):
         return MULTICAST_ID(m_address=value[0], m_port=value[1])
@@ -51,7 +51,7 @@ def _plain(value: Arm) -> FormatNameValue | None:
     if isinstance(value, OBJECTID):
         return PrivateQueueFormatName(value.Lineage, value.Uniquifier)
     if isinstance(value, DL_ID):
-        return DistributionList(value.m_DlGuid, value.m_pwzDomain)
+        return DistributionListName(value.m_DlGuid, value.m_pwzDomain)
     if isinstance(value, MULTICAST_ID):
         return MulticastAddress(value.m_address, value.m_port)
     return value

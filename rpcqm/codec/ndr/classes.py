@@ -18,13 +18,13 @@ from rpcqm.codec.idl.tree import (
     Pointer,
     PointerKind,
     String,
-    Structure,
+    StructureType,
     Type,
     Union,
 )
-from rpcqm.codec.ndr.values import REQUIRED, Request, Value, union_class, value_class
+from rpcqm.codec.ndr.values import REQUIRED, OperationRequest, Value, union_class, value_class
 
-__all__ = ["Message", "class_of", "enum_class", "has_default", "message", "nullable"]
+__all__ = ["OperationMessage", "class_of", "enum_class", "has_default", "message", "nullable"]
 
 
 def nullable(made: Type) -> bool:
@@ -46,7 +46,7 @@ def _default(made: Type) -> object:
 
 
 @functools.cache
-def class_of(made: Structure | Union) -> type[Value]:
+def class_of(made: StructureType | Union) -> type[Value]:
     """The class of a structure's or a union's values."""
     if isinstance(made, Union):
         return union_class(made.name)
@@ -62,7 +62,7 @@ def enum_class(made: Enumeration) -> type[enum.IntEnum]:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class OperationMessage:
     """A request or a response: what is on the wire, in order.
 
     `extras` are [in] parameters that give the maximum count of a varying [out] array:
@@ -77,7 +77,7 @@ class Message:
 
 
 @functools.cache
-def message(operation: OperationDeclaration, response: bool) -> Message:
+def message(operation: OperationDeclaration, response: bool) -> OperationMessage:
     """The request or the response of an operation."""
     if response:
         sent = tuple(p for p in operation.parameters if p.out)
@@ -89,8 +89,8 @@ def message(operation: OperationDeclaration, response: bool) -> Message:
     extras = tuple(dict.fromkeys(_extras(sent)))
     fields = [(p.name, None if nullable(p.type) else REQUIRED) for p in sent]
     fields += [(extra, REQUIRED) for extra in extras]
-    python_class = value_class(name, fields, Value if response else Request)
-    return Message(name, operation.name, sent, extras, python_class)
+    python_class = value_class(name, fields, Value if response else OperationRequest)
+    return OperationMessage(name, operation.name, sent, extras, python_class)
 
 
 def _extras(parameters: tuple[Parameter, ...]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.idl.tree import OperationDeclaration, Type
-from rpcqm.codec.ndr.classes import Message, message
+from rpcqm.codec.ndr.classes import OperationMessage, message
 from rpcqm.codec.ndr.decode import Decoder, Readers
 from rpcqm.codec.ndr.encode import Encoder, Writers
 from rpcqm.codec.ndr.layout import Position, Wire, full_pointers
@@ -68,7 +68,7 @@ _NAMESPACE: dict[str, object] = {
 }
 
 
-def _decoder(module: Module, readers: Readers, made: Message, name: str) -> None:
+def _decoder(module: Module, readers: Readers, made: OperationMessage, name: str) -> None:
     body = Source(2)
     _read_parameters(Decoder(readers, body, Position()), made)
     source = Source()
@@ -93,7 +93,7 @@ def _mentions(source: Source, name: str) -> bool:
     return any(re.search(rf"\b{name}\b", line) for line in source.lines)
 
 
-def _read_parameters(decoder: Decoder, made: Message) -> None:
+def _read_parameters(decoder: Decoder, made: OperationMessage) -> None:
     decoder.fixed = True
     names = frozenset(p.name for p in made.parameters)
     frame = Frame("v", names, read=set(), extras=frozenset(made.extras))
@@ -106,7 +106,7 @@ def _read_parameters(decoder: Decoder, made: Message) -> None:
     decoder.flush()
 
 
-def _encoder(module: Module, writers: Writers, made: Message, name: str) -> None:
+def _encoder(module: Module, writers: Writers, made: OperationMessage, name: str) -> None:
     body = _write_parameters(writers, made, Source(2))
     source = Source()
     with source.block(f"def {name}(v):"):
@@ -136,7 +136,7 @@ def _only_write(body: Source) -> str:
     return ""
 
 
-def _write_parameters(writers: Writers, made: Message, source: Source) -> Source:
+def _write_parameters(writers: Writers, made: OperationMessage, source: Source) -> Source:
     encoder = Encoder(writers, source, Position())
     encoder.fixed = True
     names = frozenset(p.name for p in made.parameters)
@@ -147,7 +147,7 @@ def _write_parameters(writers: Writers, made: Message, source: Source) -> Source
     return source
 
 
-def _aliases(made: Message) -> bool:
+def _aliases(made: OperationMessage) -> bool:
     return any(full_pointers(parameter.type) for parameter in made.parameters)
 
 
@@ -176,11 +176,11 @@ class Compiler:
         self._generate(made)
         return self.module.take()
 
-    def _generate(self, made: Message) -> None:
+    def _generate(self, made: OperationMessage) -> None:
         _decoder(self.module, self._readers, made, f"decode_{made.name}")
         _encoder(self.module, self._writers, made, f"encode_{made.name}")
 
-    def _compiled(self, made: Message) -> MessageCodec:
+    def _compiled(self, made: OperationMessage) -> MessageCodec:
         self._generate(made)
         names: dict[str, Any] = self.module.namespace
         exec(compile(self.module.take(), f"<ndr {made.name}>", "exec"), names)

@@ -12,7 +12,7 @@ from rpcqm.codec.idl.expression import names_in
 from rpcqm.codec.idl.nodes import Expression, Name
 from rpcqm.codec.idl.tree import (
     Array,
-    ContextHandle,
+    ContextHandleType,
     Enumeration,
     Field,
     Float,
@@ -22,7 +22,7 @@ from rpcqm.codec.idl.tree import (
     Pointer,
     PointerKind,
     String,
-    Structure,
+    StructureType,
     Type,
     Union,
     UnionArm,
@@ -49,21 +49,21 @@ _PARAMETERS = "buf, o, end, depth, seen"
 class Readers(Functions):
     """The functions of a module that read structures and arrays of them."""
 
-    def structure(self, made: Structure) -> str:
+    def structure(self, made: StructureType) -> str:
         """The name of `f(buf, o, end, depth, seen)`, which gives the value and the offset."""
         return self.function("read", made, _PARAMETERS, self._structure_body)
 
-    def array(self, made: Structure) -> str:
+    def array(self, made: StructureType) -> str:
         """The name of `f(buf, o, end, depth, seen, count)` for the elements of an array."""
         return self.function("list", made, f"{_PARAMETERS}, count", self._array_body)
 
-    def _decoder(self, source: Source, made: Structure) -> "Decoder":
+    def _decoder(self, source: Source, made: StructureType) -> "Decoder":
         if recursive(made):
             with source.block(f"if depth > {MAXIMUM_DEPTH}:"):
                 source.line(f'raise DecodeError("{made.name} is nested too deeply", o)')
         return Decoder(self, source, Position())
 
-    def _structure_body(self, source: Source, made: Structure) -> None:
+    def _structure_body(self, source: Source, made: StructureType) -> None:
         decoder = self._decoder(source, made)
         decoder.position.set(self.entry(made))
         value = decoder.fresh("v")
@@ -72,7 +72,7 @@ class Readers(Functions):
         decoder.settle()
         decoder.line(f"return {value}, o")
 
-    def _array_body(self, source: Source, made: Structure) -> None:
+    def _array_body(self, source: Source, made: StructureType) -> None:
         decoder = self._decoder(source, made)
         decoder.position.set(1)
         decoder.loop(made, "count", "items")
@@ -131,7 +131,7 @@ class Decoder(Emitter):
     ) -> None:
         """Read an outermost value: a parameter, or what a pointer points to."""
         outer, self.deferred = self.deferred, []
-        if isinstance(made, Structure) and self.is_called(made):
+        if isinstance(made, StructureType) and self.is_called(made):
             self.align(self.readers.entry(made))
             self.call(self.readers.structure(made), target)
         elif isinstance(made, Array | String) and made.conformant:
@@ -163,7 +163,7 @@ class Decoder(Emitter):
         `last`: nothing else of the outermost value is in place behind it.
         """
         match made:
-            case Structure():
+            case StructureType():
                 self.structure(made, target, last)
             case Union():
                 self.union(made, target, frame, switch, last)
@@ -190,7 +190,7 @@ class Decoder(Emitter):
             case Guid():
                 function = "guid_big_endian" if self.wire.big_endian else "guid"
                 after = partial(self.line, f"{target} = {function}({target})")
-            case ContextHandle() if self.wire.big_endian:
+            case ContextHandleType() if self.wire.big_endian:
                 after = partial(self.line, f"{target} = handle_big_endian({target})")
         self.take(code, size, alignment(made, self.wire), target, after)
 
@@ -201,7 +201,7 @@ class Decoder(Emitter):
 
     # structures and unions
 
-    def structure(self, made: Structure, target: str, last: bool = False) -> None:
+    def structure(self, made: StructureType, target: str, last: bool = False) -> None:
         """Read the part of a structure that stands in place."""
         count = ""
         if open_end(made):
@@ -324,7 +324,7 @@ class Decoder(Emitter):
         self.take(self.wire.word_code, self.wire.word, self.wire.word, name)
         octets = Array(Integer("byte", 1, octet=True), size=Name("size"))
         fields = [Field("size", Integer("unsigned long", 4)), Field("data", octets)]
-        made = Pointer(PointerKind.UNIQUE, Structure("MInterfacePointer", fields))
+        made = Pointer(PointerKind.UNIQUE, StructureType("MInterfacePointer", fields))
         frame = Frame("", frozenset())
 
         def emit() -> None:
@@ -421,7 +421,7 @@ class Decoder(Emitter):
                 self._guids(count, target)
             case Pointer():
                 self._pointers(element, count, target)
-            case Structure() if self.is_called(element):
+            case StructureType() if self.is_called(element):
                 self.call(self.readers.array(element), target, count)
             case _:
                 self.settle()

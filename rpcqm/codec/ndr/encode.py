@@ -11,7 +11,7 @@ from rpcqm.codec.idl.expression import names_in
 from rpcqm.codec.idl.nodes import Expression, Name
 from rpcqm.codec.idl.tree import (
     Array,
-    ContextHandle,
+    ContextHandleType,
     Enumeration,
     Float,
     Guid,
@@ -20,7 +20,7 @@ from rpcqm.codec.idl.tree import (
     Pointer,
     PointerKind,
     String,
-    Structure,
+    StructureType,
     Type,
     Union,
     UnionArm,
@@ -42,22 +42,22 @@ _PARAMETERS = "w, o, v, ids, full"
 class Writers(Functions):
     """The functions of a module that write structures and arrays of them."""
 
-    def structure(self, made: Structure) -> str:
+    def structure(self, made: StructureType) -> str:
         """The name of `f(w, o, v, ids, full)`, which gives the offset behind the value."""
         return self.function("write", made, _PARAMETERS, self._structure_body)
 
-    def array(self, made: Structure) -> str:
+    def array(self, made: StructureType) -> str:
         """The name of `f(w, o, v, ids, full)` for the elements of an array."""
         return self.function("items", made, _PARAMETERS, self._array_body)
 
-    def _structure_body(self, source: Source, made: Structure) -> None:
+    def _structure_body(self, source: Source, made: StructureType) -> None:
         encoder = Encoder(self, source, Position(self.entry(made)))
         encoder.structure(made, "v")
         encoder.run_deferred()
         encoder.settle()
         encoder.line("return o")
 
-    def _array_body(self, source: Source, made: Structure) -> None:
+    def _array_body(self, source: Source, made: StructureType) -> None:
         encoder = Encoder(self, source, Position(1))
         encoder.loop(made, "v")
         encoder.run_deferred()
@@ -103,7 +103,7 @@ class Encoder(Emitter):
     def whole(self, made: Type, value: str, frame: Frame, switch: Expression | None = None) -> None:
         """Write an outermost value: a parameter, or what a pointer points to."""
         outer, self.deferred = self.deferred, []
-        if isinstance(made, Structure) and self.is_called(made):
+        if isinstance(made, StructureType) and self.is_called(made):
             self.align(self.writers.entry(made))
             self.call(self.writers.structure(made), value)
         elif isinstance(made, Array | String) and made.conformant:
@@ -126,7 +126,7 @@ class Encoder(Emitter):
     ) -> None:
         """Write the part of a value that stands in place."""
         match made:
-            case Structure():
+            case StructureType():
                 self.structure(made, value)
             case Union():
                 self.union(made, value, frame, switch)
@@ -153,14 +153,14 @@ class Encoder(Emitter):
                 self.refuse(f"not {low} <= {value} <= {high}", f"{name} is not in {low}..{high}")
             case Guid():
                 what = f"{value}.bytes" if self.wire.big_endian else f"{value}.bytes_le"
-            case ContextHandle():
+            case ContextHandleType():
                 self.refuse(f"len({value}) != 20", "a context handle has 20 octets")
                 what = f"handle_to_big_endian({value})" if self.wire.big_endian else value
         self.take(code, size, alignment(made, self.wire), what)
 
     # structures and unions
 
-    def structure(self, made: Structure, value: str) -> None:
+    def structure(self, made: StructureType, value: str) -> None:
         """Write the part of a structure that stands in place."""
         final = open_end(made)
         name = value
@@ -389,7 +389,7 @@ class Encoder(Emitter):
                 self.position.advance_by_multiple(16)
             case Pointer():
                 self._pointers(element, value)
-            case Structure() if self.is_called(element):
+            case StructureType() if self.is_called(element):
                 self.call(self.writers.array(element), value)
             case _:
                 self.loop(element, value)
@@ -458,4 +458,4 @@ def _is_octet(element: Type) -> bool:
 
 def _aliased(made: Pointer) -> bool:
     """Whether two full pointers can be seen to point to the same value."""
-    return made.kind is PointerKind.FULL and isinstance(made.to, Structure)
+    return made.kind is PointerKind.FULL and isinstance(made.to, StructureType)

@@ -11,7 +11,7 @@ from rpcqm.codec.idl.expression import evaluate, names_in
 from rpcqm.codec.idl.nodes import Unary
 from rpcqm.codec.idl.tree import (
     Array,
-    ContextHandle,
+    ContextHandleType,
     Enumeration,
     Float,
     Guid,
@@ -19,7 +19,7 @@ from rpcqm.codec.idl.tree import (
     OperationDeclaration,
     Pointer,
     String,
-    Structure,
+    StructureType,
     Type,
     Union,
     UnionArm,
@@ -59,13 +59,13 @@ def _empty(made: Type, request: object) -> Any:
             return 0
         case Guid():
             return uuid.UUID(int=0)
-        case ContextHandle():
+        case ContextHandleType():
             return NULL_HANDLE
         case String():
             return ""
         case Array():
             return _empty_array(made, request)
-        case Structure(fields=fields):
+        case StructureType(fields=fields):
             return class_of(made)(**{each.name: _empty(each.type, request) for each in fields})
         case Union(arms=arms, default=default):
             arm = default or arms[0]

@@ -32,7 +32,7 @@ from rpcqm.base.hresult import HResult
 from rpcqm.codec.idl.nodes import Number
 from rpcqm.codec.idl.tree import (
     Array,
-    ContextHandle,
+    ContextHandleType,
     Enumeration,
     Float,
     Guid,
@@ -42,7 +42,7 @@ from rpcqm.codec.idl.tree import (
     Pointer,
     PointerKind,
     String,
-    Structure,
+    StructureType,
     Type,
     Union,
 )
@@ -140,7 +140,7 @@ class _Builder:
 
     def _make(self, made: Type) -> None:
         match made:
-            case Structure():
+            case StructureType():
                 self._made[made] = self._class(made.name, ndr.NDRSTRUCT, _STRUCTURE)
                 self._fill_structure(self._made[made], made)
             case Union():
@@ -157,7 +157,7 @@ class _Builder:
             case _:
                 self._made[made] = _simple(made)
 
-    def _fill_structure(self, made_class: Any, made: Structure) -> None:
+    def _fill_structure(self, made_class: Any, made: StructureType) -> None:
         made_class.structure = tuple((f.name, self.type(f.type)) for f in made.fields)
         made_class.alignments = alignment(made, Wire()), alignment(made, Wire(ndr64=True))
         last = made.fields[-1].type if made.fields else None
@@ -230,7 +230,7 @@ def _simple(made: Type) -> Any:
             return ndr.NDRFLOAT if size == 4 else ndr.NDRDOUBLEFLOAT
         case Guid():
             return dtypes.GUID
-        case ContextHandle():
+        case ContextHandleType():
             return _ContextHandle
         case InterfacePointer():
             raise TypeError("interface pointers are impacket.dcerpc.v5.dcomrt's")

@@ -6,7 +6,7 @@ from math import gcd
 
 from rpcqm.codec.idl.tree import (
     Array,
-    ContextHandle,
+    ContextHandleType,
     Enumeration,
     Float,
     Guid,
@@ -14,7 +14,7 @@ from rpcqm.codec.idl.tree import (
     Pointer,
     PointerKind,
     String,
-    Structure,
+    StructureType,
     Type,
     Union,
     UnionArm,
@@ -113,7 +113,7 @@ def scalar(made: Type, wire: Wire) -> tuple[str, int] | None:
             return ("i", 4) if v1 or wire.ndr64 else ("H", 2)
         case Guid():
             return "16s", 16
-        case ContextHandle():
+        case ContextHandleType():
             return "20s", 20
     return None
 
@@ -121,7 +121,7 @@ def scalar(made: Type, wire: Wire) -> tuple[str, int] | None:
 def parts(made: Type) -> Iterator[Type]:
     """The types that stand inside a type, in place; not what its pointers point to."""
     match made:
-        case Structure(fields=fields):
+        case StructureType(fields=fields):
             yield from (field.type for field in fields)
         case Union(arms=arms, default=default):
             every = [*arms, default] if default else arms
@@ -133,14 +133,14 @@ def parts(made: Type) -> Iterator[Type]:
 def alignment(made: Type, wire: Wire) -> int:
     """The alignment of a type where it stands in place."""
     match made:
-        case Guid() | ContextHandle():
+        case Guid() | ContextHandleType():
             return 4
         case Integer() | Float() | Enumeration():
             found = scalar(made, wire)
             return found[1] if found else 1
         case Array(element=element, length=length):
             return max(alignment(element, wire), wire.word if length is not None else 1)
-        case Structure():
+        case StructureType():
             return max((alignment(part, wire) for part in parts(made)), default=1)
         case Union(tag=tag):
             tagged = [tag] if tag else []
@@ -160,7 +160,7 @@ def minimum(made: Type, wire: Wire) -> int:
             return (count or 0) * minimum(element, wire)
         case String():
             return 2 * wire.word
-        case Structure():
+        case StructureType():
             return sum(minimum(part, wire) for part in parts(made))
         case Union(tag=tag):
             return minimum(tag, wire) if tag else 1
@@ -171,7 +171,7 @@ def has_pointers(made: Type) -> bool:
     """Whether a type holds pointers in place, so that something is deferred."""
     if scalar(made, Wire()) or isinstance(made, String):
         return False
-    if isinstance(made, Structure | Union | Array):
+    if isinstance(made, StructureType | Union | Array):
         return any(has_pointers(part) for part in parts(made))
     return True
 
@@ -194,7 +194,7 @@ def reachable(made: Type) -> Iterator[Type]:
             waiting.extend(_below(current))
 
 
-def recursive(structure: Structure) -> bool:
+def recursive(structure: StructureType) -> bool:
     """Whether a structure can hold itself, through pointers."""
     return any(other is structure for part in parts(structure) for other in reachable(part))
 
@@ -206,7 +206,7 @@ def full_pointers(made: Type) -> bool:
     )
 
 
-def open_end(made: Structure) -> Array | String | None:
+def open_end(made: StructureType) -> Array | String | None:
     """The conformant array with which a structure ends, if it does."""
     last = made.fields[-1].type if made.fields else None
     return last if isinstance(last, Array | String) and last.conformant else None

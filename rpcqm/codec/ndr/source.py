@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rpcqm.codec.idl.expression import names_in, to_python
 from rpcqm.codec.idl.nodes import Expression
-from rpcqm.codec.idl.tree import Structure, Type, Union, UnionArm
+from rpcqm.codec.idl.tree import StructureType, Type, Union, UnionArm
 from rpcqm.codec.ndr.layout import (
     Position,
     Wire,
@@ -349,7 +349,7 @@ class Emitter:
 
     # unions and structures
 
-    def is_called(self, made: Structure) -> bool:
+    def is_called(self, made: StructureType) -> bool:
         """Whether a structure has functions of its own, rather than code where it stands."""
         return has_pointers(made) or any(scalar(f.type, self.wire) is None for f in made.fields)
 
@@ -413,16 +413,16 @@ class Functions:
         self.module = module
         self._names: dict[tuple[str, int], str] = {}
 
-    def entry(self, made: Structure) -> int:
+    def entry(self, made: StructureType) -> int:
         """The alignment at which a structure is entered: of its count, if it has one."""
         return self.module.wire.word if open_end(made) else alignment(made, self.module.wire)
 
     def function(
         self,
         kind: str,
-        made: Structure,
+        made: StructureType,
         parameters: str,
-        body: Callable[[Source, Structure], None],
+        body: Callable[[Source, StructureType], None],
     ) -> str:
         """The name of the function of some kind for a structure; `body` generates it."""
         key = kind, id(made)

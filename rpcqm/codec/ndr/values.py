@@ -14,7 +14,7 @@ __all__ = [
     "NULL",
     "FullPointers",
     "NullPointer",
-    "Request",
+    "OperationRequest",
     "Value",
     "guid",
     "guid_big_endian",
@@ -60,7 +60,7 @@ class Value:
 ResponseT = TypeVar("ResponseT", bound=Value, covariant=True)
 
 
-class Request(Value, Generic[ResponseT]):
+class OperationRequest(Value, Generic[ResponseT]):
     """What a call sends; `ResponseT` is what comes back.
 
     `interface_name` and `operation` are known for the requests of idl/, by `codec.types`.

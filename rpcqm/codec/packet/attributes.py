@@ -12,10 +12,10 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.base import DEFAULT_PRIORITY, INFINITE
 from rpcqm.codec.packet.enums import (
     AcknowledgementsRequested,
-    AuthenticationLevel,
     DeliveryGuarantee,
     EncryptionAlgorithm,
     HashAlgorithm,
+    MessageAuthenticationLevel,
     MessageClass,
     PrivacyLevel,
     SenderIdentifierType,
@@ -60,7 +60,7 @@ class MessageAttributes:
     privacy_level: int = PrivacyLevel.NONE
     hash_algorithm: int = HashAlgorithm.SHA_512
     encryption_algorithm: int = EncryptionAlgorithm.RC4
-    authentication_level: int = AuthenticationLevel.NONE
+    authentication_level: int = MessageAuthenticationLevel.NONE
     sender_identifier_type: int = SenderIdentifierType.SID
     sender_identifier: bytes = b""
     symmetric_key: bytes = b""

@@ -73,7 +73,7 @@ class PrivacyLevel(enum.IntEnum):
     ADVANCED = 5
 
 
-class AuthenticationLevel(enum.IntEnum):
+class MessageAuthenticationLevel(enum.IntEnum):
     """How a message is signed: SecurityHeader.Flags.AS once it has been checked (G16)."""
 
     NONE = 0

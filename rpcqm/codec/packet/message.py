@@ -15,10 +15,10 @@ from rpcqm.codec.packet.builder import build_user_message
 from rpcqm.codec.packet.enums import (
     EVERY_ACKNOWLEDGEMENT,
     AcknowledgementsRequested,
-    AuthenticationLevel,
     DeliveryGuarantee,
     EncryptionAlgorithm,
     HashAlgorithm,
+    MessageAuthenticationLevel,
     MessageClass,
     PrivacyLevel,
     SenderIdentifierType,
@@ -87,7 +87,7 @@ _CLASSES = {int(value): value for value in MessageClass}
 _PRIVACY_LEVELS = {int(value): value for value in PrivacyLevel}
 _HASH_ALGORITHMS = {int(value): value for value in HashAlgorithm}
 _ENCRYPTION_ALGORITHMS = {int(value): value for value in EncryptionAlgorithm}
-_AUTHENTICATION_LEVELS = {int(value): value for value in AuthenticationLevel}
+_AUTHENTICATION_LEVELS = {int(value): value for value in MessageAuthenticationLevel}
 
 
 class PacketMessage(UserMessage):

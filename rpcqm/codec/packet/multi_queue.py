@@ -16,7 +16,7 @@ from rpcqm.codec.layout import (
     take,
 )
 from rpcqm.codec.names.format_name import (
-    DistributionList,
+    DistributionListName,
     FormatName,
     FormatNameType,
     direct_from_wire,
@@ -97,7 +97,7 @@ def _decode_element(raw: bytes, offset: int) -> tuple[FormatName, int]:
     if kind == _PUBLIC:
         return FormatName(_PUBLIC, guid), start + 16
     if kind == _DL:
-        return FormatName(_DL, DistributionList(guid)), start + 16
+        return FormatName(_DL, DistributionListName(guid)), start + 16
     if kind == _PRIVATE:
         number = int.from_bytes(take(raw, start + 16, 4, "queue name"), "little")
         return FormatName(_PRIVATE, PrivateQueueFormatName(guid, number)), start + 20
@@ -120,7 +120,7 @@ def _encode_element(name: FormatName, offset: int) -> bytes:
     if isinstance(value, PrivateQueueFormatName):
         owner, number = value
         body = owner.bytes_le + number.to_bytes(4, "little")
-    elif isinstance(value, DistributionList):
+    elif isinstance(value, DistributionListName):
         body = value.guid.bytes_le
     elif name.type == _PUBLIC and isinstance(value, UUID):
         body = value.bytes_le

@@ -6,7 +6,7 @@ field that is not there contributes nothing.
 
 from rpcqm.codec.layout import Buffer
 from rpcqm.codec.packet.base import BaseFlags
-from rpcqm.codec.packet.enums import EVERY_ACKNOWLEDGEMENT, AuthenticationLevel
+from rpcqm.codec.packet.enums import EVERY_ACKNOWLEDGEMENT, MessageAuthenticationLevel
 from rpcqm.codec.packet.fields import (
     ACKNOWLEDGEMENTS,
     APPLICATION_TAG,
@@ -23,16 +23,16 @@ from rpcqm.codec.packet.user import UserFlags, queue_name_end
 from rpcqm.codec.packet.user_message import PacketLayout, UserMessage
 
 
-def signed_properties(packet: UserMessage, level: AuthenticationLevel) -> bytes:
+def signed_properties(packet: UserMessage, level: MessageAuthenticationLevel) -> bytes:
     """The bytes that a signature of this level is a hash of; raises DecodeError.
 
     Raises ValueError for a level without such a list.
     """
-    if level == AuthenticationLevel.SIG10:
+    if level == MessageAuthenticationLevel.SIG10:
         return _common(packet)
-    if level == AuthenticationLevel.SIG20:
+    if level == MessageAuthenticationLevel.SIG20:
         return _common(packet) + _origin(packet) + _destination(packet)
-    if level == AuthenticationLevel.SIG30:
+    if level == MessageAuthenticationLevel.SIG30:
         return b"".join((_common(packet), _extension(packet), _names(packet), _origin(packet)))
     raise ValueError(f"{level!r} covers no fixed list of properties")
 

@@ -3,7 +3,7 @@
 from typing import Any, Final
 from uuid import UUID
 
-from rpcqm.codec.interface import Request, Value
+from rpcqm.codec.interface import OperationRequest, Value
 
 ept_max_annotation_size: Final = 64
 
@@ -24,7 +24,7 @@ class ept_entry_t(Value):
     annotation: str
     def __init__(self, *, object: UUID, tower: twr_t | None = ..., annotation: str) -> None: ...
 
-class ept_insertRequest(Request[ept_insertResponse]):
+class ept_insertRequest(OperationRequest[ept_insertResponse]):
     num_ents: int
     entries: list[ept_entry_t]
     replace: int
@@ -34,7 +34,7 @@ class ept_insertResponse(Value):
     status: int
     def __init__(self, *, status: int) -> None: ...
 
-class ept_deleteRequest(Request[ept_deleteResponse]):
+class ept_deleteRequest(OperationRequest[ept_deleteResponse]):
     num_ents: int
     entries: list[ept_entry_t]
     def __init__(self, *, num_ents: int, entries: list[ept_entry_t]) -> None: ...
@@ -43,7 +43,7 @@ class ept_deleteResponse(Value):
     status: int
     def __init__(self, *, status: int) -> None: ...
 
-class ept_lookupRequest(Request[ept_lookupResponse]):
+class ept_lookupRequest(OperationRequest[ept_lookupResponse]):
     inquiry_type: int
     object: UUID | None
     Ifid: RPC_IF_ID | None
@@ -77,7 +77,7 @@ class ept_lookupResponse(Value):
         max_ents: int,
     ) -> None: ...
 
-class ept_mapRequest(Request[ept_mapResponse]):
+class ept_mapRequest(OperationRequest[ept_mapResponse]):
     obj: UUID | None
     map_tower: twr_t | None
     entry_handle: Any
@@ -107,7 +107,7 @@ class ept_mapResponse(Value):
         max_towers: int,
     ) -> None: ...
 
-class ept_lookup_handle_freeRequest(Request[ept_lookup_handle_freeResponse]):
+class ept_lookup_handle_freeRequest(OperationRequest[ept_lookup_handle_freeResponse]):
     entry_handle: Any
     def __init__(self, *, entry_handle: Any) -> None: ...
 
@@ -116,7 +116,7 @@ class ept_lookup_handle_freeResponse(Value):
     status: int
     def __init__(self, *, entry_handle: bytes, status: int) -> None: ...
 
-class ept_inq_objectRequest(Request[ept_inq_objectResponse]):
+class ept_inq_objectRequest(OperationRequest[ept_inq_objectResponse]):
     def __init__(self) -> None: ...
 
 class ept_inq_objectResponse(Value):
@@ -124,7 +124,7 @@ class ept_inq_objectResponse(Value):
     status: int
     def __init__(self, *, ept_object: UUID, status: int) -> None: ...
 
-class ept_mgmt_deleteRequest(Request[ept_mgmt_deleteResponse]):
+class ept_mgmt_deleteRequest(OperationRequest[ept_mgmt_deleteResponse]):
     object_speced: int
     object: UUID | None
     tower: twr_t | None

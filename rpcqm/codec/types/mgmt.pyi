@@ -1,6 +1,6 @@
 """Types of idl/mgmt.idl: written by scripts/generate."""
 
-from rpcqm.codec.interface import Request, Value
+from rpcqm.codec.interface import OperationRequest, Value
 from rpcqm.codec.types.epm import RPC_IF_ID
 
 class rpc_if_id_vector_t(Value):
@@ -8,7 +8,7 @@ class rpc_if_id_vector_t(Value):
     IfId: list[RPC_IF_ID | None]
     def __init__(self, *, Count: int = ..., IfId: list[RPC_IF_ID | None]) -> None: ...
 
-class rpc_mgmt_inq_if_idsRequest(Request[rpc_mgmt_inq_if_idsResponse]):
+class rpc_mgmt_inq_if_idsRequest(OperationRequest[rpc_mgmt_inq_if_idsResponse]):
     def __init__(self) -> None: ...
 
 class rpc_mgmt_inq_if_idsResponse(Value):
@@ -16,7 +16,7 @@ class rpc_mgmt_inq_if_idsResponse(Value):
     status: int
     def __init__(self, *, if_id_vector: rpc_if_id_vector_t | None = ..., status: int) -> None: ...
 
-class rpc_mgmt_inq_statsRequest(Request[rpc_mgmt_inq_statsResponse]):
+class rpc_mgmt_inq_statsRequest(OperationRequest[rpc_mgmt_inq_statsResponse]):
     count: int
     def __init__(self, *, count: int) -> None: ...
 
@@ -26,7 +26,7 @@ class rpc_mgmt_inq_statsResponse(Value):
     status: int
     def __init__(self, *, count: int, statistics: list[int], status: int) -> None: ...
 
-class rpc_mgmt_is_server_listeningRequest(Request[rpc_mgmt_is_server_listeningResponse]):
+class rpc_mgmt_is_server_listeningRequest(OperationRequest[rpc_mgmt_is_server_listeningResponse]):
     def __init__(self) -> None: ...
 
 class rpc_mgmt_is_server_listeningResponse(Value):
@@ -34,14 +34,16 @@ class rpc_mgmt_is_server_listeningResponse(Value):
     result: int
     def __init__(self, *, status: int, result: int) -> None: ...
 
-class rpc_mgmt_stop_server_listeningRequest(Request[rpc_mgmt_stop_server_listeningResponse]):
+class rpc_mgmt_stop_server_listeningRequest(
+    OperationRequest[rpc_mgmt_stop_server_listeningResponse]
+):
     def __init__(self) -> None: ...
 
 class rpc_mgmt_stop_server_listeningResponse(Value):
     status: int
     def __init__(self, *, status: int) -> None: ...
 
-class rpc_mgmt_inq_princ_nameRequest(Request[rpc_mgmt_inq_princ_nameResponse]):
+class rpc_mgmt_inq_princ_nameRequest(OperationRequest[rpc_mgmt_inq_princ_nameResponse]):
     authn_proto: int
     princ_name_size: int
     def __init__(self, *, authn_proto: int, princ_name_size: int) -> None: ...

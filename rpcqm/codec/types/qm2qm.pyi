@@ -4,7 +4,7 @@ from enum import IntEnum
 from typing import Any, Final
 from uuid import UUID
 
-from rpcqm.codec.interface import Request, Value
+from rpcqm.codec.interface import OperationRequest, Value
 
 RR_UNKNOWN: Final = 0
 
@@ -52,7 +52,7 @@ class REMOTEREADDESC2(Value):
         self, *, pRemoteReadDesc: REMOTEREADDESC | None = ..., SequentialId: int = ...
     ) -> None: ...
 
-class RemoteQMStartReceiveRequest(Request[RemoteQMStartReceiveResponse]):
+class RemoteQMStartReceiveRequest(OperationRequest[RemoteQMStartReceiveResponse]):
     lpRemoteReadDesc: REMOTEREADDESC
     def __init__(self, *, lpRemoteReadDesc: REMOTEREADDESC) -> None: ...
 
@@ -64,7 +64,7 @@ class RemoteQMStartReceiveResponse(Value):
         self, *, pphContext: bytes, lpRemoteReadDesc: REMOTEREADDESC, result: int
     ) -> None: ...
 
-class RemoteQMEndReceiveRequest(Request[RemoteQMEndReceiveResponse]):
+class RemoteQMEndReceiveRequest(OperationRequest[RemoteQMEndReceiveResponse]):
     pphContext: Any
     dwAck: int
     def __init__(self, *, pphContext: Any, dwAck: int) -> None: ...
@@ -74,7 +74,7 @@ class RemoteQMEndReceiveResponse(Value):
     result: int
     def __init__(self, *, pphContext: bytes, result: int) -> None: ...
 
-class RemoteQMOpenQueueRequest(Request[RemoteQMOpenQueueResponse]):
+class RemoteQMOpenQueueRequest(OperationRequest[RemoteQMOpenQueueResponse]):
     pLicGuid: UUID
     dwMQS: int
     hQueue: int
@@ -89,7 +89,7 @@ class RemoteQMOpenQueueResponse(Value):
     result: int
     def __init__(self, *, phContext: bytes, result: int) -> None: ...
 
-class RemoteQMCloseQueueRequest(Request[RemoteQMCloseQueueResponse]):
+class RemoteQMCloseQueueRequest(OperationRequest[RemoteQMCloseQueueResponse]):
     pphContext: Any
     def __init__(self, *, pphContext: Any) -> None: ...
 
@@ -98,7 +98,7 @@ class RemoteQMCloseQueueResponse(Value):
     result: int
     def __init__(self, *, pphContext: bytes, result: int) -> None: ...
 
-class RemoteQMCloseCursorRequest(Request[RemoteQMCloseCursorResponse]):
+class RemoteQMCloseCursorRequest(OperationRequest[RemoteQMCloseCursorResponse]):
     hQueue: int
     hCursor: int
     def __init__(self, *, hQueue: int, hCursor: int) -> None: ...
@@ -107,7 +107,7 @@ class RemoteQMCloseCursorResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class RemoteQMCancelReceiveRequest(Request[RemoteQMCancelReceiveResponse]):
+class RemoteQMCancelReceiveRequest(OperationRequest[RemoteQMCancelReceiveResponse]):
     hQueue: int
     pQueue: int
     dwRequestID: int
@@ -117,7 +117,7 @@ class RemoteQMCancelReceiveResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class RemoteQMPurgeQueueRequest(Request[RemoteQMPurgeQueueResponse]):
+class RemoteQMPurgeQueueRequest(OperationRequest[RemoteQMPurgeQueueResponse]):
     hQueue: int
     def __init__(self, *, hQueue: int) -> None: ...
 
@@ -125,7 +125,7 @@ class RemoteQMPurgeQueueResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class RemoteQMGetQMQMServerPortRequest(Request[RemoteQMGetQMQMServerPortResponse]):
+class RemoteQMGetQMQMServerPortRequest(OperationRequest[RemoteQMGetQMQMServerPortResponse]):
     dwPortType: int
     def __init__(self, *, dwPortType: int) -> None: ...
 
@@ -133,7 +133,7 @@ class RemoteQMGetQMQMServerPortResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class RemoteQmGetVersionRequest(Request[RemoteQmGetVersionResponse]):
+class RemoteQmGetVersionRequest(OperationRequest[RemoteQmGetVersionResponse]):
     def __init__(self) -> None: ...
 
 class RemoteQmGetVersionResponse(Value):
@@ -142,7 +142,7 @@ class RemoteQmGetVersionResponse(Value):
     pBuildNumber: int
     def __init__(self, *, pMajor: int, pMinor: int, pBuildNumber: int) -> None: ...
 
-class RemoteQMStartReceive2Request(Request[RemoteQMStartReceive2Response]):
+class RemoteQMStartReceive2Request(OperationRequest[RemoteQMStartReceive2Response]):
     lpRemoteReadDesc2: REMOTEREADDESC2
     def __init__(self, *, lpRemoteReadDesc2: REMOTEREADDESC2) -> None: ...
 
@@ -154,7 +154,9 @@ class RemoteQMStartReceive2Response(Value):
         self, *, pphContext: bytes, lpRemoteReadDesc2: REMOTEREADDESC2, result: int
     ) -> None: ...
 
-class RemoteQMStartReceiveByLookupIdRequest(Request[RemoteQMStartReceiveByLookupIdResponse]):
+class RemoteQMStartReceiveByLookupIdRequest(
+    OperationRequest[RemoteQMStartReceiveByLookupIdResponse]
+):
     LookupId: int
     lpRemoteReadDesc2: REMOTEREADDESC2
     def __init__(self, *, LookupId: int, lpRemoteReadDesc2: REMOTEREADDESC2) -> None: ...

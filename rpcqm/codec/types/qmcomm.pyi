@@ -4,7 +4,7 @@ from enum import IntEnum
 from typing import Any, Final
 from uuid import UUID
 
-from rpcqm.codec.interface import NullPointer, Request, Value
+from rpcqm.codec.interface import NullPointer, OperationRequest, Value
 from rpcqm.codec.types.mqmq import OBJECTID, PROPVARIANT, QUEUE_FORMAT, XACTUOW
 
 CACTB_SEND: Final = 0
@@ -230,7 +230,7 @@ class CACTransferBufferV1_Receive(Value):
         pulOrderingFormatNameLenProp: int | None = ...,
     ) -> None: ...
 
-class R_QMGetRemoteQueueNameRequest(Request[R_QMGetRemoteQueueNameResponse]):
+class R_QMGetRemoteQueueNameRequest(OperationRequest[R_QMGetRemoteQueueNameResponse]):
     pQueue: int
     lplpRemoteQueueName: str | None
     def __init__(self, *, pQueue: int, lplpRemoteQueueName: str | None = ...) -> None: ...
@@ -240,7 +240,7 @@ class R_QMGetRemoteQueueNameResponse(Value):
     result: int
     def __init__(self, *, lplpRemoteQueueName: str | None = ..., result: int) -> None: ...
 
-class R_QMOpenRemoteQueueRequest(Request[R_QMOpenRemoteQueueResponse]):
+class R_QMOpenRemoteQueueRequest(OperationRequest[R_QMOpenRemoteQueueResponse]):
     pQueueFormat: QUEUE_FORMAT | None
     dwCallingProcessID: int
     dwDesiredAccess: int
@@ -268,7 +268,7 @@ class R_QMOpenRemoteQueueResponse(Value):
         self, *, pphContext: bytes, pdwContext: int, dwpQueue: int, phQueue: int, result: int
     ) -> None: ...
 
-class R_QMCloseRemoteQueueContextRequest(Request[R_QMCloseRemoteQueueContextResponse]):
+class R_QMCloseRemoteQueueContextRequest(OperationRequest[R_QMCloseRemoteQueueContextResponse]):
     pphContext: Any
     def __init__(self, *, pphContext: Any) -> None: ...
 
@@ -276,7 +276,7 @@ class R_QMCloseRemoteQueueContextResponse(Value):
     pphContext: bytes
     def __init__(self, *, pphContext: bytes) -> None: ...
 
-class R_QMCreateRemoteCursorRequest(Request[R_QMCreateRemoteCursorResponse]):
+class R_QMCreateRemoteCursorRequest(OperationRequest[R_QMCreateRemoteCursorResponse]):
     ptb1: CACTransferBufferV1
     hQueue: int
     def __init__(self, *, ptb1: CACTransferBufferV1, hQueue: int) -> None: ...
@@ -286,7 +286,7 @@ class R_QMCreateRemoteCursorResponse(Value):
     result: int
     def __init__(self, *, phCursor: int, result: int) -> None: ...
 
-class R_QMCreateObjectInternalRequest(Request[R_QMCreateObjectInternalResponse]):
+class R_QMCreateObjectInternalRequest(OperationRequest[R_QMCreateObjectInternalResponse]):
     dwObjectType: int
     lpwcsPathName: str
     SDSize: int
@@ -310,7 +310,7 @@ class R_QMCreateObjectInternalResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_QMSetObjectSecurityInternalRequest(Request[R_QMSetObjectSecurityInternalResponse]):
+class R_QMSetObjectSecurityInternalRequest(OperationRequest[R_QMSetObjectSecurityInternalResponse]):
     pObjectFormat: OBJECT_FORMAT
     SecurityInformation: int
     SDSize: int
@@ -328,7 +328,7 @@ class R_QMSetObjectSecurityInternalResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_QMGetObjectSecurityInternalRequest(Request[R_QMGetObjectSecurityInternalResponse]):
+class R_QMGetObjectSecurityInternalRequest(OperationRequest[R_QMGetObjectSecurityInternalResponse]):
     pObjectFormat: OBJECT_FORMAT
     RequestedInformation: int
     nLength: int
@@ -344,7 +344,7 @@ class R_QMGetObjectSecurityInternalResponse(Value):
         self, *, pSecurityDescriptor: bytes, lpnLengthNeeded: int, result: int
     ) -> None: ...
 
-class R_QMDeleteObjectRequest(Request[R_QMDeleteObjectResponse]):
+class R_QMDeleteObjectRequest(OperationRequest[R_QMDeleteObjectResponse]):
     pObjectFormat: OBJECT_FORMAT
     def __init__(self, *, pObjectFormat: OBJECT_FORMAT) -> None: ...
 
@@ -352,7 +352,7 @@ class R_QMDeleteObjectResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_QMGetObjectPropertiesRequest(Request[R_QMGetObjectPropertiesResponse]):
+class R_QMGetObjectPropertiesRequest(OperationRequest[R_QMGetObjectPropertiesResponse]):
     pObjectFormat: OBJECT_FORMAT
     cp: int
     aProp: list[int]
@@ -366,7 +366,7 @@ class R_QMGetObjectPropertiesResponse(Value):
     result: int
     def __init__(self, *, apVar: list[PROPVARIANT], result: int) -> None: ...
 
-class R_QMSetObjectPropertiesRequest(Request[R_QMSetObjectPropertiesResponse]):
+class R_QMSetObjectPropertiesRequest(OperationRequest[R_QMSetObjectPropertiesResponse]):
     pObjectFormat: OBJECT_FORMAT
     cp: int
     aProp: list[int] | None
@@ -384,7 +384,7 @@ class R_QMSetObjectPropertiesResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_QMObjectPathToObjectFormatRequest(Request[R_QMObjectPathToObjectFormatResponse]):
+class R_QMObjectPathToObjectFormatRequest(OperationRequest[R_QMObjectPathToObjectFormatResponse]):
     lpwcsPathName: str
     pObjectFormat: OBJECT_FORMAT
     def __init__(self, *, lpwcsPathName: str, pObjectFormat: OBJECT_FORMAT) -> None: ...
@@ -394,7 +394,7 @@ class R_QMObjectPathToObjectFormatResponse(Value):
     result: int
     def __init__(self, *, pObjectFormat: OBJECT_FORMAT, result: int) -> None: ...
 
-class R_QMGetTmWhereaboutsRequest(Request[R_QMGetTmWhereaboutsResponse]):
+class R_QMGetTmWhereaboutsRequest(OperationRequest[R_QMGetTmWhereaboutsResponse]):
     cbBufSize: int
     def __init__(self, *, cbBufSize: int) -> None: ...
 
@@ -404,7 +404,7 @@ class R_QMGetTmWhereaboutsResponse(Value):
     result: int
     def __init__(self, *, pbWhereabouts: bytes, pcbWhereabouts: int, result: int) -> None: ...
 
-class R_QMEnlistTransactionRequest(Request[R_QMEnlistTransactionResponse]):
+class R_QMEnlistTransactionRequest(OperationRequest[R_QMEnlistTransactionResponse]):
     pUow: XACTUOW
     cbCookie: int
     pbCookie: bytes
@@ -414,7 +414,7 @@ class R_QMEnlistTransactionResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_QMEnlistInternalTransactionRequest(Request[R_QMEnlistInternalTransactionResponse]):
+class R_QMEnlistInternalTransactionRequest(OperationRequest[R_QMEnlistInternalTransactionResponse]):
     pUow: XACTUOW
     def __init__(self, *, pUow: XACTUOW) -> None: ...
 
@@ -423,7 +423,7 @@ class R_QMEnlistInternalTransactionResponse(Value):
     result: int
     def __init__(self, *, phIntXact: bytes, result: int) -> None: ...
 
-class R_QMCommitTransactionRequest(Request[R_QMCommitTransactionResponse]):
+class R_QMCommitTransactionRequest(OperationRequest[R_QMCommitTransactionResponse]):
     phIntXact: Any
     def __init__(self, *, phIntXact: Any) -> None: ...
 
@@ -432,7 +432,7 @@ class R_QMCommitTransactionResponse(Value):
     result: int
     def __init__(self, *, phIntXact: bytes, result: int) -> None: ...
 
-class R_QMAbortTransactionRequest(Request[R_QMAbortTransactionResponse]):
+class R_QMAbortTransactionRequest(OperationRequest[R_QMAbortTransactionResponse]):
     phIntXact: Any
     def __init__(self, *, phIntXact: Any) -> None: ...
 
@@ -441,7 +441,7 @@ class R_QMAbortTransactionResponse(Value):
     result: int
     def __init__(self, *, phIntXact: bytes, result: int) -> None: ...
 
-class rpc_QMOpenQueueInternalRequest(Request[rpc_QMOpenQueueInternalResponse]):
+class rpc_QMOpenQueueInternalRequest(OperationRequest[rpc_QMOpenQueueInternalResponse]):
     pQueueFormat: QUEUE_FORMAT
     dwDesiredAccess: int
     dwShareMode: int
@@ -481,7 +481,7 @@ class rpc_QMOpenQueueInternalResponse(Value):
         result: int,
     ) -> None: ...
 
-class rpc_ACCloseHandleRequest(Request[rpc_ACCloseHandleResponse]):
+class rpc_ACCloseHandleRequest(OperationRequest[rpc_ACCloseHandleResponse]):
     phQueue: Any
     def __init__(self, *, phQueue: Any) -> None: ...
 
@@ -490,7 +490,7 @@ class rpc_ACCloseHandleResponse(Value):
     result: int
     def __init__(self, *, phQueue: bytes, result: int) -> None: ...
 
-class rpc_ACCloseCursorRequest(Request[rpc_ACCloseCursorResponse]):
+class rpc_ACCloseCursorRequest(OperationRequest[rpc_ACCloseCursorResponse]):
     hQueue: Any
     hCursor: int
     def __init__(self, *, hQueue: Any, hCursor: int) -> None: ...
@@ -499,7 +499,7 @@ class rpc_ACCloseCursorResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class rpc_ACSetCursorPropertiesRequest(Request[rpc_ACSetCursorPropertiesResponse]):
+class rpc_ACSetCursorPropertiesRequest(OperationRequest[rpc_ACSetCursorPropertiesResponse]):
     hProxy: Any
     hCursor: int
     hRemoteCursor: int
@@ -509,7 +509,7 @@ class rpc_ACSetCursorPropertiesResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class rpc_ACHandleToFormatNameRequest(Request[rpc_ACHandleToFormatNameResponse]):
+class rpc_ACHandleToFormatNameRequest(OperationRequest[rpc_ACHandleToFormatNameResponse]):
     hQueue: Any
     dwFormatNameRPCBufferLen: int
     lpwcsFormatName: str | None
@@ -531,7 +531,7 @@ class rpc_ACHandleToFormatNameResponse(Value):
         self, *, lpwcsFormatName: str | None = ..., pdwLength: int, result: int
     ) -> None: ...
 
-class rpc_ACPurgeQueueRequest(Request[rpc_ACPurgeQueueResponse]):
+class rpc_ACPurgeQueueRequest(OperationRequest[rpc_ACPurgeQueueResponse]):
     hQueue: Any
     def __init__(self, *, hQueue: Any) -> None: ...
 
@@ -539,7 +539,7 @@ class rpc_ACPurgeQueueResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_QMQueryQMRegistryInternalRequest(Request[R_QMQueryQMRegistryInternalResponse]):
+class R_QMQueryQMRegistryInternalRequest(OperationRequest[R_QMQueryQMRegistryInternalResponse]):
     dwQueryType: int
     def __init__(self, *, dwQueryType: int) -> None: ...
 
@@ -548,7 +548,7 @@ class R_QMQueryQMRegistryInternalResponse(Value):
     result: int
     def __init__(self, *, lplpMQISServer: str | None = ..., result: int) -> None: ...
 
-class R_QMGetRTQMServerPortRequest(Request[R_QMGetRTQMServerPortResponse]):
+class R_QMGetRTQMServerPortRequest(OperationRequest[R_QMGetRTQMServerPortResponse]):
     fIP: int
     def __init__(self, *, fIP: int) -> None: ...
 

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from rpcqm.codec.interface import Request, Value
+from rpcqm.codec.interface import OperationRequest, Value
 from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT
 from rpcqm.codec.types.qmcomm import CACCreateRemoteCursor, CACTransferBufferV2
 
-class QMSendMessageInternalExRequest(Request[QMSendMessageInternalExResponse]):
+class QMSendMessageInternalExRequest(OperationRequest[QMSendMessageInternalExResponse]):
     pQueueFormat: QUEUE_FORMAT
     ptb: CACTransferBufferV2
     pMessageID: OBJECTID | None
@@ -23,7 +23,7 @@ class QMSendMessageInternalExResponse(Value):
     result: int
     def __init__(self, *, pMessageID: OBJECTID | None = ..., result: int) -> None: ...
 
-class rpc_ACSendMessageExRequest(Request[rpc_ACSendMessageExResponse]):
+class rpc_ACSendMessageExRequest(OperationRequest[rpc_ACSendMessageExResponse]):
     hQueue: Any
     ptb: CACTransferBufferV2
     pMessageID: OBJECTID | None
@@ -36,7 +36,7 @@ class rpc_ACSendMessageExResponse(Value):
     result: int
     def __init__(self, *, pMessageID: OBJECTID | None = ..., result: int) -> None: ...
 
-class rpc_ACReceiveMessageExRequest(Request[rpc_ACReceiveMessageExResponse]):
+class rpc_ACReceiveMessageExRequest(OperationRequest[rpc_ACReceiveMessageExResponse]):
     hQMContext: int
     ptb: CACTransferBufferV2
     def __init__(self, *, hQMContext: int, ptb: CACTransferBufferV2) -> None: ...
@@ -46,7 +46,7 @@ class rpc_ACReceiveMessageExResponse(Value):
     result: int
     def __init__(self, *, ptb: CACTransferBufferV2, result: int) -> None: ...
 
-class rpc_ACCreateCursorExRequest(Request[rpc_ACCreateCursorExResponse]):
+class rpc_ACCreateCursorExRequest(OperationRequest[rpc_ACCreateCursorExResponse]):
     hQueue: Any
     pcc: CACCreateRemoteCursor
     def __init__(self, *, hQueue: Any, pcc: CACCreateRemoteCursor) -> None: ...

@@ -3,7 +3,7 @@
 from enum import IntEnum
 from typing import Final
 
-from rpcqm.codec.interface import Request, Value
+from rpcqm.codec.interface import OperationRequest, Value
 from rpcqm.codec.types.mqmq import PROPVARIANT, QUEUE_FORMAT
 
 MGMT_MACHINE: Final = 1
@@ -27,7 +27,7 @@ class MGMT_OBJECT_u(Value):
     value: QUEUE_FORMAT | int | None
     def __init__(self, tag: int, value: QUEUE_FORMAT | int | None = None) -> None: ...
 
-class R_QMMgmtGetInfoRequest(Request[R_QMMgmtGetInfoResponse]):
+class R_QMMgmtGetInfoRequest(OperationRequest[R_QMMgmtGetInfoResponse]):
     pObjectFormat: MGMT_OBJECT
     cp: int
     aProp: list[int]
@@ -41,7 +41,7 @@ class R_QMMgmtGetInfoResponse(Value):
     result: int
     def __init__(self, *, apVar: list[PROPVARIANT], result: int) -> None: ...
 
-class R_QMMgmtActionRequest(Request[R_QMMgmtActionResponse]):
+class R_QMMgmtActionRequest(OperationRequest[R_QMMgmtActionResponse]):
     pObjectFormat: MGMT_OBJECT
     lpwszAction: str
     def __init__(self, *, pObjectFormat: MGMT_OBJECT, lpwszAction: str) -> None: ...

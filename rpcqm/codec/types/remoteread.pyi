@@ -4,7 +4,7 @@ from enum import IntEnum
 from typing import Any, Final
 from uuid import UUID
 
-from rpcqm.codec.interface import Request, Value
+from rpcqm.codec.interface import OperationRequest, Value
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT, XACTUOW
 
 stFullPacket: Final = 0
@@ -67,14 +67,14 @@ class SectionBuffer(Value):
         pSectionBuffer: bytes | None = ...,
     ) -> None: ...
 
-class R_GetServerPortRequest(Request[R_GetServerPortResponse]):
+class R_GetServerPortRequest(OperationRequest[R_GetServerPortResponse]):
     def __init__(self) -> None: ...
 
 class R_GetServerPortResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_OpenQueueRequest(Request[R_OpenQueueResponse]):
+class R_OpenQueueRequest(OperationRequest[R_OpenQueueResponse]):
     pQueueFormat: QUEUE_FORMAT
     dwAccess: int
     dwShareMode: int
@@ -102,7 +102,7 @@ class R_OpenQueueResponse(Value):
     pphContext: bytes
     def __init__(self, *, pphContext: bytes) -> None: ...
 
-class R_CloseQueueRequest(Request[R_CloseQueueResponse]):
+class R_CloseQueueRequest(OperationRequest[R_CloseQueueResponse]):
     pphContext: Any
     def __init__(self, *, pphContext: Any) -> None: ...
 
@@ -111,7 +111,7 @@ class R_CloseQueueResponse(Value):
     result: int
     def __init__(self, *, pphContext: bytes, result: int) -> None: ...
 
-class R_CreateCursorRequest(Request[R_CreateCursorResponse]):
+class R_CreateCursorRequest(OperationRequest[R_CreateCursorResponse]):
     phContext: Any
     def __init__(self, *, phContext: Any) -> None: ...
 
@@ -120,7 +120,7 @@ class R_CreateCursorResponse(Value):
     result: int
     def __init__(self, *, phCursor: int, result: int) -> None: ...
 
-class R_CloseCursorRequest(Request[R_CloseCursorResponse]):
+class R_CloseCursorRequest(OperationRequest[R_CloseCursorResponse]):
     phContext: Any
     hCursor: int
     def __init__(self, *, phContext: Any, hCursor: int) -> None: ...
@@ -129,7 +129,7 @@ class R_CloseCursorResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_PurgeQueueRequest(Request[R_PurgeQueueResponse]):
+class R_PurgeQueueRequest(OperationRequest[R_PurgeQueueResponse]):
     phContext: Any
     def __init__(self, *, phContext: Any) -> None: ...
 
@@ -137,7 +137,7 @@ class R_PurgeQueueResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_StartReceiveRequest(Request[R_StartReceiveResponse]):
+class R_StartReceiveRequest(OperationRequest[R_StartReceiveResponse]):
     phContext: Any
     LookupId: int
     hCursor: int
@@ -175,7 +175,7 @@ class R_StartReceiveResponse(Value):
         result: int,
     ) -> None: ...
 
-class R_CancelReceiveRequest(Request[R_CancelReceiveResponse]):
+class R_CancelReceiveRequest(OperationRequest[R_CancelReceiveResponse]):
     phContext: Any
     dwRequestId: int
     def __init__(self, *, phContext: Any, dwRequestId: int) -> None: ...
@@ -184,7 +184,7 @@ class R_CancelReceiveResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_EndReceiveRequest(Request[R_EndReceiveResponse]):
+class R_EndReceiveRequest(OperationRequest[R_EndReceiveResponse]):
     phContext: Any
     dwAck: int
     dwRequestId: int
@@ -194,7 +194,7 @@ class R_EndReceiveResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_MoveMessageRequest(Request[R_MoveMessageResponse]):
+class R_MoveMessageRequest(OperationRequest[R_MoveMessageResponse]):
     phContextFrom: Any
     ullContextTo: int
     LookupId: int
@@ -207,7 +207,7 @@ class R_MoveMessageResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_OpenQueueForMoveRequest(Request[R_OpenQueueForMoveResponse]):
+class R_OpenQueueForMoveRequest(OperationRequest[R_OpenQueueForMoveResponse]):
     pQueueFormat: QUEUE_FORMAT
     dwAccess: int
     dwShareMode: int
@@ -236,7 +236,7 @@ class R_OpenQueueForMoveResponse(Value):
     pphContext: bytes
     def __init__(self, *, pMoveContext: int, pphContext: bytes) -> None: ...
 
-class R_QMEnlistRemoteTransactionRequest(Request[R_QMEnlistRemoteTransactionResponse]):
+class R_QMEnlistRemoteTransactionRequest(OperationRequest[R_QMEnlistRemoteTransactionResponse]):
     pTransactionId: XACTUOW
     cbPropagationToken: int
     pbPropagationToken: bytes
@@ -254,7 +254,7 @@ class R_QMEnlistRemoteTransactionResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_StartTransactionalReceiveRequest(Request[R_StartTransactionalReceiveResponse]):
+class R_StartTransactionalReceiveRequest(OperationRequest[R_StartTransactionalReceiveResponse]):
     phContext: Any
     LookupId: int
     hCursor: int
@@ -294,7 +294,7 @@ class R_StartTransactionalReceiveResponse(Value):
         result: int,
     ) -> None: ...
 
-class R_SetUserAcknowledgementClassRequest(Request[R_SetUserAcknowledgementClassResponse]):
+class R_SetUserAcknowledgementClassRequest(OperationRequest[R_SetUserAcknowledgementClassResponse]):
     phContext: Any
     LookupId: int
     usClass: int
@@ -304,7 +304,7 @@ class R_SetUserAcknowledgementClassResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_EndTransactionalReceiveRequest(Request[R_EndTransactionalReceiveResponse]):
+class R_EndTransactionalReceiveRequest(OperationRequest[R_EndTransactionalReceiveResponse]):
     phContext: Any
     dwAck: int
     dwRequestId: int

@@ -1,6 +1,6 @@
 """Types of idl/rpcqm_admin.idl: written by scripts/generate."""
 
-from rpcqm.codec.interface import Request, Value
+from rpcqm.codec.interface import OperationRequest, Value
 from rpcqm.codec.types.mqmq import CALPWSTR, OBJECTID, PROPVARIANT, QUEUE_FORMAT
 
 class ACCOUNT(Value):
@@ -59,7 +59,7 @@ class PUBLIC_QUEUE(Value):
         fFixed: int = ...,
     ) -> None: ...
 
-class R_AddAccountRequest(Request[R_AddAccountResponse]):
+class R_AddAccountRequest(OperationRequest[R_AddAccountResponse]):
     pwszName: str
     NtHash: bytes
     pGroups: CALPWSTR
@@ -70,7 +70,7 @@ class R_AddAccountResponse(Value):
     result: int
     def __init__(self, *, ppwszSid: str | None = ..., result: int) -> None: ...
 
-class R_SetAccountPasswordRequest(Request[R_SetAccountPasswordResponse]):
+class R_SetAccountPasswordRequest(OperationRequest[R_SetAccountPasswordResponse]):
     pwszName: str
     NtHash: bytes
     def __init__(self, *, pwszName: str, NtHash: bytes) -> None: ...
@@ -79,7 +79,7 @@ class R_SetAccountPasswordResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_RemoveAccountRequest(Request[R_RemoveAccountResponse]):
+class R_RemoveAccountRequest(OperationRequest[R_RemoveAccountResponse]):
     pwszName: str
     def __init__(self, *, pwszName: str) -> None: ...
 
@@ -87,7 +87,7 @@ class R_RemoveAccountResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_ListAccountsRequest(Request[R_ListAccountsResponse]):
+class R_ListAccountsRequest(OperationRequest[R_ListAccountsResponse]):
     def __init__(self) -> None: ...
 
 class R_ListAccountsResponse(Value):
@@ -98,7 +98,7 @@ class R_ListAccountsResponse(Value):
         self, *, pcAccounts: int, ppAccounts: list[ACCOUNT] | None = ..., result: int
     ) -> None: ...
 
-class R_MakeBackupRequest(Request[R_MakeBackupResponse]):
+class R_MakeBackupRequest(OperationRequest[R_MakeBackupResponse]):
     pwszDirectory: str
     def __init__(self, *, pwszDirectory: str) -> None: ...
 
@@ -107,7 +107,7 @@ class R_MakeBackupResponse(Value):
     result: int
     def __init__(self, *, ppwszProblem: str | None = ..., result: int) -> None: ...
 
-class R_CompactRequest(Request[R_CompactResponse]):
+class R_CompactRequest(OperationRequest[R_CompactResponse]):
     def __init__(self) -> None: ...
 
 class R_CompactResponse(Value):
@@ -116,7 +116,7 @@ class R_CompactResponse(Value):
     result: int
     def __init__(self, *, pBytesBefore: int, pBytesAfter: int, result: int) -> None: ...
 
-class R_SetEventTrailRequest(Request[R_SetEventTrailResponse]):
+class R_SetEventTrailRequest(OperationRequest[R_SetEventTrailResponse]):
     pQueueFormat: QUEUE_FORMAT
     fOn: int
     def __init__(self, *, pQueueFormat: QUEUE_FORMAT, fOn: int) -> None: ...
@@ -125,7 +125,7 @@ class R_SetEventTrailResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_GetEventTrailStateRequest(Request[R_GetEventTrailStateResponse]):
+class R_GetEventTrailStateRequest(OperationRequest[R_GetEventTrailStateResponse]):
     pQueueFormat: QUEUE_FORMAT
     def __init__(self, *, pQueueFormat: QUEUE_FORMAT) -> None: ...
 
@@ -134,7 +134,7 @@ class R_GetEventTrailStateResponse(Value):
     result: int
     def __init__(self, *, pfOn: int, result: int) -> None: ...
 
-class R_GetEventTrailRequest(Request[R_GetEventTrailResponse]):
+class R_GetEventTrailRequest(OperationRequest[R_GetEventTrailResponse]):
     pMessageId: OBJECTID
     def __init__(self, *, pMessageId: OBJECTID) -> None: ...
 
@@ -146,7 +146,7 @@ class R_GetEventTrailResponse(Value):
         self, *, pcEvents: int, ppEvents: list[TRAIL_EVENT] | None = ..., result: int
     ) -> None: ...
 
-class R_ImportMessageRequest(Request[R_ImportMessageResponse]):
+class R_ImportMessageRequest(OperationRequest[R_ImportMessageResponse]):
     pQueueFormat: QUEUE_FORMAT
     cbPacket: int
     pPacket: bytes
@@ -157,7 +157,7 @@ class R_ImportMessageResponse(Value):
     result: int
     def __init__(self, *, pLookupId: int, result: int) -> None: ...
 
-class R_FindMessageRequest(Request[R_FindMessageResponse]):
+class R_FindMessageRequest(OperationRequest[R_FindMessageResponse]):
     pMessageId: OBJECTID
     def __init__(self, *, pMessageId: OBJECTID) -> None: ...
 
@@ -169,7 +169,7 @@ class R_FindMessageResponse(Value):
         self, *, pcPlaces: int, ppPlaces: list[PLACE] | None = ..., result: int
     ) -> None: ...
 
-class R_ListPublicQueuesRequest(Request[R_ListPublicQueuesResponse]):
+class R_ListPublicQueuesRequest(OperationRequest[R_ListPublicQueuesResponse]):
     def __init__(self) -> None: ...
 
 class R_ListPublicQueuesResponse(Value):
@@ -180,7 +180,7 @@ class R_ListPublicQueuesResponse(Value):
         self, *, pcQueues: int, ppQueues: list[PUBLIC_QUEUE] | None = ..., result: int
     ) -> None: ...
 
-class R_CreatePublicQueueRequest(Request[R_CreatePublicQueueResponse]):
+class R_CreatePublicQueueRequest(OperationRequest[R_CreatePublicQueueResponse]):
     pwszPathName: str
     SDSize: int
     pSecurityDescriptor: bytes | None
@@ -202,7 +202,7 @@ class R_CreatePublicQueueResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
 
-class R_ListOutgoingQueuesRequest(Request[R_ListOutgoingQueuesResponse]):
+class R_ListOutgoingQueuesRequest(OperationRequest[R_ListOutgoingQueuesResponse]):
     def __init__(self) -> None: ...
 
 class R_ListOutgoingQueuesResponse(Value):
@@ -210,7 +210,7 @@ class R_ListOutgoingQueuesResponse(Value):
     result: int
     def __init__(self, *, pNames: CALPWSTR, result: int) -> None: ...
 
-class R_ListExposedQueuesRequest(Request[R_ListExposedQueuesResponse]):
+class R_ListExposedQueuesRequest(OperationRequest[R_ListExposedQueuesResponse]):
     def __init__(self) -> None: ...
 
 class R_ListExposedQueuesResponse(Value):
@@ -218,7 +218,7 @@ class R_ListExposedQueuesResponse(Value):
     result: int
     def __init__(self, *, pNames: CALPWSTR, result: int) -> None: ...
 
-class R_GetMachineSecurityRequest(Request[R_GetMachineSecurityResponse]):
+class R_GetMachineSecurityRequest(OperationRequest[R_GetMachineSecurityResponse]):
     RequestedInformation: int
     def __init__(self, *, RequestedInformation: int) -> None: ...
 
@@ -230,7 +230,7 @@ class R_GetMachineSecurityResponse(Value):
         self, *, pcbDescriptor: int, ppDescriptor: bytes | None = ..., result: int
     ) -> None: ...
 
-class R_SetMachineSecurityRequest(Request[R_SetMachineSecurityResponse]):
+class R_SetMachineSecurityRequest(OperationRequest[R_SetMachineSecurityResponse]):
     SecurityInformation: int
     cbDescriptor: int
     pDescriptor: bytes

@@ -13,7 +13,7 @@ from rpcqm.base.errors import DecodeError, FaultStatus, RpcFault
 from rpcqm.base.identity import ANONYMOUS, Identity
 from rpcqm.rpc.constants import RPC_VERS, AuthenticationLevel, AuthenticationType
 from rpcqm.rpc.pdu import HEADER, HEADER_LENGTH, LITTLE_ENDIAN, TRAILER, TRAILER_LENGTH
-from rpcqm.rpc.security.logon import NO_CLAIM, Claim
+from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim
 
 ALIGNMENT = 16
 """What request and response bodies are padded to before the trailer ([MS-RPCE] 2.2.2.11)."""
@@ -81,7 +81,7 @@ class Handshake(Protocol):
     def complete(self) -> bool: ...
 
     @property
-    def claim(self) -> Claim:
+    def claim(self) -> LogonClaim:
         """Who the peer says it is, as far as it has said so."""
         ...
 

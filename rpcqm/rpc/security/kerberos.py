@@ -35,7 +35,7 @@ from rpcqm.rpc.security.context import (
     ProtectionError,
     normalized_level,
 )
-from rpcqm.rpc.security.logon import NO_CLAIM, Claim, claimed
+from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim, claimed
 from rpcqm.rpc.security.ntlm import AccountDirectory
 
 _Flag = gssapi.RequirementFlag
@@ -148,7 +148,7 @@ class _KerberosHandshake:
         return bool(self._context.complete)
 
     @property
-    def claim(self) -> Claim:
+    def claim(self) -> LogonClaim:
         return NO_CLAIM
 
     def step(self, token: bytes) -> bytes:
@@ -180,7 +180,7 @@ class KerberosAcceptor(_KerberosHandshake):
         self._first = True
 
     @property
-    def claim(self) -> Claim:
+    def claim(self) -> LogonClaim:
         if not self.complete:
             return NO_CLAIM
         name, _, realm = str(self._context.initiator_name).rpartition("@")

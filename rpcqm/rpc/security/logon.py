@@ -9,7 +9,7 @@ LONGEST_CLAIM = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class LogonClaim:
     """What a peer says of itself before anything is proved; for logs.
 
     Make it by `claimed`, which keeps what strangers say short and harmless.
@@ -20,12 +20,12 @@ class Claim:
     workstation: str = ""
 
 
-NO_CLAIM = Claim()
+NO_CLAIM = LogonClaim()
 
 
-def claimed(account: str, domain: str = "", workstation: str = "") -> Claim:
+def claimed(account: str, domain: str = "", workstation: str = "") -> LogonClaim:
     """A claim of at most 256 characters a part, where those that do not print are escaped."""
-    return Claim(_harmless(account), _harmless(domain), _harmless(workstation))
+    return LogonClaim(_harmless(account), _harmless(domain), _harmless(workstation))
 
 
 def _harmless(text: str) -> str:

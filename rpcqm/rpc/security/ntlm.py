@@ -27,9 +27,9 @@ from rpcqm.rpc.security.context import (
     ProtectionError,
     normalized_level,
 )
-from rpcqm.rpc.security.logon import NO_CLAIM, Claim, LogonGuard, OpenGuard, claimed
+from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim, LogonGuard, OpenGuard, claimed
 from rpcqm.rpc.security.ntlm_messages import AvId, nt_hash
-from rpcqm.rpc.security.ntlm_protection import Direction, NegotiateFlags, NtlmProtection
+from rpcqm.rpc.security.ntlm_protection import NegotiateFlags, NtlmProtection, ProtectionDirection
 
 STRONG, WEAK = 128, 56
 """Bits of a session key: what is required, and what may be allowed for old peers."""
@@ -140,11 +140,11 @@ def _now() -> bytes:
 class _NtlmHandshake:
     """What both sides of a handshake share."""
 
-    own: Direction
+    own: ProtectionDirection
 
     def __init__(self) -> None:
         self.complete = False
-        self.claim: Claim = NO_CLAIM
+        self.claim: LogonClaim = NO_CLAIM
         self.signs_mechanisms = False
         self._flags = 0
         self._session_key = b""
@@ -171,7 +171,7 @@ class NtlmAcceptor(_NtlmHandshake):
     of the password says is there must be there and be right ([MS-NLMP] 3.2.5.1.2; G78, G79).
     """
 
-    own = Direction.SERVER
+    own = ProtectionDirection.SERVER
 
     def __init__(
         self,
@@ -357,7 +357,7 @@ def _entry(line: str) -> tuple[str, str, bytes] | None:
 class NtlmInitiator(_NtlmHandshake):
     """A handshake on the client's side."""
 
-    own = Direction.CLIENT
+    own = ProtectionDirection.CLIENT
 
     def __init__(self, credentials: NtlmCredentials, level: AuthenticationLevel) -> None:
         super().__init__()

@@ -52,7 +52,7 @@ class NegotiateFlags(enum.IntFlag):
     NTLMSSP_NEGOTIATE_56 = 0x80000000
 
 
-class Direction(enum.Enum):
+class ProtectionDirection(enum.Enum):
     """Who a key belongs to: the text is what the key derivation hashes."""
 
     CLIENT = b"client-to-server"
@@ -62,12 +62,12 @@ class Direction(enum.Enum):
 _Flag = NegotiateFlags
 
 
-def signing_key(flags: int, session_key: bytes, sender: Direction) -> bytes:
+def signing_key(flags: int, session_key: bytes, sender: ProtectionDirection) -> bytes:
     """SIGNKEY ([MS-NLMP] 3.4.5.2)."""
     return _magic(session_key, sender, b"signing")
 
 
-def sealing_key(flags: int, session_key: bytes, sender: Direction) -> bytes:
+def sealing_key(flags: int, session_key: bytes, sender: ProtectionDirection) -> bytes:
     """SEALKEY ([MS-NLMP] 3.4.5.3)."""
     if flags & _Flag.NTLMSSP_NEGOTIATE_EXTENDED_SESSIONSECURITY:
         return _magic(_weakened(flags, session_key), sender, b"sealing")
@@ -84,7 +84,7 @@ def _weakened(flags: int, session_key: bytes) -> bytes:
     return session_key[: 7 if flags & _Flag.NTLMSSP_NEGOTIATE_56 else 5]
 
 
-def _magic(key: bytes, sender: Direction, purpose: bytes) -> bytes:
+def _magic(key: bytes, sender: ProtectionDirection, purpose: bytes) -> bytes:
     text = b"session key to %s %s key magic constant\0" % (sender.value, purpose)
     return hashlib.md5(key + text).digest()
 
@@ -161,10 +161,14 @@ class NtlmProtection:
     signature_length = SIGNATURE_LENGTH
     dummy_signature = DUMMY_SIGNATURE
 
-    def __init__(self, flags: int, session_key: bytes, own: Direction) -> None:
+    def __init__(self, flags: int, session_key: bytes, own: ProtectionDirection) -> None:
         self.flags = flags
         self._whole = bool(flags & _Flag.NTLMSSP_NEGOTIATE_EXTENDED_SESSIONSECURITY)
-        peer = Direction.SERVER if own is Direction.CLIENT else Direction.CLIENT
+        peer = (
+            ProtectionDirection.SERVER
+            if own is ProtectionDirection.CLIENT
+            else ProtectionDirection.CLIENT
+        )
         self._keys = tuple(sealing_key(flags, session_key, each) for each in (own, peer))
         self._out_mac: _ExtendedMac | _PlainMac
         self._in_mac: _ExtendedMac | _PlainMac

@@ -22,7 +22,7 @@ from rpcqm.rpc.security.context import (
     SecurityProvider,
     normalized_level,
 )
-from rpcqm.rpc.security.logon import NO_CLAIM, Claim
+from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim
 from rpcqm.rpc.security.spnego_tokens import (
     NegState,
     NegTokenInit,
@@ -72,7 +72,7 @@ class SpnegoAcceptor:
         return self._done
 
     @property
-    def claim(self) -> Claim:
+    def claim(self) -> LogonClaim:
         return NO_CLAIM if self._chosen is None else self._chosen.claim
 
     @property
@@ -187,7 +187,7 @@ class SpnegoInitiator:
         return self._done
 
     @property
-    def claim(self) -> Claim:
+    def claim(self) -> LogonClaim:
         return self._chosen.claim
 
     def step(self, token: bytes) -> bytes:

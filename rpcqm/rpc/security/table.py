@@ -21,7 +21,7 @@ from rpcqm.rpc.security.context import (
     SecurityProviders,
     normalized_level,
 )
-from rpcqm.rpc.security.logon import NO_CLAIM, Claim
+from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim
 
 
 class SecurityRefusal(Exception):
@@ -31,7 +31,7 @@ class SecurityRefusal(Exception):
     """
 
     def __init__(
-        self, text: str, reason: RejectReason, status: FaultStatus, claim: Claim = NO_CLAIM
+        self, text: str, reason: RejectReason, status: FaultStatus, claim: LogonClaim = NO_CLAIM
     ) -> None:
         super().__init__(text)
         self.reason = reason
@@ -47,7 +47,7 @@ class HandshakeUnfinished(RpcFault):
 
 
 def _denied(
-    text: str, reason: RejectReason = RejectReason.invalid_checksum, claim: Claim = NO_CLAIM
+    text: str, reason: RejectReason = RejectReason.invalid_checksum, claim: LogonClaim = NO_CLAIM
 ) -> SecurityRefusal:
     return SecurityRefusal(text, reason, FaultStatus.RPC_S_ACCESS_DENIED, claim)
 

@@ -40,7 +40,7 @@ from rpcqm.rpc.security.context import (
     SecurityProvider,
     SecurityProviders,
 )
-from rpcqm.rpc.security.logon import Claim
+from rpcqm.rpc.security.logon import LogonClaim
 from rpcqm.rpc.server import RpcServer
 
 _log = get_logger("service")
@@ -240,7 +240,7 @@ class _Handshake:
         return self._handshake.complete
 
     @property
-    def claim(self) -> Claim:
+    def claim(self) -> LogonClaim:
         return self._handshake.claim
 
     def step(self, token: bytes) -> bytes:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from rpcqm.capture.analysis import Exchange
-from rpcqm.capture.conversation.call import Call
+from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.capture.file.problems import Problems
-from rpcqm.capture.unsealing.accounts import Account, parse_account, read_keytabs
+from rpcqm.capture.unsealing.accounts import UnsealingAccount, parse_account, read_keytabs
 from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.security.context import PKT, PKT_INTEGRITY, PKT_PRIVACY, Credentials
@@ -82,17 +82,17 @@ def recorded(kdc: Kdc, tmp_path: Path) -> Any:
     return record
 
 
-def _read(path: Path, accounts: Sequence[Account]) -> tuple[list[Call], Problems]:
+def _read(path: Path, accounts: Sequence[UnsealingAccount]) -> tuple[list[CapturedCall], Problems]:
     found, problems = calls_of(path, accounts)
     return [_as_call(each) for each in found], problems
 
 
-def _as_call(exchange: Exchange) -> Call:
-    assert isinstance(exchange, Call)
+def _as_call(exchange: Exchange) -> CapturedCall:
+    assert isinstance(exchange, CapturedCall)
     return exchange
 
 
-def assert_unsealed(path: Path, accounts: Sequence[Account], level: int) -> None:
+def assert_unsealed(path: Path, accounts: Sequence[UnsealingAccount], level: int) -> None:
     calls, problems = _read(path, accounts)
     assert problems.counts == {}
     assert [call.sealed for call in calls] == [False] * len(SENT)

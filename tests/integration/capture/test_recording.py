@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from rpcqm.capture.conversation.call import Call
+from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.cli.main import main
 from rpcqm.client.passwords import nt_hash
 from rpcqm.client.queue_manager import QueueManagerClient
@@ -51,7 +51,7 @@ def test_sealed_traffic_is_recorded_in_clear(tmp_path: Path) -> None:
     assert ("RemoteRead", "R_StartReceive", "MQ_OK") in names
     assert ("ept", "ept_map", "rpc_s_ok") in names
     reading = next(call for call in found if call.name == "R_StartReceive")
-    assert isinstance(reading, Call)
+    assert isinstance(reading, CapturedCall)
     assert (reading.conversation.level, reading.conversation.account) == (6, "alice")
     sections = reading.decoded_response().ppPacketSections
     assert body.encode() in sections[0].pSectionBuffer

@@ -13,7 +13,7 @@ from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import RemoteServer
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.config import Remote
+from rpcqm.config import RemoteSection
 from rpcqm.rpc.security.providers import security_providers
 from rpcqm.service.remote_targets import RemoteTargets
 from tests.support.accounts import TestAccounts
@@ -354,7 +354,7 @@ def test_the_supporting_server_logs_on_by_kerberos(tmp_path: Path) -> None:
         async with older_server(tmp_path / "there", providers=providers) as there:
             name = FormatName.parse(await there.create())
             peers = f"{HOST}={there.target}"
-            remote = Remote(kerberos=True, credentials_file=account, peers=peers)
+            remote = RemoteSection(kerberos=True, credentials_file=account, peers=peers)
             targets = RemoteTargets(remote)
             async with (
                 supporting_server(tmp_path / "here", lambda _: targets(HOST)) as here,

@@ -11,7 +11,7 @@ import pytest
 
 from rpcqm.adm.enums import QueueAccessType
 from rpcqm.base.errors import MQError
-from rpcqm.capture.conversation.call import Call
+from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.client.dependent import DependentQueue
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
@@ -194,7 +194,7 @@ def test_the_supporting_server_logs_on_and_encrypts(
     reads = [call for call in found if call.name == "RemoteQMStartReceive2"]
     assert reads
     for call in reads:
-        assert isinstance(call, Call)
+        assert isinstance(call, CapturedCall)
         assert (call.conversation.level, call.conversation.account) == (6, "reader")
 
 

@@ -22,8 +22,8 @@ from rpcqm.base.identity import Identity
 from rpcqm.binary.blobs import AES_PROVIDER, BASE_PROVIDER, ENHANCED_PROVIDER, encode_public_keys
 from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.codec.packet.enums import (
-    AuthenticationLevel,
     HashAlgorithm,
+    MessageAuthenticationLevel,
     MessageClass,
     PrivacyLevel,
 )
@@ -145,7 +145,7 @@ def test_a_signed_message_arrives_authenticated(pair: Pair) -> None:
     pair.orders.authentication = True
     pair.send(sid=SID)
     assert pair.arrived == [b"content"]
-    assert level_of_arrived(pair) == AuthenticationLevel.SIG20
+    assert level_of_arrived(pair) == MessageAuthenticationLevel.SIG20
     assert len(pair.bob.protocol.security.user_cert_cache) == 1
 
 
@@ -165,7 +165,7 @@ def test_a_message_is_signed_with_the_hash_that_it_asks_for(
     pair.sign()
     pair.send(hash_algorithm=asked)
     assert pair.arrived == [b"content"]
-    assert level_of_arrived(pair) == AuthenticationLevel.SIG20
+    assert level_of_arrived(pair) == MessageAuthenticationLevel.SIG20
     (key,) = pair.orders.message_position_list.page(None, 100)
     arrived = pair.bob.engine.positions.message_at(pair.orders, key)
     assert arrived.attributes.hash_algorithm == used

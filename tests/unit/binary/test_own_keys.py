@@ -17,7 +17,7 @@ from rpcqm.cli.main import main
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_user_message
 from rpcqm.codec.packet.types import MessageIdentifier
-from rpcqm.config.schema import Binary
+from rpcqm.config.schema import BinarySection
 from tests.support.certificates import certificate_of
 from tests.support.queue_manager import RunningQueueManager
 
@@ -115,11 +115,11 @@ def test_the_queue_manager_knows_its_own_public_keys(key: Path, tmp_path: Path) 
     qm = RunningQueueManager(tmp_path / "data")
     other = tmp_path / "other.pem"
     create_key(other)
-    listener = BinaryListener(qm.engine, qm.clock, Binary(encryption_key=str(key)))
+    listener = BinaryListener(qm.engine, qm.clock, BinarySection(encryption_key=str(key)))
     own = qm.engine.queue_manager
     assert own.public_encryption_key_list == published(load_key(str(key)))
     assert own.public_signing_key_list == b""
-    changed = Binary(encryption_key=str(other), signing_key=str(key))
+    changed = BinarySection(encryption_key=str(other), signing_key=str(key))
     listener.adjust(changed, read_files(changed))
     assert own.public_encryption_key_list == published(load_key(str(other)))
     assert own.public_signing_key_list == published(load_key(str(key)))

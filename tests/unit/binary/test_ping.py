@@ -19,7 +19,7 @@ from rpcqm.binary.ping import (
 )
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.packet.internal import PingFlags, PingPacket
-from rpcqm.config.schema import Binary
+from rpcqm.config.schema import BinarySection
 from tests.support.binary_pair import exchanging
 from tests.support.clock import SimulatedClock
 
@@ -136,7 +136,9 @@ def test_a_question_says_whether_a_windows_for_servers_asks(
 
     with exchanging() as pair:
         pair.alice.engine.queue_manager.operating_system_type = kind
-        listener = BinaryListener(pair.alice.engine, pair.simulation.clock, Binary(ping=True))
+        listener = BinaryListener(
+            pair.alice.engine, pair.simulation.clock, BinarySection(ping=True)
+        )
         question = PingPacket.decode(asyncio.run(ask(listener)))
     assert bool(question.flags.RC) is client
 
@@ -148,7 +150,9 @@ def test_a_ping_is_refused_by_who_would_refuse_a_session(offline: bool) -> None:
     admission.let_in("192.0.2.7")
     with exchanging() as pair:
         engine = pair.alice.engine
-        listener = BinaryListener(engine, pair.simulation.clock, Binary(ping=True), admission)
+        listener = BinaryListener(
+            engine, pair.simulation.clock, BinarySection(ping=True), admission
+        )
         if offline:
             engine.take_offline()
         assert listener.pings is not None

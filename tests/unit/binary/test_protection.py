@@ -14,9 +14,9 @@ from rpcqm.binary.caches import AgingCache
 from rpcqm.binary.signatures import sign, verified_level
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import (
-    AuthenticationLevel,
     EncryptionAlgorithm,
     HashAlgorithm,
+    MessageAuthenticationLevel,
     PrivacyLevel,
 )
 from rpcqm.codec.packet.message import MessageAttributes, PacketMessage, build_user_message
@@ -49,14 +49,14 @@ def message(several: bool = False, algorithm: int = HashAlgorithm.SHA_512) -> Me
 
 
 def signed(
-    level: AuthenticationLevel,
+    level: MessageAuthenticationLevel,
     algorithm: int = HashAlgorithm.SHA_512,
     reverse: bool = False,
 ) -> bytes:
-    unsigned = message(level is AuthenticationLevel.SIG30, algorithm)
+    unsigned = message(level is MessageAuthenticationLevel.SIG30, algorithm)
     signature = sign(UserMessage(build_user_message(unsigned)), rsa_key(), level, algorithm)
     signature = signature[::-1] if reverse else signature
-    if level is AuthenticationLevel.SIG30:
+    if level is MessageAuthenticationLevel.SIG30:
         return build_user_message(replace(unsigned, multiple_destination_signature=signature))
     return build_user_message(replace(unsigned, signature=signature))
 
@@ -64,9 +64,16 @@ def signed(
 @pytest.mark.conformance("MQQB-rule-3.1.7.1.4", "MQQB-rule-3.1.5.8.3")
 @pytest.mark.parametrize("reverse", [False, True], ids=["little-endian", "big-endian"])
 @pytest.mark.parametrize(
-    "level", [AuthenticationLevel.SIG10, AuthenticationLevel.SIG20, AuthenticationLevel.SIG30]
+    "level",
+    [
+        MessageAuthenticationLevel.SIG10,
+        MessageAuthenticationLevel.SIG20,
+        MessageAuthenticationLevel.SIG30,
+    ],
 )
-def test_each_kind_of_signature_is_told_apart(level: AuthenticationLevel, reverse: bool) -> None:
+def test_each_kind_of_signature_is_told_apart(
+    level: MessageAuthenticationLevel, reverse: bool
+) -> None:
     assert verified_level(PacketMessage(signed(level, reverse=reverse))) is level
 
 
@@ -75,8 +82,8 @@ def test_each_kind_of_signature_is_told_apart(level: AuthenticationLevel, revers
     [HashAlgorithm.MD5, HashAlgorithm.SHA1, HashAlgorithm.SHA_256, HashAlgorithm.SHA_512],
 )
 def test_each_hash_is_understood(algorithm: HashAlgorithm) -> None:
-    packet = signed(AuthenticationLevel.SIG20, algorithm)
-    assert verified_level(PacketMessage(packet)) is AuthenticationLevel.SIG20
+    packet = signed(MessageAuthenticationLevel.SIG20, algorithm)
+    assert verified_level(PacketMessage(packet)) is MessageAuthenticationLevel.SIG20
 
 
 @pytest.mark.parametrize(
@@ -89,14 +96,14 @@ def test_old_hashes_are_understood_but_not_made(
     unsigned = message(algorithm=algorithm)
     packet = UserMessage(build_user_message(unsigned))
     with pytest.raises(DecodeError):
-        sign(packet, rsa_key(), AuthenticationLevel.SIG20, algorithm)
-    data = signed_properties(packet, AuthenticationLevel.SIG20)
+        sign(packet, rsa_key(), MessageAuthenticationLevel.SIG20, algorithm)
+    data = signed_properties(packet, MessageAuthenticationLevel.SIG20)
     hashed = (MD2 if number == 2 else MD4).new(data).digest()
     oid = bytes.fromhex(f"06082a864886f70d020{number}0500")
     info = b"\x30\x20\x30\x0c" + oid + b"\x04\x10" + hashed
     signature = pkcs1_signature(info)
     complete = build_user_message(replace(unsigned, signature=signature))
-    assert verified_level(PacketMessage(complete)) is AuthenticationLevel.SIG20
+    assert verified_level(PacketMessage(complete)) is MessageAuthenticationLevel.SIG20
 
 
 def pkcs1_signature(digest_info: bytes) -> bytes:
@@ -126,7 +133,7 @@ def pkcs1_signature(digest_info: bytes) -> bytes:
 def test_a_signature_of_something_else_proves_nothing(change: dict[str, object]) -> None:
     unsigned = message()
     packet = UserMessage(build_user_message(unsigned))
-    signature = sign(packet, rsa_key(), AuthenticationLevel.SIG20)
+    signature = sign(packet, rsa_key(), MessageAuthenticationLevel.SIG20)
     attributes = replace(unsigned, signature=signature)
     for attribute, value in change.items():
         setattr(attributes, attribute, value)
@@ -135,7 +142,7 @@ def test_a_signature_of_something_else_proves_nothing(change: dict[str, object])
 
 def test_no_signature_is_no_wrong_one() -> None:
     packet = build_user_message(replace(message(), sender_certificate=b""))
-    assert verified_level(PacketMessage(packet)) is AuthenticationLevel.NONE
+    assert verified_level(PacketMessage(packet)) is MessageAuthenticationLevel.NONE
 
 
 # Keys

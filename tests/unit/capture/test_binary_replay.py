@@ -7,7 +7,7 @@ import pytest
 
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.conversation.binary import BinaryPacket
-from rpcqm.capture.conversation.binary_progress import Progress, at, milestones
+from rpcqm.capture.conversation.binary_progress import SessionProgress, at, milestones
 from rpcqm.capture.conversation.call import MSMQ_BINARY, Conversation
 from rpcqm.capture.replay.binary import players_of
 from rpcqm.capture.replay.binary_rewriting import QUEUE_MANAGER, SEQUENCE, Rewriter
@@ -122,7 +122,7 @@ def test_an_acknowledgement_names_the_live_sequence() -> None:
 def test_numbers_count_on(
     headers: list[tuple[int, int, int]], acknowledged: int, recoverable: int
 ) -> None:
-    progress = Progress()
+    progress = SessionProgress()
     for count, first, flags in headers:
         header = SessionHeader(count, first, flags, 0, 0, 64)
         each = packet(SessionAckPacket.of(header))
@@ -133,8 +133,8 @@ def test_numbers_count_on(
 
 def test_progress_is_known_for_every_moment() -> None:
     answers = [each for each in PACKETS if not each.from_client]
-    found = milestones(answers, Progress.take_message)
-    assert at(found, answers[0].time - 1) == Progress()
+    found = milestones(answers, SessionProgress.take_message)
+    assert at(found, answers[0].time - 1) == SessionProgress()
     last = at(found, None)
     assert (last.messages, sum(last.orders.values())) == (1, 5)
     assert last.reaches(at(found, answers[5].time))

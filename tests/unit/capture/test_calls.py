@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpcqm.capture.analysis import Analysis, Exchange
-from rpcqm.capture.conversation.call import Call
+from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.capture.conversation.recognition import Recognition
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import read_records
 from rpcqm.capture.file.record import Record
-from rpcqm.capture.unsealing.accounts import Account, parse_account, read_keytabs
+from rpcqm.capture.unsealing.accounts import UnsealingAccount, parse_account, read_keytabs
 from rpcqm.client.passwords import nt_hash
 from tests.support.accounts import PASSWORD
 from tests.support.analysed import calls_of
@@ -28,7 +28,7 @@ LEVELS = ("none", "connect", "packet", "integrity", "privacy")
 
 def analysed(
     path: Path,
-    accounts: tuple[Account, ...] = (),
+    accounts: tuple[UnsealingAccount, ...] = (),
     keep: Callable[[int, Record], bool] = lambda number, record: True,
 ) -> tuple[list[Exchange], Problems]:
     """The calls of those records that are kept."""
@@ -46,7 +46,7 @@ def outcome(call: Exchange) -> tuple[str, str, str | None]:
     return call.interface_name, call.name, call.status_name
 
 
-def outcomes(path: Path, *accounts: Account) -> list[tuple[str, str, str | None]]:
+def outcomes(path: Path, *accounts: UnsealingAccount) -> list[tuple[str, str, str | None]]:
     found, problems = calls_of(path, accounts)
     assert problems.total == 0
     return sorted(map(outcome, found), key=str)
@@ -109,7 +109,7 @@ def test_sealed_calls_without_an_account_keep_their_sizes() -> None:
     sealed = [call for call in found if call.sealed]
     assert {call.interface_name for call in sealed} == {"RemoteRead", "qmmgmt"}
     assert len(sealed) == 25
-    assert all(call.request is None for call in sealed if isinstance(call, Call))
+    assert all(call.request is None for call in sealed if isinstance(call, CapturedCall))
     sizes = [(call.request_size, call.response_size) for call in found]
     assert sizes == [(call.request_size, call.response_size) for call in opened]
 
@@ -138,7 +138,7 @@ def test_a_large_answer_is_put_together_from_its_fragments() -> None:
     for level in ("none", "integrity", "privacy"):
         found, _ = calls_of(CAPTURES / f"impacket-{level}.pcapng", [ALICE])
         large = max(found, key=lambda call: call.response_size)
-        assert isinstance(large, Call)
+        assert isinstance(large, CapturedCall)
         (section, *_) = large.decoded_response().ppPacketSections
         assert b"x" * 60_000 in section.pSectionBuffer
 
@@ -157,7 +157,7 @@ def test_the_endpoint_mapper_tells_what_a_port_serves() -> None:
 def test_a_connection_is_read_from_its_middle(first: int) -> None:
     whole, _ = calls_of(CAPTURES / "wine-none.pcapng")
     found, _ = analysed(CAPTURES / "wine-none.pcapng", keep=lambda n, _: n < 12 or n >= first)
-    known = [outcome(call) for call in found if isinstance(call, Call) and not call.note]
+    known = [outcome(call) for call in found if isinstance(call, CapturedCall) and not call.note]
     assert len(known) >= len(whole) - first / 2
     assert Counter(known) <= Counter(map(outcome, whole))
 

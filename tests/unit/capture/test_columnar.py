@@ -19,13 +19,13 @@ from rpcqm.capture.columnar.call_queues import QueueTracker
 from rpcqm.capture.columnar.listing import Listing, milliseconds, times
 from rpcqm.capture.columnar.record_batch import RecordBatch, read_pieces
 from rpcqm.capture.columnar.rows import call_columns
-from rpcqm.capture.conversation.call import Call
+from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.capture.conversation.subjects import Subjects
 from rpcqm.capture.export import COLUMNS, arrow_schema, row
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import read_records
 from rpcqm.capture.report import line, utc_time
-from rpcqm.capture.unsealing.accounts import Account, parse_account
+from rpcqm.capture.unsealing.accounts import UnsealingAccount, parse_account
 from tests.support.accounts import PASSWORD
 from tests.support.captures import pcap, pcapng
 from tests.support.traffic import spoilt, traffic
@@ -46,15 +46,15 @@ def flat(exchange: Exchange) -> tuple[Any, ...]:
     """All that is known of an exchange."""
     each = exchange.conversation
     told = (each.number, each.client, each.server, each.protocol, each.started, each.level)
-    if not isinstance(exchange, Call):
+    if not isinstance(exchange, CapturedCall):
         return (*told, exchange.octets, exchange.from_client, exchange.time, exchange.offset)
-    names = [name for name in Call.__slots__ if not name.startswith("_")]
+    names = [name for name in CapturedCall.__slots__ if not name.startswith("_")]
     parts = [getattr(exchange, n) for n in names if n not in ("conversation", "context")]
     context = exchange.context
     return (*told, each.account, each.group, *parts, context.name, context.syntax)
 
 
-def one_by_one(path: Path, *accounts: Account) -> tuple[list[Any], list[Any], list[str]]:
+def one_by_one(path: Path, *accounts: UnsealingAccount) -> tuple[list[Any], list[Any], list[str]]:
     """Calls, rows, and problems, as the ordinary analysis has them."""
     problems, found, subjects = Problems(), list[Exchange](), Subjects()
     analyse(path, found.append, problems, accounts)
@@ -93,13 +93,13 @@ class InColumns:
         self.rows += [each for _, each in sorted(rows, key=lambda pair: pair[0])]
 
 
-def in_columns(path: Path, *accounts: Account) -> tuple[InColumns, list[str]]:
+def in_columns(path: Path, *accounts: UnsealingAccount) -> tuple[InColumns, list[str]]:
     problems, found = Problems(), InColumns()
     analyse_columns(path, found.take, problems, accounts)
     return found, list(map(str, problems))
 
 
-def compare(path: Path, *accounts: Account) -> InColumns:
+def compare(path: Path, *accounts: UnsealingAccount) -> InColumns:
     calls, rows, problems = one_by_one(path, *accounts)
     found, told = in_columns(path, *accounts)
     assert found.calls == calls

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import read_records
-from rpcqm.capture.unsealing.accounts import Account, parse_account, read_keytabs
+from rpcqm.capture.unsealing.accounts import UnsealingAccount, parse_account, read_keytabs
 from rpcqm.capture.unsealing.kerberos_keys import (
     REPLY,
     REQUEST,
@@ -56,7 +56,9 @@ def test_a_handshake_has_three_messages() -> None:
         ([parse_account("a:b")], "no key that was given is that of host/rpchost@RPCQM.TEST"),
     ],
 )
-def test_a_ticket_without_its_key_says_whose_it_is(accounts: list[Account], why: str) -> None:
+def test_a_ticket_without_its_key_says_whose_it_is(
+    accounts: list[UnsealingAccount], why: str
+) -> None:
     with pytest.raises(DecodeError) as told:
         open_request(AP_REQ, accounts)
     assert why in told.value.reason

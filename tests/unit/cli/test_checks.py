@@ -11,24 +11,24 @@ from uuid import UUID
 import pytest
 
 from rpcqm.cli import checks
-from rpcqm.cli.checks import Check, Level, Patient
+from rpcqm.cli.checks import Check, CheckedMachine, Level
 from rpcqm.client.ready import ReadyFile
 from rpcqm.config import Configuration
 from rpcqm.config.limits_reference import BOUNDS
-from rpcqm.config.schema import Limits, Storage
+from rpcqm.config.schema import LimitsSection, StorageSection
 
 ACCOUNT = f"alice:1000:{'X' * 32}:{'0' * 32}:[U          ]:LCT-00000000\n"
 
 
 @pytest.fixture
-def healthy(tmp_path: Path) -> Patient:
+def healthy(tmp_path: Path) -> CheckedMachine:
     """One that does not run, with an account, on a door that is free."""
     (tmp_path / "data").mkdir(mode=0o711)
     (tmp_path / "data").chmod(0o711)
     accounts = tmp_path / "data" / "accounts"
     accounts.write_text(ACCOUNT)
     accounts.chmod(0o600)
-    return Patient(Configuration(data_dir=tmp_path / "data", epm_port=0), None)
+    return CheckedMachine(Configuration(data_dir=tmp_path / "data", epm_port=0), None)
 
 
 @pytest.fixture
@@ -37,36 +37,36 @@ def listening() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
-def changed(patient: Patient, **settings: Any) -> Patient:
-    return Patient(dataclasses.replace(patient.configuration, **settings), patient.running)
+def changed(patient: CheckedMachine, **settings: Any) -> CheckedMachine:
+    return CheckedMachine(dataclasses.replace(patient.configuration, **settings), patient.running)
 
 
-def running(patient: Patient, **endpoints: tuple[str, int]) -> Patient:
+def running(patient: CheckedMachine, **endpoints: tuple[str, int]) -> CheckedMachine:
     ready = ReadyFile(os.getpid(), "here", UUID(int=1), Path("socket"), endpoints)
-    return Patient(patient.configuration, ready)
+    return CheckedMachine(patient.configuration, ready)
 
 
-def levels(check: Check, patient: Patient) -> set[Level]:
+def levels(check: Check, patient: CheckedMachine) -> set[Level]:
     return {finding.level for finding in check(patient)}
 
 
-def told(check: Check, patient: Patient) -> str:
+def told(check: Check, patient: CheckedMachine) -> str:
     return " ".join(finding.text for finding in check(patient))
 
 
 @pytest.mark.parametrize("check", [checks.check_files, checks.check_accounts, checks.check_disk])
-def test_what_is_well_is_good(healthy: Patient, check: Check) -> None:
+def test_what_is_well_is_good(healthy: CheckedMachine, check: Check) -> None:
     assert levels(check, healthy) == {Level.GOOD}
 
 
-def test_a_directory_that_others_read_is_told(healthy: Patient) -> None:
+def test_a_directory_that_others_read_is_told(healthy: CheckedMachine) -> None:
     healthy.configuration.data_dir.chmod(0o755)
     assert "`chmod 711" in told(checks.check_files, healthy)
     assert levels(checks.check_files, healthy) == {Level.WARNING}
 
 
 def test_a_directory_that_cannot_be_written_is_a_problem(
-    healthy: Patient, monkeypatch: pytest.MonkeyPatch
+    healthy: CheckedMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert levels(checks.check_files, healthy) == {Level.PROBLEM}
@@ -81,7 +81,7 @@ def test_a_directory_that_cannot_be_written_is_a_problem(
     ],
 )
 def test_a_wrong_account_file_is_told(
-    healthy: Patient, text: str, mode: int, level: Level, words: str
+    healthy: CheckedMachine, text: str, mode: int, level: Level, words: str
 ) -> None:
     path = healthy.configuration.data_dir / "accounts"
     path.write_text(text)
@@ -90,17 +90,17 @@ def test_a_wrong_account_file_is_told(
     assert words in told(checks.check_accounts, healthy)
 
 
-def test_a_full_disk_is_a_problem(healthy: Patient) -> None:
-    full = changed(healthy, storage=Storage(reserve=1 << 30))
+def test_a_full_disk_is_a_problem(healthy: CheckedMachine) -> None:
+    full = changed(healthy, storage=StorageSection(reserve=1 << 30))
     assert levels(checks.check_disk, full) == {Level.PROBLEM, Level.GOOD}
 
 
-def test_a_slow_disk_is_told(healthy: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_disk_is_told(healthy: CheckedMachine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "SLOW_SYNC", 0.0)
     assert Level.WARNING in levels(checks.check_disk, healthy)
 
 
-def test_a_clock_that_was_set_back_is_a_problem(healthy: Patient) -> None:
+def test_a_clock_that_was_set_back_is_a_problem(healthy: CheckedMachine) -> None:
     later = 4_000_000_000
     os.utime(healthy.configuration.data_dir / "accounts", (later, later))
     assert "it was set back" in told(checks.check_clock, healthy)
@@ -110,37 +110,37 @@ def test_a_clock_that_was_set_back_is_a_problem(healthy: Patient) -> None:
     ("said", "level"), [(True, Level.GOOD), (False, Level.WARNING), (None, Level.WARNING)]
 )
 def test_a_clock_that_nothing_keeps_right_is_told(
-    healthy: Patient, monkeypatch: pytest.MonkeyPatch, said: bool | None, level: Level
+    healthy: CheckedMachine, monkeypatch: pytest.MonkeyPatch, said: bool | None, level: Level
 ) -> None:
     monkeypatch.setattr(checks, "_synchronized", lambda: said)
     assert levels(checks.check_clock, healthy) == {level}
 
 
-def test_too_few_open_files_are_told(healthy: Patient) -> None:
-    many = changed(healthy, limits=Limits(connections=1 << 20))
-    few = changed(healthy, limits=Limits(connections=1))
+def test_too_few_open_files_are_told(healthy: CheckedMachine) -> None:
+    many = changed(healthy, limits=LimitsSection(connections=1 << 20))
+    few = changed(healthy, limits=LimitsSection(connections=1))
     assert levels(checks.check_limits, few) == {Level.GOOD}
     assert levels(checks.check_limits, many) <= {Level.WARNING, Level.GOOD}
 
 
-def test_every_bound_is_told_with_what_is_in_force(healthy: Patient) -> None:
-    text = told(checks.check_bounds, changed(healthy, limits=Limits(contexts=77)))
+def test_every_bound_is_told_with_what_is_in_force(healthy: CheckedMachine) -> None:
+    text = told(checks.check_bounds, changed(healthy, limits=LimitsSection(contexts=77)))
     assert "limits.contexts 77," in text
     assert all(f"{bound.name} " in text for bound in BOUNDS)
 
 
-def test_a_name_without_an_address_is_told(healthy: Patient) -> None:
+def test_a_name_without_an_address_is_told(healthy: CheckedMachine) -> None:
     nowhere = changed(healthy, name="no-such-host.invalid")
     assert "has no address here" in told(checks.check_name, nowhere)
     assert "see that clients" in told(checks.check_name, changed(healthy, name="localhost"))
 
 
-def test_a_port_that_is_taken_is_a_problem(healthy: Patient, listening: int) -> None:
+def test_a_port_that_is_taken_is_a_problem(healthy: CheckedMachine, listening: int) -> None:
     taken = changed(healthy, epm_port=listening)
     assert f"Port {listening} of 127.0.0.1 cannot be had" in told(checks.check_ports, taken)
 
 
-def test_a_door_that_does_not_answer_is_a_problem(healthy: Patient, listening: int) -> None:
+def test_a_door_that_does_not_answer_is_a_problem(healthy: CheckedMachine, listening: int) -> None:
     there = running(healthy, rpc=("127.0.0.1", listening))
     assert levels(checks.check_ports, there) == {Level.GOOD}
     with socket.socket() as reserved:
@@ -149,7 +149,9 @@ def test_a_door_that_does_not_answer_is_a_problem(healthy: Patient, listening: i
         assert levels(checks.check_ports, gone) == {Level.PROBLEM}
 
 
-def test_a_windows_client_needs_the_endpoint_mapper(healthy: Patient, listening: int) -> None:
+def test_a_windows_client_needs_the_endpoint_mapper(
+    healthy: CheckedMachine, listening: int
+) -> None:
     without = running(healthy, rpc=("127.0.0.1", listening))
     assert "It would find nothing" in told(checks.check_windows, without)
     with socket.socket() as reserved:

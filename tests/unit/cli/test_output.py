@@ -6,7 +6,7 @@ import pytest
 
 from rpcqm.base.text import visible
 from rpcqm.cli import output
-from rpcqm.cli.output import Progress, Table, cut, display_width, size_text
+from rpcqm.cli.output import ProgressDisplay, Table, cut, display_width, size_text
 from tests.support.clock import SimulatedClock
 
 
@@ -84,7 +84,7 @@ def test_times_for_programs_are_utc() -> None:
 
 def test_progress_shows_itself_after_a_while_and_wipes_itself_out() -> None:
     clock, stream = SimulatedClock(), Terminal()
-    with Progress("Sent", 10, stream, clock) as progress:
+    with ProgressDisplay("Sent", 10, stream, clock) as progress:
         progress.advance()
         assert stream.getvalue() == ""
         clock.advance(1000)
@@ -99,7 +99,7 @@ def test_progress_shows_itself_after_a_while_and_wipes_itself_out() -> None:
 @pytest.mark.parametrize(("stream", "scrolls"), [(io.StringIO(), False), (Terminal(), True)])
 def test_progress_is_silent_where_it_would_only_disturb(stream: io.StringIO, scrolls: bool) -> None:
     clock = SimulatedClock()
-    with Progress("Sent", None, stream, clock, scrolls) as progress:
+    with ProgressDisplay("Sent", None, stream, clock, scrolls) as progress:
         clock.advance(5000)
         progress.advance()
     assert stream.getvalue() == ""
@@ -107,7 +107,7 @@ def test_progress_is_silent_where_it_would_only_disturb(stream: io.StringIO, scr
 
 def test_progress_can_jump_and_begin_anew() -> None:
     clock, stream = SimulatedClock(), Terminal()
-    with Progress("Checked", None, stream, clock) as progress:
+    with ProgressDisplay("Checked", None, stream, clock) as progress:
         clock.advance(1000)
         progress.advance_to(10_000)
         assert "Checked 10,000, " in stream.getvalue()

@@ -9,7 +9,7 @@ import pytest
 from rpcqm.base.admission import room_for_connections
 from rpcqm.cli.main import main
 from rpcqm.config import check
-from rpcqm.config.schema import Limits
+from rpcqm.config.schema import LimitsSection
 
 UNIT = "etc/systemd/system/rpcqm.service"
 SETTINGS = "etc/rpcqm/rpcqm.toml"
@@ -104,4 +104,4 @@ def test_the_unit_allows_enough_open_files_for_the_connections_that_are_let_in(
 ) -> None:
     main(["service", "install", "--print"])
     (allowed,) = directives(capsys.readouterr().out)["LimitNOFILE"]
-    assert room_for_connections(int(allowed)) >= Limits().connections
+    assert room_for_connections(int(allowed)) >= LimitsSection().connections

@@ -15,7 +15,7 @@ from rpcqm.client.qm2qm_session import open_remote_queue
 from rpcqm.client.remote_queue import RemoteQueue
 from rpcqm.client.remote_read import MoveTarget, RemoteReadSession
 from rpcqm.client.target import OutcomeUnknownError, RemoteServer
-from rpcqm.codec.interface import Request
+from rpcqm.codec.interface import OperationRequest
 from rpcqm.codec.names.format_name import FormatName
 
 NAME = FormatName.parse(r"DIRECT=OS:mail\private$\orders")
@@ -49,7 +49,7 @@ class Silent(Connections):
         super().__init__(RemoteServer("mail"))
         self.answers = answers
 
-    async def _call(self, request: Request[Any]) -> Any:
+    async def _call(self, request: OperationRequest[Any]) -> Any:
         if request.operation.name in self.answers:
             return self.answers[request.operation.name]
         return await asyncio.get_running_loop().create_future()

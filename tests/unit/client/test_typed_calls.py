@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.client.maintenance import Maintenance
+from rpcqm.client.maintenance import MaintenanceClient
 from rpcqm.client.outgoing import OutgoingMessage
-from rpcqm.client.queues import Queues
+from rpcqm.client.queues import QueuesClient
 from rpcqm.client.sending import QueueSender
 from rpcqm.codec.idl.load import idl_names, load_idl
 from rpcqm.codec.interface import load
@@ -71,12 +71,12 @@ async def send(connections: Scripted) -> None:
 async def ask_for_a_format_name(connections: Scripted) -> None:
     nothing = SimpleNamespace(u=SimpleNamespace(value=None))
     connections.answers["R_QMObjectPathToObjectFormat"] = SimpleNamespace(pObjectFormat=nothing)
-    await Queues(connections).format_name(PathName.parse(r".\private$\orders"))
+    await QueuesClient(connections).format_name(PathName.parse(r".\private$\orders"))
 
 
 async def ask_for_a_descriptor(connections: Scripted) -> None:
     connections.answers["R_GetMachineSecurity"] = SimpleNamespace(ppDescriptor=None)
-    await Maintenance(connections).security()
+    await MaintenanceClient(connections).security()
 
 
 @pytest.mark.parametrize("work", [send, ask_for_a_format_name, ask_for_a_descriptor])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.format_name import (
-    DistributionList,
+    DistributionListName,
     FormatName,
     FormatNameType,
     MulticastAddress,
@@ -160,12 +160,12 @@ NAMES: list[tuple[str, str, str, QueueFormat]] = [
         f"CONNECTOR={GUID};XACTONLY",
         QueueFormat(5, 0x04, GUID),
     ),
-    ("formatname-dl", f"DL={GUID}", f"DL={GUID}", QueueFormat(6, 0x00, DistributionList(GUID))),
+    ("formatname-dl", f"DL={GUID}", f"DL={GUID}", QueueFormat(6, 0x00, DistributionListName(GUID))),
     (
         "formatname-dl",
         f"dl={GUID}@example.org",
         f"DL={GUID}@example.org",
-        QueueFormat(6, 0x00, DistributionList(GUID, "example.org")),
+        QueueFormat(6, 0x00, DistributionListName(GUID, "example.org")),
     ),
     (
         "formatname-multicast",
@@ -402,7 +402,7 @@ def test_private_name_is_an_object_identifier() -> None:
 
 @pytest.mark.conformance("MQMQ-packet-DL_ID")
 def test_list_name_is_a_guid_and_a_domain() -> None:
-    assert FormatName.parse(f"DL={GUID}@d").value == DistributionList(GUID, "d")
+    assert FormatName.parse(f"DL={GUID}@d").value == DistributionListName(GUID, "d")
 
 
 def test_direct_name_falls_apart_into_its_parts() -> None:

@@ -17,7 +17,7 @@ from rpcqm.codec.idl.nodes import (
 from rpcqm.codec.idl.syntax import parse_idl
 from rpcqm.codec.idl.tree import (
     Array,
-    ContextHandle,
+    ContextHandleType,
     Enumeration,
     Guid,
     Integer,
@@ -26,7 +26,7 @@ from rpcqm.codec.idl.tree import (
     Pointer,
     PointerKind,
     String,
-    Structure,
+    StructureType,
     Union,
 )
 from rpcqm.codec.interface import load
@@ -51,7 +51,7 @@ def type_of(text: str, attributes: str = "pointer_default(unique)") -> Any:
 
 def member(text: str, name: str = "x") -> Any:
     structure = file_of(f"typedef struct {{ {text} }} S;").types["S"]
-    assert isinstance(structure, Structure)
+    assert isinstance(structure, StructureType)
     return next(field.type for field in structure.fields if field.name == name)
 
 
@@ -150,7 +150,7 @@ def test_annotations_correct_a_declaration() -> None:
     assert file.types["CODE"] == Integer("long", 4)
     assert file.types["ID"] == Guid()
     nice = file.types["ugly"]
-    assert isinstance(nice, Structure)
+    assert isinstance(nice, StructureType)
     assert (nice.name, nice.aliases) == ("NICE", ["ugly"])
 
 
@@ -290,14 +290,14 @@ def test_ms_union_is_an_attribute_of_a_union_or_an_interface() -> None:
     assert member(text.format(", ms_union")).ms_union
     assert not member(text.format("")).ms_union
     whole = file_of("typedef struct { " + text.format("") + " } S;", "ms_union").types["S"]
-    assert isinstance(whole, Structure)
+    assert isinstance(whole, StructureType)
     assert isinstance(whole.fields[-1].type, Union)
     assert whole.fields[-1].type.ms_union
 
 
 def test_anonymous_members_are_named_after_where_they_are() -> None:
     structure = load_idl("qmcomm").types["CACTransferBufferV1"]
-    assert isinstance(structure, Structure)
+    assert isinstance(structure, StructureType)
     union = structure.nested["u"]
     assert union.name == "CACTransferBufferV1_u"
     assert set(union.nested) == {"Send", "Receive"}
@@ -325,11 +325,11 @@ def test_context_handles_say_whether_calls_wait_for_each_other() -> None:
 
 
 def test_context_handles_can_be_declared_in_place_and_in_arrays() -> None:
-    assert type_of("[in, context_handle] void* x") == ContextHandle("x")
+    assert type_of("[in, context_handle] void* x") == ContextHandleType("x")
     body = "typedef [context_handle] void* H; void f([in] long n, [in, size_is(n)] H x[]);"
     operation = file_of(body).interfaces["example"].operations[0]
     assert operation is not None
-    assert operation.parameters[1].type == Array(ContextHandle("H"), size=Name("n"))
+    assert operation.parameters[1].type == Array(ContextHandleType("H"), size=Name("n"))
 
 
 def test_an_interface_states_its_strictness_and_its_syntaxes() -> None:

@@ -14,10 +14,10 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.base import SessionHeader
 from rpcqm.codec.packet.enums import (
     AcknowledgementsRequested,
-    AuthenticationLevel,
     DeliveryGuarantee,
     EncryptionAlgorithm,
     HashAlgorithm,
+    MessageAuthenticationLevel,
     MessageClass,
     PrivacyLevel,
     SenderIdentifierType,
@@ -127,7 +127,7 @@ ROWS = [row for row in ATTRIBUTES if row.packet_field]
 def test_attribute_survives_its_packet(row: Any) -> None:
     message = PacketMessage(build_user_message(FULL))
     expected = {
-        "authentication_level": AuthenticationLevel.NONE,
+        "authentication_level": MessageAuthenticationLevel.NONE,
         "destination_queue_type": QueueFormatType.PRIVATE_ON_DESTINATION,
         "administration_queue_type": QueueFormatType.PRIVATE_ON_OTHER,
         "response_queue_type": QueueFormatType.PRIVATE_ON_SOURCE,
@@ -369,7 +369,7 @@ def test_fields_of_a_packet_are_changed_in_place() -> None:
     set_hop_count(packet, 29)
     set_sequence(packet, TxSequenceID(11, 12), 14, 13)
     packet = bytearray(with_transaction_marks(UserMessage(packet), first=False, last=False))
-    set_authentication_level(packet, AuthenticationLevel.SIG20)
+    set_authentication_level(packet, MessageAuthenticationLevel.SIG20)
     changed = read_attributes(packet)
     assert changed == replace(
         FULL,
@@ -379,7 +379,7 @@ def test_fields_of_a_packet_are_changed_in_place() -> None:
         transaction_previous_sequence_number=13,
         first_in_transaction=False,
         last_in_transaction=False,
-        authentication_level=AuthenticationLevel.SIG20,
+        authentication_level=MessageAuthenticationLevel.SIG20,
     )
     assert UserMessage(packet).user_header.flags.RC == 29
     marked = PacketMessage(with_transaction_marks(UserMessage(packet), first=True, last=False))

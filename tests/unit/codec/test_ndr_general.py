@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.idl.tree import OperationDeclaration, Structure, Union
+from rpcqm.codec.idl.tree import OperationDeclaration, StructureType, Union
 from rpcqm.codec.interface import NULL, Interface, TransferSyntax
 from rpcqm.codec.ndr.classes import class_of
 from rpcqm.codec.ndr.compile import Wire
@@ -106,7 +106,7 @@ def operation(name: str) -> Any:
 def structure(name: str) -> Any:
     """The class of a structure or a union of the interface above."""
     found = FILE.types[name]
-    assert isinstance(found, Structure | Union)
+    assert isinstance(found, StructureType | Union)
     return class_of(found)
 
 

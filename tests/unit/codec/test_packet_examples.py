@@ -10,11 +10,11 @@ from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
 from rpcqm.codec.packet.base import BaseHeader, frame_size
 from rpcqm.codec.packet.enums import (
     AcknowledgementsRequested,
-    AuthenticationLevel,
     BodyType,
     DeliveryGuarantee,
     EncryptionAlgorithm,
     HashAlgorithm,
+    MessageAuthenticationLevel,
     MessageClass,
     PrivacyLevel,
     SenderIdentifierType,
@@ -293,7 +293,7 @@ def test_user_message_layout_and_attributes() -> None:
     assert message.privacy_level is PrivacyLevel.NONE
     assert message.hash_algorithm is HashAlgorithm.SHA1
     assert message.encryption_algorithm is EncryptionAlgorithm.RC4
-    assert message.authentication_level is AuthenticationLevel.NONE
+    assert message.authentication_level is MessageAuthenticationLevel.NONE
     assert message.sender_identifier_type is SenderIdentifierType.SID
     assert message.label == "mqsender label"
     assert message.body.decode("utf-16-le") == "a" * 1000

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.enums import AuthenticationLevel, DeliveryGuarantee
+from rpcqm.codec.packet.enums import DeliveryGuarantee, MessageAuthenticationLevel
 from rpcqm.codec.packet.message import MessageAttributes, MessageIdentifier, build_user_message
 from rpcqm.codec.packet.signature import signed_properties
 from rpcqm.codec.packet.user_message import UserMessage
@@ -64,23 +64,25 @@ NAMES = b"\3\0" + DIRECT_NAME
     ("level", "expected"),
     [
         pytest.param(
-            AuthenticationLevel.SIG10,
+            MessageAuthenticationLevel.SIG10,
             COMMON,
             marks=pytest.mark.conformance("MQMQ-rule-signature_1.0"),
         ),
         pytest.param(
-            AuthenticationLevel.SIG20,
+            MessageAuthenticationLevel.SIG20,
             COMMON + ORIGIN + DESTINATION,
             marks=pytest.mark.conformance("MQMQ-rule-signature_2.0"),
         ),
         pytest.param(
-            AuthenticationLevel.SIG30,
+            MessageAuthenticationLevel.SIG30,
             COMMON + b"ext" + NAMES + ORIGIN,
             marks=pytest.mark.conformance("MQMQ-rule-signature_3.0"),
         ),
     ],
 )
-def test_signature_covers_its_fields_in_order(level: AuthenticationLevel, expected: bytes) -> None:
+def test_signature_covers_its_fields_in_order(
+    level: MessageAuthenticationLevel, expected: bytes
+) -> None:
     packet = UserMessage(build_user_message(MESSAGE))
     assert signed_properties(packet, level) == expected
 
@@ -97,8 +99,8 @@ def test_absent_fields_contribute_nothing() -> None:
     )
     packet = UserMessage(build_user_message(plain))
     common = COMMON[:24] + b"body"
-    assert signed_properties(packet, AuthenticationLevel.SIG10) == common
-    assert signed_properties(packet, AuthenticationLevel.SIG30) == common + ORIGIN[:-16]
+    assert signed_properties(packet, MessageAuthenticationLevel.SIG10) == common
+    assert signed_properties(packet, MessageAuthenticationLevel.SIG30) == common + ORIGIN[:-16]
 
 
 @pytest.mark.parametrize(
@@ -115,17 +117,23 @@ def test_absent_fields_contribute_nothing() -> None:
 )
 @pytest.mark.parametrize(
     "level",
-    [AuthenticationLevel.SIG10, AuthenticationLevel.SIG20, AuthenticationLevel.SIG30],
+    [
+        MessageAuthenticationLevel.SIG10,
+        MessageAuthenticationLevel.SIG20,
+        MessageAuthenticationLevel.SIG30,
+    ],
 )
 def test_what_routers_change_is_not_covered(
-    level: AuthenticationLevel, change: dict[str, Any]
+    level: MessageAuthenticationLevel, change: dict[str, Any]
 ) -> None:
     packet = UserMessage(build_user_message(MESSAGE))
     changed = UserMessage(build_user_message(replace(MESSAGE, **change)))
     assert signed_properties(packet, level) == signed_properties(changed, level)
 
 
-@pytest.mark.parametrize("level", [AuthenticationLevel.NONE, AuthenticationLevel.XMLSIG])
-def test_level_without_a_list_is_refused(level: AuthenticationLevel) -> None:
+@pytest.mark.parametrize(
+    "level", [MessageAuthenticationLevel.NONE, MessageAuthenticationLevel.XMLSIG]
+)
+def test_level_without_a_list_is_refused(level: MessageAuthenticationLevel) -> None:
     with pytest.raises(ValueError, match="no fixed list"):
         signed_properties(UserMessage(build_user_message(MESSAGE)), level)

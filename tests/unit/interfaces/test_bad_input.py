@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import DecodeError, FaultStatus
-from rpcqm.codec.idl.tree import ContextHandle, Pointer
+from rpcqm.codec.idl.tree import ContextHandleType, Pointer
 from rpcqm.codec.interface import Operation, load
 from rpcqm.codec.ndr.classes import message
 from rpcqm.codec.ndr.values import Value
@@ -129,8 +129,8 @@ def sensible(operation: Operation, request: Value, known: dict[str, Any], draw: 
     """Put what the client really holds into some parameters."""
     for parameter in message(operation.declaration, response=False).parameters:
         inner = parameter.type.to if isinstance(parameter.type, Pointer) else parameter.type
-        is_handle = isinstance(inner, ContextHandle)
-        key = inner.name if isinstance(inner, ContextHandle) else parameter.name
+        is_handle = isinstance(inner, ContextHandleType)
+        key = inner.name if isinstance(inner, ContextHandleType) else parameter.name
         fits = key in known and type(getattr(request, parameter.name)) is type(known[key])
         if fits and draw(st.integers(0, 9)) < (9 if is_handle else 6):
             setattr(request, parameter.name, known[key])

@@ -10,7 +10,7 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.types.qmcomm import CACCreateRemoteCursor
 from rpcqm.interfaces import qm2qm, qmcomm, qmcomm2, remote_read
-from rpcqm.interfaces._remote_proxy import PendingRead, RemoteMessage, RemoteNumbers, RemoteReader
+from rpcqm.interfaces._remote_proxy import PendingRead, RemotelyRead, RemoteNumbers, RemoteReader
 from rpcqm.interfaces.qm2qm import Qm2Qm
 from rpcqm.interfaces.qmcomm import QmComm
 from rpcqm.interfaces.qmcomm2 import QmComm2
@@ -61,7 +61,7 @@ class Elsewhere:
     def read(self, action: int, timeout: int, cursor: int) -> PendingRead:
         raise NotImplementedError
 
-    def end(self, message: RemoteMessage, acknowledgement: int) -> Completion[None]:
+    def end(self, message: RemotelyRead, acknowledgement: int) -> Completion[None]:
         raise NotImplementedError
 
     def purge(self) -> Completion[None]:

@@ -15,7 +15,7 @@ from rpcqm.pipeline.compare import same_request
 from rpcqm.pipeline.conform import HandleStates, conformance_point
 from rpcqm.pipeline.flow_index import packed, unpacked
 from rpcqm.pipeline.html import Report
-from rpcqm.pipeline.splitting import Reading, exact_splits, records_of
+from rpcqm.pipeline.splitting import RangeReading, exact_splits, records_of
 from rpcqm.pipeline.table_files import TableWriter, counted
 from tests.support.captures import pcap, pcapng, segment
 from tests.support.traffic import traffic
@@ -35,7 +35,7 @@ def test_ranges_have_each_record_once(
     found = [
         record[2]
         for each in exact_splits(path, size)
-        for record in records_of(Reading(each, problems))
+        for record in records_of(RangeReading(each, problems))
     ]
     assert found == FRAMES
     assert problems.total == 0

@@ -14,8 +14,8 @@ from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import read_records
 from rpcqm.pipeline.coverage import claim_rows, counts, coverage
 from rpcqm.pipeline.splitting import (
-    Place,
-    Reading,
+    RangeReading,
+    RecordPlace,
     claimed,
     exact_splits,
     is_exact,
@@ -200,9 +200,9 @@ def test_a_range_read_from_the_wrong_place_is_found_out(
     place = exact[1].place
     assert place is not None
     for wrong in (
-        Place(claims[1].runs[0][0] + 4, place.order, place.interfaces),
-        Place(place.at, ">", place.interfaces),
-        Place(place.at, place.order),
+        RecordPlace(claims[1].runs[0][0] + 4, place.order, place.interfaces),
+        RecordPlace(place.at, ">", place.interfaces),
+        RecordPlace(place.at, place.order),
     ):
         claim = claimed(replace(exact[1], place=wrong))
         assert not is_exact(exact[1], claim)
@@ -231,5 +231,5 @@ def test_a_file_that_grows_is_read_to_its_length_when_it_was_split(
     path = stored(tmp_path_factory, octets[:-9])
     exact = exact_splits(path, 400)
     path.write_bytes(octets + enhanced(segment(99)))
-    found = [record[2] for split in exact for record in records_of(Reading(split, Problems()))]
+    found = [record[2] for split in exact for record in records_of(RangeReading(split, Problems()))]
     assert found == FRAMES[:-1]

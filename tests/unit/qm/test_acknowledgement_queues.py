@@ -5,7 +5,7 @@ import pytest
 from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.queue import Queue
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.enums import AuthenticationLevel
+from rpcqm.codec.packet.enums import MessageAuthenticationLevel
 from rpcqm.codec.packet.patch import set_authentication_level
 from rpcqm.qm import acknowledgement_queues
 from tests.support.queue_manager import RunningQueueManager
@@ -35,7 +35,7 @@ def arrive(
     )
     if signed:
         packet = bytearray(message.packet)
-        set_authentication_level(packet, AuthenticationLevel.SIG20)
+        set_authentication_level(packet, MessageAuthenticationLevel.SIG20)
         message.packet = bytes(packet)
     message.source_address = source
     qm.done(qm.engine.messages.enqueue_message(queue, message))

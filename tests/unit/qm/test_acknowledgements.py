@@ -11,7 +11,7 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import (
     AcknowledgementsRequested,
-    AuthenticationLevel,
+    MessageAuthenticationLevel,
     MessageClass,
 )
 from rpcqm.codec.packet.message import MessageAttributes, build_user_message
@@ -526,7 +526,7 @@ def from_elsewhere(
     )
     packet = bytearray(build_user_message(attributes))
     if signed:
-        set_authentication_level(packet, AuthenticationLevel.SIG20)
+        set_authentication_level(packet, MessageAuthenticationLevel.SIG20)
     message = Message(bytes(packet))
     message.source_address = "192.0.2.66"
     return message

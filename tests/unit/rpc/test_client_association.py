@@ -10,8 +10,8 @@ from rpcqm.base.errors import FaultStatus
 from rpcqm.rpc import pdu
 from rpcqm.rpc.client_association import (
     TRANSITIONS,
+    BindAccepted,
     BindFailed,
-    Bound,
     ClientAssociation,
     ClientEvent,
     ClientState,
@@ -95,7 +95,7 @@ def test_a_bind_proposes_each_syntax_apart(rig: Rig) -> None:
     pair = Pair(rig, ClientAssociation())
     pair.client.bind([(PROBE, [NDR64, NDR]), (OTHER, [NDR])])
     (event,) = pair.pump()
-    assert isinstance(event, Bound)
+    assert isinstance(event, BindAccepted)
     assert [answer.result for answer in event.answers] == [2, 0, 0]
     assert pair.client.context_of(PROBE) == (1, NDR)
     assert pair.client.context_of(OTHER) == (2, NDR)
@@ -107,7 +107,7 @@ def test_further_interfaces_are_bound_by_alter_context(rig: Rig) -> None:
     pair = joined(rig)
     pair.client.alter([(OTHER, [NDR])])
     (event,) = pair.pump()
-    assert isinstance(event, Bound)
+    assert isinstance(event, BindAccepted)
     assert pair.client.context_of(OTHER) == (1, NDR)
 
 

@@ -27,7 +27,7 @@ from rpcqm.rpc.interface_registry import (
     InterfaceSet,
     register,
 )
-from rpcqm.rpc.management import MGMT, Management
+from rpcqm.rpc.management import MGMT, ManagementInterface
 from rpcqm.rpc.pdu import SyntaxId
 from rpcqm.rpc.presentation import NDR, NDR64
 from rpcqm.rpc.security.context import AuthenticationError, Handshake
@@ -59,7 +59,7 @@ class Server:
         self.probe = register(ProbeInterface(), handlers, annotated)
         self.newer = register(ProbeInterface(newer), handlers, InterfacePolicy())
         self.other = register(ProbeInterface(OTHER), handlers, InterfacePolicy())
-        self.management = register(MGMT, Management(self), InterfacePolicy())
+        self.management = register(MGMT, ManagementInterface(self), InterfacePolicy())
         first = InterfaceSet([self.probe, self.other, self.management])
         self.endpoints = [
             BoundEndpoint(NCACN_IP_TCP, "127.0.0.1", 2103, first),

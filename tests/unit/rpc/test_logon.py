@@ -2,11 +2,11 @@
 
 import pytest
 
-from rpcqm.rpc.security.logon import Claim, claimed
+from rpcqm.rpc.security.logon import LogonClaim, claimed
 
 
 def test_a_claim_is_kept_as_it_is() -> None:
-    assert claimed("kïm", "CORP", "PC-7") == Claim("kïm", "CORP", "PC-7")
+    assert claimed("kïm", "CORP", "PC-7") == LogonClaim("kïm", "CORP", "PC-7")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from rpcqm.rpc.security.context import (
     SecurityContext,
 )
 from rpcqm.rpc.security.ntlm import NtlmAcceptor, NtlmCredentials, NtlmInitiator, NtlmProvider
-from rpcqm.rpc.security.ntlm_protection import Direction, NtlmProtection
+from rpcqm.rpc.security.ntlm_protection import NtlmProtection, ProtectionDirection
 from tests.support.accounts import NT_HASH, PASSWORD, TestAccounts
 
 LEVELS = [AuthenticationLevel(number) for number in (2, 4, 5, 6)]
@@ -152,7 +152,7 @@ def test_impacket_logs_on(accounts: TestAccounts) -> None:
     server.step(token)
     assert server.peer().name == "alice"
     protection = server.protection(PKT_PRIVACY)
-    client = NtlmProtection(protection.flags, key, Direction.CLIENT)
+    client = NtlmProtection(protection.flags, key, ProtectionDirection.CLIENT)
     sealed, signature = client.seal(b"h", b"body", b"t")
     assert protection.unseal(b"h", sealed, b"t", signature) == b"body"
 

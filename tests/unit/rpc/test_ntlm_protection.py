@@ -10,9 +10,9 @@ from spnego._ntlm_raw.security import seal, sign
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.rpc.security.ntlm_protection import (
-    Direction,
     NegotiateFlags,
     NtlmProtection,
+    ProtectionDirection,
     sealing_key,
     signing_key,
 )
@@ -39,15 +39,15 @@ flag_sets = pytest.mark.parametrize("flags", FLAG_SETS, ids=hex)
 
 def pair(flags: int) -> tuple[NtlmProtection, NtlmProtection]:
     return (
-        NtlmProtection(flags, SESSION_KEY, Direction.CLIENT),
-        NtlmProtection(flags, SESSION_KEY, Direction.SERVER),
+        NtlmProtection(flags, SESSION_KEY, ProtectionDirection.CLIENT),
+        NtlmProtection(flags, SESSION_KEY, ProtectionDirection.SERVER),
     )
 
 
 def test_the_sample_of_ntlm_v1_without_extended_session_security() -> None:
     """[MS-NLMP] 4.2.2.4."""
     key = bytes.fromhex("55" * 16)
-    client = NtlmProtection(SIGN | SEAL | KEY_EXCH | KEY_128, key, Direction.CLIENT)
+    client = NtlmProtection(SIGN | SEAL | KEY_EXCH | KEY_128, key, ProtectionDirection.CLIENT)
     sealed, signature = client.seal(b"", PLAINTEXT, b"")
     assert sealed.hex() == "56fe04d861f9319af0d7238a2e3b4d457fb8"
     # The first four octets after the version are random in the sample.
@@ -58,9 +58,15 @@ def test_the_sample_of_ntlm_v1_with_extended_session_security() -> None:
     """[MS-NLMP] 4.2.3.4, where keys have 56 bits and are not exchanged."""
     key = bytes.fromhex("eb93429a8bd952f8b89c55b87f475edc")
     flags = SIGN | SEAL | ESS | KEY_56
-    client = NtlmProtection(flags, key, Direction.CLIENT)
-    assert sealing_key(flags, key, Direction.CLIENT).hex() == "04dd7f014d8504d265a25cc86a3a7c06"
-    assert signing_key(flags, key, Direction.CLIENT).hex() == "60e799be5c72fc92922ae8ebe961fb8d"
+    client = NtlmProtection(flags, key, ProtectionDirection.CLIENT)
+    assert (
+        sealing_key(flags, key, ProtectionDirection.CLIENT).hex()
+        == "04dd7f014d8504d265a25cc86a3a7c06"
+    )
+    assert (
+        signing_key(flags, key, ProtectionDirection.CLIENT).hex()
+        == "60e799be5c72fc92922ae8ebe961fb8d"
+    )
     sealed, signature = client.seal(b"", PLAINTEXT, b"")
     assert sealed.hex() == "a02372f6530273f3aa1eb90190ce5200c99d"
     assert signature.hex() == "01000000ff2aeb52f681793a00000000"
@@ -69,7 +75,7 @@ def test_the_sample_of_ntlm_v1_with_extended_session_security() -> None:
 def test_the_sample_of_ntlm_v2() -> None:
     """[MS-NLMP] 4.2.4.4."""
     flags = SIGN | SEAL | ESS | KEY_128 | KEY_56 | KEY_EXCH
-    client = NtlmProtection(flags, SESSION_KEY, Direction.CLIENT)
+    client = NtlmProtection(flags, SESSION_KEY, ProtectionDirection.CLIENT)
     sealed, signature = client.seal(b"", PLAINTEXT, b"")
     assert sealed.hex() == "54e50165bf1936dc996020c1811b0f06fb5f"
     assert signature.hex() == "010000007fb38ec5c55d497600000000"
@@ -77,7 +83,7 @@ def test_the_sample_of_ntlm_v2() -> None:
 
 @flag_sets
 def test_several_messages_agree_with_pyspnego(flags: int) -> None:
-    ours = NtlmProtection(flags, SESSION_KEY, Direction.CLIENT)
+    ours = NtlmProtection(flags, SESSION_KEY, ProtectionDirection.CLIENT)
     handle = rc4init(sealkey(flags, SESSION_KEY, "initiate"))
     key = signkey(flags, SESSION_KEY, "initiate")
     head, tail = (b"header", b"trailer") if flags & ESS else (b"", b"")
@@ -93,7 +99,7 @@ def test_several_messages_agree_with_pyspnego(flags: int) -> None:
 
 @pytest.mark.parametrize("flags", [each for each in FLAG_SETS if each & ESS], ids=hex)
 def test_several_messages_agree_with_impacket(flags: int) -> None:
-    ours = NtlmProtection(flags, SESSION_KEY, Direction.SERVER)
+    ours = NtlmProtection(flags, SESSION_KEY, ProtectionDirection.SERVER)
     key = ntlm.SIGNKEY(flags, SESSION_KEY, "Server")
     sealing = ntlm.SEALKEY(flags, SESSION_KEY, "Server")
     cipher = ntlm.ARC4.new(sealing).encrypt
@@ -154,9 +160,15 @@ def test_the_flags_are_those_of_the_specification() -> None:
 def test_random_pad_means_nothing() -> None:
     """[MS-NLMP] 3.4.4.1; Samba leaves what it has encrypted there."""
     key, flags = bytes(16), NegotiateFlags.NTLMSSP_NEGOTIATE_SIGN
-    signature = bytearray(NtlmProtection(flags, key, Direction.CLIENT).sign(b"", b"body", b""))
+    signature = bytearray(
+        NtlmProtection(flags, key, ProtectionDirection.CLIENT).sign(b"", b"body", b"")
+    )
     signature[4:8] = b"1234"
-    NtlmProtection(flags, key, Direction.SERVER).verify(b"", b"body", b"", bytes(signature))
+    NtlmProtection(flags, key, ProtectionDirection.SERVER).verify(
+        b"", b"body", b"", bytes(signature)
+    )
     signature[8] ^= 1
     with pytest.raises(DecodeError):
-        NtlmProtection(flags, key, Direction.SERVER).verify(b"", b"body", b"", bytes(signature))
+        NtlmProtection(flags, key, ProtectionDirection.SERVER).verify(
+            b"", b"body", b"", bytes(signature)
+        )

@@ -23,7 +23,7 @@ from rpcqm.rpc.security.context import (
 )
 from rpcqm.rpc.security.logon import NO_CLAIM
 from rpcqm.rpc.security.ntlm import NtlmCredentials
-from rpcqm.rpc.security.ntlm_protection import Direction, NtlmProtection
+from rpcqm.rpc.security.ntlm_protection import NtlmProtection, ProtectionDirection
 from rpcqm.rpc.security.providers import security_providers
 from rpcqm.rpc.security.spnego import SpnegoCredentials
 from tests.support.accounts import PASSWORD, TestAccounts
@@ -274,7 +274,7 @@ class Anonymous:
         return bytes(message.getData())
 
     def protection(self, level: AuthenticationLevel) -> NtlmProtection:
-        return NtlmProtection(self._flags, self._key, Direction.CLIENT)
+        return NtlmProtection(self._flags, self._key, ProtectionDirection.CLIENT)
 
     def peer(self) -> Identity:
         return ANONYMOUS

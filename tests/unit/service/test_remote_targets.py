@@ -6,7 +6,7 @@ import pytest
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.target import RemoteServer
-from rpcqm.config import ConfigurationError, Remote, check_file
+from rpcqm.config import ConfigurationError, RemoteSection, check_file
 from rpcqm.config.remote_accounts import RemoteAccount, load_remote_accounts
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.rpc.security.spnego import SpnegoCredentials
@@ -102,12 +102,12 @@ def test_a_wrong_list_of_peers_is_a_mistake(tmp_path: Path, peers: str) -> None:
 
 def test_a_port_that_is_none_is_told_at_the_start() -> None:
     with pytest.raises(ConfigurationError, match=r"remote\.peers: `host:99999` is not HOST"):
-        RemoteTargets(Remote(peers="other=host:99999"))
+        RemoteTargets(RemoteSection(peers="other=host:99999"))
 
 
 def test_a_peer_is_where_the_configuration_says() -> None:
     peers = "Other=192.0.2.1:1135, third=[2001:db8::1]:135, fourth=[2001:db8::2]"
-    targets = RemoteTargets(Remote(allow_unauthenticated=True, peers=peers))
+    targets = RemoteTargets(RemoteSection(allow_unauthenticated=True, peers=peers))
     assert targets("OTHER") == RemoteServer("192.0.2.1", 1135)
     assert targets("third") == RemoteServer("2001:db8::1", 135)
     assert targets("fourth") == RemoteServer("2001:db8::2", 135)
@@ -116,13 +116,13 @@ def test_a_peer_is_where_the_configuration_says() -> None:
 
 def test_nobody_is_asked_without_an_account_unless_that_is_allowed() -> None:
     with pytest.raises(MQError, match="no account for other") as caught:
-        RemoteTargets(Remote())("other")
+        RemoteTargets(RemoteSection())("other")
     assert caught.value.status is HResult.MQ_ERROR_ACCESS_DENIED
 
 
 def test_an_account_logs_on_by_ntlm(file: Path) -> None:
     file.write_text(BOTH)
-    remote = Remote(credentials_file=file)
+    remote = RemoteSection(credentials_file=file)
     assert RemoteTargets(remote)("server2").credentials == NtlmCredentials("other", "two")
 
 
@@ -130,34 +130,34 @@ def test_the_default_account_goes_to_known_hosts_only(file: Path) -> None:
     """Clients may name any host (G86)."""
     file.write_text(BOTH)
     default = NtlmCredentials("reader", "one", "CORP")
-    remote = Remote(credentials_file=file, peers="third=192.0.2.3")
+    remote = RemoteSection(credentials_file=file, peers="third=192.0.2.3")
     targets = RemoteTargets(remote)
     assert targets("Third").credentials == default
     assert targets("listed", True).credentials == default
     with pytest.raises(MQError, match="no account for stranger"):
         targets("stranger")
-    open_to_all = RemoteTargets(Remote(credentials_file=file, default_account=True))
+    open_to_all = RemoteTargets(RemoteSection(credentials_file=file, default_account=True))
     assert open_to_all("stranger").credentials == default
 
 
 def test_reading_without_a_logon_sends_no_account_to_a_stranger(file: Path) -> None:
     """The switch opens other hosts to clients, but does not make the account theirs."""
     file.write_text(BOTH)
-    targets = RemoteTargets(Remote(credentials_file=file, allow_unauthenticated=True))
+    targets = RemoteTargets(RemoteSection(credentials_file=file, allow_unauthenticated=True))
     assert targets("stranger") == RemoteServer("stranger", 135, None)
     assert targets("server2").credentials == NtlmCredentials("other", "two")
     assert targets("listed", True).credentials == NtlmCredentials("reader", "one", "CORP")
-    unprotected = RemoteTargets(Remote(credentials_file=file, allow_unauthenticated=True))
+    unprotected = RemoteTargets(RemoteSection(credentials_file=file, allow_unauthenticated=True))
     assert unprotected("stranger").credentials is None
 
 
 def test_kerberos_comes_before_an_account(file: Path) -> None:
     kerberos = pytest.importorskip("rpcqm.rpc.security.kerberos", exc_type=ImportError)
-    assert RemoteTargets(Remote(kerberos=True))("other").credentials == (
+    assert RemoteTargets(RemoteSection(kerberos=True))("other").credentials == (
         kerberos.KerberosCredentials("host/other")
     )
     file.write_text(BOTH)
-    both = RemoteTargets(Remote(kerberos=True, credentials_file=file))("server2").credentials
+    both = RemoteTargets(RemoteSection(kerberos=True, credentials_file=file))("server2").credentials
     assert both == SpnegoCredentials(
         (kerberos.KerberosCredentials("host/server2"), NtlmCredentials("other", "two"))
     )

@@ -171,7 +171,7 @@ class AccessControl:
             _refuse(identity, "an outgoing queue", _OPEN_RIGHTS[access])
 
     def _machine_rights(self, access: QueueAccessType, journal: bool) -> MQQMACCESSMASK:
-        """Nobody sends to a system queue or moves into it."""
+        """The machine rights that opening a system queue takes; nobody may send to one."""
         if access in (QueueAccessType.SEND_ACCESS, QueueAccessType.MOVE_ACCESS):
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "a system queue")
         if journal:
@@ -276,7 +276,7 @@ class AccessControl:
 
 
 def _line(identity: Identity, what: str, rights: int, audited: bool) -> dict[str, object]:
-    """What the log says of an access."""
+    """The words for an access in the log."""
     return {
         "who": identity.name,
         "sid": identity.sid,
@@ -288,7 +288,7 @@ def _line(identity: Identity, what: str, rights: int, audited: bool) -> dict[str
 
 
 def _refuse(identity: Identity, what: str, rights: int, audited: bool = False) -> NoReturn:
-    """Say who wanted what, in the log and to the caller."""
+    """Log a refused access, and return the error for the caller."""
     _log.warning("access refused", **_line(identity, what, rights, audited))
     raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, f"{identity.name}, {what}")
 

@@ -29,7 +29,7 @@ QUEUES_AT_MOST = 1024
 QUEUES_OF_ONE_SOURCE = 64
 """The same for messages from one address."""
 BYTES_AT_MOST = 64 << 20
-"""What waits in all of these queues together."""
+"""Bytes that may wait in all of these queues together."""
 
 _log = get_logger("qm")
 _PREFIX = b"stranger:"
@@ -85,7 +85,7 @@ class AcknowledgementQueues:
         return queue in self._sources
 
     def start(self) -> None:
-        """Find again what was made before a restart."""
+        """Find the queues again that were made before a restart."""
         lost = []
         for key, source in self._records.records(_PREFIX):
             queue = self._queue_manager.queue_collection.get(

@@ -65,7 +65,7 @@ _INSECURE = frozenset(
         MessageClass.MQMSG_CLASS_NACK_UNSUPPORTED_CRYPTO_PROVIDER,
     }
 )
-"""What a stranger is not told unless SendInsecureNacks is set."""
+"""Classes that unauthenticated senders are not told unless SendInsecureNacks is set."""
 
 
 class Acknowledgements:

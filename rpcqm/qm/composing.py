@@ -1,4 +1,4 @@
-"""What the sending queue manager puts into a message."""
+"""The fields that the sending queue manager puts into a message."""
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.directory_object import NULL_GUID
@@ -28,7 +28,7 @@ _LAST_TRANSACTION = TransactionFlags.ID.mask
 
 
 class Composer:
-    """Makes packets of what applications want to send."""
+    """Makes packets of the attributes that applications give."""
 
     def __init__(
         self, store: Store, clock: Clock, queue_manager: QueueManager, directory: Directory

@@ -13,7 +13,7 @@ from rpcqm.qm.message_search import seek_available_message_position
 
 
 class CursorStatus(enum.Enum):
-    """What the events of [MS-MQDMPR] 3.2.7 return."""
+    """The results of the events of [MS-MQDMPR] 3.2.7."""
 
     SUCCEEDED = "Succeeded"
     ALREADY_RECEIVED = "AlreadyReceived"

@@ -78,7 +78,7 @@ def migrate(store: Store, queue_manager: QueueManager) -> None:
 
 
 def _migrated(queue: Queue) -> bytes | None:
-    """What replaces a queue's descriptor; None where the queue keeps the one that it has."""
+    """The descriptor that replaces a queue's own; None if the queue keeps its own."""
     if queue.main is not queue or not queue.security:
         return None
     try:

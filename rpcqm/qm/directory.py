@@ -1,4 +1,7 @@
-"""What names mean ([MS-MQDMPR] 3.1.7.1.26, 3.1.7.3.8), by a directory where there is one."""
+"""Resolves names of queues, in a directory if one is configured.
+
+Source: [MS-MQDMPR] 3.1.7.1.26, 3.1.7.3.8.
+"""
 
 from collections.abc import Callable
 from typing import NoReturn
@@ -115,7 +118,7 @@ class Directory(DirectoryAccess):
         return None
 
     def destination_queue_manager(self, format_name: FormatName) -> UUID | None:
-        """Whose queue a public or private name means; None where the directory does not know."""
+        """The owner of the queue that a name means; None if the directory does not know it."""
         value = format_name.value
         if isinstance(value, PrivateQueueFormatName):
             return value.source_queue_manager
@@ -175,7 +178,7 @@ class Directory(DirectoryAccess):
     # What the directory says of this queue manager
 
     def given_identifier(self) -> UUID | None:
-        """What the directory calls a queue manager of this name, for one that is new."""
+        """The identifier that the directory has for a new queue manager of this name."""
         own = [equals("computer_name", self._queue_manager.computer_name)]
         found = self.read_directory(QueueManager, own, force_directory_read=True)[1]
         return None if found is None else found.identifier
@@ -233,7 +236,7 @@ class Directory(DirectoryAccess):
     # Publishing
 
     def publish(self, queue: Queue) -> None:
-        """Let others find a public queue; MQ_ERROR_NO_DS, QUEUE_EXISTS, DS_ERROR."""
+        """Publish a public queue. Raises MQ_ERROR_NO_DS, QUEUE_EXISTS or DS_ERROR."""
         _check(self.create_directory_object(queue)[0])
 
     def publish_changes(self, queue: Queue, attributes: list[str]) -> None:

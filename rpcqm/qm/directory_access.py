@@ -204,7 +204,7 @@ class DirectoryAccess:
     ) -> tuple[DirectoryOperationResult, DirectoryObject | None]:
         """The next object; EndOfData behind the last ([MS-MQDMPR] 3.1.7.1.22).
 
-        GenericError for a handle that is none.
+        GenericError if no query has the handle.
         """
         if handle not in self._queries:
             return DirectoryOperationResult.GENERIC_ERROR, None
@@ -214,7 +214,7 @@ class DirectoryAccess:
         return _SUCCESS, element
 
     def read_directory_end(self, handle: int) -> DirectoryOperationResult:
-        """Forget a query; GenericError for a handle that is none ([MS-MQDMPR] 3.1.7.1.23)."""
+        """Forget a query; GenericError if none has the handle ([MS-MQDMPR] 3.1.7.1.23)."""
         if self._queries.pop(handle, None) is None:
             return DirectoryOperationResult.GENERIC_ERROR
         return _SUCCESS
@@ -353,7 +353,7 @@ class DirectoryAccess:
         return self._listed[1].get(identifier)
 
     def online(self) -> None:
-        """The directory has been read: what depends on it can be looked up."""
+        """Called when the directory has been read; `Directory` looks up what depends on it."""
 
 
 _NAMES = ("pathname", "qualified_pathname")

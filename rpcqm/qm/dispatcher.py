@@ -91,7 +91,7 @@ class SendDispatcher:
             self._sending = False
 
     def _first(self) -> DispatchEntry | None:
-        """What is to be sent first; what was removed meanwhile is forgotten."""
+        """The entry to send first; entries of messages that were removed are forgotten."""
         while self._heap:
             entry = self._heap[0][2]
             if self._collection.get(entry.message_position_reference.queue_reference) is entry:

@@ -1,4 +1,4 @@
-"""From what was kept to a queue manager that works ([MS-MQDMPR] 3.1.3, 3.1.4.1, .2)."""
+"""Makes a queue manager of the records in the store ([MS-MQDMPR] 3.1.3, 3.1.4.1, .2)."""
 
 from uuid import UUID, uuid4
 
@@ -35,7 +35,7 @@ from rpcqm.store.store import Store
 
 
 class Initialization:
-    """Brings back what was kept."""
+    """Restores queues, messages and transactions from the store."""
 
     def __init__(
         self,

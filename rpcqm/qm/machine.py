@@ -1,4 +1,4 @@
-"""What a queue manager always has: its own record and the system's queues."""
+"""The record of the queue manager itself, and the system's queues."""
 
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager

@@ -103,7 +103,7 @@ class _Matches:
 
 
 def _look_on_disk(store: Store, first: int, matches: _Matches) -> int | None:
-    """Look at a slice; the serial to go on with, None at the end."""
+    """Look at a slice; the serial to go on with, or None at the end."""
     read = 0
     for number, (serial, packet) in enumerate(store.packets(first), 1):
         matches.look(serial, packet)

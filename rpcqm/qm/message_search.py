@@ -66,7 +66,7 @@ def seek_available_message_position_with_id(
 ) -> int:
     """The message that a lookup means ([MS-MQDMPR] 3.1.7.3.3, by order and not by presence: G34).
 
-    MQ_ERROR_MESSAGE_NOT_FOUND where there is none. A locked message asked for by its own
+    MQ_ERROR_MESSAGE_NOT_FOUND if there is no such message. A locked message asked for by its own
     identifier is MQ_ERROR_TRANSACTION_USAGE to a peek, and to a receive
     MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION when a transaction holds it.
     """
@@ -103,7 +103,7 @@ def _seek_current(queue: Queue, key: int, peek_operation: bool) -> int:
 
 
 def locked_status(queue: Queue, key: int) -> HResult:
-    """What somebody else is told about a message that is locked (G34, G60)."""
+    """The status that another reader gets for a locked message (G34, G60)."""
     if isinstance(queue.message_position_list.owner(key), Transaction):
         return HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION
     return HResult.MQ_ERROR_MESSAGE_NOT_FOUND

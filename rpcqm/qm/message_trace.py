@@ -1,4 +1,4 @@
-"""The ways of the last messages that left for other queue managers, in memory only.
+"""The hops of the last messages that left for other queue managers, in memory only.
 
 Where each was sent, by which hop, and which acknowledgements have come. What has to outlast a
 restart, or more than some thousand messages, is a matter of event trails.
@@ -34,7 +34,7 @@ class _MessageHops:
 
 
 class MessageTrace:
-    """What is known of messages that have been sent from here."""
+    """The events of messages that have been sent from here."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -78,7 +78,7 @@ class MessageTrace:
         journey.steps.append((self._clock.now(), happening, detail))
 
     def events(self, identifier: MessageIdentifier) -> Iterator[TrailEvent]:
-        """What is known of a message, in no particular order."""
+        """The events of a message, in no particular order."""
         wanted = _octets(identifier)
         for (_, key), journey in self._journeys.items():
             if journey.identifier == wanted:

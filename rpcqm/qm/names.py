@@ -42,7 +42,7 @@ def _without_scope(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Addres
 
 
 def local_key(kind: QueueKind, queue: str) -> str:
-    """What a queue is known by."""
+    """The key by which a queue is known in memory."""
     return f"{kind.value}{queue}".lower()
 
 

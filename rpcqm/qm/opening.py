@@ -106,7 +106,7 @@ class Opening:
         share_mode: QueueShareMode,
         identity: Identity | None,
     ) -> OpenQueueDescriptor:
-        """A descriptor over one descriptor per element; none is left open when one fails."""
+        """A descriptor over one descriptor per element; if one fails, all are closed again."""
         if required_access != _SEND:
             raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION)
         if share_mode != _SHARED:
@@ -288,7 +288,7 @@ def _direct(name: FormatName) -> DirectName | None:
 
 
 def _check_kind(name: FormatName, access: QueueAccessType) -> None:
-    """Which kinds of names can be opened for what ([MS-MQMP] 3.1.4.17)."""
+    """Raise MQError if names of this kind cannot be opened for `access` ([MS-MQMP] 3.1.4.17)."""
     direct = _direct(name)
     multicast = name.type is FormatNameType.QUEUE_FORMAT_TYPE_MULTICAST
     sent_only = multicast or (direct is not None and direct.protocol in _HTTP)

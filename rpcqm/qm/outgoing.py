@@ -26,7 +26,7 @@ _KEPT_STATES = frozenset({OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED}
 
 
 class Outgoing:
-    """Outgoing queues, and what administrators do with them."""
+    """The events by which administrators pause and resume outgoing queues."""
 
     def __init__(
         self, store: Store, clock: Clock, queue_manager: QueueManager, registry: QueueRegistry

@@ -1,4 +1,4 @@
-"""Messages that become available or are removed, and what follows from it.
+"""Messages that become available or are removed, and the consequences.
 
 Message Position Deleted and Message Position Available ([MS-MQDMPR] 3.1.7.2.1, 3.1.7.2.2) are
 raised from everywhere. Other rooms listen through `deleted_hooks` and `available_hooks`.
@@ -66,7 +66,7 @@ class UncommittedMessage(NamedTuple):
 
 
 class PositionConsequences(Protocol):
-    """What follows from an arrival or a removal, inside the commit that causes it."""
+    """The consequences of an arrival or a removal, in the commit that causes it."""
 
     def message_arrived(
         self, transaction: StoreTransaction, queue: Queue, message: Message, flags: int
@@ -86,7 +86,7 @@ class PositionConsequences(Protocol):
     def keeping_queue(
         self, queue: Queue, key: int, reason: MessageClass, flags: int, size: int
     ) -> Queue | None:
-        """Where a removed message is kept, None when nowhere."""
+        """The queue that keeps a removed message; None if no queue keeps it."""
 
 
 class Positions:
@@ -108,9 +108,9 @@ class Positions:
         self._expiry = expiry
         self._trail = trail
         self.message_at: Callable[[Queue, int], Message] = partial(message_at, store)
-        """The message at a position, with its packet; MQ_ERROR_MESSAGE_NOT_FOUND if none."""
+        """The message at a position, with its packet. Raises MQ_ERROR_MESSAGE_NOT_FOUND."""
         self.consequences: PositionConsequences
-        """What follows from arrivals and removals; the acknowledgements set it."""
+        """The consequences of arrivals and removals; the acknowledgements set this."""
         expiry.message_position_deleted = self.message_position_deleted
         self.deleted_hooks: list[DeletedHook] = []
         self.available_hooks: list[AvailableHook] = []

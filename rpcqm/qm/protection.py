@@ -1,4 +1,4 @@
-"""What queues demand of signatures and encryption."""
+"""Checks that messages are signed and encrypted as their queues demand."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What protocols that transfer messages have to remember: sequences, and what was seen before.
+"""Records of the protocols that transfer messages: sequences, and messages seen before.
 
 Records are theirs, in the store's family STREAM. A change of them can belong to the commit that
 stores or removes the message it is about ([MS-MQQB] 3.1.1.5, G55, G58, G59).
@@ -22,7 +22,7 @@ class ProtocolRecords:
         self._store = store
 
     def get(self, key: bytes) -> bytes | None:
-        """A record that is durable, None when there is none."""
+        """The durable record of a key, or None if the key has none."""
         return self._store.get(Family.STREAM, key)
 
     def records(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
@@ -30,7 +30,7 @@ class ProtocolRecords:
         return self._store.records(Family.STREAM, prefix)
 
     def write(self, changes: Changes) -> Completion[None]:
-        """Change records, all or none; done when durable."""
+        """Change all of the records or none of them; done when durable."""
         with self._store.transaction("streams") as change:
             apply_changes(change, changes)
             return change.committed

@@ -237,7 +237,7 @@ class QueueEvents:
         return start(self._delete(parts))
 
     async def _delete(self, parts: list[Queue]) -> None:
-        """Remove what is in the queues, once nothing is on its way into them any more."""
+        """Remove all messages of the queues, once no more are being written into them."""
         if any(self._store.index(part.queue_id).pending for part in parts):
             await self._barrier()
         with self._store.transaction("delete queue") as change:

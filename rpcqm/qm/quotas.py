@@ -1,4 +1,4 @@
-"""How much may be stored ([MS-MQDMPR] 3.1.7.1.9; G3, G5, G56).
+"""Quotas: how much may be stored ([MS-MQDMPR] 3.1.7.1.9; G3, G5, G56).
 
 Quotas are kilobytes. What counts is in the store's accounts: every message from its admission
 until its removal is on the disk; subqueues charge their parent.

@@ -16,7 +16,7 @@ from rpcqm.qm.handles import new_handle
 
 
 class WaitingReaders:
-    """Who waits for messages, in the order in which they came (G6)."""
+    """The readers that wait for messages, in the order in which they came (G6)."""
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
@@ -42,7 +42,7 @@ class WaitingReaders:
     def close_cursor(self, cursor: Cursor) -> None:
         """Remove a cursor ([MS-MQDMPR] 3.1.7.1.2).
 
-        Whoever waits with it is told MQ_ERROR_OPERATION_CANCELLED.
+        A reader that waits with it gets MQ_ERROR_OPERATION_CANCELLED.
         """
         descriptor = cursor.open_queue_descriptor_reference
         self.cursors.pop(cursor.handle, None)
@@ -190,7 +190,7 @@ class WaitingReaders:
     def waiting_message_read_satisfied(
         self, operation: WaitingMessageReadOperation, key: int
     ) -> bool:
-        """Hand a message to who waits for it ([MS-MQDMPR] 3.1.7.3.6).
+        """Hand a message to the reader that waits for it ([MS-MQDMPR] 3.1.7.3.6).
 
         False when it could not be taken: the reader has been told why.
         """

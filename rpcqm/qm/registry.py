@@ -37,7 +37,7 @@ _MACHINE_QUEUES = {
 
 
 class QueueRegistry:
-    """QueueCollection ([MS-MQDMPR] 3.1.1.2), and what finds its queues by their names."""
+    """QueueCollection ([MS-MQDMPR] 3.1.1.2), and its queues by their names."""
 
     def __init__(
         self, store: Store, queue_manager: QueueManager, names: LocalNames, readers: WaitingReaders
@@ -68,7 +68,7 @@ class QueueRegistry:
         return queue.subqueue_collection.get(path.suffix.lower())
 
     def find_by_format_name(self, format_name: FormatName) -> Queue | None:
-        """The queue here that a format name means, None when it means none here."""
+        """The local queue that a format name means, or None if it means no local queue."""
         value = format_name.value
         if isinstance(value, str):
             name = format_name.direct_name
@@ -152,7 +152,7 @@ class QueueRegistry:
             queue.parent.subqueue_collection.pop(queue.subqueue_name.lower(), None)
 
     def detach(self, queue: Queue) -> None:
-        """Let nobody find or use a queue any more."""
+        """End the waits on a queue, close its descriptors, and take it out of the names."""
         self._readers.end_all_waits(queue, HResult.MQ_ERROR_QUEUE_DELETED)
         for descriptor in queue.open_queue_descriptor_collection.values():
             descriptor.two_phase_reads.clear()

@@ -1,4 +1,4 @@
-"""What an operator decides about a queue manager."""
+"""The settings of a queue manager."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Reading a message from where it is stored."""
+"""Reads a message from the store."""
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
@@ -7,7 +7,7 @@ from rpcqm.store.store import Store
 
 
 def message_at(store: Store, queue: Queue, key: int) -> Message:
-    """The message at a position, with its packet; MQ_ERROR_MESSAGE_NOT_FOUND if none."""
+    """The message at a position, with its packet. Raises MQ_ERROR_MESSAGE_NOT_FOUND."""
     index = store.index(queue.queue_id)
     position = index.position(key)
     if position is None:

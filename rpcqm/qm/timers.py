@@ -93,7 +93,7 @@ class TimeToBeReceivedTimer:
                 self.arm(max(following, now + 1))
 
     def _expire(self, due: list[tuple[int, int]]) -> int:
-        """Remove what is due; how many messages that were."""
+        """Remove the messages that are due, and return their number."""
         removed = 0
         for queue_id, group in groupby(sorted(due), key=lambda entry: entry[0]):
             queue = self._queue_manager.queue_collection.get(queue_id)

@@ -88,7 +88,7 @@ class Trail:
         self._number = secrets.randbits(31)
 
     def restore(self) -> None:
-        """Switch on the trails that were on, and remove what is too old."""
+        """Switch on the trails that were on, and remove records that are too old."""
         with self._store.transaction("restore trails") as change:
             for key, _ in self._store.records(Family.HISTORY, _SWITCH):
                 queue = self._queue_manager.queue_collection.get(int.from_bytes(key[1:], "big"))
@@ -150,13 +150,13 @@ class Trail:
             self.note(change, queue, message, happening, detail)
 
     def note_alone(self, queue: Queue, key: int, happening: TrailEventType) -> None:
-        """A record of what changes nothing on the disk; it waits for no sync."""
+        """Record an event that changes nothing on the disk; it waits for no sync."""
         with self._store.transaction("trail") as change:
             self.note_at(change, queue, key, happening, "")
             change.sync = False
 
     def events(self, identifier: MessageIdentifier) -> Iterator[TrailEvent]:
-        """What happened to a message, in order."""
+        """The events of a message, in order."""
         prefix = _BY_MESSAGE + _identifier(identifier)
         for key, value in self._store.records(Family.HISTORY, prefix):
             time, _ = _MOMENT.unpack_from(key, len(prefix))
@@ -171,7 +171,7 @@ class Trail:
         self.remove_old()
 
     def remove_old(self) -> None:
-        """Remove what is older than the settings say, some at a time; look again tomorrow."""
+        """Remove records older than the settings say, some at a time; again tomorrow."""
         limit = self._clock.now() - self.days * DAY
         removed = 0
         with self._store.transaction("remove old trails") as change:

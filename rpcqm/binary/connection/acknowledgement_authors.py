@@ -17,7 +17,7 @@ def is_destination(
     connection: PeerConnection,
     author: UUID,
 ) -> bool:
-    """Whether an acknowledgement that came over a line is the destination's (G101).
+    """Whether the destination made an acknowledgement that came over a connection (G101).
 
     Who made it must be who is sent to. It must also come from where that one is, unless it may
     have been routed here.

@@ -1,4 +1,4 @@
-"""When to connect: to each place once at a time, and ever more seldom where nobody answers (G99).
+"""When to connect: once at a time to each place, and less often where nobody answers (G99).
 
 A place is an address and a port. What waits for one place is many queues, so that a place that
 does not want to be asked is asked once for all of them.
@@ -13,16 +13,16 @@ from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.binary.connection.peer_connection import NextHop
 
 LONGEST_RETRY = 300_000
-"""Milliseconds between two attempts at most, however many have failed."""
+"""The longest time between two attempts, in milliseconds, however many have failed."""
 PLACES = 4096
-"""Places that are remembered; those that nobody needs are forgotten first."""
+"""How many places are remembered; places that nobody waits for are forgotten first."""
 
 
 class ConnectionRequester(Protocol):
-    """Somebody who wants to connect; hashed by identity."""
+    """An object that wants to connect; it is hashed by identity."""
 
     def look_again(self) -> None:
-        """Another attempt has ended, or it is time for the next one."""
+        """Call `begin` again: another attempt has ended, or the next one is due."""
 
 
 @dataclass(slots=True, eq=False)
@@ -38,7 +38,7 @@ class _Address:
 
 
 def delay_after(failures: int, first: int) -> int:
-    """Milliseconds to wait after so many failures: the first delay, doubled each time."""
+    """Milliseconds to wait after `failures` failures: `first`, doubled for each further one."""
     longest = max(first, LONGEST_RETRY)
     return min(first << min(failures - 1, 32), longest)
 
@@ -109,7 +109,7 @@ class ConnectionAttempts:
         self._next(place)
 
     def _next(self, place: _Address) -> None:
-        """Let those who wait look again, the longest waiting first."""
+        """Let the requesters that wait look again; the one that has waited longest comes first."""
         if place.timer is not None:
             place.timer.cancel()
             place.timer = None
@@ -120,7 +120,7 @@ class ConnectionAttempts:
             asker.look_again()
 
     def leave(self, asker: ConnectionRequester) -> None:
-        """Somebody does not want to connect any more."""
+        """A requester does not want to connect any more."""
         place = self._at.get(asker)
         if place is None:
             return
@@ -134,7 +134,7 @@ class ConnectionAttempts:
             place.timer = None
 
     def hurry(self, hops: Sequence[NextHop]) -> None:
-        """Somebody wants these places to be tried now, whatever has failed before."""
+        """Try these places now, however often they have failed before."""
         for hop in hops:
             place = self._place(hop)
             place.due = place.failures = 0

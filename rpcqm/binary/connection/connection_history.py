@@ -1,4 +1,4 @@
-"""What becomes of connections, as their history tells it ([MS-MQMQ] 2.3.12.25, G114)."""
+"""The history of the connections of an outgoing queue ([MS-MQMQ] 2.3.12.25, G114)."""
 
 import errno
 from typing import TYPE_CHECKING
@@ -70,7 +70,7 @@ def error_of(status: ConnectionStatus) -> int:
 
 
 def connect_failure(error: BaseException) -> tuple[ConnectionStatus, int]:
-    """Why a connection could not be made, and the HRESULT of that."""
+    """The status and the HRESULT that tell why a connection could not be made."""
     if isinstance(error, TimeoutError):
         return ConnectionStatus.SOCKET_CONNECT_FAILURE, _WIN32 | _TIMED_OUT
     number = (error.errno if isinstance(error, OSError) else None) or 0
@@ -80,7 +80,7 @@ def connect_failure(error: BaseException) -> tuple[ConnectionStatus, int]:
 
 
 class ConnectionHistory:
-    """What is told of the connections of one outgoing queue."""
+    """Records what happens to the connections of one outgoing queue."""
 
     def __init__(self, engine: "QueueManagerEngine", queue: OutgoingQueue) -> None:
         self._engine = engine
@@ -94,7 +94,7 @@ class ConnectionHistory:
         place: str,
         error: int | None = None,
     ) -> None:
-        """Something has happened on the way to `place`, or over a line that is there already."""
+        """Something has happened on the way to `place`, or over an open connection."""
         error = error_of(status) if error is None else error
         if error:
             self._failed = connection
@@ -103,7 +103,7 @@ class ConnectionHistory:
         self._engine.outgoing.record_connection(self._queue, status, error, addresses)
 
     def ended(self, connection: PeerConnection, in_flight: bool) -> None:
-        """A session is over that was still wanted: why, unless that has been told already."""
+        """Record why a session that was still wanted has ended, unless that is recorded already."""
         if self._failed is connection:
             return
         if connection.opened and in_flight:

@@ -33,7 +33,7 @@ class Forwarded:
         return place is not None and place[0].message_position_list.state(place[1]) in _WAITS
 
     def add(self, printed: bytes, message: Message) -> None:
-        """A message is durable; one that was refused, or has left already, does not wait."""
+        """Note that a message is durable, unless it was refused or has left already."""
         queue, key = message.queue, message.lookup_identifier
         if not isinstance(queue, OutgoingQueue) or len(self._places) >= MOST:
             return

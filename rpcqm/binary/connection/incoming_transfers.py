@@ -1,6 +1,6 @@
 """Incoming sequences of transactional messages, and the acknowledgements that they are owed.
 
-A stream is what one source queue manager sends to one destination format name (G55). It knows
+A transfer is what one source queue manager sends to one destination format name (G55). It knows
 how its source can be reached, so that the final acknowledgement of a message that is received
 long after its session has ended finds its way ([MS-MQQB] 3.1.5.8.6, 3.1.6.9, 3.1.7.17).
 """
@@ -41,7 +41,7 @@ _SOURCE_AND_ADDRESS = slice(SOURCE_QUEUE_MANAGER.start, QUEUE_MANAGER_ADDRESS.st
 
 
 class IncomingTransfer:
-    """One incoming sequence, the line that it comes by, and the way back."""
+    """One incoming sequence, the connections that it comes by, and the way back."""
 
     def __init__(self, protocol: "BinaryProtocol", source: UUID, name: str) -> None:
         self._protocol = protocol
@@ -74,7 +74,7 @@ class IncomingTransfer:
         return _REJECTED.pack(self.incoming.reject_count, self.last_access_time or 0)
 
     def restore(self, data: bytes, rejected: bytes | None) -> None:
-        """Go on where `encode` and `encode_rejected` were; raises DecodeError."""
+        """Restore what `encode` and `encode_rejected` have written. Raises DecodeError."""
         self.incoming = IncomingSequence.decode(data[:INCOMING_SIZE])
         self.queue_id = _QUEUE_ID.unpack_from(data, INCOMING_SIZE)[0]
         address, _, time = data[INCOMING_SIZE + _QUEUE_ID.size :].partition(b"\0")
@@ -92,7 +92,7 @@ class IncomingTransfer:
         info.last_access_time = self.last_access_time
 
     def arrived(self, connection: PeerConnection, direct: bool) -> None:
-        """A message has come by a line: its order is to be acknowledged there.
+        """Note that a message has come by a connection: its order is to be acknowledged there.
 
         There may be several, of which the last to speak needs not be the one that lives (G75).
         """
@@ -106,7 +106,7 @@ class IncomingTransfer:
         self.address = connection.address if direct and from_source else ""
 
     def settled(self, stamp: Stamp) -> None:
-        """What became of a message is durable."""
+        """Note that the outcome of a message is durable."""
         self.incoming.settled(stamp)
 
     @property
@@ -121,7 +121,7 @@ class IncomingTransfer:
         return FormatName.private(self.source, ORDER_QUEUE_IDENTIFIER)
 
     def send_order_ack(self) -> None:
-        """[MS-MQQB] 3.1.6.9: only what is durable, over the sessions that it came by."""
+        """Acknowledge what is durable, over the sessions it came by ([MS-MQQB] 3.1.6.9)."""
         durable = self.incoming.durable
         owed = [connection for connection in self._owed if connection.session.is_open]
         self._owed = {}
@@ -133,7 +133,7 @@ class IncomingTransfer:
                 self._send_order_ack(packet, connection)
 
     def _owe(self, connections: Iterable[PeerConnection]) -> None:
-        """There is more to acknowledge, later."""
+        """Note that there is more to acknowledge, and start the timer."""
         self._owed.update(dict.fromkeys(connections))
         self.schedule.message_received()
 
@@ -176,14 +176,14 @@ class IncomingTransfer:
     def _send_within(
         self, change: StoreTransaction, packet: bytes, source: str, *, unbounded: bool = False
     ) -> None:
-        """What has no room is dropped, and what causes it happens ([MS-MQQB] 3.1.7.17)."""
+        """Send a packet, or drop it if its queue has no room ([MS-MQQB] 3.1.7.17)."""
         self._protocol.engine.acknowledgements.send_if_possible(
             change, Message(packet), self.order_queue, source, unbounded=unbounded
         )
 
 
 def stamp_in(message: Message) -> Stamp:
-    """The stamp of a transactional message; DecodeError when it is none."""
+    """The stamp of a transactional message. Raises DecodeError if it is not transactional."""
     attributes = message.attributes
     sequence = attributes.transactional_message_sequence_identifier
     if sequence is None:
@@ -193,7 +193,7 @@ def stamp_in(message: Message) -> Stamp:
 
 
 def final_ack_body(message: Message) -> FinalAckBody:
-    """What a final acknowledgement says of a message; DecodeError when it has no stamp."""
+    """The body of a message's final acknowledgement. Raises DecodeError if it has no stamp."""
     stamp, identifier = stamp_in(message), message.attributes.identifier
     return FinalAckBody(
         stamp.sequence,
@@ -205,7 +205,7 @@ def final_ack_body(message: Message) -> FinalAckBody:
 
 
 def transaction_header_of(message: Message) -> TransactionHeader:
-    """The TransactionHeader; DecodeError when there is none."""
+    """The TransactionHeader. Raises DecodeError if the message has none."""
     header = message.attributes.transaction_header
     if header is None:
         raise DecodeError("message is not transactional")
@@ -213,7 +213,7 @@ def transaction_header_of(message: Message) -> TransactionHeader:
 
 
 class IncomingTransfers:
-    """The streams of a queue manager; the least used ones are read back when they are needed."""
+    """The incoming transfers of a queue manager; the least used are read from the store again."""
 
     def __init__(self, protocol: "BinaryProtocol") -> None:
         self._protocol = protocol
@@ -224,7 +224,7 @@ class IncomingTransfers:
             self._restore(key[len(PREFIX) :], data)
 
     def _restore(self, written: bytes, data: bytes) -> None:
-        """After a restart: what administrators were told of a stream they are told again."""
+        """After a restart, show administrators again what they were shown of a transfer."""
         source = UUID(bytes_le=written[:_GUID_SIZE])
         name = written[_GUID_SIZE:].decode("utf-8", "surrogatepass")
         transfer = IncomingTransfer(self._protocol, source, name)
@@ -237,14 +237,14 @@ class IncomingTransfers:
             queue.incoming_transactional_transfer_info_collection.append(info)
 
     def show(self, transfer: IncomingTransfer) -> None:
-        """Tell administrators of a stream, once a message of it has been in a queue."""
+        """Show a transfer to administrators, once a message of it has been in a queue."""
         engine = self._protocol.engine
         queue = engine.queue_manager.queue_collection.get(transfer.queue_id)
         if queue is not None:
             transfer.show(engine.arrivals.transfer_info(queue, transfer.name, transfer.source))
 
     def of(self, message: Message) -> IncomingTransfer:
-        """The stream that a message belongs to."""
+        """The transfer that a message belongs to."""
         attributes = message.attributes
         names = message.packet[NAMES_OFFSET : attributes.layout.admin_queue]
         written = message.packet[_SOURCE_AND_ADDRESS] + names

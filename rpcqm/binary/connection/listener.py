@@ -22,7 +22,7 @@ _SERVERS = frozenset({OperatingSystemType.WIN_SERVER, OperatingSystemType.WIN_EN
 
 
 class ListenerSettings(Protocol):
-    """What an operator decides."""
+    """The settings that the binary protocol needs."""
 
     @property
     def peers(self) -> str: ...
@@ -43,14 +43,14 @@ class ListenerSettings(Protocol):
 
 
 class ListenerFiles(NamedTuple):
-    """What settings lead to: who is known, and the keys."""
+    """What the settings name: the known queue managers, and our keys."""
 
     peers: Peers
     keys: OwnKeys
 
 
 def read_files(settings: ListenerSettings) -> ListenerFiles:
-    """ValueError or OSError for peers that are none and keys that cannot be read."""
+    """Read what settings name. Raises ValueError or OSError if peers or keys cannot be read."""
     keys = OwnKeys.load(settings.signing_key, settings.signing_certificate, settings.encryption_key)
     return ListenerFiles(parse_peers(settings.peers), keys)
 
@@ -67,7 +67,7 @@ def _tell_of(keys: OwnKeys, engine: QueueManagerEngine) -> None:
 class BinaryListener:
     """Listens, sends, and stops; the engine has been started.
 
-    ValueError or OSError for peers that are none and keys that cannot be read.
+    Raises ValueError or OSError if peers or keys cannot be read.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class BinaryListener:
         self.pings = self._ping_listener(engine) if settings.ping else None
 
     def watch(self, make_wire: MakeWire) -> None:
-        """Have connections made by somebody who looks on."""
+        """Make connections by `make_wire` from now on, so that they can be recorded."""
         self._network.make_wire = make_wire
 
     def adjust(self, settings: ListenerSettings, files: ListenerFiles) -> None:
@@ -116,7 +116,7 @@ class BinaryListener:
         return answer_ping(question, queue_manager.identifier, refused=refused)
 
     async def listen(self, host: str, port: int) -> int:
-        """Accept sessions; the port. OSError when it cannot be had."""
+        """Accept sessions, and return the port. Raises OSError if the port cannot be opened."""
         bound = await self._network.listen(self.protocol, host, port)
         if bound != BINARY_PORT:
             _log.info("other queue managers expect the port to be 1801", port=bound)

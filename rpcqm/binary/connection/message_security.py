@@ -62,7 +62,7 @@ _CERTIFICATE_HEADER = 36
 
 
 class CouldNotEncryptError(Exception):
-    """A message that has to be encrypted cannot be."""
+    """A message that has to be encrypted cannot be encrypted."""
 
 
 SentKeys = AgingCache[tuple[object, ...], tuple[bytes, bytes]]
@@ -143,7 +143,7 @@ class MessageSecurity:
     def _sender(self, header: SecurityHeader, authenticated: bool) -> Identity:
         """Whose rights count; a queue manager's are everybody's.
 
-        RejectedError: ACCESS_DENIED for a SID that is none, or not that of an account. Without a
+        RejectedError: ACCESS_DENIED for a malformed SID, or one of no account. Without a
         signature a SID proves nothing, so that its sender may count as Anonymous (G97).
         """
         if header.flags.ST == SenderIdentifierType.SID:
@@ -163,7 +163,7 @@ class MessageSecurity:
 
     @property
     def _believes_claims(self) -> bool:
-        """Whether an unsigned message is believed to come from whom its header names."""
+        """Whether an unsigned message is believed to come from the sender that its header names."""
         if self.unsigned_senders == UNSIGNED_AUTO:
             return self._engine.directory.is_there
         return self.unsigned_senders == UNSIGNED_CLAIMED
@@ -193,7 +193,7 @@ class MessageSecurity:
             raise RejectedError(_BAD_ENCRYPTION) from None
 
     def in_clear(self, packet: bytes, *, sent: bool) -> bytes:
-        """A packet with its body in clear, for whoever records it; DecodeError for none.
+        """A packet with its body in clear, for a recorder. Raises DecodeError if it is no packet.
 
         What was `sent` from here is decrypted by the key that it was encrypted with.
         """

@@ -66,7 +66,7 @@ _JOURNALING = FLAG_NEGATIVE_JOURNALING | FLAG_POSITIVE_JOURNALING
 
 
 class OutgoingTransfer:
-    """Sends the messages of one outgoing queue, over lines of its own or a borrowed one."""
+    """Sends the messages of one outgoing queue, over connections of its own or of its peer."""
 
     def __init__(self, protocol: "BinaryProtocol", queue: OutgoingQueue) -> None:
         self._protocol = protocol
@@ -113,12 +113,12 @@ class OutgoingTransfer:
             self._establish()
 
     def connection_available(self) -> None:
-        """The queue manager that the queue leads to has connected: its line can be used."""
+        """The queue manager that the queue leads to has connected: use its connection."""
         self._give_up_waiting()
         self.wake()
 
     def try_now(self) -> None:
-        """Somebody wants it to connect now, however often that has failed."""
+        """Connect now, however often that has failed."""
         self._give_up_waiting()
         self._unresolved = 0
         if not self.stopped and self.connection is None:
@@ -133,14 +133,14 @@ class OutgoingTransfer:
             self._protocol.attempts.leave(self)
 
     def _establish(self) -> None:
-        """[MS-MQQB] 3.1.5.2: an open line to that queue manager is as good as one of our own."""
+        """[MS-MQQB] 3.1.5.2: an open connection to that queue manager is as good as our own."""
         self._cancel_retry()
         self._busy = True
         found = self._protocol.borrowing.connection_to(self.name, self.queue)
         found.add_done_callback(self._looked_for)
 
     def _looked_for(self, outcome: Completion[PeerConnection | None]) -> None:
-        """Without a line that can be borrowed, find out where to connect."""
+        """Without a connection of the peer that can be used, find out where to connect."""
         borrowed = outcome.result()
         if borrowed is None or not borrowed.session.is_open:
             self._protocol.next_hops(self.name).add_done_callback(self._resolved)
@@ -321,7 +321,7 @@ class OutgoingTransfer:
             self.sequence.resend_now()
 
     def disconnect(self, reason: str) -> None:
-        """Close the session of the queue; a borrowed line only loses it."""
+        """Close the queue's own session, or stop using that of its peer."""
         self._give_up_waiting()
         connection = self.connection
         if connection is None:
@@ -496,7 +496,7 @@ class OutgoingTransfer:
     # Acknowledgements
 
     def _remember_peer(self) -> None:
-        """Who is sent to, for acknowledgements that come after a restart."""
+        """Remember the peer, for acknowledgements that come after a restart."""
         assert self.connection is not None
         guid = self.connection.session.remote_qm_guid
         addresses = {self.connection.address, *(hop.address for hop in self.hops)}

@@ -25,7 +25,7 @@ class NextHop:
 
 
 class PeerTransport(Protocol):
-    """The transport of a line."""
+    """What carries the octets of a connection."""
 
     def write(self, data: bytes) -> None: ...
     def close(self) -> None: ...
@@ -37,14 +37,14 @@ class PeerNetwork(Protocol):
     """Resolves names and connects; both report through completions."""
 
     def resolve(self, host: str) -> Completion[list[str]]:
-        """The addresses of a host, in the order in which to try them; OSError for none."""
+        """The addresses of a host, in the order to try them. Fails with OSError if it has none."""
 
     def connect(self, hop: NextHop, connection: "PeerConnection") -> Completion[None]:
-        """Connect a line, which is attached when the completion succeeds; OSError."""
+        """Connect; the connection is attached when the completion succeeds. OSError if not."""
 
 
 class ConnectionUser(Protocol):
-    """Somebody who sends over a line."""
+    """An object that sends over a connection."""
 
     def connection_changed(self, connection: "PeerConnection", state: SessionState) -> None:
         """The session has another state."""
@@ -63,7 +63,7 @@ class ConnectionUser(Protocol):
 
 
 class ConnectionOwner(Protocol):
-    """What lines of a queue manager have in common."""
+    """What the connections of a queue manager have in common."""
 
     def new_session(self, connection: "PeerConnection", remote: UUID, direct: bool) -> Session: ...
     def message_received(
@@ -142,7 +142,7 @@ class PeerConnection:
         self._owner.message_received(self, kind, message, recoverable)
 
     def messages_acknowledged(self, tokens: list[object]) -> None:
-        """Tokens are (user, key), or None for what nobody waits for."""
+        """Tell the users of tokens; a token is None if nobody waits for its message."""
         by_user: dict[int, tuple[ConnectionUser, list[int]]] = {}
         for token in tokens:
             if isinstance(token, Token):
@@ -169,7 +169,7 @@ class PeerConnection:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Which message of whom a session has in flight."""
+    """A message that a session has in flight, and the user that has sent it."""
 
     user: ConnectionUser
     key: int

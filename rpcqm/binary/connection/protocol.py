@@ -1,4 +1,4 @@
-"""The binary protocol of one queue manager: its lines, links, streams and history.
+"""The binary protocol of one queue manager: its connections, transfers and history.
 
 Nothing here knows sockets: a `PeerNetwork` resolves and connects, so that tests can simulate one.
 """
@@ -150,10 +150,10 @@ class BinaryProtocol:
         """What could be sent inside is sent at the end, the highest priority first."""
         return self.engine.dispatcher.gathering
 
-    # Lines
+    # Connections
 
     def accept(self) -> PeerConnection:
-        """A line for somebody who has connected ([MS-MQQB] 3.1.5.10); closed while offline."""
+        """A connection that a peer has made ([MS-MQQB] 3.1.5.10); closed while offline."""
         connection = PeerConnection(self, initiator=False, direct=False)
         if not self.engine.queue_manager.connection_active:
             connection.session.close("the queue manager is offline")
@@ -168,7 +168,7 @@ class BinaryProtocol:
         )
 
     def connection_opened(self, connection: PeerConnection) -> None:
-        """Links that wait for that queue manager can use the line."""
+        """Let transfers that wait for that queue manager use the connection."""
         if connection.initiator:
             return
         with self.gathering():
@@ -177,7 +177,7 @@ class BinaryProtocol:
                     transfer.connection_available()
 
     def connection_ended(self, connection: PeerConnection, reason: str) -> None:
-        """Nobody is told of everyone who is kept out, or of the same failure again and again."""
+        """Log the end of a connection; refused peers and repeated failures only for debugging."""
         self.connections.pop(connection, None)
         known = connection.repeats if connection.initiator else not connection.address
         log = _log.info if connection.opened or not known else _log.debug
@@ -198,7 +198,7 @@ class BinaryProtocol:
     ) -> None:
         self._receiver.message_received(connection, kind, message, recoverable)
 
-    # Links
+    # Outgoing transfers
 
     def _carries(self, queue: Queue) -> bool:
         """Whether the binary protocol is the one that sends from a queue."""
@@ -211,7 +211,7 @@ class BinaryProtocol:
         return name.type is FormatNameType.QUEUE_FORMAT_TYPE_DIRECT
 
     def transfer(self, queue: OutgoingQueue) -> OutgoingTransfer:
-        """The link of a queue, made when it is first needed."""
+        """The transfer of a queue, made when it is first needed."""
         transfer = self.transfers.get(queue)
         if transfer is None:
             if len(self.transfers) >= self._tidy_at:
@@ -220,7 +220,7 @@ class BinaryProtocol:
         return transfer
 
     def _tidy(self) -> None:
-        """Forget the links of queues that are gone, and what is kept of them."""
+        """Forget the transfers of queues that are deleted, and what is stored of them."""
         gone = [queue for queue in self.transfers if queue.deleted]
         for queue in gone:
             transfer = self.transfers.pop(queue)
@@ -236,7 +236,7 @@ class BinaryProtocol:
             self.transfer(queue).wake()
 
     def send_user_message_wrapper(self, data: object, position: MessagePosition) -> None:
-        """It is the turn of a link, which the dispatcher is told when it is over.
+        """Let a transfer send; the dispatcher is told when its turn is over.
 
         Source: [MS-MQQB] 3.1.7.16.
         """
@@ -376,11 +376,11 @@ class BinaryProtocol:
         self._by_sequence.pop(identifier.value, None)
 
     def transfer_of(self, identifier: TxSequenceID) -> OutgoingTransfer | None:
-        """The link whose messages have numbers in a sequence."""
+        """The transfer whose messages have numbers in a sequence."""
         return self._by_sequence.get(identifier.value)
 
     def outgoing_packet(self, name: FormatName, message: Message) -> bytes:
-        """The bytes of a message as they travel; CouldNotEncryptError."""
+        """The bytes of a message as they are sent. Raises CouldNotEncryptError."""
         destination = None
         if not isinstance(name.value, str):
             destination = self.engine.directory.destination_queue_manager(name)

@@ -75,7 +75,7 @@ Changes = dict[bytes, bytes | None]
 
 
 class Receiver:
-    """Takes messages from all lines."""
+    """Takes messages from all connections."""
 
     def __init__(self, protocol: "BinaryProtocol") -> None:
         self._protocol = protocol
@@ -118,7 +118,7 @@ class Receiver:
         recoverable: int | None,
         outcome: Completion[None] | None = None,
     ) -> None:
-        """It is durable, or it needs not be."""
+        """Tell the session that a message is durable, or needs not be."""
         connection.pending -= 1
         if connection.pending == MOST_PENDING // 2:
             connection.pause(False)
@@ -174,7 +174,7 @@ class Receiver:
         message: Message,
         of_routers: bool = False,
     ) -> bool:
-        """Whether an acknowledgement is the destination's; one line a minute tells of others.
+        """Whether an acknowledgement is the destination's; one log line a minute tells of others.
 
         Routers may say that a message has gone no further (G112), if it is not known that it has
         arrived: then they have had it once more (G160).

@@ -1,4 +1,4 @@
-"""Who takes the messages of an outgoing queue, kept for what it says after a restart (G101)."""
+"""The queue manager that takes the messages of an outgoing queue, kept over restarts (G101)."""
 
 import struct
 from typing import NamedTuple, Self
@@ -31,11 +31,11 @@ class RememberedPeer(NamedTuple):
 
 
 def kept_peer(records: ProtocolRecords, queue: OutgoingQueue) -> RememberedPeer:
-    """Who took the transactional messages of a queue before a restart."""
+    """The queue manager that took a queue's transactional messages before a restart."""
     kept = records.get(peer_key(queue))
     return RememberedPeer() if kept is None else RememberedPeer.decode(kept)
 
 
 def peer_key(queue: OutgoingQueue) -> bytes:
-    """Where that is kept."""
+    """The key under which the peer of a queue is stored."""
     return _PREFIX + _QUEUE.pack(queue.queue_id)

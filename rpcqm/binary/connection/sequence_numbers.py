@@ -21,22 +21,22 @@ _HOPS = UserFlags.RC.bits
 
 
 def sequence_key(queue: OutgoingQueue) -> bytes:
-    """Where the sequence of a queue is kept."""
+    """The key under which the sequence of a queue is stored."""
     return _SEQUENCE_PREFIX + _QUEUE.pack(queue.queue_id)
 
 
 def stamp_key(queue: OutgoingQueue, key: int) -> bytes:
-    """Where the number of a message is kept."""
+    """The key under which the number of a message is stored."""
     return _STAMP_PREFIX + _STAMP_KEY.pack(queue.queue_id, key)
 
 
 def encode_number(number: int) -> bytes:
-    """What is kept of a number."""
+    """A number as it is stored."""
     return _NUMBER.pack(number)
 
 
 def kept_number(records: ProtocolRecords, queue: OutgoingQueue, key: int) -> int:
-    """The number that a message was sent with; 0 when nothing is kept of it."""
+    """The number that a message was sent with; 0 if no number is stored."""
     kept = records.get(stamp_key(queue, key))
     return 0 if kept is None else int(_NUMBER.unpack(kept)[0])
 

@@ -1,4 +1,4 @@
-"""Which session of somebody who has connected may carry messages of ours (G117).
+"""Which session of a peer that has connected may carry messages of ours (G117).
 
 Whoever connects says which queue manager it is, and nothing proves that. So a session is as good
 as one of our own only if it comes from where that queue manager is known to be.
@@ -28,7 +28,7 @@ class SessionReuse:
     def connection_to(
         self, name: FormatName, queue: OutgoingQueue
     ) -> Completion[PeerConnection | None]:
-        """An open line to the queue manager that a private format name names, None for none.
+        """An open connection to the queue manager of a private format name; None without one.
 
         The newest one: of two from the same peer the older one has probably been lost there.
         """
@@ -57,7 +57,7 @@ class SessionReuse:
         outcome.succeed(self._newest(owner, {_plain(hop.address) for hop in answer.result()}))
 
     def _newest(self, owner: UUID, places: set[str] | None) -> PeerConnection | None:
-        """The newest open line of who claims to be `owner`, from one of the places, if any."""
+        """The newest open connection from one of the places whose peer claims to be `owner`."""
         for connection in reversed(self._protocol.connections):
             if claims(connection, owner) and (
                 places is None or _plain(connection.address) in places
@@ -72,7 +72,7 @@ def claims(connection: PeerConnection, owner: UUID) -> bool:
 
 
 def _plain(address: str) -> str:
-    """An address without its scope, an IPv4 one that is mapped into IPv6 as what it is."""
+    """An address without its scope; an IPv4 address that is mapped into IPv6 becomes IPv4."""
     text = address.partition("%")[0]
     try:
         parsed = ipaddress.ip_address(text)

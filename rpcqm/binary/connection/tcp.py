@@ -1,4 +1,4 @@
-"""Lines over TCP ([MS-MQQB] 2.1.1): listening on port 1801, connecting, resolving names."""
+"""Connections over TCP ([MS-MQQB] 2.1.1): listening on port 1801, connecting, resolving names."""
 
 import asyncio
 import ipaddress
@@ -21,7 +21,7 @@ _log = get_logger("binary")
 
 CONNECT_SECONDS = 20
 BACK_OFF = 5_000
-"""Milliseconds for which somebody who sent bad packets is not let in again."""
+"""Milliseconds for which an address that sent bad packets may not connect again."""
 VIOLATIONS = 3
 VIOLATIONS_WITHIN = 60_000
 """How often an address may send bad packets in so many milliseconds before it is kept out."""
@@ -34,7 +34,7 @@ FLUSH_SECONDS = 10
 
 
 class TcpTransport(asyncio.Protocol):
-    """The connection of a line."""
+    """The TCP connection below a `PeerConnection`."""
 
     def __init__(self, connection: PeerConnection, network: "TcpNetwork", accepted: bool) -> None:
         self._connection = connection
@@ -73,12 +73,12 @@ class TcpTransport(asyncio.Protocol):
         self._connection.session.disconnected()
 
     def give_up(self) -> None:
-        """There is no room for what it has begun."""
+        """Close: there is no room for the packet that it has begun."""
         self._connection.session.close("too many unfinished packets")
         if self._transport is not None:
             self._transport.abort()
 
-    # What the line wants
+    # What the connection wants
 
     def write(self, data: bytes) -> None:
         if self._transport is None or self._transport.is_closing():
@@ -105,11 +105,11 @@ class TcpTransport(asyncio.Protocol):
 
 
 MakeWire = Callable[[PeerConnection, "TcpNetwork", bool], TcpTransport]
-"""Makes the connection of a line; the last says whether somebody else has connected."""
+"""Makes the transport of a connection; the last argument says whether the peer connected."""
 
 
 class TcpNetwork:
-    """The Network of a queue manager in an asyncio loop."""
+    """The `PeerNetwork` of a queue manager in an asyncio loop."""
 
     def __init__(
         self, clock: Clock, back_off: int = BACK_OFF, admission: Admission | None = None
@@ -126,7 +126,7 @@ class TcpNetwork:
         self.make_wire: MakeWire = TcpTransport
 
     async def listen(self, protocol: BinaryProtocol, host: str, port: int) -> int:
-        """Accept sessions; the port. OSError when it cannot be had."""
+        """Accept sessions, and return the port. Raises OSError if the port cannot be opened."""
 
         def make(ticket: Ticket) -> TcpTransport:
             wire = self.make_wire(protocol.accept(), self, True)
@@ -139,7 +139,7 @@ class TcpNetwork:
         return bound
 
     async def stop(self) -> None:
-        """Let nobody in any more, and wait until connections are closed."""
+        """Accept no more connections, and wait until all are closed."""
         for acceptor in self._acceptors:
             acceptor.close()
         for task in list(self._tasks):
@@ -149,11 +149,11 @@ class TcpNetwork:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def refuses(self, host: str) -> bool:
-        """Whether no connection from an address is taken now."""
+        """Whether connections from an address are refused now."""
         return bool(self._admission.refusal(owner_of(host))) or self._keeps_out(host)
 
     def _admit(self, accepted: socket.socket, address: tuple[str, int]) -> Ticket | None:
-        """Let a connection in that somebody has made, unless there are too many."""
+        """Take a connection that a peer has made, unless there are too many."""
         owner = owner_of(address[0])
         reason = self._admission.refusal(owner)
         if not reason:

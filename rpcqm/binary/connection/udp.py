@@ -46,7 +46,7 @@ class PingListener:
         self.port = 0
 
     async def listen(self, host: str, port: int = PING_PORT) -> int:
-        """Ask, and answer on `port`; the port. OSError when it cannot be had, but asking works."""
+        """Answer on `port`, and return it. Raises OSError if it cannot be opened; asking works."""
         asking = await self._open(self._answered, (host, 0))
         own = ipaddress.ip_address(_address_of(asking)[0])
         self._asking[own.version] = asking

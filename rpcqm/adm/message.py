@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from rpcqm.adm.enums import PositionState
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.base import INFINITE, BaseFlags
-from rpcqm.codec.packet.fields import PACKET_SIZE, head_reader
+from rpcqm.codec.packet.base import INFINITE, BaseFlags, BaseHeader
+from rpcqm.codec.packet.fields import head_reader
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.user import UserFlags
 
@@ -18,6 +18,7 @@ NEVER = INFINITE
 """A time-to-reach-queue or time-to-be-received that never ends, in seconds."""
 
 _LENGTH = struct.Struct("<I")
+_PACKET_SIZE = struct.Struct("<" + BaseHeader.reading("packet_size"))
 _ENVELOPE = head_reader(
     ("flags", "packet_size", "time_to_reach_queue"),
     ("source_queue_manager", "time_to_be_received", "sent_time", "message_id", "flags"),
@@ -134,9 +135,12 @@ class Message:
     def restored(cls, stored: bytes, flags: int) -> "Message":
         """A message as it was `stored`, under the FLAG_... bits of its position."""
         if not flags & FLAG_APPLICATION_DEADLETTER:
-            end = int.from_bytes(stored[PACKET_SIZE], "little")
-            message = cls(stored[:end] if 0 < end < len(stored) else stored)
-            message.source_address = stored[len(message.packet) :].decode("ascii", "replace")
+            (end,) = _PACKET_SIZE.unpack_from(stored)
+            if 0 < end < len(stored):
+                message = cls(stored[:end])
+                message.source_address = stored[end:].decode("ascii", "replace")
+            else:
+                message = cls(stored)
         else:
             (length,) = _LENGTH.unpack_from(stored, len(stored) - _LENGTH.size)
             end = len(stored) - _LENGTH.size - length

@@ -160,27 +160,30 @@ class Dispatcher:
 
     def _resolve(self, entry: OperationEntry, call: Call, request: Value) -> _HandleUse | None:
         """Put the records in the place of the wire's octets; raises RpcFault (G53)."""
-        use = _HandleUse()
+        use: _HandleUse | None = None
         for parameter in entry.handles_in:
             handle = self._find(call, parameter, getattr(request, parameter.name))
             setattr(request, parameter.name, handle)
             if handle is None:
                 continue
             if parameter.direction != "in":
+                use = use or _HandleUse()
                 use.closing.append(handle)
             elif parameter.serialize:
+                use = use or _HandleUse()
                 use.serialized.append(handle)
-        return use if use.closing or use.serialized else None
+        return use
 
     @staticmethod
     def _find(call: Call, parameter: ContextHandleParameter, wire: bytes) -> ContextHandle | None:
         if wire == NULL_HANDLE and parameter.direction != "in":
             return None
-        handle = call.association_group.handles.find(wire)
+        security = call.security
+        handle = call.association.group.handles.find(wire)
         check_use(
             handle,
-            call.identity,
-            call.authentication_level,
+            security.identity,
+            security.assured_level,
             call.context.interface if parameter.strict else None,
             parameter.type_name if parameter.type_strict else None,
         )

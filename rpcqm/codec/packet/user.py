@@ -18,7 +18,6 @@ from rpcqm.codec.layout import (
     Structure,
     UInt32,
     WireType,
-    align4,
     decode_text,
     encode_text,
     require,
@@ -198,8 +197,9 @@ def queue_name_end(buffer: Buffer, offset: int, kind: int) -> int:
     size = NAME_SIZES[kind]
     if size < 0:
         require(buffer, offset, 2, "direct queue name")
-        size = align4(2 + buffer[offset] + 256 * buffer[offset + 1])
-    require(buffer, offset, size, "queue name")
+        size = buffer[offset] + 256 * buffer[offset + 1] + 5 & -4
+    if offset + size > len(buffer):
+        require(buffer, offset, size, "queue name")
     return offset + size
 
 

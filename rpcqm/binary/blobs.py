@@ -82,7 +82,7 @@ def encode_public_keys(keys: dict[str, RSAPublicKey]) -> bytes:
 
 
 def decode_public_keys(data: bytes) -> dict[str, RSAPublicKey]:
-    """The keys of MQDSPUBLICKEYS by their providers, without those that are no RSA keys.
+    """The keys of MQDSPUBLICKEYS by their providers, without keys that are not RSA keys.
 
     Raises DecodeError if the list itself is damaged. Source: [MS-MQQB] 3.1.7.1.5.2.
     """

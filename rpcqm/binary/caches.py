@@ -41,7 +41,7 @@ class AgingCache(Generic[K, V]):
         return None if entry is None else entry[1]
 
     def values(self) -> list[V]:
-        """What is kept now, the oldest first."""
+        """The entries, the oldest first."""
         return [value for _, value in self._entries.values()]
 
     def add(self, key: K, value: V) -> None:

@@ -34,7 +34,7 @@ _AES_BLOCK, _RC2_BLOCK = 16, 8
 
 
 def key_length(level: int, algorithm: int) -> int:
-    """Bytes of a symmetric key; DecodeError for a cipher that the level does not have."""
+    """Bytes of a symmetric key. Raises DecodeError if the level does not have the cipher."""
     if level == PrivacyLevel.ADVANCED and algorithm in _AES_KEYS:
         return _AES_KEYS[EncryptionAlgorithm(algorithm)]
     if algorithm in (EncryptionAlgorithm.RC2, EncryptionAlgorithm.RC4) and level in _STREAM_KEYS:
@@ -74,7 +74,7 @@ def encrypt(body: bytes, key: bytes, algorithm: int) -> bytes:
 
 
 def decrypt(body: bytes, key: bytes, algorithm: int) -> bytes:
-    """The clear body; DecodeError when it was not encrypted with that key."""
+    """The clear body. Raises DecodeError if it was not encrypted with that key."""
     if algorithm == EncryptionAlgorithm.RC4:
         return _rc4(key, body)
     block = _RC2_BLOCK if algorithm == EncryptionAlgorithm.RC2 else _AES_BLOCK

@@ -5,7 +5,7 @@ from rpcqm.codec.packet.base import BASE_HEADER_SIZE, frame_size
 
 
 class PacketBuffer:
-    """What has arrived and was not taken yet; a packet that is cut is copied once it is whole."""
+    """Bytes that have arrived and were not taken; a packet in pieces is copied once it is whole."""
 
     __slots__ = ("_data", "_partial", "_start", "_wanted")
 
@@ -31,7 +31,7 @@ class PacketBuffer:
         self._data, self._start = data, 0
 
     def next(self, largest: int) -> bytes | None:
-        """The next packet, None until it is whole; DecodeError for none, or a larger one."""
+        """The next packet, or None until it is whole. Raises DecodeError if bad or too large."""
         data, start = self._data, self._start
         left = len(data) - start
         if not left:

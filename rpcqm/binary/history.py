@@ -33,7 +33,7 @@ class MessageIDHistory:
         return identifier in self._entries
 
     def restore(self, records: Iterable[tuple[bytes, bytes]]) -> None:
-        """What was kept, in any order."""
+        """Take over the stored records, in any order."""
         entries = [(_TIME.unpack(value)[0], key[len(PREFIX) :]) for key, value in records]
         for time, identifier in sorted(entries):
             self._entries[identifier] = time

@@ -1,4 +1,4 @@
-"""The keys of this queue manager, in PEM files, and what others are told of them."""
+"""The keys of this queue manager, in PEM files, and the public keys for others."""
 
 import os
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _EXPONENT = 65537
 
 @dataclass(frozen=True, slots=True)
 class OwnKeys:
-    """What this queue manager signs and decrypts with; None where it has no key."""
+    """The keys that this queue manager signs and decrypts with; None where it has no key."""
 
     signing_key: RSAPrivateKey | None = None
     certificate: bytes = b""
@@ -27,7 +27,7 @@ class OwnKeys:
 
     @classmethod
     def load(cls, signing_key: str, certificate: str, encryption_key: str) -> "OwnKeys":
-        """Read PEM files, an empty path for none; OSError, ValueError when they are no keys."""
+        """Read PEM files; an empty path means no key. Raises OSError or ValueError."""
         return cls(
             load_key(signing_key) if signing_key else None,
             load_certificate(certificate) if certificate else b"",
@@ -36,7 +36,7 @@ class OwnKeys:
 
 
 def load_key(path: str) -> RSAPrivateKey:
-    """An RSA key; OSError, ValueError when the file holds none or others may read it."""
+    """An RSA key. Raises OSError, or ValueError if it is none or others may read the file."""
     try:
         octets = read_private(Path(path))
     except PermissionsTooWide as error:
@@ -51,7 +51,7 @@ def load_key(path: str) -> RSAPrivateKey:
 
 
 def load_certificate(path: str) -> bytes:
-    """A certificate in DER form; OSError, ValueError when the file holds none."""
+    """A certificate in DER form. Raises OSError, or ValueError if the file has none."""
     octets = Path(path).read_bytes()
     try:
         return x509.load_pem_x509_certificate(octets).public_bytes(serialization.Encoding.DER)
@@ -60,7 +60,7 @@ def load_certificate(path: str) -> bytes:
 
 
 def create_key(path: Path) -> None:
-    """Write a new RSA key that only its owner can read; OSError, also when the file is there."""
+    """Write a new RSA key that only its owner can read. Raises OSError if the file exists."""
     key = rsa.generate_private_key(_EXPONENT, _BITS)
     octets = key.private_bytes(
         serialization.Encoding.PEM,

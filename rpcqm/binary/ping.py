@@ -72,7 +72,7 @@ class PingRequests:
             outcome.succeed(accepted)
 
     def stop(self) -> None:
-        """Wait for no answer any more."""
+        """Stop waiting for answers."""
         for cookie in list(self._waiting):
             self._finish(cookie, False)
 
@@ -100,7 +100,7 @@ class PingRate:
 
 
 def answer_ping(datagram: bytes, local: UUID, refused: bool) -> bytes | None:
-    """The answer to a question, None when it is none ([MS-MQQB] 3.1.7.7).
+    """The answer to a question, or None if it is not a question ([MS-MQQB] 3.1.7.7).
 
     Only an answer refuses, and what bears our own identifier is an answer that came back (G96).
     """

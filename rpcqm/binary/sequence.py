@@ -23,7 +23,7 @@ _INCOMING = struct.Struct("<QII")
 
 
 class Stamp(NamedTuple):
-    """The place of a message: sequence, number, and the number before it."""
+    """The place of a message in order: sequence, number, and the number before it."""
 
     sequence: TxSequenceID
     number: int
@@ -97,7 +97,7 @@ class OutgoingSequence:
         return Stamp(self.identifier, self._numbers[key], self._previous[key])
 
     def forget(self, key: int) -> None:
-        """A stamped message is gone, for example because it has expired: a gap remains."""
+        """Forget a stamped message, for example an expired one: its number stays unused."""
         if self._numbers.pop(key, None) is not None:
             self._previous = None
             self._drained()
@@ -210,13 +210,13 @@ class OutgoingSequence:
     # What is kept, and what is shown
 
     def encode(self) -> bytes:
-        """What has to survive a restart, apart from the stamps."""
+        """The octets that have to survive a restart, apart from the stamps."""
         last = self.last_ack
         state = (self.identifier.value, self.next_number, last.number, self.last_ack_count)
         return _OUTGOING.pack(*state) + _LAST_SEQUENCE.pack(last.sequence.value)
 
     def restore(self, data: bytes, numbers: dict[int, int]) -> None:
-        """Go on where `encode` was, with the numbers of messages that are still there."""
+        """Restore what `encode` has written, with the numbers of messages that are left."""
         try:
             value, next_number, last, count = _OUTGOING.unpack_from(data)
             last_sequence = _LAST_SEQUENCE.unpack(data[_OUTGOING.size :] or data[:8])[0]
@@ -249,7 +249,7 @@ class OutgoingSequence:
 
 
 def _sequence_info(stamp: Stamp) -> SequenceInfo:
-    """A stamp as administrators see it; zeros for none."""
+    """A stamp as administrators see it; zeros if nothing was sent."""
     value = stamp.sequence.value
     signed = value - (1 << 64) if value >> 63 else value
     return SequenceInfo(signed, stamp.number, stamp.number - 1) if stamp.number else SequenceInfo()
@@ -283,7 +283,7 @@ class IncomingSequence:
     durable: Stamp = field(default_factory=lambda: Stamp(TxSequenceID(), 0, 0))
 
     def copy(self) -> "IncomingSequence":
-        """What it is now, to go back to."""
+        """A copy of the present state, to go back to."""
         return IncomingSequence(self.sequence, self.number, self.reject_count, self.durable)
 
     def accept(self, stamp: Stamp) -> bool:
@@ -299,19 +299,19 @@ class IncomingSequence:
         return accepted
 
     def settled(self, stamp: Stamp) -> None:
-        """What became of a message is durable, and of all before it."""
+        """Note that the outcome of a message and of all before it is durable."""
         if self.durable.sequence < stamp.sequence or (
             self.durable.sequence == stamp.sequence and self.durable.number < stamp.number
         ):
             self.durable = stamp
 
     def encode(self) -> bytes:
-        """What has to be durable together with the message."""
+        """The octets that have to be durable together with the message."""
         return _INCOMING.pack(self.sequence.value, self.number, self.reject_count)
 
     @classmethod
     def decode(cls, data: bytes) -> "IncomingSequence":
-        """What was kept; raises DecodeError."""
+        """The sequence that `encode` has written. Raises DecodeError."""
         try:
             value, number, rejected = _INCOMING.unpack(data)
         except struct.error as error:
@@ -355,7 +355,7 @@ class OrderAckSchedule:
         self._send()
 
     def stop(self) -> None:
-        """Send nothing any more."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -73,7 +73,7 @@ _ASKING = frozenset({SessionState.WAITING_ECR_MSG, SessionState.WAITING_CPR_MSG}
 
 
 class SessionHost(Protocol):
-    """What a session needs from the one who runs it; nothing of it may raise."""
+    """What a session needs from its host; none of these methods may raise."""
 
     def transmit(self, data: bytes) -> None:
         """Send bytes to the peer."""
@@ -102,7 +102,7 @@ class SessionHost(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Identities:
-    """Who talks: this queue manager; the expected peer, null for a direct name or an acceptor."""
+    """This queue manager and the expected peer, null for a direct name or an acceptor."""
 
     local: UUID
     remote: UUID = NULL_GUID
@@ -204,7 +204,7 @@ class Session:
         self._start_initialization()
 
     def start_acceptor(self) -> None:
-        """Somebody has connected: wait for his request ([MS-MQQB] 3.1.5.10)."""
+        """A peer has connected: wait for its request ([MS-MQQB] 3.1.5.10)."""
         self._start_cleanup()
         self._change(SessionState.WAITING_EC_MSG)
         self._start_initialization()
@@ -231,7 +231,7 @@ class Session:
 
     @property
     def unfinished_bytes(self) -> int:
-        """How much of a packet has arrived that is not whole yet."""
+        """Bytes that have arrived of a packet that is not whole yet."""
         return self._arrived.unfinished
 
     def disconnected(self) -> None:
@@ -307,7 +307,7 @@ class Session:
             self._start_initialization()
 
     def _establish_response(self, packet: bytes) -> None:
-        """[MS-MQQB] 3.1.5.3.2; who answers for a direct name is learned here (G26)."""
+        """[MS-MQQB] 3.1.5.3.2; the peer behind a direct name is learned here (G26)."""
         header = EstablishConnectionPacket.decode(packet).establish_connection_header
         if header.client_guid != self.local_guid:
             self.close("the peer answers somebody else")

@@ -265,7 +265,7 @@ class Acknowledgements:
     ) -> Completion[None]:
         """A message from elsewhere was not taken: the same, as a commit of its own.
 
-        `changes` of the streams belong to it. A transactional one is kept by its source, even
+        `changes` of the records belong to it. A transactional one is kept by its source, even
         when that is here and the message has come back: it is still in its outgoing queue.
         """
         with self._store.transaction("refuse") as transaction:

@@ -132,7 +132,7 @@ class Arrivals:
     ) -> Completion[None]:
         """Put it into its queue, with the acknowledgement of that ([MS-MQQB] 3.1.5.8.8, .10).
 
-        `changes` of the streams belong to the same commit. RejectedError: Q_EXCEED_QUOTA.
+        `changes` of the records belong to the same commit. RejectedError: Q_EXCEED_QUOTA.
         MQError when the queue manager's quota or its disk is full: the session ends, and nothing
         has changed (G59).
         """
@@ -156,7 +156,7 @@ class Arrivals:
     def transfer_info(
         self, queue: Queue, format_name: str, sender: UUID
     ) -> IncomingTransactionalTransferInfo:
-        """What is known of one sender's stream for one name of a queue; made when it is new.
+        """What is known of one sender's transfer to one name of a queue; made when it is new.
 
         Source: [MS-MQQB] 3.1.5.8.8, with the key of G55.
         """

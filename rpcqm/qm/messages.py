@@ -94,7 +94,7 @@ class MessageEvents:
         """Store a message in a queue ([MS-MQDMPR] 3.1.7.1.9).
 
         Without a transaction the completion succeeds when the message is as durable as it asks
-        for, and can be read by then. `changes` of a protocol's streams belong to the same commit.
+        for, and can be read by then. `changes` of a protocol's records belong to the same commit.
         EnqueueRefusedError tells the statuses 1 to 3; MQ_ERROR_QUEUE_DELETED when the queue is
         gone.
         """

@@ -97,7 +97,7 @@ class Transfer:
     def delivered(
         self, queue: OutgoingQueue, key: int, changes: Changes | None = None
     ) -> Completion[None]:
-        """The next hop has it: remove it here, in one commit with `changes` of the streams.
+        """The next hop has it: remove it here, in one commit with `changes` of the records.
 
         A message that is not transactional goes to the system journal if it asks for that
         ([MS-MQQB] 3.1.5.5). MQ_ERROR_MESSAGE_NOT_FOUND when it is not there any more.

@@ -1,4 +1,4 @@
-"""A run of neighbouring messages of one lane, in columns."""
+"""Neighbouring messages of one queue and one priority, in columns."""
 
 from array import array
 from itertools import compress

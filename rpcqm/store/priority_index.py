@@ -8,7 +8,7 @@ from rpcqm.store.columns import Columns
 from rpcqm.store.expiry import ExpiryHeap
 
 FULL = 512
-"""The last chunk of a lane grows to this, and neighbours are merged up to it."""
+"""The last chunk of an index grows to this, and neighbours are merged up to it."""
 SPLIT = 1024
 SMALL = 64
 """A chunk shorter than this is not worth compacting."""
@@ -93,7 +93,7 @@ class PriorityIndex:
     def shrink(self, at: int) -> None:
         """After a removal: drop, compact or merge the chunk when little of it is left.
 
-        Only the last remaining chunk of a lane may stay without a live entry.
+        Only the last remaining chunk may stay without a live entry.
         """
         chunk = self.chunks[at]
         length = len(chunk.keys)

@@ -1,4 +1,4 @@
-"""The analysis of a capture in stretches: calls of regular traffic come out in columns.
+"""The analysis of a capture in batches of records: calls of regular traffic come out in columns.
 
 What is not regular (handshakes, binds, fragments, security, gaps, retransmissions) goes record
 by record through the ordinary analysis. Both keep one state, that of the ordinary analysis, so
@@ -35,9 +35,9 @@ _MOST_OPEN = 256
 
 
 class ColumnarAnalysis(Analysis):
-    """Takes stretches and records, hands on batches of calls and single exchanges.
+    """Takes batches and single records, hands on batches of calls and single exchanges.
 
-    `take` gets, for each stretch, the exchanges that came one by one and the batch of all others;
+    `take` gets, for each batch, the exchanges that came one by one and the batch of all others;
     merged by their indices they are in the order in which the ordinary analysis has them.
     """
 
@@ -104,7 +104,7 @@ class ColumnarAnalysis(Analysis):
 
 
 class _BatchAnalysis:
-    """Plays one stretch: records by themselves and runs, each in its turn."""
+    """Analyses one batch: single records and consecutive segments, each in its turn."""
 
     def __init__(self, analysis: ColumnarAnalysis, stretch: RecordBatch) -> None:
         self._analysis = analysis

@@ -18,7 +18,7 @@ class CallBatch:
     """Whole calls in clear, each of one segment and answered by one.
 
     All arrays have an element for each call, in the order in which they were complete. `index`
-    is the record that completed it in its stretch; `request` and `response` are where the stub
+    is the record that completed it in its batch; `request` and `response` are where the stub
     data begin in `buffer`, `fault` is -1 where the answer is no fault (else there is no
     response). `conversation` and `context` are indices of the lists.
     """

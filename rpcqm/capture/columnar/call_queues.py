@@ -28,7 +28,7 @@ class _Change:
 
 @dataclass(slots=True)
 class CallQueues:
-    """What a stretch holds: calls in groups with their queues, and exchanges one by one."""
+    """The calls of a batch in groups with their queues, and the exchanges one by one."""
 
     groups: list[tuple[SameShapeCalls, Text]]
     singles: list[tuple[int, Exchange, str]]

@@ -1,6 +1,6 @@
 """Rows of regular segments of one connection, one behind the other, and the calls they make.
 
-Everything is computed for all connections of a stretch at once; what a run needs to know of its
+Everything is computed for all connections of a batch at once; what a run needs to know of its
 connection's state before it is left to whoever plays it.
 """
 
@@ -43,7 +43,7 @@ class ConsecutiveSegments:
 
 
 def find_consecutive(found: Segments) -> ConsecutiveSegments | None:
-    """All runs of a stretch; None when there is none."""
+    """All consecutive segments of a batch, or None if it has no such segments."""
     place = np.flatnonzero(found.regular | found.keyed)
     if not len(place):
         return None
@@ -72,7 +72,7 @@ def _last_before(mine: Array, begin: Array) -> Array:
 
 
 class _Sorted:
-    """The segments of a stretch, flow by flow."""
+    """The segments of a batch, flow by flow."""
 
     def __init__(self, found: Segments, place: Array, sides: Directions, order: Array) -> None:
         self.place = place

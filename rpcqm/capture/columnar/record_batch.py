@@ -89,7 +89,7 @@ Reader = pcap.PcapReader | pcapng.PcapngReader
 
 
 def pieces(reader: Reader) -> Iterator[Piece]:
-    """As `records` of the reader, with rows of ordinary packets as stretches."""
+    """As `records` of the reader, with rows of ordinary packets as batches."""
     if isinstance(reader, pcap.PcapReader):
         return reader.pieces(lambda: _pcap_records(reader))
     return reader.pieces(lambda: _packet_blocks(reader))
@@ -245,5 +245,5 @@ def reader_of(path: Path, problems: Problems) -> Reader:
 
 
 def read_pieces(path: Path, problems: Problems) -> Iterator[Piece]:
-    """As `read_records`, in stretches; raises what that raises."""
+    """As `read_records`, in batches; raises the same errors."""
     return pieces(reader_of(path, problems))

@@ -48,9 +48,8 @@ class Knowledge:
         return found or Context(identifier, None, None)
 
     def answered(self, call: CapturedCall) -> None:
-        """Follow the endpoint mapper's answers."""
-        interface = call.context.interface
-        if interface is None or interface.name != "ept" or call.opnum not in (2, 3):
+        """Learn from an answer of the endpoint mapper where interfaces are served."""
+        if call.opnum not in (2, 3):
             return
         response = call.decoded_response()
         if response is None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from rpcqm.capture.analysis import Analysis
-from rpcqm.capture.conversation.pdu_stream import pdu_type_name
+from rpcqm.capture.conversation.pdu_stream import CapturedPdu, pdu_type_name
 from rpcqm.capture.conversation.rpc import RpcConversation
 from rpcqm.capture.export import COLUMNS
 from rpcqm.capture.file.problems import Problems
@@ -58,27 +58,24 @@ class PduRows(Analysis):
 
     def follow(self, flow: Flow, rpc: RpcConversation) -> None:
         number = rpc.conversation.number
-        rpc.from_client.watch(lambda kind, parts: self._pdu(flow, number, True, kind, parts))
-        rpc.from_server.watch(lambda kind, parts: self._pdu(flow, number, False, kind, parts))
+        rpc.from_client.watch(lambda pdu: self._pdu(flow, number, True, pdu))
+        rpc.from_server.watch(lambda pdu: self._pdu(flow, number, False, pdu))
 
-    def _pdu(
-        self, flow: Flow, number: int, from_client: bool, kind: int, parts: tuple[int, ...]
-    ) -> None:
-        size, flags, auth_length, call_id, time, offset = parts
+    def _pdu(self, flow: Flow, number: int, from_client: bool, pdu: CapturedPdu) -> None:
         self.rows.append(
             {
                 "file": self.problems.file,
-                "time": time // 1000,
+                "time": pdu.time // 1000,
                 "conversation": number,
                 "client": flow.client,
                 "server": flow.server,
                 "from_client": from_client,
-                "type": pdu_type_name(kind),
-                "flags": flags,
-                "call_id": call_id,
-                "size": size,
-                "auth_length": auth_length,
-                "record": offset,
+                "type": pdu_type_name(pdu.kind),
+                "flags": pdu.flags,
+                "call_id": pdu.call_id,
+                "size": pdu.end - pdu.begin,
+                "auth_length": pdu.auth_length,
+                "record": pdu.offset,
             }
         )
 

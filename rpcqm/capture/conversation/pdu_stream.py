@@ -3,6 +3,7 @@
 import re
 import struct
 from collections.abc import Callable
+from typing import NamedTuple
 
 from rpcqm.capture.file.problems import Problems
 from rpcqm.rpc.constants import PduType
@@ -22,14 +23,30 @@ CLIENT_TYPES = frozenset(
         PduType.orphaned,
     }
 )
-"""What only clients send."""
+"""The types of PDUs that only clients send."""
 
-TakePdu = Callable[[bytes, int, int, int, int, int, int, int, int, int], None]
-"""Octets, begin, end, type, flags, drep, auth_length, call_id, time, offset of the record."""
+
+class CapturedPdu(NamedTuple):
+    """One PDU: the octets of `data` from `begin` to `end`, and what its header says.
+
+    `time` is that of the segment that completed it, in nanoseconds since 1970; `offset` is where
+    in the capture the record of that segment begins.
+    """
+
+    data: bytes
+    begin: int
+    end: int
+    kind: int
+    flags: int
+    drep: int
+    auth_length: int
+    call_id: int
+    time: int
+    offset: int
 
 
 def pdu_type_at(data: bytes, at: int = 0) -> int:
-    """The type of the PDU that plausibly begins at `at`; -1 when none does."""
+    """The type of the PDU that plausibly begins at `at`; -1 if no PDU begins there."""
     if len(data) - at < HEADER_LENGTH:
         return -1
     vers, minor, kind, _, drep, frag_length, auth_length, _ = _UNPACK(data, at)
@@ -49,7 +66,7 @@ def pdu_type_name(kind: int) -> str:
 
 
 def find_pdu(data: bytes, start: int = 0) -> int:
-    """Where a PDU begins whose end is another's beginning or that of the data; -1 if nowhere."""
+    """The first offset of a PDU that ends with the data or where another begins; -1 without one."""
     for match in _BEGINNING.finditer(data, start):
         at = match.start()
         if pdu_type_at(data, at) < 0:
@@ -65,11 +82,11 @@ def _length(data: bytes, at: int) -> int:
 
 
 class PduStream:
-    """What one side sends, from the first octet of a PDU on."""
+    """Cuts the octets that one side sends, from the first octet of a PDU on."""
 
     __slots__ = ("_have", "_need", "_parts", "_problems", "_searching", "_skip", "_take")
 
-    def __init__(self, take: TakePdu, problems: Problems) -> None:
+    def __init__(self, take: Callable[[CapturedPdu], None], problems: Problems) -> None:
         self._take = take
         self._problems = problems
         self._parts: list[bytes] = []
@@ -81,29 +98,18 @@ class PduStream:
         """Whether the next octets are expected to begin a PDU."""
         return not (self._have or self._skip or self._searching)
 
-    def watch(self, told: Callable[[int, tuple[int, ...]], None]) -> None:
-        """Tell of each PDU: its type; size, flags, auth_length, call_id, time, offset of record."""
+    def watch(self, told: Callable[[CapturedPdu], None]) -> None:
+        """Tell `told` of each PDU too, before it is taken."""
         take = self._take
 
-        def both(
-            data: bytes,
-            at: int,
-            stop: int,
-            kind: int,
-            flags: int,
-            drep: int,
-            auth_length: int,
-            call_id: int,
-            time: int,
-            offset: int,
-        ) -> None:
-            told(kind, (stop - at, flags, auth_length, call_id, time, offset))
-            take(data, at, stop, kind, flags, drep, auth_length, call_id, time, offset)
+        def both(pdu: CapturedPdu) -> None:
+            told(pdu)
+            take(pdu)
 
         self._take = both
 
     def take(self, data: bytes, time: int, offset: int) -> None:
-        """The next octets."""
+        """Take the next octets: the segment's time in nanoseconds, and where its record begins."""
         if self._have:
             self._parts.append(data)
             self._have += len(data)
@@ -114,7 +120,8 @@ class PduStream:
             self._have = 0
         elif self._skip or self._searching:
             data = self._resumed(data)
-        at, end = 0, len(data)
+        # `tuple.__new__` makes the record in half of the time that `CapturedPdu(…)` takes.
+        at, end, make = 0, len(data), tuple.__new__
         while end - at >= HEADER_LENGTH:
             vers, minor, kind, flags, drep, frag_length, auth_length, call_id = _UNPACK(data, at)
             if drep != 0x10:
@@ -128,7 +135,8 @@ class PduStream:
             if stop > end:
                 self._need = frag_length
                 break
-            self._take(data, at, stop, kind, flags, drep, auth_length, call_id, time, offset)
+            parts = (data, at, stop, kind, flags, drep, auth_length, call_id, time, offset)
+            self._take(make(CapturedPdu, parts))
             at = stop
         else:
             self._need = HEADER_LENGTH
@@ -137,7 +145,7 @@ class PduStream:
             self._have = end - at
 
     def _damaged(self, data: bytes, at: int, offset: int) -> int:
-        """Where PDUs go on behind octets that are none."""
+        """Report octets that are no PDU; returns where the next PDU begins, or the data end."""
         self._problems.add("pdu", offset, f"octets that are no PDU: {data[at : at + 8].hex(' ')}")
         found = find_pdu(data, at + 1)
         self._searching = found < 0
@@ -154,7 +162,7 @@ class PduStream:
         return data[found:] if found >= 0 else b""
 
     def gap(self, count: int) -> int:
-        """So many octets are missing; how many octets of the PDU they cut were there."""
+        """Pass over `count` octets that were not captured; returns how many of a cut PDU were."""
         had, left = self._have, self._need - self._have if self._have else 0
         self._parts.clear()
         self._have = 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.conversation.call import CapturedCall, Conversation
 from rpcqm.capture.conversation.interfaces import Context
-from rpcqm.capture.conversation.pdu_stream import PduStream
+from rpcqm.capture.conversation.pdu_stream import CapturedPdu, PduStream
 from rpcqm.capture.conversation.recognition import Recognition
 from rpcqm.capture.unsealing.accounts import UnsealingAccount
 from rpcqm.capture.unsealing.contexts import INTEGRITY, PRIVACY, ObservedSecurityContext
@@ -38,6 +38,7 @@ _LAST = int(PfcFlags.PFC_LAST_FRAG)
 _OBJECT = int(PfcFlags.PFC_OBJECT_UUID)
 _REQUEST_PDU, _RESPONSE_PDU, _FAULT_PDU = 0, 2, 3
 _BODY = 24
+_MAPPER = "ept"
 _STATUS = {False: struct.Struct("<I").unpack_from, True: struct.Struct(">I").unpack_from}
 MAXIMUM_STUB = 1 << 26
 """Longer stubs are given up."""
@@ -102,21 +103,10 @@ class RpcConversation:
 
     # What the client sends.
 
-    def _client_pdu(
-        self,
-        data: bytes,
-        at: int,
-        stop: int,
-        kind: int,
-        flags: int,
-        drep: int,
-        auth_length: int,
-        call_id: int,
-        time: int,
-        offset: int,
-    ) -> None:
+    def _client_pdu(self, pdu: CapturedPdu) -> None:
+        data, at, stop, kind, flags, drep, auth_length, call_id, time, offset = pdu
         if kind != _REQUEST_PDU:
-            self._other(data[at:stop], kind, call_id, time, offset)
+            self._other(pdu)
             return
         if stop - at < _BODY:
             self._problems.add("pdu", offset, "a request without its fixed fields")
@@ -139,8 +129,10 @@ class RpcConversation:
             call.request = data[start:stop]
             call.request_size = stop - start
             return
-        stub, size = self._stub(data, at, start, stop, auth_length, drep, True, offset)
-        self._request_fragment(call, flags, stub, size)
+        partial = self._fragment(self._requests, call, pdu, start)
+        if flags & _LAST:
+            del self._requests[call_id]
+            call.request, call.request_size = partial.joined(), partial.size
 
     def _open_call(
         self, call_id: int, context_id: int, opnum: int, time: int, offset: int
@@ -155,80 +147,47 @@ class RpcConversation:
             self._give_up(next(iter(self.calls)))
         return call
 
-    def _request_fragment(
-        self, call: CapturedCall, flags: int, stub: bytes | None, size: int
-    ) -> None:
-        partial = self._requests.setdefault(call.call_id, _Partial())
-        partial.add(stub, size)
-        call.sealed = call.sealed or stub is None
-        if flags & _LAST:
-            del self._requests[call.call_id]
-            call.request, call.request_size = partial.joined(), partial.size
-
     # What the server sends.
 
-    def _server_pdu(
-        self,
-        data: bytes,
-        at: int,
-        stop: int,
-        kind: int,
-        flags: int,
-        drep: int,
-        auth_length: int,
-        call_id: int,
-        time: int,
-        offset: int,
-    ) -> None:
+    def _server_pdu(self, pdu: CapturedPdu) -> None:
+        data, at, stop, kind, flags, drep, auth_length, call_id, time, offset = pdu
         answer = kind == _RESPONSE_PDU and stop - at >= _BODY
         if not answer and (kind != _FAULT_PDU or stop - at < _BODY + 4):
-            self._other(data[at:stop], kind, call_id, time, offset)
+            self._other(pdu)
             return
-        call = self.calls.get(call_id)
-        if call is None:
-            call = self._unasked(data, at, drep, call_id, time, offset)
-        if answer and not auth_length and flags & _WHOLE == _WHOLE:
+        call = self.calls.get(call_id) or self._unasked(pdu)
+        if not answer:
+            if auth_length:
+                # Its signature takes part in the order of messages.
+                self._stub(pdu, at + _BODY, False)
+            call.fault = _STATUS[not drep](data, at + _BODY)[0]
+            self._answer(call, time, offset)
+        elif not auth_length and flags & _WHOLE == _WHOLE:
             call.response = data[at + _BODY : stop]
             call.response_size = stop - at - _BODY
             self._answer(call, time, offset)
-        elif answer:
-            stub, size = self._stub(data, at, at + _BODY, stop, auth_length, drep, False, offset)
-            self._response_fragment(call, flags, stub, size, time, offset)
         else:
-            if auth_length:
-                # Its signature takes part in the order of messages.
-                self._stub(data, at, at + _BODY, stop, auth_length, drep, False, offset)
-            call.fault = _STATUS[not drep](data, at + _BODY)[0]
-            self._answer(call, time, offset)
+            partial = self._fragment(self._responses, call, pdu, at + _BODY)
+            if flags & _LAST:
+                del self._responses[call_id]
+                call.response, call.response_size = partial.joined(), partial.size
+                self._answer(call, time, offset)
 
-    def _unasked(
-        self, data: bytes, at: int, drep: int, call_id: int, time: int, offset: int
-    ) -> CapturedCall:
-        """An answer whose request was not captured."""
-        _, context_id, _ = (
-            _REQUEST(data, at + 16) if drep else BIG_REQUEST_BODY.unpack_from(data, at + 16)
-        )
-        call = self._open_call(call_id, context_id, 0xFFFF, time, offset)
+    def _unasked(self, pdu: CapturedPdu) -> CapturedCall:
+        """The call of an answer whose request was not captured."""
+        layout = REQUEST_BODY if pdu.drep else BIG_REQUEST_BODY
+        _, context_id, _ = layout.unpack_from(pdu.data, pdu.begin + 16)
+        call = self._open_call(pdu.call_id, context_id, 0xFFFF, pdu.time, pdu.offset)
         call.note = "its request was not captured"
         return call
-
-    def _response_fragment(
-        self, call: CapturedCall, flags: int, stub: bytes | None, size: int, time: int, offset: int
-    ) -> None:
-        partial = self._responses.setdefault(call.call_id, _Partial())
-        partial.add(stub, size)
-        call.sealed = call.sealed or stub is None
-        if flags & _LAST:
-            del self._responses[call.call_id]
-            call.response, call.response_size = partial.joined(), partial.size
-            self._answer(call, time, offset)
 
     def _answer(self, call: CapturedCall, time: int, offset: int) -> None:
         call.ended, call.response_offset = time, offset
         self.calls.pop(call.call_id, None)
         if call.context.uuid is None:
             self._recognise(call)
-        self._knowledge.answered(call)
+        if call.context.name == _MAPPER:
+            self._knowledge.answered(call)
         self._finished(call)
 
     def _recognise(self, call: CapturedCall) -> None:
@@ -250,18 +209,19 @@ class RpcConversation:
 
     # Protection.
 
-    def _stub(
-        self,
-        data: bytes,
-        at: int,
-        start: int,
-        stop: int,
-        auth_length: int,
-        drep: int,
-        from_client: bool,
-        offset: int,
-    ) -> tuple[bytes | None, int]:
-        """The stub data of a fragment and its size on the wire; None when it stays sealed."""
+    def _fragment(
+        self, partials: dict[int, _Partial], call: CapturedCall, pdu: CapturedPdu, start: int
+    ) -> _Partial:
+        """Add a fragment to those of its request or response that came before."""
+        stub, size = self._stub(pdu, start, partials is self._requests)
+        partial = partials.setdefault(call.call_id, _Partial())
+        partial.add(stub, size)
+        call.sealed = call.sealed or stub is None
+        return partial
+
+    def _stub(self, pdu: CapturedPdu, start: int, from_client: bool) -> tuple[bytes | None, int]:
+        """The stub data of a fragment and its size on the wire; None if it stays sealed."""
+        data, at, stop, _, _, drep, auth_length, _, _, offset = pdu
         if not auth_length:
             return data[start:stop], stop - start
         trailer = stop - auth_length - TRAILER_LENGTH
@@ -294,9 +254,11 @@ class RpcConversation:
 
     # Everything else.
 
-    def _other(self, octets: bytes, kind: int, call_id: int, time: int, offset: int) -> None:
+    def _other(self, found: CapturedPdu) -> None:
+        kind, call_id = found.kind, found.call_id
         if kind == PduType.co_cancel:
-            self._cancel(call_id, time)
+            if call_id in self.calls:
+                self.calls[call_id].cancelled = found.time
             return
         if kind == PduType.orphaned:
             if call_id in self.calls:
@@ -304,15 +266,12 @@ class RpcConversation:
                 self._give_up(call_id)
             return
         try:
-            pdu = unpack(octets)
+            pdu = unpack(found.data[found.begin : found.end])
         except DecodeError as error:
-            self._problems.add("pdu", offset, f"a PDU of type {kind} cannot be read: {error}")
+            reason = f"a PDU of type {kind} cannot be read: {error}"
+            self._problems.add("pdu", found.offset, reason)
             return
         self._negotiate(pdu)
-
-    def _cancel(self, call_id: int, time: int) -> None:
-        if call_id in self.calls:
-            self.calls[call_id].cancelled = time
 
     def _negotiate(self, pdu: Pdu) -> None:
         if pdu.auth is not None:

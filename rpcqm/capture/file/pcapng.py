@@ -51,7 +51,9 @@ class CapturedInterface:
     def nanoseconds(self, ticks: int) -> int:
         """The time of a packet since 1970, as far as 64 bits go."""
         found = ticks * _SECOND // self.resolution + self.offset_seconds * _SECOND
-        return max(-_LATEST - 1, min(found, _LATEST))
+        if -_LATEST <= found <= _LATEST:
+            return found
+        return _LATEST if found > 0 else -_LATEST - 1
 
 
 class Section:

@@ -18,7 +18,7 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.base.files import replace_private
 from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
-from rpcqm.capture.conversation.pdu_stream import PduStream
+from rpcqm.capture.conversation.pdu_stream import CapturedPdu, PduStream
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.writing import LOCAL_CLIENT, LOCAL_SOCKET, CaptureWriter, WrittenConnection
 from rpcqm.codec.interface import load
@@ -139,25 +139,13 @@ class _Side:
     def take(self, data: bytes) -> None:
         self._stream.take(data, time.time_ns(), 0)
 
-    def _pdu(
-        self,
-        data: bytes,
-        at: int,
-        stop: int,
-        kind: int,
-        flags: int,
-        drep: int,
-        auth_length: int,
-        call_id: int,
-        moment: int,
-        offset: int,
-    ) -> None:
-        pdu = data[at:stop]
-        if auth_length and self.plain and pdu.startswith(self.plain[0][0]):
+    def _pdu(self, found: CapturedPdu) -> None:
+        pdu = found.data[found.begin : found.end]
+        if found.auth_length and self.plain and pdu.startswith(self.plain[0][0]):
             head, body = self.plain.popleft()
-            padding = pdu[len(pdu) - auth_length - TRAILER_LENGTH + 2]
+            padding = pdu[len(pdu) - found.auth_length - TRAILER_LENGTH + 2]
             pdu = _unprotected(head, body[: len(body) - padding])
-        self._write(kind, moment, pdu)
+        self._write(found.kind, found.time, pdu)
 
 
 def _unprotected(head: bytes, stub: bytes) -> bytes:

@@ -20,10 +20,12 @@ from rpcqm.pipeline.flow_index import (
     part_of,
     plan,
 )
+from rpcqm.pipeline.splitting import flow_of
 from tests.support.captures import ACK, SYN, ethernet, ipv4, ipv6, pcap, pcapng, segment, tcp
 from tests.support.traffic import hard_traffic, spoilt, traffic
 
 TABLES = ("calls", "messages", "flows")
+NO_FLOW = {"", "fragments"}
 
 
 def rows_of(found: Iterable[tuple[str, Any]]) -> list[str]:
@@ -72,13 +74,17 @@ def path(tmp_path: Path) -> Path:
 @given(seed=st.integers(0, 1 << 30), alone=st.booleans(), size=st.integers(900, 9000))
 @example(seed=178, alone=False, size=900)
 @example(seed=449019475, alone=False, size=4436)
+@example(seed=129883, alone=True, size=900)
 def test_a_file_in_parts_has_the_rows_of_the_whole(
     tmp_path_factory: pytest.TempPathFactory, seed: int, alone: bool, size: int
 ) -> None:
     """Where binds are lost, only with one connection."""
     path = tmp_path_factory.mktemp("parts") / "capture"
     frames = traffic(seed, clients=1 if alone else 4, odd=alone)
-    path.write_bytes(pcapng(spoilt(frames, seed, 0.05 if alone else 0.0)))
+    known = {flow_of(1, frame) for frame in frames}
+    found = spoilt(frames, seed, 0.05 if alone else 0.0)
+    # A damaged address or port would make a second connection, without a bind of its own.
+    path.write_bytes(pcapng(frame for frame in found if flow_of(1, frame) in known | NO_FLOW))
     is_the_same_in_parts(path, [size])
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.conversation.binary import (
@@ -205,10 +204,10 @@ def analyse(
     emit: Callable[[Exchange], None],
     problems: Problems,
     accounts: Sequence[UnsealingAccount] = (),
-    **settings: Any,
+    opened: Callable[[Conversation], None] | None = None,
 ) -> Analysis:
     """Read a whole capture; raises CaptureError and OSError as `read_records` does."""
-    analysis = Analysis(emit, problems, accounts, **settings)
+    analysis = Analysis(emit, problems, accounts, opened)
     feed = analysis.tcp.feed
     for record in read_records(path, problems):
         feed(record)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from rpcqm.base.files import private_draft
 from rpcqm.base.text import json_text
@@ -14,7 +14,12 @@ from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.conversation.subjects import message_identifiers
 from rpcqm.capture.report import as_object
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 Write = Callable[[Exchange, str], None]
+Row = dict[str, object]
+"""A row of a table, by the names of its columns."""
 
 BATCH = 10_000
 
@@ -27,9 +32,9 @@ COLUMNS = (
 """The columns of a Parquet file, in Spark's notation; `request` and `response` are JSON."""
 
 
-def row(exchange: Exchange, queue: str) -> dict[str, Any]:
+def row(exchange: Exchange, queue: str) -> Row:
     """One call as a row of `COLUMNS`."""
-    found = as_object(exchange)
+    found: Row = {**as_object(exchange)}
     found["time"] = exchange.time // 1000
     for side in ("request", "response"):
         value = found[side]
@@ -68,7 +73,7 @@ def _json_lines(file: TextIO) -> Write:
     return write
 
 
-def arrow_schema(columns: str) -> Any:
+def arrow_schema(columns: str) -> "pa.Schema":
     """The Arrow schema for columns in Spark's notation."""
     import pyarrow as pa
 
@@ -92,7 +97,7 @@ def _parquet(output: BinaryIO) -> Iterator[Write]:
     import pyarrow.parquet as pq
 
     schema = arrow_schema(COLUMNS)
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     with pq.ParquetWriter(output, schema) as writer:
 
         def flush() -> None:

@@ -12,7 +12,6 @@ from uuid import UUID
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.idl.tree import (
     Array,
-    ContextHandleType,
     Enumeration,
     Guid,
     Integer,
@@ -234,14 +233,12 @@ class StubWalk:
                 self.inline(element, f"{path}[{index}]")
 
 
-def _shown(made: Type, value: Any, wire: Wire) -> Any:
+def _shown(made: Type, value: Any, wire: Wire) -> object:
     if isinstance(made, Guid):
         return UUID(bytes=value) if wire.big_endian else UUID(bytes_le=value)
     if isinstance(made, Enumeration):
         names = {number: name for name, number in made.values.items()}
         return names.get(value, value)
-    if isinstance(made, ContextHandleType):
-        return value
     return value
 
 

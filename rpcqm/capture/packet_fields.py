@@ -3,7 +3,6 @@
 import re
 import struct
 from collections.abc import Iterator
-from typing import Any
 from uuid import UUID
 
 from rpcqm.base.errors import DecodeError
@@ -63,12 +62,10 @@ def _fixed(octets: bytes, at: int, header: str) -> Iterator[StubField]:
         if at + size > len(octets):
             raise DecodeError(f"{header}.{name} is cut short", at)
         (value,) = struct.unpack_from("<" + code, octets, at)
-        yield StubField(at, size, f"{header}.{name}", _value(code, value))
+        yield StubField(
+            at, size, f"{header}.{name}", UUID(bytes_le=value) if code == _GUID else value
+        )
         at += size
-
-
-def _value(code: str, value: Any) -> Any:
-    return UUID(bytes_le=value) if code == _GUID else value
 
 
 def packet_fields(octets: bytes) -> tuple[list[StubField], str]:

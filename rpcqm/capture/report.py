@@ -2,7 +2,6 @@
 
 import functools
 from datetime import UTC, datetime
-from typing import Any
 
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.conversation.binary import BinaryPacket
@@ -10,7 +9,7 @@ from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.capture.conversation.subjects import message_identifiers
 from rpcqm.capture.ndr_fields import StubField, stub_fields
 from rpcqm.capture.packet_fields import packet_fields
-from rpcqm.capture.values import message_attributes, plain
+from rpcqm.capture.values import Plain, message_attributes, plain
 from rpcqm.codec.interface import Value
 from rpcqm.codec.packet.message import PacketMessage
 
@@ -94,7 +93,7 @@ def shown_names(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if name not in _BORING)
 
 
-def _parts(value: Any) -> list[str]:
+def _parts(value: Value | None) -> list[str]:
     if value is None:
         return []
     slots = shown_names(value.__slots__)
@@ -129,7 +128,7 @@ def _short(name: str, value: object) -> str:
     return "" if isinstance(value, Value) else str(value)
 
 
-def _elements(values: list[Any]) -> str:
+def _elements(values: list[object]) -> str:
     if not values:
         return ""
     sections = [getattr(each, "SectionSize", None) for each in values]
@@ -176,7 +175,7 @@ def _packet_text(packet: BinaryPacket) -> str:
     return f"{len(packet.octets)} octets"
 
 
-def as_object(exchange: Exchange) -> dict[str, Any]:
+def as_object(exchange: Exchange) -> dict[str, Plain]:
     """One call as JSON has it, with the keys that programs rely on."""
     conversation = exchange.conversation
     request, response = _side(exchange, False), _side(exchange, True)
@@ -198,7 +197,7 @@ def as_object(exchange: Exchange) -> dict[str, Any]:
     }
 
 
-def _side(exchange: Exchange, response: bool) -> Any:
+def _side(exchange: Exchange, response: bool) -> Plain:
     """A request's or a response's parameters, or how long it was where they are not known.
 
     What the server of the binary protocol sends is in the response's place.

@@ -2,7 +2,6 @@
 
 import dataclasses
 import enum
-from typing import Any
 from uuid import UUID
 
 from rpcqm.base.errors import DecodeError, MQError
@@ -30,7 +29,11 @@ MESSAGE_ATTRIBUTES = (
 """What is told of a message packet."""
 
 
-def plain(value: object) -> Any:
+Plain = str | float | list["Plain"] | dict[str, "Plain"] | None
+"""What JSON can say; int and bool are kinds of float here."""
+
+
+def plain(value: object) -> Plain:
     """A value of any decoded kind as JSON has it: octets in hexadecimal, GUIDs as text."""
     if value is None or isinstance(value, str | bool | float):
         return value
@@ -45,7 +48,7 @@ def plain(value: object) -> Any:
     return _plain_other(value)
 
 
-def _plain_other(value: object) -> Any:
+def _plain_other(value: object) -> Plain:
     if value is NULL:
         return None
     if isinstance(value, UUID):
@@ -58,21 +61,20 @@ def _plain_other(value: object) -> Any:
     return str(value)
 
 
-def message_attributes(message: PacketMessage) -> dict[str, Any]:
+def message_attributes(message: PacketMessage) -> dict[str, Plain]:
     """What a message packet tells; what is damaged is left out."""
-    found: dict[str, Any] = {}
+    found: dict[str, Plain] = {}
     for name in MESSAGE_ATTRIBUTES:
         try:
             value = getattr(message, name)
         except (DecodeError, ValueError):
             continue
-        named = isinstance(value, enum.Enum)
-        found[name] = value.name if named else plain(_text_of(value))
+        if isinstance(value, enum.Enum):
+            found[name] = value.name
+        else:
+            told = value is None or isinstance(value, int | str | UUID)
+            found[name] = plain(value if told else str(value))
     return found
-
-
-def _text_of(value: object) -> Any:
-    return value if isinstance(value, int | str | UUID) or value is None else str(value)
 
 
 def queue_text(structure: QUEUE_FORMAT) -> str:

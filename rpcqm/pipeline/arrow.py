@@ -1,7 +1,6 @@
 """Rows as Arrow batches."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
@@ -11,13 +10,13 @@ from rpcqm.pipeline.capture_tables import SCHEMAS
 BATCH = 5_000
 
 
-def batches(rows: Iterable[dict[str, Any]], table: str) -> Iterator[pa.RecordBatch]:
+def batches(rows: Iterable[Mapping[str, object]], table: str) -> Iterator[pa.RecordBatch]:
     """Rows of one of the tables in batches; at least one batch, so that the columns are known."""
     yield from batches_of(rows, arrow_schema(SCHEMAS[table]))
 
 
-def batches_of(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    waiting: list[dict[str, Any]] = []
+def batches_of(rows: Iterable[Mapping[str, object]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    waiting: list[Mapping[str, object]] = []
     for row in rows:
         waiting.append(row)
         if len(waiting) >= BATCH:

@@ -7,12 +7,13 @@ Options: `path` (paths, globs or directories, separated by commas; also load's a
 """
 
 import glob
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+from rpcqm.capture.export import Row
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import CaptureError
 from rpcqm.pipeline.arrow import batches
@@ -92,11 +93,11 @@ class CaptureReader(DataSourceReader):
             return [CapturePartition(Split(str(file), 0, -1)) for file in files]
         return [CapturePartition(each) for file in files for each in exact_splits(file, self._size)]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, CapturePartition)
         split = partition.split
         if self._table == "packets":
-            rows = _packets(split)
+            rows: Iterator[Mapping[str, object]] = _packets(split)
         elif self._table == "claims":
             rows = claim_rows(claimed(split))
         elif self._table in TABLES:
@@ -106,7 +107,7 @@ class CaptureReader(DataSourceReader):
         return batches(rows, self._table)
 
 
-def _packets(split: Split) -> Iterator[dict[str, Any]]:
+def _packets(split: Split) -> Iterator[Row]:
     reading = RangeReading(split, Problems(split.file))
     try:
         for time, link, data, original, offset in records_of(reading):

@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from rpcqm.capture.analysis import Analysis
 from rpcqm.capture.conversation.pdu_stream import CapturedPdu, pdu_type_name
 from rpcqm.capture.conversation.rpc import RpcConversation
-from rpcqm.capture.export import COLUMNS
+from rpcqm.capture.export import COLUMNS, Row
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import CaptureError, read_records
 from rpcqm.capture.file.tcp import Flow
@@ -45,8 +44,6 @@ SCHEMAS = {
 }
 """Each table's columns in Spark's notation; `packets` are the raw frames, `claims` where the
 octets are that a reader took."""
-
-Row = dict[str, Any]
 
 
 class PduRows(Analysis):

@@ -1,9 +1,8 @@
 """The tables of a capture as Arrow batches, made in columns where that is possible."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +16,13 @@ from rpcqm.capture.columnar.rows import MESSAGE_COLUMNS, Columns, call_columns, 
 from rpcqm.capture.columnar.same_shape import SameShapeCalls
 from rpcqm.capture.columnar.texts import Text
 from rpcqm.capture.conversation.call import Conversation
-from rpcqm.capture.export import arrow_schema
+from rpcqm.capture.export import Row, arrow_schema
 from rpcqm.capture.export import row as call_row
 from rpcqm.capture.file.problems import Problem, Problems
 from rpcqm.capture.file.reading import CaptureError
 from rpcqm.capture.unsealing.accounts import read_accounts
 from rpcqm.pipeline.capture_tables import SCHEMAS
-from rpcqm.pipeline.coverage import claim_rows
+from rpcqm.pipeline.coverage import ClaimRow, claim_rows
 from rpcqm.pipeline.splitting import RangeReading, splits
 
 Rows = tuple[str, pa.RecordBatch]
@@ -60,7 +59,7 @@ class ColumnTables:
         self._calls: dict[int, int] = {}
         self._sealed: dict[int, int] = {}
         self._told: list[Problem] = []
-        self._claimed: list[dict[str, Any]] = []
+        self._claimed: list[ClaimRow] = []
         found = read_accounts(accounts)
         self.analysis = ColumnarAnalysis(self._found, self.problems, found, self._opened)
 
@@ -71,7 +70,7 @@ class ColumnTables:
     def _problem(self, problem: Problem) -> None:
         self._told.append(problem)
 
-    def claim(self, rows: Iterable[dict[str, Any]]) -> None:
+    def claim(self, rows: Iterable[ClaimRow]) -> None:
         """What a reader of the capture took, as rows of `claims`."""
         self._claimed += rows
 
@@ -93,11 +92,11 @@ class ColumnTables:
         ready, self._ready = self._ready, []
         return iter(ready)
 
-    def _flow(self, each: Conversation) -> dict[str, Any]:
+    def _flow(self, each: Conversation) -> Row:
         calls, sealed = self._calls.get(each.number, 0), self._sealed.get(each.number, 0)
         return _flow_row(self.file, each, calls, sealed)
 
-    def _rows(self, table: str, rows: Iterable[dict[str, Any]]) -> None:
+    def _rows(self, table: str, rows: Iterable[Mapping[str, object]]) -> None:
         if table in self._wanted:
             made = pa.RecordBatch.from_pylist(list(rows), _SCHEMAS[table])
             if len(made):
@@ -146,7 +145,7 @@ def _batch(table: str, columns: Columns) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
-def _problem_row(problem: Problem) -> dict[str, Any]:
+def _problem_row(problem: Problem) -> Row:
     return {
         "file": problem.file,
         "offset": problem.offset,
@@ -155,14 +154,16 @@ def _problem_row(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _message_rows(call: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _message_rows(call: Row) -> Iterator[Row]:
     """A row for each message that a call carries, made of the call's row."""
     kept = {name: call[name] for name in MESSAGE_COLUMNS}
-    for identifier in call["message_ids"]:
+    identifiers = call["message_ids"]
+    assert isinstance(identifiers, list)
+    for identifier in identifiers:
         yield kept | {"message_id": identifier}
 
 
-def _flow_row(file: str, each: Conversation, calls: int, sealed: int) -> dict[str, Any]:
+def _flow_row(file: str, each: Conversation, calls: int, sealed: int) -> Row:
     """The row of a conversation."""
     return {
         "file": file,

@@ -5,7 +5,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rpcqm.pipeline import jobs
 from rpcqm.pipeline.html import Report
@@ -40,7 +40,7 @@ def same_request(request: str | None) -> str | None:
     return json.dumps(_normal(json.loads(request)), sort_keys=True)
 
 
-def _normal(value: object) -> Any:
+def _normal(value: object) -> object:
     if isinstance(value, dict):
         return {
             name: bool(inner) if name in _CHOSEN else _normal(inner)

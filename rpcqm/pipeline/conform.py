@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from rpcqm.client.remote_read import RECEIVE_ACTIONS
 from rpcqm.pipeline import jobs
-from rpcqm.pipeline.html import Report
+from rpcqm.pipeline.html import Report, Row
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 DISAGREEMENTS = (
@@ -109,14 +110,14 @@ def _disagreements(calls: "DataFrame") -> "DataFrame":
     return ordered.mapInArrow(_checked, DISAGREEMENTS)
 
 
-def _checked(batches: Iterator[Any]) -> Iterator[Any]:
+def _checked(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
     from rpcqm.capture.export import arrow_schema
     from rpcqm.pipeline.arrow import batches_of
 
     return batches_of(_wrong(batches), arrow_schema(DISAGREEMENTS))
 
 
-def _wrong(batches: Iterator[Any]) -> Iterator[dict[str, Any]]:
+def _wrong(batches: "Iterator[pa.RecordBatch]") -> Iterator[dict[str, object]]:
     state, server = HandleStates(), None
     for batch in batches:
         for row in batch.to_pylist():
@@ -208,14 +209,14 @@ def _report(
     report.plot("Median latency in ms", jobs.bars(rows, "name", "p50_ms"))
     report.table("methods", "Methods", rows)
     report.table("statuses", "Statuses", jobs.rows_of(statuses))
-    points = sorted({row["conformance_point"] for row in rows} - {None})
+    points = sorted({str(row["conformance_point"]) for row in rows if row["conformance_point"]})
     exercised = [{"point": point} for point in points]
     report.table("conformance_points", "Conformance points that the traffic exercises", exercised)
     report.table("disagreements", "Disagreements with the specification", _first(wrong))
     report.write(output)
 
 
-def _first(frame: "DataFrame", most: int = 1000) -> Sequence[dict[str, Any]]:
+def _first(frame: "DataFrame", most: int = 1000) -> Sequence[Row]:
     return jobs.rows_of(frame.orderBy("time").limit(most))
 
 

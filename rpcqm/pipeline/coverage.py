@@ -7,22 +7,44 @@ Every reader writes down where the octets are that it took for records, blocks a
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import pyarrow.dataset as ds
 
 from rpcqm.capture.file.window import Run
 from rpcqm.pipeline.splitting import RangeClaim
 
-Row = dict[str, Any]
+
+class ClaimRow(TypedDict):
+    """A row of `claims`: octets of a file that a reader took."""
+
+    file: str
+    size: int
+    modified: int
+    first: int
+    behind: int
 
 
-def claim_rows(claim: RangeClaim) -> Iterator[Row]:
+class Coverage(TypedDict):
+    """How many octets of a file were claimed by no reader, and how many more than once."""
+
+    file: str
+    size: int
+    unclaimed: int
+    twice: int
+
+
+def claim_rows(claim: RangeClaim) -> Iterator[ClaimRow]:
     """The rows of `claims` of one reader: one at least, so that the file's size is known."""
     split = claim.split
-    row = {"file": split.file, "size": claim.length, "modified": split.modified}
     for first, behind in claim.runs or ((split.start, split.start),):
-        yield row | {"first": first, "behind": behind}
+        yield ClaimRow(
+            file=split.file,
+            size=claim.length,
+            modified=split.modified,
+            first=first,
+            behind=behind,
+        )
 
 
 def counts(runs: Iterable[Run], size: int) -> tuple[int, int]:
@@ -35,20 +57,20 @@ def counts(runs: Iterable[Run], size: int) -> tuple[int, int]:
     return size - claimed, twice
 
 
-def coverage(rows: Iterable[Row]) -> list[Row]:
+def coverage(rows: Iterable[ClaimRow]) -> list[Coverage]:
     """A row for each file: its size, and the octets claimed by no reader and more than once."""
     runs: dict[tuple[str, int, int], list[Run]] = {}
     for row in rows:
         key = row["file"], row["modified"], row["size"]
         runs.setdefault(key, []).append((row["first"], row["behind"]))
-    told = []
+    told: list[Coverage] = []
     for (file, _, size), mine in sorted(runs.items()):
         unclaimed, twice = counts(mine, size)
-        told.append({"file": file, "size": size, "unclaimed": unclaimed, "twice": twice})
+        told.append(Coverage(file=file, size=size, unclaimed=unclaimed, twice=twice))
     return told
 
 
-def read_coverage(directory: str | Path) -> list[Row]:
+def read_coverage(directory: str | Path) -> list[Coverage]:
     """The same of what `ingest` has written; nothing when an earlier version wrote it."""
     table = Path(directory) / "claims"
     if not table.is_dir():
@@ -56,7 +78,7 @@ def read_coverage(directory: str | Path) -> list[Row]:
     return coverage(ds.dataset(table, format="parquet").to_table().to_pylist())
 
 
-def tell_coverage(rejected: dict[str, int], *directories: str | Path) -> list[Row]:
+def tell_coverage(rejected: dict[str, int], *directories: str | Path) -> list[Coverage]:
     """The coverage of some ingested captures; what is not right goes to stderr too.
 
     `rejected` gets the sums of all files.

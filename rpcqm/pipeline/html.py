@@ -4,7 +4,6 @@ import html
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 _STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem }
@@ -28,7 +27,7 @@ document.querySelectorAll("th").forEach(th => th.onclick = () => {
 """
 _BAR, _LABELS, _WIDTH = 22, 300, 900
 
-Row = Mapping[str, Any]
+Row = Mapping[str, object]
 
 
 class Report:
@@ -37,9 +36,9 @@ class Report:
     def __init__(self, title: str) -> None:
         self._title = title
         self._parts: list[str] = []
-        self.values: dict[str, Any] = {}
+        self.values: dict[str, object] = {}
 
-    def summary(self, values: Mapping[str, Any]) -> None:
+    def summary(self, values: Mapping[str, object]) -> None:
         """Names and values at the top."""
         self.values["summary"] = dict(values)
         cells = "".join(

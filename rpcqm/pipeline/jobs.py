@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, SupportsFloat
 
-from rpcqm.pipeline.html import Report
+from rpcqm.pipeline.html import Report, Row
 from rpcqm.pipeline.java import JavaMissingError
 from rpcqm.pipeline.session import DEFAULT_MASTER, spark_session
 
@@ -33,7 +33,7 @@ class Summary:
     rejected: dict[str, int] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
 
-    def as_object(self) -> dict[str, Any]:
+    def as_object(self) -> Row:
         return {
             "rows_in": self.rows_in,
             "rows_out": self.rows_out,
@@ -106,7 +106,7 @@ def main(add: Callable[[argparse.ArgumentParser], None], work: Work, name: str) 
     return run(work, name, parser.parse_args())
 
 
-def rows_of(frame: "DataFrame") -> list[dict[str, Any]]:
+def rows_of(frame: "DataFrame") -> list[Row]:
     """A small data frame as rows."""
     return [row.asDict() for row in frame.collect()]
 
@@ -131,6 +131,7 @@ def tell(report: Report, summary: Summary, *inputs: str | Path) -> None:
     report.table("octets", "Octets that no reader claimed, or more than one", told)
 
 
-def bars(rows: Sequence[dict[str, Any]], name: str, value: str) -> list[tuple[str, float]]:
-    """The columns of a plot."""
-    return [(str(row[name]), float(row[value] or 0)) for row in rows]
+def bars(rows: Sequence[Row], name: str, value: str) -> list[tuple[str, float]]:
+    """The bars of a plot: a column of names, and a column of numbers or nothing."""
+    pairs = ((str(row[name]), row[value]) for row in rows)
+    return [(text, float(n) if isinstance(n, SupportsFloat) else 0.0) for text, n in pairs]

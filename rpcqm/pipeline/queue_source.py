@@ -18,12 +18,13 @@ whatever their identifiers.
 import hashlib
 import itertools
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import Row as SparkRow
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -85,7 +86,7 @@ class QueueOptions:
     fail_on_data_loss: bool = True
 
     @classmethod
-    def of(cls, options: Any) -> "QueueOptions":
+    def of(cls, options: Mapping[str, str]) -> "QueueOptions":
         """Raises ValueError when no queue or no server is given, OSError for a file of a password.
 
         PermissionsTooWide (a ValueError) is raised for a file that others may read.
@@ -120,7 +121,7 @@ class QueueOptions:
         return FormatName.parse(f"DIRECT={machine}\\private$\\{self.queue}")
 
 
-def _password(options: Any) -> str:
+def _password(options: Mapping[str, str]) -> str:
     """The password, or the first line of the file that holds it."""
     if name := options.get("passwordfile", ""):
         return read_private(Path(name), LONGEST_PASSWORD).decode().split("\n")[0].rstrip("\r")
@@ -325,7 +326,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     raise error
 
 
-def _send(options: QueueOptions, rows: Iterator[Any]) -> int:
+def _send(options: QueueOptions, rows: Iterator[SparkRow]) -> int:
     """Send rows as messages, durably; how many."""
     count = 0
     with options.client() as client, client.open_sender(options.name) as sender:
@@ -366,7 +367,7 @@ class QueueWriter(DataSourceWriter):
     def __init__(self, options: QueueOptions) -> None:
         self._options = options
 
-    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+    def write(self, iterator: Iterator[SparkRow]) -> WriterCommitMessage:
         return Sent(_send(self._options, iterator))
 
     def commit(self, messages: object) -> None:
@@ -382,7 +383,7 @@ class QueueStreamWriter(DataSourceStreamWriter):
     def __init__(self, options: QueueOptions) -> None:
         self._options = options
 
-    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+    def write(self, iterator: Iterator[SparkRow]) -> WriterCommitMessage:
         return Sent(_send(self._options, iterator))
 
     def commit(self, messages: object, batchId: int) -> None:

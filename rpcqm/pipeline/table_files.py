@@ -4,7 +4,6 @@ import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +11,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from rpcqm.capture.columnar.record_batch import distinct
-from rpcqm.capture.export import arrow_schema
+from rpcqm.capture.export import Row, arrow_schema
 from rpcqm.pipeline.capture_tables import SCHEMAS
 
 PARTITIONED = frozenset({"calls", "messages"})
@@ -144,7 +143,7 @@ class Staging:
                 self.move([name])
 
 
-def counted(table: Path, *columns: str) -> list[dict[str, Any]]:
+def counted(table: Path, *columns: str) -> list[Row]:
     """How many rows of a table have each combination of some columns, sorted."""
     made = ds.dataset(table, format="parquet", partitioning="hive")
     grouped = made.to_table(columns=list(columns)).group_by(list(columns))

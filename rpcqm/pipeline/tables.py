@@ -8,8 +8,11 @@ by flow as they stream by: a task holds the state of one flow at a time, however
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from rpcqm.capture.export import Row, arrow_schema
 from rpcqm.pipeline.arrow import batches_of
 from rpcqm.pipeline.capture_source import expand
 from rpcqm.pipeline.capture_tables import SCHEMAS, PduRows
@@ -48,7 +51,7 @@ def table(
 def index_frame(spark: "SparkSession", made: Plan) -> "DataFrame":
     """The index of some captures, each task's rows in their order."""
 
-    def make(batches: Iterator[Any]) -> Iterator[Any]:
+    def make(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column("id").to_pylist():
                 yield from index_batches(made, number)
@@ -72,7 +75,7 @@ def _followed_table(
         numbers = context.parallelize(made.ranges, len(made.ranges))
         made = exact(made, numbers.map(claimed).collect())
 
-    def analyse(batches: Iterator[Any]) -> Iterator[Any]:
+    def analyse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in batch.to_pylist())
         for _, batch in followed(rows, (name,), tuple(accounts), made.parts):
             yield batch
@@ -97,9 +100,7 @@ def _read(
 def _shuffled(packets: "DataFrame", accounts: tuple[str, ...]) -> "DataFrame":
     """The table of PDUs made of packets, flow by flow."""
 
-    def analyse(batches: Iterator[Any]) -> Iterator[Any]:
-        from rpcqm.capture.export import arrow_schema
-
+    def analyse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return batches_of(_rows(batches, accounts), arrow_schema(SCHEMAS["pdus"]))
 
     keys = ("file", "flow")
@@ -108,7 +109,7 @@ def _shuffled(packets: "DataFrame", accounts: tuple[str, ...]) -> "DataFrame":
     return ordered.mapInArrow(analyse, SCHEMAS["pdus"])
 
 
-def _rows(batches: Iterator[Any], accounts: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+def _rows(batches: Iterator[pa.RecordBatch], accounts: tuple[str, ...]) -> Iterator[Row]:
     maker: PduRows | None = None
     current: tuple[str, str] | None = None
     for batch in batches:
@@ -126,7 +127,7 @@ def _rows(batches: Iterator[Any], accounts: tuple[str, ...]) -> Iterator[dict[st
 _NEEDED = ("file", "flow", "time_ns", "link", "data", "original", "offset")
 
 
-def _finished(maker: PduRows | None) -> list[dict[str, Any]]:
+def _finished(maker: PduRows | None) -> list[Row]:
     if maker is None:
         return []
     maker.finish()

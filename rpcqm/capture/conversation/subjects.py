@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.analysis import Exchange
@@ -149,7 +148,7 @@ def _packet(octets: bytes) -> PacketMessage | None:
         return None
 
 
-def _values(value: object, depth: int) -> Iterator[Any]:
+def _values(value: object, depth: int) -> Iterator[object]:
     """A value and what is in it, down to a depth."""
     yield value
     if not depth:

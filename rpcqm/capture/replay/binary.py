@@ -8,9 +8,9 @@ messages, their order, and what their sender had been told by then.
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Any, cast
+from typing import cast
 from uuid import UUID, uuid4
 
 from rpcqm.base.clock import SystemClock
@@ -189,7 +189,7 @@ class BinaryPlayer:
         """Whether the server has not acknowledged everything yet."""
         return self._session is not None and self._session.un_acked_message_count > 0
 
-    async def _until(self, condition: Any) -> None:
+    async def _until(self, condition: Callable[[], bool]) -> None:
         """Wait as long as it took when it was captured, and a while longer."""
         times = [each.time for each in (*self.sent, *self.captured)]
         patience = PATIENCE_SECONDS + (max(times) - min(times)) / _SECOND

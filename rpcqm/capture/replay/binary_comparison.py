@@ -5,7 +5,7 @@ compared: for each message of the client whether it arrived, for each sequence i
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from typing import cast
 
 from rpcqm.capture.conversation.binary import BinaryPacket
 from rpcqm.capture.conversation.binary_progress import (
@@ -78,7 +78,7 @@ def _answers(
     return comparison.compare_fields(_fields(captured, name), _fields(live, name))
 
 
-def _fields(packet: BinaryPacket, name: str) -> dict[str, Any]:
+def _fields(packet: BinaryPacket, name: str) -> dict[str, object]:
     """The fields of a packet, without acknowledgements that ride on it."""
     fields = dict(packet_parts(without_session_header(packet.octets), name))
     acknowledged = order_ack_of(packet) or final_ack_of(packet)

@@ -4,7 +4,7 @@ import functools
 import re
 import time
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.codec.interface import Operation, Value
@@ -46,6 +46,8 @@ USED = {
 
 _DEEPEST = 6
 
+Kind = TypeVar("Kind", bound=Value)
+
 NO_HANDLE = bytes(20)
 _PRIORITY_AT, _PRIORITY = PRIORITY
 _ADDRESS = re.compile(r"(?i)(TCP:|OS:)([^\\/]+)(.*)", re.DOTALL)
@@ -57,7 +59,7 @@ class Mapping:
     def __init__(self, machine: str = ".", address: str = "127.0.0.1") -> None:
         self._machine = machine
         self._address = address
-        self._live: dict[tuple[str, Any], Any] = {}
+        self._live: dict[tuple[str, object], Any] = {}
 
     def learn(self, kind: str, captured: object, live: object) -> None:
         self._live[kind, captured] = live
@@ -117,7 +119,7 @@ class Mapping:
 
     # Responses.
 
-    def response(self, call: CapturedCall, captured: Any, live: Any) -> None:
+    def response(self, call: CapturedCall, captured: Value, live: Value) -> None:
         """Learn from two answers to the same question."""
         operation = call.operation
         for handle in operation.context_handles if operation else ():
@@ -136,7 +138,7 @@ class Mapping:
             if kind is not None and getattr(captured, name):
                 self.learn(kind, getattr(captured, name), getattr(live, name))
 
-    def _look_inside(self, captured: Any, live: Any, depth: int) -> None:
+    def _look_inside(self, captured: Value, live: Value, depth: int) -> None:
         for name in captured.__slots__ if depth else ():
             one, other = getattr(captured, name, None), getattr(live, name, None)
             if isinstance(one, Value) and isinstance(other, type(one)):
@@ -165,7 +167,7 @@ def _hands_out_inside(operation: Operation) -> bool:
     return _has_members((each for p in parameters for each in reachable(p.type)), LEARNT)
 
 
-def _has_members(types: Iterable[Any], names: Collection[str]) -> bool:
+def _has_members(types: Iterable[object], names: Collection[str]) -> bool:
     return any(each.name in names for made in types for each in getattr(made, "fields", ()))
 
 
@@ -178,15 +180,16 @@ def _postpone(made: object, call: CapturedCall) -> None:
         buffer.ulAbsoluteTimeToQueue = min(max(due, 0), INFINITE)
 
 
-def _lookup_identifier(response: Any) -> int | None:
+def _lookup_identifier(response: object) -> int | None:
     described = getattr(response, "lpRemoteReadDesc2", None)
     if described is not None:
         octets = getattr(described.pRemoteReadDesc, "lpBuffer", None)
         return _identifier(octets, described.SequentialId)
     sections = getattr(response, "ppPacketSections", None)
-    if not sections or not getattr(response, "pSequenceId", 0):
+    sequence = getattr(response, "pSequenceId", 0)
+    if not sections or not sequence:
         return None
-    return _identifier(getattr(sections[0], "pSectionBuffer", None), response.pSequenceId)
+    return _identifier(getattr(sections[0], "pSectionBuffer", None), sequence)
 
 
 def _identifier(octets: object, sequence: int) -> int | None:
@@ -195,7 +198,7 @@ def _identifier(octets: object, sequence: int) -> int | None:
     return (7 - (octets[_PRIORITY_AT] & _PRIORITY)) << SEQUENTIAL_BITS | int(sequence)
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: Kind) -> Kind:
     """A structure with copies of the structures in it; arrays are shared."""
     made = object.__new__(type(value))
     for name in value.__slots__:

@@ -5,7 +5,6 @@ import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.conversation.call import CapturedCall
@@ -86,8 +85,8 @@ class Difference:
     """A field in which two answers differ although they should not."""
 
     field: str
-    captured: Any
-    live: Any
+    captured: object
+    live: object
     rule: str
 
 
@@ -107,7 +106,7 @@ class Comparison:
         return self.compare_fields(one, other, handles)
 
     def compare_fields(
-        self, one: dict[str, Any], other: dict[str, Any], handles: Collection[str] = ()
+        self, one: dict[str, object], other: dict[str, object], handles: Collection[str] = ()
     ) -> list[Difference]:
         """The differences of two answers, whose fields have their paths; some are handles."""
         found = []
@@ -145,7 +144,7 @@ def rule_of(path: str) -> Rule:
     return EXACT
 
 
-def _fields(value: object, path: str) -> Iterator[tuple[str, Any]]:
+def _fields(value: object, path: str) -> Iterator[tuple[str, object]]:
     """The plain values in a decoded value, each with its path."""
     if isinstance(value, SectionBuffer):
         yield from _section(value, path)
@@ -169,7 +168,7 @@ def _fields(value: object, path: str) -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def _sections(sections: list[Any], path: str) -> Iterator[tuple[str, Any]]:
+def _sections(sections: list[SectionBuffer], path: str) -> Iterator[tuple[str, object]]:
     """The parts of one packet, whose body was asked for only in part, put together."""
     parts = []
     for index, section in enumerate(sections):
@@ -178,12 +177,12 @@ def _sections(sections: list[Any], path: str) -> Iterator[tuple[str, Any]]:
     yield from packet_parts(b"".join(parts), path)
 
 
-def _section(section: SectionBuffer, path: str) -> Iterator[tuple[str, Any]]:
+def _section(section: SectionBuffer, path: str) -> Iterator[tuple[str, object]]:
     yield from _sizes(section, path)
     yield from _fields(section.pSectionBuffer, f"{path}.pSectionBuffer")
 
 
-def _sizes(section: SectionBuffer, path: str) -> Iterator[tuple[str, Any]]:
+def _sizes(section: SectionBuffer, path: str) -> Iterator[tuple[str, object]]:
     """What a section says of itself; names of machines may be longer or shorter elsewhere."""
     octets = section.pSectionBuffer or b""
     names = _names_size(packet_fields(octets)[0]) if octets[SIGNATURE] == SIGNATURE_OCTETS else 0
@@ -196,13 +195,13 @@ def _names_size(fields: list[StubField]) -> int:
     return sum(field.size for field in fields if field.path in _QUEUE_NAMES)
 
 
-def _queue_name(value: str, path: str) -> Iterator[tuple[str, Any]]:
+def _queue_name(value: str, path: str) -> Iterator[tuple[str, object]]:
     machine, separator, name = value.partition("\\")
     yield f"{path}.machine", machine
     yield f"{path}.name", f"{separator}{name}"
 
 
-def _tower(octets: bytes, path: str) -> Iterator[tuple[str, Any]]:
+def _tower(octets: bytes, path: str) -> Iterator[tuple[str, object]]:
     try:
         tower = Tower.unpack(octets)
     except DecodeError:
@@ -215,7 +214,7 @@ def _tower(octets: bytes, path: str) -> Iterator[tuple[str, Any]]:
     yield f"{path}.tower.host", tower.floors[-1].right
 
 
-def packet_parts(octets: bytes, path: str) -> Iterator[tuple[str, Any]]:
+def packet_parts(octets: bytes, path: str) -> Iterator[tuple[str, object]]:
     """The fields of a packet, and of the headers that a remote reader gets behind it."""
     fields, why = packet_fields(octets)
     for field in fields:
@@ -236,7 +235,7 @@ def packet_parts(octets: bytes, path: str) -> Iterator[tuple[str, Any]]:
             yield from _extension(MessagePacketExtension.decode(octets, size), path)
 
 
-def _extension(extension: MessagePacketExtension, path: str) -> Iterator[tuple[str, Any]]:
+def _extension(extension: MessagePacketExtension, path: str) -> Iterator[tuple[str, object]]:
     for name in ("subqueue", "dead_letter", "address"):
         header = getattr(extension, name, None)
         if header is None:

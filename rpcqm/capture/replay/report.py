@@ -1,6 +1,5 @@
 """What a replay found: as lines, as JSON, as JUnit XML."""
 
-from typing import Any
 from xml.etree import ElementTree
 
 from rpcqm.capture.replay.outcome import DIFFERENT, SAME, SKIPPED, Outcome, Result
@@ -8,7 +7,7 @@ from rpcqm.capture.report import utc_time
 from rpcqm.capture.values import plain
 
 
-def as_object(result: Result, file: str, server: str, notes: list[str]) -> dict[str, Any]:
+def as_object(result: Result, file: str, server: str, notes: list[str]) -> dict[str, object]:
     """The whole result for programs."""
     return {
         "file": file,
@@ -24,7 +23,7 @@ def as_object(result: Result, file: str, server: str, notes: list[str]) -> dict[
     }
 
 
-def _result(number: int, outcome: Outcome) -> dict[str, Any]:
+def _result(number: int, outcome: Outcome) -> dict[str, object]:
     call = outcome.call
     return {
         "number": number,

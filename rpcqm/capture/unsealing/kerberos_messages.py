@@ -8,10 +8,13 @@ can be read without those before it.
 import hashlib
 import hmac
 import struct
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.unsealing.kerberos_keys import RC4, SessionKey
+
+if TYPE_CHECKING:
+    from Cryptodome.Cipher.ARC4 import ARC4Cipher
 
 _HEADER = struct.Struct(">HBBHHQ")
 _WRAP, _MIC = 0x0504, 0x0404
@@ -151,7 +154,7 @@ def _hmac_md5(key: bytes, message: bytes) -> bytes:
     return hmac.digest(key, message, "md5")
 
 
-def _rc4(key: bytes) -> Any:
+def _rc4(key: bytes) -> "ARC4Cipher":
     from Cryptodome.Cipher import ARC4
 
     return ARC4.new(key)

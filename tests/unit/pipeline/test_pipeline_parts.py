@@ -127,5 +127,5 @@ def test_rows_are_written_by_day_and_interface(tmp_path: Path) -> None:
     (name,) = [name for name in writer.files if name.startswith("calls/")]
     assert name.startswith("calls/day=2023-11-14/interface=RemoteRead/part-")
     counts = counted(tmp_path / "staging" / "calls", "interface", "name")
-    assert sum(row["count"] for row in counts) == calls
+    assert sum(int(str(row["count"])) for row in counts) == calls
     assert {row["name"] for row in counts} >= {"R_OpenQueue", "R_StartReceive"}

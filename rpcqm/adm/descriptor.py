@@ -3,12 +3,13 @@
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
-from rpcqm.adm.enums import CursorState, QueueAccessType, QueueShareMode, RemoteReadState
+from rpcqm.adm.enums import CursorState, RemoteReadState
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.base.allowance import Allowance
 from rpcqm.base.clock import Timer
 from rpcqm.base.completion import Completion
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
 
 if TYPE_CHECKING:
     from rpcqm.adm.queue import Queue
@@ -72,7 +73,7 @@ class OpenQueueDescriptor:
 class Cursor:
     """An iterator over the messages of a queue ([MS-MQDMPR] 3.2.1.2).
 
-    `key` is the lookup identifier of the MessagePositionReference, None for Start. End is kept
+    `key` is the lookup identifier of the MessagePositionReference; Start is None. End is kept
     as the last key that was passed, so that only later arrivals match (G7).
     """
 

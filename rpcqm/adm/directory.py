@@ -2,9 +2,9 @@
 
 import enum
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from rpcqm.adm.directory_object import (
     DirectoryObject,
@@ -105,7 +105,7 @@ class DirectoryContents:
 
     def of(self, kind: type[T]) -> Iterator[T]:
         """The objects of one kind, in the order of the directory."""
-        everything: tuple[list[Any], ...] = (
+        everything: tuple[Sequence[DirectoryObject], ...] = (
             [self.enterprise] if self.enterprise else [],
             self.sites,
             self.routing_links,
@@ -114,11 +114,14 @@ class DirectoryContents:
             self.users,
             self.distribution_lists,
         )
-        return (element for elements in everything for element in elements if type(element) is kind)
+        for elements in everything:
+            for element in elements:
+                if type(element) is kind:
+                    yield element
 
 
 DirectorySource = Callable[[], DirectoryContents]
-"""Reads the directory as it is now; raises DirectoryUnavailableError."""
+"""Reads the present directory; raises DirectoryUnavailableError."""
 
 
 class FilterOperator(enum.Enum):
@@ -132,7 +135,7 @@ class FilterOperator(enum.Enum):
     GREATER_THAN_OR_EQUAL = "GREATER-THAN-OR-EQUAL"
 
 
-_COMPARE: dict[FilterOperator, Callable[[Any, Any], bool]] = {
+_COMPARE: dict[FilterOperator, Callable[..., bool]] = {
     FilterOperator.EQUALS: operator.eq,
     FilterOperator.NOT_EQUALS: operator.ne,
     FilterOperator.LESS_THAN: operator.lt,
@@ -147,7 +150,7 @@ class AttributeFilter(NamedTuple):
 
     attribute: str
     operator: FilterOperator
-    value: Any
+    value: object
 
     def matches(self, element: DirectoryObject) -> bool:
         """Whether an object satisfies it; what cannot be compared does not."""
@@ -160,8 +163,8 @@ class AttributeFilter(NamedTuple):
             return False
 
 
-def equals(attribute: str, value: Any) -> AttributeFilter:
-    """The comparison that nearly everybody needs."""
+def equals(attribute: str, value: object) -> AttributeFilter:
+    """The filter for one value of an attribute."""
     return AttributeFilter(attribute, FilterOperator.EQUALS, value)
 
 

@@ -3,17 +3,11 @@
 import json
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any
 from uuid import UUID
 
-from rpcqm.adm.enums import (
-    DirectoryServerType,
-    OperatingSystemType,
-    QueuePrivacyLevel,
-    QueueScope,
-    QueueType,
-)
+from rpcqm.adm.enums import DirectoryServerType, OperatingSystemType, QueueScope, QueueType
 from rpcqm.base.errors import DecodeError
+from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
 
 _ENUMS: dict[str, type[Enum]] = {
     kind.__name__: kind
@@ -21,12 +15,12 @@ _ENUMS: dict[str, type[Enum]] = {
 }
 
 
-def encode_attributes(values: Mapping[str, Any]) -> bytes:
+def encode_attributes(values: Mapping[str, object]) -> bytes:
     """A record of attributes by name."""
     return json.dumps({name: _plain(value) for name, value in values.items()}).encode()
 
 
-def decode_attributes(record: bytes) -> dict[str, Any]:
+def decode_attributes(record: bytes) -> dict[str, object]:
     """The attributes of a record; DecodeError when it is damaged."""
     try:
         return {name: _value(plain) for name, plain in json.loads(record).items()}
@@ -34,7 +28,7 @@ def decode_attributes(record: bytes) -> dict[str, Any]:
         raise DecodeError(f"damaged record of a directory object: {error!r}") from error
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, bytes):
         return {"bytes": value.hex()}
     if isinstance(value, UUID):
@@ -46,10 +40,10 @@ def _plain(value: Any) -> Any:
     return value
 
 
-_READERS: dict[str, Callable[[Any], Any]] = {"bytes": bytes.fromhex, "guid": UUID, **_ENUMS}
+_READERS: dict[str, Callable[..., object]] = {"bytes": bytes.fromhex, "guid": UUID, **_ENUMS}
 
 
-def _value(plain: Any) -> Any:
+def _value(plain: object) -> object:
     if isinstance(plain, list):
         return [_value(item) for item in plain]
     if isinstance(plain, dict):

@@ -2,9 +2,6 @@
 
 import enum
 
-INFINITE = 0xFFFF_FFFF
-"""A timeout, in milliseconds, that never ends (G15); also a quota without limit."""
-
 
 class PositionState(enum.IntEnum):
     """State of a MessagePosition ([MS-MQDMPR] 3.1.1.11).
@@ -42,24 +39,6 @@ class MessageSeekAction(enum.Enum):
     SEEK_LAST = "SeekLast"
 
 
-class QueueAccessType(enum.IntEnum):
-    """What a queue is opened for ([MS-MQDMPR] 3.1.1.17); the values are MSMQ's own."""
-
-    RECEIVE_ACCESS = 0x01
-    SEND_ACCESS = 0x02
-    MOVE_ACCESS = 0x04
-    PEEK_ACCESS = 0x20
-    RECEIVE_ADMIN_ACCESS = 0x81
-    PEEK_ADMIN_ACCESS = 0xA0
-
-
-class QueueShareMode(enum.IntEnum):
-    """Whether others may receive meanwhile ([MS-MQDMPR] 3.1.1.17); the values are MSMQ's own."""
-
-    DENY_NONE = 0
-    DENY_RECEIVE = 1
-
-
 class QueueType(enum.Enum):
     """Queue.QueueType ([MS-MQDMPR] 3.1.1.2)."""
 
@@ -67,14 +46,6 @@ class QueueType(enum.Enum):
     PUBLIC = "Public"
     SYSTEM = "System"
     CONNECTOR = "Connector"
-
-
-class QueuePrivacyLevel(enum.IntEnum):
-    """Queue.PrivacyLevel ([MS-MQDMPR] 3.1.1.2); values of PROPID_Q_PRIV_LEVEL."""
-
-    NONE = 0
-    OPTIONAL = 1
-    BODY = 2
 
 
 class QueueScope(enum.Enum):
@@ -95,28 +66,6 @@ class OutgoingQueueState(enum.Enum):
     NEED_VALIDATION = "NeedValidation"
     WAITING = "Waiting"
     ON_HOLD = "OnHold"
-
-
-class ConnectionStatus(enum.Enum):
-    """OutgoingQueue.ConnectionHistory Status ([MS-MQDMPR] 3.1.1.3)."""
-
-    IN_PROCESS = "InProcess"
-    ESTABLISH_PACKET_RECEIVED = "EstablishPacketReceived"
-    ESTABLISHED = "Established"
-    UNKNOWN_FAILURE = "UnknownFailure"
-    PING_FAILURE = "PingFailure"
-    SOCKET_CREATE_FAILURE = "SocketCreateFailure"
-    SOCKET_BIND_FAILURE = "SocketBindFailure"
-    SOCKET_CONNECT_FAILURE = "SocketConnectFailure"
-    TCP_NOT_ENABLED = "TcpNotEnabled"
-    SOCKET_SEND_FAILURE = "SocketSendFailure"
-    CONNECTION_NOT_READY = "ConnectionNotReady"
-    DNS_FAILURE = "DnsFailure"
-    CERTIFICATE_VALIDATION_FAILURE = "CertificateValidationFailure"
-    CONNECTION_LIMIT_REACHED = "ConnectionLimitReached"
-    CONNECTION_REFUSED = "ConnectionRefused"
-    ROUTING_DATA_NOT_AVAILABLE = "RoutingDataNotAvailable"
-    LOW_RESOURCE = "LowResource"
 
 
 class OperatingSystemType(enum.Enum):

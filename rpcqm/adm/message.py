@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from rpcqm.adm.enums import PositionState
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.base import INFINITE, BaseFlags, BaseHeader
+from rpcqm.codec.packet.base import BaseFlags, BaseHeader
 from rpcqm.codec.packet.fields import head_reader
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.user import UserFlags
+from rpcqm.codec.types.mqvalues import INFINITE
 
 if TYPE_CHECKING:
     from rpcqm.adm.queue import Queue
@@ -61,7 +62,7 @@ class Envelope(NamedTuple):
 
     @property
     def priority(self) -> int:
-        """The effective priority: a transactional message has none (G1)."""
+        """The effective priority: 0 for a transactional message (G1)."""
         return 0 if self.user_flags & _TRANSACTION_HEADER else self.base_flags & _PRIORITY
 
     @property
@@ -90,7 +91,7 @@ class Message:
     `arrival_time` and `last_move_time` in milliseconds since 1970, counts, the queue where it was
     read, and the FLAG_... bits of its position.
     `source_address` is the address that it arrived from, "" when it was sent here (G125).
-    `application_deadletter_queue` is a path name, "" for none; only what was sent here has one.
+    `application_deadletter_queue` is a path name, or "". Only messages sent here have one.
     No header carries either, so that they lie behind the packet in the store.
     """
 
@@ -207,7 +208,7 @@ class Message:
 class MessagePosition:
     """A place in a queue: the queue and the lookup identifier of the message there.
 
-    `state` is what the queue says now; DELETED when the message is not there any more.
+    `state` is the present one; DELETED if the message is no longer in the queue.
     """
 
     __slots__ = ("lookup_identifier", "queue_reference")
@@ -232,14 +233,14 @@ class MessagePosition:
 
     @property
     def next(self) -> "MessagePosition | None":
-        """The next position whatever its state, None for End."""
+        """The next position in any state; None at the end of the queue."""
         queue = self.queue_reference
         key = queue.message_position_list.next(self.lookup_identifier, False)
         return None if key is None else MessagePosition(queue, key)
 
     @property
     def previous(self) -> "MessagePosition | None":
-        """The previous position whatever its state, None before Head."""
+        """The previous position in any state; None at the head of the queue."""
         queue = self.queue_reference
         key = queue.message_position_list.previous(self.lookup_identifier, False)
         return None if key is None else MessagePosition(queue, key)

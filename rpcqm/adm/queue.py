@@ -6,16 +6,9 @@ from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from rpcqm.adm.directory_object import NULL_GUID, DirectoryObject
-from rpcqm.adm.enums import (
-    INFINITE,
-    ConnectionStatus,
-    OutgoingQueueState,
-    PositionState,
-    QueuePrivacyLevel,
-    QueueScope,
-    QueueType,
-)
+from rpcqm.adm.enums import OutgoingQueueState, PositionState, QueueScope, QueueType
 from rpcqm.codec.packet.types import SequenceInfo
+from rpcqm.codec.types.mqvalues import INFINITE, ConnectionStatus, QueuePrivacyLevel
 
 if TYPE_CHECKING:
     from rpcqm.adm.descriptor import OpenQueueDescriptor, WaitingMessageReadOperation
@@ -130,7 +123,7 @@ class Queue(DirectoryObject):
     quota: int = INFINITE
     journal_quota: int = INFINITE
     authentication: bool = False
-    privacy_level: QueuePrivacyLevel = QueuePrivacyLevel.OPTIONAL
+    privacy_level: QueuePrivacyLevel = QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL
     transactional: bool = False
     multicast_address: str | None = None
     security: bytes = b""
@@ -149,7 +142,7 @@ class Queue(DirectoryObject):
     message_position_list: MessagePositionList = field(default_factory=NoPositions)
     open_queue_descriptor_collection: dict[int, "OpenQueueDescriptor"] = field(default_factory=dict)
 
-    # Ours: where the store keeps it, whose part it is, and who waits for its messages
+    # Ours: its identifier in the store, its main queue, and the readers that wait for messages
     queue_id: int = 0
     parent: "Queue | None" = None
     subqueue_name: str = ""
@@ -226,7 +219,7 @@ class OutgoingQueue(Queue):
 class OutgoingTransferInfo:
     """Statistics of the transfer out of one queue ([MS-MQDMPR] 3.1.1.4).
 
-    Times are seconds since 1970, None when it never happened; the interval is seconds.
+    Times are seconds since 1970, None if it never happened; the interval is in seconds.
     """
 
     outgoing_queue_reference: OutgoingQueue

@@ -4,14 +4,10 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from rpcqm.adm.directory_object import DirectoryObject, Enterprise
-from rpcqm.adm.enums import (
-    INFINITE,
-    DirectoryServerType,
-    OperatingSystemType,
-    QueueManagerState,
-)
+from rpcqm.adm.enums import DirectoryServerType, OperatingSystemType, QueueManagerState
 from rpcqm.adm.queue import DispatchEntry, Queue
 from rpcqm.adm.transaction import Transaction
+from rpcqm.codec.types.mqvalues import INFINITE
 
 
 @dataclass(slots=True, eq=False, repr=False)

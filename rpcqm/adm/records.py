@@ -6,10 +6,11 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
-from rpcqm.adm.enums import OutgoingQueueState, QueuePrivacyLevel, QueueScope, QueueType
+from rpcqm.adm.enums import OutgoingQueueState, QueueScope, QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.errors import DecodeError
+from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
 
 VERSION = 1
 
@@ -71,7 +72,7 @@ _GUIDS = frozenset({"identifier", "type"})
 
 @dataclass(frozen=True, slots=True)
 class QueueRecord:
-    """A queue as it was kept, with the queue ids of what belongs to it (0: none)."""
+    """A queue that was kept, and the queue ids of its journal and main queue (0: no such queue)."""
 
     queue: Queue
     journal_id: int = 0
@@ -126,7 +127,7 @@ def decode_queue_manager(data: bytes, queue_manager: QueueManager) -> None:
         raise DecodeError(f"damaged record of the queue manager: {error!r}") from error
 
 
-def _dump(record: dict[str, Any]) -> bytes:
+def _dump(record: dict[str, object]) -> bytes:
     record["version"] = VERSION
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode(
         "utf-8", "surrogatepass"
@@ -144,11 +145,11 @@ def _load(data: bytes) -> dict[str, Any]:
     return dict(record)
 
 
-def _attributes(element: Queue | QueueManager, names: tuple[str, ...]) -> dict[str, Any]:
+def _attributes(element: Queue | QueueManager, names: tuple[str, ...]) -> dict[str, object]:
     return {name: _plain(getattr(element, name)) for name in names}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, UUID):

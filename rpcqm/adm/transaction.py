@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class TransactionalOperation:
     """One send, receive or move of a transaction ([MS-MQDMPR] 3.1.1.13).
 
-    The position is `queue` and `lookup_identifier`; a send has none before the commit (G54) and
-    is known by `staged_number` instead. Its `message` is kept here until it is on the disk, and
+    The position is `queue` and `lookup_identifier`. A send gets its position at the commit (G54);
+    before, it is known by `staged_number`. Its `message` is kept here until it is on the disk, and
     again when its packet had to be changed (`marked`). `dequeue_reason` is a message class.
     """
 
@@ -44,7 +44,7 @@ class Transaction:
     identifier: UUID
     transactional_operation_collection: list[TransactionalOperation] = field(default_factory=list)
 
-    # Ours: the SID of the caller that began it, who alone joins it; None for the queue manager
+    # Ours: SID of the caller that began it: only this one joins it. None: the queue manager
     owner: str | None = None
 
     # Ours: TransactionHeader.Flags.ID of what it sends; 0 before it sends anything

@@ -2,12 +2,13 @@
 
 from datetime import UTC, datetime
 
-from rpcqm.codec.names.format_name import FormatName, FormatNameType
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import DeliveryGuarantee, MessageClass, SenderIdentifierType
 from rpcqm.codec.packet.fields import TRACING
 from rpcqm.codec.packet.message import MessageAttributes, PacketMessage
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.packet.user import UserFlags
+from rpcqm.codec.types.mqvalues import FormatNameType
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

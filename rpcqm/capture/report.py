@@ -12,6 +12,18 @@ from rpcqm.capture.packet_fields import packet_fields
 from rpcqm.capture.values import Plain, message_attributes, plain
 from rpcqm.codec.interface import Value
 from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.types.mqvalues import (
+    DENY_NONE,
+    DENY_RECEIVE,
+    MOVE_ACCESS,
+    PEEK_ACCESS,
+    RECEIVE_ACCESS,
+    RR_ACK,
+    RR_NACK,
+    SEND_ACCESS,
+    ReceiveAction,
+    UnservedAction,
+)
 
 _SECOND = 1_000_000_000
 _SHOWN_OCTETS = 32
@@ -35,26 +47,24 @@ _BORING = frozenset(
         "result",
     }
 )
-_ACTIONS = {
-    0x00000000: "receive",
-    0x80000000: "peek-current",
-    0x80000001: "peek-next",
-    0x40000010: "lookup-peek-current",
-    0x40000011: "lookup-peek-next",
-    0x40000012: "lookup-peek-previous",
-    0x40000014: "lookup-peek-first",
-    0x40000018: "lookup-peek-last",
-    0x40000020: "lookup-receive-current",
-    0x40000021: "lookup-receive-next",
-    0x40000022: "lookup-receive-previous",
-    0x40000024: "lookup-receive-first",
-    0x40000028: "lookup-receive-last",
-}
-_NAMED = {
-    "ulAction": _ACTIONS,
-    "dwAck": {1: "nack", 2: "ack"},
-    "dwAccess": {1: "receive", 2: "send", 4: "move", 0x20: "peek"},
-    "dwShareMode": {0: "", 1: "deny-receive"},
+
+
+def _action_text(action: ReceiveAction | UnservedAction) -> str:
+    """MQ_LOOKUP_PEEK_PREV as lookup-peek-previous, MQ_ACTION_RECEIVE as receive."""
+    text = action.name.removeprefix("MQ_").removeprefix("ACTION_").lower().replace("_", "-")
+    return f"{text}ious" if text.endswith("-prev") else text
+
+
+_NAMED: dict[str, dict[int, str]] = {
+    "ulAction": {each: _action_text(each) for each in (*ReceiveAction, *UnservedAction)},
+    "dwAck": {RR_NACK: "nack", RR_ACK: "ack"},
+    "dwAccess": {
+        RECEIVE_ACCESS: "receive",
+        SEND_ACCESS: "send",
+        MOVE_ACCESS: "move",
+        PEEK_ACCESS: "peek",
+    },
+    "dwShareMode": {DENY_NONE: "", DENY_RECEIVE: "deny-receive"},
 }
 _LARGE = 0xFFFF
 

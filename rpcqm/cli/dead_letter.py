@@ -21,7 +21,7 @@ from rpcqm.cli.parser import Parser, add_command, add_commands, whole_number
 from rpcqm.cli.session import with_server
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.base import INFINITE
+from rpcqm.codec.types.mqvalues import INFINITE
 
 if TYPE_CHECKING:
     from rpcqm.client.message import ReceivedMessage

@@ -19,7 +19,6 @@ from rpcqm.cli.output import (
     time_text,
 )
 from rpcqm.client.message import ReceivedMessage
-from rpcqm.codec.packet.base import INFINITE
 from rpcqm.codec.packet.enums import (
     AcknowledgementsRequested,
     DeliveryGuarantee,
@@ -28,6 +27,7 @@ from rpcqm.codec.packet.enums import (
 )
 from rpcqm.codec.packet.types import NULL_IDENTIFIER
 from rpcqm.codec.security.identifier import Sid
+from rpcqm.codec.types.mqvalues import INFINITE
 
 FORMATS = ("table", "json", "body", "hex")
 EXTENSIONS = {"table": "txt", "json": "json", "body": "body", "hex": "hex"}

@@ -23,11 +23,11 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import QueueKind
 from rpcqm.codec.security.descriptor import SecurityDescriptor
 from rpcqm.codec.security.sddl import format_sddl, parse_sddl
+from rpcqm.codec.types.mqvalues import INFINITE
 
 if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient
 
-UNLIMITED = 0xFFFF_FFFF
 PRIVACY = {"none": 0, "optional": 1, "body": 2}
 MAXIMUM_LABEL = 124
 
@@ -106,8 +106,8 @@ def _add_settings(parser: Parser) -> None:
 
 def _quota(text: str) -> int:
     if text.lower() == "unlimited":
-        return UNLIMITED
-    return whole_number(0, UNLIMITED, "a number of KB")(text)
+        return INFINITE
+    return whole_number(0, INFINITE, "a number of KB")(text)
 
 
 def _label(text: str) -> str:
@@ -344,9 +344,9 @@ def _shown_to_programs(
         shown |= {
             "label": properties.label,
             "journal": properties.journal,
-            "quota": None if properties.quota == UNLIMITED else properties.quota,
+            "quota": None if properties.quota == INFINITE else properties.quota,
             "journal_quota": None
-            if properties.journal_quota == UNLIMITED
+            if properties.journal_quota == INFINITE
             else properties.journal_quota,
             "base_priority": properties.base_priority,
             "authenticate": properties.authenticate,
@@ -397,7 +397,7 @@ def _content(count: int, size: int) -> str:
 
 
 def _quota_text(quota: int) -> str:
-    return "unlimited" if quota == UNLIMITED else f"{quota:,} KB"
+    return "unlimited" if quota == INFINITE else f"{quota:,} KB"
 
 
 def _privacy_name(level: int) -> str:

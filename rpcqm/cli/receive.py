@@ -15,6 +15,7 @@ from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import ProgressDisplay, counted
 from rpcqm.cli.parser import Parser, add_command, one_of, whole_number
 from rpcqm.cli.session import with_server
+from rpcqm.codec.types.mqvalues import INFINITE
 
 if TYPE_CHECKING:
     from rpcqm.cli.messages import MessageWriter
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     Read = Callable[[QueueReader, argparse.Namespace, MessageWriter], Awaitable[None]]
 
-INFINITE = 0xFFFF_FFFF
 WHOLE_BODY = 0x400000
 MAXIMUM_IDENTIFIER = (1 << 64) - 1
 MAXIMUM_COUNT = 1_000_000_000

@@ -15,9 +15,9 @@ from rpcqm.cli.parser import Parser, add_command, whole_number
 from rpcqm.cli.session import with_server
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.base import INFINITE
 from rpcqm.codec.packet.enums import AcknowledgementsRequested, PrivacyLevel
 from rpcqm.codec.packet.types import NULL_IDENTIFIER, MessageIdentifier
+from rpcqm.codec.types.mqvalues import INFINITE
 
 if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient

@@ -25,19 +25,12 @@ from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.queues import QueuesClient
-from rpcqm.client.remote_read import (
-    LOOKUP_PEEK_CURRENT,
-    LOOKUP_RECEIVE_CURRENT,
-    WHOLE_BODY,
-    MoveTarget,
-    PendingReceive,
-    QueueReader,
-)
+from rpcqm.client.remote_read import WHOLE_BODY, MoveTarget, PendingReceive, QueueReader
 from rpcqm.client.sending import InternalTransaction, QueueSender
 from rpcqm.client.target import Target
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.base import INFINITE
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.types.mqvalues import INFINITE, MQ_LOOKUP_PEEK_CURRENT, MQ_LOOKUP_RECEIVE_CURRENT
 
 T = TypeVar("T")
 
@@ -220,7 +213,7 @@ class BlockingReader(Blocking[QueueReader]):
         return self._client.run(self.wrapped.peek(timeout, body=body))
 
     def peek_by_lookup_identifier(
-        self, identifier: int, action: int = LOOKUP_PEEK_CURRENT, *, body: int = WHOLE_BODY
+        self, identifier: int, action: int = MQ_LOOKUP_PEEK_CURRENT, *, body: int = WHOLE_BODY
     ) -> ReceivedMessage:
         return self._client.run(
             self.wrapped.peek_by_lookup_identifier(identifier, action, body=body)
@@ -233,7 +226,7 @@ class BlockingReader(Blocking[QueueReader]):
         return BlockingReceive(self._client, self._client.run(self.wrapped.receive(timeout)))
 
     def receive_by_lookup_identifier(
-        self, identifier: int, action: int = LOOKUP_RECEIVE_CURRENT
+        self, identifier: int, action: int = MQ_LOOKUP_RECEIVE_CURRENT
     ) -> BlockingReceive:
         pending = self.wrapped.receive_by_lookup_identifier(identifier, action)
         return BlockingReceive(self._client, self._client.run(pending))

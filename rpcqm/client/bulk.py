@@ -14,19 +14,17 @@ from rpcqm.client.connection import END_OF_QUEUE, Connections
 from rpcqm.client.identity import next_request_identifier
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.pipelining import pipelined
-from rpcqm.client.remote_read import (
-    ACTION_PEEK_CURRENT,
-    ACTION_PEEK_NEXT,
-    LOOKUP_PEEK_CURRENT,
-    LOOKUP_RECEIVE_CURRENT,
-    RR_ACK,
-    RR_NACK,
-    QueueReader,
-    Read,
-    RemoteReadSession,
-)
+from rpcqm.client.remote_read import QueueReader, Read, RemoteReadSession
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types import remoteread
+from rpcqm.codec.types.mqvalues import (
+    MQ_ACTION_PEEK_CURRENT,
+    MQ_ACTION_PEEK_NEXT,
+    MQ_LOOKUP_PEEK_CURRENT,
+    MQ_LOOKUP_RECEIVE_CURRENT,
+    RR_ACK,
+    RR_NACK,
+)
 
 Failure = MQError | DecodeError
 Found = ReceivedMessage | Failure
@@ -71,7 +69,7 @@ class BulkReader:
     async def peek(self, identifiers: Sequence[int]) -> AsyncIterator[tuple[int, Found]]:
         """Read the messages with these lookup identifiers, in that order."""
         if isinstance(self._reader.session, RemoteReadSession):
-            reads = (Read(LOOKUP_PEEK_CURRENT, 0, identifier=each) for each in identifiers)
+            reads = (Read(MQ_LOOKUP_PEEK_CURRENT, 0, identifier=each) for each in identifiers)
             async for read, found in self._read(self._numbered(reads)):
                 yield read.identifier, found
             return
@@ -100,7 +98,7 @@ class BulkReader:
                     yield each, error
 
     async def _remove(self, identifiers: Sequence[int]) -> AsyncIterator[tuple[int, Failure]]:
-        reads = (Read(LOOKUP_RECEIVE_CURRENT, 0, identifier=e, body=0) for e in identifiers)
+        reads = (Read(MQ_LOOKUP_RECEIVE_CURRENT, 0, identifier=e, body=0) for e in identifiers)
         locked: list[Read] = []
         unreadable: list[Read] = []
         async for read, found in self._read(self._numbered(reads)):
@@ -159,5 +157,5 @@ def _found(
 
 def _walk(cursor: int) -> Iterator[Read]:
     """Reads that peek at every message after a new cursor, without bodies."""
-    yield Read(ACTION_PEEK_CURRENT, 0, cursor=cursor, body=0)
-    yield from itertools.repeat(Read(ACTION_PEEK_NEXT, 0, cursor=cursor, body=0))
+    yield Read(MQ_ACTION_PEEK_CURRENT, 0, cursor=cursor, body=0)
+    yield from itertools.repeat(Read(MQ_ACTION_PEEK_NEXT, 0, cursor=cursor, body=0))

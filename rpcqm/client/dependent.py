@@ -14,23 +14,23 @@ from rpcqm.base.errors import HResult, MQError, RpcFault
 from rpcqm.client.connection import OPEN_TIMEOUT, Connections
 from rpcqm.client.identity import licence_guid
 from rpcqm.client.qm2qm_session import create_remote_cursor, open_remote_queue
-from rpcqm.client.remote_read import (
-    ACTION_PEEK_CURRENT,
-    ACTION_PEEK_NEXT,
-    ACTION_RECEIVE,
-    DENY_NONE,
-    DENY_SHARE,
-    PEEK_ACCESS,
-    RECEIVE_ACCESS,
-)
 from rpcqm.client.sending import InternalTransaction, close_handle, opening_request
 from rpcqm.client.target import ServerUnreachableError
 from rpcqm.codec.names.format_name import FormatName, parse_format_names
 from rpcqm.codec.names.path_name import PathName
-from rpcqm.codec.packet.base import INFINITE
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types import qmcomm, qmcomm2
 from rpcqm.codec.types.mqmq import OBJECTID, XACTUOW
+from rpcqm.codec.types.mqvalues import (
+    DENY_NONE,
+    DENY_RECEIVE,
+    INFINITE,
+    MQ_ACTION_PEEK_CURRENT,
+    MQ_ACTION_PEEK_NEXT,
+    MQ_ACTION_RECEIVE,
+    PEEK_ACCESS,
+    RECEIVE_ACCESS,
+)
 
 _TOO_SMALL = frozenset(
     {
@@ -109,7 +109,7 @@ class DependentQueue:
         self._name = name
         self._connect = connect
         self._access = PEEK_ACCESS if peek_only else RECEIVE_ACCESS
-        self._share_mode = DENY_SHARE if exclusive else DENY_NONE
+        self._share_mode = DENY_RECEIVE if exclusive else DENY_NONE
         self._handle = b""
         self._context = 0
         self.remote_path: str | None = None
@@ -238,11 +238,11 @@ class DependentQueue:
 
         Waits at most `timeout` milliseconds.
         """
-        return await self._read(ACTION_PEEK_CURRENT, timeout, cursor, None)
+        return await self._read(MQ_ACTION_PEEK_CURRENT, timeout, cursor, None)
 
     async def peek_next(self, cursor: int, timeout: int = INFINITE) -> BufferedMessage:
         """Move the cursor to the next message and peek at that."""
-        return await self._read(ACTION_PEEK_NEXT, timeout, cursor, None)
+        return await self._read(MQ_ACTION_PEEK_NEXT, timeout, cursor, None)
 
     async def receive(
         self,
@@ -258,7 +258,7 @@ class DependentQueue:
         [MS-MQMP] 3.2.4.12.
         """
         identifier = None if transaction is None else transaction.identifier
-        return await self._read(ACTION_RECEIVE, timeout, cursor, identifier)
+        return await self._read(MQ_ACTION_RECEIVE, timeout, cursor, identifier)
 
     async def _read(
         self, action: int, timeout: int, cursor: int, transaction: UUID | None
@@ -272,8 +272,8 @@ class DependentQueue:
             if not response.result:
                 return _message_in(response.ptb.old)
             sizes = sizes.of(response.ptb.old)
-            if action == ACTION_PEEK_NEXT:
-                action = ACTION_PEEK_CURRENT  # the cursor has moved on already
+            if action == MQ_ACTION_PEEK_NEXT:
+                action = MQ_ACTION_PEEK_CURRENT  # the cursor has moved on already
 
 
 def _receiving_buffer(

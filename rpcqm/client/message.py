@@ -6,12 +6,12 @@ from xml.etree.ElementTree import Element
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.bodies.formatters import Value, decode_body, parse_xml
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.base import INFINITE
 from rpcqm.codec.packet.enums import AcknowledgementsRequested, BodyType, DeliveryGuarantee
 from rpcqm.codec.packet.message import PacketMessage
-from rpcqm.codec.packet.remote_read import MessagePacketExtension, SectionType
+from rpcqm.codec.packet.remote_read import MessagePacketExtension
 from rpcqm.codec.packet.types import SEQUENTIAL_BITS
-from rpcqm.codec.types.remoteread import SectionBuffer
+from rpcqm.codec.types.mqvalues import INFINITE
+from rpcqm.codec.types.remoteread import SectionBuffer, SectionType
 
 _FIRST_SECTIONS = (SectionType.stBinaryFirstSection, SectionType.stSrmpFirstSection)
 _UTF_16 = frozenset({BodyType.VT_BSTR, BodyType.VT_LPWSTR})

@@ -36,8 +36,8 @@ from rpcqm.client.target import (
 )
 from rpcqm.codec.bodies.formatters import encode_body
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.base import INFINITE
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.types.mqvalues import INFINITE
 
 if TYPE_CHECKING:
     from rpcqm.client.remote_read import PendingReceive, QueueReader

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.base import DEFAULT_PRIORITY, INFINITE
+from rpcqm.codec.packet.base import DEFAULT_PRIORITY
 from rpcqm.codec.packet.enums import AcknowledgementsRequested, BodyType, PrivacyLevel
 from rpcqm.codec.packet.types import NULL_IDENTIFIER, MessageIdentifier
+from rpcqm.codec.types.mqvalues import INFINITE
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 from rpcqm.codec.packet.types import SequenceInfo
 from rpcqm.codec.properties import ManagementQueueProperty, PropVariant
+from rpcqm.codec.types.mqvalues import ConnectionStatus
 
 PROPERTIES = {
     "format_name": ManagementQueueProperty.PROPID_MGMT_QUEUE_FORMATNAME,
@@ -24,24 +25,24 @@ PROPERTIES = {
     "history": ManagementQueueProperty.PROPID_MGMT_QUEUE_CONNECTION_HISTORY,
 }
 
-STATUSES = {
-    0x00000000: "in process",
-    0x00000001: "peer answered",
-    0x00000002: "established",
-    0x80000000: "failed",
-    0x80000001: "ping not answered",
-    0x80000002: "no socket",
-    0x80000003: "no port",
-    0x80000004: "cannot connect",
-    0x80000005: "no TCP",
-    0x80000006: "cannot send",
-    0x80000007: "not ready",
-    0x80000008: "name not found",
-    0x80000009: "no valid certificate or key",
-    0x8000000A: "too many connections",
-    0x8000000B: "refused",
-    0x8000000C: "no route known",
-    0x8000000D: "out of resources",
+STATUSES: dict[int, str] = {
+    ConnectionStatus.IN_PROCESS: "in process",
+    ConnectionStatus.ESTABLISH_PACKET_RECEIVED: "peer answered",
+    ConnectionStatus.ESTABLISHED: "established",
+    ConnectionStatus.UNKNOWN_FAILURE: "failed",
+    ConnectionStatus.PING_FAILURE: "ping not answered",
+    ConnectionStatus.SOCKET_CREATE_FAILURE: "no socket",
+    ConnectionStatus.SOCKET_BIND_FAILURE: "no port",
+    ConnectionStatus.SOCKET_CONNECT_FAILURE: "cannot connect",
+    ConnectionStatus.TCP_NOT_ENABLED: "no TCP",
+    ConnectionStatus.SOCKET_SEND_FAILURE: "cannot send",
+    ConnectionStatus.CONNECTION_NOT_READY: "not ready",
+    ConnectionStatus.DNS_FAILURE: "name not found",
+    ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE: "no valid certificate or key",
+    ConnectionStatus.CONNECTION_LIMIT_REACHED: "too many connections",
+    ConnectionStatus.CONNECTION_REFUSED: "refused",
+    ConnectionStatus.ROUTING_DATA_NOT_AVAILABLE: "no route known",
+    ConnectionStatus.LOW_RESOURCE: "out of resources",
 }
 """What the numbers of a connection's history mean, in words."""
 

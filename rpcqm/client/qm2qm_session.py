@@ -11,37 +11,36 @@ from rpcqm.client.connection import OPEN_TIMEOUT, Connections
 from rpcqm.client.identity import licence_guid
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.remote_queue import RemoteMessage, RemoteQueue
-from rpcqm.client.remote_read import (
-    DENY_NONE,
-    DENY_SHARE,
-    LOOKUP_PEEK_CURRENT,
-    LOOKUP_PEEK_NEXT,
-    LOOKUP_PEEK_PREV,
-    LOOKUP_RECEIVE_CURRENT,
-    LOOKUP_RECEIVE_NEXT,
-    LOOKUP_RECEIVE_PREV,
-    MoveTarget,
-    Read,
-)
+from rpcqm.client.remote_read import MoveTarget, Read
 from rpcqm.client.target import ServerUnreachableError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.remote_read import MessagePacketExtension
 from rpcqm.codec.types import qmcomm
-from rpcqm.codec.types.qm2qm import RR_NACK
+from rpcqm.codec.types.mqvalues import (
+    DENY_NONE,
+    DENY_RECEIVE,
+    MQ_LOOKUP_PEEK_CURRENT,
+    MQ_LOOKUP_PEEK_NEXT,
+    MQ_LOOKUP_PEEK_PREV,
+    MQ_LOOKUP_RECEIVE_CURRENT,
+    MQ_LOOKUP_RECEIVE_NEXT,
+    MQ_LOOKUP_RECEIVE_PREV,
+    RR_NACK,
+)
 
 NOT_DECLARED = 0x0000
 """dwMQS of a client that does not say what it is ([MS-MQMP] 3.1.4.2)."""
 
 _BY_IDENTIFIER = frozenset(
     {
-        LOOKUP_PEEK_CURRENT,
-        LOOKUP_PEEK_NEXT,
-        LOOKUP_PEEK_PREV,
-        LOOKUP_RECEIVE_CURRENT,
-        LOOKUP_RECEIVE_NEXT,
-        LOOKUP_RECEIVE_PREV,
+        MQ_LOOKUP_PEEK_CURRENT,
+        MQ_LOOKUP_PEEK_NEXT,
+        MQ_LOOKUP_PEEK_PREV,
+        MQ_LOOKUP_RECEIVE_CURRENT,
+        MQ_LOOKUP_RECEIVE_NEXT,
+        MQ_LOOKUP_RECEIVE_PREV,
     }
 )
 
@@ -104,7 +103,7 @@ class Qm2QmSession:
 
     async def open(self, access: int, exclusive: bool) -> None:
         """Open the queue through qmcomm, take it over through qm2qm, and close the first handle."""
-        share_mode = DENY_SHARE if exclusive else DENY_NONE
+        share_mode = DENY_RECEIVE if exclusive else DENY_NONE
         client = licence_guid()
         opening = await open_remote_queue(self._connections, self._name, access, share_mode, client)
         try:

@@ -20,8 +20,8 @@ from rpcqm.codec.security.descriptor import (
 )
 from rpcqm.codec.types import qmcomm, rpcqm_admin
 from rpcqm.codec.types.mqmq import PROPVARIANT
+from rpcqm.codec.types.mqvalues import QUEUE_OBJECT
 
-QUEUE_OBJECT = 1
 _DESCRIPTOR_SIZE = 4096
 """Bytes for a descriptor in the first call, in which most fit."""
 _LARGEST_DESCRIPTOR = 524288

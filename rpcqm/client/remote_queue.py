@@ -11,10 +11,7 @@ from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, RpcFau
 from rpcqm.client.connection import OPEN_TIMEOUT, Connections
 from rpcqm.client.target import ServerUnreachableError
 from rpcqm.codec.types import qm2qm
-
-IP_READ = 0x00000001
-"""dwPortType: where qm2qm is served."""
-
+from rpcqm.codec.types.mqvalues import IP_READ
 
 FIRST_WITH_IDENTIFIERS = (5, 1, 951)
 """The first version with RemoteQMStartReceive2 ([MS-MQQP] 3.2.4.2, G42)."""

@@ -17,31 +17,30 @@ from rpcqm.client.message import ReceivedMessage, from_sections
 from rpcqm.client.target import HandleLostError, OutcomeUnknownError, ServerUnreachableError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
-from rpcqm.codec.packet.base import INFINITE
 from rpcqm.codec.types import remoteread
 from rpcqm.codec.types.mqmq import XACTUOW
-
-RECEIVE_ACCESS = 0x00000001
-MOVE_ACCESS = 0x00000004
-PEEK_ACCESS = 0x00000020
-DENY_NONE = 0
-DENY_SHARE = 1
-
-ACTION_RECEIVE = remoteread.MQ_ACTION_RECEIVE
-ACTION_PEEK_CURRENT = remoteread.MQ_ACTION_PEEK_CURRENT
-ACTION_PEEK_NEXT = remoteread.MQ_ACTION_PEEK_NEXT
-LOOKUP_PEEK_CURRENT = remoteread.MQ_LOOKUP_PEEK_CURRENT
-LOOKUP_PEEK_NEXT = remoteread.MQ_LOOKUP_PEEK_NEXT
-LOOKUP_PEEK_PREV = remoteread.MQ_LOOKUP_PEEK_PREV
-LOOKUP_RECEIVE_CURRENT = remoteread.MQ_LOOKUP_RECEIVE_CURRENT
-LOOKUP_RECEIVE_NEXT = remoteread.MQ_LOOKUP_RECEIVE_NEXT
-LOOKUP_RECEIVE_PREV = remoteread.MQ_LOOKUP_RECEIVE_PREV
-RECEIVE_ACTIONS = frozenset(
-    {ACTION_RECEIVE, LOOKUP_RECEIVE_CURRENT, LOOKUP_RECEIVE_NEXT, LOOKUP_RECEIVE_PREV}
+from rpcqm.codec.types.mqvalues import (
+    DENY_NONE,
+    DENY_RECEIVE,
+    INFINITE,
+    MOVE_ACCESS,
+    MQ_ACTION_PEEK_CURRENT,
+    MQ_ACTION_PEEK_NEXT,
+    MQ_ACTION_RECEIVE,
+    MQ_LOOKUP_PEEK_CURRENT,
+    MQ_LOOKUP_PEEK_NEXT,
+    MQ_LOOKUP_RECEIVE_CURRENT,
+    PEEK_ACCESS,
+    RECEIVE_ACCESS,
+    RR_ACK,
+    RR_NACK,
+    ReceiveAction,
 )
 
-RR_NACK, RR_ACK = 1, 2
-"""REMOTEREADACK of qm2qm, whose types readers of RemoteRead need not load."""
+RECEIVE_ACTIONS: frozenset[int] = frozenset(
+    action for action in ReceiveAction if "RECEIVE" in action.name
+)
+"""The actions that lock a message until the read is ended."""
 
 WHOLE_BODY = 0x400000
 """Bytes to read of a body: no message is larger than 4 MB."""
@@ -102,7 +101,7 @@ class _Handle:
         return make(
             pQueueFormat=queue_format_of(self._name),
             dwAccess=access,
-            dwShareMode=DENY_SHARE if exclusive else DENY_NONE,
+            dwShareMode=DENY_RECEIVE if exclusive else DENY_NONE,
             pClientId=licence_guid(),
             fNonRoutingServer=1,
             Major=major,
@@ -296,18 +295,18 @@ class QueueReader:
 
         Waits at most `timeout` milliseconds. `body` is the number of bytes of the body to read.
         """
-        read = Read(ACTION_PEEK_CURRENT, next_request_identifier(), timeout, cursor, body=body)
+        read = Read(MQ_ACTION_PEEK_CURRENT, next_request_identifier(), timeout, cursor, body=body)
         return await self._start(read)
 
     async def peek_next(
         self, cursor: int, timeout: int = INFINITE, *, body: int = WHOLE_BODY
     ) -> ReceivedMessage:
         """Move the cursor to the next message and peek at that."""
-        read = Read(ACTION_PEEK_NEXT, next_request_identifier(), timeout, cursor, body=body)
+        read = Read(MQ_ACTION_PEEK_NEXT, next_request_identifier(), timeout, cursor, body=body)
         return await self._start(read)
 
     async def peek_by_lookup_identifier(
-        self, identifier: int, action: int = LOOKUP_PEEK_CURRENT, *, body: int = WHOLE_BODY
+        self, identifier: int, action: int = MQ_LOOKUP_PEEK_CURRENT, *, body: int = WHOLE_BODY
     ) -> ReceivedMessage:
         """Peek at the message with the identifier, or at the neighbour that `action` names."""
         return await self._start(Read(action, next_request_identifier(), 0, 0, identifier, body))
@@ -324,7 +323,7 @@ class QueueReader:
             while True:
                 yield message
                 message = await self.peek_by_lookup_identifier(
-                    message.lookup_identifier, LOOKUP_PEEK_NEXT, body=body
+                    message.lookup_identifier, MQ_LOOKUP_PEEK_NEXT, body=body
                 )
         except MQError as error:
             if error.status not in END_OF_QUEUE:
@@ -335,10 +334,12 @@ class QueueReader:
 
         Waits at most `timeout` milliseconds.
         """
-        return await self._receive(Read(ACTION_RECEIVE, next_request_identifier(), timeout, cursor))
+        return await self._receive(
+            Read(MQ_ACTION_RECEIVE, next_request_identifier(), timeout, cursor)
+        )
 
     async def receive_by_lookup_identifier(
-        self, identifier: int, action: int = LOOKUP_RECEIVE_CURRENT
+        self, identifier: int, action: int = MQ_LOOKUP_RECEIVE_CURRENT
     ) -> "PendingReceive":
         """Receive the message with the identifier, or the neighbour that `action` names."""
         return await self._receive(Read(action, next_request_identifier(), identifier=identifier))

@@ -20,15 +20,13 @@ from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types import qmcomm, qmcomm2
 from rpcqm.codec.types.mqmq import OBJECTID, XACTUOW
-
-SEND_ACCESS = 0x00000002
-"""dwDesiredAccess of a queue that is opened for sending ([MS-MQMP] 3.1.4.17)."""
+from rpcqm.codec.types.mqvalues import DENY_NONE, SEND_ACCESS
 
 
 def opening_request(
     name: FormatName,
     access: int,
-    share_mode: int = 0,
+    share_mode: int = DENY_NONE,
     queue: int = 0,
     descriptor: int = 0,
     context: int = 0,

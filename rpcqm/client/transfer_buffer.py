@@ -6,11 +6,11 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
-from rpcqm.codec.packet.base import INFINITE
 from rpcqm.codec.packet.enums import EncryptionAlgorithm, PrivacyLevel
 from rpcqm.codec.packet.properties import MAXIMUM_LABEL_LENGTH
 from rpcqm.codec.packet.types import NULL_IDENTIFIER
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT, XACTUOW
+from rpcqm.codec.types.mqvalues import INFINITE, MQMSG_DEADLETTER, MQMSG_JOURNAL
 from rpcqm.codec.types.qmcomm import (
     CACTB_SEND,
     CACTransferBufferV1,
@@ -18,8 +18,6 @@ from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV1_u,
     CACTransferBufferV2,
 )
-
-_DEADLETTER, _JOURNAL = 1, 2
 
 MAXIMUM_PACKET = 0x400000
 """Bytes of a whole message ([MS-MQMQ] 2.2.19.1, PacketSize)."""
@@ -94,7 +92,7 @@ def _encryption_algorithm(privacy: PrivacyLevel) -> int | None:
 
 def _auditing(message: OutgoingMessage) -> int:
     wants_dead_letter = message.dead_letter or message.dead_letter_queue is not None
-    return int(wants_dead_letter) * _DEADLETTER | int(message.journal) * _JOURNAL
+    return int(wants_dead_letter) * MQMSG_DEADLETTER | int(message.journal) * MQMSG_JOURNAL
 
 
 def _queue_format(name: FormatName | None) -> QUEUE_FORMAT | None:

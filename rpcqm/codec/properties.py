@@ -10,33 +10,34 @@ from typing import Any, Self
 from uuid import UUID
 
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.types.mqvalues import VARENUM, VT_VARIANT, VT_VECTOR
 
 
 class VarType(enum.IntEnum):
     """Types that a PROPVARIANT can have ([MS-MQMQ] 2.2.12, 2.2.13.1)."""
 
-    VT_EMPTY = 0
-    VT_NULL = 1
-    VT_I2 = 2
-    VT_I4 = 3
-    VT_BOOL = 11
-    VT_I1 = 16
-    VT_UI1 = 17
-    VT_UI2 = 18
-    VT_UI4 = 19
-    VT_I8 = 20
-    VT_UI8 = 21
-    VT_LPWSTR = 31
-    VT_BLOB = 65
-    VT_CLSID = 72
-    VT_VECTOR_I4 = 0x1003
-    VT_VECTOR_VARIANT = 0x100C
-    VT_VECTOR_UI1 = 0x1011
-    VT_VECTOR_UI2 = 0x1012
-    VT_VECTOR_UI4 = 0x1013
-    VT_VECTOR_UI8 = 0x1015
-    VT_VECTOR_LPWSTR = 0x101F
-    VT_VECTOR_CLSID = 0x1048
+    VT_EMPTY = VARENUM.VT_EMPTY
+    VT_NULL = VARENUM.VT_NULL
+    VT_I2 = VARENUM.VT_I2
+    VT_I4 = VARENUM.VT_I4
+    VT_BOOL = VARENUM.VT_BOOL
+    VT_I1 = VARENUM.VT_I1
+    VT_UI1 = VARENUM.VT_UI1
+    VT_UI2 = VARENUM.VT_UI2
+    VT_UI4 = VARENUM.VT_UI4
+    VT_I8 = VARENUM.VT_I8
+    VT_UI8 = VARENUM.VT_UI8
+    VT_LPWSTR = VARENUM.VT_LPWSTR
+    VT_BLOB = VARENUM.VT_BLOB
+    VT_CLSID = VARENUM.VT_CLSID
+    VT_VECTOR_I4 = VARENUM.VT_VECTOR | VARENUM.VT_I4
+    VT_VECTOR_VARIANT = VARENUM.VT_VECTOR | VARENUM.VT_VARIANT
+    VT_VECTOR_UI1 = VARENUM.VT_VECTOR | VARENUM.VT_UI1
+    VT_VECTOR_UI2 = VARENUM.VT_VECTOR | VARENUM.VT_UI2
+    VT_VECTOR_UI4 = VARENUM.VT_VECTOR | VARENUM.VT_UI4
+    VT_VECTOR_UI8 = VARENUM.VT_VECTOR | VARENUM.VT_UI8
+    VT_VECTOR_LPWSTR = VARENUM.VT_VECTOR | VARENUM.VT_LPWSTR
+    VT_VECTOR_CLSID = VARENUM.VT_VECTOR | VARENUM.VT_CLSID
 
     @property
     def element(self) -> "VarType | None":
@@ -45,8 +46,6 @@ class VarType(enum.IntEnum):
         return VarType(single) if single >= 0 and single != VT_VARIANT else None
 
 
-VT_VECTOR = 0x1000
-VT_VARIANT = 12
 VARIANT_TRUE = 0xFFFF
 VARIANT_FALSE = 0
 
@@ -154,7 +153,7 @@ class PropertyIdentifier(enum.IntEnum):
         except ValueError as error:
             raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPID, f"property {number}") from error
 
-    def variant(self, value: Any) -> PropVariant:
+    def variant(self, value: object) -> PropVariant:
         """The value as a variant of this property's type; raises MQError as that does."""
         return PropVariant(self.vartype, value)
 

@@ -17,14 +17,6 @@ class QueueAuthenticate(enum.IntEnum):
     MQ_AUTHENTICATE = 1
 
 
-class PrivLevel(enum.IntEnum):
-    """PROPID_Q_PRIV_LEVEL ([MS-MQMQ] 2.3.1.12)."""
-
-    MQ_PRIV_LEVEL_NONE = 0
-    MQ_PRIV_LEVEL_OPTIONAL = 1
-    MQ_PRIV_LEVEL_BODY = 2
-
-
 class QueueTransaction(enum.IntEnum):
     """PROPID_Q_TRANSACTION ([MS-MQMQ] 2.3.1.13)."""
 

@@ -17,11 +17,12 @@ from rpcqm.adm.directory_object import (
     Site,
     User,
 )
-from rpcqm.adm.enums import INFINITE, QueuePrivacyLevel, QueueType
+from rpcqm.adm.enums import QueueType
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
-from rpcqm.codec.names.format_name import FormatName, FormatNameType
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName, QueueKind
+from rpcqm.codec.types.mqvalues import INFINITE, FormatNameType, QueuePrivacyLevel
 from rpcqm.config.directory_schema import TABLES
 from rpcqm.config.values import ConfigurationError, Mistake, closest, shown, unknown
 
@@ -283,7 +284,7 @@ def _queue(row: Row, machines: dict[str, QueueManager]) -> Queue:
         quota=row.get("quota", INFINITE),
         journal_quota=row.get("journal_quota", INFINITE),
         authentication=row.get("authenticate", False),
-        privacy_level=row.get("privacy", QueuePrivacyLevel.OPTIONAL),
+        privacy_level=row.get("privacy", QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL),
         transactional=row.get("transactional", False),
         security=row.get("sddl", b""),
         base_priority=row.get("base_priority", 0),

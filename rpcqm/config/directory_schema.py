@@ -6,21 +6,21 @@ import ipaddress
 import re
 from uuid import UUID
 
-from rpcqm.adm.enums import QueuePrivacyLevel
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import COMPUTER_NAME, PathName, QueueKind
 from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.codec.security.sddl import parse_sddl
+from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
 from rpcqm.config.values import Entry, each, text, truth, whole_within
 
 MAXIMUM_COST = 999_999
 """The dearest routing link ([MS-MQDMPR] 3.1.1.8)."""
 
 _PRIVACY = {
-    "none": QueuePrivacyLevel.NONE,
-    "optional": QueuePrivacyLevel.OPTIONAL,
-    "body": QueuePrivacyLevel.BODY,
+    "none": QueuePrivacyLevel.MQ_PRIV_LEVEL_NONE,
+    "optional": QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL,
+    "body": QueuePrivacyLevel.MQ_PRIV_LEVEL_BODY,
 }
 
 

@@ -1,13 +1,15 @@
-"""How well callers must have logged on and protect their calls ([MS-MQRR] 7 Appendix B <19>)."""
+"""How callers must log on and protect their calls ([MS-MQRR] 7 Appendix B <19>)."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, runtime_checkable
 
-from rpcqm.base.errors import FaultStatus, RpcFault
+from rpcqm.base.errors import FaultStatus, HResult, MQError, RpcFault
 from rpcqm.base.identity import ANONYMOUS
-from rpcqm.codec.names.format_name import FormatName, FormatNameType
-from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.types.mqvalues import FormatNameType
+from rpcqm.qm.access import AccessControl
+from rpcqm.qm.registry import QueueRegistry
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.interface_registry import CallCheck
@@ -55,12 +57,12 @@ class RemoteReadSecurity:
 
     @property
     def lowest_level(self) -> AuthenticationLevel:
-        """The level below which nobody reads anything, whatever the queue."""
+        """The level below which no caller reads any queue."""
         return self.minimum_level(True, lambda: True)
 
 
 class CallAdmission:
-    """Who is let in by the interfaces of one queue manager (G85).
+    """Decides which callers the interfaces of one queue manager let in (G85).
 
     `security` may be replaced at any time and holds for later calls and openings. Calls by
     ncalrpc count as PKT_PRIVACY.
@@ -82,12 +84,12 @@ class CallAdmission:
         self._client_level = security.client_level
 
     def require_reader(self, call: Call) -> None:
-        """Refuse who cannot read any queue; each queue asks for its own level besides."""
+        """Raise RpcFault for a caller that can read no queue; each queue has a level of its own."""
         if call.security.assured_level < self._lowest_level:
             raise _too_low(self._lowest_level)
 
     def require_client(self, call: Call) -> None:
-        """Refuse who has not logged on, or does not protect the call."""
+        """Raise RpcFault for a caller that has not logged on, or does not protect the call."""
         security = call.security
         if security.assured_level < self._client_level:
             raise _too_low(self._client_level)
@@ -95,32 +97,45 @@ class CallAdmission:
             raise RpcFault(FaultStatus.RPC_S_ACCESS_DENIED, "nobody has logged on")
 
 
+@runtime_checkable
+class Admitting(Protocol):
+    """The handlers of an interface that admits callers."""
+
+    @property
+    def admission(self) -> CallAdmission: ...
+
+
 def level_of_queue(
-    engine: QueueManagerEngine, security: RemoteReadSecurity, name: FormatName, workgroup: bool
+    registry: QueueRegistry,
+    access: AccessControl,
+    security: RemoteReadSecurity,
+    name: FormatName,
+    workgroup: bool,
 ) -> AuthenticationLevel:
     """The level that reading a queue needs; `workgroup` is what the caller says of itself."""
-    return security.minimum_level(workgroup, lambda: _anonymous_may_read(engine, name))
 
+    def anonymous_may_read() -> bool:
+        """Whether Anonymous may peek at the queue; a new subqueue is judged by its main queue."""
+        queue = registry.find_by_format_name(name)
+        if queue is None and name.type is FormatNameType.QUEUE_FORMAT_TYPE_SUBQUEUE:
+            queue = registry.find_by_path(str(name.path_name.parent))
+        return queue is not None and access.may_peek(queue, ANONYMOUS)
 
-def _anonymous_may_read(engine: QueueManagerEngine, name: FormatName) -> bool:
-    """Whether the queue, or the one a subqueue is to be made in, lets Anonymous peek."""
-    queue = engine.registry.find_by_format_name(name)
-    if queue is None and name.type is FormatNameType.QUEUE_FORMAT_TYPE_SUBQUEUE:
-        queue = engine.registry.find_by_path(str(name.path_name.parent))
-    return queue is not None and engine.access.may_peek(queue, ANONYMOUS)
+    return security.minimum_level(workgroup, anonymous_may_read)
 
 
 def checks(
     unchecked: Collection[str] = (), reading: Collection[str] | None = ()
-) -> Callable[[Any, str], CallCheck | None]:
-    """The checks of an interface whose handlers have an CallAdmission as `admission`.
+) -> Callable[[object, str], CallCheck | None]:
+    """The checks before each call of an interface, by the handlers' `admission`.
 
-    Methods in `unchecked` are everybody's, those in `reading` follow the switches of RemoteRead
-    (None means all others); what is left is for callers who have logged on.
+    Every caller may use the methods in `unchecked`. Those in `reading` follow the switches of
+    RemoteRead (None: all other methods do). The remaining methods need a caller that has logged on.
     """
 
-    def check_of(handlers: Any, method: str) -> CallCheck | None:
-        admission: CallAdmission = handlers.admission
+    def check_of(handlers: object, method: str) -> CallCheck | None:
+        assert isinstance(handlers, Admitting)
+        admission = handlers.admission
         if method in unchecked:
             return None
         if reading is None or method in reading:
@@ -131,9 +146,15 @@ def checks(
 
 
 def require_level(call: Call, minimum: AuthenticationLevel) -> None:
-    """Refuse a call that is less protected: the fault is RPC_S_ACCESS_DENIED."""
+    """Raise RpcFault(RPC_S_ACCESS_DENIED) for a call that is less protected."""
     if call.authentication_level < minimum:
         raise _too_low(minimum)
+
+
+def require_administrator(call: Call) -> None:
+    """Raise MQError(MQ_ERROR_ACCESS_DENIED) if the caller is not an administrator."""
+    if not call.identity.is_administrator:
+        raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, call.identity.name)
 
 
 def _too_low(minimum: AuthenticationLevel) -> RpcFault:

@@ -6,12 +6,16 @@ do not: they are random, and good for the identity that opened the queue only (G
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.enums import RemoteReadState
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import Transaction
+from rpcqm.base.clock import Clock
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.interfaces._authentication import CallAdmission, require_level
 from rpcqm.interfaces._remote_proxy import OpenRemote, RemoteQueueProxies, proxy_of
 from rpcqm.interfaces._wrong_numbers import WrongNumbers
-from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.opening import Opening
+from rpcqm.qm.readers import WaitingReaders
+from rpcqm.qm.transactions import Transactions
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.context_handle import ContextHandle
@@ -29,9 +33,9 @@ class LocalQueueContextHandle:
 
 
 class RemoteQueueOpenContextHandle(LocalQueueContextHandle):
-    """A PCTX_OPENREMOTE_HANDLE_TYPE ([MS-MQMP] 3.1.1.8); `reader` is who has taken it over.
+    """A PCTX_OPENREMOTE_HANDLE_TYPE ([MS-MQMP] 3.1.1.8); `reader` is the SID that took it over.
 
-    `minimum_level` is what every later call needs.
+    `minimum_level` is the level of protection that every later call needs.
     """
 
     __slots__ = ("minimum_level", "reader")
@@ -45,7 +49,7 @@ class RemoteQueueOpenContextHandle(LocalQueueContextHandle):
 
 
 class ClientHandles:
-    """The tables of both interfaces, and who may use these at all.
+    """The tables of both interfaces, and the check whether a client may use them at all.
 
     `local` and `remote` are by descriptor handle, which is the 32-bit number that clients see;
     `proxies` are queues of other queue managers.
@@ -53,15 +57,22 @@ class ClientHandles:
 
     def __init__(
         self,
-        engine: QueueManagerEngine,
+        queue_manager: QueueManager,
+        clock: Clock,
+        readers: WaitingReaders,
+        opening: Opening,
+        transactions: Transactions,
         open_remote: OpenRemote | None = None,
         admission: CallAdmission | None = None,
     ) -> None:
-        self._engine = engine
+        self._queue_manager = queue_manager
+        self._readers = readers
+        self._opening = opening
+        self._transactions = transactions
         self.admission = admission or CallAdmission()
         self.local: dict[int, LocalQueueContextHandle] = {}
         self.remote: dict[int, RemoteQueueOpenContextHandle] = {}
-        self._wrong_numbers = WrongNumbers(engine.clock)
+        self._wrong_numbers = WrongNumbers(clock)
         self.proxies = RemoteQueueProxies(open_remote)
 
     def admit(self, call: Call) -> None:
@@ -69,19 +80,19 @@ class ClientHandles:
 
         MQError(MQ_ERROR_WKS_CANT_SERVE_CLIENT). Source: [MS-MQMP] 3.1.4, 3.1.5.
         """
-        if call.transport == NCACN_IP_TCP and not self._engine.queue_manager.supporting_server:
+        if call.transport == NCACN_IP_TCP and not self._queue_manager.supporting_server:
             raise MQError(HResult.MQ_ERROR_WKS_CANT_SERVE_CLIENT)
 
     # RPC_QUEUE_HANDLE
 
     def open_local(self, call: Call, descriptor: OpenQueueDescriptor) -> ContextHandle:
-        """A context handle on an open queue; the queue is closed when there is none to be had."""
-        self._engine.readers.charge_cursors(descriptor, call.association_group.cursors)
+        """A context handle on an open queue; closes the queue if the handle is refused."""
+        self._readers.charge_cursors(descriptor, call.association_group.cursors)
         record = LocalQueueContextHandle(descriptor, call.identity.sid)
         try:
             handle = call.open_context_handle("RPC_QUEUE_HANDLE", record, self._run_down_local)
         except BaseException:
-            self._engine.opening.close_queue(descriptor)
+            self._opening.close_queue(descriptor)
             raise
         self.local[descriptor.handle] = record
         return handle
@@ -98,7 +109,7 @@ class ClientHandles:
             return
         descriptor: OpenQueueDescriptor = handle.value.open_queue_descriptor_reference
         self.local.pop(descriptor.handle, None)
-        self._engine.opening.close_queue(descriptor)
+        self._opening.close_queue(descriptor)
 
     def _run_down_local(self, handle: ContextHandle) -> None:
         """[MS-MQMP] 3.1.7.1 RPC_QUEUE_HANDLE Context Handle Rundown Routine."""
@@ -110,14 +121,14 @@ class ClientHandles:
         self, call: Call, descriptor: OpenQueueDescriptor, minimum_level: AuthenticationLevel
     ) -> ContextHandle:
         """A context handle on a queue that a remote reader has opened."""
-        self._engine.readers.charge_cursors(descriptor, call.association_group.cursors)
+        self._readers.charge_cursors(descriptor, call.association_group.cursors)
         record = RemoteQueueOpenContextHandle(descriptor, call.identity.sid, minimum_level)
         try:
             handle = call.open_context_handle(
                 "PCTX_OPENREMOTE_HANDLE_TYPE", record, self.close_remote, minimum_level
             )
         except BaseException:
-            self._engine.opening.close_queue(descriptor)
+            self._opening.close_queue(descriptor)
             raise
         descriptor.remote_read_state = RemoteReadState.OPENED
         self.remote[descriptor.handle] = record
@@ -126,7 +137,7 @@ class ClientHandles:
     def find_remote(self, call: Call, number: int) -> OpenQueueDescriptor:
         """The queue that a remote reader has open; MQError(MQ_ERROR_INVALID_HANDLE).
 
-        It is known to who has opened it and to who has taken it over.
+        Only the identities that have opened it and taken it over know its number.
         """
         self.check_wrong_numbers(call)
         record = self.remote.get(number)
@@ -137,11 +148,11 @@ class ClientHandles:
         return record.open_queue_descriptor_reference
 
     def adopt_remote(self, call: Call, number: int) -> RemoteQueueOpenContextHandle:
-        """Hand a queue over to who reads from it by qm2qm, once (G27).
+        """Hand a queue over to its reader by qm2qm, once (G27).
 
-        That is the supporting server, while its client has opened the queue ([MS-MQMP] 3.2.4.7):
-        here the number alone counts (G63), so that wrong ones are counted (G88).
-        MQError(MQ_ERROR_INVALID_PARAMETER) when it is none.
+        The reader is a supporting server, whose client has opened the queue ([MS-MQMP] 3.2.4.7).
+        The number alone decides (G63), therefore wrong numbers are counted (G88). Raises
+        MQError(MQ_ERROR_INVALID_PARAMETER) for a number that stands for no such queue.
         """
         self._wrong_numbers.check(call)
         record = self.remote.get(number)
@@ -150,13 +161,13 @@ class ClientHandles:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "not opened for a remote reader")
         require_level(call, record.minimum_level)
         descriptor = record.open_queue_descriptor_reference
-        self._engine.readers.charge_cursors(descriptor, call.association_group.cursors)
+        self._readers.charge_cursors(descriptor, call.association_group.cursors)
         record.reader = call.identity.sid
         descriptor.remote_read_state = RemoteReadState.READY_FOR_READ
         return record
 
     def wrong_number(self, call: Call) -> None:
-        """Count a number that is none of the caller's; only Anonymous has others beside it."""
+        """Count a wrong number of Anonymous, which may be several callers."""
         if call.identity.is_anonymous:
             self._wrong_numbers.count(call)
 
@@ -168,7 +179,7 @@ class ClientHandles:
     def release_remote(self, descriptor: OpenQueueDescriptor) -> None:
         """Close a queue that was handed over."""
         self.remote.pop(descriptor.handle, None)
-        self._engine.opening.close_queue(descriptor)
+        self._opening.close_queue(descriptor)
 
     def close_remote(self, handle: ContextHandle) -> None:
         """Close the queue, unless a reader has taken it over meanwhile (G27).
@@ -178,7 +189,7 @@ class ClientHandles:
         descriptor: OpenQueueDescriptor = handle.value.open_queue_descriptor_reference
         if descriptor.remote_read_state is RemoteReadState.OPENED:
             self.remote.pop(descriptor.handle, None)
-            self._engine.opening.close_queue(descriptor)
+            self._opening.close_queue(descriptor)
 
     # RPC_INT_XACT_HANDLE
 
@@ -189,20 +200,20 @@ class ClientHandles:
                 "RPC_INT_XACT_HANDLE", transaction, self._run_down_transaction
             )
         except BaseException:
-            self._engine.transactions.transaction_abort(transaction.identifier)
+            self._transactions.transaction_abort(transaction.identifier)
             raise
 
     def _run_down_transaction(self, handle: ContextHandle) -> None:
         """[MS-MQMP] 3.1.7.3 RPC_INT_XACT_HANDLE Context Handle Rundown Routine."""
         transaction: Transaction = handle.value
         if not transaction.ended:
-            self._engine.transactions.transaction_abort(transaction.identifier)
+            self._transactions.transaction_abort(transaction.identifier)
 
     # Cursors
 
     def create_cursor(self, descriptor: OpenQueueDescriptor) -> int:
-        """The handle of a new cursor; MQError when there can be none."""
-        cursor = self._engine.readers.open_cursor(descriptor)
+        """The handle of a new cursor; raises MQError if the queue is deleted or has too many."""
+        cursor = self._readers.open_cursor(descriptor)
         if cursor is None:
             raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "the queue has been deleted")
         return cursor.handle

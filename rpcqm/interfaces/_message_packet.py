@@ -9,6 +9,7 @@ import ipaddress
 import socket
 
 from rpcqm.adm.message import FLAG_ALLOW_PEEK_WHEN_LOCKED, Message
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import TransactionalOperation
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import PacketMessage
@@ -17,15 +18,14 @@ from rpcqm.codec.packet.remote_read import (
     ExtendedAddressHeader,
     HostAddress,
     MessagePacketExtension,
-    SectionType,
     SubqueueFlags,
     SubqueueHeader,
     message_packet,
 )
 from rpcqm.codec.packet.srmp import locate_compound
 from rpcqm.codec.packet.user_message import class_of, locate_body
-from rpcqm.codec.types.remoteread import SectionBuffer
-from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.codec.types.remoteread import SectionBuffer, SectionType
+from rpcqm.qm.acknowledgements import Acknowledgements
 
 
 def own_address(addresses: tuple[str, ...]) -> HostAddress:
@@ -35,7 +35,7 @@ def own_address(addresses: tuple[str, ...]) -> HostAddress:
 
 
 def host_of(text: str) -> HostAddress:
-    """The address of a host as sockets tell it; an IPv4 one mapped into IPv6 is what it is."""
+    """The address that a socket tells; an IPv4 address mapped into IPv6 becomes IPv4 again."""
     plain, _, scope = text.partition("%")
     address = ipaddress.ip_address(plain)
     mapped = getattr(address, "ipv4_mapped", None)
@@ -43,12 +43,12 @@ def host_of(text: str) -> HostAddress:
 
 
 def _scope_number(scope: str) -> int:
-    """The index of a network adapter, 0 for none and for one that is gone."""
+    """The index of a network adapter; 0 if none is named."""
     if not scope or scope.isdecimal():
         return int(scope or 0)
     try:
         return socket.if_nametoindex(scope)
-    except OSError:
+    except OSError:  # the adapter has been removed; the address is of use without it
         return 0
 
 
@@ -58,9 +58,15 @@ class MessagePackets:
     Messages that were sent on this machine came from an address of its own.
     """
 
-    def __init__(self, engine: QueueManagerEngine) -> None:
-        self._engine = engine
-        self._local = own_address(engine.settings.addresses)
+    def __init__(
+        self,
+        queue_manager: QueueManager,
+        acknowledgements: Acknowledgements,
+        addresses: tuple[str, ...],
+    ) -> None:
+        self._queue_manager = queue_manager
+        self._acknowledgements = acknowledgements
+        self._local = own_address(addresses)
         self._plain = MessagePacketExtension(
             extended_address=ExtendedAddressHeader.of(self._local)
         ).encode()
@@ -113,12 +119,11 @@ class MessagePackets:
     def _extension(self, message: Message, packet: PacketMessage, host: HostAddress) -> bytes:
         """The headers behind the UserMessage ([MS-MQRR] 2.2.5.2 to 2.2.5.5)."""
         chosen = message.application_deadletter_queue
-        acknowledgements = self._engine.acknowledgements
         return MessagePacketExtension(
             subqueue=self._subqueue_header(message, packet),
             dead_letter=DeadLetterHeader(chosen) if chosen else None,
             extended_address=ExtendedAddressHeader.of(host),
-            dead_letter_invalid=acknowledgements.application_deadletter(message) is None,
+            dead_letter_invalid=self._acknowledgements.application_deadletter(message) is None,
         ).encode()
 
     def _subqueue_header(self, message: Message, packet: PacketMessage) -> SubqueueHeader:
@@ -141,7 +146,7 @@ class MessagePackets:
         """What a transaction is doing with a message that can be peeked at all the while."""
         if not message.kept_flags & FLAG_ALLOW_PEEK_WHEN_LOCKED:
             return None
-        for transaction in self._engine.queue_manager.transaction_collection.values():
+        for transaction in self._queue_manager.transaction_collection.values():
             for operation in transaction.transactional_operation_collection:
                 place = operation.queue, operation.lookup_identifier
                 if place == (message.queue, message.lookup_identifier):

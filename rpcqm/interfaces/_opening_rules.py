@@ -1,9 +1,9 @@
 """What can be opened how by qmcomm, and what is open ([MS-MQMP] 3.1.4.2, 3.1.4.17, 3.1.4.21)."""
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
-from rpcqm.adm.enums import QueueAccessType, QueueShareMode
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.names.format_name import FormatName, FormatNameType
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType, QueueShareMode
 from rpcqm.codec.types.qmcomm import rpc_QMOpenQueueInternalRequest
 from rpcqm.interfaces._remote_proxy import proxy_of
 from rpcqm.rpc.context_handle import ContextHandle

@@ -10,7 +10,7 @@ from rpcqm.base.clock import Timer
 from rpcqm.base.errors import HResult, MQError
 
 MAXIMUM_ENTRIES = 65_536
-"""How many reads of one handle can be pending."""
+"""How many reads of one handle can be pending, which bounds the memory of one client."""
 
 
 class PendingRequestEntry:
@@ -54,7 +54,7 @@ class PendingRequestTable:
 
     def require_free(self, request_id: int) -> None:
         """Raise MQError: INVALID_PARAMETER for a request id in use, INSUFFICIENT_RESOURCES when
-        nothing more can be pending.
+        the handle has as many reads as it may have.
         """
         if request_id in self._entries or request_id in self._peeks:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"request {request_id} is pending")
@@ -90,7 +90,7 @@ class PendingRequestTable:
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"request {request_id} is not pending")
 
     def remove(self, entry: PendingRequestEntry) -> bool:
-        """Forget an entry and stop its timer; False when it has gone already."""
+        """Forget an entry and stop its timer; False if it was forgotten before."""
         entry.stop_timer()
         if self._entries.get(entry.request_id) is not entry:
             return False

@@ -1,18 +1,14 @@
 """Properties of queues as their PROPIDs ([MS-MQMP] 3.1.1.12)."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from rpcqm.adm.enums import QueuePrivacyLevel
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.properties import PropVariant, QueueProperty, VarType
 from rpcqm.codec.propvariant import propvariant_of, variant_of
 from rpcqm.codec.types.mqmq import PROPVARIANT
-
-
-def _same(value: Any) -> Any:
-    return value
+from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
 
 
 def _flag(value: int) -> bool:
@@ -33,12 +29,12 @@ def _address(value: str | None) -> str | None:
 
 
 class _Row(NamedTuple):
-    """An attribute of a queue, whether a client may set it, and what its value is here."""
+    """An attribute of a queue, when a client may set it, and how its wire value is converted."""
 
     attribute: str
     create: bool = False
     change: bool = False
-    of_wire: Callable[[Any], Any] = _same
+    of_wire: Callable[..., object] | None = None
 
 
 _ROWS: dict[QueueProperty, _Row] = {
@@ -63,14 +59,14 @@ _ROWS: dict[QueueProperty, _Row] = {
 
 def attributes_of(
     identifiers: Sequence[int], structures: Sequence[PROPVARIANT], creating: bool
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The attributes that properties set, of a queue to be created or of an existing one.
 
     Of a property that is named twice the first value counts. MQError: ILLEGAL_PROPID for what
     is no queue property, PROPERTY_NOTALLOWED for one that cannot be set now, PROPERTY for a
     value of another type, ILLEGAL_PROPERTY_VALUE.
     """
-    attributes: dict[str, Any] = {}
+    attributes: dict[str, object] = {}
     for number, structure in zip(identifiers, structures, strict=True):
         identifier = QueueProperty.of(number)
         row = _ROWS.get(identifier)
@@ -79,7 +75,8 @@ def attributes_of(
         variant = variant_of(structure)
         if variant.vt is not identifier.vartype and not _unsets(identifier, variant):
             raise MQError(HResult.MQ_ERROR_PROPERTY, f"{identifier.name} as {variant.vt.name}")
-        attributes.setdefault(row.attribute, row.of_wire(variant.value))
+        value = row.of_wire(variant.value) if row.of_wire else variant.value
+        attributes.setdefault(row.attribute, value)
     return attributes
 
 
@@ -107,7 +104,7 @@ def values_of(
     return values
 
 
-def _variant(identifier: QueueProperty, value: Any) -> PropVariant:
+def _variant(identifier: QueueProperty, value: object) -> PropVariant:
     if value is None:
         return PropVariant(VarType.VT_EMPTY)
     return identifier.variant(int(value) if isinstance(value, bool) else value)

@@ -2,12 +2,12 @@
 
 from rpcqm.adm.enums import MessageSeekAction
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.types.remoteread import ReceiveAction
+from rpcqm.codec.types.mqvalues import ReceiveAction
 
 PEEK_NEXT = ReceiveAction.MQ_ACTION_PEEK_NEXT
 
 PEEKS: frozenset[int] = frozenset(action for action in ReceiveAction if "PEEK" in action.name)
-"""The actions that leave the message where it is."""
+"""The actions that leave the message in the queue."""
 
 SEEKS: dict[int, MessageSeekAction] = {
     ReceiveAction.MQ_LOOKUP_PEEK_CURRENT: MessageSeekAction.SEEK_CURRENT,
@@ -23,7 +23,7 @@ _FROM_THE_START = (ReceiveAction.MQ_LOOKUP_PEEK_NEXT, ReceiveAction.MQ_LOOKUP_RE
 
 
 def check_parameters(action: int, lookup_identifier: int, cursor: int, timeout: int) -> None:
-    """Refuse values that do not go together; MQError(MQ_ERROR_INVALID_PARAMETER).
+    """Raise MQError(MQ_ERROR_INVALID_PARAMETER) for parameters that do not go together.
 
     NEXT behind 0 is the first message, and PREV before all ones the last one (G32).
     """
@@ -42,7 +42,7 @@ def check_parameters(action: int, lookup_identifier: int, cursor: int, timeout: 
 
 
 def check_lookup(action: int, lookup_identifier: int, cursor: int, timeout: int) -> None:
-    """Refuse what is no read by lookup identifier; MQError(MQ_ERROR_INVALID_PARAMETER)."""
+    """Raise MQError(MQ_ERROR_INVALID_PARAMETER) unless it is a read by lookup identifier."""
     valid = action in SEEKS and cursor == 0 and timeout == 0
     if not valid or (lookup_identifier == 0 and action not in _FROM_THE_START):
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"action {action:#x}")

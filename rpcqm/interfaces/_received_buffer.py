@@ -1,20 +1,19 @@
-"""From a message to the CACTransferBufferV2 of who receives it ([MS-MQMP] 3.1.1.11, 3.1.5.3).
+"""From a message to the CACTransferBufferV2 of its receiver ([MS-MQMP] 3.1.1.11, 3.1.5.3).
 
 Fields that came as NULL stay NULL; buffers are filled as far as the message goes.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from rpcqm.adm.message import Message
 from rpcqm.base.errors import HResult
 from rpcqm.base.text import wide_length
-from rpcqm.codec.interface import NullPointer
+from rpcqm.codec.interface import NullPointer, Value
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.names.format_name import FormatName, format_names
-from rpcqm.codec.packet.base import INFINITE
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.types.mqmq import OBJECTID
+from rpcqm.codec.types.mqvalues import INFINITE, MQMSG_DEADLETTER, MQMSG_JOURNAL
 from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV1,
     CACTransferBufferV1_Receive,
@@ -26,7 +25,6 @@ PACKET_VERSION = 0x10
 """pulVersion: FALCON_PACKET_VERSION."""
 
 _OK = HResult.MQ_OK
-_DEADLETTER, _JOURNAL = 1, 2
 
 
 def fill(buffer: CACTransferBufferV2, message: Message, now: int) -> HResult:
@@ -55,7 +53,7 @@ def _is_there(pointer: object) -> bool:
 _NAMES = ("Response", "Admin", "Dest", "Ordering")
 
 
-def _fill_names(receive: Any, packet: PacketMessage) -> list[HResult]:
+def _fill_names(receive: object, packet: PacketMessage) -> list[HResult]:
     assert isinstance(receive, CACTransferBufferV1_Receive)
     multiple = packet.destination_multi_queue_format_name
     names: tuple[FormatName | tuple[FormatName, ...] | None, ...] = (
@@ -84,7 +82,7 @@ def _text(name: FormatName | tuple[FormatName, ...] | None) -> str:
 
 
 def _fill_name(
-    structure: Any, pointer: str, size: str, length: str, text: str, error: HResult
+    structure: Value, pointer: str, size: str, length: str, text: str, error: HResult
 ) -> HResult:
     """A text whose buffer `length` describes, while `size` says how much of it travels.
 
@@ -96,7 +94,7 @@ def _fill_name(
 
 
 def _fill_text(
-    structure: Any,
+    structure: Value,
     pointer: str,
     size: str,
     length: str,
@@ -104,7 +102,7 @@ def _fill_text(
     error: HResult,
     capacity: int,
 ) -> HResult:
-    """A text with its null character; what is not there takes no character at all."""
+    """Write a text and its null character; an empty text needs no character."""
     needed = wide_length(text) + 1 if text else 0
     fits = _fits(structure, pointer, length, capacity, needed)
     if fits:
@@ -115,9 +113,9 @@ def _fill_text(
 
 
 def _fill_octets(
-    structure: Any, pointer: str, size: str, length: str, octets: bytes, error: HResult
+    structure: Value, pointer: str, size: str, length: str, octets: bytes, error: HResult
 ) -> HResult:
-    """Octets whose buffer `size` describes; `length` is told, whatever it was."""
+    """Write octets into a buffer of `size`; `length` gets their full length."""
     fits = _fits(structure, pointer, length, getattr(structure, size), len(octets))
     if fits:
         setattr(structure, size, len(octets))
@@ -125,8 +123,8 @@ def _fill_octets(
     return error if fits is False else _OK
 
 
-def _fits(structure: Any, pointer: str, length: str, capacity: int, needed: int) -> bool | None:
-    """Whether a buffer is large enough, None when there is none; the full length is told."""
+def _fits(structure: Value, pointer: str, length: str, capacity: int, needed: int) -> bool | None:
+    """Whether a buffer is large enough; None if there is no buffer. Writes the full length."""
     if getattr(structure, length) is not None:
         setattr(structure, length, needed)
     if not _is_there(getattr(structure, pointer)):
@@ -227,8 +225,8 @@ _NUMBERS: dict[str, Callable[[PacketMessage], int]] = {
     "pulBodyType": lambda packet: packet.body_type,
     "pulVersion": lambda packet: PACKET_VERSION,
     "pAuditing": lambda packet: (
-        (_JOURNAL if packet.positive_journaling_requested else 0)
-        | (_DEADLETTER if packet.negative_journaling_requested else 0)
+        (MQMSG_JOURNAL if packet.positive_journaling_requested else 0)
+        | (MQMSG_DEADLETTER if packet.negative_journaling_requested else 0)
     ),
 }
 

@@ -1,7 +1,6 @@
 """Queues elsewhere that clients read through us as their supporting server ([MS-MQMP] 3.1.1.4).
 
-How the other queue manager is called is none of our business: the service gives us somebody who
-does it ([MS-MQQP] 3.2).
+The service gives the functions that call the other queue manager ([MS-MQQP] 3.2).
 """
 
 import secrets
@@ -13,8 +12,7 @@ from rpcqm.base.allowance import Allowance
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.types.qm2qm import RR_ACK, RR_NACK
-from rpcqm.codec.types.remoteread import MQ_ACTION_RECEIVE
+from rpcqm.codec.types.mqvalues import MQ_ACTION_RECEIVE, RR_ACK, RR_NACK
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import ContextHandle
 
@@ -44,7 +42,7 @@ class RemotelyRead(Protocol):
 class RemoteReader(Protocol):
     """A queue of another queue manager that has been taken over.
 
-    Everything may fail with MQError; MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE when nobody answers.
+    Every method may fail with MQError; MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE without an answer.
     """
 
     def read(self, action: int, timeout: int, cursor: int) -> "PendingRead": ...
@@ -101,7 +99,7 @@ class RemoteQueueProxyHandle:
         await self.reader.purge()
 
     def remote_cursor(self, cursor: int) -> int:
-        """The cursor over there, 0 for none; MQError(MQ_ERROR_INVALID_HANDLE)."""
+        """The other side's number of a cursor (0: no cursor); raises MQError for an unknown one."""
         if not cursor:
             return 0
         try:
@@ -169,7 +167,7 @@ class RemoteQueueProxies:
         return handle, proxy.context
 
     def find(self, call: Call, number: int) -> RemoteQueueProxyHandle | None:
-        """The proxy that a caller has under a number, None when it is none of his (G43)."""
+        """The proxy that a caller has under a number; None if he has not opened it (G43)."""
         proxy = self._by_context.get(number)
         return proxy if proxy is not None and proxy.owner == call.identity.sid else None
 
@@ -199,7 +197,7 @@ async def read_through(
     cursor: int,
     translate: Callable[[RemotelyRead], HResult],
 ) -> HResult:
-    """Read for a client ([MS-MQMP] 3.1.5.3): acknowledged once it has been translated for him.
+    """Read for a client ([MS-MQMP] 3.1.5.3); acknowledge the message once it is translated.
 
     The status of `translate`, or of the end of the read; MQError as the other side refuses.
     """

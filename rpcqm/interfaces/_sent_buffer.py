@@ -10,12 +10,13 @@ from rpcqm.base.text import wide_length
 from rpcqm.codec.interface import NULL, NullPointer
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import format_name_of
-from rpcqm.codec.packet.base import DEFAULT_PRIORITY, INFINITE
+from rpcqm.codec.packet.base import DEFAULT_PRIORITY
 from rpcqm.codec.packet.enums import CUSTOM_CLASS_MASK, PrivacyLevel, SenderIdentifierType
 from rpcqm.codec.packet.message import MessageAttributes, MessageIdentifier
 from rpcqm.codec.packet.properties import MAXIMUM_LABEL_LENGTH
 from rpcqm.codec.packet.types import NULL_IDENTIFIER
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT
+from rpcqm.codec.types.mqvalues import INFINITE, MQMSG_DEADLETTER, MQMSG_JOURNAL
 from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV1,
     CACTransferBufferV1_Send,
@@ -31,9 +32,8 @@ _LATEST_DURATION = 1_000_000_000
 
 _MAXIMUM_PRIORITY, _MAXIMUM_DELIVERY, _MAXIMUM_AUDITING, _MAXIMUM_TRACE = 7, 1, 3, 1
 _ACKNOWLEDGEMENTS = 0x0F
-_DEADLETTER, _JOURNAL = 1, 2
 _PRIVACY = {0: 0, 1: 1, 2: PrivacyLevel.ENHANCED, 3: PrivacyLevel.ENHANCED, 5: 5}
-"""Privacy levels; what [MS-MQMP] calls 2 is 3 elsewhere (G43)."""
+"""Privacy levels by pulPrivLevel; its 2 is 3 in packets (G43)."""
 
 T = TypeVar("T")
 
@@ -77,8 +77,8 @@ def message_attributes(
         body_type=old.pulBodyType or 0,
         application_tag=old.pApplicationTag or 0,
         acknowledgements_requested=old.pAcknowledge or 0,
-        positive_journaling_requested=auditing & _JOURNAL != 0,
-        negative_journaling_requested=auditing & _DEADLETTER != 0,
+        positive_journaling_requested=auditing & MQMSG_JOURNAL != 0,
+        negative_journaling_requested=auditing & MQMSG_DEADLETTER != 0,
         hash_algorithm=old.pulHashAlg or 0,
         encryption_algorithm=old.pulEncryptAlg or 0,
         tracing_requested=bool(old.pTrace),
@@ -106,7 +106,7 @@ def _add_texts(attributes: MessageAttributes, old: CACTransferBufferV1) -> None:
 
 
 def _there(pointer: T | NullPointer | None) -> T | None:
-    """What a pointer to a pointer leads to; None when either is NULL."""
+    """The value behind a pointer to a pointer; None if either pointer is NULL."""
     return None if isinstance(pointer, NullPointer) else pointer
 
 

@@ -1,4 +1,4 @@
-"""Bounds how many numbers of queues a caller may try that it was not given (G88)."""
+"""Bounds how many numbers of queues a caller may guess (G88)."""
 
 from dataclasses import dataclass
 
@@ -7,13 +7,13 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.rpc.call import Call
 
 WRONG_NUMBERS = 16
-"""How many wrong numbers a caller may give before it is not listened to."""
+"""How many wrong numbers a caller may give: a client's mistakes are fewer."""
 
 WINDOW = 60_000
-"""Milliseconds after the first of them until they are forgotten."""
+"""Milliseconds from the first wrong number until a caller's count is forgotten."""
 
 CALLERS = 4096
-"""How many callers are remembered; those that were forgotten make room."""
+"""How many callers are remembered, so that addresses cannot fill the memory; the oldest go."""
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class _Wrong:
 
 
 class WrongNumbers:
-    """What was given wrongly, by identity, and by address where nobody has logged on.
+    """Counts wrong numbers by identity; for Anonymous, by address.
 
     A search through all 32-bit numbers takes an identity 500 years, over any number of
     connections.

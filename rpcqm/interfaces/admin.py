@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Protocol
 
+from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion
-from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.errors import HResult
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import format_name_of
@@ -46,6 +47,7 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_SetEventTrailRequest,
     R_SetMachineSecurityRequest,
 )
+from rpcqm.interfaces._authentication import require_administrator
 from rpcqm.interfaces._queue_properties import attributes_of
 from rpcqm.qm.message_lookup import MessageLocation
 from rpcqm.qm.trail import TrailEvent
@@ -53,7 +55,7 @@ from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import NCALRPC, InterfacePolicy
 
 MOST_EVENTS = 10_000
-"""What one call tells of a message."""
+"""Events that one call tells of a message, which bounds the response."""
 
 POLICY = InterfacePolicy(transports=frozenset({NCALRPC}))
 """Nothing of this interface can be reached from another machine."""
@@ -109,8 +111,8 @@ class DataMaintenance(Protocol):
     def outgoing_queues(self) -> list[str]: ...
     def exposed_queues(self) -> list[str]: ...
     def create_public_queue(
-        self, path: str, attributes: Mapping[str, Any], identity: Identity
-    ) -> Completion[Any]: ...
+        self, path: str, attributes: Mapping[str, object], identity: Identity
+    ) -> Completion[Queue]: ...
     def machine_security(self, parts: int, identity: Identity) -> bytes: ...
     def set_machine_security(
         self, parts: int, change: bytes, identity: Identity
@@ -120,7 +122,7 @@ class DataMaintenance(Protocol):
 class Admin:
     """The handlers of the interface; others than administrators get MQ_ERROR_ACCESS_DENIED.
 
-    For the descriptor of the machine it says itself who may see and change it.
+    The descriptor of the machine itself names the callers that may see and change it.
     """
 
     def __init__(self, accounts: AccountAdministration, maintenance: DataMaintenance) -> None:
@@ -129,37 +131,37 @@ class Admin:
 
     async def R_AddAccount(self, call: Call, request: R_AddAccountRequest) -> R_AddAccountResponse:
         """Create an account; its SID is told once it is durable (Opnum 0)."""
-        _require_administrator(call)
+        require_administrator(call)
         groups = _texts(request.pGroups)
         sid = await self._accounts.add(request.pwszName, request.NtHash, groups)
         return R_AddAccountResponse(ppwszSid=sid, result=0)
 
     def R_SetAccountPassword(self, call: Call, request: R_SetAccountPasswordRequest) -> HResult:
         """Give an account another password (Opnum 1)."""
-        _require_administrator(call)
+        require_administrator(call)
         self._accounts.set_password(request.pwszName, request.NtHash)
         return HResult.MQ_OK
 
     def R_RemoveAccount(self, call: Call, request: R_RemoveAccountRequest) -> Completion[None]:
         """Delete an account (Opnum 2)."""
-        _require_administrator(call)
+        require_administrator(call)
         return self._accounts.remove(request.pwszName)
 
     def R_ListAccounts(self, call: Call, request: R_ListAccountsRequest) -> R_ListAccountsResponse:
         """All accounts, by name (Opnum 3)."""
-        _require_administrator(call)
+        require_administrator(call)
         accounts = [_structure(account) for account in self._accounts.list()]
         return R_ListAccountsResponse(pcAccounts=len(accounts), ppAccounts=accounts, result=0)
 
     async def R_MakeBackup(self, call: Call, request: R_MakeBackupRequest) -> R_MakeBackupResponse:
         """Copy everything that is durable to a directory of this machine (Opnum 4)."""
-        _require_administrator(call)
+        require_administrator(call)
         problem = await self._maintenance.make_backup(request.pwszDirectory)
         return R_MakeBackupResponse(ppwszProblem=problem, result=HResult.MQ_OK)
 
     async def R_Compact(self, call: Call, request: R_CompactRequest) -> R_CompactResponse:
         """Give the disk space of removed messages back; tells what is used (Opnum 5)."""
-        _require_administrator(call)
+        require_administrator(call)
         before = self._maintenance.disk_bytes()
         await self._maintenance.compact()
         after = self._maintenance.disk_bytes()
@@ -167,7 +169,7 @@ class Admin:
 
     def R_SetEventTrail(self, call: Call, request: R_SetEventTrailRequest) -> Completion[None]:
         """Begin or end the event trail of a queue (Opnum 6)."""
-        _require_administrator(call)
+        require_administrator(call)
         name = format_name_of(request.pQueueFormat)
         return self._maintenance.switch_trail(name, bool(request.fOn))
 
@@ -175,7 +177,7 @@ class Admin:
         self, call: Call, request: R_GetEventTrailStateRequest
     ) -> R_GetEventTrailStateResponse:
         """Whether a queue has an event trail (Opnum 7)."""
-        _require_administrator(call)
+        require_administrator(call)
         on = self._maintenance.has_trail(format_name_of(request.pQueueFormat))
         return R_GetEventTrailStateResponse(pfOn=on, result=0)
 
@@ -183,7 +185,7 @@ class Admin:
         self, call: Call, request: R_GetEventTrailRequest
     ) -> R_GetEventTrailResponse:
         """What happened to a message, in order (Opnum 8)."""
-        _require_administrator(call)
+        require_administrator(call)
         wanted = MessageIdentifier(request.pMessageId.Lineage, request.pMessageId.Uniquifier)
         events = [_event(event) for event in islice(self._maintenance.trail(wanted), MOST_EVENTS)]
         return R_GetEventTrailResponse(pcEvents=len(events), ppEvents=events, result=0)
@@ -192,7 +194,7 @@ class Admin:
         self, call: Call, request: R_ImportMessageRequest
     ) -> R_ImportMessageResponse:
         """Put a message that was exported into a queue, as it was (Opnum 9)."""
-        _require_administrator(call)
+        require_administrator(call)
         name = format_name_of(request.pQueueFormat)
         key = await self._maintenance.import_message(name, bytes(request.pPacket))
         return R_ImportMessageResponse(pLookupId=key, result=0)
@@ -201,7 +203,7 @@ class Admin:
         self, call: Call, request: R_FindMessageRequest
     ) -> R_FindMessageResponse:
         """Where a message and its copies are (Opnum 10)."""
-        _require_administrator(call)
+        require_administrator(call)
         wanted = MessageIdentifier(request.pMessageId.Lineage, request.pMessageId.Uniquifier)
         places = [_place(place) for place in await self._maintenance.find_message(wanted)]
         return R_FindMessageResponse(pcPlaces=len(places), ppPlaces=places, result=0)
@@ -210,13 +212,13 @@ class Admin:
         self, call: Call, request: R_ListPublicQueuesRequest
     ) -> R_ListPublicQueuesResponse:
         """The public queues that are known, of all machines (Opnum 11)."""
-        _require_administrator(call)
+        require_administrator(call)
         found = [_public_queue(queue) for queue in self._maintenance.public_queues()]
         return R_ListPublicQueuesResponse(pcQueues=len(found), ppQueues=found, result=0)
 
     async def R_CreatePublicQueue(self, call: Call, request: R_CreatePublicQueueRequest) -> HResult:
         """Create a public queue, once it is published and durable (Opnum 12)."""
-        _require_administrator(call)
+        require_administrator(call)
         attributes = attributes_of(request.aProp, request.apVar, creating=True)
         attributes.pop("pathname", None)
         if request.pSecurityDescriptor is not None:
@@ -229,7 +231,7 @@ class Admin:
         self, call: Call, request: R_ListOutgoingQueuesRequest
     ) -> R_ListOutgoingQueuesResponse:
         """The queues to other queue managers, also those that are not active (Opnum 13)."""
-        _require_administrator(call)
+        require_administrator(call)
         names: list[str | None] = list(self._maintenance.outgoing_queues())
         found = CALPWSTR(cElems=len(names), pElems=names)
         return R_ListOutgoingQueuesResponse(pNames=found, result=0)
@@ -238,7 +240,7 @@ class Admin:
         self, call: Call, request: R_ListExposedQueuesRequest
     ) -> R_ListExposedQueuesResponse:
         """Name the queues that Anonymous owns, or may read (Opnum 14)."""
-        _require_administrator(call)
+        require_administrator(call)
         names: list[str | None] = list(self._maintenance.exposed_queues())
         found = CALPWSTR(cElems=len(names), pElems=names)
         return R_ListExposedQueuesResponse(pNames=found, result=0)
@@ -246,7 +248,7 @@ class Admin:
     def R_GetMachineSecurity(
         self, call: Call, request: R_GetMachineSecurityRequest
     ) -> R_GetMachineSecurityResponse:
-        """Tell who may do what with the queue manager itself (Opnum 15)."""
+        """Tell the security descriptor of the queue manager itself (Opnum 15)."""
         parts = request.RequestedInformation
         descriptor = self._maintenance.machine_security(parts, call.identity)
         return R_GetMachineSecurityResponse(
@@ -256,7 +258,7 @@ class Admin:
     def R_SetMachineSecurity(
         self, call: Call, request: R_SetMachineSecurityRequest
     ) -> Completion[None]:
-        """Change who may do what with the queue manager itself (Opnum 16)."""
+        """Change the security descriptor of the queue manager itself (Opnum 16)."""
         return self._maintenance.set_machine_security(
             request.SecurityInformation, bytes(request.pDescriptor), call.identity
         )
@@ -290,11 +292,6 @@ def _event(event: TrailEvent) -> TRAIL_EVENT:
         pwszQueue=event.queue,
         pwszDetail=event.detail,
     )
-
-
-def _require_administrator(call: Call) -> None:
-    if not call.identity.is_administrator:
-        raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, call.identity.name)
 
 
 def _texts(array: CALPWSTR) -> list[str]:

@@ -1,7 +1,7 @@
 """qm2qm: reading by another queue manager, for its clients ([MS-MQQP] 3.1).
 
 Queues are opened through qmcomm, whose 32-bit numbers a reader then takes over (G27). A number is
-good for the identity that has taken it over, and nobody else (G43).
+only good for the identity that has taken it over (G43).
 """
 
 from collections.abc import Callable
@@ -9,17 +9,15 @@ from contextlib import suppress
 from functools import partial
 from uuid import UUID
 
-from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
-from rpcqm.adm.enums import QueueAccessType
+from rpcqm.adm.descriptor import Cursor
 from rpcqm.adm.message import Message, MessagePosition
-from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.codec.packet.types import SEQUENTIAL_MASK
+from rpcqm.codec.types.mqvalues import IP_HANDSHAKE, IP_READ, RR_ACK, QueueAccessType
 from rpcqm.codec.types.qm2qm import (
     REMOTEREADDESC,
     REMOTEREADDESC2,
-    RR_ACK,
     RemoteQMCancelReceiveRequest,
     RemoteQMCloseCursorRequest,
     RemoteQMCloseQueueRequest,
@@ -42,8 +40,11 @@ from rpcqm.codec.types.qm2qm import (
 )
 from rpcqm.interfaces._authentication import checks, require_level
 from rpcqm.interfaces._client_handles import ClientHandles, RemoteQueueOpenContextHandle
+from rpcqm.interfaces._open_queues import cursor_of, present, queue_of
 from rpcqm.interfaces._receive_actions import PEEK_NEXT, PEEKS, SEEKS, check_lookup
-from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.messages import MessageEvents
+from rpcqm.qm.queues import QueueEvents
+from rpcqm.qm.readers import WaitingReaders
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
 from rpcqm.rpc.interface_registry import InterfacePolicy
@@ -57,11 +58,8 @@ POLICY = InterfacePolicy(
 VERSION = (6, 1, 7601)
 """Major, minor and build number of a server that has every method ([MS-MQQP] <24>)."""
 
-IP_HANDSHAKE, IP_READ = 0, 1
-"""dwPortType of RemoteQMGetQMQMServerPort; the two of SPX are answered with no port."""
-
 MAXIMUM_READS = 65_536
-"""How many reads of one queue can be pending."""
+"""How many reads of one queue can be pending, which bounds the memory of one client."""
 
 _RETURNED_BY_SERVER = 1
 _RECEIVING = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS})
@@ -112,19 +110,22 @@ class RemoteReadEntry:
 class Qm2Qm:
     """The handlers of the interface; `handles` are those of qmcomm.
 
-    `rpc_port` and `qm2qm_port` tell the TCP ports of the interfaces, 0 where there is none;
-    `version` is what clients are told.
+    `rpc_port` and `qm2qm_port` tell the TCP ports of the interfaces, 0 without a listener;
+    `version` is the one that clients are told.
     """
 
     def __init__(
         self,
-        engine: QueueManagerEngine,
+        queues: QueueEvents,
+        readers: WaitingReaders,
+        messages: MessageEvents,
         handles: ClientHandles,
         rpc_port: Callable[[], int] = int,
         qm2qm_port: Callable[[], int] = int,
     ) -> None:
-        self._engine = engine
-        self._messages = engine.messages
+        self._queues = queues
+        self._readers = readers
+        self._messages = messages
         self._handles = handles
         self.admission = handles.admission
         self._ports = {IP_HANDSHAKE: rpc_port, IP_READ: qm2qm_port}
@@ -181,7 +182,7 @@ class Qm2Qm:
 
         Source: [MS-MQQP] 3.1.4.4 RemoteQMCloseQueue (Opnum 3).
         """
-        handle = _present(request.pphContext)
+        handle = present(request.pphContext)
         self._close(handle.value)
         call.close_context_handle(handle)
         return RemoteQMCloseQueueResponse(pphContext=NULL_HANDLE, result=0)
@@ -191,7 +192,7 @@ class Qm2Qm:
         self._close(handle.value)
 
     def _close(self, entry: OpenQueueEntry) -> None:
-        """Cancel who waits before a message that is given back could wake them (G64)."""
+        """Cancel the waiting reads first: a message that is given back would wake them (G64)."""
         self._open.pop(entry.descriptor.handle, None)
         for read in list(entry.reads.values()):
             self._cancel_wait(read)
@@ -200,7 +201,7 @@ class Qm2Qm:
         self._handles.release_remote(entry.descriptor)
 
     def _entry(self, call: Call, number: int, unknown: HResult) -> OpenQueueEntry:
-        """What the caller has taken over under a number; MQError(unknown) when it is nothing."""
+        """The queue that the caller has taken over under a number; MQError(unknown) without one."""
         self._handles.check_wrong_numbers(call)
         entry = self._open.get(number)
         if entry is None or entry.owner != call.identity.sid:
@@ -263,15 +264,19 @@ class Qm2Qm:
         )
 
     async def _read(self, call: Call, read: REMOTEREADDESC) -> tuple[bytes, Message]:
-        """Peek or lock, waiting for a message when there is none."""
+        """Peek at a message or lock it; wait for one if the queue is empty."""
         opened = self._checked(call, read)
-        cursor = self._find_cursor(opened, read.hCursor) if read.hCursor else None
+        cursor = (
+            cursor_of(opened.descriptor, read.hCursor, NtStatus.STATUS_INVALID_PARAMETER)
+            if read.hCursor
+            else None
+        )
         entry = self._begin(opened, read)
         reading = self._begun(entry, partial(self._start, entry, cursor))
         return await self._answer(call, entry, read, reading)
 
     def _checked(self, call: Call, read: REMOTEREADDESC) -> OpenQueueEntry:
-        """The queue of a read whose parameters are in order, checked in the section's order."""
+        """The queue of a read; checks the parameters in the order of [MS-MQQP] 3.1.4.1."""
         if not read.dwQueue or read.dwQueue != read.hRemoteQueue:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "no queue, or two of them")
         opened = self._open.get(read.hRemoteQueue)
@@ -280,12 +285,6 @@ class Qm2Qm:
         if read.ulAction == PEEK_NEXT and not read.hCursor:
             raise MQError(NtStatus.STATUS_INVALID_PARAMETER, "no cursor")
         return self._entry(call, read.hRemoteQueue, HResult.MQ_ERROR_INVALID_PARAMETER)
-
-    def _find_cursor(self, opened: OpenQueueEntry, handle: int) -> Cursor:
-        cursor = opened.descriptor.cursor_collection.get(handle)
-        if cursor is None:
-            raise MQError(NtStatus.STATUS_INVALID_PARAMETER, f"cursor {handle:#x}")
-        return cursor
 
     def _begin(self, opened: OpenQueueEntry, read: REMOTEREADDESC) -> RemoteReadEntry:
         if len(opened.reads) >= MAXIMUM_READS:
@@ -322,7 +321,7 @@ class Qm2Qm:
         read: REMOTEREADDESC,
         reading: Completion[Message],
     ) -> tuple[bytes, Message]:
-        """Fill in the message; the handle of one that is locked, NULL after a peek."""
+        """Fill in the message; returns the handle of the locked message, NULL after a peek."""
         if not reading.done:
             call.on_abandoned(partial(self._cancel_wait, entry))
         try:
@@ -363,7 +362,7 @@ class Qm2Qm:
 
         Source: [MS-MQQP] 3.1.4.2 RemoteQMEndReceive (Opnum 1).
         """
-        handle = _present(request.pphContext)
+        handle = present(request.pphContext)
         entry: RemoteReadEntry = handle.value
         call.close_context_handle(handle)
         if not entry.forget():
@@ -373,13 +372,13 @@ class Qm2Qm:
 
     def _end(self, entry: RemoteReadEntry, delete_message: bool) -> Completion[None]:
         descriptor = entry.open_queue_entry.descriptor
-        position = MessagePosition(_queue(descriptor), entry.lookup_identifier)
+        position = MessagePosition(queue_of(descriptor), entry.lookup_identifier)
         return self._messages.dequeue_message_end(descriptor, position, delete_message)
 
     def _give_back(self, entry: RemoteReadEntry) -> None:
         """The message is for somebody else, unless the read has ended already."""
         if entry.forget():
-            with suppress(MQError):
+            with suppress(MQError):  # the queue may be gone, and its messages with it
                 self._end(entry, False)
 
     def _run_down_read(self, handle: ContextHandle) -> None:
@@ -404,12 +403,12 @@ class Qm2Qm:
         return HResult.MQ_OK
 
     def _cancel(self, entry: RemoteReadEntry) -> None:
-        queue = _queue(entry.open_queue_entry.descriptor)
+        queue = queue_of(entry.open_queue_entry.descriptor)
         status = HResult.MQ_INFORMATION_REMOTE_CANCELED_BY_CLIENT
-        self._engine.readers.cancel_waiting_message_read_request(queue, entry.tag, status)
+        self._readers.cancel_waiting_message_read_request(queue, entry.tag, status)
 
     def _cancel_wait(self, entry: RemoteReadEntry) -> None:
-        with suppress(MQError):
+        with suppress(MQError):  # the read may have ended meanwhile
             self._cancel(entry)
 
     # Cursors and purging
@@ -417,10 +416,7 @@ class Qm2Qm:
     def RemoteQMCloseCursor(self, call: Call, request: RemoteQMCloseCursorRequest) -> HResult:
         """[MS-MQQP] 3.1.4.5 RemoteQMCloseCursor (Opnum 4)."""
         opened = self._entry(call, request.hQueue, HResult.MQ_ERROR_INVALID_HANDLE)
-        cursor = opened.descriptor.cursor_collection.get(request.hCursor)
-        if cursor is None:
-            raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, f"cursor {request.hCursor:#x}")
-        self._engine.readers.close_cursor(cursor)
+        self._readers.close_cursor(cursor_of(opened.descriptor, request.hCursor))
         return HResult.MQ_OK
 
     async def RemoteQMPurgeQueue(self, call: Call, request: RemoteQMPurgeQueueRequest) -> HResult:
@@ -431,26 +427,11 @@ class Qm2Qm:
         opened = self._entry(call, request.hQueue, HResult.MQ_ERROR_INVALID_HANDLE)
         if opened.descriptor.access_type not in _RECEIVING:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "not opened for receiving")
-        await self._engine.queues.purge_queue(_queue(opened.descriptor))
+        await self._queues.purge_queue(queue_of(opened.descriptor))
         return HResult.MQ_OK
-
-
-def _present(handle: ContextHandle | None) -> ContextHandle:
-    """A handle that must not be NULL."""
-    if handle is None:
-        raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "NULL")
-    return handle
 
 
 def _inner(description: REMOTEREADDESC2) -> REMOTEREADDESC:
     if description.pRemoteReadDesc is None:
         raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "no REMOTEREADDESC")
     return description.pRemoteReadDesc
-
-
-def _queue(descriptor: OpenQueueDescriptor) -> Queue:
-    """The open queue; MQ_ERROR_QUEUE_DELETED when it is gone."""
-    queue = descriptor.queue_reference
-    if queue is None:
-        raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
-    return queue

@@ -5,23 +5,32 @@ server, but for the methods that remote readers need.
 """
 
 import re
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
-from rpcqm.adm.enums import QueueAccessType, QueueShareMode, QueueType
+from rpcqm.adm.enums import QueueType
 from rpcqm.adm.queue import Queue
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus, RpcFault
 from rpcqm.base.text import wide_length
-from rpcqm.codec.names.format_name import FormatName, FormatNameType, format_names
+from rpcqm.codec.names.format_name import FormatName, format_names
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.codec.names.queue_format import format_name_of, queue_format_of
 from rpcqm.codec.packet.attributes import DEFAULT_TIME_TO_REACH_QUEUE
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.security.descriptor import SecurityInformation
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT
+from rpcqm.codec.types.mqvalues import (
+    IP_HANDSHAKE,
+    IP_READ,
+    NO_CURSOR,
+    QUEUE_OBJECT,
+    FormatNameType,
+    QueueAccessType,
+    QueueShareMode,
+)
 from rpcqm.codec.types.qmcomm import (
     OBJECT_FORMAT,
     OBJECT_FORMAT_u,
@@ -64,8 +73,9 @@ from rpcqm.codec.types.qmcomm import (
     rpc_QMOpenQueueInternalRequest,
     rpc_QMOpenQueueInternalResponse,
 )
-from rpcqm.interfaces._authentication import CallAdmission, checks, level_of_queue, require_level
+from rpcqm.interfaces._authentication import checks, level_of_queue, require_level
 from rpcqm.interfaces._client_handles import ClientHandles
+from rpcqm.interfaces._open_queues import cursor_of, present
 from rpcqm.interfaces._opening_rules import (
     READ_ACCESSES,
     check_opening,
@@ -74,9 +84,16 @@ from rpcqm.interfaces._opening_rules import (
     remote_readable,
 )
 from rpcqm.interfaces._queue_properties import attributes_of, values_of
-from rpcqm.interfaces._remote_proxy import OpenRemote, RemoteNumbers, proxy_of
+from rpcqm.interfaces._remote_proxy import RemoteNumbers, proxy_of
 from rpcqm.interfaces._wide_text import fitted
-from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.access import AccessControl
+from rpcqm.qm.directory import Directory
+from rpcqm.qm.names import LocalNames
+from rpcqm.qm.opening import Opening
+from rpcqm.qm.queues import QueueEvents
+from rpcqm.qm.readers import WaitingReaders
+from rpcqm.qm.registry import QueueRegistry
+from rpcqm.qm.transactions import Transactions
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
 from rpcqm.rpc.interface_registry import InterfacePolicy
@@ -88,15 +105,6 @@ POLICY = InterfacePolicy(
     )
 )
 """Callers must have logged on (G85); remote readers follow the switches of RemoteRead."""
-
-QUEUE_OBJECT = 1
-"""dwObjectType, and OBJECT_FORMAT.ObjType, of a queue."""
-
-NO_CURSOR = 0x0000000B
-"""The cursor that can always be closed ([MS-MQMP] 3.1.4.19)."""
-
-IP_HANDSHAKE, IP_READ = 0, 1
-"""fIP of R_QMGetRTQMServerPort; the two of IPX are answered with no port."""
 
 _ALL_PARTS = int(
     SecurityInformation.OWNER_SECURITY_INFORMATION
@@ -114,27 +122,36 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+")
 class QmComm:
     """The handlers of the interface; `handles` are shared with qmcomm2.
 
-    `rpc_port` and `qm2qm_port` tell the TCP ports of the interfaces, 0 where there is none;
-    `open_remote` reads from other queue managers, where we can.
+    `rpc_port` and `qm2qm_port` tell the TCP ports of the interfaces, 0 without a listener.
     """
 
     def __init__(
         self,
-        engine: QueueManagerEngine,
+        queue_manager: QueueManager,
+        names: LocalNames,
+        registry: QueueRegistry,
+        access: AccessControl,
+        directory: Directory,
+        readers: WaitingReaders,
+        queues: QueueEvents,
+        opening: Opening,
+        transactions: Transactions,
+        handles: ClientHandles,
         rpc_port: Callable[[], int] = int,
         qm2qm_port: Callable[[], int] = int,
-        open_remote: OpenRemote | None = None,
-        admission: CallAdmission | None = None,
     ) -> None:
-        self._engine = engine
-        self._queues = engine.queues
-        self._opening = engine.opening
-        self._registry = engine.registry
-        self._transactions = engine.transactions
-        self._rpc_port = rpc_port
-        self._qm2qm_port = qm2qm_port
-        self.admission = admission or CallAdmission()
-        self.handles = ClientHandles(engine, open_remote, self.admission)
+        self._queue_manager = queue_manager
+        self._names = names
+        self._registry = registry
+        self._access = access
+        self._directory = directory
+        self._readers = readers
+        self._queues = queues
+        self._opening = opening
+        self._transactions = transactions
+        self.handles = handles
+        self.admission = handles.admission
+        self._ports = {IP_HANDSHAKE: rpc_port, IP_READ: qm2qm_port}
 
     # Remote readers
 
@@ -145,7 +162,7 @@ class QmComm:
     def R_QMOpenRemoteQueue(
         self, call: Call, request: R_QMOpenRemoteQueueRequest
     ) -> R_QMOpenRemoteQueueResponse:
-        """Open a queue for a remote reader, who gets 32-bit handles (G43).
+        """Open a queue for a remote reader, which gets 32-bit handles (G43).
 
         Source: [MS-MQMP] 3.1.4.2 R_QMOpenRemoteQueue (Opnum 2).
         """
@@ -156,7 +173,8 @@ class QmComm:
         ):
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER)
         name = remote_readable(format_name_of(request.pQueueFormat))
-        minimum = level_of_queue(self._engine, self.admission.security, name, workgroup=False)
+        security = self.admission.security
+        minimum = level_of_queue(self._registry, self._access, security, name, workgroup=False)
         require_level(call, minimum)
         descriptor = self._open(
             call,
@@ -202,7 +220,7 @@ class QmComm:
         _require_queue_object(request.dwObjectType)
         path = self._own_private_path(request.lpwcsPathName)
         attributes = attributes_of(request.aProp, request.apVar, creating=True)
-        named = attributes.pop("pathname", request.lpwcsPathName)
+        named = str(attributes.pop("pathname", request.lpwcsPathName))
         if self._own_private_path(named).queue.lower() != path.queue.lower():
             raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, "PROPID_Q_PATHNAME")
         attributes.pop("base_priority", None)  # ignored for private queues, [MS-MQMQ] 2.3.1.6
@@ -214,7 +232,7 @@ class QmComm:
 
     def _own_private_path(self, text: str) -> PathName:
         path = PathName.parse(text)
-        local = self._engine.names.is_local(path.computer)
+        local = self._names.is_local(path.computer)
         if path.kind is not QueueKind.PRIVATE or path.suffix or not local:
             raise MQError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, text)
         return path
@@ -264,7 +282,7 @@ class QmComm:
         queue = self._object(request.pObjectFormat)
         values = values_of(queue, request.aProp, request.apVar)
         rights = MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PROPERTIES
-        self._engine.access.check_queue(queue, call.identity, rights)
+        self._access.check_queue(queue, call.identity, rights)
         return R_QMGetObjectPropertiesResponse(apVar=values, result=0)
 
     def R_QMSetObjectProperties(
@@ -292,7 +310,7 @@ class QmComm:
         path = request.lpwcsPathName
         queue = self._registry.find_by_path(path)
         if queue is None or queue.queue_type is QueueType.PUBLIC:
-            name = self._engine.directory.find_path(path)
+            name = self._directory.find_path(path)
         else:
             name = self._format_name(queue)
         if name is None:
@@ -303,13 +321,11 @@ class QmComm:
 
     def _format_name(self, queue: Queue) -> FormatName:
         if queue.private_queue_number and queue.parent is None:
-            return FormatName.private(
-                self._engine.queue_manager.identifier, queue.private_queue_number
-            )
+            return FormatName.private(self._queue_manager.identifier, queue.private_queue_number)
         return self._queues.format_name_of(queue)
 
     def _object(self, structure: OBJECT_FORMAT) -> Queue:
-        """The queue of an application that an OBJECT_FORMAT names; MQError when it is none."""
+        """The application's queue that an OBJECT_FORMAT names; raises MQError for any other."""
         _require_queue_object(structure.ObjType)
         if not isinstance(structure.u.value, QUEUE_FORMAT):
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "no queue format")
@@ -360,7 +376,7 @@ class QmComm:
     ) -> R_QMCommitTransactionResponse:
         """[MS-MQMP] 3.1.4.15 R_QMCommitTransaction (Opnum 17)."""
         self.handles.admit(call)
-        handle = _present(request.phIntXact)
+        handle = present(request.phIntXact)
         await self._transactions.transaction_commit(handle.value.identifier)
         call.close_context_handle(handle)
         return R_QMCommitTransactionResponse(phIntXact=NULL_HANDLE, result=0)
@@ -370,7 +386,7 @@ class QmComm:
     ) -> R_QMAbortTransactionResponse:
         """[MS-MQMP] 3.1.4.16 R_QMAbortTransaction (Opnum 18)."""
         self.handles.admit(call)
-        handle = _present(request.phIntXact)
+        handle = present(request.phIntXact)
         await self._transactions.transaction_abort(handle.value.identifier)
         call.close_context_handle(handle)
         return R_QMAbortTransactionResponse(phIntXact=NULL_HANDLE, result=0)
@@ -379,8 +395,8 @@ class QmComm:
 
     def rpc_QMOpenQueueInternal(
         self, call: Call, request: rpc_QMOpenQueueInternalRequest
-    ) -> rpc_QMOpenQueueInternalResponse | Coroutine[Any, Any, rpc_QMOpenQueueInternalResponse]:
-        """Open a queue here, or tell where it is, or read there for the client who has asked.
+    ) -> rpc_QMOpenQueueInternalResponse | Awaitable[rpc_QMOpenQueueInternalResponse]:
+        """Open a queue here, or tell its machine, or take it over there for the client.
 
         Source: [MS-MQMP] 3.1.4.17 rpc_QMOpenQueueInternal (Opnum 19).
         """
@@ -440,13 +456,13 @@ class QmComm:
             raise
 
     def _is_sought_here(self, name: FormatName, access: int) -> bool:
-        """Whether a queue that was not found is not to be looked for elsewhere either."""
+        """Whether a queue that was not found here cannot be elsewhere either."""
         if access == QueueAccessType.SEND_ACCESS:
             return True
         return isinstance(name.value, str) and self._registry.is_local_direct(name.direct_name)
 
     def _queue_path(self, name: FormatName) -> tuple[str, str]:
-        path, machine = self._engine.directory.get_queue_path(name)
+        path, machine = self._directory.get_queue_path(name)
         if not path:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         return path, machine
@@ -456,7 +472,7 @@ class QmComm:
     ) -> rpc_ACCloseHandleResponse:
         """[MS-MQMP] 3.1.4.18 rpc_ACCloseHandle (Opnum 20)."""
         self.handles.admit(call)
-        handle = _present(request.phQueue)
+        handle = present(request.phQueue)
         self.handles.close_local(handle)
         call.close_context_handle(handle)
         return rpc_ACCloseHandleResponse(phQueue=NULL_HANDLE, result=0)
@@ -470,10 +486,7 @@ class QmComm:
         if proxy is not None:
             await proxy.close_cursor(request.hCursor)
             return HResult.MQ_OK
-        cursor = descriptor_of(request.hQueue).cursor_collection.get(request.hCursor)
-        if cursor is None:
-            raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, f"cursor {request.hCursor:#x}")
-        self._engine.readers.close_cursor(cursor)
+        self._readers.close_cursor(cursor_of(descriptor_of(request.hQueue), request.hCursor))
         return HResult.MQ_OK
 
     def rpc_ACSetCursorProperties(
@@ -530,7 +543,7 @@ class QmComm:
     ) -> R_QMQueryQMRegistryInternalResponse:
         """One of five texts; [MS-MQMP] 3.1.4.23 R_QMQueryQMRegistryInternal (Opnum 28)."""
         self.handles.admit(call)
-        queue_manager = self._engine.queue_manager
+        queue_manager = self._queue_manager
         enterprise = queue_manager.enterprise_reference
         version = _VERSION.match(queue_manager.queue_manager_version)
         texts = (
@@ -552,15 +565,7 @@ class QmComm:
 
         Source: [MS-MQMP] 3.1.4.24 R_QMGetRTQMServerPort (Opnum 31).
         """
-        ports = {IP_HANDSHAKE: self._rpc_port, IP_READ: self._qm2qm_port}
-        return R_QMGetRTQMServerPortResponse(result=ports.get(request.fIP, int)())
-
-
-def _present(handle: ContextHandle | None) -> ContextHandle:
-    """A handle that must not be NULL."""
-    if handle is None:
-        raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "NULL")
-    return handle
+        return R_QMGetRTQMServerPortResponse(result=self._ports.get(request.fIP, int)())
 
 
 def _require_queue_object(kind: int) -> None:

@@ -5,13 +5,20 @@ from functools import partial
 from uuid import UUID
 
 from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
-from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.message import Message, MessagePosition
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import Transaction
+from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.packet.fields import MESSAGE_ID
 from rpcqm.codec.types.mqmq import OBJECTID, XACTUOW
+from rpcqm.codec.types.mqvalues import (
+    MQ_ACTION_PEEK_CURRENT,
+    MQ_ACTION_PEEK_NEXT,
+    MQ_ACTION_RECEIVE,
+    QueueAccessType,
+)
 from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Receive
 from rpcqm.codec.types.qmcomm2 import (
     QMSendMessageInternalExRequest,
@@ -22,13 +29,9 @@ from rpcqm.codec.types.qmcomm2 import (
     rpc_ACSendMessageExRequest,
     rpc_ACSendMessageExResponse,
 )
-from rpcqm.codec.types.remoteread import (
-    MQ_ACTION_PEEK_CURRENT,
-    MQ_ACTION_PEEK_NEXT,
-    MQ_ACTION_RECEIVE,
-)
 from rpcqm.interfaces._authentication import checks
 from rpcqm.interfaces._client_handles import ClientHandles
+from rpcqm.interfaces._open_queues import cursor_of
 from rpcqm.interfaces._received_buffer import fill
 from rpcqm.interfaces._remote_proxy import (
     RemotelyRead,
@@ -37,7 +40,11 @@ from rpcqm.interfaces._remote_proxy import (
     read_through,
 )
 from rpcqm.interfaces._sent_buffer import message_attributes
-from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.arrivals import Arrivals
+from rpcqm.qm.composing import Composer
+from rpcqm.qm.messages import MessageEvents
+from rpcqm.qm.readers import WaitingReaders
+from rpcqm.qm.transactions import Transactions
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import InterfacePolicy
 
@@ -50,11 +57,24 @@ _ACTIONS = frozenset({MQ_ACTION_RECEIVE, MQ_ACTION_PEEK_CURRENT, MQ_ACTION_PEEK_
 class QmComm2:
     """The handlers of the interface; `handles` are those of qmcomm."""
 
-    def __init__(self, engine: QueueManagerEngine, handles: ClientHandles) -> None:
-        self._engine = engine
-        self._messages = engine.messages
-        self._composer = engine.composer
-        self._clock = engine.clock
+    def __init__(
+        self,
+        queue_manager: QueueManager,
+        clock: Clock,
+        readers: WaitingReaders,
+        composer: Composer,
+        transactions: Transactions,
+        messages: MessageEvents,
+        arrivals: Arrivals,
+        handles: ClientHandles,
+    ) -> None:
+        self._queue_manager = queue_manager
+        self._clock = clock
+        self._readers = readers
+        self._composer = composer
+        self._transactions = transactions
+        self._messages = messages
+        self._arrivals = arrivals
         self._handles = handles
         self.admission = handles.admission
 
@@ -77,8 +97,8 @@ class QmComm2:
         if proxy_of(request.hQueue) is not None:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "opened for reading")
         descriptor: OpenQueueDescriptor = request.hQueue.value.open_queue_descriptor_reference
-        identifier = self._engine.queue_manager.identifier
-        now, decrypt = self._clock.now() // 1000, self._engine.arrivals.decrypt
+        identifier = self._queue_manager.identifier
+        now, decrypt = self._clock.now() // 1000, self._arrivals.decrypt
         attributes = message_attributes(request.ptb, descriptor, identifier, now, decrypt)
         attributes.application_deadletter_queue = descriptor.application_deadletter_queue
         transaction = self._find_transaction(call, request.ptb.old.pUow)
@@ -94,7 +114,7 @@ class QmComm2:
     def _find_transaction(self, call: Call, identifier: XACTUOW | None) -> Transaction | None:
         if identifier is None or not any(identifier.rgb):
             return None
-        return self._engine.transactions.find(UUID(bytes_le=identifier.rgb), call.identity.sid)
+        return self._transactions.find(UUID(bytes_le=identifier.rgb), call.identity.sid)
 
     # Receiving
 
@@ -119,7 +139,7 @@ class QmComm2:
         descriptor = self._handles.find_local(call, request.hQMContext)
         if descriptor.access_type == QueueAccessType.SEND_ACCESS:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "opened for sending")
-        cursor = _cursor(descriptor, receive.Cursor)
+        cursor = cursor_of(descriptor, receive.Cursor) if receive.Cursor else None
         if receive.Action != MQ_ACTION_RECEIVE:
             message = await self._peek(call, receive, descriptor, cursor)
             status = fill(request.ptb, message, self._clock.now() // 1000)
@@ -205,7 +225,7 @@ class QmComm2:
     async def _waited_for(
         self, call: Call, descriptor: OpenQueueDescriptor, reading: Completion[Message]
     ) -> Message:
-        """The message; a client that goes meanwhile waits no more."""
+        """The message, once it is there; the wait ends if the client disconnects."""
         if not reading.done:
             call.on_abandoned(partial(self._cancel_wait, descriptor, call))
         return await reading
@@ -213,10 +233,8 @@ class QmComm2:
     def _cancel_wait(self, descriptor: OpenQueueDescriptor, call: Call) -> None:
         queue = descriptor.queue_reference
         if queue is not None:
-            with suppress(MQError):
-                self._engine.readers.cancel_waiting_message_read_request(
-                    queue, (descriptor.handle, call)
-                )
+            with suppress(MQError):  # the read may have ended meanwhile
+                self._readers.cancel_waiting_message_read_request(queue, (descriptor.handle, call))
 
     # Cursors
 
@@ -234,19 +252,10 @@ class QmComm2:
         return rpc_ACCreateCursorExResponse(pcc=request.pcc, result=0)
 
 
-def _cursor(descriptor: OpenQueueDescriptor, handle: int) -> Cursor | None:
-    if not handle:
-        return None
-    cursor = descriptor.cursor_collection.get(handle)
-    if cursor is None:
-        raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, f"cursor {handle:#x}")
-    return cursor
-
-
 def _answer_when(
     sent: Completion[None], response: rpc_ACSendMessageExResponse
 ) -> rpc_ACSendMessageExResponse | Completion[rpc_ACSendMessageExResponse]:
-    """The response, once what it tells has happened; MQError when it did not."""
+    """The response, once the message is sent; MQError if it could not be."""
     if sent.done:
         sent.result()
         return response

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from rpcqm.adm.enums import QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.format_name import FormatName
@@ -25,9 +26,11 @@ from rpcqm.codec.types.qmmgmt import (
     R_QMMgmtGetInfoRequest,
     R_QMMgmtGetInfoResponse,
 )
-from rpcqm.interfaces._authentication import CallAdmission, checks
-from rpcqm.interfaces._management_properties import format_name_text, queue_property
-from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.interfaces._authentication import CallAdmission, checks, require_administrator
+from rpcqm.interfaces._management_properties import ManagementProperties
+from rpcqm.qm.outgoing import Outgoing
+from rpcqm.qm.queues import QueueEvents
+from rpcqm.qm.registry import QueueRegistry
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import InterfacePolicy
 
@@ -40,18 +43,32 @@ Outcome = HResult | Completion[None]
 class QmMgmt:
     """The handlers of the interface."""
 
-    def __init__(self, engine: QueueManagerEngine, admission: CallAdmission | None = None) -> None:
-        self._engine = engine
+    def __init__(
+        self,
+        queue_manager: QueueManager,
+        registry: QueueRegistry,
+        queues: QueueEvents,
+        outgoing: Outgoing,
+        bring_online: Callable[[], None],
+        take_offline: Callable[[], None],
+        compact: Callable[[], Completion[None]],
+        admission: CallAdmission | None = None,
+    ) -> None:
+        self._queue_manager = queue_manager
+        self._registry = registry
+        self._outgoing = outgoing
+        self._properties = ManagementProperties(queue_manager, queues, outgoing)
         self.admission = admission or CallAdmission()
-        self._machine_actions: dict[str, Callable[[], Outcome]] = {
-            "CONNECT": self._connect,
-            "DISCONNECT": self._disconnect,
-            "TIDY": self._tidy,
+        # TIDY gives back disk space; no message is removed (G31)
+        self._machine_actions: dict[str, Callable[[], Completion[None] | None]] = {
+            "CONNECT": bring_online,
+            "DISCONNECT": take_offline,
+            "TIDY": compact,
         }
-        self._queue_actions: dict[str, Callable[[OutgoingQueue], Outcome]] = {
-            "PAUSE": self._pause,
-            "RESUME": self._resume,
-            "EOD_RESEND": self._resend,
+        self._queue_actions: dict[str, Callable[[OutgoingQueue], None]] = {
+            "PAUSE": outgoing.admin_pause_queue,
+            "RESUME": outgoing.admin_resume_queue,
+            "EOD_RESEND": outgoing.resend,
         }
 
     # Information
@@ -63,7 +80,7 @@ class QmMgmt:
 
         Source: [MS-MQMR] 3.1.4.1 R_QMMgmtGetInfo (Opnum 0).
         """
-        _require_administrator(call)
+        require_administrator(call)
         subject = request.pObjectFormat
         read: Callable[[int], PropVariant]
         if subject.type == MGMT_MACHINE:
@@ -78,68 +95,75 @@ class QmMgmt:
     def _queue_reader(self, subject: MGMT_OBJECT) -> Callable[[int], PropVariant]:
         """Reads properties of a queue, which is neither opened nor activated by that (G31)."""
         queue = self._find(subject)
-        return lambda number: queue_property(
-            self._engine, queue, ManagementQueueProperty.of(number)
-        )
+        return lambda number: self._properties.read(queue, ManagementQueueProperty.of(number))
 
     def _find(self, subject: MGMT_OBJECT) -> Queue:
         name = _name_in(subject)
-        queue = self._engine.registry.find_by_format_name(name) or self._engine.outgoing.find(name)
+        queue = self._registry.find_by_format_name(name) or self._outgoing.find(name)
         if queue is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         return queue
 
     def _machine_property(self, number: int) -> PropVariant:
         identifier = ManagementMachineProperty.of(number)
-        value = _MACHINE_READERS[identifier](self._engine)
+        value = _MACHINE_READERS[identifier](self)
         return NULL_VARIANT if value is None else identifier.variant(value)
 
     # Actions
 
     def R_QMMgmtAction(self, call: Call, request: R_QMMgmtActionRequest) -> Outcome:
         """Do what an administrator orders; [MS-MQMR] 3.1.4.2 R_QMMgmtAction (Opnum 1)."""
-        _require_administrator(call)
+        require_administrator(call)
         subject, action = request.pObjectFormat, request.lpwszAction.upper()
         if subject.type == MGMT_MACHINE and action in self._machine_actions:
-            return self._machine_actions[action]()
+            return self._machine_actions[action]() or HResult.MQ_OK
         if subject.type == MGMT_QUEUE and action in self._queue_actions:
             queue = self._find(subject)
             if not isinstance(queue, OutgoingQueue):
                 raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "not an outgoing queue")
-            return self._queue_actions[action](queue)
+            self._queue_actions[action](queue)
+            return HResult.MQ_OK
         raise MQError(
             HResult.MQ_ERROR_INVALID_PARAMETER, f"{action!r} for an object of type {subject.type}"
         )
 
-    def _connect(self) -> HResult:
-        self._engine.bring_online()
-        return HResult.MQ_OK
+    # Properties of the queue manager, [MS-MQMQ] 2.3.11
 
-    def _disconnect(self) -> HResult:
-        self._engine.take_offline()
-        return HResult.MQ_OK
+    def active_queues(self) -> tuple[str, ...]:
+        """Format names of the queues that are open, or wait to be sent."""
+        queues = self._queue_manager.queue_collection.values()
+        return tuple(self._properties.format_name_text(queue) for queue in queues if queue.active)
 
-    def _tidy(self) -> Completion[None]:
-        """Give back disk space; no message is removed (G31)."""
-        return self._engine.store.compact()
+    def private_queues(self) -> tuple[str, ...]:
+        """Path names of the private queues."""
+        return tuple(
+            queue.pathname
+            for queue in self._queue_manager.queue_collection.values()
+            if queue.queue_type is QueueType.PRIVATE
+            and queue.parent is None
+            and not isinstance(queue, OutgoingQueue)
+        )
 
-    def _pause(self, queue: OutgoingQueue) -> HResult:
-        self._engine.outgoing.admin_pause_queue(queue)
-        return HResult.MQ_OK
+    def directory_server(self) -> str | None:
+        """The name of the first directory server; None without a directory."""
+        servers = self._queue_manager.directory_server_list
+        return "\\\\" + servers[0] if servers else None
 
-    def _resume(self, queue: OutgoingQueue) -> HResult:
-        self._engine.outgoing.admin_resume_queue(queue)
-        return HResult.MQ_OK
+    def connected(self) -> str:
+        """Whether the network is used."""
+        if self._queue_manager.connection_active:
+            return MsmqConnected.MSMQ_CONNECTED
+        return MsmqConnected.MSMQ_DISCONNECTED
 
-    def _resend(self, queue: OutgoingQueue) -> HResult:
-        """Transactional sequences are resent by the protocol that sends them."""
-        self._engine.outgoing.resend(queue)
-        return HResult.MQ_OK
+    def type(self) -> str:
+        """The program and the versions of it and of the operating system."""
+        machine = self._queue_manager
+        texts = ("rpcqm", machine.queue_manager_version, machine.operating_system_version)
+        return " ".join(filter(None, texts))
 
-
-def _require_administrator(call: Call) -> None:
-    if not call.identity.is_administrator:
-        raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, call.identity.name)
+    def bytes_in_all_queues(self) -> int:
+        """What all messages of the queue manager take, in bytes."""
+        return sum(queue.total_bytes for queue in self._queue_manager.queue_collection.values())
 
 
 def _name_in(subject: MGMT_OBJECT) -> FormatName:
@@ -148,52 +172,13 @@ def _name_in(subject: MGMT_OBJECT) -> FormatName:
     return format_name_of(subject.u.value)
 
 
-# Properties of the queue manager, [MS-MQMQ] 2.3.11
-
-
-def _active_queues(engine: QueueManagerEngine) -> tuple[str, ...]:
-    active = (queue for queue in engine.queue_manager.queue_collection.values() if queue.active)
-    return tuple(format_name_text(engine, queue) for queue in active)
-
-
-def _private_queues(engine: QueueManagerEngine) -> tuple[str, ...]:
-    return tuple(
-        queue.pathname
-        for queue in engine.queue_manager.queue_collection.values()
-        if queue.queue_type is QueueType.PRIVATE
-        and queue.parent is None
-        and not isinstance(queue, OutgoingQueue)
-    )
-
-
-def _directory_server(engine: QueueManagerEngine) -> str | None:
-    servers = engine.queue_manager.directory_server_list
-    return "\\\\" + servers[0] if servers else None
-
-
-def _connected(engine: QueueManagerEngine) -> str:
-    if engine.queue_manager.connection_active:
-        return MsmqConnected.MSMQ_CONNECTED
-    return MsmqConnected.MSMQ_DISCONNECTED
-
-
-def _type(engine: QueueManagerEngine) -> str:
-    queue_manager = engine.queue_manager
-    texts = ("rpcqm", queue_manager.queue_manager_version, queue_manager.operating_system_version)
-    return " ".join(filter(None, texts))
-
-
-def _bytes_in_all_queues(engine: QueueManagerEngine) -> int:
-    return sum(queue.total_bytes for queue in engine.queue_manager.queue_collection.values())
-
-
 _MACHINE_READERS: dict[
-    ManagementMachineProperty, Callable[[QueueManagerEngine], str | int | tuple[str, ...] | None]
+    ManagementMachineProperty, Callable[[QmMgmt], str | int | tuple[str, ...] | None]
 ] = {
-    ManagementMachineProperty.PROPID_MGMT_MSMQ_ACTIVEQUEUES: _active_queues,
-    ManagementMachineProperty.PROPID_MGMT_MSMQ_PRIVATEQ: _private_queues,
-    ManagementMachineProperty.PROPID_MGMT_MSMQ_DSSERVER: _directory_server,
-    ManagementMachineProperty.PROPID_MGMT_MSMQ_CONNECTED: _connected,
-    ManagementMachineProperty.PROPID_MGMT_MSMQ_TYPE: _type,
-    ManagementMachineProperty.PROPID_MGMT_MSMQ_BYTES_IN_ALL_QUEUES: _bytes_in_all_queues,
+    ManagementMachineProperty.PROPID_MGMT_MSMQ_ACTIVEQUEUES: QmMgmt.active_queues,
+    ManagementMachineProperty.PROPID_MGMT_MSMQ_PRIVATEQ: QmMgmt.private_queues,
+    ManagementMachineProperty.PROPID_MGMT_MSMQ_DSSERVER: QmMgmt.directory_server,
+    ManagementMachineProperty.PROPID_MGMT_MSMQ_CONNECTED: QmMgmt.connected,
+    ManagementMachineProperty.PROPID_MGMT_MSMQ_TYPE: QmMgmt.type,
+    ManagementMachineProperty.PROPID_MGMT_MSMQ_BYTES_IN_ALL_QUEUES: QmMgmt.bytes_in_all_queues,
 }

@@ -7,18 +7,20 @@ from functools import partial
 from uuid import UUID
 
 from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
-from rpcqm.adm.enums import OperationType, QueueAccessType, QueueShareMode
+from rpcqm.adm.enums import OperationType
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import Queue
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import Transaction, TransactionalOperation
+from rpcqm.base.clock import Timers
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError, NtStatus
-from rpcqm.codec.names.format_name import FormatName, FormatNameType
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import format_name_of
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT, XACTUOW
-from rpcqm.codec.types.qm2qm import RR_ACK
+from rpcqm.codec.types.mqvalues import RR_ACK, FormatNameType, QueueAccessType, QueueShareMode
 from rpcqm.codec.types.remoteread import (
     R_CancelReceiveRequest,
     R_CloseCursorRequest,
@@ -51,9 +53,16 @@ from rpcqm.interfaces._authentication import (
     require_level,
 )
 from rpcqm.interfaces._message_packet import MessagePackets
+from rpcqm.interfaces._open_queues import cursor_of, present, queue_of
 from rpcqm.interfaces._pending import PendingRequestEntry, PendingRequestTable
 from rpcqm.interfaces._receive_actions import PEEK_NEXT, PEEKS, SEEKS, check_parameters
-from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.access import AccessControl
+from rpcqm.qm.messages import MessageEvents
+from rpcqm.qm.opening import Opening
+from rpcqm.qm.queues import QueueEvents
+from rpcqm.qm.readers import WaitingReaders
+from rpcqm.qm.registry import QueueRegistry
+from rpcqm.qm.transactions import Transactions
 from rpcqm.rpc.association_group import AssociationGroup
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel
@@ -68,8 +77,7 @@ POLICY = InterfacePolicy(check_of=checks(unchecked={"R_GetServerPort"}, reading=
 PENDING_REQUEST_CLEANUP = 5 * 60 * 1000
 """Milliseconds after which an abandoned read is given back ([MS-MQRR] 3.1.2.2, <11>)."""
 
-"""dwAck of R_EndReceive."""
-
+_NO_CURSOR = NtStatus.STATUS_INVALID_HANDLE
 _HANDLE_TYPE = "QUEUE_CONTEXT_HANDLE_SERIALIZE"
 
 
@@ -108,26 +116,39 @@ class RemoteRead:
     """The handlers of the interface.
 
     `admission` holds the switches, which hold for later openings;
-    `server_port` tells the TCP port of the interface, 0 when there is none;
+    `server_port` tells the TCP port of the interface, 0 without a listener;
     `pending_request_cleanup` is in milliseconds.
     """
 
     def __init__(
         self,
-        engine: QueueManagerEngine,
+        queue_manager: QueueManager,
+        timers: Timers,
+        registry: QueueRegistry,
+        access: AccessControl,
+        readers: WaitingReaders,
+        queues: QueueEvents,
+        opening: Opening,
+        transactions: Transactions,
+        messages: MessageEvents,
+        packets: MessagePackets,
         admission: CallAdmission | None = None,
         server_port: Callable[[], int] = int,
         pending_request_cleanup: int = PENDING_REQUEST_CLEANUP,
     ) -> None:
-        self._engine = engine
-        self._queues = engine.queues
-        self._opening = engine.opening
-        self._messages = engine.messages
-        self._timers = engine.timers
+        self._queue_manager = queue_manager
+        self._timers = timers
+        self._registry = registry
+        self._access = access
+        self._readers = readers
+        self._queues = queues
+        self._opening = opening
+        self._transactions = transactions
+        self._messages = messages
+        self._packets = packets
         self.admission = admission or CallAdmission()
         self._server_port = server_port
         self._pending_request_cleanup = pending_request_cleanup
-        self._packets = MessagePackets(engine)
         self._move_targets: dict[int, OpenedQueue] = {}
 
     def R_GetServerPort(
@@ -165,7 +186,7 @@ class RemoteRead:
         return R_OpenQueueForMoveResponse(pMoveContext=opened.move_context, pphContext=handle)
 
     def _open(self, call: Call, request: _OpenRequest, access: QueueAccessType) -> OpenedQueue:
-        """Refuse who is not protected enough before anything of the queue is told."""
+        """Open a queue; a caller that is not protected enough learns nothing of the queue."""
         if request.dwShareMode not in (QueueShareMode.DENY_NONE, QueueShareMode.DENY_RECEIVE):
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"sharing {request.dwShareMode:#x}")
         name = _format_name(request.pQueueFormat)
@@ -173,7 +194,7 @@ class RemoteRead:
         descriptor = self._opening.open_queue(
             name, access, QueueShareMode(request.dwShareMode), identity=call.identity
         )
-        self._engine.readers.charge_cursors(descriptor, call.association_group.cursors)
+        self._readers.charge_cursors(descriptor, call.association_group.cursors)
         return OpenedQueue(call, descriptor)
 
     def _handle(self, call: Call, request: _OpenRequest, opened: OpenedQueue) -> bytes:
@@ -188,32 +209,32 @@ class RemoteRead:
 
     def _minimum_level(self, request: _OpenRequest, name: FormatName) -> AuthenticationLevel:
         security = self.admission.security
-        return level_of_queue(self._engine, security, name, bool(request.fWorkgroup))
+        return level_of_queue(
+            self._registry, self._access, security, name, bool(request.fWorkgroup)
+        )
 
     def R_CloseQueue(self, call: Call, request: R_CloseQueueRequest) -> R_CloseQueueResponse:
         """Close a queue; pending reads end first (G37, G53).
 
         Source: [MS-MQRR] 3.1.4.3 R_CloseQueue (Opnum 3).
         """
-        handle: ContextHandle | None = request.pphContext
-        if handle is None:
-            raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "NULL")
+        handle = present(request.pphContext)
         self._close(handle.value)
         call.close_context_handle(handle)
         return R_CloseQueueResponse(pphContext=NULL_HANDLE, result=0)
 
     def _run_down(self, handle: ContextHandle) -> None:
-        """Nobody can use the handle any more ([MS-MQRR] 3.1.6.1, 3.1.6.2)."""
+        """Close the queue of a handle that was lost ([MS-MQRR] 3.1.6.1, 3.1.6.2)."""
         self._close(handle.value)
 
     def _close(self, opened: OpenedQueue) -> None:
-        """End who waits, give back what is locked, close the cursors and the queue.
+        """End the reads that wait, give back locked messages, close the cursors and the queue.
 
-        In that order, lest what is given back wake a read of the queue that is closed (G53).
+        In that order: a message that is given back would wake a waiting read (G53).
         """
         self._move_targets.pop(opened.move_context, None)
         cancelled = HResult.MQ_ERROR_OPERATION_CANCELLED
-        self._engine.readers.end_waits_of(opened.descriptor, cancelled)
+        self._readers.end_waits_of(opened.descriptor, cancelled)
         for entry in opened.pending:
             if entry.lookup_identifier:
                 self._give_back(opened, entry)
@@ -224,23 +245,20 @@ class RemoteRead:
     def R_CreateCursor(self, call: Call, request: R_CreateCursorRequest) -> R_CreateCursorResponse:
         """[MS-MQRR] 3.1.4.4 R_CreateCursor (Opnum 4)."""
         descriptor = _descriptor(request.phContext)
-        cursor = self._engine.readers.open_cursor(descriptor)
+        cursor = self._readers.open_cursor(descriptor)
         if cursor is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
         return R_CreateCursorResponse(phCursor=cursor.handle, result=0)
 
     def R_CloseCursor(self, call: Call, request: R_CloseCursorRequest) -> HResult:
         """[MS-MQRR] 3.1.4.5 R_CloseCursor (Opnum 5)."""
-        cursor = _descriptor(request.phContext).cursor_collection.get(request.hCursor)
-        if cursor is None:
-            raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, f"cursor {request.hCursor:#x}")
-        self._engine.readers.close_cursor(cursor)
+        self._readers.close_cursor(cursor_of(_descriptor(request.phContext), request.hCursor))
         return HResult.MQ_OK
 
     async def R_PurgeQueue(self, call: Call, request: R_PurgeQueueRequest) -> HResult:
         """[MS-MQRR] 3.1.4.6 R_PurgeQueue (Opnum 6)."""
         descriptor = _descriptor(request.phContext)
-        queue = _queue(descriptor)
+        queue = queue_of(descriptor)
         _require_receive_access(descriptor)
         await self._queues.purge_queue(queue)
         return HResult.MQ_OK
@@ -254,7 +272,9 @@ class RemoteRead:
         """
         check_parameters(request.ulAction, request.LookupId, request.hCursor, request.ulTimeout)
         opened: OpenedQueue = request.phContext.value
-        cursor = self._find_cursor(opened, request.hCursor) if request.hCursor else None
+        cursor = (
+            cursor_of(opened.descriptor, request.hCursor, _NO_CURSOR) if request.hCursor else None
+        )
         if request.ulAction in PEEKS:
             return self._peek(call, request, opened, cursor)
         return self._receive(call, request, opened, cursor, None)
@@ -268,25 +288,21 @@ class RemoteRead:
         """
         check_parameters(request.ulAction, request.LookupId, request.hCursor, request.ulTimeout)
         opened: OpenedQueue = request.phContext.value
-        cursor = self._find_cursor(opened, request.hCursor) if request.hCursor else None
+        cursor = (
+            cursor_of(opened.descriptor, request.hCursor, _NO_CURSOR) if request.hCursor else None
+        )
         peek = request.ulAction in PEEKS
         transaction = None
         if any(request.pTransactionId.rgb):
-            if peek or not _queue(opened.descriptor).main.transactional:
+            if peek or not queue_of(opened.descriptor).main.transactional:
                 raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
             transaction = self._find_transaction(call, request.pTransactionId)
         if peek:
             return self._peek(call, request, opened, cursor)
         return self._receive(call, request, opened, cursor, transaction)
 
-    def _find_cursor(self, opened: OpenedQueue, handle: int) -> Cursor:
-        cursor = opened.descriptor.cursor_collection.get(handle)
-        if cursor is None:
-            raise MQError(NtStatus.STATUS_INVALID_HANDLE, f"cursor {handle:#x}")
-        return cursor
-
     def _find_transaction(self, call: Call, identifier: XACTUOW) -> Transaction:
-        return self._engine.transactions.find(UUID(bytes_le=identifier.rgb), call.identity.sid)
+        return self._transactions.find(UUID(bytes_le=identifier.rgb), call.identity.sid)
 
     def _receive(
         self,
@@ -296,9 +312,18 @@ class RemoteRead:
         cursor: Cursor | None,
         transaction: Transaction | None,
     ) -> _StartOutcome:
+        descriptor, seek = opened.descriptor, SEEKS.get(request.ulAction)
         entry = opened.pending.begin_receive(request.dwRequestId, transaction)
         try:
-            completion = self._begin(request, opened.descriptor, cursor, transaction)
+            if seek is None:
+                tag = (descriptor.handle, request.dwRequestId)
+                completion = self._messages.dequeue_message_begin(
+                    descriptor, request.ulTimeout, cursor, tag, transaction
+                )
+            else:
+                completion = self._messages.read_message_by_lookup_identifier(
+                    descriptor, request.LookupId, False, seek, transaction, True
+                )
             message = completion.result() if completion.done else None
         except BaseException:
             opened.pending.remove(entry)
@@ -306,23 +331,6 @@ class RemoteRead:
         if message is None:
             return start(self._wait_to_receive(call, request, opened, entry, completion))
         return self._received(call, request, opened, entry, message)
-
-    def _begin(
-        self,
-        request: _StartRequest,
-        descriptor: OpenQueueDescriptor,
-        cursor: Cursor | None,
-        transaction: Transaction | None,
-    ) -> Completion[Message]:
-        seek = SEEKS.get(request.ulAction)
-        if seek is None:
-            tag = (descriptor.handle, request.dwRequestId)
-            return self._messages.dequeue_message_begin(
-                descriptor, request.ulTimeout, cursor, tag, transaction
-            )
-        return self._messages.read_message_by_lookup_identifier(
-            descriptor, request.LookupId, False, seek, transaction, True
-        )
 
     async def _wait_to_receive(
         self,
@@ -348,7 +356,7 @@ class RemoteRead:
         entry: PendingRequestEntry,
         message: Message,
     ) -> _StartResponse:
-        """A message is locked: it is given back when nobody gets it or ends the read (G52)."""
+        """Answer with the locked message; give it back if answering fails (G52)."""
         entry.lookup_identifier = message.lookup_identifier
         give_back = partial(self._give_back, opened, entry)
         entry.timer = self._timers.call_later(self._pending_request_cleanup, give_back)
@@ -363,23 +371,19 @@ class RemoteRead:
         self, call: Call, request: _StartRequest, opened: OpenedQueue, cursor: Cursor | None
     ) -> _StartOutcome:
         opened.pending.require_free(request.dwRequestId)
-        completion = self._begin_peek(request, opened.descriptor, cursor)
+        descriptor, seek = opened.descriptor, SEEKS.get(request.ulAction)
+        tag, timeout = (descriptor.handle, request.dwRequestId), request.ulTimeout
+        if seek is not None:
+            completion = self._messages.read_message_by_lookup_identifier(
+                descriptor, request.LookupId, True, seek
+            )
+        elif cursor is not None and request.ulAction == PEEK_NEXT:
+            completion = self._messages.peek_next_message(descriptor, cursor, timeout, tag)
+        else:
+            completion = self._messages.peek_message(descriptor, timeout, cursor, tag)
         if completion.done:
             return self._response(request, completion.result())
         return start(self._wait_to_peek(call, request, opened, completion))
-
-    def _begin_peek(
-        self, request: _StartRequest, descriptor: OpenQueueDescriptor, cursor: Cursor | None
-    ) -> Completion[Message]:
-        seek = SEEKS.get(request.ulAction)
-        if seek is not None:
-            return self._messages.read_message_by_lookup_identifier(
-                descriptor, request.LookupId, True, seek
-            )
-        tag = (descriptor.handle, request.dwRequestId)
-        if cursor is not None and request.ulAction == PEEK_NEXT:
-            return self._messages.peek_next_message(descriptor, cursor, request.ulTimeout, tag)
-        return self._messages.peek_message(descriptor, request.ulTimeout, cursor, tag)
 
     async def _wait_to_peek(
         self,
@@ -424,8 +428,8 @@ class RemoteRead:
         """
         descriptor = _descriptor(request.phContext)
         tag = (descriptor.handle, request.dwRequestId)
-        queue = _queue(descriptor)
-        self._engine.readers.cancel_waiting_message_read_request(queue, tag)
+        queue = queue_of(descriptor)
+        self._readers.cancel_waiting_message_read_request(queue, tag)
         return HResult.MQ_OK
 
     def _cancel_wait(self, opened: OpenedQueue, request_id: int) -> None:
@@ -433,8 +437,8 @@ class RemoteRead:
         queue = opened.descriptor.queue_reference
         if queue is not None:
             tag = (opened.descriptor.handle, request_id)
-            with suppress(MQError):
-                self._engine.readers.cancel_waiting_message_read_request(queue, tag)
+            with suppress(MQError):  # the read may have ended meanwhile
+                self._readers.cancel_waiting_message_read_request(queue, tag)
 
     def R_EndReceive(self, call: Call, request: R_EndReceiveRequest) -> Completion[None]:
         """Remove a message that was received, or give it back.
@@ -461,7 +465,7 @@ class RemoteRead:
         if not entry.lookup_identifier:
             raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND, "the read is still waiting")
         opened.pending.remove(entry)
-        position = MessagePosition(_queue(opened.descriptor), entry.lookup_identifier)
+        position = MessagePosition(queue_of(opened.descriptor), entry.lookup_identifier)
         return self._messages.dequeue_message_end(
             opened.descriptor, position, request.dwAck == RR_ACK, transactional
         )
@@ -472,7 +476,7 @@ class RemoteRead:
         if opened.pending.remove(entry) and queue is not None:
             position = MessagePosition(queue, entry.lookup_identifier)
             transactional = entry.transaction is not None
-            with suppress(MQError):
+            with suppress(MQError):  # the message may have been removed meanwhile
                 self._messages.dequeue_message_end(
                     opened.descriptor, position, False, transactional
                 )
@@ -485,7 +489,7 @@ class RemoteRead:
         Source: [MS-MQRR] 3.1.4.10 R_MoveMessage (Opnum 10).
         """
         source = _descriptor(request.phContextFrom)
-        queue = _queue(source)
+        queue = queue_of(source)
         _require_receive_access(source)
         target = self._find_move_target(call, request.ullContextTo)
         position = MessagePosition(queue, request.LookupId)
@@ -518,7 +522,7 @@ class RemoteRead:
         Source: [MS-MQRR] 3.1.4.12 R_QMEnlistRemoteTransaction (Opnum 12).
         """
         identifier = UUID(bytes_le=request.pTransactionId.rgb)
-        if not self._engine.transactions.has(identifier, call.identity.sid):
+        if not self._transactions.has(identifier, call.identity.sid):
             raise MQError(HResult.MQ_ERROR_TRANSACTION_ENLIST, "no distributed transactions")
         return HResult.MQ_OK
 
@@ -530,7 +534,7 @@ class RemoteRead:
         Source: [MS-MQRR] 3.1.4.14 R_SetUserAcknowledgementClass (Opnum 14).
         """
         descriptor = _descriptor(request.phContext)
-        queue = _queue(descriptor)
+        queue = queue_of(descriptor)
         _require_receive_access(descriptor)
         if request.usClass not in (0, MessageClass.MQMSG_CLASS_NACK_RECEIVE_REJECTED):
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"class {request.usClass:#x}")
@@ -544,7 +548,7 @@ class RemoteRead:
     def _find_operation(
         self, call: Call, queue: Queue, lookup_identifier: int
     ) -> TransactionalOperation:
-        for transaction in self._engine.queue_manager.transaction_collection.values():
+        for transaction in self._queue_manager.transaction_collection.values():
             if transaction.owner != call.identity.sid:
                 continue
             for operation in transaction.transactional_operation_collection:
@@ -560,14 +564,6 @@ class RemoteRead:
 def _descriptor(handle: ContextHandle) -> OpenQueueDescriptor:
     opened: OpenedQueue = handle.value
     return opened.descriptor
-
-
-def _queue(descriptor: OpenQueueDescriptor) -> Queue:
-    """The open queue; MQ_ERROR_QUEUE_DELETED when it is gone."""
-    queue = descriptor.queue_reference
-    if queue is None:
-        raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
-    return queue
 
 
 def _require_receive_access(descriptor: OpenQueueDescriptor) -> None:

@@ -1,18 +1,21 @@
 """rpcqm_sending: what a sender can choose with MSMQ, and cannot say by qmcomm and qmcomm2."""
 
-from rpcqm.adm.enums import QueueAccessType, QueueType
+from rpcqm.adm.enums import QueueType
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import format_name_of
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
+from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.codec.types.rpcqm_sending import (
     R_AddDestinationRequest,
     R_SetDeadLetterQueueRequest,
 )
 from rpcqm.interfaces._authentication import checks
 from rpcqm.interfaces._client_handles import ClientHandles
-from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.access import AccessControl
+from rpcqm.qm.opening import Opening
+from rpcqm.qm.registry import QueueRegistry
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import InterfacePolicy
 
@@ -23,10 +26,16 @@ POLICY = InterfacePolicy(check_of=checks())
 class Sending:
     """The handlers of the interface; `handles` are those of qmcomm."""
 
-    def __init__(self, engine: QueueManagerEngine, handles: ClientHandles) -> None:
-        self._opening = engine.opening
-        self._registry = engine.registry
-        self._access = engine.access
+    def __init__(
+        self,
+        registry: QueueRegistry,
+        access: AccessControl,
+        opening: Opening,
+        handles: ClientHandles,
+    ) -> None:
+        self._registry = registry
+        self._access = access
+        self._opening = opening
         self._handles = handles
         self.admission = handles.admission
 

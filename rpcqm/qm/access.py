@@ -6,7 +6,7 @@ The queue manager itself (identity None) may do everything.
 from dataclasses import replace
 from typing import NoReturn
 
-from rpcqm.adm.enums import QueueAccessType, QueueType
+from rpcqm.adm.enums import QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion
@@ -35,6 +35,7 @@ from rpcqm.codec.security.identifier import (
     BUILTIN_ADMINISTRATORS,
     EVERYONE,
 )
+from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.qm.default_security import (
     allow,
     default_access_list,

@@ -8,7 +8,7 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import Transaction
 from rpcqm.base.clock import Clock
 from rpcqm.base.identity import Identity
-from rpcqm.codec.names.format_name import FormatName, FormatNameType
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import DeliveryGuarantee, SenderIdentifierType
 from rpcqm.codec.packet.message import (
     MessageAttributes,
@@ -20,6 +20,7 @@ from rpcqm.codec.packet.patch import with_transaction_marks
 from rpcqm.codec.packet.transaction import TransactionFlags
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.security.identifier import sid_bytes
+from rpcqm.codec.types.mqvalues import INFINITE, FormatNameType
 from rpcqm.qm.directory import Directory
 from rpcqm.store.store import Store
 
@@ -143,7 +144,7 @@ class Composer:
             message_class=message_class,
             delivery_guarantee=original.delivery_guarantee,
             sent_time=self._clock.now() // 1000,
-            time_to_reach_queue=0xFFFF_FFFF,
+            time_to_reach_queue=INFINITE,
             correlation_identifier=original.identifier,
             response_queue_format_name=original.destination_queue_format_name,
             sender_identifier_type=SenderIdentifierType.NONE,

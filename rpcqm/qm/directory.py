@@ -15,13 +15,9 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Timers
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
-from rpcqm.codec.names.format_name import (
-    DistributionListName,
-    FormatName,
-    FormatNameType,
-    PrivateQueueFormatName,
-)
+from rpcqm.codec.names.format_name import DistributionListName, FormatName, PrivateQueueFormatName
 from rpcqm.codec.names.path_name import PathName
+from rpcqm.codec.types.mqvalues import FormatNameType
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.directory_access import DirectoryAccess
 from rpcqm.qm.names import LocalNames

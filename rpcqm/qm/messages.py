@@ -5,13 +5,10 @@ from functools import partial
 
 from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
 from rpcqm.adm.enums import (
-    INFINITE,
     EnqueueStatus,
     MessageSeekAction,
     OperationType,
     PositionState,
-    QueueAccessType,
-    QueuePrivacyLevel,
     QueueType,
 )
 from rpcqm.adm.message import (
@@ -26,6 +23,7 @@ from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.types.mqvalues import INFINITE, QueueAccessType, QueuePrivacyLevel
 from rpcqm.qm import cursors
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.cursors import CursorStatus
@@ -144,7 +142,10 @@ class MessageEvents:
         if not isinstance(queue, OutgoingQueue):
             if queue.transactional != bool(transaction):
                 raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
-            if queue.authentication or queue.privacy_level is not QueuePrivacyLevel.OPTIONAL:
+            if (
+                queue.authentication
+                or queue.privacy_level is not QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL
+            ):
                 self._protection.check_sent(queue, message)
         return self.enqueue_message(queue, message, transaction)
 

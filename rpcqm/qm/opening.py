@@ -1,17 +1,13 @@
 """Opening and closing queues ([MS-MQDMPR] 3.1.7.1.5, .6)."""
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
-from rpcqm.adm.enums import QueueAccessType, QueueShareMode, QueueType
+from rpcqm.adm.enums import QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
-from rpcqm.codec.names.format_name import (
-    DirectName,
-    FormatName,
-    FormatNameType,
-    PrivateQueueFormatName,
-)
+from rpcqm.codec.names.format_name import DirectName, FormatName, PrivateQueueFormatName
+from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType, QueueShareMode
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
 from rpcqm.qm.directory import MAXIMUM_ELEMENTS, Directory

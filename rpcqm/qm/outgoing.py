@@ -4,13 +4,14 @@ from collections.abc import Callable
 from functools import partial
 from uuid import uuid4
 
-from rpcqm.adm.enums import ConnectionStatus, OutgoingQueueState
+from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.adm.queue import ConnectionHistoryEntry, OutgoingQueue, OutgoingTransferInfo
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.records import encode_queue
 from rpcqm.base.clock import Clock
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.names.format_name import FormatName, FormatNameType
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.types.mqvalues import ConnectionStatus, FormatNameType
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.store.records import QUEUE_ID, Family
 from rpcqm.store.store import Store

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from uuid import UUID
 
-from rpcqm.adm.enums import QueuePrivacyLevel
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.text import wide_length
 from rpcqm.codec.names.grammar import read_multicast
+from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
 
 MAXIMUM_LABEL = 124
 """UTF-16 characters of a queue's label."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from rpcqm.adm.enums import QueuePrivacyLevel
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
 
 
 class RejectedError(Exception):
@@ -33,8 +33,8 @@ class Protection:
         if queue.authentication and not authenticated:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE)
         wanted = queue.privacy_level
-        if (wanted is QueuePrivacyLevel.BODY and not encrypted) or (
-            wanted is QueuePrivacyLevel.NONE and encrypted
+        if (wanted is QueuePrivacyLevel.MQ_PRIV_LEVEL_BODY and not encrypted) or (
+            wanted is QueuePrivacyLevel.MQ_PRIV_LEVEL_NONE and encrypted
         ):
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION)
 
@@ -50,9 +50,9 @@ class Protection:
                 raise MQError(HResult.MQ_ERROR_FAIL_VERIFY_SIGNATURE_EX)
             raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_AUTHENTICATED)
         private = bool(message.attributes.privacy_level)
-        if queue.privacy_level is QueuePrivacyLevel.BODY and not private:
+        if queue.privacy_level is QueuePrivacyLevel.MQ_PRIV_LEVEL_BODY and not private:
             raise MQError(
                 HResult.MQ_ERROR_INSUFFICIENT_PROPERTIES, "the queue wants private bodies"
             )
-        if queue.privacy_level is QueuePrivacyLevel.NONE and private:
+        if queue.privacy_level is QueuePrivacyLevel.MQ_PRIV_LEVEL_NONE and private:
             raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, "the queue wants clear bodies")

@@ -8,26 +8,18 @@ from functools import partial
 from uuid import uuid4
 
 from rpcqm.adm.directory_object import NULL_GUID
-from rpcqm.adm.enums import (
-    INFINITE,
-    PositionState,
-    QueuePrivacyLevel,
-    QueueType,
-)
+from rpcqm.adm.enums import PositionState, QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.records import encode_queue
 from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion, completed, start
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
-from rpcqm.codec.names.format_name import (
-    FormatName,
-    FormatNameType,
-    SuffixType,
-)
+from rpcqm.codec.names.format_name import FormatName, SuffixType
 from rpcqm.codec.names.path_name import MAXIMUM_SUBQUEUE_NAME, PathName, QueueKind
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.security.access_check import MQQMACCESSMASK, MQQUEUEACCESSMASK
+from rpcqm.codec.types.mqvalues import INFINITE, FormatNameType, QueuePrivacyLevel
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.directory import Directory
 from rpcqm.qm.names import LocalNames
@@ -102,7 +94,7 @@ class QueueEvents:
         queue.quota = self._settings.queue_quota
         queue.journal_quota = INFINITE
         queue.authentication = False
-        queue.privacy_level = QueuePrivacyLevel.OPTIONAL
+        queue.privacy_level = QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL
         queue.transactional = False
         queue.multicast_address = None
         queue.security = self._access.default_queue_security(identity)

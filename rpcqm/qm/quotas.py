@@ -4,10 +4,11 @@ Quotas are kilobytes. What counts is in the store's accounts: every message from
 until its removal is on the disk; subqueues charge their parent.
 """
 
-from rpcqm.adm.enums import INFINITE, EnqueueStatus
+from rpcqm.adm.enums import EnqueueStatus
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.store.store import Store
 
 KILOBYTE = 1024

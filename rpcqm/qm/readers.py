@@ -4,13 +4,14 @@ from collections.abc import Callable, Hashable
 from functools import partial
 
 from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor, WaitingMessageReadOperation
-from rpcqm.adm.enums import INFINITE, PositionState
+from rpcqm.adm.enums import PositionState
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.allowance import Allowance
 from rpcqm.base.clock import Timers
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus
+from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.qm import cursors
 from rpcqm.qm.handles import new_handle
 

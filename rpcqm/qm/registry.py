@@ -7,14 +7,9 @@ from rpcqm.adm.enums import OutgoingQueueState, QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.errors import HResult
-from rpcqm.codec.names.format_name import (
-    DirectName,
-    FormatName,
-    FormatNameType,
-    PrivateQueueFormatName,
-    SuffixType,
-)
+from rpcqm.codec.names.format_name import DirectName, FormatName, PrivateQueueFormatName, SuffixType
 from rpcqm.codec.names.path_name import PathName, QueueKind
+from rpcqm.codec.types.mqvalues import FormatNameType
 from rpcqm.qm.names import LocalNames, local_key
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.store.records import QUEUE_ID, Family

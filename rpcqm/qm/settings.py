@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from rpcqm.adm.directory import DirectorySource
-from rpcqm.adm.enums import INFINITE
+from rpcqm.codec.types.mqvalues import INFINITE
 
 
 @dataclass(slots=True)

@@ -12,9 +12,10 @@ from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
-from rpcqm.codec.names.format_name import FormatName, FormatNameType
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.types.mqvalues import FormatNameType
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.importing import import_message
 from rpcqm.qm.message_lookup import MessageLocation, find_message

@@ -34,7 +34,7 @@ from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.security.context import AuthenticationError, SecurityProvider, SecurityProviders
 from rpcqm.rpc.security.providers import security_providers
 from rpcqm.rpc.server import RpcServer
-from rpcqm.service import reload
+from rpcqm.service import interfaces, reload
 from rpcqm.service.accounts import Accounts
 from rpcqm.service.addresses import own_addresses
 from rpcqm.service.listeners import Listen, open_listener
@@ -283,19 +283,20 @@ class QueueManagerService:
     def _register(self, server: RpcServer, engine: QueueManagerEngine, accounts: Accounts) -> None:
         """Serve every interface; the doors that methods tell of are open when they are called."""
         admission = self._callers
-        reading = remote_read.RemoteRead(engine, admission, lambda: self._ports.get("rpc", 0))
+        reading = interfaces.remote_read(engine, admission, lambda: self._ports.get("rpc", 0))
         ports = (lambda: self._ports.get("rpc", 0), lambda: self._ports.get("qm2qm", 0))
         remote = RemoteQueues(engine.queue_manager, self._remote_target)
         self._undo.push_async_callback(remote.stop)
-        comm = qmcomm.QmComm(engine, *ports, remote.open, admission)
+        handles = interfaces.client_handles(engine, remote.open, admission)
         server.register(load("remoteread"), reading, remote_read.POLICY)
+        comm = interfaces.qmcomm(engine, handles, *ports)
         server.register(load("qmcomm"), comm, qmcomm.POLICY)
-        server.register(load("qmcomm2"), qmcomm2.QmComm2(engine, comm.handles), qmcomm2.POLICY)
-        server.register(
-            load("rpcqm_sending"), sending.Sending(engine, comm.handles), sending.POLICY
-        )
-        server.register(load("qm2qm"), qm2qm.Qm2Qm(engine, comm.handles, *ports), qm2qm.POLICY)
-        server.register(load("qmmgmt"), qmmgmt.QmMgmt(engine, admission), qmmgmt.POLICY)
+        comm2 = interfaces.qmcomm2(engine, handles)
+        server.register(load("qmcomm2"), comm2, qmcomm2.POLICY)
+        server.register(load("rpcqm_sending"), interfaces.sending(engine, handles), sending.POLICY)
+        other_side = interfaces.qm2qm(engine, handles, *ports)
+        server.register(load("qm2qm"), other_side, qm2qm.POLICY)
+        server.register(load("qmmgmt"), interfaces.qmmgmt(engine, admission), qmmgmt.POLICY)
         maintenance = Maintenance(engine, accounts.user_file, self._clock)
         server.register(load("rpcqm_admin"), admin.Admin(accounts, maintenance), admin.POLICY)
 

@@ -18,8 +18,9 @@ from pathlib import Path
 from engine import GROUP, Bench
 from harness import Figure
 
-from rpcqm.adm.enums import INFINITE, MessageSeekAction
+from rpcqm.adm.enums import MessageSeekAction
 from rpcqm.adm.message import Message
+from rpcqm.codec.types.mqvalues import INFINITE
 
 SHALLOW, DEEP = 1_000, 1_000_000
 ROUNDS = 9

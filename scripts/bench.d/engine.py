@@ -18,10 +18,10 @@ from pathlib import Path
 
 from harness import Figure, WriteTimer
 
-from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.message import Message
 from rpcqm.base.clock import SystemClock, Timers
 from rpcqm.codec.packet.message import MessageAttributes
+from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store

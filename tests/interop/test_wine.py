@@ -8,10 +8,8 @@ import pytest
 from rpcqm.base.hresult import HResult
 from rpcqm.codec.packet.enums import BodyType
 from rpcqm.codec.packet.message import PacketMessage
-from rpcqm.codec.packet.remote_read import (
-    MessagePacketExtension,
-    SectionType,
-)
+from rpcqm.codec.packet.remote_read import MessagePacketExtension
+from rpcqm.codec.types.remoteread import SectionType
 from tests.support.accounts import PASSWORD
 from tests.support.namespace import Namespace
 from tests.support.packets import split_message_packet

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, TypeVar
 
-from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.completion import Completion
@@ -12,6 +11,7 @@ from rpcqm.base.errors import MQError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import AcknowledgementsRequested, MessageClass
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.types.mqvalues import QueueAccessType
 from tests.model.elements import MDescriptor, MQueue, MTransaction
 
 T = TypeVar("T")

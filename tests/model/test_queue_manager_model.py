@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
-from rpcqm.adm.enums import INFINITE, MessageSeekAction, QueueShareMode
+from rpcqm.adm.enums import MessageSeekAction
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.transaction import Transaction
 from rpcqm.base.completion import Completion
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.types.mqvalues import INFINITE, QueueShareMode
 from tests.model.choices import (
     ACCESS,
     ACKNOWLEDGEMENTS,

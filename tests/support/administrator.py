@@ -6,12 +6,22 @@ from rpcqm.adm.queue import Queue
 from rpcqm.codec.properties import NULL_VARIANT, ManagementQueueProperty, PropVariant
 from rpcqm.codec.propvariant import propvariant_of, variant_of
 from rpcqm.codec.types.qmmgmt import MGMT_OBJECT, MGMT_OBJECT_u
+from rpcqm.interfaces._management_properties import ManagementProperties
+from rpcqm.qm.engine import QueueManagerEngine
 from tests.support.callers import ADMINISTRATOR, CallServer
 from tests.support.remote_reader import format_of, status_name
 
 
 def queue_object(name: Queue | str) -> MGMT_OBJECT:
     return MGMT_OBJECT(type=2, u=MGMT_OBJECT_u(2, format_of(name)))
+
+
+def queue_property(
+    engine: QueueManagerEngine, queue: Queue, identifier: ManagementQueueProperty
+) -> PropVariant:
+    """What administrators are told of a queue, without a connection."""
+    properties = ManagementProperties(engine.queue_manager, engine.queues, engine.outgoing)
+    return properties.read(queue, identifier)
 
 
 class Administrator:

@@ -21,7 +21,6 @@ from typing import Any
 from uuid import UUID
 
 from rpcqm.adm.directory import DirectoryContents
-from rpcqm.adm.enums import QueueAccessType, QueueShareMode
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import Timer, Timers
 from rpcqm.base.completion import Completion, completed
@@ -35,6 +34,7 @@ from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.packet.patch import without_session_header
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.settings import StoreSettings

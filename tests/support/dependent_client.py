@@ -19,10 +19,7 @@ from rpcqm.codec.types.qmcomm import (
     OBJECT_FORMAT_u,
 )
 from rpcqm.interfaces import qmcomm, qmcomm2, qmmgmt, sending
-from rpcqm.interfaces.qmcomm import QmComm
-from rpcqm.interfaces.qmcomm2 import QmComm2
-from rpcqm.interfaces.qmmgmt import QmMgmt
-from rpcqm.interfaces.sending import Sending
+from rpcqm.service import interfaces
 from tests.support.binary_network import Node
 from tests.support.callers import Caller, CallServer, PendingCall, Served
 from tests.support.queue_manager import RunningQueueManager
@@ -34,13 +31,14 @@ NULL_GUID = UUID(int=0)
 
 def served_clients(qm: RunningQueueManager | Node) -> CallServer:
     """qmcomm, qmcomm2, qmmgmt and rpcqm_sending, with the ports 2103 and 2105."""
-    comm = QmComm(qm.engine, lambda: 2103, lambda: 2105)
+    handles = interfaces.client_handles(qm.engine)
+    comm = interfaces.qmcomm(qm.engine, handles, lambda: 2103, lambda: 2105)
     return CallServer(
         qm,
         Served("qmcomm", comm, qmcomm.POLICY),
-        Served("qmcomm2", QmComm2(qm.engine, comm.handles), qmcomm2.POLICY),
-        Served("qmmgmt", QmMgmt(qm.engine), qmmgmt.POLICY),
-        Served("rpcqm_sending", Sending(qm.engine, comm.handles), sending.POLICY),
+        Served("qmcomm2", interfaces.qmcomm2(qm.engine, handles), qmcomm2.POLICY),
+        Served("qmmgmt", interfaces.qmmgmt(qm.engine), qmmgmt.POLICY),
+        Served("rpcqm_sending", interfaces.sending(qm.engine, handles), sending.POLICY),
     )
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
-from rpcqm.adm.enums import INFINITE, QueueAccessType, QueueShareMode
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import MQError
+from rpcqm.codec.types.mqvalues import INFINITE, QueueAccessType, QueueShareMode
 from tests.support.binary_network import Faults, Node
 from tests.support.network_ledger import DEATH, MACHINE, Ledger, Letter, Reading, Trouble
 from tests.support.network_world import (

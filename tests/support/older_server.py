@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.message import Message
 from rpcqm.base.clock import SystemClock
 from rpcqm.base.completion import Completion, start
@@ -18,6 +17,7 @@ from rpcqm.codec.interface import load
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.security.sddl import parse_sddl
+from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.codec.types.remoteread import SectionBuffer
 from rpcqm.interfaces import qm2qm, qmcomm, qmcomm2, remote_read
 from rpcqm.interfaces._authentication import CallAdmission, RemoteReadSecurity
@@ -34,6 +34,7 @@ from rpcqm.rpc.interface_registry import RegisteredInterface
 from rpcqm.rpc.security.context import SecurityProviders
 from rpcqm.rpc.security.providers import security_providers
 from rpcqm.rpc.server import RpcServer
+from rpcqm.service import interfaces
 from rpcqm.service.remote_queues import RemoteQueues
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
@@ -138,8 +139,9 @@ async def older_server(
         older = OlderServer(engine, providers)
         ports = (lambda: older.ports["rpc"], lambda: older.ports["qm2qm"])
         admission = CallAdmission(RemoteReadSecurity(allow_nonauthenticated_rpc=True))
-        comm = QmComm(engine, *ports, admission=admission)
-        reading = Qm2Qm(engine, comm.handles, *ports)
+        handles = interfaces.client_handles(engine, admission=admission)
+        comm = interfaces.qmcomm(engine, handles, *ports)
+        reading = interfaces.qm2qm(engine, handles, *ports)
         reading.version = version
         server = older.server
         second = server.register(load("qm2qm"), Recorded(reading, older), qm2qm.POLICY)
@@ -161,7 +163,9 @@ async def reading_server(
     async with _engine(directory, SETTINGS) as engine:
         serving = OlderServer(engine)
         security = RemoteReadSecurity(allow_nonauthenticated_rpc=True)
-        handlers = RemoteRead(engine, CallAdmission(security), lambda: serving.ports["rpc"])
+        handlers = interfaces.remote_read(
+            engine, CallAdmission(security), lambda: serving.ports["rpc"]
+        )
         if spoil is not None:
             handlers._packets = Spoiled(handlers._packets, spoil)
         policy = remote_read.POLICY
@@ -202,8 +206,9 @@ async def supporting_server(
         supporting = OlderServer(engine, security_providers(TestAccounts(directory)))
         server = supporting.server
         remote = RemoteQueues(engine.queue_manager, target_of)
-        comm = QmComm(engine, open_remote=remote.open)
-        sending = QmComm2(engine, comm.handles)
+        handles = interfaces.client_handles(engine, open_remote=remote.open)
+        comm = interfaces.qmcomm(engine, handles)
+        sending = interfaces.qmcomm2(engine, handles)
         served = [
             server.register(load("qmcomm"), Recorded(comm, supporting), qmcomm.POLICY),
             server.register(load("qmcomm2"), Recorded(sending, supporting), qmcomm2.POLICY),

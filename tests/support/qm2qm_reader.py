@@ -8,8 +8,7 @@ from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.qm2qm import REMOTEREADDESC, REMOTEREADDESC2
 from rpcqm.interfaces import qm2qm, qmcomm
 from rpcqm.interfaces._authentication import CallAdmission, RemoteReadSecurity
-from rpcqm.interfaces.qm2qm import Qm2Qm
-from rpcqm.interfaces.qmcomm import QmComm
+from rpcqm.service import interfaces
 from tests.support.callers import Caller, CallServer, PendingCall, Served
 from tests.support.dependent_client import Client, create_remote_cursor, open_remote
 from tests.support.queue_manager import RunningQueueManager
@@ -18,8 +17,9 @@ from tests.support.remote_reader import CLIENT, RECEIVE, RECEIVE_ACCESS, status_
 
 def served_qm2qm(qm: RunningQueueManager, security: RemoteReadSecurity | None = None) -> CallServer:
     """qmcomm and qm2qm on a queue manager, with the ports 2103 and 2105."""
-    comm = QmComm(qm.engine, lambda: 2103, lambda: 2105, admission=CallAdmission(security))
-    reading = Qm2Qm(qm.engine, comm.handles, lambda: 2103, lambda: 2105)
+    handles = interfaces.client_handles(qm.engine, admission=CallAdmission(security))
+    comm = interfaces.qmcomm(qm.engine, handles, lambda: 2103, lambda: 2105)
+    reading = interfaces.qm2qm(qm.engine, handles, lambda: 2103, lambda: 2105)
     return CallServer(
         qm,
         Served("qmcomm", comm, qmcomm.POLICY),

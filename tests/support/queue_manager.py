@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
-from rpcqm.adm.enums import QueueAccessType, QueueShareMode
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.transaction import Transaction
@@ -17,6 +16,7 @@ from rpcqm.base.errors import MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName, parse_format_names
 from rpcqm.codec.packet.message import MessageAttributes
+from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.group_commit import CommitGroup

@@ -10,7 +10,8 @@ from rpcqm.codec.names.queue_format import queue_format_of
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT, XACTUOW
 from rpcqm.interfaces import remote_read
-from rpcqm.interfaces.remote_read import CallAdmission, RemoteRead, RemoteReadSecurity
+from rpcqm.interfaces.remote_read import CallAdmission, RemoteReadSecurity
+from rpcqm.service import interfaces
 from tests.support.binary_network import Node
 from tests.support.callers import Caller, CallServer, PendingCall, Served
 from tests.support.queue_manager import RunningQueueManager
@@ -35,7 +36,7 @@ def served_remote_read(
     qm: RunningQueueManager | Node, security: RemoteReadSecurity | None = None
 ) -> CallServer:
     """RemoteRead on a queue manager, its port being 2103."""
-    handlers = RemoteRead(qm.engine, CallAdmission(security), lambda: 2103)
+    handlers = interfaces.remote_read(qm.engine, CallAdmission(security), lambda: 2103)
     return CallServer(qm, Served("remoteread", handlers, remote_read.POLICY))
 
 

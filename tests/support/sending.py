@@ -3,7 +3,6 @@
 from typing import Any
 from uuid import UUID
 
-from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.completion import Completion
@@ -11,6 +10,7 @@ from rpcqm.base.identity import ANONYMOUS
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.message import MessageAttributes, build_user_message
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.protocol_records import Changes
 from tests.support.queue_manager import RunningQueueManager

@@ -3,11 +3,11 @@
 import errno
 from typing import TYPE_CHECKING
 
-from rpcqm.adm.enums import ConnectionStatus
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.errors import HResult
 from rpcqm.binary.connection.peer_connection import PeerConnection
 from rpcqm.binary.session import BROKEN, REFUSED_BY_PEER, SessionState
+from rpcqm.codec.types.mqvalues import ConnectionStatus
 from rpcqm.qm.names import plain_address
 
 if TYPE_CHECKING:

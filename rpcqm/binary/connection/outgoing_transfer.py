@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rpcqm.adm.enums import ConnectionStatus, OutgoingQueueState
+from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.adm.message import (
     FLAG_NEGATIVE_JOURNALING,
     FLAG_POSITIVE_JOURNALING,
@@ -48,6 +48,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.patch import set_sequence
 from rpcqm.codec.packet.types import TxSequenceID
+from rpcqm.codec.types.mqvalues import ConnectionStatus
 from rpcqm.qm.names import next_hop_text
 from rpcqm.qm.transfer import SentAs
 from rpcqm.store.records import Family

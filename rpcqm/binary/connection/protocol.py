@@ -37,11 +37,12 @@ from rpcqm.binary.sequence import next_identifier, sequence_of
 from rpcqm.binary.session import Identities, Session
 from rpcqm.binary.settings import ROUTER_SESSION_CLEANUP, BinarySettings
 from rpcqm.binary.trace import report
-from rpcqm.codec.names.format_name import FormatName, FormatNameType, PrivateQueueFormatName
+from rpcqm.codec.names.format_name import FormatName, PrivateQueueFormatName
 from rpcqm.codec.packet.acknowledgement import PacketKind
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import PacketMessage, build_user_message
 from rpcqm.codec.packet.types import TxSequenceID
+from rpcqm.codec.types.mqvalues import FormatNameType
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:

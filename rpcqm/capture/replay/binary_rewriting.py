@@ -8,7 +8,6 @@ from rpcqm.capture.conversation.binary_progress import kind_of
 from rpcqm.capture.replay.mapping import Mapping
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.acknowledgement import PacketKind
-from rpcqm.codec.packet.base import INFINITE
 from rpcqm.codec.packet.fields import (
     DESTINATION_TYPE,
     NAMES_OFFSET,
@@ -24,6 +23,7 @@ from rpcqm.codec.packet.patch import set_time_to_reach_queue, without_session_he
 from rpcqm.codec.packet.transaction import TransactionHeaderStart
 from rpcqm.codec.packet.user import QueueFormatType, decode_queue_name, encode_direct_name
 from rpcqm.codec.packet.user_message import UserMessage
+from rpcqm.codec.types.mqvalues import INFINITE
 
 QUEUE_MANAGER = "queue manager"
 SEQUENCE = "transaction sequence"

@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.codec.interface import Operation, Value
 from rpcqm.codec.ndr.layout import reachable
-from rpcqm.codec.packet.base import INFINITE, SIGNATURE_OCTETS
+from rpcqm.codec.packet.base import SIGNATURE_OCTETS
 from rpcqm.codec.packet.fields import PRIORITY, SIGNATURE
 from rpcqm.codec.packet.types import SEQUENTIAL_BITS
 from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT
+from rpcqm.codec.types.mqvalues import INFINITE
 
 LEARNT = {
     "phCursor": "cursor",

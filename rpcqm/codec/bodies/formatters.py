@@ -15,11 +15,27 @@ from xml.parsers import expat
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.bodies.xml_bounds import MAXIMUM_DEPTH, check_bounds
+from rpcqm.codec.types.mqvalues import (
+    VT_ARRAY,
+    VT_BOOL,
+    VT_BSTR,
+    VT_CLSID,
+    VT_CY,
+    VT_DATE,
+    VT_EMPTY,
+    VT_I4,
+    VT_I8,
+    VT_LPSTR,
+    VT_LPWSTR,
+    VT_NULL,
+    VT_R4,
+    VT_R8,
+    VT_UI1,
+    VT_UI8,
+    VT_VECTOR,
+)
 
-VT_EMPTY, VT_NULL = 0, 1
-VT_R4, VT_R8, VT_CY, VT_DATE, VT_BSTR, VT_BOOL = 4, 5, 6, 7, 8, 11
-VT_LPSTR, VT_LPWSTR, VT_CLSID = 30, 31, 72
-VT_ARRAY_UI1, VT_VECTOR_UI1 = 0x2011, 0x1011
+VT_ARRAY_UI1, VT_VECTOR_UI1 = VT_ARRAY | VT_UI1, VT_VECTOR | VT_UI1
 DOTNET_BINARY = 768
 """What System.Messaging.BinaryMessageFormatter marks its bodies with."""
 
@@ -37,7 +53,6 @@ Value = (
 )
 
 _INTEGERS = {2: "h", 3: "i", 16: "b", 17: "B", 18: "H", 19: "I", 20: "q", 21: "Q", 22: "i", 23: "I"}
-_VT_I4, _VT_I8, _VT_UI8 = 3, 20, 21
 _FLOATS = {VT_R4: "f", VT_R8: "d"}
 _EPOCH = datetime.datetime(1899, 12, 30)
 """Day 0 of OLE dates, which have no time zone."""
@@ -83,7 +98,7 @@ def _encode_currency(value: Decimal) -> tuple[bytes, int]:
 
 
 def _encode_integer(value: int) -> tuple[bytes, int]:
-    for vt in (_VT_I4, _VT_I8, _VT_UI8):
+    for vt in (VT_I4, VT_I8, VT_UI8):
         code = _INTEGERS[vt]
         try:
             return struct.pack(f"<{code}", value), vt

@@ -26,7 +26,6 @@ from rpcqm.codec.names.grammar import (
     XACTONLY,
     DirectName,
     DistributionListName,
-    FormatNameType,
     FormatNameValue,
     MulticastAddress,
     SuffixType,
@@ -36,6 +35,7 @@ from rpcqm.codec.names.grammar import (
 )
 from rpcqm.codec.names.path_name import PathName
 from rpcqm.codec.packet.user import PrivateQueueFormatName, QueueFormatType, WireQueueName
+from rpcqm.codec.types.mqvalues import FormatNameType
 
 __all__ = [
     "DirectName",

@@ -14,20 +14,7 @@ from uuid import UUID
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.path_name import COMPUTER_NAME, SYSTEM_QUEUES, QueueKind, split_queue_part
 from rpcqm.codec.packet.user import PrivateQueueFormatName
-
-
-class FormatNameType(enum.IntEnum):
-    """QUEUE_FORMAT_TYPE ([MS-MQMQ] 2.2.6)."""
-
-    QUEUE_FORMAT_TYPE_UNKNOWN = 0
-    QUEUE_FORMAT_TYPE_PUBLIC = 1
-    QUEUE_FORMAT_TYPE_PRIVATE = 2
-    QUEUE_FORMAT_TYPE_DIRECT = 3
-    QUEUE_FORMAT_TYPE_MACHINE = 4
-    QUEUE_FORMAT_TYPE_CONNECTOR = 5
-    QUEUE_FORMAT_TYPE_DL = 6
-    QUEUE_FORMAT_TYPE_MULTICAST = 7
-    QUEUE_FORMAT_TYPE_SUBQUEUE = 8
+from rpcqm.codec.types.mqvalues import FormatNameType
 
 
 class SuffixType(enum.IntEnum):

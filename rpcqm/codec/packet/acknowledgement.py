@@ -10,7 +10,7 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.codec.layout import Buffer
 from rpcqm.codec.names.format_name import FormatName, PrivateQueueFormatName
 from rpcqm.codec.packet.attributes import MessageAttributes
-from rpcqm.codec.packet.base import INFINITE, BaseFlags, BaseHeader
+from rpcqm.codec.packet.base import BaseFlags, BaseHeader
 from rpcqm.codec.packet.enums import DeliveryGuarantee, MessageClass, SenderIdentifierType
 from rpcqm.codec.packet.internal import (
     ORDER_ACK_LABEL,
@@ -22,6 +22,7 @@ from rpcqm.codec.packet.internal import (
 )
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.types.mqvalues import INFINITE
 
 _ORDER_QUEUE = "\\PRIVATE$\\ORDER_QUEUE$"
 _SESSION_HEADER_FLAG = BaseFlags.SH.bits

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.base import DEFAULT_PRIORITY, INFINITE
+from rpcqm.codec.packet.base import DEFAULT_PRIORITY
 from rpcqm.codec.packet.enums import (
     AcknowledgementsRequested,
     DeliveryGuarantee,
@@ -21,6 +21,7 @@ from rpcqm.codec.packet.enums import (
     SenderIdentifierType,
 )
 from rpcqm.codec.packet.types import NULL_IDENTIFIER, MessageIdentifier, TxSequenceID
+from rpcqm.codec.types.mqvalues import INFINITE
 
 DEFAULT_TIME_TO_REACH_QUEUE = 345600
 """Four days, in seconds."""

@@ -15,12 +15,12 @@ from rpcqm.codec.layout import (
     UInt32,
     WireType,
 )
+from rpcqm.codec.types.mqvalues import INFINITE
 
 VERSION = 0x10
 SIGNATURE_OCTETS = b"LIOR"
 SIGNATURE = int.from_bytes(SIGNATURE_OCTETS, "little")
 MAXIMUM_PACKET_SIZE = 0x00400000
-INFINITE = 0xFFFFFFFF
 DEFAULT_PRIORITY = 3
 
 BASE_HEADER_SIZE = 16

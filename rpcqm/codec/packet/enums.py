@@ -2,6 +2,8 @@
 
 import enum
 
+from rpcqm.codec.types.mqvalues import VARENUM
+
 
 class MessageClass(enum.IntEnum):
     """Why a message exists.
@@ -123,20 +125,20 @@ class BodyType(enum.IntEnum):
     VT_BSTR is what the example of [MS-MQQB] 4.1.7 carries for UTF-16 text.
     """
 
-    VT_EMPTY = 0
-    VT_NULL = 1
-    VT_I2 = 2
-    VT_I4 = 3
-    VT_BSTR = 8
-    VT_BOOL = 11
-    VT_I1 = 16
-    VT_UI1 = 17
-    VT_UI2 = 18
-    VT_UI4 = 19
-    VT_I8 = 20
-    VT_UI8 = 21
-    VT_LPSTR = 30
-    VT_LPWSTR = 31
-    VT_BLOB = 65
-    VT_CLSID = 72
-    VT_VECTOR_UI1 = 0x1011
+    VT_EMPTY = VARENUM.VT_EMPTY
+    VT_NULL = VARENUM.VT_NULL
+    VT_I2 = VARENUM.VT_I2
+    VT_I4 = VARENUM.VT_I4
+    VT_BSTR = VARENUM.VT_BSTR
+    VT_BOOL = VARENUM.VT_BOOL
+    VT_I1 = VARENUM.VT_I1
+    VT_UI1 = VARENUM.VT_UI1
+    VT_UI2 = VARENUM.VT_UI2
+    VT_UI4 = VARENUM.VT_UI4
+    VT_I8 = VARENUM.VT_I8
+    VT_UI8 = VARENUM.VT_UI8
+    VT_LPSTR = VARENUM.VT_LPSTR
+    VT_LPWSTR = VARENUM.VT_LPWSTR
+    VT_BLOB = VARENUM.VT_BLOB
+    VT_CLSID = VARENUM.VT_CLSID
+    VT_VECTOR_UI1 = VARENUM.VT_VECTOR | VARENUM.VT_UI1

@@ -15,13 +15,9 @@ from rpcqm.codec.layout import (
     require,
     take,
 )
-from rpcqm.codec.names.format_name import (
-    DistributionListName,
-    FormatName,
-    FormatNameType,
-    direct_from_wire,
-)
+from rpcqm.codec.names.format_name import DistributionListName, FormatName, direct_from_wire
 from rpcqm.codec.packet.user import PrivateQueueFormatName
+from rpcqm.codec.types.mqvalues import FormatNameType
 
 DESTINATION_ID = 0x0064
 ADMIN_ID = 0x00C8

@@ -7,13 +7,14 @@ import struct
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.layout import Buffer
-from rpcqm.codec.packet.base import INFINITE, SESSION_HEADER_SIZE, SessionHeader
+from rpcqm.codec.packet.base import SESSION_HEADER_SIZE, SessionHeader
 from rpcqm.codec.packet.fields import HOP_COUNT, SESSION_HEADER, TIME_TO_REACH_QUEUE
 from rpcqm.codec.packet.security import SecurityFlags, SecurityHeaderStart
 from rpcqm.codec.packet.transaction import TransactionFlags, TransactionHeaderStart
 from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.codec.packet.user import MAXIMUM_HOP_COUNT
 from rpcqm.codec.packet.user_message import UserMessage
+from rpcqm.codec.types.mqvalues import INFINITE
 
 _FLAGS_AT, _SESSION_HEADER_FLAG = SESSION_HEADER
 _HOPS_AT, _HOPS = HOP_COUNT

@@ -1,6 +1,5 @@
 """What a remote reader gets: a message packet and the headers that [MS-MQRR] 2.2.5 adds."""
 
-import enum
 import ipaddress
 import struct
 from dataclasses import dataclass
@@ -37,16 +36,6 @@ from rpcqm.codec.packet.user_message import UserMessage
 IP_ADDRESS_TYPE = 0x0001
 IPV6_ADDRESS_TYPE = 0x0006
 _NAME_FIELD_SIZE = 64
-
-
-class SectionType(enum.IntEnum):
-    """What a SectionBuffer holds ([MS-MQRR] 2.2.7)."""
-
-    stFullPacket = 0
-    stBinaryFirstSection = 1
-    stBinarySecondSection = 2
-    stSrmpFirstSection = 3
-    stSrmpSecondSection = 4
 
 
 def _name_to_wire(name: str) -> bytes:

@@ -23,7 +23,7 @@ from rpcqm.codec.layout import (
     require,
     take,
 )
-from rpcqm.codec.packet.base import INFINITE
+from rpcqm.codec.types.mqvalues import INFINITE
 
 MAXIMUM_HOP_COUNT = 0x1D
 _COUNT = struct.Struct("<H")

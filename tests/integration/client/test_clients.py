@@ -15,16 +15,16 @@ from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.passwords import nt_hash
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.queue_settings import QueueSettings
-from rpcqm.client.remote_read import (
-    LOOKUP_PEEK_NEXT,
-    LOOKUP_PEEK_PREV,
-    LOOKUP_RECEIVE_NEXT,
-)
 from rpcqm.client.target import LocalServer, RemoteServer, ServerUnreachableError
 from rpcqm.codec.interface import load
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import BodyType
 from rpcqm.codec.security.sddl import parse_sddl
+from rpcqm.codec.types.mqvalues import (
+    MQ_LOOKUP_PEEK_NEXT,
+    MQ_LOOKUP_PEEK_PREV,
+    MQ_LOOKUP_RECEIVE_NEXT,
+)
 from rpcqm.codec.types.remoteread import R_GetServerPortRequest
 from rpcqm.rpc.client import RpcClient
 from rpcqm.rpc.security.ntlm import NtlmCredentials
@@ -177,10 +177,10 @@ def test_neighbours_are_found_by_lookup_identifier(
         await send(client, name, b"a", b"b", b"c")
         async with client.open_reader(name) as reader:
             first, second, _ = [m.lookup_identifier async for m in reader.browse()]
-            after = await reader.peek_by_lookup_identifier(first, LOOKUP_PEEK_NEXT)
-            before = await reader.peek_by_lookup_identifier(second, LOOKUP_PEEK_PREV)
+            after = await reader.peek_by_lookup_identifier(first, MQ_LOOKUP_PEEK_NEXT)
+            before = await reader.peek_by_lookup_identifier(second, MQ_LOOKUP_PEEK_PREV)
             assert (before.body, after.body) == (b"a", b"b")
-            taken = await reader.receive_by_lookup_identifier(second, LOOKUP_RECEIVE_NEXT)
+            taken = await reader.receive_by_lookup_identifier(second, MQ_LOOKUP_RECEIVE_NEXT)
             async with taken as message:
                 assert message.body == b"c"
 

@@ -8,15 +8,12 @@ import pytest
 
 from rpcqm.base.errors import FaultStatus, HResult, MQError, RpcFault
 from rpcqm.client.queue_manager import QueueManagerClient
-from rpcqm.client.remote_read import (
-    LOOKUP_PEEK_NEXT,
-    LOOKUP_RECEIVE_CURRENT,
-    QueueReader,
-)
+from rpcqm.client.remote_read import QueueReader
 from rpcqm.client.target import LocalServer
 from rpcqm.codec.interface import TransferSyntax
 from rpcqm.codec.interface import load as load_interface
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.types.mqvalues import MQ_LOOKUP_PEEK_NEXT, MQ_LOOKUP_RECEIVE_CURRENT
 from rpcqm.rpc.client import RpcClient
 from tests.support.older_server import OlderServer, older_server
 
@@ -191,10 +188,12 @@ def test_a_wait_is_cancelled_and_the_reader_goes_on(tmp_path: Path) -> None:
 def test_neighbours_are_found_by_lookup_identifier(tmp_path: Path) -> None:
     async def program(server: OlderServer, reader: QueueReader) -> None:
         first = await reader.peek(0)
-        second = await reader.peek_by_lookup_identifier(first.lookup_identifier, LOOKUP_PEEK_NEXT)
+        second = await reader.peek_by_lookup_identifier(
+            first.lookup_identifier, MQ_LOOKUP_PEEK_NEXT
+        )
         assert second.body == b"two"
         pending = await reader.receive_by_lookup_identifier(
-            second.lookup_identifier, LOOKUP_RECEIVE_CURRENT
+            second.lookup_identifier, MQ_LOOKUP_RECEIVE_CURRENT
         )
         async with pending as message:
             assert message.body == b"two"

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from rpcqm.adm.enums import QueueAccessType
 from rpcqm.base.errors import MQError
 from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.client.dependent import DependentQueue
@@ -18,6 +17,7 @@ from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.target import LocalServer, RemoteServer
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types import qmcomm
+from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.accounts import PASSWORD

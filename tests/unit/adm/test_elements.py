@@ -30,6 +30,7 @@ from rpcqm.adm.transaction import Transaction, TransactionalOperation
 from rpcqm.base.completion import Completion
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.message import ATTRIBUTES, MessageAttributes, build_user_message
+from rpcqm.codec.types.mqvalues import ConnectionStatus, QueueAccessType, QueueShareMode
 
 
 def snake_case(name: str) -> str:
@@ -48,7 +49,7 @@ QUEUE_ATTRIBUTES = """Identifier Label CreateTime ModifyTime Type Pathname Quali
 def descriptor() -> OpenQueueDescriptor:
     name = FormatName.parse(r"DIRECT=OS:.\q")
     return OpenQueueDescriptor(
-        1, 2, enums.QueueAccessType.PEEK_ACCESS, enums.QueueShareMode.DENY_NONE, name, Queue()
+        1, 2, QueueAccessType.PEEK_ACCESS, QueueShareMode.DENY_NONE, name, Queue()
     )
 
 
@@ -210,10 +211,10 @@ ENUMERATIONS: list[tuple[str, type[Any], str]] = [
     ),
     (
         "MQDMPR-element-QueueAccessType",
-        enums.QueueAccessType,
+        QueueAccessType,
         "ReceiveAccess SendAccess PeekAccess MoveAccess ReceiveAdminAccess PeekAdminAccess",
     ),
-    ("MQDMPR-element-QueueShareMode", enums.QueueShareMode, "DenyNone DenyReceive"),
+    ("MQDMPR-element-QueueShareMode", QueueShareMode, "DenyNone DenyReceive"),
     (
         "MQDMPR-element-OutgoingQueue",
         enums.OutgoingQueueState,
@@ -221,7 +222,7 @@ ENUMERATIONS: list[tuple[str, type[Any], str]] = [
     ),
     (
         "MQDMPR-element-OutgoingQueue",
-        enums.ConnectionStatus,
+        ConnectionStatus,
         """InProcess EstablishPacketReceived Established UnknownFailure PingFailure
         SocketCreateFailure SocketBindFailure SocketConnectFailure TcpNotEnabled
         SocketSendFailure ConnectionNotReady DnsFailure CertificateValidationFailure
@@ -260,7 +261,7 @@ def test_an_enumeration_has_exactly_its_values(enumeration: type[Any], names: st
 
 
 def test_access_types_and_share_modes_have_the_values_of_msmq() -> None:
-    access = {member.name: member.value for member in enums.QueueAccessType}
+    access = {member.name: member.value for member in QueueAccessType}
     assert access == {
         "RECEIVE_ACCESS": 1,
         "SEND_ACCESS": 2,
@@ -269,7 +270,7 @@ def test_access_types_and_share_modes_have_the_values_of_msmq() -> None:
         "RECEIVE_ADMIN_ACCESS": 0x81,
         "PEEK_ADMIN_ACCESS": 0xA0,
     }
-    assert enums.QueueShareMode.DENY_RECEIVE.value == 1
+    assert QueueShareMode.DENY_RECEIVE.value == 1
 
 
 @pytest.mark.conformance("MQDMPR-element-Message")
@@ -336,9 +337,9 @@ def test_a_position_is_a_queue_and_an_identifier() -> None:
 
 
 def test_connection_history_is_a_list_of_entries() -> None:
-    entry = ConnectionHistoryEntry(enums.ConnectionStatus.DNS_FAILURE, 5, 0xC00E0099, ("a",))
+    entry = ConnectionHistoryEntry(ConnectionStatus.DNS_FAILURE, 5, 0xC00E0099, ("a",))
     queue = OutgoingQueue(connection_history=[entry])
-    assert queue.connection_history[0].status is enums.ConnectionStatus.DNS_FAILURE
+    assert queue.connection_history[0].status is ConnectionStatus.DNS_FAILURE
     assert queue.identifier == UUID(int=0)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpcqm.adm.enums import OutgoingQueueState, QueuePrivacyLevel, QueueType
+from rpcqm.adm.enums import OutgoingQueueState, QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.records import (
@@ -21,6 +21,7 @@ from rpcqm.adm.records import (
     encode_queue_manager,
 )
 from rpcqm.base.errors import DecodeError
+from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
 
 U32 = st.integers(0, 0xFFFFFFFF)
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from rpcqm.adm.enums import QueueAccessType, QueueShareMode
 from rpcqm.binary.connection.peer_connection import NextHop
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.message import MessageAttributes
+from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
 from tests.support.binary_network import Node
 from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
 

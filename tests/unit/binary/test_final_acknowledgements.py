@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rpcqm.adm.enums import QueueAccessType, QueueShareMode
+from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
 from tests.support.binary_network import Node, Simulation
 from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
 from tests.support.queue_manager import MEMORY

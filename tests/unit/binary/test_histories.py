@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from rpcqm.adm.enums import ConnectionStatus
 from rpcqm.base.completion import Completion, completed, failed
 from rpcqm.base.errors import HResult
 from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
+from rpcqm.codec.types.mqvalues import ConnectionStatus
 from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
 
 Told = list[tuple[ConnectionStatus, int]]

@@ -14,7 +14,6 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generat
 
 from rpcqm.adm.directory import DirectoryContents
 from rpcqm.adm.directory_object import User
-from rpcqm.adm.enums import ConnectionStatus, QueueAccessType, QueuePrivacyLevel
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.errors import MQError
@@ -31,6 +30,7 @@ from rpcqm.codec.packet.message import MessageAttributes, PacketMessage
 from rpcqm.codec.packet.patch import without_session_header
 from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.codec.security.sddl import parse_sddl
+from rpcqm.codec.types.mqvalues import ConnectionStatus, QueueAccessType, QueuePrivacyLevel
 from tests.support.binary_network import Node, Simulation
 from tests.support.certificates import certificate_of
 from tests.support.queue_manager import MEMORY
@@ -252,7 +252,7 @@ def test_a_body_travels_encrypted_and_is_stored_clear(
     travelled: list[bytes] = []
     pair.simulation.record = travelled
     pair.orders = pair.bob.find()
-    pair.orders.privacy_level = QueuePrivacyLevel.BODY
+    pair.orders.privacy_level = QueuePrivacyLevel.MQ_PRIV_LEVEL_BODY
     for _ in range(2):
         pair.send(private_name(pair.bob), sid=SID, privacy_level=level)
     assert pair.arrived == [b"content"] * 2

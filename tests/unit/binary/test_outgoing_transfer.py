@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from rpcqm.adm.enums import ConnectionStatus, OutgoingQueueState
+from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.base.completion import Completion, completed
 from rpcqm.binary.connection.peer_connection import NextHop
 from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.internal import EstablishConnectionPacket
 from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.types.mqvalues import ConnectionStatus
 from tests.support.binary_pair import ORDERS, STREAM, Exchanging, exchanging
 
 

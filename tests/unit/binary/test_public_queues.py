@@ -14,7 +14,7 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.codec.properties import ManagementQueueProperty
 from rpcqm.codec.security.descriptor import SecurityInformation
 from rpcqm.codec.security.sddl import parse_sddl
-from rpcqm.interfaces._management_properties import queue_property
+from tests.support.administrator import queue_property
 from tests.support.binary_network import Node, Simulation
 from tests.support.queue_manager import MEMORY
 

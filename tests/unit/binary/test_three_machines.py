@@ -15,8 +15,8 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.properties import ManagementQueueProperty
-from rpcqm.interfaces._management_properties import queue_property
 from rpcqm.qm.quotas import EnqueueRefusedError
+from tests.support.administrator import queue_property
 from tests.support.binary_network import Faults, Node, Simulation
 from tests.support.binary_pair import packets
 from tests.support.queue_manager import MEMORY

@@ -6,7 +6,7 @@ import pytest
 
 from rpcqm.codec.packet.types import SequenceInfo
 from rpcqm.codec.properties import ManagementQueueProperty
-from rpcqm.interfaces._management_properties import queue_property
+from tests.support.administrator import queue_property
 from tests.support.binary_network import Node
 from tests.support.binary_pair import STREAM, Exchanging, exchanging
 

@@ -10,18 +10,13 @@ from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.transfer_buffer import transfer_buffer_of
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import format_name_of
-from rpcqm.codec.packet.base import INFINITE
 from rpcqm.codec.packet.enums import AcknowledgementsRequested, BodyType
 from rpcqm.codec.packet.message import MessageAttributes, MessageIdentifier, build_user_message
-from rpcqm.codec.packet.remote_read import (
-    MessagePacketExtension,
-    SectionType,
-    SubqueueHeader,
-    message_packet,
-)
+from rpcqm.codec.packet.remote_read import MessagePacketExtension, SubqueueHeader, message_packet
 from rpcqm.codec.packet.user_message import UserMessage
+from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.codec.types.qmcomm import CACTransferBufferV1_Send
-from rpcqm.codec.types.remoteread import SectionBuffer
+from rpcqm.codec.types.remoteread import SectionBuffer, SectionType
 
 BODY = bytes(range(100))
 ORDERS = FormatName.parse(r"DIRECT=OS:host\private$\orders")

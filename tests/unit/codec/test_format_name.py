@@ -11,7 +11,6 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.format_name import (
     DistributionListName,
     FormatName,
-    FormatNameType,
     MulticastAddress,
     PrivateQueueFormatName,
     QueueFormat,
@@ -27,6 +26,7 @@ from rpcqm.codec.names.format_name import (
 )
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.codec.packet.user import QueueFormatType
+from rpcqm.codec.types.mqvalues import FormatNameType
 
 GUID = UUID("c626ea11-e6b6-9749-9595-9150557358d1")
 OTHER = UUID("fca09e90-7890-4544-8f11-394c43cd8907")

@@ -15,14 +15,8 @@ from rpcqm.codec.idl.tree import OperationDeclaration
 from rpcqm.codec.interface import TransferSyntax, load
 from rpcqm.codec.ndr.compile import MessageCodec, Wire
 from rpcqm.codec.ndr.decode import MAXIMUM_DEPTH
-from rpcqm.codec.types.mqmq import (
-    CAPROPVARIANT,
-    PROPVARIANT,
-    VT_NULL,
-    VT_VARIANT,
-    VT_VECTOR,
-    PROPVARIANT_varUnion,
-)
+from rpcqm.codec.types.mqmq import CAPROPVARIANT, PROPVARIANT, PROPVARIANT_varUnion
+from rpcqm.codec.types.mqvalues import VT_NULL, VT_VARIANT, VT_VECTOR
 from rpcqm.codec.types.qmcomm import OBJECT_FORMAT, OBJECT_FORMAT_u, R_QMSetObjectPropertiesRequest
 from tests.support.idl_values import messages
 

@@ -25,12 +25,12 @@ from rpcqm.codec.packet.remote_read import (
     ExtensionHeader,
     HostAddress,
     MessagePacketExtension,
-    SectionType,
     SubqueueFlags,
     SubqueueHeader,
     message_packet,
 )
 from rpcqm.codec.packet.user_message import UserMessage
+from rpcqm.codec.types.remoteread import SectionType
 from tests.support.packets import split_message_packet
 
 MESSAGE = MessageAttributes(

@@ -1,6 +1,7 @@
 """Properties by name, number and type, and the variants that carry them."""
 
 import csv
+import enum
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -22,6 +23,7 @@ from rpcqm.codec.properties import (
     variant_bool,
 )
 from rpcqm.codec.propvariant import propvariant_of, variant_of
+from rpcqm.codec.types import mqvalues
 from rpcqm.codec.types.mqmq import (
     BLOB,
     CAPROPVARIANT,
@@ -70,6 +72,12 @@ def test_no_property_is_missing_and_none_is_invented(family: str) -> None:
     assert {member.name for member in kind} == {r["name"] for r in ROWS if r["family"] == family}
 
 
+def enumeration_of(name: str) -> type[enum.Enum]:
+    module = property_values if hasattr(property_values, name) else mqvalues
+    found: type[enum.Enum] = getattr(module, name)
+    return found
+
+
 VALUES = list(
     csv.DictReader(TABLE.with_name("property_values.csv").read_text("ascii").splitlines())
 )
@@ -89,7 +97,7 @@ VALUES = list(
     ],
 )
 def test_value_of_a_closed_set_has_its_name(enumeration: str, name: str, value: str) -> None:
-    member = getattr(property_values, enumeration)[name]
+    member = enumeration_of(enumeration)[name]
     assert str(member.value) == value
 
 
@@ -98,7 +106,7 @@ def test_no_value_is_invented_but_the_state_locked() -> None:
     for enumeration in {row["enumeration"] for row in VALUES}:
         names = {row["name"] for row in VALUES if row["enumeration"] == enumeration}
         more = {"MGMT_QUEUE_STATE_LOCKED"} if enumeration == "ManagementQueueState" else set()
-        assert set(getattr(property_values, enumeration).__members__) == names | more
+        assert set(enumeration_of(enumeration).__members__) == names | more
     assert property_values.ManagementQueueState("LOCKED").name == "MGMT_QUEUE_STATE_LOCKED"
 
 

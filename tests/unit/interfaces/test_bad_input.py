@@ -16,11 +16,7 @@ from rpcqm.codec.interface import Operation, load
 from rpcqm.codec.ndr.classes import message
 from rpcqm.codec.ndr.values import Value
 from rpcqm.interfaces import qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read
-from rpcqm.interfaces.qm2qm import Qm2Qm
-from rpcqm.interfaces.qmcomm import QmComm
-from rpcqm.interfaces.qmcomm2 import QmComm2
-from rpcqm.interfaces.qmmgmt import QmMgmt
-from rpcqm.interfaces.remote_read import RemoteRead
+from rpcqm.service import interfaces
 from tests.support.callers import ADMINISTRATOR, Caller, CallServer, Fault, NoAnswerError, Served
 from tests.support.dependent_client import SEND_ACCESS, Client, object_of, open_remote
 from tests.support.idl_values import messages
@@ -52,15 +48,17 @@ class Victim:
     """A queue manager with clients, one of which goes mad."""
 
     def __init__(self, qm: RunningQueueManager) -> None:
-        comm = QmComm(qm.engine, lambda: 2103, lambda: 2105)
+        handles = interfaces.client_handles(qm.engine)
+        comm = interfaces.qmcomm(qm.engine, handles, lambda: 2103, lambda: 2105)
         self.qm = qm
+        reading = interfaces.remote_read(qm.engine, None, lambda: 2103)
         self.server = CallServer(
             qm,
-            Served("remoteread", RemoteRead(qm.engine, None, lambda: 2103), remote_read.POLICY),
+            Served("remoteread", reading, remote_read.POLICY),
             Served("qmcomm", comm, qmcomm.POLICY),
-            Served("qmcomm2", QmComm2(qm.engine, comm.handles), qmcomm2.POLICY),
-            Served("qm2qm", Qm2Qm(qm.engine, comm.handles), qm2qm.POLICY),
-            Served("qmmgmt", QmMgmt(qm.engine), qmmgmt.POLICY),
+            Served("qmcomm2", interfaces.qmcomm2(qm.engine, handles), qmcomm2.POLICY),
+            Served("qm2qm", interfaces.qm2qm(qm.engine, handles), qm2qm.POLICY),
+            Served("qmmgmt", interfaces.qmmgmt(qm.engine), qmmgmt.POLICY),
         )
         self.other = qm.create(r"private$\other")
         qm.send(self.other, b"precious")

@@ -11,11 +11,8 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.types.qmcomm import CACCreateRemoteCursor
 from rpcqm.interfaces import qm2qm, qmcomm, qmcomm2, remote_read
 from rpcqm.interfaces._remote_proxy import PendingRead, RemotelyRead, RemoteNumbers, RemoteReader
-from rpcqm.interfaces.qm2qm import Qm2Qm
-from rpcqm.interfaces.qmcomm import QmComm
-from rpcqm.interfaces.qmcomm2 import QmComm2
-from rpcqm.interfaces.remote_read import RemoteRead
 from rpcqm.rpc.limits import Limits
+from rpcqm.service import interfaces
 from tests.support.callers import ADMINISTRATOR, ALICE, BOB, Caller, CallServer, Served
 from tests.support.dependent_client import Client, create_remote_cursor, open_remote
 from tests.support.qm2qm_reader import Qm2QmReader
@@ -82,13 +79,14 @@ def elsewhere() -> Elsewhere:
 @pytest.fixture
 def server(qm: RunningQueueManager, elsewhere: Elsewhere) -> CallServer:
     qm.engine.queue_manager.supporting_server = True
-    comm = QmComm(qm.engine, open_remote=elsewhere.open)
+    handles = interfaces.client_handles(qm.engine, open_remote=elsewhere.open)
+    comm = interfaces.qmcomm(qm.engine, handles)
     return CallServer(
         qm,
-        Served("remoteread", RemoteRead(qm.engine), remote_read.POLICY),
+        Served("remoteread", interfaces.remote_read(qm.engine), remote_read.POLICY),
         Served("qmcomm", comm, qmcomm.POLICY),
-        Served("qmcomm2", QmComm2(qm.engine, comm.handles), qmcomm2.POLICY),
-        Served("qm2qm", Qm2Qm(qm.engine, comm.handles), qm2qm.POLICY),
+        Served("qmcomm2", interfaces.qmcomm2(qm.engine, handles), qmcomm2.POLICY),
+        Served("qm2qm", interfaces.qm2qm(qm.engine, handles), qm2qm.POLICY),
         limits=Limits(cursors=3),
     )
 

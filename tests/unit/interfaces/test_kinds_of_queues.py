@@ -10,7 +10,7 @@ from rpcqm.adm.directory import DirectoryContents, DirectoryUnavailableError
 from rpcqm.codec.properties import ManagementQueueProperty as P
 from rpcqm.config.directory import load_directory
 from rpcqm.interfaces import qmmgmt
-from rpcqm.interfaces.qmmgmt import QmMgmt
+from rpcqm.service import interfaces
 from tests.support.administrator import Administrator
 from tests.support.callers import CallServer, Served
 from tests.support.directories import DIRECTORY, OWN_QUEUE, write_directory
@@ -46,7 +46,9 @@ def qm(tmp_path: Path, source: Source) -> Iterator[RunningQueueManager]:
 
 @pytest.fixture
 def administrator(qm: RunningQueueManager) -> Administrator:
-    return Administrator(CallServer(qm, Served("qmmgmt", QmMgmt(qm.engine), qmmgmt.POLICY)))
+    return Administrator(
+        CallServer(qm, Served("qmmgmt", interfaces.qmmgmt(qm.engine), qmmgmt.POLICY))
+    )
 
 
 @pytest.mark.conformance("MQMR-prop-PROPID_MGMT_QUEUE_XACT", "MQMR-prop-PROPID_MGMT_QUEUE_TYPE")

@@ -54,7 +54,9 @@ def level(
     qm: RunningQueueManager, name: str, security: RemoteReadSecurity = SWITCH
 ) -> AuthenticationLevel:
     text = name.format(qm.engine.queue_manager.identifier)
-    return level_of_queue(qm.engine, security, FormatName.parse(text), workgroup=False)
+    return level_of_queue(
+        qm.engine.registry, qm.engine.access, security, FormatName.parse(text), workgroup=False
+    )
 
 
 def grant_machine(qm: RunningQueueManager, rights: int) -> None:

@@ -15,7 +15,7 @@ from rpcqm.codec.properties import NULL_VARIANT, ManagementQueueProperty
 from rpcqm.codec.propvariant import propvariant_of, variant_of
 from rpcqm.codec.types.qmmgmt import MGMT_OBJECT, MGMT_OBJECT_u
 from rpcqm.interfaces import qmmgmt
-from rpcqm.interfaces.qmmgmt import QmMgmt
+from rpcqm.service import interfaces
 from tests.support.binary_network import Node, Simulation
 from tests.support.callers import ADMINISTRATOR, CallServer, Served
 from tests.support.queue_manager import MEMORY
@@ -54,7 +54,7 @@ def alice(simulation: Simulation) -> Node:
 
 def told(node: Node, *names: str) -> list[Any]:
     """What an administrator is told who asks by R_QMMgmtGetInfo."""
-    server = CallServer(node, Served("qmmgmt", QmMgmt(node.engine), qmmgmt.POLICY))
+    server = CallServer(node, Served("qmmgmt", interfaces.qmmgmt(node.engine), qmmgmt.POLICY))
     response = server.connect(ADMINISTRATOR).call(
         "R_QMMgmtGetInfo",
         pObjectFormat=MGMT_OBJECT(type=2, u=MGMT_OBJECT_u(2, format_of(STREAM))),

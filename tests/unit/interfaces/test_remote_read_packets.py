@@ -16,10 +16,9 @@ from rpcqm.codec.packet.remote_read import (
     ExtendedAddressHeader,
     HostAddress,
     MessagePacketExtension,
-    SectionType,
 )
 from rpcqm.codec.packet.user_message import UserMessage
-from rpcqm.codec.types.remoteread import R_StartReceiveResponse
+from rpcqm.codec.types.remoteread import R_StartReceiveResponse, SectionType
 from rpcqm.qm.settings import QueueManagerSettings
 from tests.support.callers import CallServer, Fault
 from tests.support.packets import split_message_packet

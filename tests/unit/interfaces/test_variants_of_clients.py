@@ -7,7 +7,7 @@ from rpcqm.codec.properties import PropVariant
 from rpcqm.codec.propvariant import propvariant_of, variant_of
 from rpcqm.codec.types.qmmgmt import MGMT_OBJECT, MGMT_OBJECT_u
 from rpcqm.interfaces import qmmgmt
-from rpcqm.interfaces.qmmgmt import QmMgmt
+from rpcqm.service import interfaces
 from tests.support.callers import ADMINISTRATOR, CallServer, Served
 from tests.support.queue_manager import RunningQueueManager
 from tests.unit.codec.test_properties import VARIANTS
@@ -32,7 +32,7 @@ NULL_ON_THE_WIRE = b"\1\0" + bytes(6) + b"\1\0"
 def test_a_variant_of_any_type_may_be_handed_in_and_is_overwritten(
     qm: RunningQueueManager, union: bytes, pointee: bytes
 ) -> None:
-    server = CallServer(qm, Served("qmmgmt", QmMgmt(qm.engine), qmmgmt.POLICY))
+    server = CallServer(qm, Served("qmmgmt", interfaces.qmmgmt(qm.engine), qmmgmt.POLICY))
     caller = server.connect(ADMINISTRATOR)
     interface = server.interfaces["qmmgmt"].interface
     operation = interface.operation("R_QMMgmtGetInfo")

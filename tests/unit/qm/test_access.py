@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import MQError
 from rpcqm.base.identity import ANONYMOUS, EVERYONE, Identity, authenticated
@@ -18,6 +17,7 @@ from rpcqm.codec.security.descriptor import (
 )
 from rpcqm.codec.security.identifier import Sid
 from rpcqm.codec.security.sddl import parse_sddl
+from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.qm.default_security import MIGRATED_KEY
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.records import Family

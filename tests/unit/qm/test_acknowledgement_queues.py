@@ -2,11 +2,11 @@
 
 import pytest
 
-from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.queue import Queue
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageAuthenticationLevel
 from rpcqm.codec.packet.patch import set_authentication_level
+from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.qm import acknowledgement_queues
 from tests.support.queue_manager import RunningQueueManager
 

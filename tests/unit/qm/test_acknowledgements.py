@@ -5,7 +5,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.codec.names.format_name import FormatName
@@ -19,6 +18,7 @@ from rpcqm.codec.packet.patch import set_authentication_level
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.codec.security.sddl import parse_sddl
+from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.qm.settings import QueueManagerSettings
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
 

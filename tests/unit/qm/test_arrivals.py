@@ -6,7 +6,6 @@ from uuid import UUID
 
 import pytest
 
-from rpcqm.adm.enums import QueuePrivacyLevel
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.errors import MQError
@@ -14,6 +13,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import AcknowledgementsRequested, MessageClass
 from rpcqm.codec.packet.patch import set_hop_count
 from rpcqm.codec.security.sddl import parse_sddl
+from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
 from rpcqm.qm.protection import RejectedError
 from rpcqm.qm.protocol_records import Changes
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
@@ -69,7 +69,7 @@ def test_an_address_of_zero_is_here_whatever_the_host_is_called(qm: RunningQueue
         ({"transactional": True}, {}, "NOT_TRANSACTIONAL_MSG"),
         ({}, {"transaction_identifier": 3}, "NOT_TRANSACTIONAL_Q"),
         ({"authentication": True}, {}, "BAD_SIGNATURE"),
-        ({"privacy_level": QueuePrivacyLevel.BODY}, {}, "BAD_ENCRYPTION"),
+        ({"privacy_level": QueuePrivacyLevel.MQ_PRIV_LEVEL_BODY}, {}, "BAD_ENCRYPTION"),
         ({"quota": 1}, {"body": bytes(2000)}, "Q_EXCEED_QUOTA"),
         ({}, {"time_to_reach_queue": 5, "age": 6}, "REACH_QUEUE_TIMEOUT"),
         ({}, {"time_to_be_received": 5, "age": 6}, "REACH_QUEUE_TIMEOUT"),
@@ -98,13 +98,13 @@ def test_what_is_not_taken_is_refused_with_its_class(
 
 
 def test_a_queue_without_encryption_refuses_encrypted_bodies(qm: RunningQueueManager) -> None:
-    qm.create(privacy_level=QueuePrivacyLevel.NONE)
+    qm.create(privacy_level=QueuePrivacyLevel.MQ_PRIV_LEVEL_NONE)
     refused = accepted(qm, from_elsewhere(qm, ORDERS), encrypted=True)
     assert refused is MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION
 
 
 def test_signed_and_encrypted_messages_get_where_they_must_be(qm: RunningQueueManager) -> None:
-    queue = qm.create(authentication=True, privacy_level=QueuePrivacyLevel.BODY)
+    queue = qm.create(authentication=True, privacy_level=QueuePrivacyLevel.MQ_PRIV_LEVEL_BODY)
     message = from_elsewhere(qm, ORDERS, b"a")
     assert accepted(qm, message, authenticated=True, encrypted=True) is None
     assert qm.bodies(queue) == [b"a"]

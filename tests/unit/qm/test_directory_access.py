@@ -17,13 +17,14 @@ from rpcqm.adm.directory import (
     equals,
 )
 from rpcqm.adm.directory_object import DirectoryObject, Enterprise, RoutingLink, Site, User
-from rpcqm.adm.enums import DirectoryOperationResult, QueueAccessType
+from rpcqm.adm.enums import DirectoryOperationResult
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.identity import ANONYMOUS
-from rpcqm.codec.names.format_name import FormatName, FormatNameType
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.properties import PropVariant, QueueProperty, VarType
 from rpcqm.codec.propvariant import propvariant_of, variant_of
+from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType
 from rpcqm.config.directory import DirectoryFile, load_directory
 from rpcqm.interfaces._queue_properties import values_of
 from tests.support.directories import (

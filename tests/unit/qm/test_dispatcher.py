@@ -3,9 +3,9 @@
 import pytest
 from structlog.testing import capture_logs
 
-from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.message import MessagePosition
 from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.codec.types.mqvalues import QueueAccessType
 from tests.support.queue_manager import RunningQueueManager
 
 

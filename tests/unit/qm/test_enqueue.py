@@ -4,9 +4,10 @@ from uuid import uuid4
 
 import pytest
 
-from rpcqm.adm.enums import EnqueueStatus, PositionState, QueueAccessType
+from rpcqm.adm.enums import EnqueueStatus, PositionState
 from rpcqm.adm.message import MessagePosition
 from rpcqm.codec.packet.message import MessageAttributes
+from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.qm.quotas import EnqueueRefusedError
 from tests.support.queue_manager import RunningQueueManager, refusal
 

@@ -5,10 +5,11 @@ from uuid import uuid4
 
 import pytest
 
-from rpcqm.adm.enums import PositionState, QueueAccessType
+from rpcqm.adm.enums import PositionState
 from rpcqm.adm.message import Message
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import build_user_message, read_attributes
+from rpcqm.codec.types.mqvalues import QueueAccessType
 from tests.support.queue_manager import RunningQueueManager
 
 

@@ -5,10 +5,10 @@ from uuid import uuid4
 
 import pytest
 
-from rpcqm.adm.enums import QueueAccessType
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.base.completion import Completion
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.qm import message_lookup
 from rpcqm.qm.message_lookup import LocationState, MessageLocation, find_message
 from rpcqm.store.errors import StoreStoppedError

@@ -4,14 +4,9 @@ from uuid import uuid4
 
 import pytest
 
-from rpcqm.adm.enums import (
-    OutgoingQueueState,
-    PositionState,
-    QueueAccessType,
-    QueueShareMode,
-    RemoteReadState,
-)
+from rpcqm.adm.enums import OutgoingQueueState, PositionState, RemoteReadState
 from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
 from rpcqm.qm.settings import QueueManagerSettings
 from tests.support.queue_manager import SETTINGS, RunningQueueManager, refusal
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from rpcqm.adm.enums import OutgoingQueueState, QueueAccessType
+from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.qm.settings import QueueManagerSettings
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
 

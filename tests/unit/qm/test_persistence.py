@@ -5,9 +5,10 @@ from uuid import UUID
 
 import pytest
 
-from rpcqm.adm.enums import OutgoingQueueState, QueueAccessType, QueuePrivacyLevel, QueueScope
+from rpcqm.adm.enums import OutgoingQueueState, QueueScope
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.codec.security.sddl import parse_sddl
+from rpcqm.codec.types.mqvalues import QueueAccessType, QueuePrivacyLevel
 from rpcqm.qm.machine import save_queue_manager
 from tests.support.queue_manager import RunningQueueManager, refusal
 
@@ -19,7 +20,7 @@ ASKED_FOR: dict[str, Any] = {
     "quota": 88,
     "journal_quota": 77,
     "authentication": True,
-    "privacy_level": QueuePrivacyLevel.BODY,
+    "privacy_level": QueuePrivacyLevel.MQ_PRIV_LEVEL_BODY,
     "transactional": True,
     "multicast_address": "234.1.1.1:8001",
     "security": parse_sddl("O:BAD:(A;;0x4;;;WD)").encode(),

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from rpcqm.adm.enums import QueueAccessType, QueuePrivacyLevel
 from rpcqm.base.errors import MQError
 from rpcqm.codec.packet.enums import SenderIdentifierType
+from rpcqm.codec.types.mqvalues import QueueAccessType, QueuePrivacyLevel
 from tests.support.queue_manager import RunningQueueManager
 
 SIGNED: dict[str, Any] = {
@@ -14,7 +14,7 @@ SIGNED: dict[str, Any] = {
     "sender_certificate": b"certificate",
     "sender_identifier_type": SenderIdentifierType.SID,
 }
-BODY, CLEAR = QueuePrivacyLevel.BODY, QueuePrivacyLevel.NONE
+BODY, CLEAR = QueuePrivacyLevel.MQ_PRIV_LEVEL_BODY, QueuePrivacyLevel.MQ_PRIV_LEVEL_NONE
 OK = "MQ_OK"
 
 
@@ -60,8 +60,8 @@ def test_a_queue_can_take_signed_messages_only(
         (BODY, {"privacy_level": 1}, OK),
         (CLEAR, {}, OK),
         (CLEAR, {"privacy_level": 1}, "MQ_ERROR_ILLEGAL_PROPERTY_VALUE"),
-        (QueuePrivacyLevel.OPTIONAL, {}, OK),
-        (QueuePrivacyLevel.OPTIONAL, {"privacy_level": 1}, OK),
+        (QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL, {}, OK),
+        (QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL, {"privacy_level": 1}, OK),
     ],
 )
 def test_a_queue_can_take_private_or_clear_bodies_only(

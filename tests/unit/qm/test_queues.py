@@ -4,20 +4,14 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from rpcqm.adm.enums import (
-    INFINITE,
-    PositionState,
-    QueueAccessType,
-    QueuePrivacyLevel,
-    QueueScope,
-    QueueType,
-)
+from rpcqm.adm.enums import PositionState, QueueScope, QueueType
 from rpcqm.adm.queue import Queue
 from rpcqm.base.identity import ANONYMOUS, authenticated
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.security.descriptor import Ace, Acl, SecurityDescriptor
 from rpcqm.codec.security.identifier import Sid
+from rpcqm.codec.types.mqvalues import INFINITE, QueueAccessType, QueuePrivacyLevel
 from tests.support.queue_manager import RunningQueueManager, refusal
 
 ADMINISTRATOR = authenticated("root", "S-1-5-21-1-2-3-500", "S-1-5-32-544")
@@ -33,7 +27,7 @@ def test_a_queue_to_be_created_has_the_defaults(qm: RunningQueueManager) -> None
         quota=1,
         journal_quota=1,
         authentication=True,
-        privacy_level=QueuePrivacyLevel.BODY,
+        privacy_level=QueuePrivacyLevel.MQ_PRIV_LEVEL_BODY,
         transactional=True,
         multicast_address="224.0.0.1:1",
         base_priority=9,
@@ -44,7 +38,7 @@ def test_a_queue_to_be_created_has_the_defaults(qm: RunningQueueManager) -> None
     assert queue.journaling is False
     assert (queue.quota, queue.journal_quota) == (INFINITE, INFINITE)
     assert queue.authentication is False
-    assert queue.privacy_level is QueuePrivacyLevel.OPTIONAL
+    assert queue.privacy_level is QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL
     assert queue.transactional is False
     assert queue.multicast_address is None
     assert queue.base_priority == 0
@@ -61,7 +55,7 @@ def test_a_new_queue_has_what_was_asked_for_and_what_follows(qm: RunningQueueMan
         "quota": 100,
         "journal_quota": 50,
         "authentication": True,
-        "privacy_level": QueuePrivacyLevel.NONE,
+        "privacy_level": QueuePrivacyLevel.MQ_PRIV_LEVEL_NONE,
         "transactional": True,
         "base_priority": -7,
     }

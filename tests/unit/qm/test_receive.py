@@ -4,9 +4,10 @@ from uuid import uuid4
 
 import pytest
 
-from rpcqm.adm.enums import PositionState, QueueAccessType
+from rpcqm.adm.enums import PositionState
 from rpcqm.adm.message import MessagePosition
 from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.types.mqvalues import QueueAccessType
 from tests.support.queue_manager import RunningQueueManager, refusal
 
 PEEK = QueueAccessType.PEEK_ACCESS

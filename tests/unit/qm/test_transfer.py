@@ -4,10 +4,11 @@ from uuid import uuid4
 
 import pytest
 
-from rpcqm.adm.enums import ConnectionStatus, OutgoingQueueState, PositionState, QueueAccessType
+from rpcqm.adm.enums import OutgoingQueueState, PositionState
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.types.mqvalues import ConnectionStatus, QueueAccessType
 from rpcqm.qm.transfer import RESENT_AT_MOST
 from tests.support.queue_manager import RunningQueueManager, refusal
 from tests.support.sending import keep_sending

@@ -5,10 +5,11 @@ from uuid import uuid4
 import pytest
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
-from rpcqm.adm.enums import INFINITE, PositionState
+from rpcqm.adm.enums import PositionState
 from rpcqm.adm.message import Message
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus
+from rpcqm.codec.types.mqvalues import INFINITE
 from tests.support.queue_manager import RunningQueueManager, refusal
 
 

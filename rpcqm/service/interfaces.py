@@ -1,0 +1,125 @@
+"""The handlers of each interface, over the subjects of a queue manager that they use."""
+
+from collections.abc import Callable
+
+from rpcqm.interfaces._authentication import CallAdmission
+from rpcqm.interfaces._client_handles import ClientHandles
+from rpcqm.interfaces._message_packet import MessagePackets
+from rpcqm.interfaces._remote_proxy import OpenRemote
+from rpcqm.interfaces.qm2qm import Qm2Qm
+from rpcqm.interfaces.qmcomm import QmComm
+from rpcqm.interfaces.qmcomm2 import QmComm2
+from rpcqm.interfaces.qmmgmt import QmMgmt
+from rpcqm.interfaces.remote_read import RemoteRead
+from rpcqm.interfaces.sending import Sending
+from rpcqm.qm.engine import QueueManagerEngine
+
+Port = Callable[[], int]
+"""Tells a TCP port, 0 where nothing listens."""
+
+
+def remote_read(
+    engine: QueueManagerEngine, admission: CallAdmission | None = None, server_port: Port = int
+) -> RemoteRead:
+    """The handlers of RemoteRead."""
+    machine, addresses = engine.queue_manager, engine.settings.addresses
+    return RemoteRead(
+        machine,
+        engine.timers,
+        engine.registry,
+        engine.access,
+        engine.readers,
+        engine.queues,
+        engine.opening,
+        engine.transactions,
+        engine.messages,
+        MessagePackets(machine, engine.acknowledgements, addresses),
+        admission,
+        server_port,
+    )
+
+
+def client_handles(
+    engine: QueueManagerEngine,
+    open_remote: OpenRemote | None = None,
+    admission: CallAdmission | None = None,
+) -> ClientHandles:
+    """The handles that qmcomm, qmcomm2, qm2qm and rpcqm_sending share.
+
+    `open_remote` takes over queues of other queue managers; without it there are none.
+    """
+    return ClientHandles(
+        engine.queue_manager,
+        engine.clock,
+        engine.readers,
+        engine.opening,
+        engine.transactions,
+        open_remote,
+        admission,
+    )
+
+
+def qmcomm(
+    engine: QueueManagerEngine,
+    handles: ClientHandles,
+    rpc_port: Port = int,
+    qm2qm_port: Port = int,
+) -> QmComm:
+    """The handlers of qmcomm."""
+    return QmComm(
+        engine.queue_manager,
+        engine.names,
+        engine.registry,
+        engine.access,
+        engine.directory,
+        engine.readers,
+        engine.queues,
+        engine.opening,
+        engine.transactions,
+        handles,
+        rpc_port,
+        qm2qm_port,
+    )
+
+
+def qmcomm2(engine: QueueManagerEngine, handles: ClientHandles) -> QmComm2:
+    """The handlers of qmcomm2."""
+    return QmComm2(
+        engine.queue_manager,
+        engine.clock,
+        engine.readers,
+        engine.composer,
+        engine.transactions,
+        engine.messages,
+        engine.arrivals,
+        handles,
+    )
+
+
+def qm2qm(
+    engine: QueueManagerEngine,
+    handles: ClientHandles,
+    rpc_port: Port = int,
+    qm2qm_port: Port = int,
+) -> Qm2Qm:
+    """The handlers of qm2qm."""
+    return Qm2Qm(engine.queues, engine.readers, engine.messages, handles, rpc_port, qm2qm_port)
+
+
+def qmmgmt(engine: QueueManagerEngine, admission: CallAdmission | None = None) -> QmMgmt:
+    """The handlers of qmmgmt."""
+    return QmMgmt(
+        engine.queue_manager,
+        engine.registry,
+        engine.queues,
+        engine.outgoing,
+        engine.bring_online,
+        engine.take_offline,
+        engine.store.compact,
+        admission,
+    )
+
+
+def sending(engine: QueueManagerEngine, handles: ClientHandles) -> Sending:
+    """The handlers of rpcqm_sending."""
+    return Sending(engine.registry, engine.access, engine.opening, handles)

@@ -1,4 +1,4 @@
-"""`rpcqm queue acl` and `rpcqm machine acl`: who may do what, in plain words."""
+"""`rpcqm queue acl` and `rpcqm machine acl`: permissions in plain words."""
 
 import argparse
 import functools
@@ -56,7 +56,7 @@ _SUMMARIES = {
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What has permissions: a queue, or the queue manager itself."""
+    """An object with permissions: a queue, or the queue manager itself."""
 
     vocabulary: Vocabulary
     name: str
@@ -87,70 +87,58 @@ def _machine(_: argparse.Namespace) -> Subject:
     )
 
 
+_OF_QUEUES = {
+    "show": [("rpcqm queue acl show orders", "in plain words")],
+    "grant": [("rpcqm queue acl grant orders alice receive send", "alice may read and write")],
+    "deny": [("rpcqm queue acl deny orders anonymous full", "nothing for the unauthenticated")],
+    "revoke": [
+        ("rpcqm queue acl revoke orders everyone", "everything that is said of everyone"),
+        ("rpcqm queue acl revoke orders alice send", "one right"),
+    ],
+    "owner": [("rpcqm queue acl owner orders administrators", "instead of whoever created it")],
+}
+_OF_THE_MACHINE = {
+    "show": [("rpcqm machine acl show", "in plain words")],
+    "grant": [
+        ("rpcqm machine acl grant alice receive-dead-letter", "alice may empty those queues")
+    ],
+    "deny": [("rpcqm machine acl deny guests create-queue", "no queues made by guests")],
+    "revoke": [
+        ("rpcqm machine acl revoke authenticated create-queue", "only administrators create")
+    ],
+    "owner": [("rpcqm machine acl owner administrators", "as it was in the beginning")],
+}
+"""Examples of each command, with what they do."""
+
+
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
     """Add the commands to those of `rpcqm queue`."""
-    lists = _add_acl(commands, "a queue")
-    _add_show(lists, [("rpcqm queue acl show orders", "in plain words")], of_queue=True)
-    for name, change, examples in (
-        (
-            "grant",
-            granted,
-            [("rpcqm queue acl grant orders alice receive send", "alice may read and write")],
-        ),
-        (
-            "deny",
-            denied,
-            [("rpcqm queue acl deny orders anonymous full", "nothing for the unauthenticated")],
-        ),
-        (
-            "revoke",
-            revoked,
-            [
-                ("rpcqm queue acl revoke orders everyone", "everything that is said of everyone"),
-                ("rpcqm queue acl revoke orders alice send", "one right"),
-            ],
-        ),
-    ):
-        _add_change(lists, name, change, examples, DETAILS, of_queue=True)
-    owner = [("rpcqm queue acl owner orders administrators", "instead of whoever created it")]
-    _add_owner(lists, owner, of_queue=True)
+    _add_all(commands, "a queue", _OF_QUEUES, DETAILS, of_queue=True)
 
 
 def add_machine(commands: "argparse._SubParsersAction[Parser]") -> None:
     """Add the commands to those of `rpcqm machine`."""
-    lists = _add_acl(commands, "the queue manager")
-    _add_show(lists, [("rpcqm machine acl show", "in plain words")], of_queue=False)
-    for name, change, examples in (
-        (
-            "grant",
-            granted,
-            [("rpcqm machine acl grant alice receive-dead-letter", "alice may empty those queues")],
-        ),
-        (
-            "deny",
-            denied,
-            [("rpcqm machine acl deny guests create-queue", "no queues made by guests")],
-        ),
-        (
-            "revoke",
-            revoked,
-            [("rpcqm machine acl revoke authenticated create-queue", "only administrators create")],
-        ),
-    ):
-        _add_change(lists, name, change, examples, MACHINE_DETAILS, of_queue=False)
-    owner = [("rpcqm machine acl owner administrators", "as it was in the beginning")]
-    _add_owner(lists, owner, of_queue=False)
+    _add_all(commands, "the queue manager", _OF_THE_MACHINE, MACHINE_DETAILS, of_queue=False)
 
 
-def _add_acl(
-    commands: "argparse._SubParsersAction[Parser]", what: str
-) -> "argparse._SubParsersAction[Parser]":
+def _add_all(
+    commands: "argparse._SubParsersAction[Parser]",
+    what: str,
+    examples: dict[str, list[tuple[str, str]]],
+    details: str,
+    *,
+    of_queue: bool,
+) -> None:
     parser = commands.add_parser(
         "acl",
         help="show and change who may do what",
         description=f"Show and change who may do what with {what}.",
     )
-    return add_commands(parser)
+    lists = add_commands(parser)
+    _add_show(lists, examples["show"], of_queue=of_queue)
+    for name, change in (("grant", granted), ("deny", denied), ("revoke", revoked)):
+        _add_change(lists, name, change, examples[name], details, of_queue=of_queue)
+    _add_owner(lists, what, examples["owner"], of_queue=of_queue)
 
 
 def _add_subject(parser: Parser, of_queue: bool) -> None:
@@ -160,7 +148,7 @@ def _add_subject(parser: Parser, of_queue: bool) -> None:
 
 
 def _add_options(parser: Parser, of_queue: bool) -> None:
-    """The queue manager's own permissions are for programs of its machine."""
+    """Add the options; only programs of its machine may see the queue manager's permissions."""
     if of_queue:
         add_server_options(parser)
     else:
@@ -169,11 +157,11 @@ def _add_options(parser: Parser, of_queue: bool) -> None:
 
 def _add_owner(
     commands: "argparse._SubParsersAction[Parser]",
+    what: str,
     examples: list[tuple[str, str]],
     *,
     of_queue: bool,
 ) -> None:
-    what = "a queue" if of_queue else "the queue manager"
     parser = add_command(
         commands,
         "owner",
@@ -238,7 +226,7 @@ def run_show(arguments: argparse.Namespace) -> int:
 
 
 def run_change(arguments: argparse.Namespace) -> int:
-    """Change the entries of one account or group, and show what then holds for it."""
+    """Change the entries of one account or group, and show its permissions afterwards."""
     subject = arguments.subject(arguments)
     words = subject.vocabulary
     mask = functools.reduce(operator.or_, arguments.rights, 0) or words.full
@@ -270,7 +258,7 @@ def run_owner(arguments: argparse.Namespace) -> int:
 
 
 def _require_a_way_back(descriptor: SecurityDescriptor, subject: Subject) -> None:
-    """Refuse a list after which nobody could change it any more."""
+    """Refuse a list after which no account could change the permissions any more."""
     words = subject.vocabulary
     way_back = words.words["change-permissions"]
     if not any(p.allowed & ~p.denied & way_back for p in permissions(descriptor, words)):
@@ -288,17 +276,17 @@ def _sentence(who: str, descriptor: SecurityDescriptor, sid: Sid, words: Vocabul
 
 
 def _still_allowed(descriptor: SecurityDescriptor, mask: int, words: Vocabulary) -> int:
-    """What Anonymous may of `mask`."""
+    """The rights of `mask` that Anonymous has."""
     prepared = PreparedDescriptor(descriptor, words.mapping)
     return prepared.granted(frozenset({str(ANONYMOUS)})) & mask
 
 
 async def _names(client: "QueueManagerClient") -> dict[Sid, str]:
-    """Names of the well-known and, on the same machine and for administrators, of accounts."""
+    """Names of the well-known identifiers, and of accounts if the caller may list them."""
     names = {sid: word for word, sid in WELL_KNOWN.items()}
     try:
         accounts = await client.accounts.list()
-    except (MQError, RpcFault, DecodeError):
+    except (MQError, RpcFault, DecodeError):  # elsewhere, and to others, accounts have no names
         accounts = ()
     return names | {Sid.parse(account.sid): account.name for account in accounts}
 
@@ -335,7 +323,7 @@ def _for_programs(
 
 
 def _name(sid: Sid, names: dict[Sid, str]) -> str:
-    """The name of somebody; root and the service's own user are the administrator."""
+    """The name of an account; root and the service's own user are the administrator."""
     own = sid.sub_authorities[:1] == _OF_A_MACHINE and sid.sub_authorities[-1] == ADMINISTRATOR
     return names.get(sid, "administrator" if own else str(sid))
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rpcqm.capture.unsealing.accounts import UnsealingAccount
 
 _TOLD = 20
-"""So many problems of a file are told one by one."""
+"""Problems of a file that are shown one by one; the rest is counted."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -176,7 +176,7 @@ def read(
     accounts: "list[UnsealingAccount]",
     opened: "Callable[[Conversation], None] | None" = None,
 ) -> "Problems":
-    """Analyse a capture, and tell what is wrong with it; CommandError when it is none."""
+    """Analyse a capture and print its problems; raises CommandError if it is not a capture."""
     from rpcqm.capture.analysis import analyse
 
     return _guarded(path, lambda told: analyse(path, emit, told, accounts, opened=opened))
@@ -203,7 +203,7 @@ def _guarded(path: Path, work: "Callable[[Problems], object]") -> "Problems":
 
 
 class _Shown:
-    """Prints calls as they come, and keeps what the list of conversations says."""
+    """Prints calls as they come, and counts them for the list of conversations."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         from rpcqm.capture.conversation.subjects import Subjects
@@ -236,7 +236,7 @@ class _Shown:
 
 
 def _none(written: int) -> None:
-    """Nothing: what was written is of no interest."""
+    """Drop the number of characters that a write returns."""
 
 
 def _in_full(exchange: "Exchange", queue: str) -> str:

@@ -134,7 +134,7 @@ _WIN32_FACILITY = 0x8007_0000
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One code: its kind, its name, and what a person should know of it."""
+    """One code: its kind, its name, its meaning and a remedy."""
 
     kind: str
     name: str
@@ -166,7 +166,7 @@ def find_codes(text: str) -> list[Code]:
 
 
 def similar_names(text: str) -> list[str]:
-    """Names that look like what was typed."""
+    """Names that resemble a mistyped one."""
     names = {name for code in codes() for name in (code.name, _short(code))}
     folded = {name.upper(): name for name in names}
     return [folded[found] for found in difflib.get_close_matches(text.upper(), folded, 3)]

@@ -31,7 +31,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compact, and tell what it has given."""
+    """Compact, and print the number of bytes that this gave back."""
 
     async def work(client: "QueueManagerClient") -> None:
         before, after = await client.maintenance.compact()

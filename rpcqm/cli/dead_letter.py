@@ -1,4 +1,4 @@
-"""`rpcqm dead-letter`: look at what was not delivered or not received, and send it again."""
+"""`rpcqm dead-letter`: look at undelivered and expired messages, and send them again."""
 
 import argparse
 import time
@@ -122,7 +122,7 @@ def _add_resend(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def run_list(arguments: argparse.Namespace) -> int:
-    """List what is there."""
+    """List the dead letters."""
 
     async def work(client: "QueueManagerClient") -> None:
         found = [letter async for letter in _letters(client, arguments)]
@@ -139,7 +139,7 @@ def run_list(arguments: argparse.Namespace) -> int:
 
 
 def run_inspect(arguments: argparse.Namespace) -> int:
-    """Show one of them."""
+    """Show one dead letter."""
 
     async def work(client: "QueueManagerClient") -> None:
         from rpcqm.cli.messages import as_json
@@ -155,7 +155,7 @@ def run_inspect(arguments: argparse.Namespace) -> int:
 
 
 def run_resend(arguments: argparse.Namespace) -> int:
-    """Send one or all of them again."""
+    """Send one or all dead letters again."""
     if arguments.all is (arguments.lookup_id is not None):
         raise UsageMistake("Either a lookup identifier or --all is needed.")
 
@@ -180,7 +180,7 @@ def _paths(arguments: argparse.Namespace) -> tuple[str, ...]:
 async def _letters(
     client: "QueueManagerClient", arguments: argparse.Namespace
 ) -> AsyncIterator[tuple[str, "ReceivedMessage"]]:
-    """Each message with the queue that it is in, without its body."""
+    """Each message with the path name of its queue; bodies are not read."""
     for path in _paths(arguments):
         async with client.open_reader(queue_name(arguments, path), peek_only=True) as reader:
             async for message in reader.browse(body=0):
@@ -238,7 +238,7 @@ async def _send(
 
 
 def _again(message: "ReceivedMessage", ttbr: int | None) -> OutgoingMessage:
-    """What an application sees of the message, to be sent anew; with another `ttbr` if given."""
+    """A new message with the same properties; `ttbr` replaces the time to be received if given."""
     return OutgoingMessage(
         body=message.body,
         label=message.label,
@@ -263,7 +263,8 @@ def _destination(message: "ReceivedMessage") -> str:
 
 
 def _likely_reason(message: "ReceivedMessage", now: float | None = None) -> str:
-    """What can be told from the message itself; `rpcqm explain` knows it if there was a trail."""
+    """The reason that follows from the message itself; an event trail may tell `rpcqm explain`
+    more."""
     limit = message.time_to_be_received
     died = message.arrival_time or (time.time() if now is None else now)
     if limit != INFINITE and died >= message.sent_time + limit:

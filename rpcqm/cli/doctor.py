@@ -51,10 +51,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _running(data_dir: Path) -> ReadyFile | None:
-    """Where it runs; what a dead process has left does not count."""
+    """The ready file of the running queue manager; one that a dead process has left is ignored."""
     try:
         ready = ReadyFile.read(data_dir / ENDPOINT_FILE)
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # no file, or no whole one: nothing runs there
         return None
     return ready if Path(f"/proc/{ready.pid}").exists() else None
 

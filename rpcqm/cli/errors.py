@@ -1,4 +1,4 @@
-"""What goes wrong, as one sentence for the person who typed the command, and an exit status."""
+"""Errors of commands: one sentence for a person, and an exit status."""
 
 import enum
 
@@ -6,7 +6,7 @@ from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, NtStat
 
 
 class ExitStatus(enum.IntEnum):
-    """What the process ends with."""
+    """Exit statuses of the process."""
 
     OK = 0
     REFUSED = 1
@@ -16,7 +16,7 @@ class ExitStatus(enum.IntEnum):
 
 
 class CommandError(Exception):
-    """The end of a command; the text is a sentence."""
+    """A command that failed; the text is a sentence."""
 
     def __init__(self, sentence: str, status: ExitStatus = ExitStatus.REFUSED) -> None:
         super().__init__(sentence)
@@ -24,14 +24,14 @@ class CommandError(Exception):
 
 
 class UsageMistake(CommandError):
-    """What was typed makes no sense."""
+    """A command line that is wrong."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence, ExitStatus.WRONG_USAGE)
 
 
 class NoServer(CommandError):
-    """There is no queue manager to talk to."""
+    """No queue manager can be reached."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence, ExitStatus.NO_SERVER)
@@ -63,7 +63,7 @@ _FAULTS: dict[FaultStatus, tuple[str, str]] = {
 
 
 def explain(error: MQError | RpcFault | DecodeError, subject: str) -> str:
-    """One sentence: what did not work, why, the name of the code, and what to do about it."""
+    """A sentence about a failed call: its cause, the name of the code, and a remedy."""
     if isinstance(error, DecodeError):
         return f"{subject}: the server's answer cannot be read, {error}."
     why, remedy = _words(error.status)
@@ -73,7 +73,7 @@ def explain(error: MQError | RpcFault | DecodeError, subject: str) -> str:
 
 
 def reason(error: OSError) -> str:
-    """What the system says, as part of a sentence."""
+    """The system's words for an error, as part of a sentence."""
     return error.strerror or str(error)
 
 

@@ -1,4 +1,4 @@
-"""`rpcqm explain`: what a code means, or what became of a message."""
+"""`rpcqm explain`: the meaning of a code, or the places and the past of a message."""
 
 import argparse
 import contextlib
@@ -99,7 +99,7 @@ def _for_people(code: Code) -> dict[str, object]:
 
 
 def _numbers(value: int) -> str:
-    """The number as it may be met: hexadecimal, decimal, and signed where it is negative."""
+    """A code as programs show it: hexadecimal, decimal, and signed if it is negative."""
     if value < 0x8000_0000:
         return f"0x{value:08X}, {value}"
     return f"0x{value:08X}, {value}, {value - (1 << 32)}"

@@ -1,4 +1,4 @@
-"""`rpcqm fsck`: check a data directory that nobody uses."""
+"""`rpcqm fsck`: check a data directory that is not in use."""
 
 import argparse
 from pathlib import Path
@@ -22,7 +22,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Tell what was looked at and each problem that was found."""
+    """Print the number of records and each problem that was found."""
     # Only now, because the database takes time to load and other commands need none.
     from rpcqm.store.errors import StoreError
     from rpcqm.store.fsck import check

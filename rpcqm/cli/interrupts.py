@@ -13,13 +13,13 @@ INTERRUPTED = 130
 
 
 def end_at_once() -> None:
-    """From now on Ctrl-C ends the process, unless whoever started it has it ignored."""
+    """Let Ctrl-C end the process from now on, unless it is set to be ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 
 
 def raise_again() -> None:
-    """Undo `end_at_once`, before there is anything that has to be put right at the end."""
+    """Undo `end_at_once`, before the command opens anything that it must close at its end."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -1,4 +1,4 @@
-"""`rpcqm machine`: what concerns the queue manager itself."""
+"""`rpcqm machine`: permissions of the queue manager itself."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""The `rpcqm` command: what a person types."""
+"""The `rpcqm` command."""
 
 import codecs
 import contextlib
@@ -17,9 +17,9 @@ from rpcqm.cli.interrupts import raise_again
 from rpcqm.cli.parser import Parser, add_commands
 
 CANNOT_WRITE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG})
-"""What writing the output to a file can end with."""
+"""Errors of the system for an output that cannot be written."""
 COMPLETION_VARIABLE = "_ARGCOMPLETE"
-"""Set by the shell when a person presses Tab."""
+"""Set by the shell when the user presses Tab."""
 DEBUG_VARIABLE = "RPCQM_DEBUG"
 LINES = "\n"
 """Several mistakes stand on lines of their own; nothing else moves the cursor of a terminal."""
@@ -60,7 +60,7 @@ COMMANDS = {
 
 
 def build_parser(words: Sequence[str] = ()) -> Parser:
-    """The command that is typed, with its options; every command when it is none of them."""
+    """A parser for the command in `words`, or for every command if `words` names no command."""
     parser = Parser(prog="rpcqm", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"rpcqm {version('rpcqm')}")
     commands = add_commands(parser)
@@ -70,7 +70,7 @@ def build_parser(words: Sequence[str] = ()) -> Parser:
 
 
 def _modules(words: Sequence[str]) -> list[str]:
-    """What must be imported; one command has no use for the other ones."""
+    """The modules to import: one command does not need the others."""
     if words and words[0] in COMMANDS and COMPLETION_VARIABLE not in os.environ:
         return [COMMANDS[words[0]]]
     return list(dict.fromkeys(COMMANDS.values()))
@@ -89,7 +89,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
     except CommandError as error:
         return _fail(error)
-    except BrokenPipeError:
+    except BrokenPipeError:  # `head` and the like have read enough: that is no error
         _forget_output()
         return ExitStatus.OK
     except OSError as error:
@@ -101,15 +101,16 @@ def main(arguments: list[str] | None = None) -> int:
         return _fail(CommandError(f"{error.filename} cannot be used: {reason(error)}."))
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
-    except Exception as error:
+    except Exception as error:  # a person gets one sentence, never a traceback
         return _fail_unexpectedly(error)
     return status
 
 
 def _prepare_output(words: list[str]) -> None:
-    """Have an output, and what it cannot spell written as escapes; CommandError when it is closed.
+    """Open an output if there is none, and write what it cannot spell as escapes.
 
-    What nobody can read should not leave its queue; a server needs no output.
+    Raises CommandError if the output is closed: a message that cannot be printed should not leave
+    its queue. `serve` needs no output.
     """
     closed = sys.stdout is None
     if closed:
@@ -133,7 +134,7 @@ codecs.register_error("rpcqm", _escaped)
 
 
 def _forget_output() -> None:
-    """Let Python not try once more to write what cannot be written."""
+    """Keep Python from writing to a failed output once more when it exits."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -161,7 +162,7 @@ def _fail(error: CommandError) -> int:
 
 
 def _fail_unexpectedly(error: Exception) -> int:
-    """A mistake of ours; whoever wants to report it can have the traceback."""
+    """Tell an error of the program itself; a variable makes it print the traceback."""
     if DEBUG_VARIABLE in os.environ:
         traceback.print_exc()
     text = visible(str(error), keep=LINES)

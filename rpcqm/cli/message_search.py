@@ -1,7 +1,7 @@
-"""Where a message is, and what happened to it.
+"""Finds a message and tells its past.
 
-The queue manager itself looks through its queues; one across the network is asked for every
-message that may be seen there.
+The queue manager of this machine searches its queues itself. From another one, every readable
+message is fetched.
 """
 
 import argparse
@@ -30,7 +30,7 @@ Trails = dict[str, bool]
 
 
 def explain_message(arguments: argparse.Namespace, identifier: MessageIdentifier) -> int:
-    """Print where a message is and what happened to it; CommandError when nothing is known."""
+    """Print the queues and the past of a message; raises CommandError if nothing is known of it."""
 
     async def work(client: "QueueManagerClient") -> None:
         if arguments.server is None:
@@ -64,22 +64,22 @@ async def _trails(
     places: "Iterable[FoundMessage]",
     events: "Iterable[RecordedEvent]",
 ) -> Trails:
-    """Which of the queues concerned have trails; told on their own machine, while they exist.
+    """Whether each of the queues has an event trail, which their own machine tells.
 
-    The ways to other queue managers are known without one.
+    Queues to other queue managers are left out: they have no trail.
     """
     trails: Trails = {}
     names = [place.queue for place in places] + [event.queue for event in events]
     for name in dict.fromkeys(_main_queue(name) for name in names if not is_format_name(name)):
         try:
             trails[name] = await client.maintenance.has_trail(queue_name(arguments, name))
-        except (MQError, RpcFault):
+        except (MQError, RpcFault):  # the queue is gone, or another machine's
             continue
     return trails
 
 
 def _main_queue(name: str) -> str:
-    """The queue whose trail is that of a journal or a subqueue too."""
+    """The queue whose trail covers a journal or a subqueue as well."""
     return name if "\\system$;" in name.lower() else name.split(";")[0]
 
 
@@ -101,7 +101,7 @@ async def _places(
 async def _queues(
     client: "QueueManagerClient", arguments: argparse.Namespace
 ) -> AsyncIterator[str]:
-    """Every queue with messages: private and public ones, subqueues, journals, the system's."""
+    """Every queue with messages: private, public and system queues, subqueues and journals."""
     private = await client.management.private_queues()
     active = await client.management.active_public_queues()
     for path in [*private, *(queue.path_name for queue in active), *SYSTEM_QUEUES]:

@@ -151,7 +151,7 @@ def writer_for(file_format: str | None, output: Path | None, whole: bool) -> Mes
 
 
 def body_text(message: ReceivedMessage) -> str:
-    """A body on one line: text, or what is binary in hexadecimal."""
+    """A body on one line: as text, or in hexadecimal if it is not text."""
     text = message.text
     if text is None or "\0" in text:
         shown = message.available_body.hex(" ")
@@ -198,7 +198,7 @@ def as_json(message: ReceivedMessage) -> dict[str, object]:
 
 
 def _body(message: ReceivedMessage) -> dict[str, str]:
-    """The body as text or, where it is none, in Base64."""
+    """The body as text, or in Base64 if it is not text."""
     text = message.text
     if text is not None:
         return {"body": text}

@@ -103,7 +103,7 @@ async def _move(reader: "QueueReader", target: "MoveTarget", arguments: argparse
 
 
 async def _move_all(reader: "QueueReader", target: "MoveTarget") -> int:
-    """Move what is there; what others take meanwhile is left to them."""
+    """Move the messages of the queue; those that others take meanwhile are skipped."""
     moved = 0
     with ProgressDisplay("Moved") as progress:
         async for message in reader.browse(body=0):

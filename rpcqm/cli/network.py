@@ -48,7 +48,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def run_queue_action(arguments: argparse.Namespace) -> int:
-    """Order something about one queue; CommandError when nothing is on its way there."""
+    """Order an action for one queue; raises CommandError if no message is on its way there."""
     name = queue_name(arguments, arguments.queue)
 
     async def work(client: "QueueManagerClient") -> None:
@@ -65,7 +65,7 @@ def run_queue_action(arguments: argparse.Namespace) -> int:
 
 
 def run_machine_action(arguments: argparse.Namespace) -> int:
-    """Order something about all of them."""
+    """Order an action for all queues to other queue managers."""
 
     async def work(client: "QueueManagerClient") -> None:
         await client.management.order(arguments.action)

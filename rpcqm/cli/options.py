@@ -33,7 +33,7 @@ QUEUE_HELP = (
 
 
 def add_local_options(parser: Parser) -> None:
-    """Which queue manager of this machine is meant."""
+    """Add options that name a queue manager of this machine."""
     group = parser.add_argument_group("queue manager")
     group.add_argument(
         "--data-dir",
@@ -50,7 +50,7 @@ def add_local_options(parser: Parser) -> None:
 
 
 def add_server_options(parser: Parser) -> None:
-    """Which queue manager is meant, on this machine or another one."""
+    """Add options that name a queue manager of this machine or another one."""
     add_local_options(parser)
     group = parser.add_argument_group("over the network")
     group.add_argument(
@@ -115,9 +115,10 @@ def configuration(arguments: argparse.Namespace) -> Configuration:
 
 
 def target(arguments: argparse.Namespace) -> Target:
-    """The queue manager that the options lead to.
+    """The queue manager that the options name.
 
-    UsageMistake when they contradict each other, NoServer when none runs on this machine.
+    Raises UsageMistake if they contradict each other, NoServer if no queue manager runs on this
+    machine.
     """
     if arguments.server is not None:
         if arguments.data_dir is not None:
@@ -193,7 +194,7 @@ def read_password_line() -> str:
 
 
 def ask_password(prompt: str) -> str:
-    """A password typed at the terminal, unseen; UsageMistake when there is no terminal."""
+    """Ask for a password at the terminal, without echo; raises UsageMistake without a terminal."""
     if not sys.stdin.isatty():
         raise UsageMistake("There is no terminal to ask for the password; use --password-stdin.")
     try:

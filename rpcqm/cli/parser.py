@@ -24,7 +24,7 @@ _ARGUMENT = re.compile(r"argument (.*?): (.*)", re.DOTALL)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose mistakes are UsageMistake, and whose epilog is shown as it is written."""
+    """A parser that raises UsageMistake, and shows its epilog without filling lines."""
 
     def __init__(self, **settings: Any) -> None:
         settings.setdefault("formatter_class", _HelpFormatter)
@@ -89,7 +89,7 @@ def _option(name: str) -> str:
 
 
 def add_commands(parser: argparse.ArgumentParser) -> "argparse._SubParsersAction[Parser]":
-    """The place for sub-commands; one must be given."""
+    """Add sub-commands, one of which must be given."""
     return parser.add_subparsers(
         title="commands",
         metavar="COMMAND",
@@ -107,7 +107,7 @@ def add_command(
     run: Run,
     details: str = "",
 ) -> Parser:
-    """A command with its examples, each a command line and what it does."""
+    """Add a command; each example is a command line and what it does."""
     parser = commands.add_parser(
         name,
         help=summary[:1].lower() + summary[1:].rstrip("."),
@@ -141,7 +141,7 @@ def whole_number(low: int, high: int, what: str) -> Callable[[str], int]:
 
 
 def one_of(values: Mapping[str, T], what: str) -> Callable[[str], T]:
-    """A type of argument: a word that stands for a value."""
+    """A type of argument: a word that is a key of `values`."""
 
     def parse(text: str) -> T:
         if text.lower() not in values:

@@ -81,14 +81,14 @@ WELL_KNOWN: dict[str, Sid] = {
     "guests": Sid(5, (32, 546)),
     "system": LOCAL_SYSTEM,
 }
-"""Words for those that are the same on every computer."""
+"""Words for identifiers that are the same on every computer."""
 
 _ALLOW, _DENY = AceType.ACCESS_ALLOWED_ACE_TYPE, AceType.ACCESS_DENIED_ACE_TYPE
 
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """What one group or account may do, and what it is denied."""
+    """The rights that one group or account has, and those that it is denied."""
 
     sid: Sid
     allowed: int
@@ -96,9 +96,9 @@ class Permission:
 
 
 def permissions(descriptor: SecurityDescriptor, of: Vocabulary = QUEUE) -> list[Permission]:
-    """The entries of a list by whom they are for; entries of other kinds are left out.
+    """The permissions of each account and group; entries of other kinds are left out.
 
-    Without a list everybody may do everything.
+    A descriptor without a list allows everything to everyone.
     """
     if descriptor.dacl is None:
         return [Permission(EVERYONE, of.full, 0)]
@@ -118,7 +118,7 @@ def permissions(descriptor: SecurityDescriptor, of: Vocabulary = QUEUE) -> list[
 def granted(
     descriptor: SecurityDescriptor, sid: Sid, mask: int, of: Vocabulary = QUEUE
 ) -> SecurityDescriptor:
-    """The list with an entry that allows `mask`, and none that denies any of it to `sid`."""
+    """Allow `mask` to `sid`, and remove what denies any of it to `sid`."""
     known = next((p.allowed for p in permissions(descriptor, of) if p.sid == sid), 0)
     aces = _without(_entries(descriptor, of), sid, mask, of, {_DENY})
     others = _without(aces, sid, known, of, {_ALLOW})
@@ -128,7 +128,7 @@ def granted(
 def denied(
     descriptor: SecurityDescriptor, sid: Sid, mask: int, of: Vocabulary = QUEUE
 ) -> SecurityDescriptor:
-    """The list with an entry that denies `mask`; such entries come first, so they win."""
+    """Deny `mask` to `sid`; the new entry comes first, so that it wins."""
     aces = _without(_entries(descriptor, of), sid, mask, of, {_ALLOW, _DENY})
     return _with_entries(descriptor, [_entry(_DENY, mask, sid), *aces])
 
@@ -136,7 +136,7 @@ def denied(
 def revoked(
     descriptor: SecurityDescriptor, sid: Sid, mask: int, of: Vocabulary = QUEUE
 ) -> SecurityDescriptor:
-    """The list without what it says of `mask` for `sid`, be it allowed or denied."""
+    """Remove the bits of `mask` from the entries of `sid` that allow or deny."""
     aces = _without(_entries(descriptor, of), sid, mask, of, {_ALLOW, _DENY})
     return _with_entries(descriptor, [*aces])
 
@@ -163,7 +163,7 @@ def _entries(descriptor: SecurityDescriptor, of: Vocabulary) -> tuple[Ace, ...]:
 def _without(
     aces: Iterable[Ace], sid: Sid, mask: int, of: Vocabulary, types: set[AceType]
 ) -> Iterable[Ace]:
-    """The entries less those bits of `sid`; what is left without bits goes."""
+    """The entries without the bits of `mask` for `sid`; an entry without other bits is dropped."""
     for ace in aces:
         if ace.sid != sid or ace.type not in types:
             yield ace
@@ -176,6 +176,6 @@ def _entry(kind: AceType, mask: int, sid: Sid) -> Ace:
 
 
 def _with_entries(descriptor: SecurityDescriptor, aces: list[Ace]) -> SecurityDescriptor:
-    """Only the list: what is not given is not changed."""
+    """A descriptor of the list alone, since only the parts that it has are changed."""
     revision = descriptor.dacl.revision if descriptor.dacl else 2
     return SecurityDescriptor(dacl=Acl(tuple(aces), revision))

@@ -1,15 +1,12 @@
 """`rpcqm purge`: delete all messages of a queue."""
 
 import argparse
-import contextlib
 from typing import TYPE_CHECKING
 
-from rpcqm.base.errors import MQError, RpcFault
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import counted
 from rpcqm.cli.parser import Parser, add_command
-from rpcqm.cli.session import with_server
-from rpcqm.codec.names.format_name import FormatName
+from rpcqm.cli.session import if_told, with_server
 
 if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient
@@ -32,26 +29,18 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Purge the queue, and say how many messages went, where the caller may know it."""
+    """Purge the queue, and print the number of messages if the caller may know it."""
     name = queue_name(arguments, arguments.queue)
 
     async def work(client: "QueueManagerClient") -> None:
         async with client.open_reader(name) as reader:
-            before = await _message_count(client, name)
+            before = await if_told(client.management.queue_information(name))
             await reader.purge()
-        after = await _message_count(client, name)
-        print("Purged." if before is None else f"Purged {_removed(before, after)}.")
+        after = await if_told(client.management.queue_information(name))
+        if before is None:
+            print("Purged.")
+            return
+        came = 0 if after is None else after.message_count
+        print(f"Purged {counted(max(before.message_count - came, 0), 'message')}.")
 
     return with_server(arguments, f"purge `{arguments.queue}`", work)
-
-
-def _removed(before: int, after: int | None) -> str:
-    """What went, less what came meanwhile."""
-    return counted(max(before - (after or 0), 0), "message")
-
-
-async def _message_count(client: "QueueManagerClient", name: FormatName) -> int | None:
-    """None for callers who may purge a queue but are no administrators."""
-    with contextlib.suppress(MQError, RpcFault):
-        return (await client.management.queue_information(name)).message_count
-    return None

@@ -1,17 +1,16 @@
 """`rpcqm queue`: create, list, show, set and delete queues."""
 
 import argparse
-import contextlib
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from rpcqm.base.errors import HResult, MQError, RpcFault
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.cli import acl, outgoing, transfer
 from rpcqm.cli.errors import CommandError, UsageMistake
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import Table, iso_time, print_fields, print_json, size_text, time_text
 from rpcqm.cli.parser import Parser, add_command, add_commands, one_of, whole_number
-from rpcqm.cli.session import with_server
+from rpcqm.cli.session import if_told, with_server
 from rpcqm.client.names import HERE, is_format_name, path_name
 from rpcqm.client.queue_settings import (
     PublicQueue,
@@ -84,7 +83,7 @@ def _add_create(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def _add_settings(parser: Parser) -> None:
-    """What both `create` and `set` can say about a queue."""
+    """Add the options that `create` and `set` share."""
     parser.add_argument(
         "--quota", metavar="KB", type=_quota, help="what its messages may take, or `unlimited`"
     )
@@ -218,7 +217,7 @@ def run_list(arguments: argparse.Namespace) -> int:
 async def _all_queues(
     client: "QueueManagerClient", arguments: argparse.Namespace
 ) -> list[QueueInformation]:
-    """What there is; a queue that somebody deletes meanwhile is left out."""
+    """Information on all queues; a queue that is deleted meanwhile is left out."""
     found = []
     names = list(await client.management.private_queues())
     if arguments.server is None:
@@ -297,10 +296,10 @@ def run_show(arguments: argparse.Namespace) -> int:
 
     async def work(client: "QueueManagerClient") -> None:
         information = await client.management.queue_information(name)
-        properties = await _properties_where_told(client, name)
-        descriptor = await _security_where_told(client, name)
+        properties = await if_told(client.queues.properties(name))
+        descriptor = await if_told(client.queues.security(name))
         sddl = None if descriptor is None else format_sddl(descriptor)
-        trail = await _trail_where_told(client, name)
+        trail = await if_told(client.maintenance.has_trail(name))
         if arguments.json:
             shown = _shown_to_programs(information, properties, sddl)
             print_json(shown if trail is None else shown | {"trail": trail})
@@ -309,31 +308,6 @@ def run_show(arguments: argparse.Namespace) -> int:
             print_fields(shown if trail is None else shown | {"Event trail": _yes(trail)})
 
     return with_server(arguments, f"show `{arguments.queue}`", work, administrators_only=True)
-
-
-async def _properties_where_told(
-    client: "QueueManagerClient", name: FormatName
-) -> QueueProperties | None:
-    """Properties, where the caller may see them and, across the network, the server tells."""
-    with contextlib.suppress(MQError, RpcFault):
-        return await client.queues.properties(name)
-    return None
-
-
-async def _security_where_told(
-    client: "QueueManagerClient", name: FormatName
-) -> SecurityDescriptor | None:
-    """Permissions, where the caller may see them."""
-    with contextlib.suppress(MQError, RpcFault):
-        return await client.queues.security(name)
-    return None
-
-
-async def _trail_where_told(client: "QueueManagerClient", name: FormatName) -> bool | None:
-    """Whether it has an event trail, which only its own machine tells."""
-    with contextlib.suppress(MQError, RpcFault):
-        return await client.maintenance.has_trail(name)
-    return None
 
 
 def _shown_to_programs(
@@ -489,9 +463,9 @@ def run_delete(arguments: argparse.Namespace) -> int:
 
 
 async def _is_fixed(client: "QueueManagerClient", name: FormatName) -> bool:
-    """Whether it is a public queue of the directory file, as far as its machine tells us."""
-    with contextlib.suppress(MQError, RpcFault):
-        known = await client.management.queue_information(name)
-        public = await client.queues.public()
-        return any(queue.fixed and queue.format_name == known.format_name for queue in public)
-    return False
+    """Whether the directory file lists the queue; False if its machine does not tell."""
+    known = await if_told(client.management.queue_information(name))
+    public = await if_told(client.queues.public())
+    return any(
+        known and each.fixed and each.format_name == known.format_name for each in public or ()
+    )

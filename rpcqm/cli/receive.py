@@ -29,7 +29,7 @@ WHOLE_BODY = 0x400000
 MAXIMUM_IDENTIFIER = (1 << 64) - 1
 MAXIMUM_COUNT = 1_000_000_000
 IN_FLIGHT = 32
-"""Acknowledgements that are on their way at the same time."""
+"""Acknowledgements on their way at the same time; Ctrl-C waits for these only."""
 PREVIEW = 512
 """Bytes of a body that one line of a table can show."""
 

@@ -116,7 +116,7 @@ def _unindented(text: str) -> str:
 
 
 def settings_table() -> str:
-    """Every setting: its name in the file, its default, what it does."""
+    """A table of the settings: name in the file, default, meaning."""
     rows = "".join(_setting_row(setting) for setting in settings())
     return f"| Setting | Default | |\n|---|---|---|\n{rows}"
 
@@ -129,7 +129,8 @@ def _setting_row(setting: Setting) -> str:
 
 
 def switches_table() -> str:
-    """Every switch: its name in the file, its registry value in Windows, what it opens."""
+    """A table of the switches: name in the file, registry value of Windows, and what each one
+    opens."""
     table = "".join(_switch_row(setting) for setting in switches())
     return f"| Switch | Registry value | What it opens |\n|---|---|---|\n{table}"
 
@@ -165,7 +166,7 @@ def _sentence(text: str) -> str:
 
 
 def rooms_table() -> str:
-    """Every package, with what it says of itself."""
+    """A table of the packages with the first lines of their texts."""
     package = ROOT / "rpcqm"
     found = sorted(path.parent for path in package.rglob("__init__.py") if path.parent != package)
     rows = "".join(f"| `{room.relative_to(package)}` | {_purpose(room)} |\n" for room in found)
@@ -193,7 +194,7 @@ def documents() -> dict[Path, str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write what has changed, or with --check only tell it."""
+    """Write the pages that have changed; with --check only name them."""
     parser = argparse.ArgumentParser(prog="document", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing")
     check = parser.parse_args(arguments).check

@@ -29,7 +29,7 @@ STANDARD_INPUT = "-"
 MAXIMUM_SECONDS = 0xFFFF_FFFE
 MAXIMUM_COUNT = 1_000_000_000
 IN_FLIGHT = 32
-"""Messages that are on their way at the same time."""
+"""Messages on their way at the same time; more would not be faster, and take memory."""
 
 ACKNOWLEDGEMENTS = {
     "arrival": AcknowledgementsRequested.ACK_POS_ARRIVAL,

@@ -69,7 +69,7 @@ def _add_option(parser: Parser, setting: Setting) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until told to stop; the exit status is 0 after a clean stop."""
+    """Serve until a signal stops it; the exit status is 0 after a clean stop."""
     options = {setting.key: getattr(arguments, setting.key, None) for setting in settings()}
     configured = functools.partial(load, options, arguments.config)
     try:

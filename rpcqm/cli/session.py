@@ -2,9 +2,10 @@
 
 import argparse
 import asyncio
+import contextlib
 import shlex
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
 from rpcqm.cli.errors import CommandError, ExitStatus, NoServer, explain
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     Work = Callable[[QueueManagerClient], Awaitable[None]]
 
+T = TypeVar("T")
+
 ONLY_ADMINISTRATORS = (
     "only administrators may (MQ_ERROR_ACCESS_DENIED); run the command as root or as the queue "
     "manager's own user, or over the network with an account of the group administrators."
@@ -25,10 +28,10 @@ ONLY_ADMINISTRATORS = (
 def with_server(
     arguments: argparse.Namespace, purpose: str, work: "Work", administrators_only: bool = False
 ) -> int:
-    """Connect, do the work, and end with 0.
+    """Connect and do the work; returns exit status 0.
 
-    `purpose` completes the sentence "Cannot …". Raises CommandError for a refusal, NoServer
-    when nobody answers.
+    `purpose` completes the sentence "Cannot …". Raises CommandError for a refusal, NoServer if no
+    queue manager answers.
     """
 
     server = target(arguments)
@@ -58,8 +61,15 @@ def with_server(
     return ExitStatus.OK
 
 
+async def if_told(answer: Awaitable[T]) -> T | None:
+    """An answer, or None if the caller may not have it or the server does not know the call."""
+    with contextlib.suppress(MQError, RpcFault):
+        return await answer
+    return None
+
+
 def taking_over(queue: str) -> str:
-    """How an administrator gets the rights on a queue that is somebody else's (G83)."""
+    """The commands by which an administrator takes over another owner's queue (G83)."""
     name = shlex.quote(queue.partition(";")[0])
     return (
         f"administrators take the queue over first, with `rpcqm queue acl owner {name} "
@@ -68,7 +78,7 @@ def taking_over(queue: str) -> str:
 
 
 def _kerberos_failure(error: Exception) -> str:
-    """What the mechanism says when logging on failed, "" for other errors."""
+    """The words of Kerberos if logging on failed; "" for other errors."""
     from rpcqm.rpc.security.context import AuthenticationError  # only now, as above
 
     if not isinstance(error.__cause__, AuthenticationError):

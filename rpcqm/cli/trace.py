@@ -1,4 +1,4 @@
-"""`rpcqm trace`: where messages to another queue manager are, or where one message is."""
+"""`rpcqm trace`: messages on their way to a queue, or the places of one message."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -47,7 +47,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Trace the message, or what was sent to the queue."""
+    """Trace one message, or all messages on their way to a queue."""
     try:
         return explain_message(arguments, MessageIdentifier.parse(arguments.subject))
     except ValueError:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient
 
 IN_FLIGHT = 32
+"""Messages on their way at the same time; their number bounds the memory."""
 EXPORT_DETAILS = """\
 The messages stay in the queue. The file holds whole packets, in a format that
 docs/export-format.md describes."""
@@ -104,7 +105,7 @@ def _note_of(message: "ReceivedMessage") -> dict[str, object]:
 
 @contextlib.contextmanager
 def _output(name: str) -> Iterator[BinaryIO]:
-    """Standard output, or a file of mode 0600 that is there only when it is whole."""
+    """Open standard output, or a file of mode 0600 that appears only when it is whole."""
     if name == "-":
         yield sys.stdout.buffer
         return
@@ -116,7 +117,7 @@ def _output(name: str) -> Iterator[BinaryIO]:
 
 
 def run_import(arguments: argparse.Namespace) -> int:
-    """Send each message on; several are on their way at a time, so memory is bounded."""
+    """Import each message; few are on their way at a time, so that memory is bounded."""
     name = queue_name(arguments, arguments.queue)
 
     async def work(client: "QueueManagerClient") -> None:
@@ -133,7 +134,7 @@ def _importing(queue: str) -> str:
 
 @contextlib.contextmanager
 def _checked(name: str) -> Iterator[BinaryIO]:
-    """A file of messages that has been read to its end without a mistake, at its beginning."""
+    """Open a file of messages at its beginning, after it was read to its end without a mistake."""
     with _input(name) as given, tempfile.TemporaryFile() as kept:
         file = given if given.seekable() else _kept(given, kept)
         start = file.tell()
@@ -146,14 +147,17 @@ def _checked(name: str) -> Iterator[BinaryIO]:
 
 
 def _kept(given: BinaryIO, kept: BinaryIO) -> BinaryIO:
-    """What comes from a pipe, in a file that nobody else can open."""
+    """Copy the octets of a pipe to a file that no other user can open."""
     shutil.copyfileobj(given, kept)
     kept.seek(0)
     return kept
 
 
 def _check(reader: ExportReader) -> None:
-    """Read every packet; DecodeError says which one is none, or does not belong to the others."""
+    """Read every packet.
+
+    Raises DecodeError if one is not a message, or not of the same kind as the others.
+    """
     first: bool | None = None
     for number, (packet, _) in enumerate(reader, 1):
         try:
@@ -173,7 +177,11 @@ def _check(reader: ExportReader) -> None:
 async def _import(
     client: "QueueManagerClient", name: FormatName, reader: ExportReader, progress: ProgressDisplay
 ) -> int:
-    """How many messages were imported; CommandError when one is refused after others were not."""
+    """Import the messages; returns their number.
+
+    Raises CommandError with the number of those that are in the queue if one is refused after
+    others.
+    """
     count = 0
     on_the_way: deque[asyncio.Task[int]] = deque()
     try:
@@ -212,5 +220,5 @@ def _input(name: str) -> Iterator[BinaryIO]:
 
 
 def _say(arguments: argparse.Namespace, sentence: str) -> None:
-    """Beside the messages, where they go to standard output."""
+    """Print a sentence; on standard error if the messages go to standard output."""
     print(sentence, file=sys.stderr if arguments.file == "-" else sys.stdout)

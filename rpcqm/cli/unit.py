@@ -94,7 +94,7 @@ HOMES = ("/home", "/root", "/run/user")
 
 @dataclass(frozen=True, slots=True)
 class ServiceFile:
-    """One file to write; `kept` when an existing one is left as it is."""
+    """One file to write; if `kept`, an existing file is not changed."""
 
     path: Path
     text: str
@@ -102,7 +102,7 @@ class ServiceFile:
 
 
 def unit(command: Path, user: str = DEFAULT_USER) -> str:
-    """The unit; what lives in a home directory can still be read there."""
+    """The text of the unit, which can read a program in a home directory."""
     at_home = any(part.is_relative_to(home) for home in HOMES for part in (command, _python()))
     return UNIT.format(
         command=command,

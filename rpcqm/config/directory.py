@@ -48,7 +48,7 @@ _log = get_logger("config")
 
 
 def load_directory(path: Path) -> DirectoryContents:
-    """What a directory file says; raises ConfigurationError with every mistake."""
+    """The contents of a directory file; raises ConfigurationError with every mistake."""
     text = read_toml(path, MAXIMUM_DIRECTORY)
     return DirectoryObjectReader(path, text).read(parse_toml(path, text))
 
@@ -56,8 +56,8 @@ def load_directory(path: Path) -> DirectoryContents:
 class DirectoryFile:
     """A directory source that reads its file again when it has changed.
 
-    A file with mistakes leaves the directory as it was, and is complained of once; one that
-    cannot be read makes it unavailable until it is back.
+    If the changed file has mistakes, they are logged once and the old contents stay. If the file
+    cannot be read, the directory is unavailable until it can.
     """
 
     def __init__(self, path: Path) -> None:
@@ -68,7 +68,7 @@ class DirectoryFile:
 
     @property
     def version(self) -> tuple[object, ...]:
-        """Differs when the file, or what was read of it, is another one."""
+        """A value that differs whenever the contents may differ."""
         return (self._path, *self._seen)
 
     def _version(self) -> tuple[int, int, int]:
@@ -76,7 +76,7 @@ class DirectoryFile:
         return status.st_mtime_ns, status.st_size, status.st_ino
 
     def __call__(self) -> DirectoryContents:
-        """The contents as they are now; raises DirectoryUnavailableError."""
+        """The present contents; raises DirectoryUnavailableError."""
         try:
             version = self._version()
         except OSError as error:

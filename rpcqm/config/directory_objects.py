@@ -35,13 +35,13 @@ _SETTINGS = {
     "encryption_key": "public_encryption_key_list",
     "signing_key": "public_signing_key_list",
 }
-"""Keys of a queue manager without which its own configuration decides."""
+"""Keys of a queue manager and their attributes; without a key, its own configuration decides."""
 
 _NOT_IN_FILES: dict[type[DirectoryObject], frozenset[str]] = {
     QueueManager: frozenset({"create_time", "modify_time", "full_path"}),
     Queue: frozenset({"create_time", "modify_time", "multicast_address", "scope"}),
 }
-"""Attributes that a file says nothing of, besides what each queue manager knows of itself."""
+"""Attributes that a file cannot set, and that only each queue manager knows of itself."""
 
 MOST_MISTAKES = 100
 
@@ -100,7 +100,7 @@ class DirectoryObjectReader:
         return found
 
     def _add(self, line: int, text: str) -> None:
-        """Keep a mistake; nobody reads more than MOST_MISTAKES, and finding lines is slow."""
+        """Keep a mistake; stop at MOST_MISTAKES, because finding each line is slow."""
         self._mistakes.append(Mistake(f"{self._path}:{line}", text))
         if len(self._mistakes) >= MOST_MISTAKES:
             self._mistakes.append(Mistake(str(self._path), "has more mistakes, perhaps."))

@@ -1,4 +1,4 @@
-"""What the tables of a directory file have in them, and what their values may be."""
+"""The tables of a directory file: their keys, and the values that these may have."""
 
 import base64
 import binascii

@@ -1,7 +1,7 @@
-"""Every bound on what a stranger can make grow: its name, its value, and what happens beyond it.
+"""The bounds on everything that a stranger can make grow: names, values, and consequences.
 
-docs/limits.md and `rpcqm doctor` are made from this table, and a test sees to it that each row has
-a test that carries its name (`@pytest.mark.bound`).
+docs/limits.md and `rpcqm doctor` are made from this table. A test requires for each row a test with
+its name (`@pytest.mark.bound`).
 """
 
 import importlib
@@ -32,7 +32,7 @@ class Bound:
         return not self.where
 
     def value(self, configuration: Configuration) -> int:
-        """What holds under a configuration."""
+        """The bound under a configuration."""
         if self.is_setting:
             return int(attrgetter(self.name)(configuration))
         module, _, path = self.where.partition(":")
@@ -449,7 +449,7 @@ BOUNDS: tuple[Bound, ...] = (
 
 
 def rows(configuration: Configuration) -> Iterator[tuple[Bound, str, int]]:
-    """Each bound with what it bounds, and with its value under a configuration."""
+    """Each bound with its text and its value under a configuration."""
     texts = _texts()
     for bound in BOUNDS:
         yield bound, bound.text or texts[bound.name].about.text, bound.value(configuration)

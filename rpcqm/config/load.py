@@ -30,7 +30,7 @@ T = TypeVar("T")
 MAXIMUM_CONFIGURATION = 65_536
 """Octets of a configuration file, or a file of credentials."""
 MAXIMUM_LINES = 2_000
-"""Lines of a configuration file; finding where its keys stand takes their square."""
+"""Lines of a configuration file: the time to find the lines of its keys grows with their square."""
 MAXIMUM_DEPTH = 16
 """Tables and lists within each other."""
 _PART = re.compile(r"""\"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'|[\w-]++""")
@@ -64,7 +64,7 @@ class _Values:
                 self._where[setting.path] = where
 
     def configuration(self) -> Configuration:
-        """What was gathered, with defaults for the rest; raises ConfigurationError."""
+        """The values that were gathered, and defaults for the rest; raises ConfigurationError."""
         self._check_ports()
         if self.mistakes:
             raise ConfigurationError(self.mistakes)
@@ -97,9 +97,9 @@ def load(
 ) -> Configuration:
     """The configuration in force.
 
-    `options` are values of the command line by setting name, None where not given. `file`, or
-    the one that RPCQM_CONFIG names, must exist; /etc/rpcqm/rpcqm.toml is read if it does. Raises
-    ConfigurationError with every mistake.
+    `options` are values of the command line by the names of settings; None stands for an option
+    that was not given. `file`, or the file that RPCQM_CONFIG names, must exist;
+    /etc/rpcqm/rpcqm.toml is read if it exists. Raises ConfigurationError with every mistake.
     """
     environment = os.environ if environment is None else environment
     values = _Values()
@@ -112,7 +112,7 @@ def load(
 
 
 def check(file: Path) -> Configuration:
-    """What a file alone amounts to; raises ConfigurationError with every mistake."""
+    """The configuration of a file alone; raises ConfigurationError with every mistake."""
     values = _Values()
     _add_file(values, file)
     return values.configuration()
@@ -140,7 +140,7 @@ def _add_environment(values: _Values, environment: Mapping[str, str]) -> None:
 
 
 def _from_text(setting: Setting, text: str) -> object:
-    """A value of the environment in the setting's type; as it is when it does not fit."""
+    """A value of the environment in the setting's type, or the text itself if it does not fit."""
     if setting.kind is bool:
         return _TRUTH.get(text.lower(), text)
     if setting.kind is int:
@@ -188,7 +188,7 @@ def read_toml(path: Path, most: int) -> str:
 
 
 def parse_toml(path: Path, text: str) -> dict[str, object]:
-    """What a text says; raises ConfigurationError, also for values in too many levels."""
+    """The document of a text; raises ConfigurationError, also if values are nested too deeply."""
     try:
         if not _has_long_key(text):
             document = tomllib.loads(text)
@@ -213,7 +213,10 @@ def _has_long_key(text: str) -> bool:
 
 
 def _is_deeper(document: dict[str, object], most: int) -> bool:
-    """Level by level, because a few octets make a level and Python recurses to a thousand."""
+    """Whether values are nested deeper than `most` levels.
+
+    It goes level by level, because a few octets make a level and Python recurses to a thousand.
+    """
     level: list[dict[str, object] | list[object]] = [document]
     for _ in range(most):
         values = (each.values() if isinstance(each, dict) else each for each in level)
@@ -222,7 +225,7 @@ def _is_deeper(document: dict[str, object], most: int) -> bool:
 
 
 def syntax_mistake(path: Path, text: str, error: tomllib.TOMLDecodeError) -> Mistake:
-    """The parser's own words, with the place in front; a better one for what happens most."""
+    """The parser's words after the place of the mistake, or better words for the commonest one."""
     reason, _, place = str(error).rpartition(" (at ")
     if reason == r"Illegal character '\n'":
         reason = "a text is not closed where its line ends"
@@ -234,7 +237,7 @@ def syntax_mistake(path: Path, text: str, error: tomllib.TOMLDecodeError) -> Mis
 
 
 def _flat(document: dict[str, object]) -> Iterator[tuple[KeyPath, object]]:
-    """Settings of a document by path; what is nested deeper than sections are stays a value."""
+    """The settings of a document by path; a table within a section stays a value."""
     known = tables()
     for key, value in document.items():
         if key in known and isinstance(value, dict):
@@ -253,7 +256,7 @@ def _unknown(key: KeyPath, value: object) -> str:
 
 
 def _close_name(key: KeyPath, table_names: list[str] | None) -> str:
-    """What was probably meant: a name of the same table, or the same name of another one."""
+    """The name that was probably meant: of the same table, or the same name of another table."""
     wanted = key[-1].replace("-", "_")
     places = [setting.path for setting in settings()]
     near = [path[-1] for path in places if path[:-1] == key[:-1]]

@@ -1,7 +1,7 @@
-"""Where in a TOML document each key stands.
+"""The lines on which the keys of a TOML document stand.
 
-The standard library's parser keeps no positions. It is asked instead, line by line, whether the
-document up to there is whole: what a longer beginning has and a shorter one lacks stands between.
+The standard library's parser keeps no positions. So each beginning of the document is parsed, line
+by line: a key that a longer beginning has and a shorter one lacks stands between their ends.
 """
 
 import tomllib

@@ -24,25 +24,25 @@ _PEER = r"[^\s=,]+=(\[[0-9A-Fa-f:.]+\]|[^\s=,:\[\]]+)(:\d{1,5})?"
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What an operator is told about a setting, and what it may be."""
+    """The description of a setting, and the values that it may have."""
 
     text: str
     between: tuple[int, int] | None = None
     choices: tuple[str, ...] = ()
     default: str = ""
-    """How the default reads where its value does not say it."""
+    """Words for the default, if its value does not say it."""
     form: str = ""
     """A regular expression that a text has to match."""
     opens: str = ""
     """What becomes possible when a setting that lowers safety is not left at its default."""
     opens_at: str = ""
-    """The one value at which it does, where another one is not at its default but safe."""
+    """The value that opens something, if other values than the default do not."""
     registry: str = ""
     """The registry value of MSMQ with the same meaning, for such a setting."""
 
 
 def own_name() -> str:
-    """The computer's name as its peers know it: what stands before the first dot."""
+    """The computer's name for its peers: the part of the host name before the first dot."""
     return socket.gethostname().split(".")[0]
 
 
@@ -232,7 +232,7 @@ class StorageSection:
 
     @property
     def quota_of_new_queues(self) -> int:
-        """`queue_quota` as a number of KiB, or 0xFFFFFFFF for none."""
+        """`queue_quota` in KiB; 0xFFFFFFFF stands for no quota."""
         return self.queue_quota or max(self.quota // 4, 1)
 
 
@@ -411,7 +411,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: its place, its type, its default in words, and what is said about it."""
+    """One setting: its place, its type, its default in words, and its description."""
 
     path: tuple[str, ...]
     kind: type
@@ -466,7 +466,7 @@ def switches() -> Iterator[Setting]:
 
 
 def switches_on(configuration: Configuration) -> list[Setting]:
-    """The switches that are not at their defaults, or at the value that opens something."""
+    """The switches that open something: not at their defaults, or at their `opens_at`."""
     usual = Configuration()
 
     def is_on(setting: Setting) -> bool:
@@ -477,5 +477,5 @@ def switches_on(configuration: Configuration) -> list[Setting]:
 
 
 def value_of(configuration: Configuration, setting: Setting) -> object:
-    """What a setting is in a configuration."""
+    """The value of a setting in a configuration."""
     return reduce(getattr, setting.path, configuration)

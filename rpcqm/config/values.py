@@ -1,4 +1,4 @@
-"""How the keys of files are read: what a value may be, and what an operator is told of a wrong one.
+"""Entries for the keys of files: how a value is read, and the sentence about a wrong one.
 
 Both the configuration and the directory are described by these entries.
 """
@@ -65,7 +65,7 @@ def closest(name: str, known: Iterable[str]) -> str:
 
 
 def unknown(what: str, name: str, close: str) -> str:
-    """The sentence about a name that does not exist; `close` is what was probably meant, or ""."""
+    """The sentence about an unknown name; `close` is a known name that resembles it, or ""."""
     return f"there is no {what} `{name}`" + (f"; did you mean `{close}`?" if close else ".")
 
 

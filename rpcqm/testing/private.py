@@ -33,7 +33,7 @@ _COMMAND = (sys.executable, "-m", "rpcqm")
 
 
 class StartFailedError(Exception):
-    """The queue manager did not start; the text is what it said."""
+    """The queue manager did not start; the text is what it logged."""
 
 
 class PrivateQueueManager:
@@ -78,7 +78,7 @@ class PrivateQueueManager:
 
     @property
     def target(self) -> "LocalServer":
-        """What clients are given to talk to it as the user of this process."""
+        """The target by which clients connect as the user of this process."""
         # Only now, because not everybody has a client.
         from rpcqm.client.target import LocalServer
 
@@ -97,11 +97,11 @@ class PrivateQueueManager:
 
     @property
     def log(self) -> str:
-        """What it has logged."""
+        """The text that it has logged."""
         return self.log_path.read_text("utf-8") if self.log_path.exists() else ""
 
     def start(self) -> Self:
-        """Start the process and wait until every door listens; StartFailedError."""
+        """Start the process and wait until every port listens; raises StartFailedError."""
         self.ready_path.unlink(missing_ok=True)
         self._configuration_path.write_text(self._configuration, "utf-8")
         with self.log_path.open("ab") as log:
@@ -133,20 +133,21 @@ class PrivateQueueManager:
         self._ready = ReadyFile.read(self.ready_path)
 
     def stop(self) -> int:
-        """Stop it cleanly; returns the exit status, and kills what does not stop."""
+        """Stop the process cleanly and return its exit status; a process that does not stop is
+        killed."""
         return self._end(signal.SIGTERM)
 
     def kill(self) -> int:
-        """End it at once, as a power failure would."""
+        """Kill the process, as a power failure would."""
         return self._end(signal.SIGKILL)
 
     def restart(self) -> Self:
-        """Stop it cleanly and start it again on the same data."""
+        """Stop the process cleanly and start it again on the same data."""
         self.stop()
         return self.start()
 
     def reload(self, configuration: str) -> str:
-        """Have it take over another configuration while it runs; returns what it logs of that."""
+        """Give it another configuration while it runs; returns what it logs about that."""
         assert self.process is not None
         self._configuration = configuration
         self._configuration_path.write_text(configuration, "utf-8")
@@ -174,7 +175,7 @@ class PrivateQueueManager:
     def run(
         self, *words: str, check: bool = True, **settings: Any
     ) -> "subprocess.CompletedProcess[str]":
-        """Run a command of `rpcqm` against it; CalledProcessError when it fails and `check`."""
+        """Run a command of `rpcqm`; raises CalledProcessError if it fails, unless `check` is false."""
         outcome = subprocess.run(
             [*_COMMAND, *words],
             check=False,
@@ -200,9 +201,10 @@ def private_queue_manager(
     environment: Mapping[str, str] | None = None,
     data_dir: Path | None = None,
 ) -> Iterator[PrivateQueueManager]:
-    """A queue manager that runs as long as the block, on data of its own unless it is told where.
+    """A queue manager that runs until the block ends.
 
-    What it has logged is in the note of an error that leaves the block.
+    Without `data_dir`, its data is temporary. An error that leaves the block gets a note with what
+    the queue manager has logged.
     """
     directory = Path(tempfile.mkdtemp(prefix="rpcqm-test-"))
     queue_manager = PrivateQueueManager(
@@ -219,7 +221,7 @@ def private_queue_manager(
 
 
 def _clean_environment() -> dict[str, str]:
-    """The environment without what would configure another queue manager."""
+    """The environment without variables that would configure the queue manager."""
     return {
         name: value
         for name, value in os.environ.items()

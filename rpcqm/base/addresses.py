@@ -12,7 +12,7 @@ def owner_of(host: str) -> str:
     """The IPv4 address, the /64 of an IPv6 address, or the text itself when it is no address."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
+    except ValueError:  # a name, or a path of a local socket, is its own owner
         return host
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)

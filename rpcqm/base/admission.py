@@ -45,8 +45,8 @@ class Ticket:
 class Admission:
     """Counts connections: all of them, and those of each address or local user.
 
-    `connections` and `per_address` are what is configured, `room` what the open files that the
-    system allows leave room for, None where nobody has asked.
+    `connections` and `per_address` are the configured limits. `room` is the number of connections
+    for which the system allows open files; None if the system was not asked.
     """
 
     def __init__(self, connections: int, per_address: int, room: int | None = None) -> None:
@@ -75,7 +75,7 @@ class Admission:
         return Ticket(self, owner)
 
     def go_out(self) -> Ticket:
-        """Count a connection of our own to somebody else; it is never refused."""
+        """Count a connection that this process has opened itself; it is never refused."""
         self.count += 1
         return Ticket(self, None)
 

@@ -4,7 +4,7 @@ from rpcqm.base.errors import HResult, MQError
 
 
 class Allowance:
-    """Counts what a client has of something; `what` is for the refusal."""
+    """Counts a client's items of one kind; `what` names them in a refusal."""
 
     __slots__ = ("_limit", "_what", "used")
 

@@ -31,9 +31,10 @@ class TokenBuckets:
         return len(self._buckets)
 
     def take(self, key: Hashable, now: int) -> int | None:
-        """Take a token of a key: None if there is none, else how many were asked for in vain.
+        """Take a token of a key; returns None if it has no token left.
 
-        That is the number since the last token that was had. `now` is in monotonic milliseconds.
+        Else it returns how many were asked for in vain since the last token was taken. `now` is in
+        monotonic milliseconds.
         """
         bucket = self._bucket(key, now)
         self._fill(bucket, now)

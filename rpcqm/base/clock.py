@@ -72,7 +72,7 @@ class Timers:
         return timer
 
     def next_due(self) -> int | None:
-        """When the earliest timer falls due (monotonic ms), or None."""
+        """The time at which the earliest timer is due (monotonic ms), or None."""
         while self._heap and self._heap[0][2].callback is None:
             heapq.heappop(self._heap)
             self._cancelled -= 1
@@ -81,7 +81,8 @@ class Timers:
     def run_due(self) -> None:
         """Run every timer that is due now, in order of time, then of creation.
 
-        Raises what a timer raises; that timer is over, and the others are still to be run.
+        Raises the error of a timer that fails; that timer is over, and the later ones still wait to
+        be run.
         """
         now = self._clock.monotonic()
         while (due := self.next_due()) is not None and due <= now:
@@ -91,7 +92,7 @@ class Timers:
                 callback()
 
     def note_cancelled(self) -> None:
-        """Keep the heap small when most of what it holds was cancelled."""
+        """Remove cancelled timers from the heap if they are most of it."""
         self._cancelled += 1
         if self._cancelled > 64 and self._cancelled * 2 > len(self._heap):
             self._heap = [entry for entry in self._heap if entry[2].callback is not None]

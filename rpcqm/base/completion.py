@@ -41,9 +41,10 @@ class Completion(Generic[T]):
         self._run_callbacks()
 
     def giving(self, value: U) -> "Completion[U]":
-        """This very completion, which will succeed with `value` whatever it is told then.
+        """This completion, changed so that it will succeed with `value` whatever value it gets.
 
-        For who alone has it; RuntimeError when it is resolved already.
+        Only the sole holder of a completion may call this. Raises RuntimeError if it is resolved
+        already.
         """
         if self._value is not _PENDING or self._error is not None:
             raise RuntimeError(_TWICE)
@@ -119,7 +120,7 @@ def _step(coroutine: Coroutine[Completion[Any], None, T], outcome: Completion[T]
         awaited = coroutine.send(None)
     except StopIteration as stop:
         outcome.succeed(stop.value)
-    except Exception as error:
+    except Exception as error:  # it reaches the caller that awaits the outcome
         outcome.fail(error)
     else:
         awaited.add_done_callback(lambda _: _step(coroutine, outcome))

@@ -1,6 +1,6 @@
-"""Errors as data: what a queue manager, an RPC peer or a decoder refuses, and with which code.
+"""Errors as data: refusals of a queue manager, an RPC peer or a decoder, with their codes.
 
-Their texts may quote what strangers have sent; long ones are cut.
+Their texts may quote octets of strangers; long ones are cut.
 """
 
 from rpcqm.base.fault_status import FaultStatus
@@ -11,7 +11,7 @@ __all__ = ["DecodeError", "FaultStatus", "HResult", "MQError", "NtStatus", "RpcF
 
 
 class MQError(Exception):
-    """A refusal of the queue manager; `status` is what the caller is told."""
+    """A refusal of the queue manager; `status` is the code that the caller gets."""
 
     def __init__(self, status: HResult | NtStatus, detail: str = "") -> None:
         detail = cut(detail)
@@ -34,7 +34,7 @@ class RpcFault(Exception):
 
 
 class DecodeError(Exception):
-    """Bytes that are not what they should be; `offset` is where, when that is known."""
+    """Bytes that do not have the expected form, from `offset` on if that is known."""
 
     def __init__(self, reason: str, offset: int | None = None) -> None:
         reason = cut(reason)

@@ -30,7 +30,8 @@ def private_draft(path: Path) -> Iterator[BinaryIO]:
 
 
 def replace_private(path: Path) -> BinaryIO:
-    """An empty file of mode 0600 in the place of an ordinary file or none, open and unbuffered.
+    """Open an empty file of mode 0600, unbuffered, in the place of an ordinary file if there is
+    one.
 
     Raises OSError as `private_draft` does.
     """
@@ -54,7 +55,7 @@ def _draft(path: Path) -> Iterator[tuple[int, str]]:
 def _check_ordinary(path: Path) -> None:
     try:
         mode = path.lstat().st_mode
-    except FileNotFoundError:
+    except FileNotFoundError:  # nothing is in the place of the new file
         return
     if stat.S_ISLNK(mode):
         raise OSError(errno.ELOOP, "it is a link, and links are not followed", str(path))
@@ -63,7 +64,7 @@ def _check_ordinary(path: Path) -> None:
 
 
 def read_at_most(file: BinaryIO, most: int) -> bytes:
-    """The beginning of a file, without room for what is not there."""
+    """Read the beginning of a file; takes no memory for octets that the file does not have."""
     pieces = []
     while most > 0 and (piece := file.read(min(most, _PIECE))):
         pieces.append(piece)
@@ -72,7 +73,7 @@ def read_at_most(file: BinaryIO, most: int) -> bytes:
 
 
 def read_private(path: Path, most: int = -1) -> bytes:
-    """What is in a file that nobody but its owner can read or write, at most so many octets.
+    """Read a file that only its owner can read and write, at most so many octets.
 
     Raises OSError, and PermissionsTooWide for a file with another mode.
     """
@@ -84,7 +85,7 @@ def read_private(path: Path, most: int = -1) -> bytes:
 
 
 class PermissionsTooWide(ValueError):
-    """Others may read a file that is nobody else's business; the text ends a sentence."""
+    """Other users may read or write a private file; the text ends a sentence."""
 
     def __init__(self, path: Path, mode: int) -> None:
         super().__init__(f"others may read it (mode {mode:04o}): `chmod 600 {path}`")

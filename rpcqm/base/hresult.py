@@ -164,7 +164,7 @@ class HResult(enum.IntEnum):
 
     @property
     def remedy(self) -> str:
-        """What a person can do about it, as one sentence; empty where nothing general helps."""
+        """A remedy for a person, as one sentence; empty if no general one helps."""
         return REMEDIES.get(self.name, "")
 
 
@@ -189,12 +189,12 @@ class NtStatus(enum.IntEnum):
 
     @property
     def remedy(self) -> str:
-        """What a person can do about it, as one sentence; empty where nothing general helps."""
+        """A remedy for a person, as one sentence; empty if no general one helps."""
         return REMEDIES.get(self.name, "")
 
 
 def status_name(value: int) -> str:
-    """Name of a status code, or its eight hexadecimal digits when nobody named it.
+    """The name of a status code, or its eight hexadecimal digits if it has no name.
 
     `value` may be the signed 32-bit form in which many languages keep an HRESULT.
     """

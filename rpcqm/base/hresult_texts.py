@@ -1,4 +1,4 @@
-"""What each status code means, and what a person can do about it, in rpcqm's own words."""
+"""The meaning of each status code, and a remedy for a person, in rpcqm's own words."""
 
 MEANINGS: dict[str, str] = {
     "MQ_OK": "The operation succeeded.",

@@ -16,10 +16,10 @@ def folded_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A caller as access checks see it ([MS-DTYP] 2.5.2).
+    """A caller for access checks ([MS-DTYP] 2.5.2).
 
-    `sid` and `groups` are in the S-1-… form. Everyone is among the groups of all who have logged
-    on, and only of those.
+    `sid` and `groups` are in the S-1-… form. Everyone is a group of all callers who have logged on,
+    and only of those.
     """
 
     name: str
@@ -36,12 +36,12 @@ class Identity:
 
     @property
     def sids(self) -> frozenset[str]:
-        """The caller's own identifier and its groups: what a descriptor is checked against."""
+        """The identifiers of the caller and its groups, which descriptors are checked against."""
         return self.groups | {self.sid}
 
 
 def authenticated(name: str, sid: str, *groups: str) -> Identity:
-    """An identity that proved who it is: a member of Everyone and Authenticated Users."""
+    """The identity of a caller who has logged on: a member of Everyone and Authenticated Users."""
     return Identity(name, sid, frozenset({EVERYONE, AUTHENTICATED_USERS, *groups}))
 
 

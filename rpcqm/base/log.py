@@ -1,8 +1,8 @@
 """Structured logs: one event per line, JSON for machines or plain text for a terminal.
 
-What strangers send goes into many of the lines. So every text is cut and made visible here, and the
-lines of one kind that one peer causes are limited in rate: what is left out is counted, and the
-next line of that kind tells the number as `left_out`.
+Many lines quote octets of strangers. So every text is cut, and its unprintable characters are
+escaped. The lines of one kind that one peer causes are limited in rate: the lines left out are
+counted, and the next line of that kind has their number as `left_out`.
 """
 
 import logging
@@ -24,16 +24,16 @@ LINES_PER_SECOND = 1
 """Lines of one kind that one peer may cause."""
 LINES_WITHOUT_PEER_AT_ONCE = 200
 LINES_WITHOUT_PEER_PER_SECOND = 20
-"""Lines of one kind that name no peer, of one account if they name `who`."""
+"""Lines of one kind without a peer; lines with `who` have the rate for each account."""
 PEERS = 4096
-"""Peers and kinds of lines that are told apart; beyond, they share a rate."""
+"""Pairs of a peer and a kind of line with a rate of their own; others share one."""
 ITEMS = 64
-"""Items of a list that a line tells."""
+"""Items of a list that a line shows."""
 TRACEBACK_LINES = 100
 
 
 def _to_standard_error(*_: object) -> structlog.PrintLogger:
-    """Where lines go until `configure` is called: what a program prints is not ours to mix with."""
+    """The standard error, where lines go until `configure` is called; output is the program's."""
     return structlog.PrintLogger(sys.stderr)
 
 
@@ -78,9 +78,9 @@ def get_logger(room: str) -> FilteringBoundLogger:
 
 
 def limited_in_rate(clock: Clock) -> Processor:
-    """Leave out what one peer causes too often, and what is told too often without a peer.
+    """Leave out the lines that one peer causes too often, and frequent lines without a peer.
 
-    A line that is told with `always=True` is never left out: an administrator has asked for it.
+    A line with `always=True` is never left out: an administrator has asked for it.
     """
     of_peers = TokenBuckets(LINES_AT_ONCE, LINES_PER_SECOND, PEERS)
     of_nobody = TokenBuckets(LINES_WITHOUT_PEER_AT_ONCE, LINES_WITHOUT_PEER_PER_SECOND, PEERS)
@@ -103,7 +103,7 @@ def limited_in_rate(clock: Clock) -> Processor:
 
 
 def fit_to_be_shown(logger: object, method: str, event: EventDict) -> EventDict:
-    """Cut each text of a line, and put escapes in the place of what is not printed."""
+    """Cut each text of a line, and escape its unprintable characters."""
     for name, value in event.items():
         event[name] = _traceback(value) if name == "exception" else _shown(value)
     return event
@@ -124,7 +124,8 @@ def _shown(value: object) -> object:
 
 
 def _traceback(text: object) -> str:
-    """The first and the last lines, set in so that none can pass for a line of the log."""
+    """The first and the last lines of a traceback, indented so that none looks like a line of the
+    log."""
     lines = str(text).split("\n")
     if len(lines) > TRACEBACK_LINES:
         half = TRACEBACK_LINES // 2

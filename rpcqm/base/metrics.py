@@ -1,10 +1,10 @@
-"""Counters of what the process has done, by name."""
+"""Counters of events in the process, by name."""
 
 from collections import Counter
 
 
 class Metrics:
-    """Named counters; `snapshot` is what an operator sees."""
+    """Named counters; `snapshot` gives them to an operator."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()

@@ -1,17 +1,17 @@
-"""Texts from outside, so that they neither move a cursor nor hide or turn what stands beside them.
+"""Makes texts of strangers safe to show: they move no cursor and hide no other text.
 
-What Unicode does not count as printable is dangerous where it is shown: control characters of both
-sets, separators of lines, marks of the direction of writing, and what has no width.
+Characters that Unicode does not count as printable are dangerous: control characters of both sets,
+separators of lines, marks of the direction of writing, and characters without a width.
 """
 
 import json
 
 SHOWN_CHARACTERS = 256
-"""As much of a text as a line of the log or an error tells."""
+"""Characters of a text that a line of the log or an error shows."""
 
 
 def cut(text: str) -> str:
-    """The beginning of a long text, with its length; a short one as it is."""
+    """The beginning of a long text, with its length; a short text unchanged."""
     if len(text) <= SHOWN_CHARACTERS:
         return text
     return f"{text[:SHOWN_CHARACTERS]}… ({len(text):,} characters)"

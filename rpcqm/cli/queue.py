@@ -465,7 +465,7 @@ def run_delete(arguments: argparse.Namespace) -> int:
 async def _is_fixed(client: "QueueManagerClient", name: FormatName) -> bool:
     """Whether the directory file lists the queue; False if its machine does not tell."""
     known = await if_told(client.management.queue_information(name))
-    public = await if_told(client.queues.public())
-    return any(
-        known and each.fixed and each.format_name == known.format_name for each in public or ()
-    )
+    if known is None:
+        return False
+    public = await if_told(client.queues.public()) or []
+    return any(queue.fixed and queue.format_name == known.format_name for queue in public)

@@ -9,7 +9,7 @@ from rpcqm.store.group_commit import StoreEnvironment
 
 
 class BackgroundWork:
-    """Runs long work in threads of the executor; in the loop where there is none.
+    """Runs long work in threads of the executor, or in the loop if there is no executor.
 
     The executor must have a thread besides the one for writes, or writes wait.
     """
@@ -25,7 +25,7 @@ class BackgroundWork:
         return self._count > 0
 
     def run(self, work: Callable[[], None]) -> Completion[None]:
-        """Do the work; the completion succeeds, or fails with what it raises."""
+        """Do the work; the completion succeeds, or fails with the error that the work raises."""
         outcome: Completion[None] = Completion()
         around = self._surroundings
         if around.executor is None or around.call_from_thread is None:
@@ -57,7 +57,7 @@ class BackgroundWork:
 def _attempt(work: Callable[[], None]) -> Exception | None:
     try:
         work()
-    except Exception as error:
+    except Exception as error:  # the loop, not this thread, tells the caller
         return error
     return None
 

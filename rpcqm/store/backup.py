@@ -1,4 +1,4 @@
-"""Copies of a data directory: made while it is in use, and brought back where there is none."""
+"""Copies a data directory while it is in use, and restores such a copy to an empty place."""
 
 import json
 import os
@@ -22,16 +22,16 @@ DEEPEST = 2
 MAXIMUM_FILES = 1_000_000
 
 UNFINISHED = ".restoring"
-"""Where a data directory is put together; what is left of an attempt that was cut short."""
+"""The directory in which a restore is put together; the next restore deletes an unfinished one."""
 
 
 def write_backup(
     database: Database, directory: Path, files: Sequence[Path], note: Mapping[str, object]
 ) -> None:
-    """Copy a database that is in use, some files beside it, and then a note of what it is.
+    """Copy a database that is in use with some files beside it, and then write a note about it.
 
-    StoreError when the directory has something in it; another error when it cannot be written,
-    with nothing left of it.
+    Raises StoreError if the directory is not empty, another error if it cannot be written; then
+    nothing is left of the copy.
     """
     existed = directory.is_dir()
     if existed and any(directory.iterdir()):
@@ -62,7 +62,7 @@ def _remove(directory: Path, itself: bool) -> None:
 
 
 def read_note(backup: Path) -> dict[str, object]:
-    """What a backup says of itself; StoreError when it is none, or not whole."""
+    """The note of a backup; raises StoreError if the directory is not a whole backup."""
     try:
         with os.fdopen(_open(backup / NOTE_NAME), "rb") as file:
             octets = file.read(MAXIMUM_NOTE + 1)
@@ -77,7 +77,7 @@ def read_note(backup: Path) -> dict[str, object]:
 
 
 def _is_plausible(note: Mapping[str, object]) -> bool:
-    """Whether what is shown of a note can be shown."""
+    """Whether the fields of a note that are shown have the right types."""
     texts = (note.get("queue_manager", ""), note.get("made", ""))
     count = note.get("messages", 0)
     return all(isinstance(text, str) and text.isprintable() for text in texts) and (
@@ -139,7 +139,7 @@ def _refuse_used(directory: Path) -> None:
 
 
 def _check_members(backup: Path, directory: Path) -> None:
-    """Refuse what no backup has, and one for which there is no room, before anything is made."""
+    """Refuse foreign files, and a backup that has no room, before anything is written."""
     needed = 0
     for number, status in enumerate(_members(backup, 1), 1):
         needed += status.st_size
@@ -196,7 +196,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _give_to_owner(tree: Path, directory: Path) -> None:
-    """Root restores for the user whose directory it is."""
+    """Give the files of `tree` to the owner of `directory`, if root restores."""
     user, group = _owner(directory)
     if os.geteuid() == 0 and user != 0:
         for path in (tree, *tree.rglob("*")):

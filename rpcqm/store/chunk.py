@@ -17,8 +17,8 @@ LIVE = bytes(state != DELETED for state in range(256))
 class Chunk:
     """Columns of up to a thousand messages, ordered by key.
 
-    A removed entry stays as DELETED until `compact`. `earliest` is what the expiry heap knows:
-    no available entry expires before it.
+    A removed entry stays as DELETED until `compact`. `earliest` is the time in the expiry heap: no
+    available entry expires before it.
     """
 
     __slots__ = (
@@ -106,7 +106,7 @@ class Chunk:
         self.states = bytearray(compress(self.states, live))
 
     def split(self) -> "Chunk":
-        """Move the upper half into a new chunk; both keep what the heap knows."""
+        """Move the upper half into a new chunk; `earliest` stays right for both."""
         upper = Chunk(self.queue_id)
         half = slice(len(self.keys) // 2, None)
         upper.keys = self.keys[half]
@@ -147,7 +147,7 @@ class Chunk:
         ]
 
     def earliest_available(self) -> int:
-        """The earliest expiry among the available entries; NEVER when there is none."""
+        """The earliest expiry of an available entry; NEVER if no entry is available."""
         if self.available == len(self.states):
             return min(self.expiries, default=NEVER)
         return min(

@@ -226,7 +226,7 @@ class Database:
         Checkpoint(self._db).create_checkpoint(str(directory / DATABASE_NAME))
 
     def tidy(self) -> None:
-        """Give back the space of most of what was removed, within little temporary space."""
+        """Give back the space of most removed data, with little temporary space."""
         self.families[Family.BODY].compact_range(None, None)
 
     def compact(self) -> None:
@@ -265,7 +265,7 @@ class Database:
         self.families.clear()
         try:
             self._db.close()
-        except Exception as error:
+        except Exception as error:  # the data is safe: the next start repeats what was left out
             _log.warning("database closed without tidying up", error=str(error))
         _open_here.discard(self.path.resolve())
 

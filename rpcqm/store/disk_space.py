@@ -39,7 +39,7 @@ class DiskSpaceMonitor:
         self._look()
 
     def watch(self, told: Callable[[bool], None]) -> None:
-        """Have somebody told whether messages are refused: now, and when that changes."""
+        """Call a function with whether messages are refused: now, and whenever that changes."""
         self._told = told
         told(self.refusing)
 
@@ -80,10 +80,10 @@ class DiskSpaceMonitor:
         return due
 
     def _known_free(self) -> int:
-        """Free bytes; none when the system cannot tell."""
+        """Free bytes; 0 if the system cannot tell."""
         try:
             return self._free()
-        except OSError as error:
+        except OSError as error:  # a disk that fails takes no more messages
             _log.error("cannot tell how much room the disk has", error=str(error))
             return 0
 

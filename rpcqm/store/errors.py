@@ -18,4 +18,4 @@ class StoreStoppedError(StoreError):
 
 
 class PositionStateError(LookupError):
-    """A position is not in a state that allows what was asked: the caller did not check first."""
+    """A position is in a state that does not allow the operation: an error of the caller."""

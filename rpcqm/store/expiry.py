@@ -29,7 +29,7 @@ class ExpiryHeap:
         heapq.heappush(self._heap, (expiry, next(self._serial), chunk))
 
     def next_expiry(self) -> int | None:
-        """The earliest time at which a message may expire; None when none will."""
+        """The earliest time at which a message may expire; None if no message will."""
         while self._heap:
             expiry, _, chunk = self._heap[0]
             if chunk.earliest == expiry:

@@ -11,10 +11,10 @@ _LENGTH_BITS = 32
 
 
 class ExpressBodies:
-    """Bodies by serial; they are gone after a restart, by definition.
+    """Bodies of express messages by serial, which a restart loses by definition.
 
-    The file is deleted as soon as it is open, so that nothing is left whatever happens. It is
-    truncated when the last body in it is gone.
+    The file is deleted as soon as it is open, so that no end of the process leaves it behind. It is
+    truncated when its last body is removed.
     """
 
     def __init__(self, directory: Path, budget: int) -> None:
@@ -34,7 +34,7 @@ class ExpressBodies:
         return len(self._spilled)
 
     def limit(self, budget: int) -> None:
-        """Hold up to so many bytes in memory from now on; what is there stays."""
+        """Hold at most so many bytes in memory from now on; bodies that are held already stay."""
         self._budget = budget
 
     def fits(self, size: int) -> bool:
@@ -63,7 +63,7 @@ class ExpressBodies:
         return self._file
 
     def get(self, serial: int) -> bytes:
-        """A body; KeyError when there is none of that serial."""
+        """The body with a serial; raises KeyError if there is none."""
         body = self._bodies.get(serial)
         if body is not None:
             return body

@@ -1,6 +1,7 @@
-"""Checks a data directory that nobody uses.
+"""Checks a data directory that is not in use.
 
-Nothing is changed but for what a crash has torn and the next start would cut off as well.
+It changes nothing, except that it cuts off a torn end that a crash has left, as the next start
+would.
 """
 
 import enum
@@ -39,7 +40,7 @@ SYSTEM_QUEUES = 16
 
 
 class StoreProblemKind(enum.Enum):
-    """What can be wrong; the value says what it means for the messages."""
+    """Kinds of damage; the value says what each means for the messages."""
 
     DAMAGED_FILE = "the database cannot read one of its files"
     UNREADABLE_QUEUE = "the queue is lost, with the messages in it"
@@ -57,7 +58,7 @@ class StoreProblemKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class StoreProblem:
-    """One thing that is wrong, and with what."""
+    """One damaged item: its kind, and where it is."""
 
     kind: StoreProblemKind
     subject: str
@@ -70,9 +71,9 @@ class StoreProblem:
 def check(
     directory: Path | str, progress: Callable[[str, int], None] | None = None
 ) -> list[StoreProblem]:
-    """Everything that is wrong in a data directory; `progress(family, records)` is told at times.
+    """Find all damage in a data directory, calling `progress(family, records)` at intervals.
 
-    StoreError when there is no database, it is in use, or of a newer format.
+    Raises StoreError if there is no database, or it is in use, or of a newer format.
     """
     path = Path(directory)
     if not (path / DATABASE_NAME / "CURRENT").exists():
@@ -116,7 +117,7 @@ class _Check:
                 if self._progress is not None and count % 10_000 == 0:
                     self._progress(family.value, count)
                 yield record
-        except Exception as error:
+        except Exception as error:  # RocksDB has one kind of error; the other families can be read
             self._found(StoreProblemKind.DAMAGED_FILE, f"family {family.value}: {error}")
         if self._progress is not None:
             self._progress(family.value, count)
@@ -163,7 +164,7 @@ class _Check:
         self._see("serial", serial)
         try:
             body = self._database.get(Family.BODY, SERIAL.pack(serial))
-        except Exception as error:
+        except Exception as error:  # RocksDB has one kind of error; the check goes on
             self._found(StoreProblemKind.DAMAGED_FILE, f"{subject}: {error}")
             return
         if body is None:

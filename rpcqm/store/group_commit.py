@@ -1,4 +1,4 @@
-"""Group commit: what one turn of the loop has collected is one synced write."""
+"""Group commit: one synced write holds all transactions of one turn of the loop."""
 
 import threading
 from collections import deque
@@ -150,7 +150,7 @@ class GroupCommit:
         self._schedule()
 
     def add(self, transaction: StoreTransaction) -> None:
-        """Commit a transaction with what else this turn collects."""
+        """Commit a transaction together with the others of this turn."""
         group = self._groups[-1]
         if group.transactions and self._too_much(group, transaction):
             group = CommitGroup(self._database)
@@ -241,14 +241,14 @@ class GroupCommit:
         began = self._stopwatch()
         try:
             self._database.write(group.batch, group.sync)
-        except BaseException as error:
+        except BaseException as error:  # raised in the loop, which this thread must not touch
             self._outcome = error
         self._elapsed = self._stopwatch() - began
         self._written.set()
         self._call_from_thread(lambda: self._finish_thread(group))
 
     def _finish_thread(self, group: CommitGroup) -> None:
-        """Back in the loop: start the next write, then publish what was written."""
+        """In the loop: start the next write, then publish the one that has ended."""
         if self._writing is not group or self.failed is not None:
             return
         self._writing = None
@@ -263,7 +263,7 @@ class GroupCommit:
             self._schedule()
 
     def _publish(self, group: CommitGroup) -> None:
-        """Make the changes of a durable group visible, and tell who waits for them."""
+        """Make the changes of a durable group visible, and resolve the completions of callers."""
         for context in self.together:
             context.__enter__()
         try:
@@ -284,7 +284,7 @@ class GroupCommit:
         for callback in (*transaction.callbacks, transaction.finish):
             try:
                 callback()
-            except Exception:
+            except Exception:  # the group is durable, and the other callbacks must run
                 self._metrics.count("store_callback_failures")
                 _log.exception("callback after a commit failed", transaction=transaction.name)
 

@@ -66,7 +66,7 @@ class QueueIndex:
     # Looking
 
     def first_available(self) -> int | None:
-        """The key of the first available message, None when there is none."""
+        """The key of the first available message; None if no message is available."""
         if self.available:
             for lane in self._lanes:
                 if (at := lane.open.find(1)) >= 0:
@@ -134,7 +134,7 @@ class QueueIndex:
         return PositionState.DELETED if place is None else _STATES[place[2].states[place[3]]]
 
     def position(self, key: int) -> PositionRecord | None:
-        """What is known of a message without its packet; None when it is not here."""
+        """The entry of a message; None if the message is not here."""
         place = self._find(key)
         if place is None:
             return None
@@ -155,7 +155,7 @@ class QueueIndex:
         return position
 
     def serial(self, key: int) -> int | None:
-        """The serial of a message's packet; None when the message is not here."""
+        """The serial of a message's packet; None if the message is not here."""
         place = self._find(key)
         return None if place is None else place[2].serials[place[3]]
 
@@ -164,7 +164,7 @@ class QueueIndex:
         return self._moves.get(key, NO_MOVES)
 
     def owner(self, key: int) -> object | None:
-        """Who locked the message (also while it is purge pending or leaving), or None."""
+        """The holder of the message's lock (also while it is purge pending or leaving), or None."""
         return self._owners.get(key)
 
     def _find(self, key: int) -> tuple[PriorityIndex, int, Chunk, int] | None:
@@ -281,9 +281,9 @@ class QueueIndex:
         return position
 
     def leave(self, key: int) -> tuple[PositionRecord, int]:
-        """Begin a removal; what is removed, and the state that `come_back` restores.
+        """Begin a removal; returns the entry, and the state that `come_back` restores.
 
-        PositionStateError when the message is not here or leaving already.
+        Raises PositionStateError if the message is not here or leaving already.
         """
         place = self._find(key)
         if place is None:
@@ -391,7 +391,8 @@ class QueueIndex:
         self.total.bytes += size
 
     def charge_to(self, account: QueueUsage) -> None:
-        """Let another queue's account carry what this queue holds: a subqueue's parent (G56)."""
+        """Count the messages of this queue in another queue's account: that of a subqueue's parent
+        (G56)."""
         account.count += self.account.count
         account.bytes += self.account.bytes
         self.account = account

@@ -30,7 +30,7 @@ def masked_crc(data: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece whose checksum is right, without what its header says."""
+    """A piece whose checksum is right, without its header."""
 
     kind: int
     content: bytes
@@ -38,7 +38,7 @@ class Piece:
 
 
 def read_piece(data: bytes, at: int, number: int | None) -> Piece | None:
-    """The piece at an offset; None when what is there is not whole, or is another log's."""
+    """The piece at an offset; None if it is not whole, or is of another log."""
     header = PLAIN_HEADER if number is None else NUMBERED_HEADER
     start = at + header.size
     if start > len(data):
@@ -58,9 +58,9 @@ def read_piece(data: bytes, at: int, number: int | None) -> Piece | None:
 def whole_records(
     data: bytes, number: int | None = None, at: int = 0
 ) -> Iterator[tuple[bytes, int]]:
-    """Each record and where it ends, up to the first that is not whole.
+    """Each record with the offset of its end, up to the first that is not whole.
 
-    `number` is the log's own where pieces carry it, None in manifests.
+    `number` is the log's own number if its pieces carry one; it is None for manifests.
     """
     header = PLAIN_HEADER if number is None else NUMBERED_HEADER
     content: list[bytes] = []

@@ -42,9 +42,10 @@ _BEGINNINGS = (NUMBERED + FULL, NUMBERED + FIRST)
 
 
 def repair_logs(database: Path) -> None:
-    """Cut the ends that a crash tore off the manifest and the logs of a database.
+    """Cut the torn ends that a crash has left off the manifest and the logs of a database.
 
-    Nobody may have it open. StoreError says in a sentence why the damage is none of a crash.
+    The database must not be open. Raises StoreError with a sentence if a crash does not explain the
+    damage.
     """
     oldest = 0
     if (manifest := _current_manifest(database)) is not None:
@@ -55,7 +56,7 @@ def repair_logs(database: Path) -> None:
 def _current_manifest(database: Path) -> Path | None:
     try:
         path = database / (database / "CURRENT").read_text().strip()
-    except (FileNotFoundError, UnicodeDecodeError):
+    except (FileNotFoundError, UnicodeDecodeError):  # RocksDB itself tells what is wrong
         return None
     return path if path.name.startswith("MANIFEST-") and path.is_file() else None
 
@@ -99,7 +100,7 @@ def _edit_fields(edit: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and where it ends."""
+    """A number in groups of seven bits, and the offset of its end."""
     value = shift = 0
     while at < len(data):
         value |= (data[at] & 0x7F) << shift
@@ -127,7 +128,7 @@ def _mend_manifest(path: Path) -> int:
 
 
 def _refuse_what_no_crash_does(path: Path, data: bytes, manifest: Manifest) -> None:
-    """StoreError when it shows that what follows the whole part had been synced."""
+    """Raises StoreError if the part behind the whole one had been synced."""
     if manifest.end == 0 or _adds_family(data, manifest.end):
         raise StoreError(
             f"The file {path} is damaged in what was durable long ago: restore a backup."
@@ -160,7 +161,7 @@ def _sequences(batch: bytes) -> tuple[int, int]:
 
 
 def number_of_write(batch: bytes) -> int | None:
-    """The number of a synced write, which is its last record; None for one without."""
+    """The number of a synced write, which is its last record; None if the write was not synced."""
     end = len(batch) - SYNCED_NUMBER.size - 1
     if batch[end - len(SYNCED_KEY) : end] != SYNCED_KEY or batch[end] != SYNCED_NUMBER.size:
         return None
@@ -170,7 +171,7 @@ def number_of_write(batch: bytes) -> int | None:
 
 @dataclass(slots=True)
 class LogScan:
-    """What has been read of the logs, up to the first place where they do not go on."""
+    """The state of reading the logs, up to the first place at which they do not continue."""
 
     expected: int | None = None
     synced: int | None = None

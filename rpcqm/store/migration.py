@@ -1,4 +1,4 @@
-"""The version of what lies on disk, and the way from an older one."""
+"""The version of a data directory's format, and the steps from an older version."""
 
 import struct
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ FORMAT = 1
 FORMAT_KEY = b"format"
 
 Migration = Callable[[Database, WriteBatch], None]
-"""Adds to the batch what turns one version into the next; reads the database as it is."""
+"""Adds to a batch the changes from one version to the next; only reads the database."""
 
 MIGRATIONS: dict[int, Migration] = {}
 """By the version that they start from."""
@@ -25,9 +25,9 @@ _log = get_logger("store")
 
 
 def read_format(database: Database) -> int | None:
-    """The version of a database, None for one that is new.
+    """The version of a database; None if the database is new.
 
-    StoreFormatError when it has data but no version.
+    Raises StoreFormatError if it has data but no version.
     """
     value = database.get(Family.META, FORMAT_KEY)
     if value is not None and len(value) == _VERSION.size:

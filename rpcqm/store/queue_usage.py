@@ -4,8 +4,8 @@
 class QueueUsage:
     """Messages and bytes that were admitted and are not yet durably removed (G56).
 
-    What is staged or waiting for its commit counts; what is leaving counts until its removal is
-    on the disk.
+    A message counts from the time that it is staged or waits for its commit until its removal is on
+    the disk.
     """
 
     __slots__ = ("bytes", "count")

@@ -1,4 +1,4 @@
-"""From what lies on disk back to what is kept in memory."""
+"""Builds the state in memory from the data on the disk."""
 
 from bisect import bisect_right
 from itertools import islice

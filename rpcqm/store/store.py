@@ -38,7 +38,7 @@ EXIT_STATUS = 74
 
 
 def exit_unanswered(error: BaseException) -> None:
-    """End the process at once, so that nobody is told an outcome that is not known."""
+    """End the process at once, so that no caller gets an outcome that is not certain."""
     os._exit(EXIT_STATUS)
 
 
@@ -137,7 +137,7 @@ class Store:
         self._open_transaction = transaction
 
     def commit(self, transaction: StoreTransaction) -> None:
-        """Write a block with what else this turn collects; called by the transaction."""
+        """Write a block together with the others of this turn; a transaction calls this."""
         self._writer.add(transaction)
 
     def leave(self) -> None:
@@ -145,14 +145,15 @@ class Store:
         self._open_transaction = None
 
     def tell_together(self, context: AbstractContextManager[object]) -> None:
-        """Surround what is told of one group of transactions, so that its answers go out at once.
+        """Surround the callbacks of each group of transactions, so that its answers go out
+        together.
 
         The callbacks of `call_after` run inside the context, which is entered for each group.
         """
         self._writer.together.append(context)
 
     def index(self, queue_id: int) -> QueueIndex:
-        """The messages of a queue; an empty index for one that has none yet."""
+        """The messages of a queue; an empty index if the queue has had none."""
         index = self._indexes.get(queue_id)
         if index is None:
             index = self._indexes[queue_id] = QueueIndex(queue_id, self._heap, self.total)
@@ -179,16 +180,16 @@ class Store:
             raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, str(error)) from error
 
     def read_packet(self, serial: int) -> bytes:
-        """The UserMessage packet of a visible message; KeyError when there is none."""
+        """The UserMessage packet of a visible message; raises KeyError if there is none."""
         packet: bytes | None = self._bodies.get(SERIAL.pack(serial))
         return self.express.get(serial) if packet is None else packet
 
     def get(self, family: Family, key: bytes) -> bytes | None:
-        """A record as it was last written; what is pending is not seen."""
+        """A record as it was last written; pending changes do not count."""
         return self._database.get(family, key)
 
     def records(self, family: Family, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """Records whose key begins with `prefix`, in order; what is pending is not seen."""
+        """Records whose key begins with `prefix`, in order; pending changes do not count."""
         return self._database.items(family, prefix)
 
     def packets(self, first: int) -> Iterator[tuple[int, bytes]]:
@@ -202,7 +203,7 @@ class Store:
             yield SERIAL.unpack(key)[0], packet
 
     def next_expiry(self) -> int | None:
-        """When to call `expire` (milliseconds since 1970; possibly early), None when never."""
+        """The time at which to call `expire` (milliseconds since 1970; possibly early), or None."""
         return self._heap.next_expiry()
 
     def expire(self, now: int, limit: int = 1_000) -> list[tuple[int, int]]:
@@ -227,7 +228,7 @@ class Store:
             self.total.release(operation.size)
 
     def _before_write(self) -> None:
-        """From time to time, look at the disk and at what RocksDB's threads have met."""
+        """Check the disk and the errors of RocksDB's threads; called at intervals."""
         if self.space.before_write():
             self._watch_background_errors()
         self._tidy_when_full()
@@ -296,7 +297,7 @@ class Store:
         return self._database.disk_bytes()
 
     def close(self) -> None:
-        """Write what is pending, and release the directory."""
+        """Write the pending changes, and release the directory."""
         if not self._closed:
             self._writer.drain()
             self._closed = True

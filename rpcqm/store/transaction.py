@@ -379,7 +379,8 @@ class StoreTransaction:
         return serial
 
     def unstage(self, transaction_id: bytes) -> None:
-        """Forget what a transaction has staged, because it commits here or is aborted."""
+        """Forget the operations that a transaction has staged, because it commits here or is
+        aborted."""
         staged = self._store.uncommitted.pop(transaction_id, None)
         if staged is None:
             return
@@ -397,7 +398,7 @@ class StoreTransaction:
             self.steps.append((_release_staged, None, self._store, operation))
 
     def prepare(self, transaction_id: bytes, record: bytes) -> None:
-        """Make what a transaction has staged durable, with the queue manager's own record.
+        """Make the staged operations of a transaction durable, with the queue manager's own record.
 
         After a restart it is in `store.uncommitted` again, until `unstage`.
         """
@@ -417,7 +418,7 @@ class StoreTransaction:
         self.callbacks.append(callback)
 
     def call_when_undone(self, callback: Callable[[], object]) -> None:
-        """Call when the block fails, to take back what the caller changed with it."""
+        """Call `callback` if the block fails, so that the caller can undo its own changes."""
         self.steps.append((None, _call, callback))
 
     @property

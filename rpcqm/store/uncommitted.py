@@ -1,4 +1,4 @@
-"""Operations of open transactions: on disk as they arrive, seen by nobody until the commit."""
+"""Operations of open transactions: on the disk as they arrive, invisible until the commit."""
 
 from dataclasses import dataclass, field
 

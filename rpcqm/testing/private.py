@@ -175,7 +175,7 @@ class PrivateQueueManager:
     def run(
         self, *words: str, check: bool = True, **settings: Any
     ) -> "subprocess.CompletedProcess[str]":
-        """Run a command of `rpcqm`; raises CalledProcessError if it fails, unless `check` is false."""
+        """Run a command of `rpcqm`; raises CalledProcessError if `check` and the command fails."""
         outcome = subprocess.run(
             [*_COMMAND, *words],
             check=False,

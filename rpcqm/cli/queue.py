@@ -1,10 +1,11 @@
 """`rpcqm queue`: create, list, show, set and delete queues."""
 
 import argparse
+import contextlib
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.errors import HResult, MQError, RpcFault
 from rpcqm.cli import acl, outgoing, transfer
 from rpcqm.cli.errors import CommandError, UsageMistake
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
@@ -464,8 +465,8 @@ def run_delete(arguments: argparse.Namespace) -> int:
 
 async def _is_fixed(client: "QueueManagerClient", name: FormatName) -> bool:
     """Whether the directory file lists the queue; False if its machine does not tell."""
-    known = await if_told(client.management.queue_information(name))
-    if known is None:
-        return False
-    public = await if_told(client.queues.public()) or []
-    return any(queue.fixed and queue.format_name == known.format_name for queue in public)
+    with contextlib.suppress(MQError, RpcFault):
+        known = await client.management.queue_information(name)
+        public = await client.queues.public()
+        return any(queue.fixed and queue.format_name == known.format_name for queue in public)
+    return False

@@ -22,7 +22,7 @@ def is_destination(
     Who made it must be who is sent to. It must also come from where that one is, unless it may
     have been routed here.
     """
-    destination = protocol.engine.directory.destination_queue_manager(transfer.name)
+    destination = protocol.directory.destination_queue_manager(transfer.name)
     if destination is not None and protocol.routing is not None:
         return author == destination
     expected = destination or transfer.peer.guid
@@ -36,5 +36,5 @@ def is_router(protocol: "BinaryProtocol", transfer: "OutgoingTransfer", author: 
     """Whether messages go by routing servers of the directory, and `author` is one."""
     if protocol.routing is None or protocol.is_direct(transfer.name):
         return False
-    router = protocol.engine.directory.queue_manager(author)
+    router = protocol.directory.queue_manager(author)
     return router is not None and router.routing_server

@@ -1,7 +1,6 @@
 """The history of the connections of an outgoing queue ([MS-MQMQ] 2.3.12.25, G114)."""
 
 import errno
-from typing import TYPE_CHECKING
 
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.errors import HResult
@@ -9,9 +8,7 @@ from rpcqm.binary.connection.peer_connection import PeerConnection
 from rpcqm.binary.session import BROKEN, REFUSED_BY_PEER, SessionState
 from rpcqm.codec.types.mqvalues import ConnectionStatus
 from rpcqm.qm.names import plain_address
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.outgoing import Outgoing
 
 PROGRESS = {
     SessionState.WAITING_ECR_MSG: ConnectionStatus.IN_PROCESS,
@@ -82,8 +79,8 @@ def connect_failure(error: BaseException) -> tuple[ConnectionStatus, int]:
 class ConnectionHistory:
     """Records what happens to the connections of one outgoing queue."""
 
-    def __init__(self, engine: "QueueManagerEngine", queue: OutgoingQueue) -> None:
-        self._engine = engine
+    def __init__(self, outgoing: Outgoing, queue: OutgoingQueue) -> None:
+        self._outgoing = outgoing
         self._queue = queue
         self._failed: PeerConnection | None = None
 
@@ -100,7 +97,7 @@ class ConnectionHistory:
             self._failed = connection
         place = place or (connection.address if connection is not None else "")
         addresses = (plain_address(place),) if place else ()
-        self._engine.outgoing.record_connection(self._queue, status, error, addresses)
+        self._outgoing.record_connection(self._queue, status, error, addresses)
 
     def ended(self, connection: PeerConnection, in_flight: bool) -> None:
         """Record why a session that was still wanted has ended, unless that is recorded already."""

@@ -55,9 +55,8 @@ class IncomingTransfer:
         self.address = ""
         self.queue_id = 0
         self._owed: dict[PeerConnection, None] = {}
-        engine = protocol.engine
         self.schedule = OrderAckSchedule(
-            engine.clock, engine.timers, protocol.settings, self.send_order_ack
+            protocol.clock, protocol.timers, protocol.settings, self.send_order_ack
         )
 
     def encode(self) -> bytes:
@@ -115,7 +114,7 @@ class IncomingTransfer:
 
         An address of our own machine leads to ourselves, so that its number is used then.
         """
-        if self.address and not self._protocol.engine.names.is_local(self.address):
+        if self.address and not self._protocol.names.is_local(self.address):
             with suppress(MQError):  # an address with a scope is no part of a name
                 return FormatName.parse(f"DIRECT=TCP:{self.address}\\PRIVATE$\\order_queue$")
         return FormatName.private(self.source, ORDER_QUEUE_IDENTIFIER)
@@ -139,9 +138,8 @@ class IncomingTransfer:
 
     def _order_ack(self, last: Stamp) -> bytes:
         body = OrderAckBody(last.sequence, last.number, last.number - 1)
-        engine = self._protocol.engine
-        now = engine.clock.now() // 1000
-        identifier = engine.composer.new_identifier()
+        now = self._protocol.clock.now() // 1000
+        identifier = self._protocol.composer.new_identifier()
         return build_user_message(order_ack(self.order_queue, identifier, now, body))
 
     def _send_order_ack(self, packet: bytes, connection: PeerConnection) -> None:
@@ -150,8 +148,7 @@ class IncomingTransfer:
         Its acknowledgement goes by an outgoing queue.
         """
         if connection.session.remote_qm_guid != self.source:
-            engine = self._protocol.engine
-            with engine.store.transaction("order acknowledgement") as change:
+            with self._protocol.store.transaction("order acknowledgement") as change:
                 self._send_within(change, packet, connection.address or str(self.source))
         elif connection.session.can_send:
             connection.session.send(packet, None)
@@ -166,9 +163,8 @@ class IncomingTransfer:
         A full queue manager tells it too, because nothing else ever would (G158).
         """
         body = final_ack_body(message)
-        engine = self._protocol.engine
-        now = engine.clock.now() // 1000
-        identifier = engine.composer.new_identifier()
+        now = self._protocol.clock.now() // 1000
+        identifier = self._protocol.composer.new_identifier()
         built = final_ack(self.order_queue, identifier, now, body, reason)
         packet = build_user_message(built)
         self._send_within(change, packet, unproven_source(message), unbounded=True)
@@ -176,8 +172,8 @@ class IncomingTransfer:
     def _send_within(
         self, change: StoreTransaction, packet: bytes, source: str, *, unbounded: bool = False
     ) -> None:
-        """Send a packet, or drop it if its queue has no room ([MS-MQQB] 3.1.7.17)."""
-        self._protocol.engine.acknowledgements.send_if_possible(
+        """What has no room is dropped, and what causes it happens ([MS-MQQB] 3.1.7.17)."""
+        self._protocol.acknowledgements.send_if_possible(
             change, Message(packet), self.order_queue, source, unbounded=unbounded
         )
 
@@ -220,7 +216,7 @@ class IncomingTransfers:
         self._cache: OrderedDict[bytes, IncomingTransfer] = OrderedDict()
         self.fed: set[int] = set()
         """Queues that have ever received from elsewhere in sequence."""
-        for key, data in protocol.engine.protocol_records.records(PREFIX):
+        for key, data in protocol.protocol_records.records(PREFIX):
             self._restore(key[len(PREFIX) :], data)
 
     def _restore(self, written: bytes, data: bytes) -> None:
@@ -228,20 +224,20 @@ class IncomingTransfers:
         source = UUID(bytes_le=written[:_GUID_SIZE])
         name = written[_GUID_SIZE:].decode("utf-8", "surrogatepass")
         transfer = IncomingTransfer(self._protocol, source, name)
-        transfer.restore(data, self._protocol.engine.protocol_records.get(transfer.rejected_key))
+        transfer.restore(data, self._protocol.protocol_records.get(transfer.rejected_key))
         self.fed.add(transfer.queue_id)
-        queue = self._protocol.engine.queue_manager.queue_collection.get(transfer.queue_id)
+        queue = self._protocol.queue_manager.queue_collection.get(transfer.queue_id)
         if queue is not None:
             info = IncomingTransactionalTransferInfo(queue, name, source)
             transfer.show(info)
             queue.incoming_transactional_transfer_info_collection.append(info)
 
     def show(self, transfer: IncomingTransfer) -> None:
-        """Show a transfer to administrators, once a message of it has been in a queue."""
-        engine = self._protocol.engine
-        queue = engine.queue_manager.queue_collection.get(transfer.queue_id)
+        """Tell administrators of a stream, once a message of it has been in a queue."""
+        queue = self._protocol.queue_manager.queue_collection.get(transfer.queue_id)
         if queue is not None:
-            transfer.show(engine.arrivals.transfer_info(queue, transfer.name, transfer.source))
+            arrivals = self._protocol.arrivals
+            transfer.show(arrivals.transfer_info(queue, transfer.name, transfer.source))
 
     def of(self, message: Message) -> IncomingTransfer:
         """The transfer that a message belongs to."""
@@ -258,11 +254,9 @@ class IncomingTransfers:
             str(attributes.destination_queue_format_name),
         )
         key = transfer.key
-        data = self._protocol.engine.protocol_records.get(key)
+        data = self._protocol.protocol_records.get(key)
         if data is not None:
-            transfer.restore(
-                data, self._protocol.engine.protocol_records.get(transfer.rejected_key)
-            )
+            transfer.restore(data, self._protocol.protocol_records.get(transfer.rejected_key))
         self._cache[written] = transfer
         while len(self._cache) > _CACHED:
             self._cache.popitem(last=False)[1].schedule.stop()

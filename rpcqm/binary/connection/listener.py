@@ -4,6 +4,7 @@ from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from rpcqm.adm.enums import OperatingSystemType
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.admission import Admission
 from rpcqm.base.clock import Clock
 from rpcqm.base.log import get_logger
@@ -55,9 +56,8 @@ def read_files(settings: ListenerSettings) -> ListenerFiles:
     return ListenerFiles(parse_peers(settings.peers), keys)
 
 
-def _tell_of(keys: OwnKeys, engine: QueueManagerEngine) -> None:
+def _tell_of(keys: OwnKeys, own: QueueManager) -> None:
     """Fill the lists of public keys of LocalQueueManager ([MS-MQDMPR] 3.1.1.1) with our own."""
-    own = engine.queue_manager
     if keys.encryption_key is not None:
         own.public_encryption_key_list = published(keys.encryption_key)
     if keys.signing_key is not None:
@@ -79,11 +79,11 @@ class BinaryListener:
     ) -> None:
         self._network = TcpNetwork(clock, settings.back_off_milliseconds, admission)
         peers, keys = read_files(settings)
-        times = session_settings(engine, settings.retry_milliseconds)
+        times = session_settings(engine.queue_manager, settings.retry_milliseconds)
         self.protocol = BinaryProtocol(engine, self._network, times, peers, keys)
         self.protocol.security.unsigned_senders = settings.unsigned_senders
-        _tell_of(keys, engine)
-        self.pings = self._ping_listener(engine) if settings.ping else None
+        _tell_of(keys, engine.queue_manager)
+        self.pings = self._ping_listener() if settings.ping else None
 
     def watch(self, make_wire: MakeWire) -> None:
         """Make connections by `make_wire` from now on, so that they can be recorded."""
@@ -92,26 +92,26 @@ class BinaryListener:
     def adjust(self, settings: ListenerSettings, files: ListenerFiles) -> None:
         """Go on with other peers, keys and times; sessions stay."""
         protocol = self.protocol
-        protocol.settings = session_settings(protocol.engine, settings.retry_milliseconds)
+        protocol.settings = session_settings(protocol.queue_manager, settings.retry_milliseconds)
         protocol.peers = files.peers
         protocol.security.use_keys(files.keys)
-        _tell_of(files.keys, protocol.engine)
+        _tell_of(files.keys, protocol.queue_manager)
         protocol.security.unsigned_senders = settings.unsigned_senders
         self._network.back_off = settings.back_off_milliseconds
         protocol.directory_changed()
 
-    def _ping_listener(self, engine: QueueManagerEngine) -> PingListener:
-        queue_manager = engine.queue_manager
+    def _ping_listener(self) -> PingListener:
+        protocol, queue_manager = self.protocol, self.protocol.queue_manager
         requests = PingRequests(
             queue_manager.identifier,
-            engine.timers,
-            self.protocol.settings,
+            protocol.timers,
+            protocol.settings,
             is_server=lambda: queue_manager.operating_system_type in _SERVERS,
         )
-        return PingListener(requests, self._answer, PingRate(engine.clock))
+        return PingListener(requests, self._answer, PingRate(protocol.clock))
 
     def _answer(self, question: bytes, host: str) -> bytes | None:
-        queue_manager = self.protocol.engine.queue_manager
+        queue_manager = self.protocol.queue_manager
         refused = not queue_manager.connection_active or self._network.refuses(host)
         return answer_ping(question, queue_manager.identifier, refused=refused)
 

@@ -5,7 +5,7 @@ A sender signs before it encrypts; so a body is decrypted here before the signat
 
 import hashlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -13,6 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from rpcqm.adm.directory import equals
 from rpcqm.adm.directory_object import User
 from rpcqm.adm.message import Message
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.clock import Clock, Timers
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.identity import ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, Identity
 from rpcqm.binary import ciphers
@@ -44,10 +46,8 @@ from rpcqm.codec.packet.patch import clear_encrypted_flag, set_authentication_le
 from rpcqm.codec.packet.security import SecurityHeader
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.security.identifier import Sid, is_account
+from rpcqm.qm.directory import Directory
 from rpcqm.qm.protection import RejectedError
-
-if TYPE_CHECKING:
-    from rpcqm.qm.engine import QueueManagerEngine
 
 _BAD_SIGNATURE = MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE
 _ACCESS_DENIED = MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED
@@ -80,11 +80,18 @@ class Checked(NamedTuple):
 class MessageSecurity:
     """Checks what arrives, signs and encrypts what leaves."""
 
-    def __init__(self, engine: "QueueManagerEngine", keys: OwnKeys) -> None:
-        self._engine = engine
+    def __init__(
+        self,
+        clock: Clock,
+        timers: Timers,
+        queue_manager: QueueManager,
+        directory: Directory,
+        keys: OwnKeys,
+    ) -> None:
+        self._queue_manager = queue_manager
+        self._directory = directory
         self._keys = keys
         self.unsigned_senders = UNSIGNED_AUTO
-        clock, timers = engine.clock, engine.timers
         self.receive_symmetric_key_cache: AgingCache[tuple[object, ...], bytes] = AgingCache(
             clock, timers, RECEIVE_SYMMETRIC_KEY_CACHE_SIZE, SYMMETRIC_KEY_SHORT_LIFETIME
         )
@@ -165,7 +172,7 @@ class MessageSecurity:
     def _believes_claims(self) -> bool:
         """Whether an unsigned message is believed to come from the sender that its header names."""
         if self.unsigned_senders == UNSIGNED_AUTO:
-            return self._engine.directory.is_there
+            return self._directory.is_there
         return self.unsigned_senders == UNSIGNED_CLAIMED
 
     def verified(self, message: Message) -> bool:
@@ -178,7 +185,7 @@ class MessageSecurity:
 
     def decrypted(self, body: bytes, blob: bytes, level: int, algorithm: int) -> bytes:
         """The clear body of one that an application has encrypted for us; DecodeError."""
-        source = self._engine.queue_manager.identifier
+        source = self._queue_manager.identifier
         key = self._received_key(source, blob, level, algorithm)
         return ciphers.decrypt(body, key, algorithm)
 
@@ -231,7 +238,7 @@ class MessageSecurity:
 
     def _is_registered(self, security_id: bytes, certificate: bytes) -> bool:
         known = [equals("security_identifier", security_id)]
-        found = self._engine.directory.read_directory(User, known)[1]
+        found = self._directory.read_directory(User, known)[1]
         return found is not None and certificate in _certificates(found.certificates)
 
     # Leaving
@@ -243,7 +250,7 @@ class MessageSecurity:
         report is not signed, but its body may be private as any other. CouldNotEncryptError.
         """
         packet = message.packet
-        own = self._engine.queue_manager.identifier.bytes_le
+        own = self._queue_manager.identifier.bytes_le
         if message.envelope.source_machine != own:
             return packet
         attributes = message.attributes
@@ -293,7 +300,7 @@ class MessageSecurity:
         cache = self._sent_keys(level)
         cached = cache.get((destination, level))
         if cached is None:
-            machine = self._engine.directory.queue_manager(destination)
+            machine = self._directory.queue_manager(destination)
             public = b"" if machine is None else machine.public_encryption_key_list
             try:
                 keys = decode_public_keys(public)

@@ -71,9 +71,10 @@ class OutgoingTransfer:
 
     def __init__(self, protocol: "BinaryProtocol", queue: OutgoingQueue) -> None:
         self._protocol = protocol
-        self._engine = protocol.engine
-        self._transfer = protocol.engine.transfer
-        self._dispatcher = protocol.engine.dispatcher
+        self._clock, self._timers = protocol.clock, protocol.timers
+        self._queue_manager, self._outgoing = protocol.queue_manager, protocol.outgoing
+        self._transfer, self._dispatcher = protocol.sending, protocol.dispatcher
+        self._records, self._message_trace = protocol.protocol_records, protocol.message_trace
         self.queue = queue
         self.name = FormatName.parse(queue.destination_format_name)
         self.connection: PeerConnection | None = None
@@ -86,17 +87,17 @@ class OutgoingTransfer:
         self._retrying = False
         self._retry: Timer | None = None
         self._pumping = False
-        self._history = ConnectionHistory(protocol.engine, queue)
+        self._history = ConnectionHistory(protocol.outgoing, queue)
         self._in_flight: dict[int, None] = {}
         self._stamping = 0
         self._stamping_connection: PeerConnection | None = None
-        self.peer = kept_peer(self._engine.protocol_records, queue)
+        self.peer = kept_peer(self._records, queue)
         self.sequence: OutgoingSequence | None = self._restored_sequence()
 
     @property
     def stopped(self) -> bool:
         """Whether nothing may be sent: on hold, locked, or the queue manager is offline."""
-        return self.queue.state in _STOPPED or not self._engine.queue_manager.connection_active
+        return self.queue.state in _STOPPED or not self._queue_manager.connection_active
 
     @property
     def has_messages(self) -> bool:
@@ -286,7 +287,7 @@ class OutgoingTransfer:
     def _retry_later(self, failures: int = 1) -> None:
         if self._retry is None and self.has_messages:
             delay = delay_after(failures, self._protocol.settings.session_retry_connect)
-            self._retry = self._engine.timers.call_later(delay, self._retry_expired)
+            self._retry = self._timers.call_later(delay, self._retry_expired)
 
     def _retry_expired(self) -> None:
         """[MS-MQQB] 3.1.6.1."""
@@ -384,7 +385,7 @@ class OutgoingTransfer:
             if message is None:
                 break
             self._in_flight[message.lookup_identifier] = None
-            if is_stamped_here(message, self._engine.queue_manager.identifier):
+            if is_stamped_here(message, self._queue_manager.identifier):
                 if not self._expired(message):
                     self._stamp(message, changes)
                     stamped.append(message)
@@ -404,7 +405,7 @@ class OutgoingTransfer:
 
     def _expired(self, message: Message) -> bool:
         """[MS-MQQB] 3.1.7.1.2; whether the time to reach the queue is over."""
-        over = cannot_reach_queue(message, self._engine.clock.now() // 1000)
+        over = cannot_reach_queue(message, self._clock.now() // 1000)
         if over:
             self._fail(message, MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
         return over
@@ -426,7 +427,7 @@ class OutgoingTransfer:
 
     def _sent(self, message: Message, connection: PeerConnection) -> None:
         """[MS-MQQB] 3.1.7.1.7."""
-        self._engine.journeys.sent(self.queue, message, connection.address)
+        self._message_trace.sent(self.queue, message, connection.address)
         if is_traced(message.packet):
             self._protocol.trace(message, connection.address)
 
@@ -462,7 +463,7 @@ class OutgoingTransfer:
             return
         self._stamping += len(messages)
         self._stamping_connection = connection
-        written = self._engine.protocol_records.write(changes)
+        written = self._records.write(changes)
         written.add_done_callback(partial(self._stamps_written, connection, messages))
 
     def _stamps_written(
@@ -507,13 +508,13 @@ class OutgoingTransfer:
         if peer != self.peer:
             self.peer = peer
             if self.sequence is not None:
-                self._engine.protocol_records.write({peer_key(self.queue): peer.encode()})
+                self._records.write({peer_key(self.queue): peer.encode()})
 
     def acknowledged(self, keys: list[int]) -> None:
         """The next hop has them ([MS-MQQB] 3.1.5.5.2 to .4)."""
         for key in keys:
             if self._in_flight.pop(key, self) is None:
-                self._engine.journeys.acknowledged(self.queue, key, "by the next hop")
+                self._message_trace.acknowledged(self.queue, key, "by the next hop")
                 self._delivered(key, None)
 
     def _delivered(self, key: int, changes: dict[bytes, bytes | None] | None) -> None:
@@ -538,12 +539,12 @@ class OutgoingTransfer:
         position = self.queue.message_position_list.position(key)
         if position is None:
             return
-        self._engine.journeys.acknowledged(self.queue, key, "in order")
+        self._message_trace.acknowledged(self.queue, key, "in order")
         changes = self._without_stamp(key, sequence)
         if position.flags & _JOURNALING:
             if not held and not self.queue.message_position_list.lock(key, self):
                 return
-            number = kept_number(self._engine.protocol_records, self.queue, key)
+            number = kept_number(self._records, self.queue, key)
             sent_as = SentAs(sequence.identifier.value, number)
             self._transfer.await_final_acknowledgement(self.queue, key, changes, sent_as)
         else:
@@ -567,7 +568,7 @@ class OutgoingTransfer:
         if self.sequence is None:
             return
         if self._stamping:
-            self._engine.timers.call_later(_STAMPS_SOON, self.resend)
+            self._timers.call_later(_STAMPS_SOON, self.resend)
             return
         self._give_back(self.sequence.keys)
         self.wake()
@@ -583,14 +584,13 @@ class OutgoingTransfer:
 
     def _new_sequence(self, identifier: TxSequenceID) -> OutgoingSequence:
         table = self._protocol.settings.resend_timer_table
-        engine = self._engine
-        return OutgoingSequence(identifier, engine.clock, engine.timers, self.resend, table)
+        return OutgoingSequence(identifier, self._clock, self._timers, self.resend, table)
 
     def _restored_sequence(self) -> OutgoingSequence | None:
-        data = self._engine.protocol_records.get(sequence_key(self.queue))
+        data = self._records.get(sequence_key(self.queue))
         if data is None:
             return None
-        numbers = kept_numbers(self._engine.protocol_records, self.queue)
+        numbers = kept_numbers(self._records, self.queue)
         sequence = self._new_sequence(TxSequenceID())
         sequence.restore(data, numbers)
         self._protocol.remember_sequence(sequence.identifier, self)
@@ -611,4 +611,4 @@ class OutgoingTransfer:
 
     def _set_state(self, state: OutgoingQueueState) -> None:
         if self.queue.state not in _STOPPED and self.queue.state is not state:
-            self._engine.outgoing.set_state(self.queue, state)
+            self._outgoing.set_state(self.queue, state)

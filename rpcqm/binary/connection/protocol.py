@@ -13,6 +13,7 @@ from uuid import UUID
 from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import OutgoingQueue, OutgoingTransferInfo, Queue
+from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion, completed, failed
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.attempts import ConnectionAttempts
@@ -72,9 +73,17 @@ class BinaryProtocol:
         peers: Peers | None = None,
         keys: OwnKeys | None = None,
     ) -> None:
-        self.engine = engine
+        self.store, self.clock, self.timers = engine.store, engine.clock, engine.timers
+        self.queue_manager, self.names = engine.queue_manager, engine.names
+        self.directory, self.protocol_records = engine.directory, engine.protocol_records
+        self.dispatcher, self.outgoing = engine.dispatcher, engine.outgoing
+        self.positions, self.sending = engine.positions, engine.transfer
+        self.composer, self.arrivals = engine.composer, engine.arrivals
+        self.protection, self.acknowledgements = engine.protection, engine.acknowledgements
+        self.message_trace = engine.journeys
+        self._online_hooks, self._stopped_hooks = engine.online_hooks, engine.stopped_hooks
         self.network = network
-        self.settings = settings or session_settings(engine)
+        self.settings = settings or session_settings(engine.queue_manager)
         self.peers = peers or {}
         self.ping: Callable[[str], Completion[bool]] | None = None
         self.stopping = False
@@ -85,34 +94,41 @@ class BinaryProtocol:
         self.transfers: dict[OutgoingQueue, OutgoingTransfer] = {}
         self._by_sequence: dict[int, OutgoingTransfer] = {}
         self._tidy_at = _TIDY_AT_LEAST
-        self.routing = _routing_of(engine)
+        self.routing = self._new_routing()
         self._last_sequence = self._kept_last_sequence()
         self.history = MessageIDHistory(engine.clock, engine.timers, self.settings)
         self.history.restore(engine.protocol_records.records(HISTORY_PREFIX))
         self.incoming_transfers = IncomingTransfers(self)
-        self.borrowing = SessionReuse(self)
-        self.security = MessageSecurity(engine, keys or OwnKeys())
+        self.borrowing = SessionReuse(self, engine.acknowledgement_queues)
+        self.security = MessageSecurity(
+            engine.clock, engine.timers, engine.queue_manager, engine.directory, keys or OwnKeys()
+        )
         self._receiver = Receiver(self)
         engine.acknowledgement_queues.is_known = self._is_peer
         engine.positions.deleted_hooks.append(self._message_position_deleted)
 
     def start(self) -> None:
         """[MS-MQQB] 3.1.4.1: connect for every queue that has messages."""
-        engine = self.engine
-        engine.positions.available_hooks.append(self._message_position_available)
-        engine.outgoing.state_hooks.append(self._state_changed)
-        engine.outgoing.resend_hooks.append(self._resend)
-        engine.outgoing.transfer_hooks.append(self._show_transfer)
-        engine.dispatcher.send_by_binary = self.send_user_message_wrapper
-        engine.online_hooks.append(self._online_changed)
-        engine.protection.verify = self.security.verified
-        engine.arrivals.decrypt = self.security.decrypted
-        engine.stopped_hooks.append(self.stop)
+        self.positions.available_hooks.append(self._message_position_available)
+        self.outgoing.state_hooks.append(self._state_changed)
+        self.outgoing.resend_hooks.append(self._resend)
+        self.outgoing.transfer_hooks.append(self._show_transfer)
+        self.dispatcher.send_by_binary = self.send_user_message_wrapper
+        self._online_hooks.append(self._online_changed)
+        self.protection.verify = self.security.verified
+        self.arrivals.decrypt = self.security.decrypted
+        self._stopped_hooks.append(self.stop)
         if self.routing is not None:
             self.routing.start()
-        for queue in engine.outgoing.list():
+        for queue in self.outgoing.list():
             if self._carries(queue) and (queue.message_count or self._has_sequence(queue)):
                 self.transfer(queue).wake()
+
+    def _new_routing(self) -> Routing | None:
+        """The routing of the directory; None without one."""
+        if not self.directory.is_there:
+            return None
+        return Routing(self.directory, self.timers, self.queue_manager.identifier)
 
     def stop(self) -> None:
         """[MS-MQQB] 3.1.4.2."""
@@ -138,7 +154,7 @@ class BinaryProtocol:
     def directory_changed(self) -> None:
         """Route as the directory says now ([MS-MQBR] 3.1.6.1), and try what did not work."""
         if self.routing is None:
-            self.routing = _routing_of(self.engine)
+            self.routing = self._new_routing()
             if self.routing is not None:
                 self.routing.start()
         else:
@@ -149,23 +165,22 @@ class BinaryProtocol:
 
     def gathering(self) -> AbstractContextManager[None]:
         """What could be sent inside is sent at the end, the highest priority first."""
-        return self.engine.dispatcher.gathering
+        return self.dispatcher.gathering
 
     # Connections
 
     def accept(self) -> PeerConnection:
         """A connection that a peer has made ([MS-MQQB] 3.1.5.10); closed while offline."""
         connection = PeerConnection(self, initiator=False, direct=False)
-        if not self.engine.queue_manager.connection_active:
+        if not self.queue_manager.connection_active:
             connection.session.close("the queue manager is offline")
         return connection
 
     def new_session(self, connection: PeerConnection, remote: UUID, direct: bool) -> Session:
         self.connections[connection] = None
-        engine = self.engine
-        identities = Identities(engine.queue_manager.identifier, remote)
+        identities = Identities(self.queue_manager.identifier, remote)
         return Session(
-            connection, identities, engine.clock, engine.timers, self.settings, direct=direct
+            connection, identities, self.clock, self.timers, self.settings, direct=direct
         )
 
     def connection_opened(self, connection: PeerConnection) -> None:
@@ -228,7 +243,7 @@ class BinaryProtocol:
             if transfer.sequence is not None:
                 self.forget_sequence(transfer.sequence.identifier)
         keys = [key(queue) for queue in gone for key in (sequence_key, peer_key)]
-        self.engine.protocol_records.write(dict.fromkeys(keys))
+        self.protocol_records.write(dict.fromkeys(keys))
         self._tidy_at = max(_TIDY_AT_LEAST, 2 * len(self.transfers))
 
     def _message_position_available(self, queue: Queue, key: int) -> None:
@@ -245,7 +260,7 @@ class BinaryProtocol:
         try:
             is_over = data.send()
         finally:
-            self.engine.dispatcher.remove_message_from_dispatch_collection(position)
+            self.dispatcher.remove_message_from_dispatch_collection(position)
         if not is_over:
             data.pump()
 
@@ -262,7 +277,7 @@ class BinaryProtocol:
         """[MS-MQQB] 3.1.7.13, 3.1.7.14."""
         transfer = self.transfers.get(queue)
         if queue.state is OutgoingQueueState.ON_HOLD:
-            self.engine.dispatcher.remove_messages_from_dispatch_collection_by_queue(queue)
+            self.dispatcher.remove_messages_from_dispatch_collection_by_queue(queue)
             if transfer is not None:
                 transfer.hold()
         elif queue.state is OutgoingQueueState.INACTIVE and self._carries(queue):
@@ -295,14 +310,14 @@ class BinaryProtocol:
             host = name.direct_name.host
             known = self.peers.get(host.lower())
             return self.resolved_all(known or [NextHop(host, BINARY_PORT, host)])
-        destination = self.engine.directory.destination_queue_manager(name)
+        destination = self.directory.destination_queue_manager(name)
         if destination is None:
             return failed(OSError("the directory does not know the queue manager"))
         return self.resolved_all(self._hops_to(destination))
 
     def _hops_to(self, destination: UUID) -> list[NextHop]:
         """Get Next Hops ([MS-MQQB] 3.1.7.5); without a directory the peer itself, if known."""
-        own = self.engine.queue_manager.identifier
+        own = self.queue_manager.identifier
         machines = self.routing.get_next_hops(own, destination) if self.routing else [destination]
         return [hop for machine in machines for hop in self.places_of(machine)]
 
@@ -311,7 +326,7 @@ class BinaryProtocol:
         known = self.peers.get(str(machine))
         if known is not None:
             return known
-        found = self.engine.directory.queue_manager(machine)
+        found = self.directory.queue_manager(machine)
         if found is None:
             return []
         name = found.qualified_computer_name or found.computer_name
@@ -346,17 +361,17 @@ class BinaryProtocol:
         """Whether the operator has said where the queue manager is."""
         if isinstance(name.value, str):
             return name.direct_name.host.lower() in self.peers
-        owner = self.engine.directory.destination_queue_manager(name)
+        owner = self.directory.destination_queue_manager(name)
         return owner is not None and str(owner) in self.peers
 
     # Sequences
 
     def next_sequence(self) -> TxSequenceID:
         """The first identifier of a queue; durable with the first stamp of it."""
-        now = self.engine.clock.now() // 1000
+        now = self.clock.now() // 1000
         self._last_sequence = next_identifier(self._last_sequence, now)
         value = self._last_sequence.value.to_bytes(_SEQUENCE_SIZE, "little")
-        self.engine.protocol_records.write({LAST_SEQUENCE_KEY: value})
+        self.protocol_records.write({LAST_SEQUENCE_KEY: value})
         return self._last_sequence
 
     def sequence_after(self, following: TxSequenceID) -> TxSequenceID:
@@ -364,11 +379,11 @@ class BinaryProtocol:
         return self.next_sequence() if self.transfer_of(following) is not None else following
 
     def _kept_last_sequence(self) -> TxSequenceID:
-        kept = self.engine.protocol_records.get(LAST_SEQUENCE_KEY)
+        kept = self.protocol_records.get(LAST_SEQUENCE_KEY)
         return sequence_of(int.from_bytes(kept or b"", "little"))
 
     def _has_sequence(self, queue: OutgoingQueue) -> bool:
-        return self.engine.protocol_records.get(sequence_key(queue)) is not None
+        return self.protocol_records.get(sequence_key(queue)) is not None
 
     def remember_sequence(self, identifier: TxSequenceID, transfer: OutgoingTransfer) -> None:
         self._by_sequence[identifier.value] = transfer
@@ -384,35 +399,28 @@ class BinaryProtocol:
         """The bytes of a message as they are sent. Raises CouldNotEncryptError."""
         destination = None
         if not isinstance(name.value, str):
-            destination = self.engine.directory.destination_queue_manager(name)
+            destination = self.directory.destination_queue_manager(name)
         return self.security.protect(message, destination)
 
     def trace(self, message: Message, next_hop: str = "") -> None:
         """Report a traced message; nobody is told without a queue, or when it has no room."""
-        engine = self.engine
-        now = engine.clock.now() // 1000
-        made = report(message.attributes, engine.composer.new_identifier(), now, next_hop)
+        now = self.clock.now() // 1000
+        made = report(message.attributes, self.composer.new_identifier(), now, next_hop)
         if made is None or made.destination_queue_format_name is None:
             return
         destination = made.destination_queue_format_name
-        owner = engine.directory.destination_queue_manager(destination)
+        owner = self.directory.destination_queue_manager(destination)
         if owner is None:
             return
         made.destination_queue_manager_identifier = owner
-        with engine.store.transaction("trace") as change:
+        with self.store.transaction("trace") as change:
             packet = build_user_message(made)
-            engine.acknowledgements.send_if_possible(change, Message(packet), destination)
+            self.acknowledgements.send_if_possible(change, Message(packet), destination)
 
 
-def _routing_of(engine: "QueueManagerEngine") -> Routing | None:
-    if not engine.directory.is_there:
-        return None
-    return Routing(engine.directory, engine.timers, engine.queue_manager.identifier)
-
-
-def session_settings(engine: "QueueManagerEngine", retry: int | None = None) -> BinarySettings:
+def session_settings(queue_manager: QueueManager, retry: int | None = None) -> BinarySettings:
     """The times of Windows, which differ on a routing server; `retry` is milliseconds."""
     settings = BinarySettings()
-    if engine.queue_manager.routing_server:
+    if queue_manager.routing_server:
         settings = replace(settings, session_cleanup=ROUTER_SESSION_CLEANUP)
     return settings if retry is None else replace(settings, session_retry_connect=retry)

@@ -79,9 +79,12 @@ class Receiver:
 
     def __init__(self, protocol: "BinaryProtocol") -> None:
         self._protocol = protocol
-        self._engine = protocol.engine
-        self._arrivals = protocol.engine.arrivals
-        self._protection = protocol.engine.protection
+        self._queue_manager, self._clock = protocol.queue_manager, protocol.clock
+        self._protocol_records, self._positions = protocol.protocol_records, protocol.positions
+        self._sending, self._message_trace = protocol.sending, protocol.message_trace
+        self._message_store = protocol.store
+        self._arrivals = protocol.arrivals
+        self._protection = protocol.protection
         self._forwarded = Forwarded()
         self._disbelieved = 0
         self._told: int | None = None
@@ -110,7 +113,7 @@ class Receiver:
     def _is_here(self, message: Message) -> bool:
         """Whether this queue manager is the final destination (G21)."""
         address = message.attributes.destination_queue_manager_identifier
-        return address in (NULL_GUID, self._engine.queue_manager.identifier)
+        return address in (NULL_GUID, self._queue_manager.identifier)
 
     def _settled(
         self,
@@ -144,16 +147,16 @@ class Receiver:
         final = FinalAckBody.decode(message.attributes.body)
         reason = _class_of(message)
         transfer = self._transfer_of_final(final)
-        arrived = self._engine.transfer.queue_awaiting(*_decided_about(final)) is not None
+        arrived = self._sending.queue_awaiting(*_decided_about(final)) is not None
         of_routers = reason in _SAID_BY_ROUTERS and not arrived
         if transfer is not None and self._is_believed(transfer, connection, message, of_routers):
             self._decided(transfer, final, reason)
-        written = self._engine.protocol_records.write({})
+        written = self._protocol_records.write({})
         written.add_done_callback(done)
 
     def _transfer_of_final(self, final: FinalAckBody) -> OutgoingTransfer | None:
         """Where the message is that a final acknowledgement is about."""
-        queue = self._engine.transfer.queue_awaiting(*_decided_about(final))
+        queue = self._sending.queue_awaiting(*_decided_about(final))
         if queue is not None:
             return self._protocol.transfer(queue)
         return self._protocol.transfer_of(final.tx_sequence_id)
@@ -162,8 +165,8 @@ class Receiver:
         self, transfer: OutgoingTransfer, final: FinalAckBody, reason: MessageClass
     ) -> None:
         identifier, sent_as = _decided_about(final)
-        if self._engine.transfer.queue_awaiting(identifier, sent_as) is not None:
-            self._engine.transfer.final_acknowledgement(identifier, reason, sent_as=sent_as)
+        if self._sending.queue_awaiting(identifier, sent_as) is not None:
+            self._sending.final_acknowledgement(identifier, reason, sent_as=sent_as)
         else:
             transfer.final_ack(final.tx_sequence_id, final.tx_sequence_number, reason)
 
@@ -185,7 +188,7 @@ class Receiver:
         if of_routers and is_router(self._protocol, transfer, source):
             return True
         self._disbelieved += 1
-        now = self._engine.clock.monotonic()
+        now = self._clock.monotonic()
         if self._told is None or now - self._told >= _TOLD_AGAIN:
             self._told = now
             _log.warning(
@@ -214,7 +217,7 @@ class Receiver:
             identifier += bytes((message.envelope.user_flags & _HOPS,))
         if identifier in history:
             history.refresh(identifier)
-            self._engine.protocol_records.write(history.take_stale()).add_done_callback(done)
+            self._protocol_records.write(history.take_stale()).add_done_callback(done)
             return
         changes: Changes = {}
         history.add(identifier, changes if message.envelope.recoverable else None)
@@ -249,11 +252,11 @@ class Receiver:
         before = transfer.incoming.copy()
         stamp = stamp_in(message)
         accepted = transfer.incoming.accept(stamp)
-        transfer.last_access_time = self._engine.clock.now() // 1000
+        transfer.last_access_time = self._clock.now() // 1000
         transfer.arrived(connection, direct)
         if not accepted:
             kept = {transfer.rejected_key: transfer.encode_rejected()} if transfer.queue_id else {}
-            self._engine.protocol_records.write(kept).add_done_callback(done)
+            self._protocol_records.write(kept).add_done_callback(done)
             self._protocol.incoming_transfers.show(transfer)
             return
         changes: Changes = {transfer.rejected_key: None} if before.reject_count else {}
@@ -313,8 +316,8 @@ class Receiver:
             if transfer is not None:
                 self._note(transfer, queue, changes)
             stored = self._arrivals.store(queue, message, changes)
-            if self._engine.journeys:
-                self._engine.journeys.arrived(queue, message)
+            if self._message_trace:
+                self._message_trace.arrived(queue, message)
         except RejectedError as error:
             if transfer is None and error.reason in _SENDER_UNPROVED:
                 undo()
@@ -357,7 +360,7 @@ class Receiver:
         self, connection: PeerConnection, message: Message, reason: MessageClass
     ) -> None:
         """A transactional message goes no further, be it for this machine or another one."""
-        own = self._engine.queue_manager.identifier
+        own = self._queue_manager.identifier
         if message.attributes.identifier.queue_manager_guid == own:
             final = final_ack_body(message)
             transfer = self._transfer_of_final(final)
@@ -367,7 +370,7 @@ class Receiver:
         incoming = self._protocol.incoming_transfers.of(message)
         if not self._is_here(message):
             incoming.came_by(connection, _is_direct(message))
-        with self._engine.store.transaction("final acknowledgement") as change:
+        with self._message_store.transaction("final acknowledgement") as change:
             incoming.send_final_ack(change, message, reason)
 
     # Removals
@@ -384,9 +387,9 @@ class Receiver:
             return
         if queue.main.queue_id not in self._protocol.incoming_transfers.fed or queue.is_journal:
             return
-        message = self._engine.positions.message_at(queue, key)
+        message = self._positions.message_at(queue, key)
         envelope = message.envelope
-        own = self._engine.queue_manager.identifier.bytes_le
+        own = self._queue_manager.identifier.bytes_le
         if not envelope.transactional or envelope.source_machine == own:
             return
         header = transaction_header_of(message)

@@ -14,6 +14,7 @@ from rpcqm.base.completion import Completion, completed
 from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
 from rpcqm.codec.names.format_name import FormatName, PrivateQueueFormatName
 from rpcqm.codec.packet.internal import ORDER_QUEUE_IDENTIFIER
+from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
 
 if TYPE_CHECKING:
     from rpcqm.binary.connection.protocol import BinaryProtocol
@@ -22,8 +23,11 @@ if TYPE_CHECKING:
 class SessionReuse:
     """Finds open sessions for outgoing queues."""
 
-    def __init__(self, protocol: "BinaryProtocol") -> None:
+    def __init__(
+        self, protocol: "BinaryProtocol", acknowledgement_queues: AcknowledgementQueues
+    ) -> None:
         self._protocol = protocol
+        self._acknowledgement_queues = acknowledgement_queues
 
     def connection_to(
         self, name: FormatName, queue: OutgoingQueue
@@ -41,7 +45,7 @@ class SessionReuse:
         places = self._protocol.places_of(owner)
         if not places:
             acknowledges = value.private_queue_identifier == ORDER_QUEUE_IDENTIFIER
-            trusted = acknowledges or queue in self._protocol.engine.acknowledgement_queues
+            trusted = acknowledges or queue in self._acknowledgement_queues
             return completed(self._newest(owner, None) if trusted else None)
         outcome: Completion[PeerConnection | None] = Completion()
         resolved = self._protocol.resolved_all(places)

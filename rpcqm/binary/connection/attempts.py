@@ -43,6 +43,40 @@ def delay_after(failures: int, first: int) -> int:
     return min(first << min(failures - 1, 32), longest)
 
 
+class RetryTimer:
+    """The Session Retry Connect Timer of one queue ([MS-MQQB] 3.1.6.1).
+
+    `first` tells the shortest delay in milliseconds; `expired` is called when it is over.
+    """
+
+    def __init__(
+        self, timers: Timers, first: Callable[[], int], expired: Callable[[], None]
+    ) -> None:
+        self._timers = timers
+        self._first = first
+        self._expired = expired
+        self._timer: Timer | None = None
+
+    @property
+    def runs(self) -> bool:
+        return self._timer is not None
+
+    def start(self, failures: int) -> None:
+        """Wait as long as so many failures ask for; a timer that runs goes on."""
+        if self._timer is None:
+            delay = delay_after(failures, self._first())
+            self._timer = self._timers.call_later(delay, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        self._expired()
+
+    def cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
 class ConnectionAttempts:
     """Who connects to which place now, and who waits; `first` tells the shortest delay."""
 

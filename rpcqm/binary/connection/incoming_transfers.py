@@ -172,7 +172,7 @@ class IncomingTransfer:
     def _send_within(
         self, change: StoreTransaction, packet: bytes, source: str, *, unbounded: bool = False
     ) -> None:
-        """What has no room is dropped, and what causes it happens ([MS-MQQB] 3.1.7.17)."""
+        """Send a packet, or drop it if its queue has no room ([MS-MQQB] 3.1.7.17)."""
         self._protocol.acknowledgements.send_if_possible(
             change, Message(packet), self.order_queue, source, unbounded=unbounded
         )
@@ -233,7 +233,7 @@ class IncomingTransfers:
             queue.incoming_transactional_transfer_info_collection.append(info)
 
     def show(self, transfer: IncomingTransfer) -> None:
-        """Tell administrators of a stream, once a message of it has been in a queue."""
+        """Show a transfer to administrators, once a message of it has been in a queue."""
         queue = self._protocol.queue_manager.queue_collection.get(transfer.queue_id)
         if queue is not None:
             arrivals = self._protocol.arrivals

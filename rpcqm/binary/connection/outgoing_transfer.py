@@ -18,28 +18,21 @@ from rpcqm.adm.message import (
     MessagePosition,
 )
 from rpcqm.adm.queue import OutgoingQueue
-from rpcqm.base.clock import Timer
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
-from rpcqm.binary.connection.attempts import delay_after
+from rpcqm.binary.connection.attempts import RetryTimer
 from rpcqm.binary.connection.connection_history import PROGRESS, ConnectionHistory, connect_failure
 from rpcqm.binary.connection.message_security import CouldNotEncryptError
 from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection, Token
 from rpcqm.binary.connection.remembered_peer import (
-    MOST_ADDRESSES,
-    RememberedPeer,
     kept_peer,
     peer_key,
 )
 from rpcqm.binary.connection.sequence_numbers import (
+    SequenceRecords,
     cannot_reach_queue,
-    encode_number,
     is_stamped_here,
-    kept_number,
-    kept_numbers,
-    sequence_key,
-    stamp_key,
 )
 from rpcqm.binary.sequence import OutgoingSequence
 from rpcqm.binary.session import SessionState
@@ -50,8 +43,8 @@ from rpcqm.codec.packet.patch import set_sequence
 from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.codec.types.mqvalues import ConnectionStatus
 from rpcqm.qm.names import next_hop_text
+from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.transfer import SentAs
-from rpcqm.store.records import Family
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
@@ -85,7 +78,10 @@ class OutgoingTransfer:
         self._unresolved = 0
         self._borrowed = False
         self._retrying = False
-        self._retry: Timer | None = None
+        self._retry = RetryTimer(
+            protocol.timers, lambda: protocol.settings.session_retry_connect, self._retry_expired
+        )
+        self._kept = SequenceRecords(protocol.protocol_records, queue)
         self._pumping = False
         self._history = ConnectionHistory(protocol.outgoing, queue)
         self._in_flight: dict[int, None] = {}
@@ -111,7 +107,7 @@ class OutgoingTransfer:
             return
         if self.connection is not None:
             self.pump()
-        elif self._retry is None and not self._waiting and self.has_messages:
+        elif not self._retry.runs and not self._waiting and self.has_messages:
             self._establish()
 
     def connection_available(self) -> None:
@@ -129,14 +125,14 @@ class OutgoingTransfer:
 
     def _give_up_waiting(self) -> None:
         """Wait neither for the next attempt nor for somebody else's."""
-        self._cancel_retry()
+        self._retry.cancel()
         if self._waiting:
             self._waiting = False
             self._protocol.attempts.leave(self)
 
     def _establish(self) -> None:
-        """[MS-MQQB] 3.1.5.2: an open connection to that queue manager is as good as our own."""
-        self._cancel_retry()
+        """[MS-MQQB] 3.1.5.2: an open line to that queue manager is as good as one of our own."""
+        self._retry.cancel()
         self._busy = True
         found = self._protocol.borrowing.connection_to(self.name, self.queue)
         found.add_done_callback(self._looked_for)
@@ -285,20 +281,13 @@ class OutgoingTransfer:
                     self._transfer.release(self.queue, key)
 
     def _retry_later(self, failures: int = 1) -> None:
-        if self._retry is None and self.has_messages:
-            delay = delay_after(failures, self._protocol.settings.session_retry_connect)
-            self._retry = self._timers.call_later(delay, self._retry_expired)
+        if self.has_messages:
+            self._retry.start(failures)
 
     def _retry_expired(self) -> None:
         """[MS-MQQB] 3.1.6.1."""
-        self._retry = None
         self._retrying = True
         self.wake()
-
-    def _cancel_retry(self) -> None:
-        if self._retry is not None:
-            self._retry.cancel()
-            self._retry = None
 
     # Administrators
 
@@ -448,8 +437,7 @@ class OutgoingTransfer:
                 sequence.restart(self._protocol.sequence_after(sequence.next_stamp.sequence))
             self._protocol.remember_sequence(sequence.identifier, self)
             stamp = sequence.assign(key)
-            changes[stamp_key(self.queue, key)] = encode_number(stamp.number)
-            changes[sequence_key(self.queue)] = sequence.encode()
+            changes.update(self._kept.numbered(key, stamp.number, sequence.encode()))
 
     def _send_stamped(
         self,
@@ -502,9 +490,7 @@ class OutgoingTransfer:
         assert self.connection is not None
         guid = self.connection.session.remote_qm_guid
         addresses = {self.connection.address, *(hop.address for hop in self.hops)}
-        if not self.hops and guid == self.peer.guid:
-            addresses.update(self.peer.addresses)
-        peer = RememberedPeer(guid, tuple(sorted(addresses)[:MOST_ADDRESSES]))
+        peer = self.peer.now(guid, addresses, complete=bool(self.hops))
         if peer != self.peer:
             self.peer = peer
             if self.sequence is not None:
@@ -517,7 +503,7 @@ class OutgoingTransfer:
                 self._message_trace.acknowledged(self.queue, key, "by the next hop")
                 self._delivered(key, None)
 
-    def _delivered(self, key: int, changes: dict[bytes, bytes | None] | None) -> None:
+    def _delivered(self, key: int, changes: Changes | None) -> None:
         """An administrator may have removed the message meanwhile."""
         try:
             self._transfer.delivered(self.queue, key, changes)
@@ -540,12 +526,11 @@ class OutgoingTransfer:
         if position is None:
             return
         self._message_trace.acknowledged(self.queue, key, "in order")
-        changes = self._without_stamp(key, sequence)
+        changes = self._kept.without(key, sequence.encode())
         if position.flags & _JOURNALING:
             if not held and not self.queue.message_position_list.lock(key, self):
                 return
-            number = kept_number(self._records, self.queue, key)
-            sent_as = SentAs(sequence.identifier.value, number)
+            sent_as = SentAs(sequence.identifier.value, self._kept.number(key))
             self._transfer.await_final_acknowledgement(self.queue, key, changes, sent_as)
         else:
             self._delivered(key, changes)
@@ -559,7 +544,7 @@ class OutgoingTransfer:
             if sequence.number_of(key) == number:
                 sequence.forget(key)
                 self._in_flight.pop(key, None)
-                changes = self._without_stamp(key, sequence)
+                changes = self._kept.without(key, sequence.encode())
                 self._transfer.finished(self.queue, key, reason, changes)
                 break
 
@@ -578,7 +563,7 @@ class OutgoingTransfer:
         self._in_flight.pop(key, None)
         if self.sequence is not None and self.sequence.number_of(key) is not None:
             self.sequence.forget(key)
-            change.delete(Family.STREAM, stamp_key(self.queue, key))
+            self._kept.forget(change, key)
 
     # Sequences over restarts
 
@@ -587,20 +572,13 @@ class OutgoingTransfer:
         return OutgoingSequence(identifier, self._clock, self._timers, self.resend, table)
 
     def _restored_sequence(self) -> OutgoingSequence | None:
-        data = self._records.get(sequence_key(self.queue))
+        data = self._kept.sequence()
         if data is None:
             return None
-        numbers = kept_numbers(self._records, self.queue)
         sequence = self._new_sequence(TxSequenceID())
-        sequence.restore(data, numbers)
+        sequence.restore(data, self._kept.numbers())
         self._protocol.remember_sequence(sequence.identifier, self)
         return sequence
-
-    def _without_stamp(self, key: int, sequence: OutgoingSequence) -> dict[bytes, bytes | None]:
-        return {
-            stamp_key(self.queue, key): None,
-            sequence_key(self.queue): sequence.encode(),
-        }
 
     # What administrators see
 

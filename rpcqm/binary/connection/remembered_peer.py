@@ -21,6 +21,12 @@ class RememberedPeer(NamedTuple):
     guid: UUID = NULL_GUID
     addresses: tuple[str, ...] = ()
 
+    def now(self, guid: UUID, addresses: set[str], *, complete: bool) -> "RememberedPeer":
+        """Who takes the messages now; the same peer keeps its addresses unless `complete`."""
+        if not complete and guid == self.guid:
+            addresses = addresses.union(self.addresses)
+        return RememberedPeer(guid, tuple(sorted(addresses)[:MOST_ADDRESSES]))
+
     def encode(self) -> bytes:
         return self.guid.bytes_le + _SEPARATOR.join(self.addresses).encode()
 

@@ -10,7 +10,9 @@ from uuid import UUID
 from rpcqm.adm.message import NEVER, Message
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.codec.packet.user import UserFlags
-from rpcqm.qm.protocol_records import ProtocolRecords
+from rpcqm.qm.protocol_records import Changes, ProtocolRecords
+from rpcqm.store.records import Family
+from rpcqm.store.transaction import StoreTransaction
 
 _SEQUENCE_PREFIX = b"qb sequence:"
 _STAMP_PREFIX = b"qb stamp:"
@@ -25,30 +27,47 @@ def sequence_key(queue: OutgoingQueue) -> bytes:
     return _SEQUENCE_PREFIX + _QUEUE.pack(queue.queue_id)
 
 
-def stamp_key(queue: OutgoingQueue, key: int) -> bytes:
-    """The key under which the number of a message is stored."""
-    return _STAMP_PREFIX + _STAMP_KEY.pack(queue.queue_id, key)
+class SequenceRecords:
+    """What is kept of the sequence of one outgoing queue, and of the numbers in it."""
 
+    def __init__(self, records: ProtocolRecords, queue: OutgoingQueue) -> None:
+        self._records = records
+        self._queue = queue
+        self._sequence_key = sequence_key(queue)
 
-def encode_number(number: int) -> bytes:
-    """A number as it is stored."""
-    return _NUMBER.pack(number)
+    def _number_key(self, key: int) -> bytes:
+        return _STAMP_PREFIX + _STAMP_KEY.pack(self._queue.queue_id, key)
 
+    def sequence(self) -> bytes | None:
+        """The encoded sequence; None for a queue that has never had one."""
+        return self._records.get(self._sequence_key)
 
-def kept_number(records: ProtocolRecords, queue: OutgoingQueue, key: int) -> int:
-    """The number that a message was sent with; 0 if no number is stored."""
-    kept = records.get(stamp_key(queue, key))
-    return 0 if kept is None else int(_NUMBER.unpack(kept)[0])
+    def numbers(self) -> dict[int, int]:
+        """The numbers of the messages that are still in the queue, by lookup identifiers."""
+        numbers: dict[int, int] = {}
+        prefix = _STAMP_PREFIX + _QUEUE.pack(self._queue.queue_id)
+        for record, value in self._records.records(prefix):
+            key = _STAMP_KEY.unpack_from(record, len(_STAMP_PREFIX))[1]
+            if key in self._queue.message_position_list:
+                numbers[key] = _NUMBER.unpack(value)[0]
+        return numbers
 
+    def number(self, key: int) -> int:
+        """The number that a message was sent with; 0 if nothing is kept of it."""
+        kept = self._records.get(self._number_key(key))
+        return 0 if kept is None else int(_NUMBER.unpack(kept)[0])
 
-def kept_numbers(records: ProtocolRecords, queue: OutgoingQueue) -> dict[int, int]:
-    """The numbers of the messages that are still in a queue, by their lookup identifiers."""
-    numbers: dict[int, int] = {}
-    for record, value in records.records(_STAMP_PREFIX + _QUEUE.pack(queue.queue_id)):
-        key = _STAMP_KEY.unpack_from(record, len(_STAMP_PREFIX))[1]
-        if key in queue.message_position_list:
-            numbers[key] = _NUMBER.unpack(value)[0]
-    return numbers
+    def numbered(self, key: int, number: int, sequence: bytes) -> Changes:
+        """The changes that keep the number of a message, and the sequence as it is then."""
+        return {self._number_key(key): _NUMBER.pack(number), self._sequence_key: sequence}
+
+    def without(self, key: int, sequence: bytes) -> Changes:
+        """The changes that forget the number of a message, and keep the sequence."""
+        return {self._number_key(key): None, self._sequence_key: sequence}
+
+    def forget(self, change: StoreTransaction, key: int) -> None:
+        """Forget the number of a message with the commit that removes the message."""
+        change.delete(Family.STREAM, self._number_key(key))
 
 
 def is_stamped_here(message: Message, own: UUID) -> bool:

@@ -4,11 +4,8 @@ import itertools
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from rpcqm.binary.session import Session, SessionState
-from rpcqm.binary.settings import BinarySettings
+from rpcqm.binary.session import SessionState
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.base import SessionHeader
 from rpcqm.codec.packet.internal import (
@@ -19,7 +16,6 @@ from rpcqm.codec.packet.internal import (
     OperatingSystemFlags,
     SessionAckPacket,
 )
-from rpcqm.codec.packet.patch import with_session_header
 from tests.support.sessions import ALICE, BOB, ORDERS, Host, Pair, packet
 
 PRIVATE = f"PRIVATE={BOB}\\00000010"
@@ -332,199 +328,6 @@ def test_bytes_may_come_one_by_one() -> None:
     assert [body for _, body, _ in pair.acceptor.received] == [packet(1), packet(2, True)]
 
 
-# Counting and acknowledging
-
-
-@pytest.mark.conformance("MQQB-rule-3.1.1.4", "MQQB-rule-3.1.5.8.7")
-def test_all_messages_and_the_recoverable_ones_are_counted_apart() -> None:
-    pair = Pair().open()
-    for number, recoverable in enumerate((False, True, False, True), 1):
-        pair.initiator.session.send(packet(number, recoverable), number)
-    pair.settle()
-    assert [number for _, _, number in pair.acceptor.received] == [None, 1, None, 2]
-    assert pair.acceptor.session.message_received_count == 4
-    assert pair.acceptor.session.recoverable_message_received_count == 2
-    assert pair.initiator.session.un_acked_message_count == 4
-
-
-@pytest.mark.conformance(
-    "MQQB-rule-3.1.5.5.1", "MQQB-rule-3.1.5.5.2", "MQQB-timer-session_ack_send"
-)
-def test_an_express_message_is_acknowledged_by_count_after_half_the_wait() -> None:
-    pair = Pair().open()
-    pair.initiator.session.send(packet(), "one")
-    pair.settle()
-    pair.advance(9_999)
-    assert pair.initiator.acknowledged == []
-    pair.advance(1)
-    assert pair.initiator.acknowledged == ["one"]
-    assert pair.initiator.session.un_acked_message_count == 0
-
-
-@pytest.mark.conformance("MQQB-rule-3.1.5.5.3", "MQQB-rule-3.1.5.8.7", "MQQB-packet-SessionAck")
-def test_a_recoverable_message_is_acknowledged_once_it_is_on_the_disk() -> None:
-    pair = Pair().open()
-    pair.acceptor.persist = False
-    pair.initiator.session.send(packet(1, True), "one")
-    pair.initiator.session.send(packet(2, True), "two")
-    pair.settle()
-    pair.advance(10_000)
-    assert pair.initiator.session.un_acked_message_count == 0
-    assert pair.initiator.acknowledged == []
-    pair.acceptor.session.persisted(1)
-    pair.advance(499)
-    assert pair.initiator.acknowledged == []
-    pair.advance(1)
-    assert pair.initiator.acknowledged == ["one"]
-    pair.acceptor.session.persisted(2)
-    pair.advance(500)
-    assert pair.initiator.acknowledged == ["one", "two"]
-
-
-@pytest.mark.conformance("MQQB-rule-3.1.5.8.7")
-def test_what_is_persisted_out_of_order_is_acknowledged_in_order() -> None:
-    pair = Pair().open()
-    pair.acceptor.persist = False
-    for number in (1, 2, 3):
-        pair.initiator.session.send(packet(number, True), number)
-    pair.settle()
-    pair.acceptor.session.persisted(3)
-    pair.acceptor.session.persisted(2)
-    pair.advance(10_000)
-    assert pair.initiator.acknowledged == []
-    pair.acceptor.session.persisted(1)
-    pair.advance(500)
-    assert pair.initiator.acknowledged == [1, 2, 3]
-
-
-@pytest.mark.conformance("MQQB-rule-3.1.5.8.7")
-def test_thirty_two_recoverable_messages_are_acknowledged_at_once() -> None:
-    pair = Pair(BinarySettings(window_size=1000)).open()
-    for number in range(1, 32):
-        pair.initiator.session.send(packet(number, True), number)
-    pair.settle()
-    assert pair.initiator.acknowledged == []
-    pair.initiator.session.send(packet(32, True), 32)
-    pair.acceptor.session.receive_data(pair.initiator.sent.popleft())
-    header = ack_of(pair.acceptor)
-    assert header.recoverable_msg_ack_seq_number == 1
-    assert header.recoverable_msg_ack_flags == 0xFFFF_FFFF
-
-
-@pytest.mark.conformance("MQQB-rule-3.1.5.8.2")
-@pytest.mark.parametrize("of_the_peer", [64, 200])
-def test_half_a_window_is_acknowledged_at_once(of_the_peer: int) -> None:
-    pair = Pair()
-    pair.initiator.session.window_size = of_the_peer
-    pair.open()
-    for number in range(1, 32):
-        pair.initiator.session.send(packet(number), number)
-    pair.settle()
-    assert pair.initiator.acknowledged == []
-    pair.initiator.session.send(packet(32), 32)
-    pair.settle()
-    assert pair.initiator.acknowledged == list(range(1, 33))
-
-
-@pytest.mark.conformance("MQQB-event-send_user_message")
-def test_a_full_window_stops_the_sender_until_it_moves() -> None:
-    pair = Pair(BinarySettings(window_size=4)).open()
-    for number in range(4):
-        assert pair.initiator.session.can_send
-        pair.initiator.session.send(packet(number), number)
-    assert not pair.initiator.session.can_send
-    pair.settle()
-    assert pair.initiator.session.can_send
-    assert pair.initiator.moved
-
-
-@pytest.mark.conformance("MQQB-event-pause_queue")
-def test_a_paused_session_lets_the_peer_send_one_message_at_a_time() -> None:
-    pair = Pair().open()
-    pair.acceptor.session.pause()
-    assert pair.acceptor.session.session_active is False
-    pair.settle()
-    assert pair.initiator.session.received_window_size == 1
-    pair.initiator.session.send(packet(), 1)
-    assert not pair.initiator.session.can_send
-
-
-@pytest.mark.conformance("MQQB-event-construction_of_a_usermessage_packet", "MQQB-rule-3.1.5.8.4")
-def test_an_acknowledgement_that_is_nearly_due_rides_on_a_message() -> None:
-    pair = Pair().open()
-    pair.initiator.session.send(packet(1), "one")
-    pair.settle()
-    pair.clock.advance(7_500)
-    pair.acceptor.session.send(packet(2), "two")
-    assert len(pair.acceptor.sent[0]) == len(packet(2))
-    pair.settle()
-    pair.clock.advance(1)
-    pair.acceptor.session.send(packet(3), "three")
-    assert len(pair.acceptor.sent[0]) == len(packet(3)) + 16
-    pair.settle()
-    assert pair.initiator.acknowledged == ["one"]
-    assert pair.initiator.received[-1][1] == packet(3)
-    pair.clock.advance(60_000)
-    assert pair.acceptor.session.is_open
-
-
-@pytest.mark.conformance("MQQB-rule-3.1.5.5.5")
-@pytest.mark.parametrize("field", ["user_msg_sequence_number", "recoverable_msg_seq_number"])
-def test_counts_that_differ_close_the_session(field: str) -> None:
-    pair = Pair().open()
-    pair.acceptor.session.receive_data(SessionAckPacket.of(SessionHeader(**{field: 1})))
-    assert pair.acceptor.reason == "message counts differ"
-
-
-@pytest.mark.conformance("MQQB-rule-3.1.5.8.4")
-def test_both_counters_come_before_the_session_header() -> None:
-    pair = Pair().open()
-    header = SessionHeader(user_msg_sequence_number=1, recoverable_msg_seq_number=1)
-    pair.acceptor.session.receive_data(with_session_header(packet(1, True), header))
-    assert pair.acceptor.session.is_open
-    assert pair.acceptor.received[0][1] == packet(1, True)
-
-
-@pytest.mark.conformance("MQQB-rule-3.1.5.5.1")
-def test_an_acknowledgement_of_what_was_not_sent_closes_the_session() -> None:
-    pair = Pair().open()
-    pair.initiator.session.receive_data(SessionAckPacket.of(SessionHeader(1)))
-    assert pair.initiator.session.state is SessionState.CLOSED
-
-
-@pytest.mark.conformance("MQQB-rule-3.1.1.4")
-def test_counters_roll_over() -> None:
-    pair = Pair().open()
-    for session in (pair.initiator.session, pair.acceptor.session):
-        near(session)
-    for number in range(1, 9):
-        pair.initiator.session.send(packet(number, True), number)
-    pair.settle()
-    pair.advance(500)
-    assert pair.initiator.acknowledged == list(range(1, 9))
-    assert pair.initiator.session.message_sent_count == 4
-    assert pair.acceptor.session.recoverable_message_received_count == 4
-
-
-def near(session: Session) -> None:
-    """Let a session have sent and received 65,532 recoverable messages."""
-    session.message_sent_count = session.recoverable_message_sent_count = 0xFFFC
-    session.message_received_count = session.recoverable_message_received_count = 0xFFFC
-    session._persisted_recoverable = session._acknowledged_recoverable = 0xFFFC
-
-
-@pytest.mark.conformance("MQQB-rule-3.1.5.8.1")
-def test_a_message_that_is_sent_twice_at_once_is_counted_and_acknowledged_twice() -> None:
-    pair = Pair().open()
-    for token in ("one", "again"):
-        pair.initiator.session.send(packet(1, True), token)
-    pair.settle()
-    pair.advance(500)
-    assert pair.initiator.acknowledged == ["one", "again"]
-    assert pair.acceptor.session.is_open
-    assert pair.acceptor.session.recoverable_message_received_count == 2
-
-
 # Timers
 
 
@@ -579,24 +382,3 @@ def test_a_closed_session_has_no_timers_and_closes_once() -> None:
     assert not len(pair.clock.timers)
     pair.acceptor.session.receive_data(packet())
     assert len(pair.acceptor.received) == 1
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.sampled_from(["express", "recoverable", "answer", "wait"]), max_size=60))
-def test_every_message_is_acknowledged_exactly_once(steps: list[str]) -> None:
-    pair = Pair(BinarySettings(window_size=8)).open()
-    numbers = itertools.count(1)
-    sent: dict[str, list[int]] = {"initiator": [], "acceptor": []}
-    for step in steps:
-        side = "acceptor" if step == "answer" else "initiator"
-        session = getattr(pair, side).session
-        if step == "wait":
-            pair.advance(8_000)
-        elif session.can_send:
-            number = next(numbers)
-            session.send(packet(number, step == "recoverable"), number)
-            sent[side].append(number)
-        pair.settle()
-    pair.advance(60_000)
-    assert sorted(map(str, pair.initiator.acknowledged)) == sorted(map(str, sent["initiator"]))
-    assert sorted(map(str, pair.acceptor.acknowledged)) == sorted(map(str, sent["acceptor"]))

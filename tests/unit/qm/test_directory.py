@@ -4,6 +4,9 @@ from uuid import uuid4
 
 import pytest
 
+from rpcqm.adm.directory_object import Site
+from rpcqm.adm.enums import DirectoryOperationResult
+from rpcqm.base.identity import ANONYMOUS
 from rpcqm.codec.names.format_name import FormatName, parse_format_names
 from tests.support.queue_manager import RunningQueueManager, refusal
 
@@ -82,3 +85,13 @@ def test_one_name_stands_for_itself_and_lists_of_a_directory_for_nothing(
     assert refusal(expand, FormatName.parse(f"DL={uuid4()}")) == (
         "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"
     )
+
+
+def test_without_a_directory_everything_is_as_in_a_workgroup(qm: RunningQueueManager) -> None:
+    not_connected = DirectoryOperationResult.DIRECTORY_NOT_CONNECTED
+    assert not qm.engine.queue_manager.directory_offline
+    assert qm.engine.directory.read_directory(Site) == (not_connected, None)
+    assert qm.engine.directory.read_directory_begin(Site) == (not_connected, 0)
+    assert not qm.engine.queue_manager.directory_offline
+    new = qm.engine.queues.new_queue(r".\invoices", ANONYMOUS)
+    assert refusal(qm.engine.queues.create_queue, new) == "MQ_ERROR_NO_DS"

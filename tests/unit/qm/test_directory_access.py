@@ -20,7 +20,6 @@ from rpcqm.adm.directory_object import DirectoryObject, Enterprise, RoutingLink,
 from rpcqm.adm.enums import DirectoryOperationResult
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
-from rpcqm.base.identity import ANONYMOUS
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.properties import PropVariant, QueueProperty, VarType
 from rpcqm.codec.propvariant import propvariant_of, variant_of
@@ -466,19 +465,6 @@ def test_a_message_to_a_list_goes_to_every_queue_of_it(qm: RunningQueueManager) 
         queue.destination_format_name: qm.bodies(queue) for queue in qm.engine.outgoing.list()
     }
     assert list(waiting.values()) == [[b"a"], [b"a"]]
-
-
-def test_without_a_directory_everything_is_as_in_a_workgroup(directory: Path) -> None:
-    running = RunningQueueManager(directory / "workgroup")
-    try:
-        assert not running.engine.queue_manager.directory_offline
-        assert running.engine.directory.read_directory(Site) == (NOT_CONNECTED, None)
-        assert running.engine.directory.read_directory_begin(Site) == (NOT_CONNECTED, 0)
-        assert not running.engine.queue_manager.directory_offline
-        new = running.engine.queues.new_queue(r".\invoices", ANONYMOUS)
-        assert refusal(running.engine.queues.create_queue, new) == "MQ_ERROR_NO_DS"
-    finally:
-        running.stop()
 
 
 def test_the_service_reads_the_file_itself(directory: Path) -> None:

@@ -1,5 +1,7 @@
 """A directory of three machines in two sites."""
 
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from uuid import UUID
 
@@ -83,3 +85,28 @@ def write_directory(directory: Path, text: str = DIRECTORY) -> Path:
     path = directory / "directory.toml"
     path.write_text(text, "utf-8")
     return path
+
+
+MACHINES = {"alice": UUID(int=0xA11CE), "router": UUID(int=0x70), "bob": UUID(int=0xB0B)}
+"""Queue managers of a served network, and their identifiers."""
+
+
+def network_directory(
+    sites: Mapping[str, Sequence[str]],
+    queues: Mapping[str, UUID],
+    more: Mapping[str, str] | None = None,
+) -> str:
+    """The directory file of machines with their sites, and of public queues by path name.
+
+    `more` has further lines of the entry of a machine or a queue.
+    """
+    more = more or {}
+    entries = [f'[[site]]\nname = "{site}"\n' for site in sorted({*chain(*sites.values())})]
+    for name, of_machine in sites.items():
+        names = ", ".join(f'"{site}"' for site in of_machine)
+        entry = f'name = "{name}"\nidentifier = "{MACHINES[name]}"\nsites = [{names}]\n'
+        entries.append("[[queue_manager]]\n" + entry + more.get(name, ""))
+    for path, identifier in queues.items():
+        entry = f"path = '{path}'\nidentifier = \"{identifier}\"\n"
+        entries.append("[[queue]]\n" + entry + more.get(path, ""))
+    return "\n".join(entries)

@@ -12,34 +12,17 @@ import pytest
 
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.integration.binary.test_router import free_ports, received
+from tests.support.directories import network_directory
 
-NAMES = {"alice": UUID(int=0xA11CE), "bob": UUID(int=0xB0B)}
+NAMES = ("alice", "bob")
 LATER, SOONER = UUID(int=0x1A7E), UUID(int=0x5003E)
 PATIENCE = 30.0
 
-DIRECTORY = rf"""
-[[site]]
-name = "Berlin"
-
-[[queue_manager]]
-name = "alice"
-identifier = "{NAMES["alice"]}"
-sites = ["Berlin"]
-
-[[queue_manager]]
-name = "bob"
-identifier = "{NAMES["bob"]}"
-sites = ["Berlin"]
-
-[[queue]]
-path = 'bob\later'
-identifier = "{LATER}"
-
-[[queue]]
-path = 'bob\sooner'
-identifier = "{SOONER}"
-base_priority = 3
-"""
+DIRECTORY = network_directory(
+    {"alice": ["Berlin"], "bob": ["Berlin"]},
+    {r"bob\later": LATER, r"bob\sooner": SOONER},
+    {r"bob\sooner": "base_priority = 3\n"},
+)
 
 
 def send_to_both(queue_manager: PrivateQueueManager, body: str) -> None:

@@ -9,31 +9,12 @@ import pytest
 from rpcqm.codec.names.path_name import PathName
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.integration.binary.test_router import free_ports, received
+from tests.support.directories import network_directory
 
-NAMES = {"alice": UUID(int=0xA11CE), "bob": UUID(int=0xB0B)}
+NAMES = ("alice", "bob")
 ORDERS = UUID(int=0x0D)
 
-DIRECTORY = rf"""
-[[site]]
-name = "Berlin"
-
-[[site]]
-name = "Paris"
-
-[[queue_manager]]
-name = "alice"
-identifier = "{NAMES["alice"]}"
-sites = ["Berlin"]
-
-[[queue_manager]]
-name = "bob"
-identifier = "{NAMES["bob"]}"
-sites = ["Paris"]
-
-[[queue]]
-path = 'bob\orders'
-identifier = "{ORDERS}"
-"""
+DIRECTORY = network_directory({"alice": ["Berlin"], "bob": ["Paris"]}, {r"bob\orders": ORDERS})
 
 
 @pytest.mark.conformance("MQBR-rule-3.1.5.1", "MQBR-rule-3.1.5.9")

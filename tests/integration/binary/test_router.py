@@ -23,54 +23,24 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import AcknowledgementsRequested
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.certificates import certificate_of
+from tests.support.directories import MACHINES, network_directory
 
-IDENTIFIERS = {"alice": UUID(int=0xA11CE), "router": UUID(int=0x70), "bob": UUID(int=0xB0B)}
 ACKNOWLEDGEMENTS, ORDERS, SECRETS = UUID(int=0xAC), UUID(int=0x0D), UUID(int=0x5EC)
 SECRET = "the body that nobody on the way may read"
 COUNT = 5
 PATIENCE = 30.0
 
-DIRECTORY = rf"""
-[enterprise]
-name = "example"
-
-[[site]]
-name = "Berlin"
-
-[[site]]
-name = "Paris"
-
-[[queue_manager]]
-name = "alice"
-identifier = "{IDENTIFIERS["alice"]}"
-sites = ["Berlin"]
-
-[[queue_manager]]
-name = "router"
-identifier = "{IDENTIFIERS["router"]}"
-sites = ["Berlin", "Paris"]
-routing_server = true
-
-[[queue_manager]]
-name = "bob"
-identifier = "{IDENTIFIERS["bob"]}"
-sites = ["Paris"]
-%s
-[[queue]]
-path = 'alice\acknowledgements'
-identifier = "{ACKNOWLEDGEMENTS}"
-
-[[queue]]
-path = 'bob\orders'
-identifier = "{ORDERS}"
-transactional = true
-
-[[queue]]
-path = 'bob\secrets'
-identifier = "{SECRETS}"
-authenticate = true
-privacy = "body"
-"""
+QUEUES = {
+    r"alice\acknowledgements": ACKNOWLEDGEMENTS,
+    r"bob\orders": ORDERS,
+    r"bob\secrets": SECRETS,
+}
+SITES = {"alice": ["Berlin"], "router": ["Berlin", "Paris"], "bob": ["Paris"]}
+MORE = {
+    "router": "routing_server = true\n",
+    r"bob\orders": "transactional = true\n",
+    r"bob\secrets": 'authenticate = true\nprivacy = "body"\n',
+}
 
 
 @dataclass
@@ -130,7 +100,7 @@ def free_ports(count: int) -> list[int]:
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chain]:
     place = tmp_path_factory.mktemp("chain")
-    ports = dict(zip(IDENTIFIERS, free_ports(3), strict=True))
+    ports = dict(zip(MACHINES, free_ports(3), strict=True))
     peers = ", ".join(f"{name}=127.0.0.1:{port}" for name, port in ports.items())
     directory = place / "directory.toml"
     write_directory(directory, place)
@@ -153,7 +123,8 @@ def write_directory(path: Path, place: Path) -> None:
     """The directory, with what `rpcqm config key` says of Bob's key."""
     spare = PrivateQueueManager(place / "none")
     line = spare.run("config", "key", str(place / "bob.pem"), "--create").stdout
-    path.write_text(DIRECTORY % line, "utf-8")
+    text = network_directory(SITES, QUEUES, {**MORE, "bob": line})
+    path.write_text(f'[enterprise]\nname = "example"\n{text}', "utf-8")
     spare.run("config", "check", str(path))
 
 

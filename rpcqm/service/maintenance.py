@@ -7,7 +7,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 from rpcqm.adm.queue import Queue
-from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
@@ -39,10 +38,14 @@ class DirectoryPublicQueue:
 class Maintenance:
     """Backups, compaction, event trails and public queues of one queue manager."""
 
-    def __init__(self, engine: QueueManagerEngine, user_file: Path, clock: Clock) -> None:
-        self._engine = engine
+    def __init__(self, engine: QueueManagerEngine, user_file: Path) -> None:
+        self._store, self._clock, self._timers = engine.store, engine.clock, engine.timers
+        self._queue_manager, self._registry = engine.queue_manager, engine.registry
+        self._queues, self._outgoing = engine.queues, engine.outgoing
+        self._directory, self._access = engine.directory, engine.access
+        self._quotas, self._positions = engine.quotas, engine.positions
+        self._trail, self._message_trace = engine.trail, engine.journeys
         self._user_file = user_file
-        self._clock = clock
 
     def make_backup(self, directory: str) -> Completion[str]:
         """Copy the store and the accounts to a directory that is new or empty.
@@ -55,7 +58,7 @@ class Maintenance:
         if not directory.is_absolute():
             return f"{directory} is no absolute path."
         try:
-            await self._engine.store.backup(directory, [self._user_file], self._note())
+            await self._store.backup(directory, [self._user_file], self._note())
         except StoreError as error:
             return str(error)
         except Exception as error:
@@ -66,27 +69,27 @@ class Maintenance:
         return ""
 
     def _note(self) -> dict[str, object]:
-        queue_manager = self._engine.queue_manager
+        queue_manager = self._queue_manager
         made = datetime.fromtimestamp(self._clock.now() / 1000, UTC)
         return {
             "queue_manager": queue_manager.computer_name,
             "identifier": str(queue_manager.identifier),
             "made": made.isoformat(timespec="seconds"),
-            "messages": self._engine.store.total.count,
+            "messages": self._store.total.count,
             "rpcqm": version("rpcqm"),
         }
 
     def compact(self) -> Completion[None]:
         """Give the disk space of removed messages back."""
-        return self._engine.store.compact()
+        return self._store.compact()
 
     def disk_bytes(self) -> int:
         """What the store takes on the disk."""
-        return self._engine.store.disk_bytes()
+        return self._store.disk_bytes()
 
     def switch_trail(self, name: FormatName, on: bool) -> Completion[None]:
         """Begin or end the event trail of a queue; MQ_ERROR_QUEUE_NOT_FOUND."""
-        return self._engine.trail.switch(self._queue(name), on)
+        return self._trail.switch(self._queue(name), on)
 
     def has_trail(self, name: FormatName) -> bool:
         """Whether a queue has an event trail; MQ_ERROR_QUEUE_NOT_FOUND."""
@@ -94,36 +97,33 @@ class Maintenance:
 
     def trail(self, identifier: MessageIdentifier) -> Iterator[TrailEvent]:
         """What happened to a message, in order."""
-        written = self._engine.trail.events(identifier)
-        known = [*written, *self._engine.journeys.events(identifier)]
+        written = self._trail.events(identifier)
+        known = [*written, *self._message_trace.events(identifier)]
         return iter(sorted(known, key=lambda event: event.time))
 
     def find_message(self, identifier: MessageIdentifier) -> Completion[list[MessageLocation]]:
         """Where a message and its copies are; reads all packets, and serves others meanwhile."""
-        engine = self._engine
-        return find_message(engine.store, engine.timers, engine.queue_manager, identifier)
+        return find_message(self._store, self._timers, self._queue_manager, identifier)
 
     def public_queues(self) -> Iterator[DirectoryPublicQueue]:
         """The public queues of all machines, as far as they are known."""
-        listed = self._engine.directory.listed_queues()
-        for identifier, queue in self._engine.directory.public_queues().items():
+        listed = self._directory.listed_queues()
+        for identifier, queue in self._directory.public_queues().items():
             name = FormatName(FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC, identifier)
-            here = self._engine.registry.find_by_format_name(name) is not None
+            here = self._registry.find_by_format_name(name) is not None
             yield DirectoryPublicQueue(
                 queue.pathname, str(name), queue.label, here, identifier in listed
             )
 
     def outgoing_queues(self) -> list[str]:
         """The format names of all queues to other queue managers."""
-        return [queue.destination_format_name for queue in self._engine.outgoing.list()]
+        return [queue.destination_format_name for queue in self._outgoing.list()]
 
     def exposed_queues(self) -> list[str]:
         """The path names of queues that Anonymous owns, or may read."""
-        engine = self._engine
-        queues = (
-            each for each in engine.queue_manager.queue_collection.values() if each.main is each
-        )
-        return sorted(each.pathname for each in queues if engine.access.is_exposed(each))
+        queues = self._queue_manager.queue_collection.values()
+        mains = (each for each in queues if each.main is each)
+        return sorted(each.pathname for each in mains if self._access.is_exposed(each))
 
     def create_public_queue(
         self, path: str, attributes: Mapping[str, object], identity: Identity
@@ -131,26 +131,26 @@ class Maintenance:
         """Create and publish a queue; MQ_ERROR_NO_DS without a directory, and others."""
         if PathName.parse(path).kind is not QueueKind.PUBLIC:
             raise MQError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, path)
-        queue = self._engine.queues.new_queue(path, identity, **attributes)
-        return self._engine.queues.create_queue(queue, identity=identity)
+        queue = self._queues.new_queue(path, identity, **attributes)
+        return self._queues.create_queue(queue, identity=identity)
 
     def machine_security(self, parts: int, identity: Identity) -> bytes:
         """The `parts` of the queue manager's own descriptor; MQ_ERROR_ACCESS_DENIED."""
-        return self._engine.access.get_queue_manager_security(parts, identity)
+        return self._access.get_queue_manager_security(parts, identity)
 
     def set_machine_security(
         self, parts: int, change: bytes, identity: Identity
     ) -> Completion[None]:
         """Replace `parts` of it; done when durable. MQ_ERROR_ACCESS_DENIED."""
-        return self._engine.access.set_queue_manager_security(parts, change, identity)
+        return self._access.set_queue_manager_security(parts, change, identity)
 
     def import_message(self, name: FormatName, packet: bytes) -> Completion[int]:
         """Put a message that was exported into a queue; MQ_ERROR_QUEUE_NOT_FOUND and others."""
-        engine, queue = self._engine, self._queue(name)
-        return import_message(engine.store, engine.quotas, engine.positions, queue, packet)
+        queue = self._queue(name)
+        return import_message(self._store, self._quotas, self._positions, queue, packet)
 
     def _queue(self, name: FormatName) -> Queue:
-        queue = self._engine.registry.find_by_format_name(name) or self._engine.outgoing.find(name)
+        queue = self._registry.find_by_format_name(name) or self._outgoing.find(name)
         if queue is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         return queue

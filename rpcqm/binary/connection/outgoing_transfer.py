@@ -131,7 +131,7 @@ class OutgoingTransfer:
             self._protocol.attempts.leave(self)
 
     def _establish(self) -> None:
-        """[MS-MQQB] 3.1.5.2: an open line to that queue manager is as good as one of our own."""
+        """[MS-MQQB] 3.1.5.2: an open connection to that queue manager is as good as our own."""
         self._retry.cancel()
         self._busy = True
         found = self._protocol.borrowing.connection_to(self.name, self.queue)

@@ -48,7 +48,7 @@ def accounts(qm: RunningQueueManager, tmp_path: Path) -> Accounts:
 
 @pytest.fixture
 def maintenance(qm: RunningQueueManager, accounts: Accounts) -> Maintenance:
-    return Maintenance(qm.engine, accounts.user_file, qm.clock)
+    return Maintenance(qm.engine, accounts.user_file)
 
 
 @pytest.fixture

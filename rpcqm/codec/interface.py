@@ -147,7 +147,7 @@ class Operation:
     ) -> bytes:
         return self.codec(syntax, big_endian).response.encode(response)
 
-    def failure_response(self, request: Value, result: int) -> Any:
+    def failure_response(self, request: Value, result: int) -> Value:
         """The response that reports `result` and nothing else; [in,out] as they came."""
         return failure_response(self.declaration, request, result)
 
@@ -265,7 +265,7 @@ def _only(file: IdlFile, ms_union: bool) -> Interface:
     return Interface(declared[0], ms_union)
 
 
-def types_of(name: str, module: str) -> dict[str, Any]:
+def types_of(name: str, module: str) -> dict[str, object]:
     """The classes and constants of idl/<name>.idl: structures, unions, enumerations, and the
     requests and responses of its interface, by their names.  `module` is where they belong.
     """

@@ -119,12 +119,15 @@ class Bits(int):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
+_Convert = Callable[[Any], Any]
+
+
 class WireType(NamedTuple):
     """How one field looks on the wire: its `struct` format and its conversions."""
 
     format: str
-    decode: Callable[[Any], Any] | None = None
-    encode: Callable[[Any], Any] | None = None
+    decode: _Convert | None = None
+    encode: _Convert | None = None
 
 
 def _guid_from_wire(raw: bytes) -> UUID:
@@ -150,7 +153,7 @@ class Structure:
 
     if TYPE_CHECKING:
 
-        def __init__(self, *values: Any, **fields: Any) -> None: ...
+        def __init__(self, *values: object, **fields: object) -> None: ...
 
     @classmethod
     def size(cls) -> int:
@@ -203,8 +206,8 @@ class Structure:
 class _Layout(NamedTuple):
     packer: struct.Struct
     formats: dict[str, str]
-    decoders: tuple[tuple[int, Callable[[Any], Any]], ...]
-    encoders: tuple[tuple[int, Callable[[Any], Any]], ...]
+    decoders: tuple[tuple[int, _Convert], ...]
+    encoders: tuple[tuple[int, _Convert], ...]
 
 
 _layouts: dict[type, _Layout] = {}

@@ -92,7 +92,7 @@ class PropVariant:
             )
 
     @classmethod
-    def of(cls, vt: int, value: Any = None) -> Self:
+    def of(cls, vt: int, value: object = None) -> Self:
         """A variant from a type's number; raises MQError as the class does."""
         try:
             kind = VarType(vt)
@@ -103,11 +103,12 @@ class PropVariant:
         return cls(kind, value)
 
 
-def _fits(vt: VarType, value: Any) -> bool:
+def _fits(vt: VarType, value: object) -> bool:
     limits = _INTEGERS.get(vt)
     if limits:
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        return whole and limits[0] <= value <= limits[1]
+        if not isinstance(value, int) or isinstance(value, bool):
+            return False
+        return limits[0] <= value <= limits[1]
     kind = _PYTHON_TYPES.get(vt)
     if kind:
         return isinstance(value, kind)

@@ -1,7 +1,7 @@
 """Variants as the PROPVARIANT structures of RPC calls ([MS-MQMQ] 2.2.13)."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sized
+from typing import Any, TypeVar
 from uuid import UUID
 
 from rpcqm.base.errors import HResult, MQError
@@ -21,10 +21,13 @@ from rpcqm.codec.types.mqmq import (
     PROPVARIANT_varUnion,
 )
 
+_Counted = BLOB | CAUB | CAUI | CAL | CAUL | CAUH | CACLSID | CALPWSTR | CAPROPVARIANT
+_T = TypeVar("_T", bound=Sized)
+
 MAXIMUM_DEPTH = 4
 """Variants within variants; the deepest of the specification has two."""
 
-_COUNTED: dict[VarType, Callable[..., Any]] = {
+_COUNTED: dict[VarType, Callable[..., object]] = {
     VarType.VT_VECTOR_UI2: CAUI,
     VarType.VT_VECTOR_I4: CAL,
     VarType.VT_VECTOR_UI4: CAUL,
@@ -83,23 +86,23 @@ _ARMS: dict[VarType, Callable[[Any], Any]] = {
 }
 
 
-def _elements(arm: Any, depth: int) -> Any:
+def _elements(arm: _Counted, depth: int) -> object:
     """The plain value of a counted array; an empty one may have a null pointer."""
     if isinstance(arm, BLOB):
         return bytes(_counted(arm.pBlobData or b"", arm.cbSize))
     if isinstance(arm, CAUB):
         return bytes(_counted(arm.pElems or b"", arm.cElems))
-    items = _counted(arm.pElems or (), arm.cElems)
     if isinstance(arm, CAUH):
-        return tuple(item.QuadPart for item in items)
+        return tuple(item.QuadPart for item in _counted(arm.pElems or [], arm.cElems))
     if isinstance(arm, CAPROPVARIANT):
+        variants = _counted(arm.pElems or [], arm.cElems)
         if not depth:
             raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, "variants nested too deeply")
-        return tuple(variant_of(item, depth - 1) for item in items)
-    return tuple(items)
+        return tuple(variant_of(item, depth - 1) for item in variants)
+    return tuple(_counted(arm.pElems or (), arm.cElems))
 
 
-def _counted(items: Any, count: int) -> Any:
+def _counted(items: _T, count: int) -> _T:
     if len(items) != count:
         raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, f"{len(items)} of {count} elements")
     return items

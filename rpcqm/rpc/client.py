@@ -26,7 +26,7 @@ from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.pdu import SyntaxId
 from rpcqm.rpc.security.context import NONE, PKT_PRIVACY, AuthenticationError, Credentials
 
-_Connect = Callable[["_Protocol"], Any]
+_T = TypeVar("_T")
 ResponseT = TypeVar("ResponseT", bound=Value)
 
 
@@ -236,8 +236,9 @@ class RpcClient:
 
     def _fail(self, error: Callable[[], Exception]) -> None:
         calls, self._calls = self._calls, {}
-        for future in [*calls.values(), self._bound]:
+        for future in calls.values():
             _reject(future, error())
+        _reject(self._bound, error())
 
     def _flush(self) -> None:
         if self._gathering.depth:
@@ -288,7 +289,7 @@ class Binding:
     syntax: TransferSyntax
     context_id: int
 
-    async def call(self, name: str, request: Any, object_uuid: UUID | None = None) -> Any:
+    async def call(self, name: str, request: Value, object_uuid: UUID | None = None) -> Any:
         """Call an operation by its IDL name; the decoded response.
 
         Raises RpcFault, ConnectionError, and DecodeError for a response that is not one.
@@ -299,7 +300,7 @@ class Binding:
         """Send a request of `codec.types`, to await its response later or to cancel it."""
         return self.start(request.operation.name, request)
 
-    def start(self, name: str, request: Any, object_uuid: UUID | None = None) -> "TypedCall[Any]":
+    def start(self, name: str, request: Value, object_uuid: UUID | None = None) -> "TypedCall[Any]":
         """Send a request of anybody's IDL under the name of its operation."""
         operation = self.interface.operation(name)
         codec = operation.codec(self.syntax)
@@ -352,11 +353,11 @@ def _bind_error(text: str, reason: int | None) -> Exception:
     return RpcFault(FaultStatus.RPC_S_PROTOCOL_ERROR, text)
 
 
-def _resolve(future: "asyncio.Future[Any] | None", value: object) -> None:
+def _resolve(future: "asyncio.Future[_T] | None", value: _T) -> None:
     if future is not None and not future.done():
         future.set_result(value)
 
 
-def _reject(future: "asyncio.Future[Any] | None", error: Exception) -> None:
+def _reject(future: "asyncio.Future[_T] | None", error: Exception) -> None:
     if future is not None and not future.done():
         future.set_exception(error)

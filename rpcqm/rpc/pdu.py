@@ -38,6 +38,10 @@ LITTLE_ENDIAN = 0x00000010
 """packed_drep of little-endian integers, ASCII and IEEE floats, as a little-endian number."""
 
 
+Fields = dict[str, Any]
+"""The fields of a PDU of some kind, by their names."""
+
+
 class PaddingError(DecodeError):
     """An auth_pad_length that its PDU has no room for."""
 
@@ -203,7 +207,7 @@ class Pdu:
         return b""
 
     @classmethod
-    def unpack_body(cls, data: bytes, big_endian: bool, flags: int) -> dict[str, Any]:
+    def unpack_body(cls, data: bytes, big_endian: bool, flags: int) -> Fields:
         """The PDU's own fields; `data` is the PDU without padding, trailer and token."""
         return {}
 
@@ -309,7 +313,7 @@ class Request(Pdu):
         return fixed + self.stub_data
 
     @classmethod
-    def unpack_body(cls, data: bytes, big_endian: bool, flags: int) -> dict[str, Any]:
+    def unpack_body(cls, data: bytes, big_endian: bool, flags: int) -> Fields:
         alloc_hint, context_id, opnum = _REQUEST.unpack(big_endian, data, HEADER_LENGTH)
         start, object_uuid = REQUEST_LENGTH, None
         if flags & PfcFlags.PFC_OBJECT_UUID:
@@ -339,7 +343,7 @@ class Response(Pdu):
         return _RESPONSE.pack(self.big_endian, *fixed) + self.stub_data
 
     @classmethod
-    def unpack_body(cls, data: bytes, big_endian: bool, flags: int) -> dict[str, Any]:
+    def unpack_body(cls, data: bytes, big_endian: bool, flags: int) -> Fields:
         hint, context_id, cancels, _ = _RESPONSE.unpack(big_endian, data, HEADER_LENGTH)
         return {
             "alloc_hint": hint,
@@ -366,7 +370,7 @@ class Fault(Pdu):
         return _FAULT.pack(self.big_endian, *fixed) + self.stub_data
 
     @classmethod
-    def unpack_body(cls, data: bytes, big_endian: bool, flags: int) -> dict[str, Any]:
+    def unpack_body(cls, data: bytes, big_endian: bool, flags: int) -> Fields:
         hint, context_id, cancels, own, status, _ = _FAULT.unpack(big_endian, data, HEADER_LENGTH)
         return {
             "alloc_hint": hint,
@@ -404,7 +408,7 @@ class _Proposal(Pdu):
         return b"".join(parts)
 
     @classmethod
-    def unpack_body(cls, data: bytes, big_endian: bool, flags: int) -> dict[str, Any]:
+    def unpack_body(cls, data: bytes, big_endian: bool, flags: int) -> Fields:
         xmit, recv, group, count = _BIND.unpack(big_endian, data, HEADER_LENGTH)
         offset, elements = HEADER_LENGTH + _BIND.size + _BIND_PADDING, []
         for _ in range(count):
@@ -461,7 +465,7 @@ class _Acknowledgement(Pdu):
         return b"".join(parts)
 
     @classmethod
-    def unpack_body(cls, data: bytes, big_endian: bool, flags: int) -> dict[str, Any]:
+    def unpack_body(cls, data: bytes, big_endian: bool, flags: int) -> Fields:
         xmit, recv, group, length = _ACK.unpack(big_endian, data, HEADER_LENGTH)
         offset = HEADER_LENGTH + _ACK.size + length
         address = bytes(data[HEADER_LENGTH + _ACK.size : offset])
@@ -514,7 +518,7 @@ class BindNak(Pdu):
         return body + bytes(pad_length(HEADER_LENGTH + len(body), 4))
 
     @classmethod
-    def unpack_body(cls, data: bytes, big_endian: bool, flags: int) -> dict[str, Any]:
+    def unpack_body(cls, data: bytes, big_endian: bool, flags: int) -> Fields:
         reason, count = _NAK.unpack(big_endian, data, HEADER_LENGTH)
         start = HEADER_LENGTH + _NAK.size
         versions = tuple(
@@ -535,7 +539,7 @@ class Auth3(Pdu):
         return self.pad
 
     @classmethod
-    def unpack_body(cls, data: bytes, big_endian: bool, flags: int) -> dict[str, Any]:
+    def unpack_body(cls, data: bytes, big_endian: bool, flags: int) -> Fields:
         return {"pad": bytes(data[HEADER_LENGTH:])}
 
 

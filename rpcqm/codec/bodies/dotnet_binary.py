@@ -117,7 +117,7 @@ class _DotNetReader:
     def __init__(self, body: bytes) -> None:
         self._body = body
         self._offset = 0
-        self._objects: dict[int, Any] = {}
+        self._objects: dict[int, object] = {}
         self._layouts: dict[int, _Layout] = {}
         self._depth = 0
         self._budget = FREE_VALUES + VALUES_PER_OCTET * len(body)
@@ -178,7 +178,7 @@ class _DotNetReader:
             raise DecodeError("the root object is not there")
         return self._resolve(self._objects[root], 0).value
 
-    def _record(self) -> Any:
+    def _record(self) -> object:
         kind = _Record(self._take(1)[0])
         while kind is _Record.BinaryLibrary:
             self._int()
@@ -189,7 +189,7 @@ class _DotNetReader:
             raise DecodeError(f"{kind.name} is not expected here", self._offset)
         return reader(self)
 
-    def _class(self, typed: bool, system: bool) -> Any:
+    def _class(self, typed: bool, system: bool) -> object:
         number, name = self._int(), self._string()
         members = [self._string() for _ in range(self._count())]
         types = self._types(len(members)) if typed else None
@@ -211,17 +211,17 @@ class _DotNetReader:
                 self._int()
         return 0
 
-    def _class_again(self) -> Any:
+    def _class_again(self) -> object:
         number, layout = self._int(), self._layouts.get(self._int())
         if layout is None:
             raise DecodeError("of a class that was not described", self._offset)
         return self._members(number, layout)
 
-    def _members(self, number: int, layout: _Layout) -> dict[str, Any]:
+    def _members(self, number: int, layout: _Layout) -> dict[str, object]:
         name, members, types = layout
         self._spend(len(members) + 1)
         self._enter()
-        made: dict[str, Any] = {CLASS: name}
+        made: dict[str, object] = {CLASS: name}
         self._objects[number] = made
         for index, member in enumerate(members):
             kind, primitive = types[index] if types is not None else (_Kind.Object, 0)
@@ -229,7 +229,7 @@ class _DotNetReader:
         self._depth -= 1
         return made
 
-    def _member(self, kind: _Kind, primitive: int) -> Any:
+    def _member(self, kind: _Kind, primitive: int) -> object:
         if kind is _Kind.Primitive:
             return self._primitive(primitive)
         value = self._record()
@@ -240,13 +240,13 @@ class _DotNetReader:
         self._objects[number] = text = self._string()
         return text
 
-    def _primitive_array(self) -> Any:
+    def _primitive_array(self) -> object:
         number, count, primitive = self._int(), self._count(), self._take(1)[0]
         if primitive == 2:
             self._objects[number] = octets = self._take(count)
             return octets
         self._spend(count)
-        values: list[Any]
+        values: list[object]
         if code := _PRIMITIVES.get(primitive):
             octets = self._take(count * struct.calcsize(f"<{code}"))
             values = list(struct.unpack(f"<{count}{code}", octets))
@@ -255,11 +255,11 @@ class _DotNetReader:
         self._objects[number] = values
         return values
 
-    def _array(self) -> list[Any]:
+    def _array(self) -> list[object]:
         number, count = self._int(), self._count()
         return self._elements(number, count, _Kind.Object, 0)
 
-    def _binary_array(self) -> list[Any]:
+    def _binary_array(self) -> list[object]:
         number, shape, rank = self._int(), self._take(1)[0], self._int()
         if not 1 <= rank <= 32:
             raise DecodeError(f"an array of {rank} dimensions", self._offset)
@@ -273,10 +273,10 @@ class _DotNetReader:
         kind = _Kind(self._take(1)[0])
         return self._elements(number, count, kind, self._additional(kind))
 
-    def _elements(self, number: int, count: int, kind: _Kind, primitive: int) -> list[Any]:
+    def _elements(self, number: int, count: int, kind: _Kind, primitive: int) -> list[object]:
         self._spend(count + 1)
         self._enter()
-        values: list[Any] = []
+        values: list[object] = []
         self._objects[number] = values
         while len(values) < count:
             value = self._primitive(primitive) if kind is _Kind.Primitive else self._record()
@@ -289,7 +289,7 @@ class _DotNetReader:
         self._depth -= 1
         return values
 
-    def _primitive(self, kind: int) -> Any:
+    def _primitive(self, kind: int) -> object:
         if kind in _PRIMITIVES:
             return self._unpack(_PRIMITIVES[kind])
         match kind:
@@ -372,7 +372,7 @@ class _DotNetReader:
         return _Whole(value, values, height + 1)
 
 
-_READERS: dict[_Record, Callable[[_DotNetReader], Any]] = {
+_READERS: dict[_Record, Callable[[_DotNetReader], object]] = {
     _Record.ClassWithId: _DotNetReader._class_again,
     _Record.SystemClassWithMembers: lambda reader: reader._class(False, True),
     _Record.ClassWithMembers: lambda reader: reader._class(False, False),

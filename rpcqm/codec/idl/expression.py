@@ -11,8 +11,6 @@ from rpcqm.codec.idl.nodes import (
     Unary,
 )
 
-__all__ = ["evaluate", "names_in", "to_python"]
-
 _BINARY: dict[str, Callable[[int, int], int]] = {
     "||": lambda a, b: int(bool(a) or bool(b)),
     "&&": lambda a, b: int(bool(a) and bool(b)),

@@ -2,36 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = [
-    "Arm",
-    "AttributeNode",
-    "Attributes",
-    "BaseSpec",
-    "Binary",
-    "Conditional",
-    "ConstantNode",
-    "Declarator",
-    "EnumSpec",
-    "Enumerator",
-    "Expression",
-    "IdlError",
-    "Import",
-    "InterfaceNode",
-    "Member",
-    "Name",
-    "NamedSpec",
-    "Number",
-    "OperationNode",
-    "ParameterNode",
-    "Statement",
-    "StructSpec",
-    "TagSpec",
-    "Text",
-    "TypeSpec",
-    "TypedefNode",
-    "Unary",
-    "UnionSpec",
-]
 
 
 class IdlError(Exception):

@@ -44,7 +44,6 @@ from rpcqm.codec.idl.tree import (
     UnionArm,
 )
 
-__all__ = ["Declaration", "Scope"]
 
 Resolved = Type | Void | BindingHandle
 _T = TypeVar("_T")

@@ -47,8 +47,6 @@ from rpcqm.codec.idl.nodes import (
     UnionSpec,
 )
 
-__all__ = ["parse_idl"]
-
 _GRAMMAR = r"""
 start: statement*
 
@@ -156,6 +154,9 @@ COMMENT.4: /\/\*(?!\s*rpcqm:)([^*]|\*(?!\/))*\*\// | /\/\/[^\n]*/
 """
 
 
+_Transformer = Transformer[Token, Any]
+
+
 def _line(meta: Meta) -> int:
     return 0 if meta.empty else meta.line
 
@@ -164,7 +165,7 @@ _Children = list[Any]
 """What the callbacks of a rule's parts have made; the grammar says which types these are."""
 
 
-def _first(children: _Children, kind: type[Any] | tuple[type[Any], ...]) -> Any:
+def _first(children: _Children, kind: type | tuple[type, ...]) -> Any:
     return next((child for child in children if isinstance(child, kind)), None)
 
 
@@ -194,7 +195,7 @@ class _Switch:
 _SPECS = (BaseSpec, NamedSpec, TagSpec, EnumSpec, StructSpec, UnionSpec)
 
 
-class _Expressions(Transformer[Token, Any]):
+class _Expressions(_Transformer):
     """The part of the builder that makes expressions."""
 
     def number(self, children: _Children) -> Number:
@@ -224,7 +225,7 @@ class _Expressions(Transformer[Token, Any]):
 
 
 @v_args(meta=True)
-class _Declarations(Transformer[Token, Any]):
+class _Declarations(_Transformer):
     """The part of the builder that makes attributes, types and declarators."""
 
     def attributes(self, _meta: Meta, children: _Children) -> _AttributeList:
@@ -241,7 +242,7 @@ class _Declarations(Transformer[Token, Any]):
     def argument(self, _meta: Meta, children: _Children) -> Expression | TypeSpec | None:
         if not children:
             return None
-        only: Any = children[0]
+        only = children[0]
         return Text(str(only)) if isinstance(only, Token) else only
 
     def base(self, _meta: Meta, children: _Children) -> BaseSpec:
@@ -304,7 +305,7 @@ class _Declarations(Transformer[Token, Any]):
 
 
 @v_args(meta=True)
-class _Arms(Transformer[Token, Any]):
+class _Arms(_Transformer):
     """The part of the builder that makes the arms of unions."""
 
     def arm(self, meta: Meta, children: _Children) -> Arm:
@@ -337,7 +338,7 @@ def _labels_of(attributes: Attributes) -> tuple[Any, ...] | None:
 
 
 @v_args(meta=True)
-class _Statements(Transformer[Token, Any]):
+class _Statements(_Transformer):
     """The part of the builder that makes statements."""
 
     def start(self, _meta: Meta, children: _Children) -> tuple[Statement, ...]:

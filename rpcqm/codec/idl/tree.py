@@ -11,27 +11,6 @@ from dataclasses import dataclass, field, replace
 
 from rpcqm.codec.idl.nodes import Expression
 
-__all__ = [
-    "Array",
-    "ContextHandleType",
-    "Enumeration",
-    "Field",
-    "Float",
-    "Guid",
-    "IdlFile",
-    "Integer",
-    "InterfaceDeclaration",
-    "InterfacePointer",
-    "OperationDeclaration",
-    "Parameter",
-    "Pointer",
-    "PointerKind",
-    "String",
-    "StructureType",
-    "Type",
-    "Union",
-    "UnionArm",
-]
 
 
 @dataclass(frozen=True, slots=True)

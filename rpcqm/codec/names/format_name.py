@@ -3,7 +3,7 @@ r"""Format names of queues, like DIRECT=OS:host\private$\orders ([MS-MQMQ] 2.1.2
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 from uuid import UUID
 
 from rpcqm.base.errors import HResult, MQError
@@ -175,7 +175,7 @@ def to_queue_format(name: FormatName | None) -> QueueFormat:
     return QueueFormat(name.type, name.suffix | flags, name.value)
 
 
-def from_queue_format(m_qft: int, m_suffix_and_flags: int, value: Any) -> FormatName:
+def from_queue_format(m_qft: int, m_suffix_and_flags: int, value: object) -> FormatName:
     """The name that a QUEUE_FORMAT holds; `value` is the plain value of its union.
 
     Raises MQError(MQ_ERROR_ILLEGAL_FORMATNAME) for the unknown name, for a value that does not
@@ -200,7 +200,7 @@ def _flag_fits(suffix: SuffixType, system: int) -> bool:
     return system == (QUEUE_FORMAT_FLAG_SYSTEM if suffix in READ_ONLY_SUFFIXES else 0)
 
 
-def _from_direct(kind: FormatNameType, suffix: SuffixType, value: Any) -> FormatName:
+def _from_direct(kind: FormatNameType, suffix: SuffixType, value: object) -> FormatName:
     if not isinstance(value, str):
         refuse(repr(value))
     text = SUFFIX_TEXTS.get(suffix, "")
@@ -212,7 +212,7 @@ def _from_direct(kind: FormatNameType, suffix: SuffixType, value: Any) -> Format
     return name
 
 
-def _checked_value(kind: FormatNameType, value: Any) -> FormatNameValue:
+def _checked_value(kind: FormatNameType, value: object) -> FormatNameValue:
     pair = _PAIRS.get(kind)
     if pair is None:
         return value if isinstance(value, UUID) else refuse(repr(value))
@@ -222,7 +222,7 @@ def _checked_value(kind: FormatNameType, value: Any) -> FormatNameValue:
     return checked if kind == PRIVATE else FormatName.parse(WRITERS[kind](checked)).value
 
 
-_PAIRS: dict[FormatNameType, Callable[[Any, Any], FormatNameValue]] = {
+_PAIRS: dict[FormatNameType, Callable[..., FormatNameValue]] = {
     PRIVATE: PrivateQueueFormatName,
     DL: DistributionListName,
     MULTICAST: MulticastAddress,

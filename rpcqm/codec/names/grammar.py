@@ -8,7 +8,7 @@ import functools
 import ipaddress
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 from uuid import UUID
 
 from rpcqm.base.errors import HResult, MQError
@@ -230,20 +230,20 @@ def _guid(text: str) -> UUID:
     return UUID(text)
 
 
-def _write_private(value: Any) -> str:
+def _write_private(value: PrivateQueueFormatName) -> str:
     return f"PRIVATE={value.source_queue_manager}\\{value.private_queue_identifier:08x}"
 
 
-def _write_dl(value: Any) -> str:
+def _write_dl(value: DistributionList) -> str:
     return f"DL={value.guid}" + (f"@{value.domain}" if value.domain else "")
 
 
-def _write_multicast(value: Any) -> str:
+def _write_multicast(value: MulticastAddress) -> str:
     dotted = ipaddress.IPv4Address(value.address.to_bytes(4, "little"))
     return f"MULTICAST={dotted}:{value.port}"
 
 
-WRITERS: dict[FormatNameType, Callable[[Any], str]] = {
+WRITERS: dict[FormatNameType, Callable[..., str]] = {
     PUBLIC: "PUBLIC={}".format,
     PRIVATE: _write_private,
     DIRECT: "DIRECT={}".format,

@@ -24,7 +24,6 @@ from rpcqm.codec.idl.tree import (
 )
 from rpcqm.codec.ndr.values import REQUIRED, OperationRequest, Value, union_class, value_class
 
-__all__ = ["OperationMessage", "class_of", "enum_class", "has_default", "message", "nullable"]
 
 
 def nullable(made: Type) -> bool:

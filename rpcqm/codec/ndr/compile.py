@@ -42,7 +42,9 @@ class MessageCodec:
     encode: Callable[[Value], bytes]
 
 
-def _alias(seen: dict[int, tuple[Type, Any]], identifier: int, kind: Type, offset: int) -> Any:
+def _alias(
+    seen: dict[int, tuple[Type, object]], identifier: int, kind: Type, offset: int
+) -> object:
     """The value that a full pointer met before points to; it must be of the same type."""
     found, value = seen[identifier]
     if found != kind:

@@ -38,8 +38,6 @@ from rpcqm.codec.ndr.layout import (
 )
 from rpcqm.codec.ndr.source import Deferred, Emitter, Frame, Functions, Source
 
-__all__ = ["MAXIMUM_DEPTH", "Decoder", "Readers"]
-
 # How deep structures may hold others of their kind.
 MAXIMUM_DEPTH = 16
 

@@ -33,9 +33,6 @@ from rpcqm.codec.ndr.layout import (
 )
 from rpcqm.codec.ndr.source import Deferred, Emitter, Frame, Functions, Source
 
-__all__ = ["Encoder", "Writers"]
-
-
 _PARAMETERS = "w, o, v, ids, full"
 
 

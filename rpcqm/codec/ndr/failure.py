@@ -5,7 +5,6 @@ as an array's size asks for.
 """
 
 import uuid
-from typing import Any
 
 from rpcqm.codec.idl.expression import evaluate, names_in
 from rpcqm.codec.idl.nodes import Unary
@@ -25,19 +24,18 @@ from rpcqm.codec.idl.tree import (
     UnionArm,
 )
 from rpcqm.codec.ndr.classes import class_of, message, nullable
-
-__all__ = ["failure_response"]
+from rpcqm.codec.ndr.values import Value
 
 NULL_HANDLE = bytes(20)
 
 
-def failure_response(operation: OperationDeclaration, request: object, result: int) -> Any:
+def failure_response(operation: OperationDeclaration, request: object, result: int) -> Value:
     """The response to `request` whose return value is `result`, where there is one.
 
     Raises ValueError for a method with an [out] array whose size the request does not give.
     """
     made = message(operation, response=True)
-    values: dict[str, Any] = {extra: getattr(request, extra) for extra in made.extras}
+    values: dict[str, object] = {extra: getattr(request, extra) for extra in made.extras}
     for parameter in made.parameters:
         if parameter.name == "result" and operation.result is not None:
             values["result"] = result
@@ -48,7 +46,7 @@ def failure_response(operation: OperationDeclaration, request: object, result: i
     return made.python_class(**values)
 
 
-def _empty(made: Type, request: object) -> Any:
+def _empty(made: Type, request: object) -> object:
     """The empty value of a type."""
     match made:
         case _ if nullable(made):
@@ -77,11 +75,11 @@ def _tag(arm: UnionArm) -> int:
     return arm.labels[0] if arm.labels else 0
 
 
-def _empty_arm(arm: UnionArm, request: object) -> Any:
+def _empty_arm(arm: UnionArm, request: object) -> object:
     return None if arm.type is None else _empty(arm.type, request)
 
 
-def _empty_array(made: Array, request: object) -> Any:
+def _empty_array(made: Array, request: object) -> object:
     count = 0 if made.varying else _count(made, request)
     element = made.element
     if isinstance(element, Integer) and element.octet:

@@ -20,20 +20,6 @@ from rpcqm.codec.idl.tree import (
     UnionArm,
 )
 
-__all__ = [
-    "Position",
-    "Wire",
-    "alignment",
-    "arms_by_condition",
-    "full_pointers",
-    "has_pointers",
-    "minimum",
-    "open_end",
-    "parts",
-    "recursive",
-    "scalar",
-]
-
 _INTEGER_CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 

@@ -20,8 +20,6 @@ from rpcqm.codec.ndr.layout import (
     scalar,
 )
 
-__all__ = ["Deferred", "Emitter", "Frame", "Functions", "Module", "Source"]
-
 _IDENTIFIER = re.compile(r"\b[a-z]+\d+\b")
 
 

@@ -6,24 +6,10 @@ import itertools
 import struct
 import uuid
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from rpcqm.codec.idl.tree import OperationDeclaration
 
-__all__ = [
-    "NULL",
-    "FullPointers",
-    "NullPointer",
-    "OperationRequest",
-    "Value",
-    "guid",
-    "guid_big_endian",
-    "handle_big_endian",
-    "handle_to_big_endian",
-    "referents",
-    "union_class",
-    "value_class",
-]
 
 
 class NullPointer(enum.Enum):
@@ -95,7 +81,7 @@ def union_class(name: str) -> type[Value]:
 
 
 def _make(name: str, slots: tuple[str, ...], source: str, base: type[Value] = Value) -> type[Value]:
-    members: dict[str, Any] = {"__slots__": slots}
+    members: dict[str, object] = {"__slots__": slots}
     exec(compile(source, f"<{name}>", "exec"), {}, members)
     return type(name, (base,), members)
 

@@ -7,7 +7,6 @@ else imports it.
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import gssapi
 from gssapi.exceptions import InvalidTokenError
@@ -62,7 +61,7 @@ class KerberosProtection:
 
     dummy_signature = None
 
-    def __init__(self, context: Any, level: AuthenticationLevel) -> None:
+    def __init__(self, context: gssapi.SecurityContext, level: AuthenticationLevel) -> None:
         self._context = context
         self._whole = False
         self.signature_length = _token_length(context, level)
@@ -110,14 +109,14 @@ class KerberosProtection:
         body: bytes = iov[1].value
         return body
 
-    def _segments(self, head: bytes, body: bytes, tail: bytes, token: tuple[Any, ...]) -> Any:
+    def _segments(self, head: bytes, body: bytes, tail: bytes, token: tuple[object, ...]) -> IOV:
         if not self._whole:
             head = tail = b""
         segments = (_SIGNED, False, head), (_DATA, False, body), (_SIGNED, False, tail), token
         return IOV(*segments, std_layout=False)
 
 
-def _token_length(context: Any, level: AuthenticationLevel) -> int:
+def _token_length(context: gssapi.SecurityContext, level: AuthenticationLevel) -> int:
     """How long tokens are: the same for bodies of every length that is a multiple of 16."""
     body = (_DATA, False, bytes(16))
     if level == PKT_PRIVACY:
@@ -140,7 +139,7 @@ def _told(error: GSSError) -> str:
 class _KerberosHandshake:
     """What both sides of a handshake share."""
 
-    def __init__(self, context: Any) -> None:
+    def __init__(self, context: gssapi.SecurityContext) -> None:
         self._context = context
 
     @property
@@ -259,7 +258,7 @@ class KerberosProvider:
         return KerberosAcceptor(self)
 
 
-def _acceptor_credentials(principal: str, **store: str) -> Any:
+def _acceptor_credentials(principal: str, **store: str) -> gssapi.Credentials:
     name = _name(principal) if principal else None
     mechs = [gssapi.MechType.kerberos]
     return gssapi.Credentials(usage="accept", name=name, mechs=mechs, store=store)
@@ -288,7 +287,7 @@ class KerberosCredentials:
             lambda: KerberosInitiator(self, target),
         )
 
-    def acquire(self) -> Any:
+    def acquire(self) -> gssapi.Credentials:
         """The credentials as GSS-API has them; raises GSSError when there are none."""
         name = _name(self.principal) if self.principal else None
         if self.password:
@@ -332,12 +331,12 @@ class KerberosInitiator(_KerberosHandshake):
         return ANONYMOUS  # which account a service has means nothing to a client
 
 
-def _context(**settings: Any) -> Any:
+def _context(**settings: object) -> gssapi.SecurityContext:
     """A context whose errors come at once, not with what is asked of it next."""
     context = gssapi.SecurityContext(**settings)
     context.__DEFER_STEP_ERRORS__ = False
     return context
 
 
-def _name(principal: str) -> Any:
+def _name(principal: str) -> gssapi.Name:
     return gssapi.Name(principal, gssapi.NameType.kerberos_principal)

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from rpcqm.codec.interface import Operation, TransferSyntax, load
+from rpcqm.codec.types.epm import ept_lookupResponse
+from rpcqm.codec.types.mgmt import rpc_mgmt_inq_statsResponse
 
 NAMES = [
     "epm",
@@ -62,6 +64,7 @@ def test_the_methods_left_out_are_few() -> None:
 def test_an_array_has_as_many_zeros_as_the_request_asks_for() -> None:
     operation = load("mgmt").operation("rpc_mgmt_inq_stats")
     response = operation.failure_response(operation.request_class(count=3), 0)
+    assert isinstance(response, rpc_mgmt_inq_statsResponse)
     assert response.statistics == [0, 0, 0]
     assert response.count == 3
 
@@ -77,6 +80,7 @@ def test_a_varying_array_is_empty_and_keeps_its_maximum() -> None:
         max_ents=7,
     )
     response = operation.failure_response(request, 0)
+    assert isinstance(response, ept_lookupResponse)
     assert (response.entries, response.max_ents, response.num_ents) == ([], 7, 0)
     assert response.entry_handle == b"\x01" * 20
     stub = operation.encode_response(TransferSyntax.NDR, response)

@@ -34,7 +34,7 @@ def failure_response(operation: OperationDeclaration, request: object, result: i
 
     Raises ValueError for a method with an [out] array whose size the request does not give.
     """
-    made = message(operation, response=True)
+    made = message(operation, True)
     values: dict[str, object] = {extra: getattr(request, extra) for extra in made.extras}
     for parameter in made.parameters:
         if parameter.name == "result" and operation.result is not None:

@@ -152,7 +152,7 @@ class Operation:
         return failure_response(self.declaration, request, result)
 
     def codec(self, syntax: TransferSyntax, big_endian: bool = False) -> "OperationCodec":
-        """The compiled functions themselves, for whoever calls them often."""
+        """The compiled functions themselves, for callers that need them often."""
         if syntax is TransferSyntax.NDR64:
             self._ndr64 = self._ndr64 or self._made(Wire(ndr64=True))
             return self._ndr64
@@ -193,7 +193,7 @@ class Interface:
         self._compilers: dict[Wire, Compiler] = {}
 
     def operation(self, name: str) -> Operation:
-        """The operation of that name; KeyError if there is none."""
+        """The operation of that name; raises KeyError if the interface has no such operation."""
         for operation in self.operations:
             if operation is not None and operation.name == name:
                 return operation

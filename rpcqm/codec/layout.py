@@ -25,13 +25,13 @@ NULL_GUID = UUID(int=0)
 
 
 def require(buffer: Buffer, offset: int, size: int, what: str) -> None:
-    """Refuse, with a DecodeError, `size` bytes at `offset` that the buffer does not hold."""
+    """Raise DecodeError unless the buffer holds `size` bytes at `offset`."""
     if offset + size > len(buffer):
         raise DecodeError(f"{what} is cut off: {len(buffer) - offset} of {size} bytes", offset)
 
 
 def take(buffer: Buffer, offset: int, size: int, what: str) -> bytes:
-    """Copy `size` bytes at `offset`; raises DecodeError when they are not there."""
+    """Copy `size` bytes at `offset`; raises DecodeError if the buffer ends before."""
     require(buffer, offset, size, what)
     return bytes(buffer[offset : offset + size])
 
@@ -52,7 +52,7 @@ def encode_text(text: str) -> bytes:
 
 
 def decode_text(raw: Buffer, what: str, offset: int | None = None) -> str:
-    """A string that ends with its null character; raises DecodeError when it does not.
+    """A string without its null character; raises DecodeError if it does not end with one.
 
     Characters behind the first null are refused as well, because no peer may see another name
     than we do.

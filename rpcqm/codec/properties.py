@@ -1,4 +1,4 @@
-"""Properties of queues, those that administration tells, and the variants that carry their values.
+"""Properties of queues and of administration, and the variants that carry their values.
 
 A PROPID means something within its kind of object only: 1 is a queue's path name to
 administrators, and the list of active queues of a machine.

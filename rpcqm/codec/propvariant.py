@@ -25,7 +25,7 @@ _Counted = BLOB | CAUB | CAUI | CAL | CAUL | CAUH | CACLSID | CALPWSTR | CAPROPV
 _T = TypeVar("_T", bound=Sized)
 
 MAXIMUM_DEPTH = 4
-"""Variants within variants; the deepest of the specification has two."""
+"""Levels of variants within variants; the deepest of the specification has two."""
 
 _COUNTED: dict[VarType, Callable[..., object]] = {
     VarType.VT_VECTOR_UI2: CAUI,
@@ -46,7 +46,7 @@ def propvariant_of(variant: PropVariant) -> PROPVARIANT:
 def variant_of(structure: PROPVARIANT, depth: int = MAXIMUM_DEPTH) -> PropVariant:
     """The variant in a structure.
 
-    Raises MQError: MQ_ERROR_ILLEGAL_PROPERTY_VT for a type that is none of them,
+    Raises MQError: MQ_ERROR_ILLEGAL_PROPERTY_VT for an unknown type,
     MQ_ERROR_ILLEGAL_PROPERTY_VALUE for a null pointer, a count that differs from its array, a
     truth value that is neither, and variants nested too deeply.
     """

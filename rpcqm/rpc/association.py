@@ -77,7 +77,7 @@ class State(enum.Enum):
 
 
 _LEGS = frozenset({PduType.bind, PduType.alter_context, PduType.auth3})
-"""What may carry a token of authentication, which is not cut into fragments."""
+"""The PDUs that may carry a token of authentication, which is never cut into fragments."""
 
 _STOPPING = State.STOPPING
 _CLOSED = State.CLOSED
@@ -90,7 +90,7 @@ It returns the call that the PDU completes.
 
 
 def _nothing(*_: object) -> None:
-    """Nobody listens."""
+    """Takes what a caller reports where nobody wants to know it."""
 
 
 class ServerAssociation:
@@ -98,8 +98,7 @@ class ServerAssociation:
 
     `peer` is text for logs, `client` the address that association groups are bound to, `base`
     the security of calls on a connection without authentication. `output_ready` is called when
-    there is something to send where there was nothing, unless somebody is `watching`: will look
-    without being called.
+    the empty output gets its first PDU, unless `watching` says that the caller looks by itself.
     """
 
     __slots__ = (
@@ -159,21 +158,20 @@ class ServerAssociation:
 
     @property
     def group(self) -> AssociationGroup:
-        """The association group; there is one once a bind was accepted, and ever after."""
+        """The association group, which a connection has from its first accepted bind on.
+
+        Raises RuntimeError before that.
+        """
         group = self._negotiation.group
         if group is None:
             raise RuntimeError("the connection has no association group")
         return group
 
     @property
-    def calls_in_flight(self) -> int:
-        return len(self._calls)
-
-    @property
     def unfinished(self) -> object | None:
         """What the peer owes: a bind, a leg, the rest of a request or PDU, its going away.
 
-        None is nothing; it is equal to what it was before as long as the same thing is owed.
+        None if the peer owes nothing. The value stays equal as long as the peer owes the same.
         """
         if self.state in (State.UNBOUND, State.CLOSED):
             return self.state
@@ -183,7 +181,7 @@ class ServerAssociation:
 
     @property
     def unfinished_bytes(self) -> int:
-        """Octets of a PDU and of a request that have come and are of no use yet."""
+        """Octets that have come of a PDU and of a request whose rest is missing."""
         return len(self._partial) + self._requests.incomplete_bytes
 
     @property
@@ -203,13 +201,13 @@ class ServerAssociation:
         return self._negotiation.security.signs_headers
 
     def data_to_send(self) -> bytes:
-        """Everything that is queued, in order; it is not queued any more."""
+        """Take the queued octets, in order, out of the queue."""
         data = b"".join(self.output)
         self.output.clear()
         return data
 
     def stop(self) -> None:
-        """Refuse new requests, and end when the last call in flight is answered."""
+        """Refuse new requests, and end the connection once every call in flight is answered."""
         if self.state in (State.UNBOUND, State.BOUND):
             self._become(State.STOPPING)
             self._end_if_done()
@@ -273,7 +271,7 @@ class ServerAssociation:
             self._partial += data[offset:]
 
     def _joined(self, data: bytes) -> bytes:
-        """What came before and what has come, empty as long as that is no whole PDU."""
+        """The octets that came before joined with `data`; empty until they hold a whole PDU."""
         partial = self._partial
         partial += data
         if len(partial) < self._wanted:
@@ -284,7 +282,7 @@ class ServerAssociation:
         return data
 
     def _read_unusual_header(self, octets: bytes) -> Header | None:
-        """A header in another byte order; None when the connection has ended by it."""
+        """Read a header that is not the usual one; None if it has ended the connection."""
         ptype, call_id = octets[2], 0
         try:
             header = unpack_header(octets)
@@ -453,7 +451,7 @@ class ServerAssociation:
         security, length, output = call.security, len(stub), self.output
         if not (output or self.watching):
             self.output_ready()
-        context_id = call.context.context_id & 0xFF  # as Windows answers
+        context_id = call.context.context_id & 0xFF  # Windows answers with the low octet alone
         negotiation = self._negotiation
         if length <= negotiation.fragment - RESPONSE_LENGTH and not security.signature_length:
             head = RESPONSE_HEADER.pack(

@@ -32,7 +32,7 @@ class AssociationGroups:
         self._limits = limits
 
     def limit(self, limits: Limits) -> None:
-        """How much groups may have that are made from now on."""
+        """Set the limits of groups that are made from now on."""
         self._limits = limits
 
     def __len__(self) -> int:
@@ -51,7 +51,7 @@ class AssociationGroups:
         return group
 
     def leave(self, group: AssociationGroup) -> None:
-        """One connection less; the last one runs every handle down."""
+        """Take a connection out of the group; the last one to leave runs every handle down."""
         group.connections -= 1
         if group.connections == 0:
             del self._groups[group.group_id]

@@ -93,7 +93,7 @@ class Call:
 
     @property
     def identity(self) -> Identity:
-        """Who calls; ANONYMOUS when nobody proved anything."""
+        """The caller; ANONYMOUS if the caller has not proved an identity."""
         return self.security.identity
 
     @property
@@ -113,7 +113,7 @@ class Call:
 
     @property
     def local_address(self) -> str:
-        """The address of this machine that the caller has reached; none on a Unix socket."""
+        """The address of this machine that the caller has reached; empty on a Unix socket."""
         return self.association.local_address
 
     @property
@@ -201,5 +201,5 @@ class Call:
         for callback in pending:
             try:
                 callback()
-            except Exception:
+            except Exception:  # the other callbacks still have to run
                 _log.exception("a callback of a call failed", peer=self.peer, opnum=self.opnum)

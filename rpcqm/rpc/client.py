@@ -31,7 +31,7 @@ ResponseT = TypeVar("ResponseT", bound=Value)
 
 
 def known_status(value: int) -> FaultStatus | HResult | NtStatus:
-    """A fault's status under the name it has; one without a name is a FaultStatus."""
+    """The named status of a fault; a number without a name becomes a FaultStatus."""
     for names in (FaultStatus, HResult, NtStatus):
         if value in names._value2member_map_:
             return names(value)
@@ -107,7 +107,7 @@ class RpcClient:
     async def connect_unix(
         cls, path: Path | str, *, group_id: int = 0, limits: Limits | None = None
     ) -> Self:
-        """Connect to a Unix socket, as who this process runs as. Raises OSError."""
+        """Connect to a Unix socket, as the user whose process this is. Raises OSError."""
         client = cls(_association(None, None, limits), group_id)
         loop = asyncio.get_running_loop()
         await loop.create_unix_connection(lambda: client._protocol, str(path))
@@ -266,7 +266,7 @@ class PendingCall:
         self._client.cancel(self.call_id)
 
     def forget(self) -> None:
-        """Nobody wants to know the outcome any more."""
+        """Drop the outcome, also an error, so that asyncio does not report it as unseen."""
         if not self._future.cancel() and not self._future.cancelled():
             self._future.exception()
 

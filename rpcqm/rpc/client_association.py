@@ -133,7 +133,7 @@ class ClientAssociation:
         self,
         limits: Limits | None = None,
         authentication: Authentication | None = None,
-        response_bytes: int = 1 << 24,
+        response_bytes: int = 1 << 24,  # four times the largest request of a server of ours
     ) -> None:
         self._limits = limits or Limits()
         self._authentication = authentication
@@ -157,7 +157,7 @@ class ClientAssociation:
         return len(self._replies)
 
     def data_to_send(self) -> bytes:
-        """Everything that is queued, in order; it is not queued any more."""
+        """Take the queued octets, in order, out of the queue."""
         data = b"".join(self._output)
         self._output.clear()
         return data

@@ -99,19 +99,19 @@ class Connection(asyncio.Protocol):
         self.active = association.watching = True
         try:
             association.receive_data(data)
-        except Exception:
+        except Exception:  # a mistake of ours ends this connection, not the server
             _log.exception("a connection failed", peer=association.peer)
             self.abort()
         association.watching = False
         self.flush()
 
     def eof_received(self) -> bool:
-        """A client that has closed its side is gone; nobody would read what is left."""
+        """End the connection: a client that has closed its side reads no further replies."""
         self._cut_off = True
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Without an error, and unless it was cut off, everything written has gone out."""
+        """End the calls; replies count as delivered if the transport ended without an error."""
         self._transport = None
         self._server.forget(self)
         undelivered = self._unsettled if error is not None or self._cut_off else []
@@ -201,7 +201,7 @@ class Connection(asyncio.Protocol):
         self._server.flush_later(self)
 
     def _note(self, event: Event) -> None:
-        """Log and count who logged on and what was refused; nothing else is worth a line."""
+        """Log and count logons and refusals; the other events are not worth a line."""
         if isinstance(event, BindReceived | CallCancelled | CallOrphaned):
             return
         if isinstance(event, CancelIgnored):
@@ -233,7 +233,7 @@ class Connection(asyncio.Protocol):
 
 
 def _claims(claim: LogonClaim) -> dict[str, object]:
-    """What a peer said of itself, in words that cannot break a log."""
+    """The peer's claim as fields of a log line; `claimed` has made it harmless."""
     if claim is NO_CLAIM:
         return {}
     return {

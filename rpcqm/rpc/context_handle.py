@@ -100,7 +100,7 @@ class ContextHandle:
         if rundown is not None:
             try:
                 rundown(self)
-            except Exception:
+            except Exception:  # the other handles of the group must be run down as well
                 _log.exception("rundown failed", type_name=self.type_name)
 
     def forget(self) -> None:
@@ -144,7 +144,7 @@ class ContextHandleTable:
         return handle
 
     def find(self, wire: bytes) -> ContextHandle:
-        """The open handle with these octets; raises RpcFault (G53) when there is none."""
+        """The open handle with these octets; raises RpcFault (G53) if no open handle has them."""
         handle = self._handles.get(wire)
         if handle is None or handle.closing:
             raise _mismatch("unknown or closed")
@@ -161,7 +161,7 @@ class ContextHandleTable:
         handle.run_down()
 
     def run_down_all(self) -> None:
-        """What happens when the last connection of the group is gone."""
+        """Run every handle down, because the last connection of the group is gone."""
         self._ended = True
         while self._handles:
             self.run_down(next(iter(self._handles.values())))

@@ -40,7 +40,7 @@ _ORDINARY = frozenset(
         *(status for status in HResult if "BUFFER" in status.name),
     }
 )
-"""Answers that readers get all day, and that are no refusals."""
+"""Statuses that readers get all day: they are answers, and no refusals to be logged."""
 
 _UNSENDABLE = frozenset(
     {
@@ -60,7 +60,7 @@ _UNSENDABLE = frozenset(
         0xC0000420,
     }
 )
-"""What a server must not put into a fault ([MS-RPCE] 3.3.3.5.1)."""
+"""The statuses that a fault must not carry ([MS-RPCE] 3.3.3.5.1)."""
 
 
 class _HandleUse:
@@ -214,7 +214,7 @@ class Dispatcher:
         run()
 
     def _run_used(self, entry: OperationEntry, call: Call, request: Value, use: _HandleUse) -> None:
-        """The turn has come; meanwhile the client or the handle may have gone."""
+        """Run a call whose turn has come, unless its client or its handle has gone meanwhile."""
         use.started = True
         if use.pending:
             self._pend(call, -1)
@@ -314,7 +314,7 @@ class Dispatcher:
     def _log_refusal(
         self, entry: OperationEntry | None, call: Call, error: MQError | RpcFault
     ) -> None:
-        """One line for each call that is refused, whichever way the caller is told."""
+        """Log one line for each refused call, whether it gets a fault or a status."""
         self.metrics.count("rpc.refusals")
         _log.info(
             "a call was refused",
@@ -337,7 +337,7 @@ def _verified(call: Call, decode: Callable[[bytes], Value]) -> Value:
     try:
         request = decode(stub[:place])
     except DecodeError:
-        return decode(stub)  # the octets are data
+        return decode(stub)  # the octets only look like a trailer: they are data
     verification.verify(stub[place:], call)
     return request
 

@@ -1,4 +1,4 @@
-"""Who is at the other end of a Unix socket."""
+"""The user at the other end of a Unix socket."""
 
 import os
 import pwd

@@ -61,7 +61,7 @@ class ManagementInterface:
     def rpc_mgmt_stop_server_listening(
         self, call: Call, request: rpc_mgmt_stop_server_listeningRequest
     ) -> rpc_mgmt_stop_server_listeningResponse:
-        """Refused to everybody: the server is stopped by who started it."""
+        """Refused to everybody: only the process that started the server stops it."""
         return rpc_mgmt_stop_server_listeningResponse(status=FaultStatus.RPC_S_ACCESS_DENIED)
 
     def rpc_mgmt_inq_princ_name(

@@ -159,7 +159,7 @@ class Negotiation:
         )
 
     def auth3(self, auth3: Auth3) -> None:
-        """The last leg; raises RpcFault when none is expected, SecurityRefusal when it fails."""
+        """Take the last leg; raises RpcFault if no leg is expected, SecurityRefusal if it fails."""
         if auth3.auth is None:
             raise RpcFault(FaultStatus.nca_s_proto_error, "rpc_auth_3 without a token")
         self.security.finish(auth3.auth)
@@ -173,7 +173,7 @@ def _rejection(error: PresentationError) -> BindRejected:
 
 
 def _flags(asked: int, multiplexed: bool) -> int:
-    """Header signing is always supported."""
+    """The flags of an answer: header signing is agreed to whenever it is asked for."""
     flags = WHOLE | (asked & PfcFlags.PFC_SUPPORT_HEADER_SIGN)
     return flags | PfcFlags.PFC_CONC_MPX if multiplexed else flags
 

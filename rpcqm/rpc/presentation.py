@@ -108,7 +108,7 @@ class PresentationTable:
             raise PresentationError("too many presentation contexts", limit=True)
 
     def _candidate(self, element: ContextElement) -> _Candidate | None:
-        """What an element would be accepted as; None when it cannot be."""
+        """The interface and syntax that an element would get; None if the element is refused."""
         if proposed_features(element) is not None:
             return None
         interface = self._interfaces.find(element.abstract_syntax)

@@ -33,7 +33,7 @@ LARGEST_CALL = 0x7FFFFFFF
 """Larger call_ids are refused, as Windows does ([MS-RPCE] 3.3.3.5.2 <123>)."""
 
 OLD_CALLS = 150
-"""How far behind a stray fragment may be to be ignored ([MS-RPCE] 3.3.3.5.6)."""
+"""How many call_ids a stray fragment may be behind and still be ignored ([MS-RPCE] 3.3.3.5.6)."""
 
 
 class _Assembly:
@@ -185,7 +185,7 @@ class RequestReceiver:
     def _receive_stray(
         self, pdu: bytes, auth_length: int, call_id: int, context_id: int, big_endian: bool
     ) -> None:
-        """A fragment of no call: ignored when it belongs to a recent one."""
+        """Take a fragment that belongs to no call in flight: ignore it if its call was recent."""
         if 0 < self._highest_call - call_id < OLD_CALLS:
             return
         if not self._negotiation.multiplexed:

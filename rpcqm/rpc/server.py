@@ -42,6 +42,7 @@ from rpcqm.rpc.security.context import (
 )
 
 SWEEP_SECONDS = 1.0
+"""Deadlines are whole seconds and more, so that looking once a second is exact enough."""
 
 _log = get_logger("rpc")
 
@@ -147,7 +148,7 @@ class RpcServer:
         return self._listens(listener, endpoint, str(path), 0, True)
 
     def adjust(self, limits: Limits, providers: Mapping[int, SecurityProvider]) -> None:
-        """Go on with other limits and security providers.
+        """Replace the limits and the security providers.
 
         Bounds of a connection and of a client's handles hold for those that come afterwards.
         """

@@ -72,10 +72,10 @@ class Tower:
 
 
 def tcp_tower(interface: SyntaxId, transfer_syntax: SyntaxId, host: str, port: int) -> Tower:
-    """The tower of ncacn_ip_tcp; a host that is no IPv4 address becomes 0.0.0.0."""
+    """The tower of ncacn_ip_tcp; a host name or an IPv6 address becomes 0.0.0.0."""
     try:
         address = ipaddress.IPv4Address(host).packed
-    except ValueError:
+    except ValueError:  # a floor has room for an IPv4 address only
         address = bytes(4)
     return Tower(
         interface,

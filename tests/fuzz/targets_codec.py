@@ -94,11 +94,9 @@ def _read_packet(octets: bytes) -> Hashable:
 
 
 _HEADERS = (
-    "base_header",
     "user_header",
     "transaction_header",
     "security_header",
-    "message_properties_header",
     "debug_header",
     "srmp_envelope_header",
     "compound_message_header",

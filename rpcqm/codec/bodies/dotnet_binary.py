@@ -19,7 +19,7 @@ MAXIMUM_DEPTH = 64
 """Objects and arrays within each other."""
 FREE_VALUES = 65_536
 VALUES_PER_OCTET = 4
-"""How many values a body may hold: so many, and so many more for each of its octets."""
+"""A body may hold FREE_VALUES values, and VALUES_PER_OCTET more for each of its octets."""
 _TEXT_PER_VALUE = 64
 """Characters of a text or octets that count as one more value, each time it is referred to."""
 _DECIMAL_DIGITS = 29
@@ -70,11 +70,11 @@ class _Reference:
 
 
 class _Nulls(int):
-    """So many nulls in a row."""
+    """A number of nulls in a row."""
 
 
 class _Whole(NamedTuple):
-    """An object without references: how many values it has written out, and how deep it is."""
+    """An object without references, the values that it has when written out, and its depth."""
 
     value: Any
     values: int

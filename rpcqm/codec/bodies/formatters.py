@@ -102,13 +102,13 @@ def _encode_integer(value: int) -> tuple[bytes, int]:
         code = _INTEGERS[vt]
         try:
             return struct.pack(f"<{code}", value), vt
-        except struct.error:
+        except struct.error:  # the next type is wider
             continue
     raise OverflowError(f"{value} has more than 64 bits")
 
 
 def decode_body(body: bytes, body_type: int) -> Value:
-    """The value of a body of a type; the bytes themselves for no type.
+    """The value of a body of a type; a body without a type is its own bytes.
 
     Raises DecodeError for a type that is not known, and for a body that is not of its type.
     """
@@ -167,9 +167,10 @@ def _date(days: float) -> datetime.datetime:
 
 
 def parse_xml(body: bytes) -> ElementTree.Element:
-    """The root element; DecodeError for what is not XML, has a document type, or is too much.
+    """The root element of an XML body.
 
-    The bounds are those of `rpcqm.codec.bodies.xml_bounds`.
+    Raises DecodeError if the body is not XML, has a document type, or goes beyond a bound of
+    `rpcqm.codec.bodies.xml_bounds`.
     """
     try:
         check_bounds(body)
@@ -262,7 +263,7 @@ def _simple(tag: str, text: str) -> Value:
 
 
 def _character(code: int) -> str:
-    """A character of .NET; half of a surrogate pair is none that can be written anywhere."""
+    """A character of .NET; half of a surrogate pair is refused, as nothing can write it."""
     if not 0 <= code <= 0xFFFF or 0xD800 <= code <= 0xDFFF:
         raise ValueError(code)
     return chr(code)

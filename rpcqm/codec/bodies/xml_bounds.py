@@ -18,7 +18,7 @@ def check_bounds(body: bytes) -> None:
     """Read a body without keeping it.
 
     Raises DecodeError for one that has a document type or goes beyond a bound; ExpatError,
-    ValueError or LookupError (for an encoding that nobody knows) where it is no XML.
+    ValueError or LookupError (for an unknown encoding) if it is not XML.
     """
     parser = expat.ParserCreate(namespace_separator="}")
     bounds = _Bounds()

@@ -2,7 +2,7 @@
 
 Building the parser's tables and parsing cost each new process several times what reading the
 result does. What is kept is named by a digest of the text and of everything that made it, so a
-stale copy is never read; where the directory can't be written, nothing is kept.
+stale copy is never read; nothing is kept in a directory that cannot be written.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ def kept(directory: Path, name: str, sources: list[bytes], make: Callable[[], T]
         made: T = pickle.loads(path.read_bytes())
         return made
     made = make()
-    with suppress(OSError):
+    with suppress(OSError):  # without a copy the next process parses again
         _write(path, pickle.dumps(made))
     return made
 

@@ -41,7 +41,7 @@ _IN_PYTHON = {"||": "or", "&&": "and", "/": "//"}
 
 
 def evaluate(expression: Expression, constants: Mapping[str, int]) -> int:
-    """The value of a constant expression; KeyError for a name that is no constant."""
+    """The value of a constant expression; raises KeyError if a name is not a constant."""
     match expression:
         case Number(value):
             return value

@@ -49,7 +49,7 @@ def idl_names() -> list[str]:
 def load_idl(name: str) -> IdlFile:
     """Read idl/<name>.idl; the tree is made once.
 
-    Raises IdlError for a file that is not there or not understood.
+    Raises IdlError if the file does not exist or is not understood.
     """
     path = resources.files("rpcqm.idl").joinpath(f"{name}.idl")
     if not path.is_file():

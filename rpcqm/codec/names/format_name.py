@@ -287,7 +287,7 @@ def from_user_header(
     destination: UUID,
     administration: FormatName | None = None,
 ) -> FormatName | None:
-    """The name of a queue in a UserHeader, None where there is none.
+    """The name of a queue in a UserHeader; None if the header names no queue.
 
     `source` and `destination` are the header's queue managers, `administration` the queue that
     response queues of types 1 and 4 refer to. A direct text is kept even where it breaks the
@@ -310,7 +310,7 @@ def direct_from_wire(text: str) -> FormatName:
     """A direct name from a packet, its text kept even where it breaks the grammar."""
     try:
         return FormatName.direct(text)
-    except MQError:
+    except MQError:  # the text of a peer is shown as it came
         return FormatName(DIRECT, text)
 
 

@@ -42,7 +42,7 @@ class QueueKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathName:
-    r"""Where a queue is and how it is called; compared without regard to case.
+    r"""The computer and the name of a queue; compared without regard to case.
 
     `suffix` is what follows a semicolon behind the queue's name: JOURNAL for its journal, else
     the name of a subqueue.
@@ -69,7 +69,7 @@ class PathName:
 
     @property
     def subqueue(self) -> str:
-        """Name of the subqueue; empty when it names none."""
+        """The name of the subqueue; empty if the path names a queue or a journal."""
         return "" if self.is_journal else self.suffix
 
     @property
@@ -89,7 +89,7 @@ class PathName:
 
 
 def split_queue_part(text: str) -> tuple[str, QueueKind, str] | None:
-    """Queue name, kind and suffix of what follows the computer's name; None when it is wrong."""
+    """Queue name, kind and suffix from the text after the computer's name; None if it is wrong."""
     match = QUEUE_PART.fullmatch(text)
     if not match:
         return None

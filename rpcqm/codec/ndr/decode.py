@@ -38,7 +38,7 @@ from rpcqm.codec.ndr.layout import (
 )
 from rpcqm.codec.ndr.source import Deferred, Emitter, Frame, Functions, Source
 
-# How deep structures may hold others of their kind.
+# How deep structures may hold others of their kind: deeper than any of MSMQ, and little stack.
 MAXIMUM_DEPTH = 16
 
 _PARAMETERS = "buf, o, end, depth, seen"

@@ -45,7 +45,7 @@ class Source:
         self.depth -= 1
 
     def moved(self, depth: int) -> list[str]:
-        """The lines as they are at another depth."""
+        """The lines, indented for another depth."""
         return ["    " * depth + line[4 * self.begin :] for line in self.lines]
 
     def names(self) -> set[str]:
@@ -365,7 +365,7 @@ class Emitter:
         otherwise: str,
         at_once: bool = False,
     ) -> None:
-        """Emit a branch for each arm; a tag of none is the statement `otherwise`.
+        """Emit a branch for each arm; the statement `otherwise` is for a tag without an arm.
 
         What an arm defers is deferred, or with `at_once` follows in its branch.
         """

@@ -30,7 +30,7 @@ _FINAL_ACK_FROM = int(MessageClass.MQMSG_CLASS_ACK_RECEIVE)
 
 
 class PacketKind(enum.Enum):
-    """What a packet of a session is for."""
+    """The purposes that a packet of a session may have."""
 
     SESSION_ACK = PacketType.SESSION_ACK
     ESTABLISH_CONNECTION = PacketType.ESTABLISH_CONNECTION
@@ -61,7 +61,7 @@ def final_ack(
     body: FinalAckBody,
     message_class: MessageClass,
 ) -> MessageAttributes:
-    """The message that tells what became of a transactional message; recoverable, for ever."""
+    """The message that tells the outcome of a transactional message; it never expires."""
     acknowledgement = _acknowledgement(
         destination,
         identifier,
@@ -96,7 +96,7 @@ def _acknowledgement(
 
 
 def identify_packet(buffer: Buffer) -> PacketKind:
-    """What kind of packet this is; raises DecodeError for none at all.
+    """The kind of a packet; raises DecodeError if the bytes are not a packet.
 
     Whatever is neither internal nor one of the two acknowledgements is a user message, and a
     piggybacked SessionHeader makes no difference (G28).
@@ -109,7 +109,7 @@ def identify_packet(buffer: Buffer) -> PacketKind:
 
 
 def identify_message(message: PacketMessage) -> PacketKind:
-    """What a packet that is no internal one is for; its class is looked at first."""
+    """The kind of a packet that is not internal; its class, which decides most, comes first."""
     kind = PacketKind.FINAL_ACK
     if message.message_class == MessageClass.MQMSG_CLASS_ORDER_ACK:
         kind = PacketKind.ORDER_ACK

@@ -4,7 +4,6 @@ Source: [MS-MQDMPR] 3.1.7.1.31 and .32, with the corrections of G16.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 from uuid import UUID
 
 from rpcqm.codec.layout import NULL_GUID
@@ -99,133 +98,60 @@ class MessageAttributes:
         return self.identifier.queue_manager_guid
 
 
-class Attribute(NamedTuple):
-    """One row of the table: an attribute and the field that holds it, empty where none does."""
-
-    adm_name: str
-    name: str
-    packet_field: str
-
-
-# MessagePositionReference is the one attribute that belongs to the queue manager alone.
-ATTRIBUTES = (
-    Attribute("LookupIdentifier", "lookup_identifier", ""),
-    Attribute("Identifier", "identifier", "UserHeader.MessageID"),
-    Attribute("AllowPeekWhenLocked", "allow_peek_when_locked", ""),
-    Attribute("ApplicationDeadletterQueue", "application_deadletter_queue", ""),
-    Attribute("ArrivalTime", "arrival_time", ""),
-    Attribute("Class", "message_class", "MessagePropertiesHeader.MessageClass"),
-    Attribute("PrivacyLevel", "privacy_level", "MessagePropertiesHeader.PrivacyLevel"),
-    Attribute("AuthenticationLevel", "authentication_level", "SecurityHeader.Flags.AS"),
-    Attribute("DeliveryGuarantee", "delivery_guarantee", "UserHeader.Flags.DM"),
-    Attribute("TracingRequested", "tracing_requested", "BaseHeader.Flags.TR"),
-    Attribute("TracingQueueIdentifier", "tracing_queue_identifier", "DebugHeader.QueueIdentifier"),
-    Attribute("Priority", "priority", "BaseHeader.Flags.PR"),
-    Attribute(
-        "PositiveJournalingRequested", "positive_journaling_requested", "UserHeader.Flags.JP"
-    ),
-    Attribute(
-        "NegativeJournalingRequested", "negative_journaling_requested", "UserHeader.Flags.JN"
-    ),
-    Attribute("ResponseQueueFormatName", "response_queue_format_name", "UserHeader.ResponseQueue"),
-    Attribute(
-        "ResponseMultiQueueFormatName",
-        "response_multi_queue_format_name",
-        "MultiQueueFormatHeader.Response",
-    ),
-    Attribute(
-        "DestinationQueueFormatName", "destination_queue_format_name", "UserHeader.DestinationQueue"
-    ),
-    Attribute(
-        "DestinationMultiQueueFormatName",
-        "destination_multi_queue_format_name",
-        "MultiQueueFormatHeader.Destination",
-    ),
-    Attribute(
-        "AdministrationQueueFormatName", "administration_queue_format_name", "UserHeader.AdminQueue"
-    ),
-    Attribute(
-        "AdministrationMultiQueueFormatName",
-        "administration_multi_queue_format_name",
-        "MultiQueueFormatHeader.Administration",
-    ),
-    Attribute(
-        "MultipleDestinationSignature",
-        "multiple_destination_signature",
-        "MultiQueueFormatHeader.Signature",
-    ),
-    Attribute("ApplicationTag", "application_tag", "MessagePropertiesHeader.ApplicationTag"),
-    Attribute(
-        "SourceMachineIdentifier", "source_machine_identifier", "UserHeader.SourceQueueManager"
-    ),
-    Attribute("Body", "body", "MessagePropertiesHeader.MessageBody"),
-    Attribute("BodyType", "body_type", "MessagePropertiesHeader.BodyType"),
-    Attribute(
-        "CorrelationIdentifier", "correlation_identifier", "MessagePropertiesHeader.CorrelationID"
-    ),
-    Attribute(
-        "AcknowledgementsRequested", "acknowledgements_requested", "MessagePropertiesHeader.Flags"
-    ),
-    Attribute("Label", "label", "MessagePropertiesHeader.Label"),
-    Attribute("SentTime", "sent_time", "UserHeader.SentTime"),
-    Attribute("TimeToReachQueue", "time_to_reach_queue", "BaseHeader.TimeToReachQueue"),
-    Attribute("TimeToBeReceived", "time_to_be_received", "UserHeader.TimeToBeReceived"),
-    Attribute("HashAlgorithm", "hash_algorithm", "MessagePropertiesHeader.HashAlgorithm"),
-    Attribute(
-        "EncryptionAlgorithm", "encryption_algorithm", "MessagePropertiesHeader.EncryptionAlgorithm"
-    ),
-    Attribute(
-        "DestinationQueueManagerIdentifier",
-        "destination_queue_manager_identifier",
-        "UserHeader.QueueManagerAddress",
-    ),
-    Attribute("DestinationQueueType", "destination_queue_type", "UserHeader.Flags.DQ"),
-    Attribute("AdministrationQueueType", "administration_queue_type", "UserHeader.Flags.AQ"),
-    Attribute("ResponseQueueType", "response_queue_type", "UserHeader.Flags.RQ"),
-    Attribute("SenderIdentifier", "sender_identifier", "SecurityHeader.SecurityData.SecurityID"),
-    Attribute("SenderCertificate", "sender_certificate", "SecurityHeader.SecurityData.SenderCert"),
-    Attribute("SenderIdentifierType", "sender_identifier_type", "SecurityHeader.Flags.ST"),
-    Attribute("Extension", "extension", "MessagePropertiesHeader.ExtensionData"),
-    Attribute("ConnectorTypeIdentifier", "connector_type_identifier", "UserHeader.ConnectorType"),
-    Attribute(
-        "ConnectorQueueManagerIdentifier",
-        "connector_queue_manager_identifier",
-        "TransactionHeader.ConnectorQMGuid",
-    ),
-    Attribute("TransactionStatusQueueFormatName", "transaction_status_queue_format_name", ""),
-    Attribute("SymmetricKey", "symmetric_key", "SecurityHeader.SecurityData.EncryptionKey"),
-    Attribute("Signature", "signature", "SecurityHeader.SecurityData.Signature"),
-    Attribute(
-        "AuthenticationProviderType",
-        "authentication_provider_type",
-        "SecurityHeader.SecurityData.ProviderInfo.ProviderType",
-    ),
-    Attribute(
-        "AuthenticationProviderName",
-        "authentication_provider_name",
-        "SecurityHeader.SecurityData.ProviderInfo.ProviderName",
-    ),
-    Attribute(
-        "TransactionalMessageSequenceIdentifier",
-        "transactional_message_sequence_identifier",
-        "TransactionHeader.TxSequenceID",
-    ),
-    Attribute(
-        "TransactionSequenceNumber",
-        "transaction_sequence_number",
-        "TransactionHeader.TxSequenceNumber",
-    ),
-    Attribute(
-        "TransactionPreviousSequenceNumber",
-        "transaction_previous_sequence_number",
-        "TransactionHeader.PreviousTxSequenceNumber",
-    ),
-    Attribute("TransactionIdentifier", "transaction_identifier", "TransactionHeader.Flags.ID"),
-    Attribute("FinalAckRequired", "final_ack_required", "TransactionHeader.Flags.FA"),
-    Attribute("FirstInTransaction", "first_in_transaction", "TransactionHeader.Flags.FM"),
-    Attribute("LastInTransaction", "last_in_transaction", "TransactionHeader.Flags.LM"),
-    Attribute("SoapEnvelope", "soap_envelope", "SRMPEnvelopeHeader.Data"),
-    Attribute("SoapCompoundMessage", "soap_compound_message", "CompoundMessageHeader.Data"),
-    Attribute("SoapBody", "soap_body", "SoapHeader.Body"),
-    Attribute("SoapHeader", "soap_header", "SoapHeader.Header"),
-)
+PACKET_FIELDS = {
+    "identifier": "UserHeader.MessageID",
+    "message_class": "MessagePropertiesHeader.MessageClass",
+    "privacy_level": "MessagePropertiesHeader.PrivacyLevel",
+    "authentication_level": "SecurityHeader.Flags.AS",
+    "delivery_guarantee": "UserHeader.Flags.DM",
+    "tracing_requested": "BaseHeader.Flags.TR",
+    "tracing_queue_identifier": "DebugHeader.QueueIdentifier",
+    "priority": "BaseHeader.Flags.PR",
+    "positive_journaling_requested": "UserHeader.Flags.JP",
+    "negative_journaling_requested": "UserHeader.Flags.JN",
+    "response_queue_format_name": "UserHeader.ResponseQueue",
+    "response_multi_queue_format_name": "MultiQueueFormatHeader.Response",
+    "destination_queue_format_name": "UserHeader.DestinationQueue",
+    "destination_multi_queue_format_name": "MultiQueueFormatHeader.Destination",
+    "administration_queue_format_name": "UserHeader.AdminQueue",
+    "administration_multi_queue_format_name": "MultiQueueFormatHeader.Administration",
+    "multiple_destination_signature": "MultiQueueFormatHeader.Signature",
+    "application_tag": "MessagePropertiesHeader.ApplicationTag",
+    "source_machine_identifier": "UserHeader.SourceQueueManager",
+    "body": "MessagePropertiesHeader.MessageBody",
+    "body_type": "MessagePropertiesHeader.BodyType",
+    "correlation_identifier": "MessagePropertiesHeader.CorrelationID",
+    "acknowledgements_requested": "MessagePropertiesHeader.Flags",
+    "label": "MessagePropertiesHeader.Label",
+    "sent_time": "UserHeader.SentTime",
+    "time_to_reach_queue": "BaseHeader.TimeToReachQueue",
+    "time_to_be_received": "UserHeader.TimeToBeReceived",
+    "hash_algorithm": "MessagePropertiesHeader.HashAlgorithm",
+    "encryption_algorithm": "MessagePropertiesHeader.EncryptionAlgorithm",
+    "destination_queue_manager_identifier": "UserHeader.QueueManagerAddress",
+    "destination_queue_type": "UserHeader.Flags.DQ",
+    "administration_queue_type": "UserHeader.Flags.AQ",
+    "response_queue_type": "UserHeader.Flags.RQ",
+    "sender_identifier": "SecurityHeader.SecurityData.SecurityID",
+    "sender_certificate": "SecurityHeader.SecurityData.SenderCert",
+    "sender_identifier_type": "SecurityHeader.Flags.ST",
+    "extension": "MessagePropertiesHeader.ExtensionData",
+    "connector_type_identifier": "UserHeader.ConnectorType",
+    "connector_queue_manager_identifier": "TransactionHeader.ConnectorQMGuid",
+    "symmetric_key": "SecurityHeader.SecurityData.EncryptionKey",
+    "signature": "SecurityHeader.SecurityData.Signature",
+    "authentication_provider_type": "SecurityHeader.SecurityData.ProviderInfo.ProviderType",
+    "authentication_provider_name": "SecurityHeader.SecurityData.ProviderInfo.ProviderName",
+    "transactional_message_sequence_identifier": "TransactionHeader.TxSequenceID",
+    "transaction_sequence_number": "TransactionHeader.TxSequenceNumber",
+    "transaction_previous_sequence_number": "TransactionHeader.PreviousTxSequenceNumber",
+    "transaction_identifier": "TransactionHeader.Flags.ID",
+    "final_ack_required": "TransactionHeader.Flags.FA",
+    "first_in_transaction": "TransactionHeader.Flags.FM",
+    "last_in_transaction": "TransactionHeader.Flags.LM",
+    "soap_envelope": "SRMPEnvelopeHeader.Data",
+    "soap_compound_message": "CompoundMessageHeader.Data",
+    "soap_body": "SoapHeader.Body",
+    "soap_header": "SoapHeader.Header",
+}
+"""The attributes that a packet carries, and the field that holds each."""

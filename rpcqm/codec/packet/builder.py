@@ -185,7 +185,7 @@ def _headers_before(message: MessageAttributes) -> tuple[int, bytes]:
 
 @lru_cache(maxsize=1024)
 def _sender_alone(kind: int, identifier: bytes) -> bytes:
-    """The SecurityHeader of most messages, which tells nothing but who the sender is."""
+    """The SecurityHeader of most messages, which tells nothing but the sender."""
     flags = SecurityFlags.of(ST=kind or SenderIdentifierType.NONE)
     return SecurityHeader(flags, identifier).encode()
 

@@ -1,7 +1,7 @@
 """Attributes of messages, each read from its packet when it is asked for.
 
-`message_attributes` has the table of attributes and packet fields, `message_builder` the way
-back. This module is the one to import from.
+`attributes` has the table of attributes and packet fields, `builder` writes packets. This module
+is the one to import from.
 """
 
 from dataclasses import fields
@@ -10,7 +10,7 @@ from uuid import UUID
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.layout import NULL_GUID, Buffer
 from rpcqm.codec.names.format_name import FormatName, direct_from_wire, from_user_header
-from rpcqm.codec.packet.attributes import ATTRIBUTES, Attribute, MessageAttributes
+from rpcqm.codec.packet.attributes import PACKET_FIELDS, MessageAttributes
 from rpcqm.codec.packet.builder import build_user_message
 from rpcqm.codec.packet.enums import (
     EVERY_ACKNOWLEDGEMENT,
@@ -58,8 +58,7 @@ from rpcqm.codec.packet.user import QueueFormatType, UserFlags, decode_queue_nam
 from rpcqm.codec.packet.user_message import UserMessage
 
 __all__ = [
-    "ATTRIBUTES",
-    "Attribute",
+    "PACKET_FIELDS",
     "MessageAttributes",
     "MessageIdentifier",
     "PacketMessage",
@@ -403,9 +402,7 @@ class PacketMessage(UserMessage):
 
 
 _READ_FROM_PACKET = tuple(
-    field.name
-    for field in fields(MessageAttributes)
-    if any(row.name == field.name and row.packet_field for row in ATTRIBUTES)
+    field.name for field in fields(MessageAttributes) if field.name in PACKET_FIELDS
 )
 
 

@@ -26,7 +26,7 @@ SIGNATURE_ID = 0x015E
 
 ADDRESS_START = struct.Struct("<IHHI")
 _SIGNATURE_START = struct.Struct("<HHI")
-MAXIMUM_ELEMENTS = 4096  # ours: no application names so many queues
+MAXIMUM_ELEMENTS = 4096  # our own bound: no application names so many queues
 
 _PUBLIC = FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC
 _PRIVATE = FormatNameType.QUEUE_FORMAT_TYPE_PRIVATE

@@ -181,7 +181,7 @@ class ExtendedAddressHeader(Structure):
 
     @classmethod
     def of(cls, host: HostAddress | None) -> Self:
-        """The header for an address; None is an unknown one."""
+        """The header for an address; None stands for an unknown address."""
         if host is None:
             return cls()
         raw = host.address.ljust(16, b"\0")
@@ -190,7 +190,7 @@ class ExtendedAddressHeader(Structure):
 
     @property
     def host(self) -> HostAddress | None:
-        """The address; None when there is none that can be read."""
+        """The address; None if its type or its length is unknown."""
         size = {IP_ADDRESS_TYPE: 4, IPV6_ADDRESS_TYPE: 16}.get(self.address_type)
         if size is None or self.address_length != size:
             return None

@@ -122,11 +122,8 @@ class SecurityHeader:
             raise DecodeError("sender's queue manager is no GUID")
         if len(self.sender_cert) > _MAXIMUM_CERTIFICATE_SIZE:
             raise DecodeError(f"certificate of {len(self.sender_cert)} bytes")
-        if not any((self.security_id, self.encryption_key, self.signature, self.sender_cert)):
-            self._validate_provider_only()
-
-    def _validate_provider_only(self) -> None:
-        if not self.provider_info:
+        parts = (self.security_id, self.encryption_key, self.signature, self.sender_cert)
+        if not any((*parts, self.provider_info)):
             raise DecodeError("security header without any data")
 
 

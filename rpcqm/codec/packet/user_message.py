@@ -1,4 +1,4 @@
-"""UserMessage: a whole message packet, looked into where and when somebody asks."""
+"""UserMessage: a whole message packet, of which each part is decoded when it is asked for."""
 
 import functools
 from typing import NamedTuple
@@ -8,7 +8,6 @@ from rpcqm.codec.layout import Buffer, align4, decode_text, require
 from rpcqm.codec.packet.base import (
     BASE_HEADER_SIZE,
     SESSION_HEADER_SIZE,
-    BaseHeader,
     SessionHeader,
     frame_size,
 )
@@ -30,7 +29,6 @@ from rpcqm.codec.packet.fields import (
 from rpcqm.codec.packet.multi_queue import MultiQueueFormatHeader, locate_multi_queue
 from rpcqm.codec.packet.properties import (
     DebugHeader,
-    MessagePropertiesHeader,
     locate_properties,
     validate_properties,
 )
@@ -153,10 +151,6 @@ class UserMessage:
     # Headers, decoded whole.
 
     @property
-    def base_header(self) -> BaseHeader:
-        return BaseHeader.decode(self.buffer)
-
-    @property
     def user_header(self) -> UserHeader:
         return UserHeader.decode(self.buffer, BASE_HEADER_SIZE)[0]
 
@@ -169,10 +163,6 @@ class UserMessage:
     def security_header(self) -> SecurityHeader | None:
         offset = self.layout.security
         return SecurityHeader.decode(self.buffer, offset)[0] if offset >= 0 else None
-
-    @property
-    def message_properties_header(self) -> MessagePropertiesHeader:
-        return MessagePropertiesHeader.decode(self.buffer, self.layout.properties)[0]
 
     @property
     def debug_header(self) -> DebugHeader | None:
@@ -298,7 +288,7 @@ def _validate_flags(flags: int) -> None:
 
 
 def locate_body(buffer: Buffer) -> tuple[int, int]:
-    """Where the body of a packet starts, and its size; for who needs nothing else of the layout.
+    """Where the body of a packet starts, and its size, without the rest of the layout.
 
     Raises DecodeError where the bytes are not a packet.
     """
@@ -307,7 +297,7 @@ def locate_body(buffer: Buffer) -> tuple[int, int]:
 
 
 def class_of(buffer: Buffer) -> int:
-    """The number of a message's class; for who needs nothing else of the layout.
+    """The number of a message's class, found without the rest of the layout.
 
     Raises DecodeError where the bytes are not a packet.
     """

@@ -55,8 +55,8 @@ _RC4_SIGNATURE = 37
 class KerberosProtection:
     """Signs or seals with the session key of a Kerberos context, and checks what was.
 
-    The context itself refuses what comes twice or out of order. Without `sign_headers` only the
-    body of a PDU is covered.
+    The context itself refuses messages that come twice or out of order. Without `sign_headers`
+    only the body of a PDU is covered.
     """
 
     dummy_signature = None

@@ -1,4 +1,4 @@
-"""Logging on: what a peer claims to be, and who may keep it from trying."""
+"""Logging on: what a peer claims to be, and the guard that may refuse an attempt."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -72,7 +72,7 @@ class OpenGuard:
         """Refuse nothing."""
 
     def failed(self, account: str, address: str) -> None:
-        """Forget it."""
+        """Count nothing."""
 
     def succeeded(self, account: str, address: str) -> None:
-        """Forget it."""
+        """Count nothing."""

@@ -1,8 +1,8 @@
 """Guesses at passwords, slowed by account and address together (G92).
 
-An account alone never counts, because that would let strangers lock its owner out: whoever logs on
-from elsewhere notices nothing. An address alone counts only for attempts at all accounts together,
-and then not for those accounts that have logged on from there.
+An account alone never counts, because that would let strangers lock its owner out: an owner who
+logs on from elsewhere notices nothing. An address alone counts only for attempts at all accounts
+together, and then not for those accounts that have logged on from there.
 """
 
 from collections import OrderedDict, deque
@@ -27,7 +27,7 @@ LONGEST_DELAY = 300_000
 FORGOTTEN_AFTER = 600_000
 """Milliseconds after a delay in which nobody guesses wrong, so that the next delay is short."""
 ADDRESSES = 2048
-"""Addresses that are remembered: so many that have guessed wrong, and so many that are slowed."""
+"""Addresses that are remembered: as many that have only guessed wrong as that are slowed."""
 ACCOUNTS_OF_ADDRESS = 64
 """More than GUESSES_OF_ADDRESS, so that within its minute no guess is forgotten."""
 LOGGED_ON = 4096
@@ -81,7 +81,7 @@ class _Address:
 
 
 class GuessGuard:
-    """The LogonGuard of a queue manager: one for all of its doors.
+    """The LogonGuard of a queue manager: one for all of its listeners.
 
     From the sixth wrong guess in a minute on, an account is refused from that address without a
     look at the password: for a second, then for twice as long after each further wrong guess, up

@@ -36,7 +36,7 @@ STRONG, WEAK = 128, 56
 
 
 class AccountDirectory(Protocol):
-    """The accounts that callers may log on with; injected by who starts the server."""
+    """The accounts that callers may log on with; the starter of the server injects them."""
 
     @property
     def user_file(self) -> Path:
@@ -44,7 +44,10 @@ class AccountDirectory(Protocol):
         ...
 
     def identity(self, name: str, domain: str) -> Identity | None:
-        """Who `name` is once it has proved it; None refuses it. `domain` is what it claimed."""
+        """The identity of a caller that has proved to be `name`; None refuses the caller.
+
+        `domain` is what the caller claimed.
+        """
         ...
 
 
@@ -165,10 +168,10 @@ class _NtlmHandshake:
 class NtlmAcceptor(_NtlmHandshake):
     """A handshake on the server's side.
 
-    Whoever stands between a client and this server sees all messages and can change them, but
-    does not know the session key. So the key must be there, flags may neither be added nor taken
-    back, target information must come back as it was sent, and an integrity code that the proof
-    of the password says is there must be there and be right ([MS-NLMP] 3.2.5.1.2; G78, G79).
+    An attacker between a client and this server sees all messages and can change them, but does
+    not know the session key. So the key must be there, flags may neither be added nor taken back,
+    and target information must come back as it was sent. If the proof of the password says that
+    there is an integrity code, the code must be there and be right ([MS-NLMP] 3.2.5.1.2; G78, G79).
     """
 
     own = ProtectionDirection.SERVER

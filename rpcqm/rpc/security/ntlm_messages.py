@@ -63,7 +63,7 @@ Pairs = Sequence[tuple[int, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """What a client reads of a CHALLENGE_MESSAGE ([MS-NLMP] 2.2.1.2)."""
+    """What a client reads from a CHALLENGE_MESSAGE ([MS-NLMP] 2.2.1.2)."""
 
     flags: int
     server_challenge: bytes
@@ -88,12 +88,12 @@ class Authenticate:
 
     @property
     def anonymous(self) -> bool:
-        """Whether the client asks to be nobody (NullSession of [MS-NLMP] 3.2.5.1.2)."""
+        """Whether the client asks to be anonymous (NullSession of [MS-NLMP] 3.2.5.1.2)."""
         return not self.user and not self.nt_response and self.lm_response in (b"", b"\0")
 
     @property
     def account(self) -> str:
-        r"""Who the client says that it is: a name, or DOMAIN\name."""
+        r"""The account that the client claims: a name, or DOMAIN\name."""
         return f"{self.domain}\\{self.user}" if self.domain else self.user
 
     @property

@@ -48,7 +48,7 @@ def check_private(keytab: Path) -> None:
     try:
         mode = keytab.stat().st_mode
     except OSError:
-        return  # the library says what is wrong with it
+        return  # the library tells what is wrong with the file
     if mode & 0o077:
         raise AuthenticationError("others than its owner may use the file; chmod 600 helps")
 

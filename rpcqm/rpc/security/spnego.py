@@ -98,7 +98,7 @@ class SpnegoAcceptor:
         return self._mechanism.peer()
 
     def _begin(self, message: NegTokenInit) -> bytes:
-        """The client's mechanisms in its order, and a token for the first of them."""
+        """Take the client's list of mechanisms, and its token for the first of them."""
         if self._chosen is not None:
             raise AuthenticationError("SPNEGO: a second NegTokenInit")
         offered = list(message.mech_types)
@@ -156,7 +156,7 @@ class SpnegoAcceptor:
             protection.restart_ciphers()
 
     def _step_raw(self, token: bytes) -> bytes:
-        """A mechanism's own token: NTLM's says so, else it can only be Kerberos."""
+        """Take a mechanism's own token: NTLM's begins with its name, any other is Kerberos's."""
         if self._chosen is None:
             name = NTLM if token.startswith(b"NTLMSSP\0") else KERBEROS
             if name not in self._mechanisms:
@@ -210,7 +210,7 @@ class SpnegoInitiator:
         while True:
             try:
                 return self._chosen.step(b"")
-            except AuthenticationError:
+            except AuthenticationError:  # the next mechanism may be able to begin
                 del self._mechanisms[self._name]
                 if not self._mechanisms:
                     raise
@@ -269,7 +269,7 @@ class SpnegoCredentials:
             for single in (each.authentication(level, host) for each in self.mechanisms):
                 try:
                     begun.append((_MECHANISMS[single.auth_type], single.begin()))
-                except AuthenticationError as error:
+                except AuthenticationError as error:  # other credentials may do
                     reason = error
             if not begun:
                 raise reason

@@ -53,15 +53,15 @@ def _denied(
 
 
 def _nothing(context: SecurityContext) -> None:
-    """Nobody listens."""
+    """Takes logons where nobody wants to know of them."""
 
 
 class SecurityTable:
     """What authentication a connection has, by auth_context_id.
 
     `base` is what calls have on a connection without any; `authenticated` says that there is one.
-    `address` is the client's, for who slows down its attempts; `on_logon` is told of every
-    handshake that has succeeded.
+    `address` is the client's, for the guard that slows its attempts down; `on_logon` is called for
+    every handshake that has succeeded.
     """
 
     __slots__ = (
@@ -231,8 +231,8 @@ class SecurityTable:
     def _of_plain_request(self) -> SecurityContext:
         """What a request without a trailer is made under ([MS-RPCE] 3.3.1.5.4).
 
-        That is the only context, unless it came after the bind and does more than CONNECT. Which
-        of several is meant nobody can say: none of them, unless they are all the same caller's.
+        That is the only context, unless it came after the bind and does more than CONNECT. Where
+        a connection has contexts of several callers, a plain request belongs to none of them.
         """
         context = self._default
         if context is self.base:

@@ -14,7 +14,7 @@ from rpcqm.capture.replay.binary_rewriting import QUEUE_MANAGER, SEQUENCE, Rewri
 from rpcqm.capture.replay.fixture import infer
 from rpcqm.capture.replay.mapping import Mapping
 from rpcqm.capture.replay.outcome import Server
-from rpcqm.codec.packet.base import SessionHeader
+from rpcqm.codec.packet.base import BaseHeader, SessionHeader
 from rpcqm.codec.packet.internal import (
     EstablishConnectionHeader,
     EstablishConnectionPacket,
@@ -82,7 +82,7 @@ def test_times_are_later() -> None:
     captured = next(each for each in sent("orders") if each.octets[12:16] != b"\xff" * 4)
     before = UserMessage(captured.octets)
     after = UserMessage(Rewriter(Mapping()).message(captured, 1000))
-    due = [each.base_header.time_to_reach_queue for each in (before, after)]
+    due = [BaseHeader.decode(each.buffer).time_to_reach_queue for each in (before, after)]
     assert due[1] - due[0] == 1000
     assert after.user_header.sent_time - before.user_header.sent_time == 1000
     unlimited = Rewriter(Mapping()).message(sent("orders")[0], 1000)

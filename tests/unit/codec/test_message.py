@@ -23,7 +23,7 @@ from rpcqm.codec.packet.enums import (
     SenderIdentifierType,
 )
 from rpcqm.codec.packet.message import (
-    ATTRIBUTES,
+    PACKET_FIELDS,
     MessageAttributes,
     MessageIdentifier,
     PacketMessage,
@@ -117,14 +117,13 @@ NOT_IN_PACKETS = {
     "application_deadletter_queue",
     "transaction_status_queue_format_name",
 }
-ROWS = [row for row in ATTRIBUTES if row.packet_field]
 
 
 @pytest.mark.conformance(
     "MQDMPR-event-serialize_message_to_buffer", "MQDMPR-event-deserialize_message_from_buffer"
 )
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_attribute_survives_its_packet(row: Any) -> None:
+@pytest.mark.parametrize("name", PACKET_FIELDS)
+def test_attribute_survives_its_packet(name: str) -> None:
     message = PacketMessage(build_user_message(FULL))
     expected = {
         "authentication_level": MessageAuthenticationLevel.NONE,
@@ -132,12 +131,12 @@ def test_attribute_survives_its_packet(row: Any) -> None:
         "administration_queue_type": QueueFormatType.PRIVATE_ON_OTHER,
         "response_queue_type": QueueFormatType.PRIVATE_ON_SOURCE,
     }
-    value = expected[row.name] if row.name in expected else getattr(FULL, row.name)
-    assert getattr(message, row.name) == value
+    value = expected[name] if name in expected else getattr(FULL, name)
+    assert getattr(message, name) == value
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_attribute_of_a_plain_message_has_its_default(row: Any) -> None:
+@pytest.mark.parametrize("name", PACKET_FIELDS)
+def test_attribute_of_a_plain_message_has_its_default(name: str) -> None:
     message = PacketMessage(build_user_message(PLAIN))
     expected = {
         "destination_queue_type": QueueFormatType.DIRECT,
@@ -145,20 +144,19 @@ def test_attribute_of_a_plain_message_has_its_default(row: Any) -> None:
         "response_queue_type": QueueFormatType.NONE,
         "sender_identifier_type": SenderIdentifierType.NONE,
     }
-    value = expected[row.name] if row.name in expected else getattr(PLAIN, row.name)
-    assert getattr(message, row.name) == value
+    value = expected[name] if name in expected else getattr(PLAIN, name)
+    assert getattr(message, name) == value
 
 
 def test_table_holds_every_attribute_of_the_data_model_but_the_position() -> None:
-    assert len(ATTRIBUTES) == 59
-    assert {row.name for row in ATTRIBUTES if not row.packet_field} == NOT_IN_PACKETS
+    assert len(PACKET_FIELDS) + len(NOT_IN_PACKETS) == 59
     derived = {
         "source_machine_identifier",
         "destination_queue_type",
         "administration_queue_type",
         "response_queue_type",
     }
-    assert {row.name for row in ATTRIBUTES} == derived | {
+    assert PACKET_FIELDS.keys() | NOT_IN_PACKETS == derived | {
         field.name for field in fields(MessageAttributes)
     }
 
@@ -428,9 +426,9 @@ def look_at_everything(raw: bytes | bytearray) -> None:
     """Read every attribute, each on its own, and check the packet as a door does."""
     with contextlib.suppress(DecodeError):
         message = PacketMessage(raw)
-        for row in ROWS:
+        for name in PACKET_FIELDS:
             with contextlib.suppress(DecodeError):
-                getattr(message, row.name)
+                getattr(message, name)
         _ = message.session_header
         message.validate()
 

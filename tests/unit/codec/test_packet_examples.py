@@ -30,6 +30,7 @@ from rpcqm.codec.packet.internal import (
     decode_internal_packet,
 )
 from rpcqm.codec.packet.message import PacketMessage, build_user_message, read_attributes
+from rpcqm.codec.packet.properties import MessagePropertiesHeader
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.packet.user_message import UserMessage, locate_body
 from rpcqm.codec.security.identifier import Sid
@@ -200,7 +201,7 @@ def test_session_ack() -> None:
 def test_user_message_base_header() -> None:
     message = UserMessage(USER_MESSAGE)
     message.validate()
-    base = message.base_header
+    base = BaseHeader.decode(message.buffer)
     assert base.version_number == 0x10
     assert base.reserved == 0
     assert base.flags == 3
@@ -257,7 +258,7 @@ def test_user_message_security_header() -> None:
 @pytest.mark.conformance("MQMQ-packet-MessagePropertiesHeader")
 def test_user_message_properties_header() -> None:
     message = UserMessage(USER_MESSAGE)
-    header = message.message_properties_header
+    header = MessagePropertiesHeader.decode(message.buffer, message.layout.properties)[0]
     assert header.flags == 0x0F
     assert header.message_class == 0
     assert header.correlation_id == bytes(20)

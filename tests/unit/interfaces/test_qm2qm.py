@@ -5,6 +5,7 @@ import pytest
 from rpcqm.adm.enums import RemoteReadState
 from rpcqm.base.errors import FaultStatus, HResult, NtStatus
 from rpcqm.codec.interface import TransferSyntax
+from rpcqm.codec.packet.base import BaseHeader
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.qm2qm import REMOTEREADDESC2
 from tests.support.callers import ALICE, BOB, CallServer, Fault
@@ -257,7 +258,9 @@ def test_the_description_is_filled_in(qm: RunningQueueManager, reader: Qm2QmRead
     assert response.lpRemoteReadDesc2.SequentialId == identifier & SEQUENCE
     packet = UserMessage(inner.lpBuffer or b"")
     assert packet.size == inner.dwSize == len(inner.lpBuffer or b"")
-    assert packet.base_header.time_to_reach_queue == 100  # not the moment, as RemoteRead has it
+    assert (
+        BaseHeader.decode(packet.buffer).time_to_reach_queue == 100
+    )  # not the moment, as RemoteRead has it
     assert inner.dwArriveTime == qm.clock.now() // 1000
     assert (inner.Reserved, inner.dwRequestID, inner.hRemoteQueue) == (1, 7, number)
 

@@ -9,6 +9,7 @@ from rpcqm.adm.message import NEVER, Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import FaultStatus
 from rpcqm.codec.names.format_name import FormatName, parse_format_names
+from rpcqm.codec.packet.base import BaseHeader
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import MessageAttributes, build_user_message
 from rpcqm.codec.packet.remote_read import (
@@ -187,7 +188,7 @@ def test_the_time_to_reach_the_queue_is_absolute(
     sent = qm.clock.now() // 1000
     qm.advance(5_000)
     packet, _ = parts(reader.read(reader.open(queue), maximum_body=maximum))
-    assert packet.base_header.time_to_reach_queue == sent + 60
+    assert BaseHeader.decode(packet.buffer).time_to_reach_queue == sent + 60
 
 
 @pytest.mark.conformance("MQRR-packet-UserMessage")
@@ -195,7 +196,7 @@ def test_a_message_without_a_limit_never_expires(qm: RunningQueueManager, reader
     queue = qm.create()
     qm.send(queue, b"one", time_to_reach_queue=NEVER)
     packet, _ = parts(reader.read(reader.open(queue)))
-    assert packet.base_header.time_to_reach_queue == 0xFFFFFFFF
+    assert BaseHeader.decode(packet.buffer).time_to_reach_queue == 0xFFFFFFFF
 
 
 @pytest.mark.conformance("MQRR-packet-UserMessage", "MQRR-header-ExtendedAddressHeader")

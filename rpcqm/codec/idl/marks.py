@@ -15,7 +15,6 @@ from rpcqm.codec.idl.nodes import (
 )
 from rpcqm.codec.idl.tree import Float, Integer, PointerKind
 
-
 _POINTERS = frozenset({"unique", "ref", "ptr"})
 _EXPRESSIONS = Number | Name | Unary | Binary | Conditional
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 
-
 class IdlError(Exception):
     """An IDL file that cannot be used; `file` and `line` say where."""
 

@@ -44,7 +44,6 @@ from rpcqm.codec.idl.tree import (
     UnionArm,
 )
 
-
 Resolved = Type | Void | BindingHandle
 _T = TypeVar("_T")
 

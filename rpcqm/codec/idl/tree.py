@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from rpcqm.codec.idl.nodes import Expression
 
 
-
 @dataclass(frozen=True, slots=True)
 class Integer:
     """An integer of `size` octets; of 0: as wide as a pointer (`__int3264`).

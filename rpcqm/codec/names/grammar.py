@@ -234,7 +234,7 @@ def _write_private(value: PrivateQueueFormatName) -> str:
     return f"PRIVATE={value.source_queue_manager}\\{value.private_queue_identifier:08x}"
 
 
-def _write_dl(value: DistributionList) -> str:
+def _write_dl(value: DistributionListName) -> str:
     return f"DL={value.guid}" + (f"@{value.domain}" if value.domain else "")
 
 

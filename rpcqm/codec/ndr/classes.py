@@ -25,7 +25,6 @@ from rpcqm.codec.idl.tree import (
 from rpcqm.codec.ndr.values import REQUIRED, OperationRequest, Value, union_class, value_class
 
 
-
 def nullable(made: Type) -> bool:
     """Whether a value can be None: a null pointer."""
     if isinstance(made, Pointer):

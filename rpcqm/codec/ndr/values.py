@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 from rpcqm.codec.idl.tree import OperationDeclaration
 
 
-
 class NullPointer(enum.Enum):
     """The value of a pointer that is there and points to a null pointer."""
 

@@ -16,8 +16,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from rpcqm.capture.export import Row
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import CaptureError
-from rpcqm.pipeline.arrow import batches
-from rpcqm.pipeline.capture_tables import SCHEMAS, pdu_rows
+from rpcqm.pipeline.capture_tables import SCHEMAS, batches, pdu_rows
 from rpcqm.pipeline.column_tables import TABLES, file_batches
 from rpcqm.pipeline.coverage import claim_rows
 from rpcqm.pipeline.splitting import (

@@ -1,13 +1,15 @@
 """The tables that are made of captures: their columns, and the rows of `pdus`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+
+import pyarrow as pa
 
 from rpcqm.capture.analysis import Analysis
 from rpcqm.capture.conversation.pdu_stream import CapturedPdu, pdu_type_name
 from rpcqm.capture.conversation.rpc import RpcConversation
-from rpcqm.capture.export import COLUMNS, Row
+from rpcqm.capture.export import COLUMNS, Row, arrow_schema
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import CaptureError, read_records
 from rpcqm.capture.file.tcp import Flow
@@ -33,6 +35,8 @@ PACKETS = (
 )
 PROBLEMS = "file string, offset long, kind string, reason string"
 CLAIMS = "file string, size long, modified long, first long, behind long"
+BATCH = 5_000
+"""Rows of one Arrow batch: enough that a batch costs little, and few enough to be held."""
 SCHEMAS = {
     "calls": CALLS,
     "messages": MESSAGES,
@@ -92,3 +96,18 @@ def pdu_rows(file: str, accounts: Sequence[str]) -> Iterator[Row]:
                 yield from maker.taken()
         maker.finish()
     yield from maker.taken()
+
+
+def batches(rows: Iterable[Mapping[str, object]], table: str) -> Iterator[pa.RecordBatch]:
+    """Rows of one of the tables in batches; at least one batch, so that the columns are known."""
+    yield from batches_of(rows, arrow_schema(SCHEMAS[table]))
+
+
+def batches_of(rows: Iterable[Mapping[str, object]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    waiting: list[Mapping[str, object]] = []
+    for row in rows:
+        waiting.append(row)
+        if len(waiting) >= BATCH:
+            yield pa.RecordBatch.from_pylist(waiting, schema)
+            waiting = []
+    yield pa.RecordBatch.from_pylist(waiting, schema)

@@ -52,7 +52,7 @@ from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.target import LocalServer
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.types import MessageIdentifier
-from rpcqm.pipeline.arrow import BATCH
+from rpcqm.pipeline.capture_tables import BATCH
 
 SCHEMA = (
     "lookup_id long, message_id string, arrived timestamp, sent timestamp, label string, "
@@ -361,7 +361,7 @@ class Sent(WriterCommitMessage):
     count: int
 
 
-class QueueWriter(DataSourceWriter):
+class _Sender:
     """Sends every row; a task that is repeated sends again, with the same idempotency keys."""
 
     def __init__(self, options: QueueOptions) -> None:
@@ -370,24 +370,16 @@ class QueueWriter(DataSourceWriter):
     def write(self, iterator: Iterator[SparkRow]) -> WriterCommitMessage:
         return Sent(_send(self._options, iterator))
 
-    def commit(self, messages: object) -> None:
-        """All is sent already."""
+    def commit(self, messages: object, batchId: int = 0) -> None:
+        """Everything is sent by now."""
 
-    def abort(self, messages: object) -> None:
+    def abort(self, messages: object, batchId: int = 0) -> None:
         """What was sent stays sent: delivery is at least once."""
 
 
-class QueueStreamWriter(DataSourceStreamWriter):
-    """As QueueWriter, batch by batch."""
+class QueueWriter(_Sender, DataSourceWriter):
+    """Sends the rows of a data frame."""
 
-    def __init__(self, options: QueueOptions) -> None:
-        self._options = options
 
-    def write(self, iterator: Iterator[SparkRow]) -> WriterCommitMessage:
-        return Sent(_send(self._options, iterator))
-
-    def commit(self, messages: object, batchId: int) -> None:
-        """All is sent already."""
-
-    def abort(self, messages: object, batchId: int) -> None:
-        """What was sent stays sent: delivery is at least once."""
+class QueueStreamWriter(_Sender, DataSourceStreamWriter):
+    """Sends the rows of a stream, batch by batch."""

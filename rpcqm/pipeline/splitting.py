@@ -13,16 +13,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
-from rpcqm.capture.columnar.record_batch import Piece, Reader, RecordBatch, pieces, reader_of
+from rpcqm.capture.columnar.record_batch import BLOCK, Piece, RecordBatch, pieces
 from rpcqm.capture.file import pcap, pcapng
 from rpcqm.capture.file.problems import Problems
-from rpcqm.capture.file.reading import CaptureError
+from rpcqm.capture.file.reading import CaptureError, Reader, reader_of
 from rpcqm.capture.file.record import Record
 from rpcqm.capture.file.source import is_compressed
 from rpcqm.capture.file.window import Run
 
 DEFAULT_SPLIT = 64 << 20
-_BLOCK = 1 << 23
 _HEAD = 1 << 16
 _LEAST_BLOCK = 1 << 16
 _GUESS = 1 << 21
@@ -169,8 +168,8 @@ class RangeReading:
     def __iter__(self) -> Iterator[Piece]:
         split = self._split
         if split.end < 0:
-            self._reader = reader_of(Path(split.file), self._problems)
-            self._begin = RecordPlace(0)
+            self._reader = reader_of(Path(split.file), self._problems, BLOCK)
+            self._begin = Place(0)
             yield from pieces(self._reader)
         elif not split.is_empty:
             with Path(split.file).open("rb") as file:
@@ -235,9 +234,9 @@ def _chunks(file: IO[bytes], at: int, split: Split) -> Iterator[bytes]:
     size = _LEAST_BLOCK
     while at < split.length:
         if at < split.end:
-            wanted = min(_BLOCK, split.end - at)
+            wanted = min(BLOCK, split.end - at)
         else:
-            wanted, size = min(size, split.length - at), min(2 * size, _BLOCK)
+            wanted, size = min(size, split.length - at), min(2 * size, BLOCK)
         block = file.read(wanted)
         if not block:
             return

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from rpcqm.capture.export import Row, arrow_schema
-from rpcqm.pipeline.arrow import batches_of
 from rpcqm.pipeline.capture_source import expand
-from rpcqm.pipeline.capture_tables import SCHEMAS, PduRows
+from rpcqm.pipeline.capture_tables import SCHEMAS, PduRows, batches_of
 from rpcqm.pipeline.column_tables import TABLES
 from rpcqm.pipeline.flow_index import INDEX, Plan, exact, followed, index_batches, plan
 from rpcqm.pipeline.splitting import DEFAULT_SPLIT, claimed, splits

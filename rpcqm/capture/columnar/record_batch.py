@@ -4,7 +4,6 @@ import mmap
 import struct
 import sys
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ import numpy.typing as npt
 
 from rpcqm.capture.file import pcap, pcapng
 from rpcqm.capture.file.problems import Problems
-from rpcqm.capture.file.reading import CaptureError
+from rpcqm.capture.file.reading import Reader, reader_of
 from rpcqm.capture.file.record import MAXIMUM_RECORD, Record
-from rpcqm.capture.file.source import blocks
 
 Array = npt.NDArray[Any]
 Buffer = bytes | mmap.mmap
@@ -83,9 +81,6 @@ def words_at(buffer: bytes, places: Array, count: int, order: str) -> Array:
     size = 4 * count
     every = np.ndarray((len(buffer) - size + 1,), f"V{size}", buffer=buffer, strides=(1,))
     return every[places].view(order + "u4").reshape(-1, count).astype(np.int64)
-
-
-Reader = pcap.PcapReader | pcapng.PcapngReader
 
 
 def pieces(reader: Reader) -> Iterator[Piece]:
@@ -232,18 +227,6 @@ def _nanoseconds(interface: pcapng.CapturedInterface, ticks: Array) -> Array:
     return np.array(exact, np.int64)
 
 
-def reader_of(path: Path, problems: Problems) -> Reader:
-    """A reader of a whole file; raises what `read_records` raises."""
-    chunks = blocks(path, problems, BLOCK)
-    first = next(chunks, b"")
-    if first[:4] in pcap.MAGICS:
-        return pcap.reader_of(chain((first,), chunks), problems)
-    if first[:4] == pcapng.MAGIC:
-        return pcapng.reader_of(chain((first,), chunks), problems)
-    what = "is empty" if not first else f"begins with {first[:4].hex(' ')}"
-    raise CaptureError(f"{path} is no pcap or pcapng file: it {what}.")
-
-
 def read_pieces(path: Path, problems: Problems) -> Iterator[Piece]:
-    """As `read_records`, in batches; raises the same errors."""
-    return pieces(reader_of(path, problems))
+    """As `read_records`, in stretches; raises what that raises."""
+    return pieces(reader_of(path, problems, BLOCK))

@@ -182,12 +182,7 @@ class PcapReader(Window):
         return self.form.find_record(self._buffer, self._at + skipped, whole, self.near)
 
 
-def records(chunks: Iterator[bytes], problems: Problems) -> Iterator[Record]:
-    """The records of a capture whose octets come in chunks; raises CaptureError."""
-    return reader_of(chunks, problems).records()
-
-
-def reader_of(chunks: Iterator[bytes], problems: Problems) -> PcapReader:
+def reader_of(chunks: Iterator[bytes], problems: Problems) -> Reader:
     """A reader from the beginning of a file on; raises CaptureError."""
     first = next(chunks, b"")
     return PcapReader(PcapFormat(first), chain((first,), chunks), problems)

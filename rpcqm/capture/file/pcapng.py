@@ -5,6 +5,7 @@ import struct
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
 
 from rpcqm.capture.file.problems import Problems
@@ -305,19 +306,9 @@ class PcapngReader(Window):
         return 0, found.link_type, body[4 : 4 + captured], original, self._base + at
 
 
-def records(chunks: Iterator[bytes], problems: Problems) -> Iterator[Record]:
-    """The records of a capture whose octets come in chunks; raises CaptureError."""
-    return reader_of(chunks, problems).records()
-
-
-def reader_of(chunks: Iterator[bytes], problems: Problems) -> PcapngReader:
+def reader_of(chunks: Iterator[bytes], problems: Problems) -> Reader:
     """A reader from the beginning of a file on; raises CaptureError."""
     first = next(chunks, b"")
     if len(first) < LEAST_BLOCK or first[8:12] not in _ORDERS:
         raise CaptureError("The file is no capture: its section header is damaged.")
-    return PcapngReader(_again(first, chunks), problems)
-
-
-def _again(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from chunks
+    return Reader(chain((first,), chunks), problems)

@@ -26,11 +26,13 @@ Exchange = CapturedCall | BinaryPacket
 """What is shown, exported and replayed: a call, or a packet of the binary protocol."""
 
 _ENOUGH = 16
+"""Octets that tell what a connection carries: the header of a PDU, or of a packet."""
 _HELD = 64
+"""How many segments, and octets of each, are held until that is clear."""
 
 
 class Knowledge:
-    """What one connection tells about others: who serves which interface where."""
+    """What one connection tells about others: which server serves which interface."""
 
     def __init__(self, problems: Problems) -> None:
         self.problems = problems
@@ -58,6 +60,7 @@ class Knowledge:
         else:
             found = [entry.tower for entry in response.entries if entry.tower is not None]
         for each in found:
+            # One tower that cannot be read says nothing about the others.
             with suppress(DecodeError):
                 self._follow(Tower.unpack(each.tower_octet_string), call.conversation.server)
 
@@ -177,7 +180,7 @@ class Analysis:
         self.follow(flow, rpc)
 
     def follow(self, flow: Flow, rpc: RpcConversation) -> None:
-        """A connection was found to carry RPC; for those who want to see more of it."""
+        """Called when a connection is found to carry RPC; subclasses follow it."""
 
     def carries_packets(self, flow: Flow, time: int) -> None:
         conversation = self._conversation(flow, MSMQ_BINARY, time)

@@ -34,7 +34,7 @@ Lua = str | int | None | Sequence["Lua"] | Mapping[str, "Lua"] | Mapping[int, "L
 
 
 def dissector() -> str:
-    """The whole script."""
+    """The whole Lua script."""
     types = _Types()
     known = known_interfaces().items()
     interfaces = {str(uuid): _interface(types, interface) for uuid, interface in known}

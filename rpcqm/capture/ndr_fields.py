@@ -30,6 +30,7 @@ from rpcqm.codec.ndr.layout import Wire, alignment, open_end, scalar
 
 MAXIMUM_FIELDS = 100_000
 _MAXIMUM_DEPTH = 64
+"""Bounds for forged stubs: no real one has as many fields, or nests as deep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +276,7 @@ def walked(
     syntax: TransferSyntax,
     stub: bytes,
 ) -> Walk | None:
-    """A walk that has gone over a whole little-endian stub; None when it cannot."""
+    """A walk over a whole little-endian stub; None if the stub is damaged."""
     walk = make(stub, Wire(syntax is TransferSyntax.NDR64))
     try:
         for name, made in _parameters(operation.declaration, response):

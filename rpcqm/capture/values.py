@@ -68,6 +68,7 @@ def message_attributes(message: PacketMessage) -> dict[str, Plain]:
         try:
             value = getattr(message, name)
         except (DecodeError, ValueError):
+            # The other attributes of a damaged packet are still worth telling.
             continue
         if isinstance(value, enum.Enum):
             found[name] = value.name
@@ -82,4 +83,5 @@ def queue_text(structure: QUEUE_FORMAT) -> str:
     try:
         return str(format_name_of(structure))
     except (MQError, ValueError, TypeError, AttributeError):
+        # Captured structures may name no queue, or lack members: then the queue is not known.
         return ""

@@ -87,8 +87,9 @@ class PduRows(Analysis):
 
 
 def pdu_rows(file: str, accounts: Sequence[str]) -> Iterator[Row]:
-    """The PDUs of a whole capture; the table of problems tells what cannot be read."""
+    """A row for each PDU of a whole capture."""
     maker = PduRows(file, accounts)
+    # The table of problems tells what cannot be read.
     with suppress(CaptureError, OSError):
         for record in read_records(Path(file), maker.problems):
             maker.feed(record)

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -34,7 +33,6 @@ _OPENS = frozenset({"R_OpenQueue", "R_OpenQueueForMove"})
 _READS = frozenset({"R_StartReceive", "R_StartTransactionalReceive"})
 _ENDS = frozenset({"R_EndReceive", "R_EndTransactionalReceive"})
 _FAILURE = 0x80000000
-_ERROR_SEVERITY = re.compile(r"^(MQ_ERROR|STATUS_|E_|nca_|RPC_|EPT_)")
 
 
 def add(parser: argparse.ArgumentParser) -> None:

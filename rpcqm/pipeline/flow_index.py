@@ -1,7 +1,7 @@
 """Large captures by flow: an index of the records, made in byte ranges, shuffled, then followed.
 
 What is shuffled is where the records of a flow are and when they were captured; their octets stay
-in the file, which whoever analyses them maps. Records that cannot change anything are left out.
+in the file, which the task that analyses them maps. Records that change nothing are left out.
 """
 
 import json
@@ -41,7 +41,7 @@ INDEX = (
 problem (`problem`), what a range's reader took (`claim`), or stands for a whole file (`file`)."""
 
 PARTS_PER_CORE = 4
-"""So many parts by flow has a large file for each core: their sizes differ."""
+"""Parts by flow of a large file for each core: several, because their sizes differ."""
 
 IndexRow = dict[str, Any]
 """A row by the names of its columns; those that it has not are null."""
@@ -150,7 +150,7 @@ def _range_rows(split: Split, task: int, parts: int) -> Iterator[IndexRow]:
         yield _row(task, split.file, 0, _FIRST, "problem", data=told)
     claim = reading.claim
     runs = json.dumps(list(claim_rows(claim))).encode()
-    # The claim itself is for the one who has planned the ranges.
+    # The claim itself is for the driver, which has planned the ranges.
     yield _row(task, split.file, 0, _FIRST, "claim", data=runs, claim=claim)
 
 

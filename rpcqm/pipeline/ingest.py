@@ -59,7 +59,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def work(spark: "SparkSession", arguments: argparse.Namespace, summary: jobs.Summary) -> None:
     """Append what the files that were not ingested yet hold."""
-    # Only now, because the command line needs none of it.
+    # Imported here, because the command line does not need it.
     from rpcqm.pipeline.capture_source import expand
 
     output = Path(arguments.output)

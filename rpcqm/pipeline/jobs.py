@@ -112,7 +112,7 @@ def rows_of(frame: "DataFrame") -> list[Row]:
 
 
 def required_table(spark: "SparkSession", directory: str, name: str) -> "DataFrame":
-    """A table that an earlier job has written; JobError when it is not there."""
+    """A table that an earlier job has written; raises JobError if it does not exist."""
     path = Path(directory) / name
     if not path.is_dir():
         raise JobError(f"{path} is not there; run `rpcqm pipeline ingest` first.")
@@ -120,7 +120,7 @@ def required_table(spark: "SparkSession", directory: str, name: str) -> "DataFra
 
 
 def tell(report: Report, summary: Summary, *inputs: str | Path) -> None:
-    """The summary at the top of a report, and which octets of the captures nobody has read.
+    """The summary at the top of a report, and which octets of the captures were never read.
 
     `inputs` are the directories that `ingest` has written.
     """

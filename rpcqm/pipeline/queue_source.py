@@ -215,7 +215,7 @@ class QueueSource(DataSource):
 
 
 class IdentifierPartition(InputPartition):
-    """Messages that one task reads; None for all."""
+    """The identifiers of the messages that one task reads; all messages if it is None."""
 
     def __init__(self, identifiers: list[int] | None) -> None:
         super().__init__(None if identifiers is None else ranges_text(identifiers))

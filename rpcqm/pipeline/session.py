@@ -26,7 +26,7 @@ def spark_session(
     if master is None and _SUBMITTED not in os.environ:
         master = DEFAULT_MASTER
     if (master or "").startswith("local"):
-        # Nobody else is to connect to what runs on this machine only.
+        # Other machines have no business with a session that runs here only.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # Workers run on the Python that has what we need.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -23,9 +23,11 @@ from rpcqm.capture.file.window import Run
 
 DEFAULT_SPLIT = 64 << 20
 _HEAD = 1 << 16
+"""Octets of a file's beginning that are read for its format and its first interfaces."""
 _LEAST_BLOCK = 1 << 16
+"""Octets that are read first behind the end of a range, where its last record ends."""
 _GUESS = 1 << 21
-"""In so many octets the first record of a range is looked for."""
+"""Octets of a range in which its first record is searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ def exact_splits(file: Path, size: int = DEFAULT_SPLIT) -> list[Split]:
 
 
 def linked(ranges: Sequence[Split], claims: Sequence[RangeClaim | None]) -> list[Split]:
-    """The ranges of a file with their exact places; as they are when it is no capture.
+    """The ranges of a file with their exact places; unchanged if it is no capture.
 
     `claims` are what was read of them; a range of which that is not known, or which was read from
     the wrong place, is read here.
@@ -148,7 +150,7 @@ def claimed(split: Split) -> RangeClaim:
         for _ in reading:
             pass
     except (CaptureError, OSError):
-        # It is told by those who want the records.
+        # The reader of the records reports the error.
         pass
     return reading.claim
 

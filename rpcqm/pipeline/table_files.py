@@ -19,14 +19,15 @@ PARTITIONED = frozenset({"calls", "messages"})
 
 ROWS_OF_A_GROUP = 1 << 17
 _OCTETS_OF_A_GROUP = 1 << 26
+"""Rows, and octets, that are written at once: large groups are read fast, and fit in memory."""
 MOST_FILES = 64
-"""So many files a task has open at once."""
+"""How many files a task has open at once, below the usual limit of a process."""
 _DAY = 86_400_000_000
 _ALIKE = (
     *("file", "client", "server", "protocol", "interface", "name", "status_name", "queue"),
     *("opnum", "status", "kind", "account"),
 )
-"""Columns whose values are few."""
+"""Columns with few different values; a dictionary makes them small."""
 
 
 class TableWriter:
@@ -135,7 +136,7 @@ class Staging:
             (self.directory / name).replace(target)
 
     def move_empty(self, tables: Sequence[str]) -> None:
-        """Give tables that nobody has written their columns."""
+        """Write an empty file for each table without rows, so that its columns are known."""
         for table in tables:
             if not (self._output / table).exists():
                 name = f"{table}/part-{uuid.uuid4().hex}.parquet"

@@ -43,7 +43,7 @@ class ConsecutiveSegments:
 
 
 def find_consecutive(found: Segments) -> ConsecutiveSegments | None:
-    """All consecutive segments of a batch, or None if it has no such segments."""
+    """All runs of a stretch; None if it has no run."""
     place = np.flatnonzero(found.regular | found.keyed)
     if not len(place):
         return None
@@ -136,7 +136,7 @@ class _Sorted:
         run = np.repeat(np.arange(len(start)), stop - start)
         request, code, opposite = self.request[kept], self.code[kept], self.opposite[kept]
         # Whether the other side has been heard before in the same run.
-        _, other = self._run_before(request, start[run])
+        _, other = self._before(request, start[run])
         first = start
         client = np.where(request[first], code[first], opposite[first])
         server = np.where(request[first], opposite[first], code[first])
@@ -156,9 +156,6 @@ class _Sorted:
             pairs.loose,
             keys,
         )
-
-    def _run_before(self, request: Array, begin: Array) -> tuple[Array, Array]:
-        return self._before(request, begin)
 
 
 class _Pairs:

@@ -143,7 +143,7 @@ def milliseconds(nanoseconds: Array) -> Text:
 
 
 def _arguments(group: SameShapeCalls) -> Text | None:
-    """The parameters that matter, each behind a blank; a blank where there is none."""
+    """The parameters that matter, each behind a blank; a single blank for a call without any."""
     count = len(group.rows)
     asked = _side(group.request, group.asked)
     told = [] if group.response is None else _side(group.response, group.told)

@@ -20,7 +20,6 @@ from rpcqm.codec.packet.fields import MESSAGE_ID, NAMES_OFFSET, SIGNATURE, SOURC
 from rpcqm.codec.packet.types import NULL_IDENTIFIER
 from rpcqm.codec.types.mqmq import OBJECTID
 
-"""A packet that is shorter has no identifier."""
 _NO_MESSAGE = constant(str(NULL_IDENTIFIER))
 
 
@@ -77,7 +76,7 @@ class SameShapeCalls:
 
 
 def _identifiers(template: Template, stubs: Stubs, path: FieldPath, value: object) -> Text | None:
-    """Those in one value of some stubs; None when there is none in any of them."""
+    """The identifiers in one value of some stubs; None if no stub has one."""
     if isinstance(value, OBJECTID):
         leaves = ((template.leaf(*path, name), name) for name in ("Lineage", "Uniquifier"))
         lineage, number = (

@@ -45,7 +45,7 @@ LEAST_ROWS = 8
 _LOOKED_AT = 16
 """Where so many rows are equal, all may be."""
 _FETCHED = 256
-"""So many octets at the begin of stubs are fetched at once; fields are mostly there."""
+"""How many octets at the beginning of stubs are fetched at once: most fields are there."""
 _LONGEST_STUB = 1 << 20
 _LONGEST_TRIED = 1 << 14
 """Leaves of longer stubs are not tried: each takes a decoding of the whole."""
@@ -224,6 +224,7 @@ def make_template(
     try:
         value = decode(stub)
     except DecodeError:
+        # Such a stub is decoded by itself later, and its error told then.
         return None
     if len(stub) > _LONGEST_STUB:
         return None
@@ -257,6 +258,7 @@ class _Trial:
         try:
             return dict(_flat(plain(self._decode(stub)), ()))
         except DecodeError:
+            # The octets that were tried mean something else to the codec.
             return None
 
     def leaf(self, offset: int, size: int, kind: str, signed: bool) -> Leaf | None:

@@ -81,13 +81,14 @@ class BinaryPacket:
 
     def _message_kind(self) -> PacketKind:
         message = self.decoded_request()
+        # A damaged packet counts as an ordinary message.
         with suppress(DecodeError):
             if isinstance(message, PacketMessage):
                 return identify_message(message)
         return PacketKind.USER_MESSAGE
 
     def decoded_request(self) -> Any:
-        """A PacketMessage or an internal packet; None, and why in `note`, for neither."""
+        """A PacketMessage or an internal packet; None if it cannot be read, and `note` says why."""
         if self._decoded is None:
             try:
                 if self.is_message:
@@ -100,9 +101,6 @@ class BinaryPacket:
 
     def decoded_response(self) -> None:
         """Packets have no answer of their own."""
-
-    def answered(self) -> bool:
-        return True
 
 
 class BinaryConversation:

@@ -16,7 +16,7 @@ _SESSION_HEADER_AT, _SESSION_HEADER = SESSION_HEADER
 
 
 def kind_of(packet: BinaryPacket) -> PacketKind | None:
-    """What a packet is for; None for one that cannot be read."""
+    """The kind of a packet; None if it cannot be read."""
     try:
         return identify_packet(packet.octets)
     except DecodeError:
@@ -67,7 +67,7 @@ class SessionProgress:
             self._header(header)
 
     def take_message(self, packet: BinaryPacket) -> None:
-        """The next packet of a server, as far as it is a message."""
+        """Count the next packet of a server, if it is a message."""
         kind, order = kind_of(packet), order_ack_of(packet)
         if order is not None:
             sequence = order.tx_sequence_id.value
@@ -122,7 +122,7 @@ def milestones(
     return found
 
 
-def at(found: Milestones, moment: int | None) -> SessionProgress:
-    """How far a server had come by a moment; None: in the end."""
+def at(found: Milestones, moment: int | None) -> Progress:
+    """How far a server had come by a moment; at the end if the moment is None."""
     reached = [each for time, each in found if moment is None or time <= moment]
     return reached[-1] if reached else SessionProgress()

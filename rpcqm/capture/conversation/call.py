@@ -180,6 +180,3 @@ class CapturedCall:
         if self.fault is None and self.context.name in ("ept", "mgmt"):
             return name_of_status(status) if status else "rpc_s_ok"
         return name_of_status(status)
-
-    def answered(self) -> bool:
-        return self.ended != 0

@@ -1,4 +1,4 @@
-"""Which interface a call is of, when the bind was not captured: the one whose types it has."""
+"""Finds the interface of calls whose bind was not captured: the one whose types they have."""
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.conversation.interfaces import Context, known_interfaces
@@ -6,7 +6,7 @@ from rpcqm.codec.interface import Interface, TransferSyntax
 from rpcqm.rpc.pdu import SyntaxId
 
 MOST_CALLS = 64
-"""So many calls of a context are looked at before it is given up."""
+"""How many calls of a context are tried before it stays unknown: each costs a decoding."""
 
 Candidate = tuple[Interface, TransferSyntax]
 

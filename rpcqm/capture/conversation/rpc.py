@@ -41,9 +41,9 @@ _BODY = 24
 _MAPPER = "ept"
 _STATUS = {False: struct.Struct("<I").unpack_from, True: struct.Struct(">I").unpack_from}
 MAXIMUM_STUB = 1 << 26
-"""Longer stubs are given up."""
+"""Octets of a stub that are put together; a longer one is not decoded, to save memory."""
 MAXIMUM_CALLS = 1 << 14
-"""So many calls of a connection may wait for their answers."""
+"""How many calls of a connection may wait for answers, so that memory is bounded."""
 
 
 class _Partial:

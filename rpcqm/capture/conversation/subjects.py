@@ -20,7 +20,7 @@ from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT
 NO_HANDLE = bytes(20)
 IDENTIFIER_DEPTH = 8
 MOST_ELEMENTS = 64
-"""So deep in a value, and so far in its arrays, messages are looked for."""
+"""How deep in a value, and how far in its arrays, messages are searched."""
 
 
 class Subjects:
@@ -36,7 +36,7 @@ class Subjects:
         return self._queues.get((server, handle), "")
 
     def queue(self, exchange: Exchange) -> str:
-        """The queue that a call or a packet is about; empty when it is not known."""
+        """The queue that a call or a packet is about; empty if it is not known."""
         if isinstance(exchange, BinaryPacket):
             return _destination(exchange)
         operation = exchange.operation
@@ -98,7 +98,7 @@ def _is_about_queues(operation: Operation) -> bool:
 
 @functools.cache
 def handles_used(operation: Operation) -> tuple[str, ...] | None:
-    """The handles that tell the queue of a call; None when more than those tells it."""
+    """The handles that tell the queue of a call; None if the call names or opens a queue."""
     if _names_queues(operation) or any("out" in h.direction for h in operation.context_handles):
         return None
     return tuple(h.name for h in operation.context_handles if "in" in h.direction)

@@ -13,13 +13,14 @@ NO_PACKET = -1
 
 _IPV4, _IPV6 = 0x0800, 0x86DD
 _VLAN_TAGS = frozenset({0x8100, 0x88A8, 0x9100})
-_LENGTHS_BELOW = 0x0600
 _INET6_FAMILIES = frozenset({10, 24, 28, 30})
 _INET = 2
 _ROUTING_AND_OPTIONS = frozenset({0, 43, 60, 135})
 _FRAGMENT, _AUTHENTICATION = 44, 51
 _MAXIMUM_EXTENSIONS = 16
+"""Real packets have two or three; more are an attempt to keep the reader busy."""
 _MAXIMUM_DATAGRAMS = 256
+"""How many packets may wait for fragments, so that forged ones cannot fill memory."""
 _MAXIMUM_DATAGRAM = 65535
 
 _FIXED_4 = struct.Struct("!BxHHHxB2x8s")
@@ -94,7 +95,7 @@ class _Datagram:
         self.total: int | None = None
 
     def add(self, start: int, data: bytes, last: bool) -> bytes | None:
-        """The whole payload once nothing of it is missing."""
+        """Add a fragment; returns the whole payload once no octet of it is missing."""
         if start + len(data) > _MAXIMUM_DATAGRAM:
             return None
         if len(self.parts.get(start, b"")) < len(data):
@@ -126,7 +127,7 @@ class Network:
         self._unknown_links: set[int] = set()
 
     def payload(self, link: int, data: bytes, offset: int) -> Payload | None:
-        """What a frame carries above IP; None for other traffic, and what is damaged."""
+        """The payload of the IP packet in a frame; None without IP, or for a damaged packet."""
         locate = PACKET_OFFSETS.get(link)
         if locate is None:
             self._unknown_link(link, offset)
@@ -216,7 +217,7 @@ class Network:
 
 
 def _extension_size(data: bytes, at: int, protocol: int) -> int:
-    """The size of an extension header; 0 when there is none."""
+    """The octets of an IPv6 extension header; 0 if the protocol is not one."""
     if at + 2 > len(data):
         return 0
     if protocol in _ROUTING_AND_OPTIONS:

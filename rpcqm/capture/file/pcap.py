@@ -15,7 +15,7 @@ from rpcqm.capture.file.window import Window
 FILE_HEADER = 24
 RECORD_HEADER = 16
 CHAIN = 4
-"""So many record headers in a row tell a record from octets that look like one."""
+"""How many plausible record headers in a row prove that the first is no coincidence."""
 
 _MAGICS = {
     b"\xd4\xc3\xb2\xa1": ("<", 1000),
@@ -25,12 +25,13 @@ _MAGICS = {
 }
 MAGICS = frozenset(_MAGICS)
 MAXIMUM_FRAME = 1 << 18
-"""Behind damage, records of up to this size are looked for."""
+"""The longest record that is searched for behind damage: what tcpdump captures at most."""
 
 LOOKAHEAD = CHAIN * (MAXIMUM_FRAME + RECORD_HEADER)
-"""So many octets show whether a chain begins at the first of them."""
+"""How many octets show for certain whether a chain of records begins at the first of them."""
 
 _WEEK = 7 * 86400
+"""Seconds that a record behind damage may be away from the one before: longer is chance."""
 
 Several = TypeVar("Several")
 
@@ -52,7 +53,7 @@ class PcapFormat:
         self._beginning = re.compile(rb"(?s)(?=.{8}" + lengths + rb")")
 
     def plausible(self, buffer: bytes, at: int, near: int | None = None) -> int:
-        """Where the record that begins at `at` ends; 0 when none can begin there."""
+        """Where the record at `at` ends; 0 if no plausible record begins there."""
         seconds, fraction, captured, original = self.unpack(buffer, at)
         if captured > MAXIMUM_FRAME or captured > original or original > MAXIMUM_RECORD:
             return 0
@@ -113,7 +114,7 @@ class PcapReader(Window):
         self.near: int | None = None
         self._problems = problems
         if not base:
-            # The file's header is nobody else's.
+            # Only the reader of the file's beginning takes its header.
             while len(self._buffer) < FILE_HEADER and self._fill():
                 pass
             self._at = FILE_HEADER
@@ -123,7 +124,7 @@ class PcapReader(Window):
         return self.pieces(None)
 
     def pieces(self, many: Callable[[], Several | None] | None) -> Iterator[Record | Several]:
-        """The records; `many` may take all that are whole in the window at once."""
+        """The records; `many` may take all the whole records in the window at once."""
         while True:
             if many is None:
                 yield from self._whole_records()

@@ -17,10 +17,7 @@ SECTION_HEADER = 0x0A0D0D0A
 INTERFACE_DESCRIPTION = 1
 OLD_PACKET = 2
 SIMPLE_PACKET = 3
-NAME_RESOLUTION = 4
-INTERFACE_STATISTICS = 5
 ENHANCED_PACKET = 6
-DECRYPTION_SECRETS = 10
 _KNOWN = frozenset({SECTION_HEADER, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0xBAD, 0x40000BAD})
 
 Several = TypeVar("Several")
@@ -34,9 +31,9 @@ LEAST_BLOCK = 12
 SEARCHED_BLOCK = 1 << 18
 """Behind damage, blocks of up to this size are looked for."""
 CHAIN = 4
-"""So many blocks in a row tell a block from octets that look like one."""
+"""How many blocks in a row prove that the first is no coincidence."""
 LOOKAHEAD = CHAIN * SEARCHED_BLOCK
-"""So many octets show whether such blocks begin at the first of them."""
+"""How many octets show for certain whether such blocks begin at the first of them."""
 _BEGINNING = re.compile(rb"(?=[\x01-\x0a]\0\0\0|\0\0\0[\x01-\x0a]|\x0a\x0d\x0d\x0a)")
 
 
@@ -74,7 +71,7 @@ class Section:
         self.option = struct.Struct(order + "HH").unpack_from
 
     def begin(self, buffer: bytes, at: int) -> bool:
-        """A Section Header Block begins here; False when its byte order is none."""
+        """Begin the section whose header is at `at`; False if its byte order is not known."""
         order = _ORDERS.get(buffer[at + 8 : at + 12])
         if order is None:
             return False
@@ -141,7 +138,7 @@ def _order_at(buffer: bytes, at: int, order: str) -> str:
 
 
 def _searched(buffer: bytes, at: int, order: str) -> int:
-    """The length of the whole block that plausibly begins at `at`; 0 when none does."""
+    """The length of the whole block at `at`; 0 if no plausible block begins there."""
     if at + LEAST_BLOCK > len(buffer):
         return 0
     length = int(struct.unpack_from(order + "I", buffer, at + 4)[0])
@@ -151,7 +148,7 @@ def _searched(buffer: bytes, at: int, order: str) -> int:
 
 
 def _is_cut_short(buffer: bytes, at: int, order: str) -> bool:
-    """Whether what is left behind whole blocks is nothing, or the beginning of one more."""
+    """Whether the octets from `at` on are none, or the beginning of one more block."""
     left = len(buffer) - at
     if left < LEAST_BLOCK:
         return True
@@ -172,7 +169,7 @@ class PcapngReader(Window):
         super().__init__(chunks, base, limit)
         self.section = Section()
         self.is_renewed = False
-        """Whether a section has begun, so that what was described before is of no account."""
+        """Whether a section has begun, so that the interfaces described before it are void."""
         self._problems = problems
 
     def records(self) -> Iterator[Record]:

@@ -13,6 +13,7 @@ BLOCK = 1 << 22
 """How many octets are read at a time."""
 
 _PIECE = 1 << 16
+"""How many octets are decompressed at a time, so that little is lost where a file is cut."""
 
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"

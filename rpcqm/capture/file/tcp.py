@@ -1,7 +1,7 @@
 """TCP reassembly: segments in whatever order they were captured → octets in order.
 
 One flow is one connection; each of its two directions hands its octets to a `take` callable and
-what was not captured to `gap`, which whoever opens the flow sets.
+what was not captured to `gap`, which the opener of the flow sets.
 """
 
 import struct
@@ -19,11 +19,14 @@ Gap = Callable[[int, int, int], None]
 
 WAITING_SEGMENTS = 512
 WAITING_OCTETS = 1 << 22
-"""More than this waiting behind a missing segment means that it was not captured."""
+"""More waiting segments, or octets, than this prove that the missing one was not captured:
+no window of TCP that is used in practice has room for more."""
 PATIENCE = 64
-"""So many segments later what the other side acknowledged was not captured."""
+"""How many segments may wait for octets that they acknowledge, before those count as lost."""
 MAXIMUM_FLOWS = 1 << 16
+"""How many connections are followed at once, so that a forged capture cannot fill memory."""
 _RECENT = 1024
+"""How many closed connections are remembered, so that late segments do not reopen them."""
 
 _FIN, _SYN, _RST, _ACK = 1, 2, 4, 16
 _ENDS = _FIN | _SYN | _RST
@@ -38,11 +41,11 @@ _ETHERNET = int(LinkType.ETHERNET)
 
 
 def _ignore(data: bytes, time: int, offset: int) -> None:
-    """Nobody is interested."""
+    """Drop the octets of a flow that carries something else."""
 
 
 def _ignore_gap(count: int, time: int, offset: int) -> None:
-    """Nobody is interested."""
+    """Drop the gap of a flow that carries something else."""
 
 
 Waiting = tuple[bytes, int, int, int, int]
@@ -188,12 +191,12 @@ class FlowDirection:
         self.flow.release()
 
     def first_waiting(self) -> int:
-        """The record of the first segment that waits; -1 when none does."""
+        """The offset of the record of the first waiting segment; -1 without one."""
         return min((waiting[4] for waiting in self.waiting.values()), default=-1)
 
 
 class Flow:
-    """One connection; `whole` when its beginning was captured, then `client` opened it."""
+    """One connection; `whole` if its beginning was captured: then `client` has opened it."""
 
     __slots__ = ("backward", "client", "finished", "forward", "key", "number", "server", "whole")
 
@@ -223,7 +226,7 @@ class Flow:
         return expected is None or 0 < (ack - expected) & _MASK < _HALF
 
     def release(self) -> None:
-        """Deliver what need not wait any longer."""
+        """Deliver the segments that need not wait any longer."""
         one, other = self.forward, self.backward
         while (one.waiting and one.step()) or (other.waiting and other.step()):
             pass

@@ -16,14 +16,14 @@ _TCP = struct.Struct("!HHIIBBHHH")
 _SECTION_HEADER, _INTERFACE_DESCRIPTION, _ENHANCED_PACKET = 0x0A0D0D0A, 1, 6
 _SYN, _ACK, _FIN = 2, 16, 1
 _SEGMENT = 32_000
-"""Octets of one frame at most."""
+"""Octets of one frame at most: an IP packet has room for 65,535, headers among them."""
 _WINDOW = 65535
 _MASK = 0xFFFFFFFF
 
 Address = tuple[str, int]
 
 LOCAL_SOCKET = ("127.200.0.1", 1)
-"""What stands for the server's end of a local socket; nobody else has that address."""
+"""The address that stands for the server's end of a local socket; no host has it."""
 LOCAL_CLIENT = "127.200.0.2"
 """What stands for the other ends, each with a port of its own."""
 

@@ -32,6 +32,7 @@ from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.user_message import UserMessage
 
 PATIENCE_SECONDS = 10.0
+"""How much longer than in the capture a server may take: its disk may be slower."""
 _SECOND = 1_000_000_000
 _ESTABLISH, _PARAMETERS = PacketKind.ESTABLISH_CONNECTION, PacketKind.CONNECTION_PARAMETERS
 _OPENING = (_ESTABLISH, _PARAMETERS)
@@ -160,7 +161,7 @@ class BinaryPlayer:
         loop = asyncio.get_running_loop()
         clock = SystemClock()
         _, server, refused = self._establishment(self.captured)
-        # Somebody who was refused asks for another queue manager again.
+        # A client that was refused in the capture asks for a wrong queue manager again.
         identities = Identities(
             self._rewriter.client(self.client_guid), uuid4() if refused else NULL_GUID
         )
@@ -178,7 +179,7 @@ class BinaryPlayer:
         return session
 
     async def caught_up(self, moment: int | None) -> None:
-        """Wait for what the server had acknowledged and sent by a moment; None: for all."""
+        """Wait for what the server had acknowledged and sent by a moment; for all if it is None."""
         if self.reason or self._session is None:
             return
         then = at(self.milestones, moment)
@@ -193,6 +194,7 @@ class BinaryPlayer:
         """Wait as long as it took when it was captured, and a while longer."""
         times = [each.time for each in (*self.sent, *self.captured)]
         patience = PATIENCE_SECONDS + (max(times) - min(times)) / _SECOND
+        # What has not come by then is found by the comparison.
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 while not condition() and not self.closed_because:
@@ -266,6 +268,7 @@ def is_message(packet: BinaryPacket) -> bool:
 
 
 def _sequence_of(packet: BinaryPacket) -> int | None:
+    # A packet that cannot be read belongs to no sequence.
     with suppress(DecodeError):
         header = UserMessage(packet.octets).transaction_header
         return None if header is None else header.tx_sequence_id.value

@@ -83,7 +83,7 @@ class Rewriter:
             packet[previous] = bytes(previous.stop - previous.start)
 
     def _acknowledge(self, packet: bytearray, body: int) -> None:
-        """An acknowledgement names the server's own sequence, and who sent the message."""
+        """Put the live sequence and the live sender into an acknowledgement."""
         place = FinalAckBody.place("tx_sequence_id", body)
         live = self._mapping.live(SEQUENCE, int.from_bytes(packet[place], "little"))
         packet[place] = int(live).to_bytes(8, "little")

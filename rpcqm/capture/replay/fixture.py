@@ -129,7 +129,7 @@ def infer(exchanges: Iterable[Exchange]) -> Fixture:
 
 
 def _refused(exchanges: Iterable[Exchange]) -> Iterator[str]:
-    """The messages whose FinalAck says that their queue is not there."""
+    """The identifiers of messages whose FinalAck says that their queue does not exist."""
     for exchange in exchanges:
         if isinstance(exchange, BinaryPacket) and (body := final_ack_of(exchange)) is not None:
             message = PacketMessage(exchange.octets)
@@ -166,6 +166,7 @@ def _read(call: CapturedCall, queue: str, known: dict[str, PresupposedMessage]) 
         packet = PacketMessage(octets)
         identifier = str(packet.identifier)
     except DecodeError:
+        # A message that cannot be read cannot be sent beforehand either.
         return
     if identifier not in known or (whole and not known[identifier].whole):
         first = known.get(identifier)

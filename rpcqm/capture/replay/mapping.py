@@ -46,6 +46,7 @@ USED = {
 """Parameters of requests, and members of theirs, by which a client names it again."""
 
 _DEEPEST = 6
+"""How deep structures are searched: no type of the IDL nests deeper."""
 
 Kind = TypeVar("Kind", bound=Value)
 

@@ -29,6 +29,7 @@ AS_FAST_AS_POSSIBLE = 0.0
 _SETTLE_SECONDS = 0.02
 """How long a call that waits has to reach the server before another connection goes on."""
 _TOLD_EVERY = 64
+"""Progress is told after so many events: a terminal needs no more."""
 _PATIENCE_SECONDS = 10.0
 """How long an answer may take longer than when it was captured."""
 
@@ -93,6 +94,7 @@ class _Connection:
     async def close(self) -> None:
         if self._client is not None:
             self._client.close()
+            # The comparison is more useful than an orderly end of the connection.
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._client.wait_closed(), _PATIENCE_SECONDS)
 
@@ -161,7 +163,7 @@ class Replay:
     # The playing.
 
     async def run(self) -> Result:
-        """Play all of it; OSError when nobody listens."""
+        """Play the whole capture; raises OSError if no server listens."""
         await self._knock()
         began = time.perf_counter()
         events = self._events()
@@ -185,7 +187,7 @@ class Replay:
         return Result(self._outcomes, ignored, seconds)
 
     async def _knock(self) -> None:
-        """See that somebody listens, so that one sentence can say it when nobody does."""
+        """Connect once, so that a server that does not listen is told in one sentence."""
         port = self.server.endpoint_mapper_port
         if not self._outcomes:
             port = self.server.binary_port
@@ -255,7 +257,7 @@ class Replay:
             self._played.append(live)
 
     def _elsewhere(self, call: CapturedCall) -> str:
-        """Why a call is not one for a server over there; empty when it is."""
+        """Why a call cannot be made to this server; empty if it can."""
         if not is_local(call.conversation):
             return ""
         if call.interface_name == "rpcqm_admin":
@@ -316,7 +318,7 @@ class Replay:
             self._mapping.response(call, captured, live.answer)
 
     async def _land(self, moment: int | None) -> None:
-        """Wait for the calls that were answered before a moment; None: for all."""
+        """Wait for the calls that were answered before a moment; for all calls if it is None."""
         waiting = []
         for live in self._flying:
             call = live.call
@@ -335,6 +337,7 @@ class Replay:
         try:
             await asyncio.wait_for(live.task, patience + took / 1000)
         except TimeoutError:
+            # A call that was never answered in the capture is right to stay open.
             live.problem = "" if not answered else "no answer came"
 
     async def _cancel(self, outcome: Outcome) -> None:

@@ -108,7 +108,7 @@ class Comparison:
     def compare_fields(
         self, one: dict[str, object], other: dict[str, object], handles: Collection[str] = ()
     ) -> list[Difference]:
-        """The differences of two answers, whose fields have their paths; some are handles."""
+        """The differences of two answers, given as fields by path; `handles` are their handles."""
         found = []
         for path in dict.fromkeys((*one, *other)):
             pair = one.get(path, "(absent)"), other.get(path, "(absent)")
@@ -169,7 +169,7 @@ def _fields(value: object, path: str) -> Iterator[tuple[str, object]]:
 
 
 def _sections(sections: list[SectionBuffer], path: str) -> Iterator[tuple[str, object]]:
-    """The parts of one packet, whose body was asked for only in part, put together."""
+    """The fields of one packet that was read in several sections."""
     parts = []
     for index, section in enumerate(sections):
         yield from _sizes(section, f"{path}[{index}]")
@@ -205,6 +205,7 @@ def _tower(octets: bytes, path: str) -> Iterator[tuple[str, object]]:
     try:
         tower = Tower.unpack(octets)
     except DecodeError:
+        # Octets that are no tower are compared as they are.
         yield path, octets
         return
     yield f"{path}.tower.interface", str(tower.interface)
@@ -229,6 +230,7 @@ def packet_parts(octets: bytes, path: str) -> Iterator[tuple[str, object]]:
         # A first section ends within the packet.
         yield f"{path}.#size", len(octets)
         return
+    # Headers that cannot be read are not compared; the packet before them is.
     with suppress(DecodeError):
         size = UserMessage(octets).size
         if len(octets) > size:

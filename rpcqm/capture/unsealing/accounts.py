@@ -92,6 +92,7 @@ def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except (OSError, ValueError):
+        # A password may be longer than file names can be, or hold a null character.
         return False
 
 

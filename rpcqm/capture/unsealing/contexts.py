@@ -1,4 +1,4 @@
-"""Security contexts as somebody sees them who listens to both sides."""
+"""Security contexts as a listener to both sides follows them."""
 
 import struct
 from collections.abc import Sequence
@@ -87,8 +87,8 @@ class ObservedSecurityContext:
             if self._accounts:
                 self.why = f"no account that was given is that of {self.account}"
             return
-        # Whoever listens takes the other party's place, once for each side.
-        self._of_client = NtlmProtection(message.flags, key, ProtectionDirection.SERVER)
+        # To read what one side sends, the listener takes the place of the other side.
+        self._of_client = NtlmProtection(message.flags, key, Direction.SERVER)
         self._of_server = self._of_client
         self.why = ""
         if message.flags & NegotiateFlags.NTLMSSP_NEGOTIATE_EXTENDED_SESSIONSECURITY:
@@ -129,7 +129,7 @@ class ObservedSecurityContext:
     def unseal(
         self, from_client: bool, head: bytes, body: bytes, tail: bytes, signature: bytes
     ) -> bytes | None:
-        """The body in clear; None, and `why` says the reason, when it cannot be read."""
+        """The body in clear; None if it cannot be read, and `why` says the reason."""
         messages = self._of_client if from_client else self._of_server
         if messages is None:
             return None
@@ -143,7 +143,7 @@ class ObservedSecurityContext:
     def verify(
         self, from_client: bool, head: bytes, body: bytes, tail: bytes, signature: bytes
     ) -> str:
-        """What is wrong with a signed message; empty when nothing is, or nobody knows."""
+        """What is wrong with a signed message; empty if it is right, or cannot be checked."""
         messages = self._of_client if from_client else self._of_server
         if messages is None or not self._follows_order:
             return ""
@@ -174,6 +174,7 @@ class ObservedSecurityContext:
         if len(signature) != SIGNATURE_LENGTH or self._of_client is self._of_server:
             return
         if _SEQUENCE.unpack_from(signature, 12)[0] == 1:
+            # The check fails on purpose: only the count of messages goes on.
             with suppress(DecodeError):
                 protection.verify(b"", b"", b"", bytes(SIGNATURE_LENGTH))
             protection.restart_ciphers()

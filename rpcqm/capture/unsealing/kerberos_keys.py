@@ -23,6 +23,7 @@ REQUEST, REPLY = 14, 15
 
 _TICKET_USAGE, _AUTHENTICATOR_USAGE, _REPLY_USAGE = 2, 11, 12
 _ITERATIONS = 4096
+"""What RFC 3962 takes when a KDC says nothing else."""
 _LENGTH = rb"(?:[\x00-\x7f]|\x81.|\x82..|\x83...)"
 _MESSAGE = re.compile(
     rb"[\x6e\x6f]"
@@ -61,7 +62,7 @@ def find_message(token: bytes) -> tuple[int, bytes]:
 
 
 def open_request(message: bytes, accounts: Sequence[UnsealingAccount]) -> Opened:
-    """Decrypt an AP-REQ; raises DecodeError, whose reason says why, when it cannot be."""
+    """Decrypt an AP-REQ; raises DecodeError with the reason if it cannot be decrypted."""
     from impacket.krb5 import asn1
 
     request = _decoded(message, asn1.AP_REQ())
@@ -139,7 +140,7 @@ def _profile(kind: int) -> Any:
 
 
 def _decrypted(key: SessionKey, usage: int, sealed: Any) -> bytes | None:
-    """What an EncryptedData holds; None when the key is not the one."""
+    """The contents of an EncryptedData; None if it was encrypted with another key."""
     from impacket.krb5 import crypto
 
     if key.encryption_type not in (AES128, AES256, RC4):
@@ -148,6 +149,7 @@ def _decrypted(key: SessionKey, usage: int, sealed: Any) -> bytes | None:
         whole = crypto.Key(key.encryption_type, key.octets)
         clear: bytes = crypto.decrypt(whole, usage, sealed["cipher"].asOctets())
     except ValueError:
+        # impacket tells a wrong checksum so: the next key is tried.
         return None
     return clear
 

@@ -1,4 +1,4 @@
-"""Sealed and signed messages of a Kerberos session, as somebody reads them who has its key.
+"""Reads the sealed and signed messages of a Kerberos session with its key.
 
 RFC 4121 for AES, RFC 4757 for RC4, both in the DCE style ([MS-KILE] 3.4.5): the body is encrypted
 in its place, and everything else is in the token. A message carries its own number, so that each

@@ -23,7 +23,7 @@ class KerberosKey:
 
 
 def read_keytab(octets: bytes) -> list[KerberosKey]:
-    """The keys of a keytab; raises DecodeError for what is none, or is cut short."""
+    """The keys of a keytab; raises DecodeError if the octets are no keytab, or are cut short."""
     if octets[:2] != MAGIC:
         raise DecodeError("it is no keytab of version 2", 0)
     found, at = [], 2

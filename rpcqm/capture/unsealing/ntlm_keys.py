@@ -45,14 +45,14 @@ def server_challenge(message: bytes) -> bytes:
 
 
 def is_anonymous(message: Authenticate) -> bool:
-    """Whether it was nobody, whatever stands in the response of LAN Manager."""
+    """Whether the logon is anonymous, whatever its response of LAN Manager says."""
     return not message.user and not message.nt_response
 
 
 def session_key(
     message: Authenticate, challenge: bytes, accounts: Iterable[UnsealingAccount]
 ) -> bytes | None:
-    """The exported session key, when one of the accounts is the one that authenticated."""
+    """The exported session key; None if no account that is given has authenticated."""
     if is_anonymous(message):
         return _exchanged(message, bytes(16))
     for account in accounts:
@@ -65,7 +65,7 @@ def session_key(
 
 
 def _key_exchange_key(message: Authenticate, challenge: bytes, nt_hash: bytes) -> bytes | None:
-    """KXKEY ([MS-NLMP] 3.4.5.1), or None when the hash did not make the response."""
+    """KXKEY ([MS-NLMP] 3.4.5.1), or None if the hash did not make the response."""
     if len(message.nt_response) > NTLM_V1_LENGTH:
         return _version_2(message, challenge, nt_hash)
     extended = bool(message.flags & _Flag.NTLMSSP_NEGOTIATE_EXTENDED_SESSIONSECURITY)

@@ -51,8 +51,20 @@ class CallBatch:
             *(self.time, self.offset, self.request, self.request_size, self.ended),
             *(self.response_offset, self.response, self.response_size, self.fault),
         )
+        conversations, contexts, buffer = self.conversations, self.contexts, self.buffer
         for row in zip(*(column.tolist() for column in columns), strict=True):
-            yield row[0], self._call(*row[1:])
+            index, conversation, context, call_id, opnum, time, offset, request, size = row[:9]
+            ended, response_offset, response, response_size, fault = row[9:]
+            owner = conversations[conversation]
+            made = Call(owner, call_id, contexts[context], opnum, time, offset)
+            made.request, made.request_size = buffer[request : request + size], size
+            made.ended, made.response_offset = ended, response_offset
+            if fault >= 0:
+                made.fault = fault
+            else:
+                made.response = buffer[response : response + response_size]
+                made.response_size = response_size
+            yield index, made
 
     def call(self, position: int) -> CapturedCall:
         """One of the calls."""
@@ -64,32 +76,3 @@ class CallBatch:
         names = [name for name in self.__slots__ if isinstance(getattr(self, name), np.ndarray)]
         parts = {name: getattr(self, name)[rows] for name in names}
         return CallBatch(self.buffer, self.conversations, self.contexts, **parts)
-
-    def _call(
-        self,
-        conversation: int,
-        context: int,
-        call_id: int,
-        opnum: int,
-        time: int,
-        offset: int,
-        request: int,
-        request_size: int,
-        ended: int,
-        response_offset: int,
-        response: int,
-        response_size: int,
-        fault: int,
-    ) -> CapturedCall:
-        made = CapturedCall(
-            self.conversations[conversation], call_id, self.contexts[context], opnum, time, offset
-        )
-        made.request = self.buffer[request : request + request_size]
-        made.request_size = request_size
-        made.ended, made.response_offset = ended, response_offset
-        if fault >= 0:
-            made.fault = fault
-        else:
-            made.response = self.buffer[response : response + response_size]
-            made.response_size = response_size
-        return made

@@ -1,7 +1,7 @@
 """How far a session of the binary protocol has come, as its server's packets tell."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.conversation.binary import BinaryPacket
@@ -92,14 +92,8 @@ class SessionProgress:
             and all(self.orders.get(each, 0) >= number for each, number in other.orders.items())
         )
 
-    def copy(self) -> "SessionProgress":
-        return SessionProgress(
-            self.acknowledged,
-            self.recoverable,
-            self.messages,
-            self.window_size,
-            dict(self.orders),
-        )
+    def copy(self) -> "Progress":
+        return replace(self, orders=dict(self.orders))
 
 
 def _unwrapped(number: int, near: int) -> int:

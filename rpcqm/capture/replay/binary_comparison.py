@@ -121,7 +121,7 @@ def _messages(peer: ReplayPeer, comparison: Comparison) -> Iterator[Outcome]:
     comparison.ignore(_TIMERS, acks - len(orders[0]))
     for sequence, captured in orders[0].items():
         yield _judged(captured, orders[1].get(sequence), comparison)
-    ours, theirs = (_own_messages(each) for each in (peer.captured, peer.live))
+    ours, theirs = (list(filter(is_message, each)) for each in (peer.captured, peer.live))
     for index, captured in enumerate(ours):
         yield _judged(captured, theirs[index] if index < len(theirs) else None, comparison)
     for further in theirs[len(ours) :]:
@@ -144,10 +144,6 @@ def _last_orders(packets: list[BinaryPacket]) -> dict[int, BinaryPacket]:
         if acknowledged is not None:
             found[acknowledged.tx_sequence_id.value] = packet
     return found
-
-
-def _own_messages(packets: list[BinaryPacket]) -> list[BinaryPacket]:
-    return [each for each in packets if is_message(each)]
 
 
 def _last_header(player: BinaryPlayer, comparison: Comparison) -> Iterator[Outcome]:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.hresult import HResult
@@ -198,16 +197,15 @@ async def prepare(fixture: Fixture, client: QueueManagerClient) -> None:
 
 def outgoing(packet: PacketMessage) -> OutgoingMessage:
     """A message to send that is like a captured one."""
-    values: dict[str, Any] = {
-        "body": packet.body,
-        "label": packet.label,
-        "priority": packet.priority,
-        "recoverable": bool(packet.delivery_guarantee),
-        "body_type": packet.body_type,
-        "time_to_be_received": packet.time_to_be_received,
-        "correlation_identifier": packet.correlation_identifier,
-        "application_tag": packet.application_tag,
-        "extension": packet.extension,
-        "acknowledgements": packet.acknowledgements_requested,
-    }
-    return OutgoingMessage(**values)
+    return OutgoingMessage(
+        body=packet.body,
+        label=packet.label,
+        priority=packet.priority,
+        recoverable=bool(packet.delivery_guarantee),
+        body_type=packet.body_type,
+        time_to_be_received=packet.time_to_be_received,
+        correlation_identifier=packet.correlation_identifier,
+        application_tag=packet.application_tag,
+        extension=packet.extension,
+        acknowledgements=packet.acknowledgements_requested,
+    )

@@ -5,40 +5,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from rpcqm.capture.file.problems import Problems
 from rpcqm.pipeline.column_tables import file_tables
 from rpcqm.pipeline.compare import same_request
 from rpcqm.pipeline.conform import HandleStates, conformance_point
 from rpcqm.pipeline.flow_index import packed, unpacked
 from rpcqm.pipeline.html import Report
-from rpcqm.pipeline.splitting import RangeReading, exact_splits, records_of
 from rpcqm.pipeline.table_files import TableWriter, counted
-from tests.support.captures import pcap, pcapng, segment
+from tests.support.captures import pcapng, segment
 from tests.support.traffic import traffic
 
 FRAMES = [segment(1000 + 7 * n, bytes([n % 251]) * (n % 90 + 5)) for n in range(300)]
 HANDLE = "00000000" + "11" * 16
-
-
-@settings(max_examples=20, deadline=None)
-@given(size=st.integers(200, 9000), blocks=st.booleans())
-def test_ranges_have_each_record_once(
-    tmp_path_factory: pytest.TempPathFactory, size: int, blocks: bool
-) -> None:
-    path = tmp_path_factory.mktemp("split") / "capture"
-    path.write_bytes(pcapng(FRAMES) if blocks else pcap(FRAMES))
-    problems = Problems()
-    found = [
-        record[2]
-        for each in exact_splits(path, size)
-        for record in records_of(RangeReading(each, problems))
-    ]
-    assert found == FRAMES
-    assert problems.total == 0
 
 
 def test_requests_are_the_same_whatever_was_chosen_anew() -> None:

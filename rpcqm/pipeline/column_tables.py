@@ -29,7 +29,7 @@ Rows = tuple[str, pa.RecordBatch]
 """The name of a table, and rows of it."""
 
 TABLES = frozenset({"calls", "messages", "flows", "problems", "claims"})
-"""What is made in columns."""
+"""The tables that are made in columns."""
 
 _SCHEMAS = {name: arrow_schema(SCHEMAS[name]) for name in TABLES}
 
@@ -71,11 +71,11 @@ class ColumnTables:
         self._told.append(problem)
 
     def claim(self, rows: Iterable[ClaimRow]) -> None:
-        """What a reader of the capture took, as rows of `claims`."""
+        """Keep the octets that a reader of the capture took, as rows of `claims`."""
         self._claimed += rows
 
     def read(self, pieces: Iterable[Piece]) -> Iterator[Rows]:
-        """Take the whole capture; what cannot be read at all is a row of `problems`."""
+        """Take the whole capture; a file that cannot be read becomes a row of `problems`."""
         try:
             for piece in pieces:
                 self.analysis.feed_piece(piece)

@@ -1,4 +1,4 @@
-"""Which octets of captures were taken by a reader, by none, or by two of them.
+"""Finds octets of captures that no reader took, or that several readers took.
 
 Every reader writes down where the octets are that it took for records, blocks and their headers
 (table `claims`); here these are added up and held against the sizes of the files.
@@ -71,7 +71,7 @@ def coverage(rows: Iterable[ClaimRow]) -> list[Coverage]:
 
 
 def read_coverage(directory: str | Path) -> list[Coverage]:
-    """The same of what `ingest` has written; nothing when an earlier version wrote it."""
+    """The coverage of ingested captures; empty if a version without claims ingested them."""
     table = Path(directory) / "claims"
     if not table.is_dir():
         return []
@@ -79,7 +79,7 @@ def read_coverage(directory: str | Path) -> list[Coverage]:
 
 
 def tell_coverage(rejected: dict[str, int], *directories: str | Path) -> list[Coverage]:
-    """The coverage of some ingested captures; what is not right goes to stderr too.
+    """The coverage of some ingested captures; wrong counts are printed to stderr too.
 
     `rejected` gets the sums of all files.
     """

@@ -51,7 +51,7 @@ _MOST_RECORDS = 1 << 16
 _MASK = (1 << 64) - 1
 _ENDS, _FLOWS = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
 _FIRST = -1
-"""What is not a record comes before all records."""
+"""Where rows that are no records are sorted: before all records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def index_batches(made: Plan, number: int) -> Iterator[pa.RecordBatch]:
 
 
 def in_order(row: IndexRow) -> tuple[int, int]:
-    """What rows are sorted by before they are followed."""
+    """The key by which rows are sorted before they are followed."""
     return row["task"], row["first"]
 
 
@@ -174,7 +174,7 @@ def packed(values: Array) -> bytes:
 
 
 def unpacked(octets: bytes, count: int) -> Array:
-    """What `packed` has packed."""
+    """The integers that `packed` has packed."""
     least, size = int.from_bytes(octets[:8], "little", signed=True), octets[8]
     if not size:
         return np.full(count, least, np.int64)

@@ -144,7 +144,7 @@ def is_exact(exact: Split, claim: RangeClaim) -> bool:
 
 
 def claimed(split: Split) -> RangeClaim:
-    """What a reader takes of a range; the records themselves are passed over."""
+    """The claim of a reader on a range; the records themselves are passed over."""
     reading = RangeReading(split, Problems())
     try:
         for _ in reading:

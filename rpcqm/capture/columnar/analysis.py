@@ -114,7 +114,7 @@ class _BatchAnalysis:
         self._taken: list[tuple[int, RpcConversation]] = []
 
     def play(self) -> CallBatch | None:
-        """Feed the whole stretch; the calls of the runs."""
+        """Feed the whole record batch; returns the calls of its runs."""
         found, runs, stretch = self._segments, self._runs, self._stretch
         if found is None or runs is None:
             alone = ~found.idle if found is not None else np.ones(len(stretch), bool)
@@ -227,7 +227,7 @@ class _ConsecutiveAnalysis:
         return loose * 2 > self._runs.stop - self._runs.start
 
     def play(self, number: int) -> RpcConversation | None:
-        """Take a run at once; None when its records must be fed one by one."""
+        """Take a run at once; None if its records must be fed one by one."""
         start, stop = int(self._runs.start[number]), int(self._runs.stop[number])
         found = None if self._bad[number] else self._analysis.connection(self._key(number))
         if found is not None and self._fits(number, start, stop, *found):

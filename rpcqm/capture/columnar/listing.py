@@ -83,7 +83,7 @@ class Listing:
 
 
 def group_lines(group: SameShapeCalls, queues: Text, visible: Callable[[str], str]) -> Text | None:
-    """The lines of the calls of a group; None when they must be made one by one."""
+    """The lines of the calls of a group; None if they must be made one by one."""
     arguments = _arguments(group)
     if arguments is None:
         return None
@@ -158,7 +158,7 @@ def _arguments(group: SameShapeCalls) -> Text | None:
 
 
 def _side(template: Template, stubs: Stubs) -> list[Text | str] | None:
-    """Texts of the parameters of one side; None when they depend on more than whole numbers."""
+    """Texts of the parameters of one side; None if they depend on more than whole numbers."""
     parts: list[Text | str] = []
     for name in report.shown_names(template.value.__slots__):
         if any(leaf.path[0] == name and len(leaf.path) > 1 for leaf in template.counted_leaves):

@@ -19,10 +19,11 @@ Array = npt.NDArray[Any]
 Buffer = bytes | mmap.mmap
 
 BLOCK = 1 << 23
-"""How many octets are looked at at a time."""
+"""Octets that are read at a time: numpy needs many records to be worth its calls."""
 _SECOND = 1_000_000_000
 _PACKET_HEAD, _PACKET_BLOCK = 28, 32
 _FIRST_BLOCKS, _SMALL_BLOCK = 64, 400
+"""So many blocks are followed first; if they are smaller on average, the rest is searched."""
 
 
 class RecordBatch:
@@ -90,8 +91,8 @@ def pieces(reader: Reader) -> Iterator[Piece]:
     return reader.pieces(lambda: _packet_blocks(reader))
 
 
-def _pcap_records(reader: pcap.PcapReader) -> RecordBatch | None:
-    """The whole records in the window, if there are any; the reader is behind them."""
+def _pcap_records(reader: pcap.Reader) -> RecordBatch | None:
+    """Take the whole records in the window; None without one."""
     buffer, at = reader.window
     starts, at = _pcap_chain(reader.form, buffer, at, reader.limit - reader.base)
     if not starts:
@@ -103,7 +104,7 @@ def _pcap_records(reader: pcap.PcapReader) -> RecordBatch | None:
 
 
 def _pcap_chain(form: pcap.PcapFormat, buffer: bytes, at: int, limit: int) -> tuple[list[int], int]:
-    """Where whole records begin from `at` on, and where what is behind them begins."""
+    """The offsets of whole records from `at` on, and the offset behind the last of them."""
     lengths = struct.Struct(form.order + "8xII").unpack_from
     starts: list[int] = []
     append, end = starts.append, len(buffer)
@@ -130,8 +131,8 @@ def _pcap_stretch(form: pcap.PcapFormat, buffer: bytes, base: int, found: list[i
     return RecordBatch(buffer, pcap.RECORD_HEADER, *parts)
 
 
-def _packet_blocks(reader: pcapng.PcapngReader) -> RecordBatch | None:
-    """The ordinary packet blocks that come next, if there are any; the reader is behind them."""
+def _packet_blocks(reader: pcapng.Reader) -> RecordBatch | None:
+    """Take the ordinary packet blocks that come next; None without one."""
     buffer, first = reader.window
     starts: Array | None = _followed_blocks(buffer, first, reader.section, _FIRST_BLOCKS)
     if starts is not None and len(starts) == _FIRST_BLOCKS:

@@ -1,4 +1,4 @@
-"""What the frames of a stretch hold: which are ordinary calls' PDUs, and whose."""
+"""Reads the headers of many frames at once: which are PDUs of ordinary calls, and of whom."""
 
 from dataclasses import dataclass
 
@@ -105,7 +105,7 @@ class TcpHeaders:
 
 
 def tcp_headers(stretch: RecordBatch) -> TcpHeaders | None:
-    """The headers of the frames of a stretch; None for links that are not read in columns."""
+    """The headers of the frames of a stretch; None if their link type is not read in columns."""
     link = int(stretch.link[0])
     if link not in _PLACES or len(stretch.buffer) < 128:
         return None
@@ -126,7 +126,7 @@ def tcp_headers(stretch: RecordBatch) -> TcpHeaders | None:
 
 
 def segments(stretch: RecordBatch) -> Segments | None:
-    """What a stretch holds; None when no frame of it can be regular."""
+    """The segments of a record batch; None if no frame of it can be regular."""
     found = tcp_headers(stretch)
     if found is None:
         return None

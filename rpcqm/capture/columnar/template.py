@@ -97,7 +97,7 @@ class Stubs:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A field that may have any value; `path` is where it is in the decoded value."""
+    """A field that may have any value; `path` leads to it in the decoded value."""
 
     path: FieldPath
     offset: int
@@ -218,7 +218,7 @@ def _spans(mask: Array) -> Iterator[tuple[int, int]]:
 def make_template(
     operation: Operation, syntax: TransferSyntax, response: bool, stub: bytes
 ) -> Template | None:
-    """The template of a little-endian stub; None when it cannot be decoded."""
+    """The template of a little-endian stub; None if the stub cannot be decoded."""
     codec = operation.codec(syntax)
     decode = (codec.response if response else codec.request).decode
     try:

@@ -136,7 +136,7 @@ class PacketStream:
         self._searching = False
 
     def take(self, data: bytes, time: int, offset: int) -> None:
-        """The next octets."""
+        """Take the next octets."""
         self._buffer += data
         if len(self._buffer) < self._need:
             return
@@ -160,7 +160,7 @@ class PacketStream:
         del self._buffer[:at]
 
     def _search(self, start: int) -> int:
-        """Where the next packet begins; the end of the octets when nowhere."""
+        """The offset of the next packet; the end of the octets without one."""
         found = self._buffer.find(SIGNATURE_OCTETS, start + _SIGNATURE_AT)
         self._searching = found < 0
         if found >= 0:

@@ -214,7 +214,7 @@ class Flow:
         self.finished: Callable[[], None] = lambda: None
 
     def turn_round(self) -> None:
-        """The side that was taken for the client is the server."""
+        """Swap client and server, which were taken for each other."""
         self.client, self.server = self.server, self.client
         self.forward, self.backward = self.backward, self.forward
 

@@ -55,7 +55,7 @@ class Window:
         return self._limit
 
     def go_to(self, at: int) -> None:
-        """Somebody has read what is before `at`."""
+        """Go on at `at` of the window: the octets before it have been read."""
         self._at = at
 
     @property

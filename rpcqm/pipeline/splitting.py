@@ -171,7 +171,7 @@ class RangeReading:
         split = self._split
         if split.end < 0:
             self._reader = reader_of(Path(split.file), self._problems, BLOCK)
-            self._begin = Place(0)
+            self._begin = RecordPlace(0)
             yield from pieces(self._reader)
         elif not split.is_empty:
             with Path(split.file).open("rb") as file:

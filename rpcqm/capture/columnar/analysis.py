@@ -94,7 +94,7 @@ class ColumnarAnalysis(Analysis):
         self._index = index
         stream.take(data, int(stretch.time[index]), int(stretch.offset[index]))
 
-    def connection(self, client: bytes) -> tuple[Direction, RpcConversation] | None:
+    def connection(self, client: bytes) -> tuple[FlowDirection, RpcConversation] | None:
         """The connection with this key of its client; None if it is not known."""
         direction = self.tcp.direction(client)
         if direction is None or direction.flow.forward is not direction:

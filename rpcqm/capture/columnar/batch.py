@@ -56,7 +56,7 @@ class CallBatch:
             index, conversation, context, call_id, opnum, time, offset, request, size = row[:9]
             ended, response_offset, response, response_size, fault = row[9:]
             owner = conversations[conversation]
-            made = Call(owner, call_id, contexts[context], opnum, time, offset)
+            made = CapturedCall(owner, call_id, contexts[context], opnum, time, offset)
             made.request, made.request_size = buffer[request : request + size], size
             made.ended, made.response_offset = ended, response_offset
             if fault >= 0:

@@ -91,7 +91,7 @@ def pieces(reader: Reader) -> Iterator[Piece]:
     return reader.pieces(lambda: _packet_blocks(reader))
 
 
-def _pcap_records(reader: pcap.Reader) -> RecordBatch | None:
+def _pcap_records(reader: pcap.PcapReader) -> RecordBatch | None:
     """Take the whole records in the window; None without one."""
     buffer, at = reader.window
     starts, at = _pcap_chain(reader.form, buffer, at, reader.limit - reader.base)
@@ -131,7 +131,7 @@ def _pcap_stretch(form: pcap.PcapFormat, buffer: bytes, base: int, found: list[i
     return RecordBatch(buffer, pcap.RECORD_HEADER, *parts)
 
 
-def _packet_blocks(reader: pcapng.Reader) -> RecordBatch | None:
+def _packet_blocks(reader: pcapng.PcapngReader) -> RecordBatch | None:
     """Take the ordinary packet blocks that come next; None without one."""
     buffer, first = reader.window
     starts: Array | None = _followed_blocks(buffer, first, reader.section, _FIRST_BLOCKS)

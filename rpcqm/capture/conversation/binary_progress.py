@@ -92,7 +92,7 @@ class SessionProgress:
             and all(self.orders.get(each, 0) >= number for each, number in other.orders.items())
         )
 
-    def copy(self) -> "Progress":
+    def copy(self) -> "SessionProgress":
         return replace(self, orders=dict(self.orders))
 
 
@@ -116,7 +116,7 @@ def milestones(
     return found
 
 
-def at(found: Milestones, moment: int | None) -> Progress:
+def at(found: Milestones, moment: int | None) -> SessionProgress:
     """How far a server had come by a moment; at the end if the moment is None."""
     reached = [each for time, each in found if moment is None or time <= moment]
     return reached[-1] if reached else SessionProgress()

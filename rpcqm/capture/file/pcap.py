@@ -183,7 +183,7 @@ class PcapReader(Window):
         return self.form.find_record(self._buffer, self._at + skipped, whole, self.near)
 
 
-def reader_of(chunks: Iterator[bytes], problems: Problems) -> Reader:
+def reader_of(chunks: Iterator[bytes], problems: Problems) -> PcapReader:
     """A reader from the beginning of a file on; raises CaptureError."""
     first = next(chunks, b"")
     return PcapReader(PcapFormat(first), chain((first,), chunks), problems)

@@ -303,9 +303,9 @@ class PcapngReader(Window):
         return 0, found.link_type, body[4 : 4 + captured], original, self._base + at
 
 
-def reader_of(chunks: Iterator[bytes], problems: Problems) -> Reader:
+def reader_of(chunks: Iterator[bytes], problems: Problems) -> PcapngReader:
     """A reader from the beginning of a file on; raises CaptureError."""
     first = next(chunks, b"")
     if len(first) < LEAST_BLOCK or first[8:12] not in _ORDERS:
         raise CaptureError("The file is no capture: its section header is damaged.")
-    return Reader(chain((first,), chunks), problems)
+    return PcapngReader(chain((first,), chunks), problems)

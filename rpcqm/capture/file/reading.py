@@ -11,7 +11,7 @@ from rpcqm.capture.file.source import BLOCK, CaptureError, blocks
 
 __all__ = ["CaptureError", "Reader", "read_records", "reader_of"]
 
-Reader = pcap.Reader | pcapng.Reader
+Reader = pcap.PcapReader | pcapng.PcapngReader
 
 
 def read_records(path: Path, problems: Problems) -> Iterator[Record]:

@@ -88,7 +88,7 @@ class ObservedSecurityContext:
                 self.why = f"no account that was given is that of {self.account}"
             return
         # To read what one side sends, the listener takes the place of the other side.
-        self._of_client = NtlmProtection(message.flags, key, Direction.SERVER)
+        self._of_client = NtlmProtection(message.flags, key, ProtectionDirection.SERVER)
         self._of_server = self._of_client
         self.why = ""
         if message.flags & NegotiateFlags.NTLMSSP_NEGOTIATE_EXTENDED_SESSIONSECURITY:

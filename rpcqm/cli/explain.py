@@ -1,60 +1,131 @@
-"""`rpcqm explain`: the meaning of a code, or the places and the past of a message."""
+"""`rpcqm explain`: a code, what became of a message, or what is on its way to a queue elsewhere."""
 
 import argparse
 import contextlib
+from typing import TYPE_CHECKING
 
+from rpcqm.cli import outgoing
 from rpcqm.cli.codes import Code, find_codes, similar_names
 from rpcqm.cli.errors import CommandError, ExitStatus, UsageMistake
 from rpcqm.cli.message_search import explain_message
-from rpcqm.cli.options import add_server_options
+from rpcqm.cli.options import add_server_options, queue_name
 from rpcqm.cli.output import print_fields, print_json
 from rpcqm.cli.parser import Parser, add_command
+from rpcqm.cli.session import with_server
 from rpcqm.codec.packet.types import MessageIdentifier
 
-DETAILS = """\
-A message is looked for in every queue, in journals, dead letters and what is on its way; what
-happened to it is told as far as its queues had event trails (`rpcqm queue set QUEUE --trail`).
-Looking takes a few seconds for a million messages, and longer over --server, where every one
-has to be fetched.
+if TYPE_CHECKING:
+    from rpcqm.client.queue_manager import QueueManagerClient
+
+MESSAGES = """\
+A message is looked for in every queue, in journals, dead letters and what is on its way. What
+happened to it is told as far as its queues had event trails (`rpcqm queue set QUEUE --trail`); by
+which hops the last 10,000 messages were sent, and which acknowledgements of them came, is known
+without. Looking takes a few seconds for a million messages, and longer over --server, where every
+one has to be fetched.
+Of a queue elsewhere it shows what still waits, the next hop, how connecting went, and which
+acknowledgements have come."""
+DETAILS = f"""\
+{MESSAGES}
 A code is the number or the name of a result (HRESULT or NTSTATUS), of an RPC fault, or of a
 message's class. Numbers are hexadecimal with 0x, or decimal, also signed as .NET prints them."""
+EARLIER_DETAILS = f"""\
+This is the earlier spelling of `rpcqm explain`, which does the same and knows codes as well.
+{MESSAGES}"""
+A_MESSAGE = (
+    r"'{b612fe70-822d-4a0a-bb8c-fa25e3950d10}\1'",
+    "a message, by what `rpcqm send` printed",
+)
+A_QUEUE = (r"'DIRECT=OS:other\private$\orders'", "what was sent to a queue elsewhere")
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
-    """Add the command to the parser."""
+    """Add the command to the parser, and its earlier spelling."""
+    _add_explain(commands)
+    _add_earlier_spelling(commands)
+
+
+def _add_explain(commands: "argparse._SubParsersAction[Parser]") -> None:
     parser = add_command(
         commands,
         "explain",
-        "Explain a code, or what became of a message.",
+        "Explain a code, what became of a message, or what is on its way to a queue elsewhere.",
         [
             ("rpcqm explain 0xC00E0025", "a result by its number"),
             ("rpcqm explain -- -1072824283", "the same, as .NET prints it"),
             ("rpcqm explain nack_q_purged", "the class of an acknowledgement"),
-            (
-                r"rpcqm explain '{b612fe70-822d-4a0a-bb8c-fa25e3950d10}\1'",
-                "a message, by what `rpcqm send` printed",
-            ),
+            *((f"rpcqm explain {subject}", meaning) for subject, meaning in (A_MESSAGE, A_QUEUE)),
         ],
         run,
         DETAILS,
     )
     parser.add_argument(
-        "subject", metavar="SUBJECT", help="a number, a name, or the identifier of a message"
+        "subject",
+        metavar="SUBJECT",
+        help="the number or the name of a code, the identifier of a message, or a queue elsewhere",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_server_options(parser)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Print everything that the code may stand for, or all that is known of the message."""
+def _add_earlier_spelling(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add `rpcqm trace`, which scripts may go on using."""
+    parser = add_command(
+        commands,
+        "trace",
+        "Tell what became of a message, or what is on its way to a queue elsewhere.",
+        [(f"rpcqm trace {subject}", meaning) for subject, meaning in (A_MESSAGE, A_QUEUE)],
+        run_earlier_spelling,
+        EARLIER_DETAILS,
+    )
+    parser.add_argument(
+        "subject", metavar="QUEUE-OR-ID", help="the identifier of a message, or a queue elsewhere"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_server_options(parser)
+
+
+def run_earlier_spelling(arguments: argparse.Namespace) -> int:
+    """Explain a message or a queue; a single word is a queue here."""
     identifier = _message_identifier(arguments.subject)
     if identifier is not None:
         return explain_message(arguments, identifier)
-    if "\\" in arguments.subject:
+    return _explain_queue(arguments)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print everything that the code may stand for, or all that is known of message or queue."""
+    identifier = _message_identifier(arguments.subject)
+    if identifier is not None:
+        return explain_message(arguments, identifier)
+    if arguments.subject.startswith("{"):
         raise UsageMistake(
             f"`{arguments.subject}` is no identifier of a message; those are like "
             r"`{b612fe70-822d-4a0a-bb8c-fa25e3950d10}\1`, with quotes around for the shell."
         )
+    if set(arguments.subject) & set("\\="):
+        return _explain_queue(arguments)
+    return _explain_code(arguments)
+
+
+def _explain_queue(arguments: argparse.Namespace) -> int:
+    """Print what is on its way to a queue elsewhere."""
+    name = queue_name(arguments, arguments.subject)
+
+    async def work(client: "QueueManagerClient") -> None:
+        found = await client.management.outgoing_queue(name)
+        if found is None:
+            raise CommandError(
+                f"Nothing was sent from here to `{arguments.subject}` lately; `rpcqm queue list "
+                "--outgoing` lists where messages are on their way to."
+            )
+        outgoing.print_one(found, arguments.json)
+
+    purpose = f"tell what is on its way to `{arguments.subject}`"
+    return with_server(arguments, purpose, work, administrators_only=True)
+
+
+def _explain_code(arguments: argparse.Namespace) -> int:
     found = find_codes(arguments.subject)
     if not found:
         raise _unknown(arguments.subject)

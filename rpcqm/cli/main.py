@@ -44,7 +44,7 @@ COMMANDS = {
     "purge": "purge",
     "dead-letter": "dead_letter",
     "explain": "explain",
-    "trace": "trace",
+    "trace": "explain",
     "network": "network",
     "doctor": "doctor",
     "fsck": "fsck",

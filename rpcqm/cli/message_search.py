@@ -191,5 +191,5 @@ def _sentence(place: FoundMessage) -> str:
     since = f", since {time_text(place.arrived)}" if place.arrived else ""
     where = f"{place.queue}, lookup id {place.lookup_identifier}{since}"
     if is_format_name(place.queue):
-        return f"It is on its way to {where}; `rpcqm trace '{place.queue}'` tells how that goes."
+        return f"It is on its way to {where}; `rpcqm explain '{place.queue}'` tells how that goes."
     return f"It is in {where}{_STATES.get(place.state, '')}."

@@ -1,6 +1,8 @@
 """`rpcqm move`: move messages between a queue and its subqueues."""
 
 import argparse
+import asyncio
+import sys
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import HResult, MQError, NtStatus
@@ -11,6 +13,7 @@ from rpcqm.cli.parser import Parser, add_command, whole_number
 from rpcqm.cli.session import with_server
 
 if TYPE_CHECKING:
+    from rpcqm.cli.session import Work
     from rpcqm.client.queue_manager import QueueManagerClient
     from rpcqm.client.remote_read import MoveTarget, QueueReader
 
@@ -24,7 +27,7 @@ NOT_MOVABLE = frozenset(
 DETAILS = """\
 Messages move between a queue and its subqueues, and between subqueues of one queue. A subqueue
 comes into being by moving a message to it. Without --lookup-id and --all the first message is
-moved."""
+moved. When --all is interrupted or refused midway, the command says how many it has moved."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -62,17 +65,33 @@ def run(arguments: argparse.Namespace) -> int:
     source = queue_name(arguments, arguments.source)
     destination = queue_name(arguments, arguments.destination)
 
-    async def work(client: "QueueManagerClient") -> None:
-        async with (
-            client.open_reader(source) as reader,
-            client.open_move_target(destination) as target,
-        ):
-            print(f"Moved {counted(await _move(reader, target, arguments), 'message')}.")
+    with ProgressDisplay("Moved") as progress:
+
+        async def work(client: "QueueManagerClient") -> None:
+            async with (
+                client.open_reader(source) as reader,
+                client.open_move_target(destination) as target,
+            ):
+                await _move(reader, target, arguments, progress)
+            print(f"Moved {counted(progress.count, 'message')}.")
+
+        return _run(arguments, work, progress)
+
+
+def _run(arguments: argparse.Namespace, work: "Work", progress: ProgressDisplay) -> int:
+    """Do the work; however it ends early, say how many messages have been moved."""
 
     purpose = f"move from `{arguments.source}` to `{arguments.destination}`"
     try:
         return with_server(arguments, purpose, work)
+    except KeyboardInterrupt:
+        if arguments.all:
+            print(f"Interrupted; moved {counted(progress.count, 'message')}.", file=sys.stderr)
+        raise
     except CommandError as error:
+        if progress.count:
+            moved = counted(progress.count, "message")
+            raise CommandError(f"After moving {moved}: {error}", error.status) from error
         raise _with_the_rule(error, purpose) from error
 
 
@@ -91,28 +110,43 @@ def _with_the_rule(error: CommandError, purpose: str) -> CommandError:
     return error
 
 
-async def _move(reader: "QueueReader", target: "MoveTarget", arguments: argparse.Namespace) -> int:
-    if arguments.lookup_id is not None:
-        await reader.move(arguments.lookup_id, target)
-        return 1
-    if not arguments.all:
-        first = await reader.peek(timeout=0, body=0)
-        await reader.move(first.lookup_identifier, target)
-        return 1
-    return await _move_all(reader, target)
+async def _move(
+    reader: "QueueReader",
+    target: "MoveTarget",
+    arguments: argparse.Namespace,
+    progress: ProgressDisplay,
+) -> None:
+    if arguments.all:
+        await _move_all(reader, target, progress)
+        return
+    lookup_identifier = arguments.lookup_id
+    if lookup_identifier is None:
+        lookup_identifier = (await reader.peek(timeout=0, body=0)).lookup_identifier
+    await reader.move(lookup_identifier, target)
+    progress.advance()
 
 
-async def _move_all(reader: "QueueReader", target: "MoveTarget") -> int:
+async def _move_all(reader: "QueueReader", target: "MoveTarget", progress: ProgressDisplay) -> None:
     """Move the messages of the queue; those that others take meanwhile are skipped."""
-    moved = 0
-    with ProgressDisplay("Moved") as progress:
-        async for message in reader.browse(body=0):
-            try:
-                await reader.move(message.lookup_identifier, target)
-            except MQError as error:
-                if error.status not in NOT_MOVABLE:
-                    raise
-            else:
-                moved += 1
+    async for message in reader.browse(body=0):
+        moving = asyncio.ensure_future(reader.move(message.lookup_identifier, target))
+        try:
+            await _to_its_end(moving)
+        finally:
+            if moving.done() and not moving.cancelled() and moving.exception() is None:
                 progress.advance()
-    return moved
+
+
+async def _to_its_end(moving: "asyncio.Future[None]") -> None:
+    """Await a move, also when the command is interrupted meanwhile, so that it is counted.
+
+    A message that cannot be moved is passed over.
+    """
+    try:
+        await asyncio.shield(moving)
+    except asyncio.CancelledError:
+        await asyncio.wait([moving])
+        raise
+    except MQError as error:
+        if error.status not in NOT_MOVABLE:
+            raise

@@ -19,7 +19,7 @@ QUEUE_ACTIONS = {
     "resume": ("Send to a queue elsewhere again.", "after `rpcqm network pause`"),
     "resend": (
         "Send transactional messages again whose order nobody has acknowledged, now.",
-        "instead of at the next time that `rpcqm trace` shows",
+        "instead of at the next time that `rpcqm explain` shows",
     ),
 }
 MACHINE_ACTIONS = {

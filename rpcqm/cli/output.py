@@ -156,6 +156,11 @@ class ProgressDisplay:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
 
+    @property
+    def count(self) -> int:
+        """The steps that are done."""
+        return self._count
+
     def advance(self, steps: int = 1) -> None:
         self._count += steps
         if self._active and (now := self._clock.monotonic()) >= self._next:

@@ -276,6 +276,9 @@ def _checked(setting: Setting, value: object) -> object:
 
 def _check_bounds(setting: Setting, value: object) -> None:
     between, choices = setting.about.between, setting.about.choices
+    if setting.about.missing and str(value) != setting.default:
+        reason = setting.about.missing
+        raise ValueError(f"`{setting.key}` can only be {setting.default}: {reason}.")
     if between and isinstance(value, int) and not between[0] <= value <= between[1]:
         raise ValueError(f"`{setting.key}` is from {between[0]} to {between[1]}, not {value}.")
     if setting.about.form and not re.fullmatch(setting.about.form, str(value)):

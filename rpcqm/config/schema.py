@@ -39,6 +39,8 @@ class About:
     """The value that opens something, if other values than the default do not."""
     registry: str = ""
     """The registry value of MSMQ with the same meaning, for such a setting."""
+    missing: str = ""
+    """Why no other value than the default can be had yet."""
 
 
 def own_name() -> str:
@@ -389,7 +391,12 @@ class Configuration:
         ),
     ] = None
     http_port: Annotated[
-        int, About("Messages over HTTP; this version does not have it yet.", PORTS)
+        int,
+        About(
+            "Messages over HTTP; this version does not have it yet.",
+            PORTS,
+            missing="this version does not serve messages over HTTP",
+        ),
     ] = -1
     ready_file: Annotated[
         Path | None, About("File to write once every door listens.", default="none")

@@ -41,6 +41,7 @@ class Connection(asyncio.Protocol):
     __slots__ = (
         "_cut_off",
         "_endpoint",
+        "_logon_failed",
         "_server",
         "_stuck",
         "_taken",
@@ -63,7 +64,7 @@ class Connection(asyncio.Protocol):
         self._endpoint = endpoint
         self._transport: asyncio.Transport | None = None
         self.ticket: Ticket | None = None
-        self._stuck = self._cut_off = False
+        self._stuck = self._cut_off = self._logon_failed = False
         self._unsettled: list[Call] = []
         self.active = True
         self.owed: object | None = None
@@ -212,6 +213,9 @@ class Connection(asyncio.Protocol):
             return
         counter, line = _NOTED[type(event)]
         self._server.metrics.count(counter)
+        if self._logon_failed and isinstance(event, ProtocolError):
+            return  # a call after a failed logon: the line about the logon says why it is refused
+        self._logon_failed = isinstance(event, AuthenticationFailed)
         _log.info(
             line,
             peer=self.association.peer,

@@ -161,6 +161,13 @@ def test_ports_that_pick_a_free_one_do_not_collide(file: Path) -> None:
     assert check(file).rpc_port == 0
 
 
+@pytest.mark.parametrize("port", [0, 80])
+def test_a_port_that_nothing_would_serve_is_a_mistake(file: Path, port: int) -> None:
+    told = mistakes(file, f"http_port = {port}\n")
+    reason = "this version does not serve messages over HTTP"
+    assert told == [f"1: `http_port` can only be -1: {reason}."]
+
+
 def test_every_table_of_the_schema_is_known() -> None:
     fields = {entry.name for entry in dataclasses.fields(Configuration)}
     plain = {setting.path[0] for setting in settings() if len(setting.path) == 1}
@@ -181,6 +188,8 @@ def test_every_setting_can_be_set_in_a_file(file: Path, setting: Setting) -> Non
         text = str(expected)
     if setting.key in ("binary.peers", "remote.peers"):
         text, expected = "'there=192.0.2.1'", "there=192.0.2.1"
+    if setting.about.missing:
+        text, expected = setting.default, int(setting.default)
     if setting.about.choices:
         text, expected = f"'{setting.about.choices[-1]}'", setting.about.choices[-1]
     *table, name = setting.path

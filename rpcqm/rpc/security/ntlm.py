@@ -291,7 +291,8 @@ class NtlmAcceptor(_NtlmHandshake):
             proof = messages.proof_of(key, self._server_challenge, message.client_challenge)
             if hmac.compare_digest(proof, response[: messages.PROOF_LENGTH]) and stored:
                 return messages.session_base_key(key, proof)
-        raise AuthenticationError("NTLM: unknown account or wrong password")
+        # The log alone tells which; the peer learns neither from the answer nor by its time (G80).
+        raise AuthenticationError(f"NTLM: {'wrong password' if stored else 'no such account'}")
 
     def _check_target_info(self, info: Mapping[int, bytes]) -> None:
         """Without the timestamp, for example, clients would not make an integrity code."""

@@ -61,8 +61,19 @@ def test_a_message_on_its_way_is_told_of_by_explain_and_by_trace(run: Command, n
     identifier = run("send", there, "--body", "x").text.strip()
     sentence = run("explain", identifier).lines[0]
     assert sentence.startswith(f"It is on its way to {there}, lookup id ")
-    assert sentence.endswith(f"`rpcqm trace '{there}'` tells how that goes.")
+    assert sentence.endswith(f"`rpcqm explain '{there}'` tells how that goes.")
     assert run("trace", identifier).lines[0] == sentence
+
+
+def test_explain_tells_of_a_queue_elsewhere_too_and_trace_is_its_earlier_spelling(
+    run: Command, refused: Command, name: str
+) -> None:
+    there = rf"DIRECT=OS:nowhere.invalid\private$\{name}"
+    assert "Nothing was sent from here" in refused("explain", there).errors
+    run("send", there, "--body", "x", "--count", "2")
+    told = json.loads(run("explain", there, "--json").output)
+    assert (told["format_name"], told["messages"]) == (there, 2)
+    assert json.loads(run("trace", there, "--json").output)["messages"] == 2
 
 
 def test_a_message_that_nobody_knows_is_one_sentence(refused: Command) -> None:

@@ -1,5 +1,6 @@
 """Ctrl-C ends a command whenever it comes, and takes no message."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -93,3 +94,23 @@ def test_an_early_interrupt_ends_the_command_and_takes_nothing(
             assert (status, output, errors) in (QUIETLY, EVEN_BEFORE_PYTHON_HAS_STARTED)
     run("send", queue, "--body", "for somebody else")
     assert run("receive", queue, "--format", "body").output == b"for somebody else"
+
+
+def test_an_interrupted_move_says_how_many_messages_it_has_moved(
+    run: Command, queue: str, queue_manager: PrivateQueueManager
+) -> None:
+    run("send", queue, "--body", "x", "--count", "3000")
+    data = str(queue_manager.data_dir)
+    process = python("-m", "rpcqm", "move", queue, f"{queue};late", "--all", "--data-dir", data)
+    while moved(run, queue) == 0:
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    status, output, errors = outcome(process)
+    assert (status, output) == (130, b"")
+    count = moved(run, queue)
+    assert errors.decode() == f"Interrupted; moved {count:,} message{'s' * (count != 1)}.\n"
+    assert 0 < count < 3000
+
+
+def moved(run: Command, queue: str) -> int:
+    return 3000 - int(json.loads(run("queue", "show", queue, "--json").output)["messages"])

@@ -160,7 +160,17 @@ def test_the_log_says_who_logged_on_or_tried(
     assert claimed == ("Alice", "CORP", socket.gethostname().upper())
     assert entry["peer"].startswith("127.0.0.1:")
     assert entry.get("identity") == ("alice" if right else None)
+    assert right or entry["reason"] == "NTLM: wrong password"
     assert password not in queue_manager.log
+
+
+def test_the_log_has_one_line_for_a_logon_that_fails(queue_manager: PrivateQueueManager) -> None:
+    assert not logs_on(queue_manager, NtlmCredentials("mallory", "a guess"))
+    told = entries(queue_manager, "an authentication failed")
+    (entry,) = [each for each in told if each["account"] == "mallory"]
+    assert entry["reason"] == "NTLM: no such account"
+    broken = entries(queue_manager, "the protocol was broken")
+    assert entry["peer"] not in [each["peer"] for each in broken]
 
 
 # Keys that lie open.

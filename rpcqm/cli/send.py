@@ -13,6 +13,7 @@ from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import ProgressDisplay
 from rpcqm.cli.parser import Parser, add_command, whole_number
 from rpcqm.cli.session import with_server
+from rpcqm.client.message_fields import message_identifier
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import AcknowledgementsRequested, PrivacyLevel
@@ -175,13 +176,9 @@ def _acknowledgement(text: str) -> AcknowledgementsRequested:
 
 def _correlation_identifier(text: str) -> MessageIdentifier:
     try:
-        if len(text) == 2 * MessageIdentifier.size():
-            return MessageIdentifier.decode(bytes.fromhex(text))
-        return MessageIdentifier.parse(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            rf"`{text}` is neither a message identifier like {{GUID}}\1 nor 40 hexadecimal digits"
-        ) from None
+        return message_identifier(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def run(arguments: argparse.Namespace) -> int:

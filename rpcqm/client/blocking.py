@@ -68,8 +68,12 @@ class BlockingClient:
     def run(self, call: Coroutine[object, None, T]) -> T:
         """Wait for a call of the asyncio client, for example `client.queues.delete(name)`.
 
-        Ctrl-C, or any other exception that ends the wait, cancels the call.
+        Ctrl-C, or any other exception that ends the wait, cancels the call. Raises ValueError
+        after `close`.
         """
+        if self._loop.is_closed():
+            call.close()
+            raise ValueError("the connection is closed: its `with` block has ended")
         future = asyncio.run_coroutine_threadsafe(call, self._loop)
         try:
             return future.result()

@@ -21,6 +21,7 @@ from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
 from rpcqm.client.blocking import Blocking, BlockingClient
 from rpcqm.client.connection import END_OF_QUEUE
 from rpcqm.client.message import ReceivedMessage
+from rpcqm.client.message_fields import message_of
 from rpcqm.client.names import HERE, format_name
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
@@ -34,7 +35,6 @@ from rpcqm.client.target import (
     Target,
     host_and_port,
 )
-from rpcqm.codec.bodies.formatters import encode_body
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqvalues import INFINITE
@@ -165,10 +165,12 @@ class AsyncQueue:
         self._reader: QueueReader | None = None
         self._sender: QueueSender | None = None
         self._opened = AsyncExitStack()
+        self._closed = False
         self._in_hand: Message | None = None
         self._transaction: InternalTransaction | None = None
 
     async def __aenter__(self) -> Self:
+        self._require_open()
         return self
 
     async def __aexit__(
@@ -182,19 +184,23 @@ class AsyncQueue:
                 await self._in_hand.release()
             await self._settle()
         finally:
+            self._closed = True
             await self._opened.aclose()
             await self.client.close()
 
     async def send(self, body: object, **fields: object) -> MessageIdentifier:
         """Send a body of any type that `encode_body` takes, or an OutgoingMessage.
 
-        `fields` are further fields of OutgoingMessage. A recoverable message (the default) is
-        durable when this returns its identifier. Raises TypeError for a body of another type.
+        `fields` are further fields of OutgoingMessage; queues may be named by texts, and times be
+        timedeltas. A recoverable message (the default) is durable when this returns its
+        identifier. Raises TypeError or ValueError for what a message cannot have.
         """
+        self._require_open()
+        message = message_of(body, fields, _host(self.client.target))
         if self._sender is None:
             sender = self.client.open_sender(self.name)
             self._sender = await self._opened.enter_async_context(sender)
-        return await self._sender.send(outgoing(body, fields), self._transaction)
+        return await self._sender.send(message, self._transaction)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[None]:
@@ -203,6 +209,7 @@ class AsyncQueue:
         A transactional queue takes messages only in transactions. Raises RuntimeError if this
         queue is in a transaction already.
         """
+        self._require_open()
         if self._transaction is not None:
             raise RuntimeError("this queue is in a transaction already")
         async with self.client.begin_transaction() as self._transaction:
@@ -258,7 +265,12 @@ class AsyncQueue:
         """Delete every message."""
         await (await self._open_reader()).purge()
 
+    def _require_open(self) -> None:
+        if self._closed:
+            raise ValueError("the queue is closed: its `with` block has ended")
+
     async def _open_reader(self) -> "QueueReader":
+        self._require_open()
         if self._reader is None:
             reader = self.client.open_reader(
                 self.name, peek_only=self._peek_only, exclusive=self._exclusive
@@ -324,8 +336,9 @@ class Queue:
     def send(self, body: object, **fields: object) -> MessageIdentifier:
         """Send a body of any type that `encode_body` takes, or an OutgoingMessage.
 
-        `fields` are further fields of OutgoingMessage. A recoverable message (the default) is
-        durable when this returns its identifier. Raises TypeError for a body of another type.
+        `fields` are further fields of OutgoingMessage; queues may be named by texts, and times be
+        timedeltas. A recoverable message (the default) is durable when this returns its
+        identifier. Raises TypeError or ValueError for what a message cannot have.
         """
         return self._client.run(self._queue.send(body, **fields))
 
@@ -371,16 +384,6 @@ class Queue:
     def purge(self) -> None:
         """Delete every message."""
         self._client.run(self._queue.purge())
-
-
-def outgoing(body: object, fields: dict[str, Any]) -> OutgoingMessage:
-    """Make an OutgoingMessage of a body; raises TypeError if the body has no type of MSMQ."""
-    if isinstance(body, OutgoingMessage):
-        if fields:
-            raise TypeError("an OutgoingMessage has its fields already")
-        return body
-    octets, body_type = encode_body(body)
-    return OutgoingMessage(octets, **{"body_type": body_type, **fields})
 
 
 def open(
@@ -429,8 +432,12 @@ def _named(
         target = server_at(server, user, password)
     else:
         target = server if isinstance(server, LocalServer | RemoteServer) else server.target
-    host = target.host if isinstance(target, RemoteServer) else HERE
-    return target, format_name(queue, host) if isinstance(queue, str) else queue
+    return target, format_name(queue, _host(target)) if isinstance(queue, str) else queue
+
+
+def _host(target: Target) -> str:
+    """The host whose queues short names mean."""
+    return target.host if isinstance(target, RemoteServer) else HERE
 
 
 def _milliseconds(seconds: float | None) -> int:

@@ -6,6 +6,7 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
+from rpcqm.codec.packet.base import MAXIMUM_PACKET_SIZE
 from rpcqm.codec.packet.enums import EncryptionAlgorithm, PrivacyLevel
 from rpcqm.codec.packet.properties import MAXIMUM_LABEL_LENGTH
 from rpcqm.codec.packet.types import NULL_IDENTIFIER
@@ -19,9 +20,6 @@ from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV2,
 )
 
-MAXIMUM_PACKET = 0x400000
-"""Bytes of a whole message ([MS-MQMQ] 2.2.19.1, PacketSize)."""
-
 
 def transfer_buffer_of(
     message: OutgoingMessage, now: int, transaction: UUID | None = None
@@ -31,10 +29,10 @@ def transfer_buffer_of(
     Raises MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) if body and extension are too large for a
     message, MQError(MQ_ERROR_LABEL_TOO_LONG) if a server would cut the label.
     """
-    if len(message.body) + len(message.extension) > MAXIMUM_PACKET:
+    if len(message.body) + len(message.extension) > MAXIMUM_PACKET_SIZE:
         raise MQError(
             HResult.MQ_ERROR_INSUFFICIENT_RESOURCES,
-            f"and a message has room for {MAXIMUM_PACKET:,} bytes with its headers",
+            f"and a message has room for {MAXIMUM_PACKET_SIZE:,} bytes with its headers",
         )
     send = CACTransferBufferV1_Send(
         pAdminQueueFormat=_queue_format(message.administration_queue),

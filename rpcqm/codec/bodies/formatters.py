@@ -63,7 +63,8 @@ def encode_body(value: object) -> tuple[bytes, int]:
     """A body and its type, as the ActiveX formatter writes them; bytes have no type.
 
     Raises TypeError for what it has no type for, OverflowError for numbers over 64 bits, and
-    ValueError for a Decimal with more than the four decimal places of a currency.
+    ValueError for a Decimal with more than the four decimal places of a currency and for a
+    datetime with a time zone.
     """
     match value:
         case None:
@@ -81,10 +82,19 @@ def encode_body(value: object) -> tuple[bytes, int]:
         case Decimal():
             return _encode_currency(value)
         case datetime.datetime():
-            return struct.pack("<d", (value.replace(tzinfo=None) - _EPOCH) / _DAY), VT_DATE
+            return _encode_date(value), VT_DATE
         case uuid.UUID():
             return value.bytes_le, VT_CLSID
     raise TypeError(f"a {type(value).__name__} cannot be a body")
+
+
+def _encode_date(value: datetime.datetime) -> bytes:
+    if value.tzinfo is not None:
+        raise ValueError(
+            "the body is a datetime with a time zone, and dates of messages have none; "
+            "`replace(tzinfo=None)` leaves it out"
+        )
+    return struct.pack("<d", (value - _EPOCH) / _DAY)
 
 
 def _encode_currency(value: Decimal) -> tuple[bytes, int]:

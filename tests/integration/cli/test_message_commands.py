@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.testing import PrivateQueueManager
 from tests.support.readers import CallCounter
 
@@ -66,6 +67,16 @@ def test_every_property_of_a_message_arrives(run: Command, queue: str, name: str
     assert message["delivery"] == "recoverable"
     assert message["transactional"] is False
     assert message["sent"] <= message["arrived"]
+
+
+@pytest.mark.parametrize("ordinal", [7, 42, 4294967295])
+def test_a_correlation_identifier_may_have_any_form(run: Command, queue: str, ordinal: int) -> None:
+    named = rf"{{00112233-4455-6677-8899-aabbccddeeff}}\{ordinal}"
+    digits = MessageIdentifier.parse(named).encode().hex()
+    for form in (named, named.replace("{", "").replace("}", ""), digits, digits.upper()):
+        run("send", queue, "--correlation-id", form)
+        (message,) = messages(run("receive", queue, "--format", "json"))
+        assert message["correlation_id"] == named
 
 
 def test_a_dead_letter_goes_to_the_queue_that_the_sender_has_chosen(

@@ -68,6 +68,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
         (["send", "q", "--ttbr", "-1"], "--ttbr: `-1` is not a number of seconds"),
         (["send", "q", "--count", "0"], "--count: `0` is not a number from 1"),
         (["send", "q", "--correlation-id", "7"], "`7` is neither a message identifier"),
+        (["send", "q", "--correlation-id", "g" * 40], "is neither a message identifier"),
         (["send", "q", "--response-queue", "a,b"], "`a,b` does not name a queue"),
         (["send", "q", "--body"], "--body needs a value; see"),
         (["receive", "q", "--all", "--count", "2"], "--count and --all do not go together; see"),

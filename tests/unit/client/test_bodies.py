@@ -91,6 +91,8 @@ def test_what_has_no_type_is_not_sent() -> None:
         encode_body({})
     with pytest.raises(OverflowError, match="64 bits"):
         encode_body(1 << 64)
+    with pytest.raises(ValueError, match="the body is a datetime with a time zone"):
+        encode_body(MOMENT.replace(tzinfo=datetime.UTC))
 
 
 @pytest.mark.parametrize("text", ["1.23456", "0.00001", "NaN", "Infinity"])

@@ -22,7 +22,7 @@ from rpcqm.client.blocking import Blocking, BlockingClient
 from rpcqm.client.connection import END_OF_QUEUE
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.message_fields import message_of
-from rpcqm.client.names import HERE, format_name
+from rpcqm.client.names import HERE, format_name, subqueue_name
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
@@ -40,7 +40,7 @@ from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqvalues import INFINITE
 
 if TYPE_CHECKING:
-    from rpcqm.client.remote_read import PendingReceive, QueueReader
+    from rpcqm.client.remote_read import MoveTarget, PendingReceive, QueueReader
     from rpcqm.client.sending import InternalTransaction, QueueSender
 
 __all__ = [
@@ -114,20 +114,24 @@ def server_at(address: str, user: str | None = None, password: str = "") -> Remo
 class Message:
     """A received message, which is acknowledged or given back, once.
 
+    One that was received in a transaction leaves its queue, or stays in it, as the transaction
+    ends.
+
     It has every attribute of ReceivedMessage: `body`, `text`, `value`, `xml`, `label`,
     `priority`, `identifier` and so on.
     """
 
-    def __init__(self, pending: "PendingReceive") -> None:
-        self._pending: PendingReceive | None = pending
-        self.received: ReceivedMessage = pending.message
+    def __init__(self, received: ReceivedMessage, pending: "PendingReceive | None" = None) -> None:
+        self._pending = pending
+        self._of_transaction = pending is None
+        self.received = received
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.received, name)
 
     @property
     def settled(self) -> bool:
-        """Whether the message has been acknowledged or given back."""
+        """Whether the message has been acknowledged, given back or moved, or a transaction will."""
         return self._pending is None
 
     async def acknowledge(self) -> None:
@@ -137,10 +141,19 @@ class Message:
             await pending.acknowledge()
 
     async def release(self) -> None:
-        """Give the message back to its queue. A second call does nothing."""
+        """Give the message back to its queue. A second call does nothing.
+
+        Raises RuntimeError for a message of a transaction, which an exception gives back.
+        """
+        if self._of_transaction:
+            raise RuntimeError("an exception that leaves the transaction gives its messages back")
         pending, self._pending = self._pending, None
         if pending is not None:
             await pending.give_back()
+
+    def moved(self) -> None:
+        """Say that the message has left its queue in another way."""
+        self._pending = None
 
 
 class AsyncQueue:
@@ -168,6 +181,7 @@ class AsyncQueue:
         self._closed = False
         self._in_hand: Message | None = None
         self._transaction: InternalTransaction | None = None
+        self._move_targets: dict[str, MoveTarget] = {}
 
     async def __aenter__(self) -> Self:
         self._require_open()
@@ -203,20 +217,36 @@ class AsyncQueue:
         return await self._sender.send(message, self._transaction)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[None]:
-        """Send the messages of the block together when it ends, or none if an exception leaves it.
+    async def transaction(self, *others: "AsyncQueue") -> AsyncIterator[None]:
+        """Send, receive and move everything in the block when that ends, as one.
 
-        A transactional queue takes messages only in transactions. Raises RuntimeError if this
-        queue is in a transaction already.
+        If an exception leaves the block, nothing is sent, and what was received or moved is back.
+        `others` are further queues of the same queue manager that take part. Transactional queues
+        take messages only in transactions, and other queues none. Raises RuntimeError if one of
+        the queues is in a transaction already, ValueError if one is elsewhere, and
+        MQError(MQ_ERROR_TRANSACTION_ENLIST) if the queue manager is not rpcqm.
         """
-        self._require_open()
-        if self._transaction is not None:
-            raise RuntimeError("this queue is in a transaction already")
-        async with self.client.begin_transaction() as self._transaction:
+        queues = (self, *others)
+        self._require_free(queues)
+        async with self.client.begin_transaction() as transaction:
+            for queue in queues:
+                queue._transaction = transaction
             try:
                 yield
             finally:
-                self._transaction = None
+                for queue in queues:
+                    queue._transaction = None
+
+    def _require_free(self, queues: "tuple[AsyncQueue, ...]") -> None:
+        for queue in queues:
+            queue._require_open()
+            if queue._transaction is not None:
+                raise RuntimeError("this queue is in a transaction already")
+            if str(queue.client.target) != str(self.client.target):
+                raise ValueError(
+                    f"a transaction is of one queue manager: {queue.name} is at "
+                    f"{queue.client.target}, {self.name} at {self.client.target}"
+                )
 
     async def receive(
         self, timeout: float | None = None, limit: int | None = None
@@ -239,11 +269,43 @@ class AsyncQueue:
         await self._settle()
         reader = await self._open_reader()
         try:
-            self._in_hand = Message(await reader.receive(_milliseconds(timeout)))
+            return await self._received(reader, _milliseconds(timeout))
         except MQError as error:
             if error.status not in END_OF_QUEUE:
                 raise
+        return None
+
+    async def _received(self, reader: "QueueReader", timeout: int, identifier: int = 0) -> Message:
+        """Receive the first message, or the one with that lookup identifier."""
+        if self._transaction is not None:
+            return Message(await reader.receive_in(self._transaction, timeout, identifier))
+        if identifier:
+            pending = await reader.receive_by_lookup_identifier(identifier)
+        else:
+            pending = await reader.receive(timeout)
+        self._in_hand = Message(pending.message, pending)
         return self._in_hand
+
+    async def move(self, message: "Message | ReceivedMessage | int", to: str) -> None:
+        """Move a message to a subqueue of this queue, such as `poison`; "" is the queue itself.
+
+        `message` was received and not settled yet, or peeked at, or is a lookup identifier. In a
+        transaction it moves when that ends well. Raises MQError if somebody else holds it.
+        """
+        identifier = message if isinstance(message, int) else message.lookup_identifier
+        reader = await self._open_reader()
+        target = await self._move_target(to)
+        await reader.move(identifier, target, self._transaction)
+        if isinstance(message, Message):
+            message.moved()
+        if self._in_hand is not None and self._in_hand.settled:
+            self._in_hand = None
+
+    async def _move_target(self, to: str) -> "MoveTarget":
+        if to not in self._move_targets:
+            target = self.client.open_move_target(subqueue_name(self.name, to))
+            self._move_targets[to] = await self._opened.enter_async_context(target)
+        return self._move_targets[to]
 
     async def peek(self, timeout: float | None = None) -> ReceivedMessage | None:
         """The first message, which stays; None if no message comes within `timeout` seconds."""
@@ -291,6 +353,10 @@ class BlockingMessage:
     def __init__(self, client: BlockingClient, message: Message) -> None:
         self._client = client
         self._message = message
+
+    @property
+    def wrapped(self) -> Message:
+        return self._message
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._message, name)
@@ -343,13 +409,16 @@ class Queue:
         return self._client.run(self._queue.send(body, **fields))
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Send the messages of the block together when it ends, or none if an exception leaves it.
+    def transaction(self, *others: "Queue") -> Iterator[None]:
+        """Send, receive and move everything in the block when that ends, as one.
 
-        A transactional queue takes messages only in transactions. Raises RuntimeError if this
-        queue is in a transaction already.
+        If an exception leaves the block, nothing is sent, and what was received or moved is back.
+        `others` are further queues of the same queue manager that take part. Transactional queues
+        take messages only in transactions, and other queues none. Raises RuntimeError if one of
+        the queues is in a transaction already, ValueError if one is elsewhere, and
+        MQError(MQ_ERROR_TRANSACTION_ENLIST) if the queue manager is not rpcqm.
         """
-        with Blocking(self._client, self._queue.transaction()):
+        with Blocking(self._client, self._queue.transaction(*(each._queue for each in others))):
             yield
 
     def receive(
@@ -372,6 +441,15 @@ class Queue:
         """Receive the next message; returns None if no message comes within `timeout` seconds."""
         message = self._client.run(self._queue.receive_one(timeout))
         return None if message is None else BlockingMessage(self._client, message)
+
+    def move(self, message: BlockingMessage | ReceivedMessage | int, to: str) -> None:
+        """Move a message to a subqueue of this queue, such as `poison`; "" is the queue itself.
+
+        `message` was received and not settled yet, or peeked at, or is a lookup identifier. In a
+        transaction it moves when that ends well. Raises MQError if somebody else holds it.
+        """
+        moved = message.wrapped if isinstance(message, BlockingMessage) else message
+        self._client.run(self._queue.move(moved, to))
 
     def peek(self, timeout: float | None = None) -> ReceivedMessage | None:
         """The first message, which stays; None if no message comes within `timeout` seconds."""

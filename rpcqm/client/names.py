@@ -64,6 +64,17 @@ def format_name(text: str, host: str = HERE) -> FormatName:
     return FormatName.direct(f"{protocol}:{path}")
 
 
+def subqueue_name(queue: FormatName, name: str) -> FormatName:
+    """The subqueue of a queue, or of a subqueue's queue; the queue itself if `name` is empty.
+
+    Raises MQError(MQ_ERROR_ILLEGAL_FORMATNAME) if `queue` is not a direct name.
+    """
+    protocol = queue.direct_name.protocol
+    path = queue.path_name.parent
+    suffix = f";{name}" if name else ""
+    return FormatName.direct(f"{protocol}:{path}{suffix}")
+
+
 def _is_address(host: str) -> bool:
     try:
         ipaddress.ip_address(host)

@@ -11,7 +11,7 @@ from rpcqm.client.connection import OPEN_TIMEOUT, Connections
 from rpcqm.client.identity import licence_guid
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.remote_queue import RemoteMessage, RemoteQueue
-from rpcqm.client.remote_read import MoveTarget, Read
+from rpcqm.client.remote_read import NO_TRANSACTION, NOT_THERE, MoveTarget, Read
 from rpcqm.client.target import ServerUnreachableError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
@@ -145,7 +145,15 @@ class Qm2QmSession:
     async def close_cursor(self, cursor: int) -> None:
         await self._queue.close_cursor(cursor)
 
-    async def move(self, identifier: int, target: MoveTarget) -> None:
+    async def enlist(self, transaction: UUID) -> None:
+        raise MQError(HResult.MQ_ERROR_TRANSACTION_ENLIST, NOT_THERE)
+
+    async def end_in(self, request_id: int, acknowledgement: int) -> None:
+        raise MQError(HResult.MQ_ERROR_TRANSACTION_ENLIST, NOT_THERE)
+
+    async def move(
+        self, identifier: int, target: MoveTarget, transaction: UUID = NO_TRANSACTION
+    ) -> None:
         raise MQError(HResult.MQ_ERROR_UNSUPPORTED_OPERATION, "the server is too old to move")
 
     async def purge(self) -> None:

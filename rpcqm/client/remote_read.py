@@ -8,9 +8,10 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from uuid import UUID
 
-from rpcqm.base.errors import DecodeError, FaultStatus, MQError, RpcFault
+from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, RpcFault
 from rpcqm.client.connection import END_OF_QUEUE, OPEN_TIMEOUT, Connections
 from rpcqm.client.identity import in_workgroup, licence_guid, next_request_identifier
 from rpcqm.client.message import ReceivedMessage, from_sections
@@ -37,6 +38,9 @@ from rpcqm.codec.types.mqvalues import (
     ReceiveAction,
 )
 
+if TYPE_CHECKING:
+    from rpcqm.client.sending import InternalTransaction
+
 RECEIVE_ACTIONS: frozenset[int] = frozenset(
     action for action in ReceiveAction if "RECEIVE" in action.name
 )
@@ -46,8 +50,13 @@ WHOLE_BODY = 0x400000
 """Bytes to read of a body: no message is larger than 4 MB."""
 VERSION = (6, 1, 7601)
 """What clients of Windows 7 say; servers ignore it ([MS-MQRR] <16> to <18>)."""
-NO_TRANSACTION = XACTUOW(rgb=bytes(16))
+NO_TRANSACTION = UUID(int=0)
 
+NOT_THERE = (
+    "only rpcqm lets its clients receive in a transaction; receive outside of it, and make sure "
+    "that what a message causes may happen twice"
+)
+"""Why a server that needs a transaction coordinator is not asked further."""
 
 RequestT = TypeVar("RequestT")
 
@@ -69,7 +78,15 @@ class ReadSession(Protocol):
 
     async def close_cursor(self, cursor: int) -> None: ...
 
-    async def move(self, identifier: int, target: "MoveTarget") -> None: ...
+    async def enlist(self, transaction: UUID) -> None:
+        """Let a transaction of the server receive; MQError if the server cannot."""
+
+    async def end_in(self, request_id: int, acknowledgement: int) -> None:
+        """Leave the message that was locked to its transaction, or give it back."""
+
+    async def move(
+        self, identifier: int, target: "MoveTarget", transaction: UUID = NO_TRANSACTION
+    ) -> None: ...
 
     async def purge(self) -> None: ...
 
@@ -86,6 +103,7 @@ class Read:
     cursor: int = 0
     identifier: int = 0
     body: int = WHOLE_BODY
+    transaction: UUID | None = None
 
 
 class _Handle:
@@ -157,7 +175,26 @@ class RemoteReadSession(_Handle):
             dwMaxCompoundMessageSize=WHOLE_BODY,
         )
 
-    def received(self, response: remoteread.R_StartReceiveResponse) -> ReceivedMessage:
+    def _starting_in(
+        self, read: Read, transaction: UUID
+    ) -> remoteread.R_StartTransactionalReceiveRequest:
+        return remoteread.R_StartTransactionalReceiveRequest(
+            phContext=self._handle,
+            LookupId=read.identifier,
+            hCursor=read.cursor,
+            ulAction=read.action,
+            ulTimeout=read.timeout,
+            dwRequestId=read.request_id,
+            dwMaxBodySize=read.body,
+            dwMaxCompoundMessageSize=WHOLE_BODY,
+            pTransactionId=XACTUOW(rgb=transaction.bytes_le),
+        )
+
+    def received(
+        self,
+        response: remoteread.R_StartReceiveResponse
+        | remoteread.R_StartTransactionalReceiveResponse,
+    ) -> ReceivedMessage:
         """The message in a response of R_StartReceive; raises DecodeError."""
         return from_sections(
             response.ppPacketSections or [], response.pSequenceId, response.pdwArriveTime
@@ -170,18 +207,42 @@ class RemoteReadSession(_Handle):
         )
 
     async def start(self, read: Read) -> ReceivedMessage:
-        """R_StartReceive."""
-        response = await self._connections.call(self.starting(read))
+        """R_StartReceive, or R_StartTransactionalReceive for a transaction."""
+        response = (
+            await self._connections.call(self.starting(read))
+            if read.transaction is None
+            else await self._connections.call(self._starting_in(read, read.transaction))
+        )
         try:
             return self.received(response)
         except DecodeError:  # a message that cannot be decoded is given back ([MS-MQRR] 3.2.4.4.1)
             if read.action in RECEIVE_ACTIONS:
-                await self.end(read.request_id, RR_NACK)
+                await end_read(self, read, RR_NACK)
             raise
 
     async def end(self, request_id: int, acknowledgement: int) -> None:
         """R_EndReceive."""
         await self._connections.call(self.ending(request_id, acknowledgement))
+
+    async def end_in(self, request_id: int, acknowledgement: int) -> None:
+        """R_EndTransactionalReceive."""
+        request = remoteread.R_EndTransactionalReceiveRequest(
+            phContext=self._handle, dwAck=acknowledgement, dwRequestId=request_id
+        )
+        await self._connections.call(request)
+
+    async def enlist(self, transaction: UUID) -> None:
+        """R_QMEnlistRemoteTransaction; only rpcqm joins a transaction without a coordinator."""
+        request = remoteread.R_QMEnlistRemoteTransactionRequest(
+            pTransactionId=XACTUOW(rgb=transaction.bytes_le),
+            cbPropagationToken=0,
+            pbPropagationToken=b"",
+            pQueueFormat=queue_format_of(self._name),
+        )
+        try:
+            await self._connections.call(request, OPEN_TIMEOUT)
+        except (MQError, RpcFault) as error:
+            raise MQError(HResult.MQ_ERROR_TRANSACTION_ENLIST, NOT_THERE) from error
 
     async def cancel(self, request_id: int) -> None:
         """R_CancelReceive."""
@@ -202,20 +263,28 @@ class RemoteReadSession(_Handle):
             remoteread.R_CloseCursorRequest(phContext=self._handle, hCursor=cursor),
         )
 
-    async def move(self, identifier: int, target: MoveTarget) -> None:
+    async def move(
+        self, identifier: int, target: MoveTarget, transaction: UUID = NO_TRANSACTION
+    ) -> None:
         """R_MoveMessage."""
         await self._connections.call(
             remoteread.R_MoveMessageRequest(
                 phContextFrom=self._handle,
                 ullContextTo=target.context,
                 LookupId=identifier,
-                pTransactionId=NO_TRANSACTION,
+                pTransactionId=XACTUOW(rgb=transaction.bytes_le),
             ),
         )
 
     async def purge(self) -> None:
         """R_PurgeQueue."""
         await self._connections.call(remoteread.R_PurgeQueueRequest(phContext=self._handle))
+
+
+async def end_read(session: ReadSession, read: Read, acknowledgement: int) -> None:
+    """End a read that has locked a message, with or without a transaction."""
+    end = session.end if read.transaction is None else session.end_in
+    await end(read.request_id, acknowledgement)
 
 
 class QueueReader:
@@ -241,6 +310,7 @@ class QueueReader:
         self._waiting: dict[int, int] = {}
         """Cursors, or 0, of the reads that have not been answered, by request identifier."""
         self._cursors: set[int] = set()
+        self._enlisted: UUID | None = None
 
     async def __aenter__(self) -> Self:
         self._session = await self._opened()
@@ -344,6 +414,26 @@ class QueueReader:
         """Receive the message with the identifier, or the neighbour that `action` names."""
         return await self._receive(Read(action, next_request_identifier(), identifier=identifier))
 
+    async def receive_in(
+        self, transaction: "InternalTransaction", timeout: int = INFINITE, identifier: int = 0
+    ) -> ReceivedMessage:
+        """Receive in a transaction of the same server: the message leaves its queue with that.
+
+        With an `identifier` it is the message with that lookup identifier. Raises
+        MQError(MQ_ERROR_TRANSACTION_USAGE) if the queue is not transactional, and
+        MQError(MQ_ERROR_TRANSACTION_ENLIST) if the server is not rpcqm.
+        """
+        unit, session = transaction.identifier, self.session
+        if self._enlisted != unit:
+            await session.enlist(unit)
+            self._enlisted = unit
+        action = MQ_LOOKUP_RECEIVE_CURRENT if identifier else MQ_ACTION_RECEIVE
+        number = next_request_identifier()
+        read = Read(action, number, timeout, identifier=identifier, transaction=unit)
+        message = await self._read(session, read)
+        await end_read(session, read, RR_ACK)
+        return message
+
     async def _receive(self, read: Read) -> "PendingReceive":
         message = await self._start(read)
         return PendingReceive(self.session, read.request_id, message)
@@ -403,7 +493,7 @@ class QueueReader:
             return  # it has brought no message, which is what was wanted
         if read.action in RECEIVE_ACTIONS:
             with contextlib.suppress(MQError, RpcFault, ServerUnreachableError):
-                await session.end(read.request_id, RR_NACK)
+                await end_read(session, read, RR_NACK)
 
     async def cancel(self, request_id: int) -> None:
         """End a read that waits; raises MQError(STATUS_NOT_FOUND) if no such read waits."""
@@ -427,12 +517,16 @@ class QueueReader:
         self._cursors.discard(cursor)
         await self.session.close_cursor(cursor)
 
-    async def move(self, identifier: int, target: MoveTarget) -> None:
+    async def move(
+        self, identifier: int, target: MoveTarget, transaction: "InternalTransaction | None" = None
+    ) -> None:
         """Move a message to a related queue, such as a subqueue of this one.
 
-        Raises MQError(STATUS_INVALID_PARAMETER) if the queues are not related.
+        A transaction moves it when it is committed. Raises MQError(STATUS_INVALID_PARAMETER) if
+        the queues are not related.
         """
-        await self.session.move(identifier, target)
+        unit = NO_TRANSACTION if transaction is None else transaction.identifier
+        await self.session.move(identifier, target, unit)
 
     async def purge(self) -> None:
         """Delete every message."""

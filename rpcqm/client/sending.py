@@ -68,8 +68,9 @@ class InternalTransaction:
         self.identifier = uuid.uuid4()
 
     async def __aenter__(self) -> Self:
+        unit = XACTUOW(rgb=self.identifier.bytes_le)
         response = await self._connections.call(
-            qmcomm.R_QMEnlistInternalTransactionRequest(pUow=XACTUOW(rgb=self.identifier.bytes_le)),
+            qmcomm.R_QMEnlistInternalTransactionRequest(pUow=unit)
         )
         self._handle = response.phIntXact
         return self

@@ -89,6 +89,12 @@ class PendingRequestTable:
             raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "nothing is pending on this handle")
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"request {request_id} is not pending")
 
+    def forget_message(self, lookup_identifier: int) -> None:
+        """Forget the receive that has locked a message, if there is one."""
+        for entry in self:
+            if entry.lookup_identifier == lookup_identifier:
+                self.remove(entry)
+
     def remove(self, entry: PendingRequestEntry) -> bool:
         """Forget an entry and stop its timer; False if it was forgotten before."""
         entry.stop_timer()

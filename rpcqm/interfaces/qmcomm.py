@@ -362,8 +362,10 @@ class QmComm:
     def R_QMEnlistInternalTransaction(
         self, call: Call, request: R_QMEnlistInternalTransactionRequest
     ) -> R_QMEnlistInternalTransactionResponse:
-        """[MS-MQMP] 3.1.4.14 R_QMEnlistInternalTransaction (Opnum 16)."""
-        self.handles.admit(call)
+        """Begin a transaction, for remote readers as well (G178).
+
+        Source: [MS-MQMP] 3.1.4.14 R_QMEnlistInternalTransaction (Opnum 16).
+        """
         if not any(request.pUow.rgb):
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "no identifier")
         identifier, owner = UUID(bytes_le=request.pUow.rgb), call.identity.sid
@@ -375,7 +377,6 @@ class QmComm:
         self, call: Call, request: R_QMCommitTransactionRequest
     ) -> R_QMCommitTransactionResponse:
         """[MS-MQMP] 3.1.4.15 R_QMCommitTransaction (Opnum 17)."""
-        self.handles.admit(call)
         handle = present(request.phIntXact)
         await self._transactions.transaction_commit(handle.value.identifier)
         call.close_context_handle(handle)
@@ -385,7 +386,6 @@ class QmComm:
         self, call: Call, request: R_QMAbortTransactionRequest
     ) -> R_QMAbortTransactionResponse:
         """[MS-MQMP] 3.1.4.16 R_QMAbortTransaction (Opnum 18)."""
-        self.handles.admit(call)
         handle = present(request.phIntXact)
         await self._transactions.transaction_abort(handle.value.identifier)
         call.close_context_handle(handle)

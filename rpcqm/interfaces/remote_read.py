@@ -484,20 +484,24 @@ class RemoteRead:
     # Moving
 
     def R_MoveMessage(self, call: Call, request: R_MoveMessageRequest) -> Completion[None]:
-        """Move a message to a related queue (G36, G60).
+        """Move a message to a related queue (G36, G60), also one that the caller holds (G179).
 
         Source: [MS-MQRR] 3.1.4.10 R_MoveMessage (Opnum 10).
         """
-        source = _descriptor(request.phContextFrom)
+        opened: OpenedQueue = request.phContextFrom.value
+        source = opened.descriptor
         queue = queue_of(source)
         _require_receive_access(source)
         target = self._find_move_target(call, request.ullContextTo)
         position = MessagePosition(queue, request.LookupId)
-        transactional = any(request.pTransactionId.rgb)
-        self._messages.check_move(position, target, transactional)
-        transaction = None
-        if transactional:
-            transaction = self._find_transaction(call, request.pTransactionId)
+        if not any(request.pTransactionId.rgb):
+            moved = self._messages.move_message(position, target, None, source)
+            opened.pending.forget_message(request.LookupId)
+            return moved
+        identifier = UUID(bytes_le=request.pTransactionId.rgb)
+        holder = self._queue_manager.transaction_collection.get(identifier)
+        self._messages.check_move(position, target, True, holder)
+        transaction = self._find_transaction(call, request.pTransactionId)
         return self._messages.move_message(position, target, transaction)
 
     def _find_move_target(self, call: Call, context: int) -> Queue:

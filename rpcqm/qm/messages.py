@@ -383,9 +383,15 @@ class MessageEvents:
     # Moving
 
     def check_move(
-        self, position: MessagePosition, target_queue: Queue, transactional: bool
+        self,
+        position: MessagePosition,
+        target_queue: Queue,
+        transactional: bool,
+        holder: object = None,
     ) -> None:
-        """What a move needs, in the order of [MS-MQRR] 3.1.4.10 with G36 and G60.
+        """What a move needs, in the order of [MS-MQRR] 3.1.4.10 with G36, G60 and G179.
+
+        `holder` is the open queue or the transaction that may have locked the message itself.
 
         STATUS_INVALID_PARAMETER unless the queues are related, or the target is the system's;
         MQ_ERROR_TRANSACTION_USAGE, MQ_ERROR_MESSAGE_NOT_FOUND,
@@ -401,7 +407,10 @@ class MessageEvents:
             raise MQError(HResult.MQ_ERROR_TRANSACTION_USAGE)
         state = position.state
         if state is PositionState.LOCKED:
-            raise MQError(locked_status(queue, position.lookup_identifier))
+            key = position.lookup_identifier
+            if holder is not None and queue.message_position_list.owner(key) is holder:
+                return
+            raise MQError(locked_status(queue, key))
         if state is not PositionState.AVAILABLE:
             raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
 
@@ -410,18 +419,24 @@ class MessageEvents:
         position: MessagePosition,
         target_queue: Queue,
         transaction: Transaction | None = None,
+        holder: OpenQueueDescriptor | None = None,
     ) -> Completion[None]:
         """Move a message to another queue, at once or with a transaction.
+
+        `holder` may have locked the message in a two-phase read, which ends with the move; the
+        transaction may have received it (G179).
 
         The message keeps its lookup identifier (G57), except in a queue of the system. It has
         been moved once more, and its aborts count from zero again.
         Source: [MS-MQDMPR] 3.1.7.1.16.
         """
-        self.check_move(position, target_queue, transaction is not None)
+        self.check_move(position, target_queue, transaction is not None, transaction or holder)
         queue, key = position.queue_reference, position.lookup_identifier
         if transaction is not None:
             _check_join(queue, transaction)
-            self._positions.lock(queue, self._positions.message_at(queue, key), transaction)
+            if not self._transactions.forget(transaction, queue, key):
+                self.check_move(position, target_queue, True)
+                self._positions.lock(queue, self._positions.message_at(queue, key), transaction)
             target_queue.pending_moves += 1
             transaction.transactional_operation_collection.append(
                 TransactionalOperation(
@@ -429,6 +444,8 @@ class MessageEvents:
                 )
             )
             return completed(None)
+        if holder is not None:
+            holder.two_phase_reads.discard(key)
         outcome: Completion[None] = Completion()
         with self._store.transaction("move") as change:
             if target_queue.queue_type is QueueType.SYSTEM:

@@ -107,8 +107,15 @@ class Transactions:
         MQ_ERROR_TRANSACTION_SEQUENCE when it was not received there, or the transaction is
         prepared (G73).
         """
-        if transaction.prepared:
+        if transaction.prepared or not self.forget(transaction, queue, key):
             raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+        self._positions.release(queue, key)
+
+    def forget(self, transaction: Transaction, queue: Queue, key: int) -> bool:
+        """Strike out that a transaction has received a message, which stays locked.
+
+        Returns False if it has not.
+        """
         operations = transaction.transactional_operation_collection
         for operation in operations:
             if (
@@ -117,9 +124,8 @@ class Transactions:
                 and operation.lookup_identifier == key
             ):
                 operations.remove(operation)
-                self._positions.release(queue, key)
-                return
-        raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+                return True
+        return False
 
     # Ends
 

@@ -19,11 +19,13 @@ EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", TEXT, re.DOTA
 def queue_manager() -> Iterator[PrivateQueueManager]:
     with private_queue_manager(configuration="[storage]\nreserve = 1\n") as queue_manager:
         queue_manager.run("queue", "create", "orders")
+        for name in ("requests", "answers"):
+            queue_manager.run("queue", "create", name, "--transactional")
         yield queue_manager
 
 
 def test_every_example_is_followed_by_what_it_prints() -> None:
-    assert len(EXAMPLES) == TEXT.count("```python") == 4
+    assert len(EXAMPLES) == TEXT.count("```python") == 5
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))

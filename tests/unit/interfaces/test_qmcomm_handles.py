@@ -106,10 +106,7 @@ GATED: dict[str, dict[str, Any]] = {
     },
     "R_QMGetTmWhereabouts": {"cbBufSize": 8},
     "R_QMEnlistTransaction": {"pUow": XACTUOW(rgb=UOW), "cbCookie": 1, "pbCookie": b"x"},
-    "R_QMEnlistInternalTransaction": {"pUow": XACTUOW(rgb=UOW)},
     "R_QMQueryQMRegistryInternal": {"dwQueryType": 1},
-    "R_QMCommitTransaction": {"phIntXact": NULL_HANDLE},
-    "R_QMAbortTransaction": {"phIntXact": NULL_HANDLE},
     "rpc_ACCloseHandle": {"phQueue": NULL_HANDLE},
     "rpc_ACReceiveMessageEx": {"hQMContext": 1, "ptb": receiving_buffer()},
 }

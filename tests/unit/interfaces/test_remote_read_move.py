@@ -138,7 +138,7 @@ def test_moving_a_message_that_is_being_read_is_refused(
     late, _ = reader.open_for_move(LATE)
     source = reader.open(ORDERS)
     reader.body(source, request_id=7)
-    assert reader.move(source, late, keys[0]) == "MQ_ERROR_MESSAGE_NOT_FOUND"
+    assert reader.move(reader.open(ORDERS), late, keys[0]) == "MQ_ERROR_MESSAGE_NOT_FOUND"
     ending = reader.caller.send("R_EndReceive", phContext=source, dwAck=ACK, dwRequestId=7)
     fields = {"ullContextTo": late, "pTransactionId": XACTUOW(rgb=NO_TRANSACTION)}
     leaving = reader.caller.send("R_MoveMessage", phContextFrom=source, LookupId=keys[0], **fields)
@@ -215,6 +215,21 @@ def test_a_plain_queue_takes_no_move_in_a_transaction(
     identifier, _ = begun(qm)
     status = reader.move(reader.open(ORDERS), late, key, identifier)
     assert status == "MQ_ERROR_TRANSACTION_USAGE"
+
+
+@pytest.mark.conformance("MQRR-op-10")
+def test_whoever_holds_a_message_may_move_it(qm: RunningQueueManager, reader: Reader) -> None:
+    queue = qm.create()
+    key = qm.send(queue, b"one")
+    late, _ = reader.open_for_move(LATE)
+    source = reader.open(ORDERS)
+    assert reader.body(source, request_id=7) == b"one"
+    assert reader.move(source, late, key) == "MQ_OK"
+    assert qm.bodies(queue.subqueue_collection["late"]) == [b"one"]
+    ending = reader.caller.send("R_EndReceive", phContext=source, dwAck=ACK, dwRequestId=7)
+    reader.caller.settle()
+    assert ending.result().result == HResult.MQ_ERROR_INVALID_HANDLE
+    assert qm.bodies(queue.subqueue_collection["late"]) == [b"one"]
 
 
 # Transactions of a coordinator

@@ -17,6 +17,7 @@ from rpcqm.adm.directory_object import (
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.records import QUEUE_ATTRIBUTES
+from rpcqm.base.text import folded
 
 T = TypeVar("T", bound=DirectoryObject)
 
@@ -156,7 +157,7 @@ class AttributeFilter(NamedTuple):
         """Whether an object satisfies it; what cannot be compared does not."""
         left, right = getattr(element, self.attribute), self.value
         if isinstance(left, str) and isinstance(right, str):
-            left, right = left.casefold(), right.casefold()
+            left, right = folded(left), folded(right)
         try:
             return _COMPARE[self.operator](left, right)
         except TypeError:

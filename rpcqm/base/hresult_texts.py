@@ -175,7 +175,8 @@ REMEDIES: dict[str, str] = {
     "MQ_ERROR_SERVICE_NOT_AVAILABLE": "Start it with `rpcqm serve`.",
     "MQ_ERROR_MACHINE_NOT_FOUND": "Check the spelling of the computer's name.",
     "MQ_ERROR_NO_DS": "Use direct format names; they need no directory.",
-    "MQ_ERROR_ILLEGAL_QUEUE_PATHNAME": r"Write it like `.\private$\orders`.",
+    "MQ_ERROR_ILLEGAL_QUEUE_PATHNAME": r"Write it like `.\private$\orders`; a name has up to 124 "
+    'characters, none of them `\\`, `;`, `+`, `,` or `"`, and no `$` at its end.',
     "MQ_ERROR_BUFFER_OVERFLOW": "Call again with the length that came back.",
     "MQ_ERROR_IO_TIMEOUT": "Wait longer, or accept that the queue is empty.",
     "MQ_ERROR_ILLEGAL_CURSOR_ACTION": "Peek at the current message first.",

@@ -4,6 +4,7 @@ Characters that Unicode does not count as printable are dangerous: control chara
 separators of lines, marks of the direction of writing, and characters without a width.
 """
 
+import functools
 import json
 
 SHOWN_CHARACTERS = 256
@@ -31,6 +32,23 @@ def _escape(character: str) -> str:
 def wide_length(text: str) -> int:
     """How many UTF-16 characters a text takes, without a null character."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def folded(text: str) -> str:
+    """The form in which names of queues are compared, wherever that is done (G182).
+
+    Each character is folded by itself (simple case folding of Unicode), so that lengths stay the
+    same: "Größe" is "GRÖßE", but not "GRÖSSE".
+    """
+    return text.lower() if text.isascii() else "".join(map(_folded_character, text))
+
+
+@functools.lru_cache(maxsize=1024)
+def _folded_character(character: str) -> str:
+    for form in (character.casefold(), character.lower()):
+        if len(form) == 1:
+            return form
+    return character
 
 
 def json_text(value: object, indent: int | None = None) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rpcqm.base.errors import FaultStatus
 from rpcqm.base.hresult import HResult, NtStatus
+from rpcqm.base.text import folded
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.conversation.call import FURTHER_STATUSES, CapturedCall
 from rpcqm.capture.conversation.interfaces import interface_named
@@ -39,7 +40,7 @@ class Filter:
     """What every condition that is set lets through; empty collections let everything through.
 
     `opnums` are numbers or method names, `interfaces` names or UUIDs in lower case, `queues`
-    parts of queue names in lower case, `messages` identifiers or their ends, without braces.
+    parts of queue names, folded, `messages` identifiers or their ends, without braces.
     """
 
     interfaces: Collection[str] = ()
@@ -54,7 +55,7 @@ class Filter:
             (not self.interfaces or self._interface(exchange))
             and (not self.opnums or self._opnum(exchange))
             and (not self.statuses or exchange.status in self.statuses)
-            and (not self.queues or any(part in queue.lower() for part in self.queues))
+            and (not self.queues or any(part in folded(queue) for part in self.queues))
             and (not self.messages or self._message(exchange))
         )
 

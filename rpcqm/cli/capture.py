@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rpcqm.base.text import visible
+from rpcqm.base.text import folded, visible
 from rpcqm.cli.errors import CommandError, ExitStatus, UsageMistake
 from rpcqm.cli.output import Table, counted, json_line
 from rpcqm.cli.parser import Parser, add_command, add_commands
@@ -138,13 +138,14 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
 def filter_of(arguments: argparse.Namespace) -> "Filter":
     """The filter that the options ask for; UsageMistake."""
     from rpcqm.capture.filtering import Filter, status_of, without_braces
+    from rpcqm.codec.names.format_name import without_prefix
 
     try:
         statuses = {status_of(text) for text in arguments.status}
     except ValueError:
         raise UsageMistake(f"--status {arguments.status[-1]} is no status.") from None
     lower = [{text.lower() for text in texts} for texts in (arguments.interface, arguments.opnum)]
-    queues = {text.lower() for text in arguments.queue}
+    queues = {folded(without_prefix(text)) for text in arguments.queue}
     messages = {without_braces(text) for text in arguments.message_id}
     return Filter(lower[0], lower[1], statuses, queues, messages)
 

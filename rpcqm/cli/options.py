@@ -95,7 +95,8 @@ def queue_name(arguments: argparse.Namespace, text: str) -> FormatName:
         reason = error.status.meaning.rstrip(".").replace("The ", "the ", 1)
         raise UsageMistake(
             f"`{text}` does not name a queue: {reason} ({error.status.name}); write `orders`, "
-            r"`.\private$\orders` or `DIRECT=OS:host\private$\orders`."
+            r"`.\private$\orders` or `DIRECT=OS:host\private$\orders`; a name has up to 124 "
+            'characters, none of them `\\`, `;`, `+`, `,` or `"`.'
         ) from None
 
 

@@ -2,18 +2,18 @@ r"""The ways in which a person may name a queue.
 
 `orders` is the private queue of that name at the queue manager that is asked, `orders;late` its
 subqueue, `.\private$\orders` and `HOST\private$\orders` are path names, and a text that begins
-like `DIRECT=` is a format name. `Journal$`, `DeadLetter$` and `XactDeadLetter$` stand for system
-queues as they do on Windows.
+like `DIRECT=` is a format name, with or without the `FormatName:` that System.Messaging writes.
+`Journal$`, `DeadLetter$` and `XactDeadLetter$` stand for system queues as they do on Windows.
 """
 
 import ipaddress
 import re
 
-from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.format_name import PREFIX, FormatName
 from rpcqm.codec.names.path_name import COMPUTER_NAME, PathName
 
-_FORMAT_NAME = re.compile(r"\w+=")
-_WITHOUT_COMPUTER = re.compile(r"(?:private\$\\|system\$;).+", re.IGNORECASE)
+_FORMAT_NAME = re.compile(rf"{PREFIX}|\w+=", re.IGNORECASE | re.ASCII)
+_WITHOUT_COMPUTER = re.compile(r"(?:private\$\\|system\$;).+", re.IGNORECASE | re.ASCII)
 _QUEUE_JOURNAL = re.compile(r"(.+)\\journal\$", re.IGNORECASE)
 _COMPUTER = re.compile(COMPUTER_NAME)
 _SYSTEM_QUEUES = {
@@ -27,9 +27,13 @@ HERE = "."
 def path_name(text: str, host: str = HERE) -> PathName:
     """The path name for a text; `.` and a missing computer mean `host`.
 
-    Raises MQError(MQ_ERROR_ILLEGAL_QUEUE_PATHNAME) if the text names no queue.
+    Raises MQError(MQ_ERROR_ILLEGAL_QUEUE_PATHNAME) if the text names no queue, and
+    MQError(MQ_ERROR_ILLEGAL_FORMATNAME) for a format name that is not direct.
     """
-    path = PathName.parse(_with_computer(text, host))
+    if is_format_name(text):
+        path = FormatName.parse(text).path_name
+    else:
+        path = PathName.parse(_with_computer(text, host))
     if path.computer == HERE:
         return PathName(host, path.queue, path.kind, path.suffix)
     return path

@@ -20,6 +20,7 @@ from rpcqm.adm.directory_object import (
 from rpcqm.adm.enums import QueueType
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.text import folded
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.codec.types.mqvalues import INFINITE, FormatNameType, QueuePrivacyLevel
@@ -208,7 +209,7 @@ class DirectoryObjectReader:
 
 
 def _comparable(value: object) -> object:
-    return str(value).casefold() if isinstance(value, str | PathName) else value
+    return folded(str(value)) if isinstance(value, str | PathName) else value
 
 
 def _identifier(table: str, row: Row, *names: str) -> UUID:

@@ -43,7 +43,7 @@ def _public_path(value: object) -> PathName:
         path = PathName.parse(text(value))
     except MQError:
         raise ValueError from None
-    if path.kind is not QueueKind.PUBLIC or path.suffix:
+    if path.kind is not QueueKind.PUBLIC or path.suffix or path.queue.endswith("$"):
         raise ValueError
     return path
 
@@ -133,7 +133,11 @@ TABLES: dict[str, dict[str, Entry]] = {
         "signing_key": _KEY,
     },
     "queue": {
-        "path": Entry(_public_path, "the path name of a public queue, COMPUTER\\NAME", True),
+        "path": Entry(
+            _public_path,
+            "the path name of a public queue, COMPUTER\\NAME, no $ at its end",
+            True,
+        ),
         "identifier": _OWN_GUID,
         "label": Entry(text, "a text"),
         "type": _GUID,

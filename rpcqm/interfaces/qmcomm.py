@@ -14,7 +14,7 @@ from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus, RpcFault
-from rpcqm.base.text import wide_length
+from rpcqm.base.text import folded, wide_length
 from rpcqm.codec.names.format_name import FormatName, format_names
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.codec.names.queue_format import format_name_of, queue_format_of
@@ -221,7 +221,7 @@ class QmComm:
         path = self._own_private_path(request.lpwcsPathName)
         attributes = attributes_of(request.aProp, request.apVar, creating=True)
         named = str(attributes.pop("pathname", request.lpwcsPathName))
-        if self._own_private_path(named).queue.lower() != path.queue.lower():
+        if folded(self._own_private_path(named).queue) != folded(path.queue):
             raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, "PROPID_Q_PATHNAME")
         attributes.pop("base_priority", None)  # ignored for private queues, [MS-MQMQ] 2.3.1.6
         if request.pSecurityDescriptor is not None:

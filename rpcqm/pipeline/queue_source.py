@@ -48,6 +48,7 @@ from rpcqm.capture.export import arrow_schema
 from rpcqm.client.blocking import BlockingClient
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.mq import server_at
+from rpcqm.client.names import HERE, format_name
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.target import LocalServer
 from rpcqm.codec.names.format_name import FormatName
@@ -113,12 +114,8 @@ class QueueOptions:
 
     @property
     def name(self) -> FormatName:
-        """The queue's format name; a plain name is a private queue of the server."""
-        if "=" in self.queue:
-            return FormatName.parse(self.queue)
-        host = self.server.partition(":")[0]
-        machine = f"TCP:{host}" if host.replace(".", "").isdigit() else f"OS:{host or '.'}"
-        return FormatName.parse(f"DIRECT={machine}\\private$\\{self.queue}")
+        """The queue's format name; `client.names` says how a queue may be named."""
+        return format_name(self.queue, self.server.partition(":")[0] or HERE)
 
 
 def _password(options: Mapping[str, str]) -> str:

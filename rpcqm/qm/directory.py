@@ -15,6 +15,7 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Timers
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
+from rpcqm.base.text import folded
 from rpcqm.codec.names.format_name import DistributionListName, FormatName, PrivateQueueFormatName
 from rpcqm.codec.names.path_name import PathName
 from rpcqm.codec.types.mqvalues import FormatNameType
@@ -144,7 +145,7 @@ class Directory(DirectoryAccess):
         if len(names) == 1 and not isinstance(names[0].value, DistributionListName):
             return names
         unique: dict[FormatName, None] = dict.fromkeys(
-            sorted(self._resolved(names), key=lambda name: str(name).upper())
+            sorted(self._resolved(names), key=lambda name: folded(str(name)))
         )
         if not unique:
             raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, "an empty list")

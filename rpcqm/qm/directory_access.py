@@ -26,6 +26,7 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Timer, Timers
 from rpcqm.base.log import get_logger
+from rpcqm.base.text import folded
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.handles import new_handle
 from rpcqm.qm.settings import QueueManagerSettings
@@ -439,5 +440,5 @@ def _sort_key(order: AttributeSortOrder, element: DirectoryObject) -> tuple[str,
     """Values of one attribute are of one type, but may be missing."""
     value = getattr(element, order.attribute)
     if isinstance(value, str):
-        value = value.casefold()
+        value = folded(value)
     return ("", "") if value is None else (type(value).__name__, value)

@@ -1,11 +1,12 @@
 r"""Which names mean a queue of this queue manager.
 
-In memory a queue is known by the part of its path name behind the computer, in lower case:
+In memory a queue is known by the part of its path name behind the computer, folded:
 `private$\orders`, `orders`, `system$;deadletter`.
 """
 
 import ipaddress
 
+from rpcqm.base.text import folded
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.qm.settings import QueueManagerSettings
 
@@ -43,7 +44,7 @@ def _without_scope(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Addres
 
 def local_key(kind: QueueKind, queue: str) -> str:
     """The key by which a queue is known in memory."""
-    return f"{kind.value}{queue}".lower()
+    return kind.value + folded(queue)
 
 
 def plain_address(address: str) -> str:

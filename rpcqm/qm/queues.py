@@ -31,6 +31,7 @@ from rpcqm.store.records import QUEUE_ID, Family
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 
+RESERVED = "names that end with $ are reserved for the system"
 PURGE_CHUNK = 4096
 """Messages that a purge removes in one commit."""
 
@@ -148,6 +149,8 @@ class QueueEvents:
             raise MQError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, pathname)
         if path.kind is QueueKind.SYSTEM and identity is not None:
             raise MQError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, "the system's own queues")
+        if path.queue.endswith("$") and identity is not None:
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, f"{path.queue}: {RESERVED}")
         return path
 
     def _create_by_name(self, path: PathName) -> Completion[Queue]:

@@ -7,6 +7,7 @@ from rpcqm.adm.enums import OutgoingQueueState, QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.errors import HResult
+from rpcqm.base.text import folded
 from rpcqm.codec.names.format_name import DirectName, FormatName, PrivateQueueFormatName, SuffixType
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.codec.types.mqvalues import FormatNameType
@@ -60,7 +61,7 @@ class QueueRegistry:
             return queue
         if path.is_journal:
             return queue.journal_queue_reference
-        return queue.subqueue_collection.get(path.suffix.lower())
+        return queue.subqueue_collection.get(folded(path.suffix))
 
     def find_by_format_name(self, format_name: FormatName) -> Queue | None:
         """The local queue that a format name means, or None if it means no local queue."""
@@ -126,7 +127,7 @@ class QueueRegistry:
             path = PathName.parse(queue.pathname)
             self._by_name[local_key(path.kind, path.queue)] = queue
         elif not queue.is_journal:
-            queue.parent.subqueue_collection[queue.subqueue_name.lower()] = queue
+            queue.parent.subqueue_collection[folded(queue.subqueue_name)] = queue
             index.charge_to(self._store.index(queue.parent.queue_id).account)
         if queue.journal_queue_reference is not None:
             self.register(queue.journal_queue_reference)
@@ -144,7 +145,7 @@ class QueueRegistry:
             path = PathName.parse(queue.pathname)
             self._by_name.pop(local_key(path.kind, path.queue), None)
         else:
-            queue.parent.subqueue_collection.pop(queue.subqueue_name.lower(), None)
+            queue.parent.subqueue_collection.pop(folded(queue.subqueue_name), None)
 
     def detach(self, queue: Queue) -> None:
         """End the waits on a queue, close its descriptors, and take it out of the names."""

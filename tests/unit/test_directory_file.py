@@ -114,7 +114,7 @@ def test_identifiers_that_are_not_given_follow_from_names(tmp_path: Path) -> Non
         (
             f"[[queue]]\npath = 'x\\private$\\q'\nidentifier = \"{LIST}\"\n",
             "2: `queue.path` is the path name of a public queue, COMPUTER\\NAME, "
-            "not 'x\\\\private$\\\\q'.",
+            "no $ at its end, not 'x\\\\private$\\\\q'.",
         ),
         (
             f"[[queue]]\npath = 'x\\q'\nidentifier = \"{LIST}\"\n",

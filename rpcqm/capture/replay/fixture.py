@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.hresult import HResult
+from rpcqm.base.text import folded
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.conversation.binary import BinaryPacket
 from rpcqm.capture.conversation.binary_progress import final_ack_of
@@ -70,7 +71,7 @@ class _Inference:
         """A message of another queue manager: its queue must be there, unless it was refused."""
         self._sent.update(message_identifiers(packet))
         message = packet.decoded_request()
-        if queue and queue.lower() not in self._created and isinstance(message, PacketMessage):
+        if queue and folded(queue) not in self._created and isinstance(message, PacketMessage):
             transactional = message.layout.transaction >= 0
             known = self.found.queues.get(queue, False)
             self.found.queues[queue] = known or transactional
@@ -85,8 +86,8 @@ class _Inference:
 
     def _call(self, call: CapturedCall, queue: str) -> None:
         if call.name == "R_QMCreateObjectInternal":
-            self._created.add(queue.lower())
-        elif queue and call.name in _OPENS and queue.lower() not in self._created:
+            self._created.add(folded(queue))
+        elif queue and call.name in _OPENS and folded(queue) not in self._created:
             self.found.queues.setdefault(queue, False)
         if call.name == "R_StartTransactionalReceive" and queue in self.found.queues:
             self.found.queues[queue] = True

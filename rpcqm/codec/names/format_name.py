@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 from uuid import UUID
 
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.text import folded
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.names.grammar import (
     ALLOWED_SUFFIXES,
@@ -55,9 +56,12 @@ __all__ = [
     "to_destination",
     "to_other_queue",
     "to_queue_format",
+    "without_prefix",
 ]
 
 QUEUE_FORMAT_FLAG_SYSTEM = 0x80
+PREFIX = "formatname:"
+"""What System.Messaging writes before format names, here in small letters."""
 
 
 class QueueFormat(NamedTuple):
@@ -81,8 +85,11 @@ class FormatName:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the name of one queue; raises MQError(MQ_ERROR_ILLEGAL_FORMATNAME)."""
-        prefix, equals, rest = text.partition("=")
+        """Read the name of one queue; raises MQError(MQ_ERROR_ILLEGAL_FORMATNAME).
+
+        "FormatName:" in front of it is what System.Messaging writes (G183).
+        """
+        prefix, equals, rest = without_prefix(text).partition("=")
         read = READERS.get(prefix.upper()) if equals and prefix.isascii() else None
         if read is None:
             refuse(text)
@@ -137,10 +144,15 @@ class FormatName:
 def _key(name: FormatName) -> tuple[object, ...]:
     value = name.value
     if isinstance(value, str):
-        return name.type, value.upper().replace("/", "\\")
+        return name.type, folded(value).replace("/", "\\")
     if isinstance(value, DistributionListName):
         return name.type, value.guid, (value.domain or "").upper()
     return name.type, value, name.suffix
+
+
+def without_prefix(text: str) -> str:
+    """The format name behind "FormatName:", in any case of letters; any other text unchanged."""
+    return text[len(PREFIX) :] if text[: len(PREFIX)].lower() == PREFIX else text
 
 
 def parse_format_names(text: str) -> tuple[FormatName, ...]:
@@ -149,6 +161,7 @@ def parse_format_names(text: str) -> tuple[FormatName, ...]:
     Among several, none may be of a machine, a journal or a dead-letter queue
     ([MS-MQMQ] 2.1.7).
     """
+    text = without_prefix(text)
     if "," not in text or (text[:3].upper() == "DL=" and "=" not in text[3:]):
         return (FormatName.parse(text),)
     names = tuple(FormatName.parse(part) for part in text.split(","))

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Self
 
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.text import folded, wide_length
 
 MAXIMUM_QUEUE_NAME = 124
 MAXIMUM_SUBQUEUE_NAME = 31  # the header that carries it holds 32 characters with the null (G41)
 MAXIMUM_COMPUTER_NAME = 256
 
-# Everything visible but \ ; + , "
-NAME_CHARACTERS = r"[\x21\x23-\x2a\x2d-\x3a\x3c-\x5b\x5d-\x7f]"
+# Every character of Unicode but \ ; + , " CR LF (G182), the end of texts, halves of surrogates
+NAME_CHARACTERS = r'[^\\;+,"\r\n\0\ud800-\udfff]'
 QUEUE_NAME = f"{NAME_CHARACTERS}{{1,{MAXIMUM_QUEUE_NAME}}}"
 SUBQUEUE_NAME = f"{NAME_CHARACTERS}{{1,{MAXIMUM_SUBQUEUE_NAME}}}"
 COMPUTER_NAME = rf"[\x21-\x5b\x5d-\x7e]{{1,{MAXIMUM_COMPUTER_NAME}}}"
@@ -29,6 +30,7 @@ JOURNAL = "JOURNAL"
 DEADLETTER = "DEADLETTER"
 DEADXACT = "DEADXACT"
 SYSTEM_QUEUES = frozenset({JOURNAL, DEADLETTER, DEADXACT})
+_RESERVED_NAMES = frozenset({"private$", "system$"})
 _RESERVED_SUFFIXES = frozenset({DEADLETTER, DEADXACT, "XACTONLY"})
 
 
@@ -82,21 +84,29 @@ class PathName:
         return f"{self.computer}\\{self.kind.value}{self.queue}{suffix}"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PathName) and str(self).upper() == str(other).upper()
+        return isinstance(other, PathName) and folded(str(self)) == folded(str(other))
 
     def __hash__(self) -> int:
-        return hash(str(self).upper())
+        return hash(folded(str(self)))
 
 
 def split_queue_part(text: str) -> tuple[str, QueueKind, str] | None:
     """Queue name, kind and suffix from the text after the computer's name; None if it is wrong."""
     match = QUEUE_PART.fullmatch(text)
-    if not match:
+    if not match or not _fits(match):
         return None
     if match["system"]:
         return match["system"], QueueKind.SYSTEM, ""
     suffix = match["suffix"] or ""
     if suffix.upper() in _RESERVED_SUFFIXES:
         return None
+    if not match["private"] and folded(match["queue"]) in _RESERVED_NAMES:
+        return None
     kind = QueueKind.PRIVATE if match["private"] else QueueKind.PUBLIC
     return match["queue"], kind, suffix
+
+
+def _fits(match: re.Match[str]) -> bool:
+    """Whether the names are short enough in characters of UTF-16, as they are on the wire."""
+    queue, suffix = match["system"] or match["queue"], match["suffix"] or ""
+    return wide_length(queue) <= MAXIMUM_QUEUE_NAME and wide_length(suffix) <= MAXIMUM_SUBQUEUE_NAME

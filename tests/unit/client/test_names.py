@@ -25,6 +25,10 @@ from rpcqm.client.names import format_name, is_format_name, path_name
         ("XACTDEADLETTER$", ".", "DIRECT=OS:.\\system$;DEADXACT"),
         ("system$;DEADXACT", ".", "DIRECT=OS:.\\system$;DEADXACT"),
         (r"DIRECT=OS:a\private$\b", ".", r"DIRECT=OS:a\private$\b"),
+        (r"FormatName:DIRECT=OS:a\private$\b", ".", r"DIRECT=OS:a\private$\b"),
+        (r"FORMATNAME:direct=os:a\private$\b", ".", r"DIRECT=OS:a\private$\b"),
+        ("new orders;spät", ".", r"DIRECT=OS:.\private$\new orders;spät"),
+        ("größe=5", ".", r"DIRECT=OS:.\private$\größe=5"),
         (
             "MACHINE=5e0e0b51-8a43-4a2a-a30c-5aa2f0b0d5b5;DEADLETTER",
             ".",
@@ -36,14 +40,14 @@ def test_what_a_person_types_becomes_a_format_name(text: str, host: str, expecte
     assert str(format_name(text, host)).casefold() == expected.casefold()
 
 
-@pytest.mark.parametrize("text", ["", "a,b", 'a"b', "a b", "x" * 125, "a;" + "x" * 32, "a\\b\\c"])
+@pytest.mark.parametrize("text", ["", "a,b", 'a"b', "a\nb", "x" * 125, "a;" + "x" * 32, "a\\b\\c"])
 def test_a_wrong_path_name_is_refused(text: str) -> None:
     with pytest.raises(MQError) as caught:
         format_name(text)
     assert caught.value.status is HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME
 
 
-@pytest.mark.parametrize("text", ["DIRECT=", "DIRECT=OS:", "PRIVATE=1", "NOTHING=1"])
+@pytest.mark.parametrize("text", ["DIRECT=", "DIRECT=OS:", "PRIVATE=1", "NO=1", "FormatName:a"])
 def test_a_wrong_format_name_is_refused(text: str) -> None:
     with pytest.raises(MQError) as caught:
         format_name(text)
@@ -53,6 +57,11 @@ def test_a_wrong_format_name_is_refused(text: str) -> None:
 def test_path_names_keep_the_computer_that_was_named() -> None:
     assert str(path_name("orders")) == r".\private$\orders"
     assert str(path_name(r"there\private$\orders")) == r"there\private$\orders"
+
+
+def test_a_direct_format_name_says_a_path_name() -> None:
+    assert str(path_name(r"FormatName:DIRECT=OS:there\private$\orders")) == r"there\private$\orders"
+    assert str(path_name(r"DIRECT=OS:.\private$\orders", "here")) == r"here\private$\orders"
 
 
 def test_a_path_name_is_not_taken_for_a_format_name() -> None:

@@ -344,7 +344,6 @@ def test_machine_without_suffix_has_no_queue_format() -> None:
         r"DIRECT=OS:host",
         "DIRECT=OS:host\\",
         r"DIRECT=OS:\q",
-        r"DIRECT=OS:host\private$\a b",
         r"DIRECT=OS:host\a\b",
         r"DIRECT=OS:host\SYSTEM$;other",
         r"DIRECT=OS:host\q;DEADLETTER",

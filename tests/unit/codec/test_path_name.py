@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.path_name import PathName, QueueKind
 
-NAME_CHARACTERS = [chr(code) for code in range(0x21, 0x80) if chr(code) not in '\\;+,"']
+NAME_CHARACTERS = st.characters(
+    exclude_categories=["Cs"], exclude_characters='\\;+,"\r\n\0', max_codepoint=0xFFFF
+)
 names = st.text(NAME_CHARACTERS, min_size=1, max_size=124).filter(
     lambda name: name.upper() not in ("SYSTEM$", "PRIVATE$")
 )
@@ -57,6 +59,30 @@ def test_journal_suffix_is_no_subqueue() -> None:
     assert path.subqueue == ""
 
 
+@pytest.mark.parametrize(
+    "queue",
+    ["new orders", "größe 5", "Ωμέγα", "日本", "a\tb", "\N{PACKAGE}" * 62, "ä" * 124, "a=b", " "],
+)
+def test_a_queue_has_a_name_of_up_to_124_characters_of_unicode(queue: str) -> None:
+    path = PathName.parse(f"host\\private$\\{queue};späte {queue[:12]}")
+    assert (path.queue, path.subqueue) == (queue, f"späte {queue[:12]}")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("GRÖßE", "größe"), ("ΟΔΟΣ", "οδος"), ("ΟΔΟΣ", "οδοσ"), ("日本Я", "日本я"), ("ẞ", "ß")],
+)
+def test_letters_of_every_alphabet_are_equal_without_regard_to_case(one: str, other: str) -> None:
+    first, second = (PathName.parse(f"host\\private$\\{name}") for name in (one, other))
+    assert first == second
+    assert hash(first) == hash(second)
+
+
+@pytest.mark.parametrize(("one", "other"), [("straße", "strasse"), ("İ", "i"), ("é", "e\u0301")])
+def test_letters_that_are_not_one_letter_in_another_case_differ(one: str, other: str) -> None:
+    assert PathName("host", one) != PathName("host", other)
+
+
 def test_paths_are_equal_without_regard_to_case() -> None:
     one, other = PathName.parse(r"HOST\Private$\Q"), PathName.parse(r"host\private$\q")
     assert one == other
@@ -76,12 +102,16 @@ def test_paths_are_equal_without_regard_to_case() -> None:
         "host\\private$\\a\\b",
         "host\\private$\\a;",
         "host\\private$\\a;b;c",
-        "host\\private$\\a b",
         "host\\private$\\a+b",
         "host\\private$\\a,b",
         'host\\private$\\a"b',
         "host\\private$\\a\n",
-        "host\\private$\\ä",
+        "host\\private$\\a\r",
+        "host\\private$\\a\0",
+        "host\\private$\\a\ud83d",
+        "host\\private$\\" + "ä" * 125,
+        "host\\private$\\" + "\N{SNOWMAN}" * 123 + "\N{PACKAGE}",
+        "höst\\q",
         "host\\system$\\x",
         "host\\system$;",
         "host\\private$\\q;deadletter",

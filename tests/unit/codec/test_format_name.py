@@ -502,7 +502,7 @@ def test_response_queue_that_refers_to_the_administration_queue() -> None:
 
 
 def test_direct_text_of_a_packet_is_kept_though_it_breaks_the_grammar() -> None:
-    assert str(direct_from_wire("OS:host\\a b")) == "DIRECT=OS:host\\a b"
+    assert str(direct_from_wire("OS:host\\a,b")) == "DIRECT=OS:host\\a,b"
     assert direct_from_wire(r"OS:a\q") == FormatName.parse(r"DIRECT=OS:a\q")
 
 

@@ -12,6 +12,7 @@ class ExitStatus(enum.IntEnum):
     REFUSED = 1
     WRONG_USAGE = 2
     NO_SERVER = 3
+    NOTHING_CAME = 4
     INTERRUPTED = 130
 
 
@@ -21,6 +22,13 @@ class CommandError(Exception):
     def __init__(self, sentence: str, status: ExitStatus = ExitStatus.REFUSED) -> None:
         super().__init__(sentence)
         self.status = status
+
+
+class NothingCame(CommandError):
+    """No message came in time."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence, ExitStatus.NOTHING_CAME)
 
 
 class UsageMistake(CommandError):

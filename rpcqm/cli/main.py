@@ -30,7 +30,8 @@ examples:
   rpcqm queue create orders
   rpcqm send orders --body hello
   rpcqm receive orders
-exit status: 0 done, 1 the queue manager refused, 2 wrong usage, 3 no queue manager to talk to"""
+exit status: 0 done, 1 the queue manager refused, 2 wrong usage, 3 no queue manager to talk to,
+  4 no message came in time"""
 
 COMMANDS = {
     "serve": "serve",

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import HResult, MQError, NtStatus
-from rpcqm.cli.errors import CommandError
+from rpcqm.cli.errors import CommandError, NothingCame
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import ProgressDisplay, counted
 from rpcqm.cli.parser import Parser, add_command, whole_number
@@ -99,7 +99,7 @@ def _with_the_rule(error: CommandError, purpose: str) -> CommandError:
     """The refusal of unrelated queues, and of an empty one, in words that fit."""
     cause = error.__cause__
     if isinstance(cause, MQError) and cause.status is HResult.MQ_ERROR_IO_TIMEOUT:
-        return CommandError(
+        return NothingCame(
             f"Cannot {purpose}: no message is there that can be moved (MQ_ERROR_IO_TIMEOUT)."
         )
     if isinstance(cause, MQError) and cause.status is NtStatus.STATUS_INVALID_PARAMETER:

@@ -30,7 +30,8 @@ HEADING = """\
 # Commands
 
 Written by `scripts/document` from what `--help` knows. Every command exits with 0 when it is done,
-1 when the queue manager refused, 2 for wrong usage, 3 when there is no queue manager to talk to.
+1 when the queue manager refused, 2 for wrong usage, 3 when there is no queue manager to talk to,
+4 when no message came in time (`receive`, `peek` and `move` of an empty queue).
 """
 LIMITS_HEADING = """\
 # Limits

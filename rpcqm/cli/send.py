@@ -2,6 +2,8 @@
 
 import argparse
 import asyncio
+import os
+import stat
 import sys
 from collections import deque
 from collections.abc import Callable, Coroutine
@@ -32,6 +34,11 @@ MAXIMUM_COUNT = 1_000_000_000
 IN_FLIGHT = 32
 """Messages on their way at the same time; more would not be faster, and take memory."""
 
+WITHOUT_BODY = (
+    "The message is sent without a body; --body TEXT, --file FILE or a pipe (`… | rpcqm send …`) "
+    "give it one, and --body '' leaves it out without a word."
+)
+
 ACKNOWLEDGEMENTS = {
     "arrival": AcknowledgementsRequested.ACK_POS_ARRIVAL,
     "receive": AcknowledgementsRequested.ACK_POS_RECEIVE,
@@ -45,7 +52,9 @@ ACKNOWLEDGEMENTS = {
 DETAILS = """\
 Prints the identifier of each message. A message is recoverable (on the disk before its
 identifier is printed) unless --express is given. With --transactional all of a command's
-messages belong to one transaction: all of them arrive or none does."""
+messages belong to one transaction: all of them arrive or none does. Without --body, --file and -
+the body is what a pipe or a redirected file brings until its end, and nothing on a terminal; in a
+loop that reads a file, --body '' keeps the loop's lines for the loop."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -56,8 +65,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
         "Send messages to a queue.",
         [
             ("rpcqm send orders --body 'two apples' --label fruit", "a short text"),
-            ("tar c etc | rpcqm send backups -", "what comes on standard input, octet by octet"),
-            ("tar c etc | rpcqm send backups --file -", "the same"),
+            ("tar c etc | rpcqm send backups", "what comes by a pipe, octet by octet"),
             ("rpcqm send bills --file bill.xml --transactional", "exactly once"),
             ("rpcqm send orders --body x --count 100000", "many, with progress on a terminal"),
             (
@@ -86,7 +94,7 @@ def _add_body(parser: Parser) -> None:
         metavar=STANDARD_INPUT,
         nargs="?",
         choices=[STANDARD_INPUT],
-        help="the body is on standard input",
+        help="the body is on standard input, whatever that is",
     )
 
 
@@ -266,12 +274,33 @@ def _other_queue(arguments: argparse.Namespace, text: str | None) -> FormatName 
 def _body(arguments: argparse.Namespace) -> bytes:
     if STANDARD_INPUT in (arguments.standard_input, arguments.file):
         return _standard_input(arguments)
+    if arguments.body is not None:
+        return str(arguments.body).encode("utf-8", "surrogateescape")
     if arguments.file is None:
-        return (arguments.body or "").encode("utf-8", "surrogateescape")
+        return _unasked_input(arguments)
     try:
         return Path(arguments.file).read_bytes()
     except OSError as error:
         raise CommandError(f"{arguments.file} cannot be read: {reason(error)}.") from error
+
+
+def _unasked_input(arguments: argparse.Namespace) -> bytes:
+    """What a pipe or a file on standard input holds, if no option says where the body is.
+
+    A terminal is not read: a message without a body is sent, and the person is told.
+    """
+    if sys.stdin is None or arguments.password_stdin:
+        return b""
+    if sys.stdin.isatty():
+        print(f"rpcqm: {WITHOUT_BODY}", file=sys.stderr)
+        return b""
+    try:
+        kind = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):  # it is closed, or no stream of the system
+        return b""
+    if stat.S_ISFIFO(kind) or stat.S_ISREG(kind) or stat.S_ISSOCK(kind):
+        return sys.stdin.buffer.read()
+    return b""
 
 
 def _standard_input(arguments: argparse.Namespace) -> bytes:

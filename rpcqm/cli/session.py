@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
-from rpcqm.cli.errors import CommandError, ExitStatus, NoServer, explain
+from rpcqm.cli.errors import CommandError, ExitStatus, NoServer, NothingCame, explain
 from rpcqm.cli.options import target
 from rpcqm.client.target import ServerUnreachableError
 
@@ -30,8 +30,8 @@ def with_server(
 ) -> int:
     """Connect and do the work; returns exit status 0.
 
-    `purpose` completes the sentence "Cannot …". Raises CommandError for a refusal, NoServer if no
-    queue manager answers.
+    `purpose` completes the sentence "Cannot …". Raises CommandError for a refusal, NothingCame if
+    no message came in time, NoServer if no queue manager answers.
     """
 
     server = target(arguments)
@@ -55,6 +55,8 @@ def with_server(
         if denied and administrators_only:
             raise CommandError(f"Cannot {purpose}: {ONLY_ADMINISTRATORS}") from error
         sentence = explain(error, f"Cannot {purpose}")
+        if isinstance(error, MQError) and error.status is HResult.MQ_ERROR_IO_TIMEOUT:
+            raise NothingCame(sentence) from error
         if denied and (queue := getattr(arguments, "queue", "")):
             sentence = f"{sentence.rstrip('.')}; {taking_over(queue)}."
         raise CommandError(sentence) from error

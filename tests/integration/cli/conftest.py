@@ -86,6 +86,21 @@ def refused(attempt: Command) -> Command:
 
 
 @pytest.fixture
+def nothing_came(attempt: Command) -> Command:
+    """Run a command that has to find no message in time; the sentence is in `errors`."""
+
+    def nothing_came(*words: str) -> Outcome:
+        outcome = attempt(*words)
+        assert outcome.status == 4, f"{outcome.status}: {outcome.output!r} {outcome.errors}"
+        assert outcome.errors.startswith("rpcqm: Cannot ")
+        assert outcome.errors.count("\n") == 1
+        assert "(MQ_ERROR_IO_TIMEOUT)" in outcome.errors
+        return outcome
+
+    return nothing_came
+
+
+@pytest.fixture
 def name() -> str:
     """A queue name that no other test uses."""
     return f"queue-{next(_numbers)}"

@@ -146,7 +146,7 @@ def test_a_new_password_takes_the_place_of_the_old_one(
     typed("changed\n")
     run("user", "password", account, "--password-stdin")
     assert remotely("peek", queue, "--all", user=account, password="secret").status == 1
-    assert remotely("peek", queue, "--all", user=account, password="changed").status == 0
+    assert remotely("peek", queue, "--all", user=account, password="changed").status == 4
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ class Completion(Generic[T]):
 def completed(value: T) -> Completion[T]:
     """A completion that has its value already."""
     completion: Completion[T] = Completion()
-    completion.succeed(value)
+    completion._value = value
     return completion
 
 

@@ -28,9 +28,9 @@ def check_parameters(action: int, lookup_identifier: int, cursor: int, timeout: 
     NEXT behind 0 is the first message, and PREV before all ones the last one (G32).
     """
     if action in SEEKS:
-        check_lookup(action, lookup_identifier, cursor, timeout)
-        return
-    if action == PEEK_NEXT:
+        valid = cursor == 0 and timeout == 0
+        valid = valid and (lookup_identifier != 0 or action in _FROM_THE_START)
+    elif action == PEEK_NEXT:
         valid = lookup_identifier == 0 and cursor != 0
     else:
         valid = lookup_identifier == 0 and (
@@ -43,6 +43,6 @@ def check_parameters(action: int, lookup_identifier: int, cursor: int, timeout: 
 
 def check_lookup(action: int, lookup_identifier: int, cursor: int, timeout: int) -> None:
     """Raise MQError(MQ_ERROR_INVALID_PARAMETER) unless it is a read by lookup identifier."""
-    valid = action in SEEKS and cursor == 0 and timeout == 0
-    if not valid or (lookup_identifier == 0 and action not in _FROM_THE_START):
+    if action not in SEEKS:
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"action {action:#x}")
+    check_parameters(action, lookup_identifier, cursor, timeout)

@@ -21,6 +21,7 @@ from rpcqm.codec.layout import (
     require,
 )
 from rpcqm.codec.names.path_name import MAXIMUM_SUBQUEUE_NAME
+from rpcqm.codec.packet.base import SESSION_HEADER_SIZE, BaseFlags
 from rpcqm.codec.packet.fields import (
     DESTINATION_TYPE,
     QUEUE_MANAGER_ADDRESS,
@@ -201,10 +202,11 @@ _Header = TypeVar("_Header", SubqueueHeader, ExtendedAddressHeader)
 
 EXTENSION_HEADER_SIZE = 12
 _TIMES = struct.Struct("<I")
-_TIMES_AND_FLAGS = head_reader(("time_to_reach_queue",), ("sent_time", "flags"))
+_HEAD = head_reader(("flags", "packet_size", "time_to_reach_queue"), ("sent_time", "flags"))
 _TIME_AT = TIME_TO_REACH_QUEUE.start
 _BEHIND_ADDRESS = QUEUE_MANAGER_ADDRESS.stop
 _DIRECT = int(QueueFormatType.DIRECT)
+_SESSION_HEADER = BaseFlags.SH.bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,11 +286,13 @@ def message_packet(
     were: `packet.body_offset` and `packet.trailer_offset` hold for the result too.
     """
     buffer = packet.buffer
-    relative, sent, flags = _TIMES_AND_FLAGS.unpack_from(buffer)
+    base_flags, size, relative, sent, flags = _HEAD.unpack_from(buffer)
+    if base_flags & _SESSION_HEADER:
+        size += SESSION_HEADER_SIZE
     expiry = _TIMES.pack(absolute_time_to_reach_queue(relative, sent))
     address = buffer[QUEUE_MANAGER_ADDRESS]
     if host is not None and flags >> DESTINATION_TYPE & QUEUE_TYPE == _DIRECT:
         address = _overlay(host)
-    rest = buffer[_BEHIND_ADDRESS : packet.size]
+    rest = buffer[_BEHIND_ADDRESS:size]
     source = buffer[SOURCE_QUEUE_MANAGER]
     return b"".join((buffer[:_TIME_AT], expiry, source, address, rest, extension))

@@ -63,6 +63,7 @@ _NAMES_OF_ANSWERS = UserFlags.AQ.bits | UserFlags.RQ.bits
 _INTERNAL_AT, _INTERNAL = INTERNAL
 _SESSION_HEADER_AT, _SESSION_HEADER = SESSION_HEADER
 _DEBUG_HEADER_AT, _DEBUG_HEADER = DEBUG_HEADER
+_SRMP_AT, _SRMP = UserFlags.AH.octet(USER_FLAGS)
 _CONNECTOR = TransactionFlags.CG.bits
 _BASE_FLAGS_AT, _BASE_FLAGS_HIGH = range(BASE_FLAGS.start, BASE_FLAGS.stop)
 _CLASS_AT, _CLASS_HIGH = range(CLASS.start, CLASS.stop)
@@ -146,7 +147,7 @@ class UserMessage:
     @property
     def is_srmp(self) -> bool:
         """Whether the message came by HTTP ([MS-MQRR] 2.2.5.1.2)."""
-        return bool(self.user_flags & _AH)
+        return bool(self.buffer[_SRMP_AT] & _SRMP)
 
     # Headers, decoded whole.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.cli.errors import CommandError, UsageMistake, reason
+from rpcqm.cli.execute import receive_each, running
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import ProgressDisplay, counted
 from rpcqm.cli.parser import Parser, add_command, one_of, whole_number
@@ -42,7 +43,13 @@ came in time, also with --all, and 0 when something came."""
 RECEIVE_DETAILS = """\
 
 A message leaves the queue once it has been written; if the command is interrupted before, or
-what reads its output goes away, it stays."""
+what reads its output goes away, it stays. With --exec it leaves the queue when COMMAND has ended
+with exit status 0; otherwise it stays, and the command ends with 1. COMMAND is run by the shell; it
+finds the body on its standard input, and RPCQM_MESSAGE_ID, RPCQM_CORRELATION_ID,
+RPCQM_LOOKUP_ID, RPCQM_LABEL, RPCQM_PRIORITY, RPCQM_ABORT_COUNT, RPCQM_RESPONSE_QUEUE and
+RPCQM_QUEUE in its environment. With --transactional `rpcqm send --transactional` in COMMAND joins
+the transaction of the message (RPCQM_TRANSACTION): what it sends is sent if COMMAND ends with 0.
+Without --transactional a message is given back if COMMAND takes more than five minutes."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -55,12 +62,17 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
             ("rpcqm receive orders", "the first message, if there is one"),
             ("rpcqm receive orders --timeout infinite --format body", "wait for one"),
             ("rpcqm receive orders --all --output inbox --format json", "every one into a file"),
+            (
+                "rpcqm receive orders --transactional --exec './book' --all",
+                "each message to a program; it leaves the queue if that ends with 0",
+            ),
             ("rpcqm receive orders --server mail.example.com --user alice", "from elsewhere"),
         ],
         run_receive,
         DETAILS + RECEIVE_DETAILS,
     )
     _add_options(receiving)
+    _add_handling(receiving)
     peeking = add_command(
         commands,
         "peek",
@@ -116,6 +128,17 @@ def _add_options(parser: Parser) -> None:
     add_server_options(parser)
 
 
+def _add_handling(parser: Parser) -> None:
+    parser.add_argument(
+        "--transactional",
+        action="store_true",
+        help="receive each message in a transaction of its own, from a transactional queue",
+    )
+    parser.add_argument(
+        "--exec", metavar="COMMAND", help="give each message to a command instead of printing it"
+    )
+
+
 def _timeout(text: str) -> int:
     if text.lower() == "infinite":
         return INFINITE
@@ -123,7 +146,9 @@ def _timeout(text: str) -> int:
 
 
 def run_receive(arguments: argparse.Namespace) -> int:
-    """Receive; each message is acknowledged once it has been written."""
+    """Receive; each message is acknowledged once it has been written, or its command is done."""
+    if arguments.exec is not None and (arguments.format or arguments.output):
+        raise UsageMistake("--exec prints no message: it goes without --format and --output.")
     return _run(arguments, "receive from", _receive, peek_only=False)
 
 
@@ -148,7 +173,10 @@ def _run(arguments: argparse.Namespace, verb: str, read: "Read", peek_only: bool
                 f"{arguments.output} cannot be made a directory: {reason(error)}."
             ) from error
         async with client.open_reader(name, peek_only=peek_only) as reader:
-            await read(reader, arguments, writer)
+            if not peek_only and (arguments.transactional or arguments.exec is not None):
+                await _receive_each(client, reader, arguments, writer)
+            else:
+                await read(reader, arguments, writer)
 
     return with_server(arguments, f"{verb} `{arguments.queue}`", work)
 
@@ -162,6 +190,19 @@ async def _receive(
             await _take(pending, writer, acknowledgements)
             return
         await _receive_several(reader, arguments, writer, acknowledgements)
+
+
+async def _receive_each(
+    client: "QueueManagerClient",
+    reader: "QueueReader",
+    arguments: argparse.Namespace,
+    writer: "MessageWriter",
+) -> None:
+    async def write(message: "ReceivedMessage", transaction: str) -> None:
+        _write(message, writer, "; the message stays in the queue")
+
+    handle = write if arguments.exec is None else running(arguments)
+    await receive_each(client, reader, arguments, handle, _is_end)
 
 
 async def _receive_several(

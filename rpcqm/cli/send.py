@@ -9,8 +9,10 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from rpcqm.cli.errors import CommandError, UsageMistake, reason
+from rpcqm.cli.execute import TRANSACTION_VARIABLE
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import ProgressDisplay
 from rpcqm.cli.parser import Parser, add_command, whole_number
@@ -215,13 +217,25 @@ def run(arguments: argparse.Namespace) -> int:
 async def _in_transaction(
     client: "QueueManagerClient", sender: "QueueSender", message: OutgoingMessage, count: int
 ) -> list[MessageIdentifier]:
-    """Send in one transaction; the identifiers count once it is committed."""
+    """Send in one transaction; the identifiers count once it is committed.
+
+    In a command of `rpcqm receive --transactional --exec` it is the transaction of the message.
+    """
     identifiers: list[MessageIdentifier] = []
-    async with client.begin_transaction() as transaction:
+    async with client.begin_transaction(_joined()) as transaction:
         await _send_many(
             lambda one: sender.send(one, transaction), message, count, identifiers.append
         )
     return identifiers
+
+
+def _joined() -> UUID | None:
+    """The transaction of the message for which `rpcqm receive --exec` runs this command."""
+    named = os.environ.get(TRANSACTION_VARIABLE, "")
+    try:
+        return UUID(named) if named else None
+    except ValueError:
+        raise UsageMistake(f"{TRANSACTION_VARIABLE} names no transaction: {named}.") from None
 
 
 async def _send_many(

@@ -7,6 +7,7 @@ load, and most programs need one or two.
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
+from uuid import UUID
 
 from rpcqm.client.connection import Connections
 from rpcqm.client.target import Target
@@ -129,8 +130,11 @@ class QueueManagerClient:
 
         return QueueSender(self._connections, name, more=more)
 
-    def begin_transaction(self) -> "InternalTransaction":
-        """A transaction, which begins and ends with its `async with` block."""
+    def begin_transaction(self, joined: UUID | None = None) -> "InternalTransaction":
+        """A transaction, which begins and ends with its `async with` block.
+
+        With `joined` it is one that another program has begun, as the same user, and ends.
+        """
         from rpcqm.client.sending import InternalTransaction
 
-        return InternalTransaction(self._connections)
+        return InternalTransaction(self._connections, joined)

@@ -62,12 +62,16 @@ class InternalTransaction:
     An `async with` block commits it at its end, and aborts it if an exception leaves the block.
     """
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, joined: uuid.UUID | None = None) -> None:
+        """With `joined` it is a transaction that another program has begun and ends."""
         self._connections = connections
         self._handle = b""
-        self.identifier = uuid.uuid4()
+        self._joined = joined is not None
+        self.identifier = joined or uuid.uuid4()
 
     async def __aenter__(self) -> Self:
+        if self._joined:
+            return self
         unit = XACTUOW(rgb=self.identifier.bytes_le)
         response = await self._connections.call(
             qmcomm.R_QMEnlistInternalTransactionRequest(pUow=unit)
@@ -82,7 +86,7 @@ class InternalTransaction:
         traceback: TracebackType | None,
     ) -> None:
         if not self._handle:
-            return  # the block has ended it itself
+            return  # the block has ended it itself, or another program does
         if error is None:
             await self.commit()
             return

@@ -3,6 +3,7 @@
 import argparse
 import functools
 import operator
+import shlex
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 ADMINISTRATOR = 500
 """The last number in the SID of a machine's own administrator ([MS-DTYP] 2.4.2.4)."""
 _OF_A_MACHINE = (21,)
+_ALL = {word: WELL_KNOWN[word] for word in ("everyone", "authenticated")}
+"""Groups that every account is in."""
 
 WHO_HELP = f"an account, {', '.join(WELL_KNOWN)}, or a SID"
 DETAILS = """\
@@ -71,7 +74,7 @@ def _queue(arguments: argparse.Namespace) -> Subject:
     return Subject(
         QUEUE,
         f"`{arguments.queue}`",
-        "rpcqm queue acl grant QUEUE",
+        f"rpcqm queue acl grant {shlex.quote(arguments.queue)}",
         lambda client: client.queues.security(name),
         lambda client, descriptor: client.queues.set_security(name, descriptor),
     )
@@ -238,11 +241,23 @@ def run_change(arguments: argparse.Namespace) -> int:
         _require_a_way_back(changed, subject)
         await subject.write(client, changed)
         print(_sentence(arguments.who, changed, sid, words))
+        if arguments.change is granted and sid not in _ALL.values():
+            _print_what_all_may(changed, subject)
         still = _still_allowed(changed, mask, words) if arguments.change is denied else 0
         if sid == EVERYONE and still:
             print(f"anonymous is not in everyone, and may still: {words_of(still, words)}.")
 
     return with_server(arguments, f"change the permissions of {subject.name}", work)
+
+
+def _print_what_all_may(descriptor: SecurityDescriptor, subject: Subject) -> None:
+    """Say what all accounts may, who got a right has it perhaps only together with them."""
+    words = subject.vocabulary
+    for entry in permissions(descriptor, words):
+        who = next((word for word, sid in _ALL.items() if sid == entry.sid), None)
+        if who is not None and (still := entry.allowed & ~entry.denied):
+            revoke = subject.grant.replace(" grant", " revoke")
+            print(f"{who} may still: {words_of(still, words)}; `{revoke} {who}` ends that.")
 
 
 def run_owner(arguments: argparse.Namespace) -> int:

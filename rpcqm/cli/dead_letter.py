@@ -17,7 +17,7 @@ from rpcqm.cli.output import (
     print_json,
     time_text,
 )
-from rpcqm.cli.parser import Parser, add_command, add_commands, whole_number
+from rpcqm.cli.parser import Parser, add_command, add_commands, amount_in, whole_number
 from rpcqm.cli.session import with_server
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.names.format_name import FormatName
@@ -114,8 +114,8 @@ def _add_resend(commands: "argparse._SubParsersAction[Parser]") -> None:
     parser.add_argument(
         "--ttbr",
         metavar="S",
-        type=whole_number(0, INFINITE - 1, "a number of seconds"),
-        help="seconds in which it has to be received this time (default as before)",
+        type=amount_in("s", 0, INFINITE - 1, "a number of seconds"),
+        help="time in which it has to be received: seconds, or `5min` (default as before)",
     )
     _add_queue(parser)
     add_local_options(parser)

@@ -47,6 +47,7 @@ COMMANDS = {
     "explain": "explain",
     "trace": "explain",
     "network": "network",
+    "status": "status",
     "doctor": "doctor",
     "fsck": "fsck",
     "backup": "backup",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
+from rpcqm.base.units import amount
 from rpcqm.cli.errors import UsageMistake
 
 T = TypeVar("T")
@@ -136,6 +137,22 @@ def whole_number(low: int, high: int, what: str) -> Callable[[str], int]:
         if not low <= value <= high:
             raise argparse.ArgumentTypeError(f"`{text}` is not {what} from {low} to {high}")
         return value
+
+    return parse
+
+
+def amount_in(unit: str, low: int, high: int, what: str) -> Callable[[str], int]:
+    """A type of argument: a number of `unit`, or a number with a unit of its own such as `5MB`."""
+    plain = whole_number(low, high, what)
+
+    def parse(text: str) -> int:
+        if not (text[:1].isdigit() and text[-1:].isalpha()) or text[:2].lower() == "0x":
+            return plain(text)
+        try:
+            value = amount(text, unit)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"`{text}` {error}") from None
+        return plain(str(value))
 
     return parse
 

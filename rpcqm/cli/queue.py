@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,9 @@ from rpcqm.cli import acl, outgoing, transfer
 from rpcqm.cli.errors import CommandError, UsageMistake
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import Table, iso_time, print_fields, print_json, size_text, time_text
-from rpcqm.cli.parser import Parser, add_command, add_commands, one_of, whole_number
+from rpcqm.cli.parser import Parser, add_command, add_commands, amount_in, one_of
 from rpcqm.cli.session import if_told, with_server
+from rpcqm.cli.watching import add_pattern, add_watch, is_wanted, show
 from rpcqm.client.names import HERE, is_format_name, path_name
 from rpcqm.client.queue_settings import (
     PublicQueue,
@@ -86,10 +88,13 @@ def _add_create(commands: "argparse._SubParsersAction[Parser]") -> None:
 def _add_settings(parser: Parser) -> None:
     """Add the options that `create` and `set` share."""
     parser.add_argument(
-        "--quota", metavar="KB", type=_quota, help="what its messages may take, or `unlimited`"
+        "--quota",
+        metavar="KB",
+        type=_quota,
+        help="what its messages may take: KB, `5MB`, or `unlimited`",
     )
     parser.add_argument(
-        "--journal-quota", metavar="KB", type=_quota, help="what its journal may take"
+        "--journal-quota", metavar="KB", type=_quota, help="what its journal may take, likewise"
     )
     parser.add_argument("--label", metavar="T", type=_label, help="what it is for")
     parser.add_argument(
@@ -107,7 +112,7 @@ def _add_settings(parser: Parser) -> None:
 def _quota(text: str) -> int:
     if text.lower() == "unlimited":
         return INFINITE
-    return whole_number(0, INFINITE, "a number of KB")(text)
+    return amount_in("KB", 0, INFINITE, "a number of KB")(text)
 
 
 def _label(text: str) -> str:
@@ -169,6 +174,7 @@ def _add_list(commands: "argparse._SubParsersAction[Parser]") -> None:
         "List the private and public queues, with what is in them.",
         [
             ("rpcqm queue list", "all queues of applications"),
+            ("rpcqm queue list 'ord*' --watch", "those that begin with `ord`, every second"),
             (
                 "rpcqm queue list --json | jq -r '.[] | select(.messages > 0).path_name'",
                 "those that are not empty",
@@ -180,6 +186,7 @@ def _add_list(commands: "argparse._SubParsersAction[Parser]") -> None:
         run_list,
         "Over --server, public queues are listed while somebody has them open: MSMQ tells no more.",
     )
+    add_pattern(parser)
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
         "--outgoing", action="store_true", help="list the queues to other queue managers instead"
@@ -189,6 +196,7 @@ def _add_list(commands: "argparse._SubParsersAction[Parser]") -> None:
         action="store_true",
         help="list the public queues that the directory knows instead, of all machines",
     )
+    add_watch(parser)
     parser.add_argument("--json", action="store_true", help="print a JSON array")
     add_server_options(parser)
 
@@ -199,20 +207,26 @@ def run_list(arguments: argparse.Namespace) -> int:
         raise UsageMistake("--directory and --server do not go together.")
 
     async def work(client: "QueueManagerClient") -> None:
-        if arguments.directory:
-            _print_directory(await client.queues.public(), arguments.json)
-            return
-        if arguments.outgoing:
-            names = None if arguments.server else await client.maintenance.outgoing_queues()
-            outgoing.print_all(await client.management.outgoing_queues(names), arguments.json)
-            return
-        queues = await _all_queues(client, arguments)
-        if arguments.json:
-            print_json([_information(queue) for queue in queues])
-        else:
-            _print_table(queues)
+        await show(arguments, lambda: _look(client, arguments))
 
     return with_server(arguments, "list the queues", work, administrators_only=True)
+
+
+async def _look(client: "QueueManagerClient", arguments: argparse.Namespace) -> Callable[[], None]:
+    """Ask for the queues that are wanted; returns what prints them."""
+    pattern, as_json = arguments.pattern, arguments.json
+    if arguments.directory:
+        public = [q for q in await client.queues.public() if is_wanted(pattern, q.path_name)]
+        return lambda: _print_directory(public, as_json)
+    if arguments.outgoing:
+        names = None if arguments.server else await client.maintenance.outgoing_queues()
+        found = await client.management.outgoing_queues(names)
+        waiting = [queue for queue in found if is_wanted(pattern, queue.format_name)]
+        return lambda: outgoing.print_all(waiting, as_json)
+    queues = await _all_queues(client, arguments)
+    if as_json:
+        return lambda: print_json([_information(queue) for queue in queues])
+    return lambda: _print_table(queues)
 
 
 async def _all_queues(
@@ -221,8 +235,11 @@ async def _all_queues(
     """Information on all queues; a queue that is deleted meanwhile is left out."""
     found = []
     names = list(await client.management.private_queues())
+    names = [name for name in names if is_wanted(arguments.pattern, name)]
     if arguments.server is None:
-        names += [queue.format_name for queue in await client.queues.public() if queue.here]
+        public = await client.queues.public()
+        here = [queue for queue in public if queue.here]
+        names += [q.format_name for q in here if is_wanted(arguments.pattern, q.path_name)]
     for name in names:
         try:
             found.append(await client.management.queue_information(queue_name(arguments, name)))
@@ -230,7 +247,8 @@ async def _all_queues(
             if error.status is not HResult.MQ_ERROR_QUEUE_NOT_FOUND:
                 raise
     if arguments.server is not None:
-        found += await client.management.active_public_queues()
+        active = await client.management.active_public_queues()
+        found += [queue for queue in active if is_wanted(arguments.pattern, queue.path_name)]
     return found
 
 

@@ -14,7 +14,7 @@ from rpcqm.cli.errors import CommandError, UsageMistake, reason
 from rpcqm.cli.execute import receive_each, running
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import ProgressDisplay, counted
-from rpcqm.cli.parser import Parser, add_command, one_of, whole_number
+from rpcqm.cli.parser import Parser, add_command, amount_in, one_of, whole_number
 from rpcqm.cli.session import with_server
 from rpcqm.codec.types.mqvalues import INFINITE
 
@@ -93,7 +93,7 @@ def _add_options(parser: Parser) -> None:
         "--timeout",
         metavar="MS",
         type=_timeout,
-        help="milliseconds to wait for a message, or `infinite` (default 0)",
+        help="how long to wait for a message: milliseconds, `5s`, or `infinite` (default 0)",
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument(
@@ -142,7 +142,7 @@ def _add_handling(parser: Parser) -> None:
 def _timeout(text: str) -> int:
     if text.lower() == "infinite":
         return INFINITE
-    return whole_number(0, INFINITE, "a number of milliseconds")(text)
+    return amount_in("ms", 0, INFINITE, "a number of milliseconds")(text)
 
 
 def run_receive(arguments: argparse.Namespace) -> int:

@@ -38,29 +38,39 @@ def check_keys(patient: CheckedMachine) -> Iterator[CheckResult]:
 
 
 def check_exposed_queues(patient: CheckedMachine) -> Iterator[CheckResult]:
-    """The queues of a running queue manager that Anonymous owns or may read."""
+    """The queues of a running queue manager that are open to Anonymous, or wholly to everyone."""
     if patient.running is None:
         return
     try:
-        names = asyncio.run(asyncio.wait_for(_exposed_queues(patient.running.socket), TIMEOUT))
+        found = asyncio.run(asyncio.wait_for(_exposed_queues(patient.running.socket), TIMEOUT))
     except (MQError, RpcFault, DecodeError, OSError, TimeoutError) as error:
         text = f"Who may read the queues cannot be told: {error or type(error).__name__}."
         yield CheckResult("queues", Level.WARNING, text)
         return
-    for name in names:
+    exposed, open_to_all = found
+    for name in exposed:
         text = f"Anonymous owns `{name}` or may read it: `rpcqm queue acl show` tells more."
         yield CheckResult("queues", Level.WARNING, text)
-    if not names:
+    for name in open_to_all:
+        text = (
+            f"Everyone who logs on may delete `{name}` or change its permissions, whatever else is "
+            "granted: `rpcqm queue acl revoke` takes that from everyone."
+        )
+        yield CheckResult("queues", Level.WARNING, text)
+    if not exposed:
         yield CheckResult("queues", Level.GOOD, "Anonymous neither owns nor may read a queue.")
 
 
-async def _exposed_queues(socket: Path) -> list[str]:
+async def _exposed_queues(socket: Path) -> tuple[list[str], list[str]]:
+    """The queues that Anonymous owns or may read, and those where everyone may do everything."""
     # Only now, because the interfaces take time to load.
     from rpcqm.client.queue_manager import QueueManagerClient
     from rpcqm.client.target import LocalServer
 
     async with QueueManagerClient(LocalServer(socket)) as client:
-        return await client.maintenance.exposed_queues()
+        exposed = await client.maintenance.exposed_queues()
+        queues = (await client.maintenance.status()).queues
+        return exposed, [queue.name for queue in queues if queue.open_to_all]
 
 
 SAFETY_CHECKS: tuple[Check, ...] = (check_switches, check_keys, check_exposed_queues)

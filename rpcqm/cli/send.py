@@ -15,7 +15,7 @@ from rpcqm.cli.errors import CommandError, UsageMistake, reason
 from rpcqm.cli.execute import TRANSACTION_VARIABLE
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import ProgressDisplay
-from rpcqm.cli.parser import Parser, add_command, whole_number
+from rpcqm.cli.parser import Parser, add_command, amount_in, whole_number
 from rpcqm.cli.session import with_server
 from rpcqm.client.message_fields import message_identifier
 from rpcqm.client.outgoing import OutgoingMessage
@@ -101,7 +101,7 @@ def _add_body(parser: Parser) -> None:
 
 
 def _add_properties(parser: Parser) -> None:
-    seconds = whole_number(0, MAXIMUM_SECONDS, "a number of seconds")
+    seconds = amount_in("s", 0, MAXIMUM_SECONDS, "a number of seconds")
     parser.add_argument("--label", metavar="T", default="", help="what the message is about")
     parser.add_argument(
         "--priority",
@@ -135,10 +135,16 @@ def _add_properties(parser: Parser) -> None:
         help="encrypt the body on its way with AES-256; not by direct name",
     )
     parser.add_argument(
-        "--ttbr", metavar="S", type=seconds, help="seconds in which it has to be received"
+        "--ttbr",
+        metavar="S",
+        type=seconds,
+        help="time in which it has to be received: seconds, or `5min`",
     )
     parser.add_argument(
-        "--ttrq", metavar="S", type=seconds, help="seconds in which it has to reach the queue"
+        "--ttrq",
+        metavar="S",
+        type=seconds,
+        help="time in which it has to reach the queue, likewise",
     )
     parser.add_argument(
         "--correlation-id",

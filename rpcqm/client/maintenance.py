@@ -48,6 +48,35 @@ class RecordedEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueStatus:
+    """What a queue does; `name` is a path name, or the format name of a queue elsewhere.
+
+    `entered` and `left` count messages since the queue manager started. `oldest` is when the oldest
+    message arrived, in seconds since 1970, 0 for an empty queue. `open_to_all` is true if every
+    account may delete the queue or change its permissions.
+    """
+
+    name: str
+    messages: int
+    bytes: int
+    entered: int
+    left: int
+    oldest: float
+    open_handles: int
+    waiting_readers: int
+    open_to_all: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a queue manager and its queues do; times are seconds since 1970."""
+
+    now: float
+    started: float
+    queues: tuple[QueueStatus, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FoundMessage:
     """A queue that has a message or a copy of it.
 
@@ -143,6 +172,25 @@ class MaintenanceClient:
         request = rpcqm_admin.R_ListExposedQueuesRequest()
         response = await self._connections.call(request)
         return [name for name in response.pNames.pElems or () if name]
+
+    async def status(self) -> Status:
+        """What the queue manager and all of its queues do."""
+        response = await self._connections.call(rpcqm_admin.R_GetQueueStatusRequest())
+        queues = tuple(
+            QueueStatus(
+                each.pwszName or "",
+                each.Messages,
+                each.Bytes,
+                each.Entered,
+                each.Left,
+                each.Oldest / 1000,
+                each.OpenHandles,
+                each.WaitingReaders,
+                bool(each.fOpenToAll),
+            )
+            for each in response.ppQueues or ()
+        )
+        return Status(response.pNow / 1000, response.pStarted / 1000, queues)
 
     async def security(self) -> SecurityDescriptor:
         """The owner and the permissions of the queue manager itself."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from rpcqm.base.files import read_at_most
+from rpcqm.base.units import amount
 from rpcqm.config.positions import KeyPath, key_lines
 from rpcqm.config.schema import PORTS, Configuration, Setting, settings, tables
 from rpcqm.config.values import (
@@ -267,11 +268,21 @@ def _close_name(key: KeyPath, table_names: list[str] | None) -> str:
 
 def _checked(setting: Setting, value: object) -> object:
     """The value in its final type; raises ValueError with a sentence if it is not allowed."""
+    if setting.about.unit and isinstance(value, str):
+        value = _amount(setting, value)
     found = _KINDS[setting.kind].value(setting.key, value)
     if found == "":
         raise ValueError(f"`{setting.key}` is empty.")
     _check_bounds(setting, found)
     return Path(found) if setting.kind is Path and isinstance(found, str) else found
+
+
+def _amount(setting: Setting, text: str) -> int:
+    """A text such as `5s` in the setting's own unit."""
+    try:
+        return amount(text, setting.about.unit)
+    except ValueError as error:
+        raise ValueError(f"`{setting.key}` is {shown(text)}, which {error}.") from None
 
 
 def _check_bounds(setting: Setting, value: object) -> None:

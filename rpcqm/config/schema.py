@@ -39,6 +39,8 @@ class About:
     """The value that opens something, if other values than the default do not."""
     registry: str = ""
     """The registry value of MSMQ with the same meaning, for such a setting."""
+    unit: str = ""
+    """The unit of a bare number; a text such as `5s` or `5MB` has its own."""
     missing: str = ""
     """Why no other value than the default can be had yet."""
 
@@ -158,7 +160,10 @@ class LimitsSection:
         About("Calls that wait on all connections; beyond, each may have one.", (1, 1 << 24)),
     ] = 65_536
     call_bytes: Annotated[
-        int, About("Size of one call; the largest message needs 4 MiB and some.", (1, 1 << 30))
+        int,
+        About(
+            "Size of one call; the largest message needs 4 MiB and some.", (1, 1 << 30), unit="B"
+        ),
     ] = 0x420000
     call_fragments: Annotated[int, About("Fragments that one call may come in.", (1, 1 << 20))] = (
         8192
@@ -174,7 +179,8 @@ class LimitsSection:
         int, About("Cursors of one client, on all of its open queues.", (1, 1 << 20))
     ] = 4096
     unsent_bytes: Annotated[
-        int, About("Unread replies after which a connection is given up.", (1 << 20, 1 << 34))
+        int,
+        About("Unread replies after which a connection is given up.", (1 << 20, 1 << 34), unit="B"),
     ] = 64 << 20
     held_bytes: Annotated[
         int,
@@ -182,18 +188,21 @@ class LimitsSection:
             "Unread replies and unfinished requests of all connections, beyond which those with "
             "most are given up.",
             (1 << 20, 1 << 40),
+            unit="B",
         ),
     ] = 512 << 20
     unread_seconds: Annotated[
-        int, About("Time to take some of what was sent; 0 is for ever.", (0, 86_400))
+        int, About("Time to take some of what was sent; 0 is for ever.", (0, 86_400), unit="s")
     ] = 60
     unfinished_seconds: Annotated[
-        int, About("Time to finish a handshake or a request; 0 is for ever.", (0, 86_400))
+        int, About("Time to finish a handshake or a request; 0 is for ever.", (0, 86_400), unit="s")
     ] = 30
     idle_seconds: Annotated[
         int,
         About(
-            "Time that a connection without open queues may be idle; 0 is for ever.", (0, 86_400)
+            "Time that a connection without open queues may be idle; 0 is for ever.",
+            (0, 86_400),
+            unit="s",
         ),
     ] = 0
     unauthenticated_seconds: Annotated[
@@ -201,10 +210,11 @@ class LimitsSection:
         About(
             "The same for a connection over which nobody has logged on; 0 is for ever.",
             (0, 86_400),
+            unit="s",
         ),
     ] = 120
     stop_seconds: Annotated[
-        int, About("Time for calls in flight when the queue manager stops.", (1, 600))
+        int, About("Time for calls in flight when the queue manager stops.", (1, 600), unit="s")
     ] = 5
 
 
@@ -213,22 +223,31 @@ class StorageSection:
     """Bounds of the store."""
 
     reserve: Annotated[
-        int, About("Free disk space below which new messages are refused (MiB).", (1, 1 << 30))
+        int,
+        About(
+            "Free disk space below which new messages are refused (MiB).", (1, 1 << 30), unit="MiB"
+        ),
     ] = 256
     express_memory: Annotated[
-        int, About("Memory for bodies of express messages; more goes to disk (MiB).", (1, 1 << 20))
+        int,
+        About(
+            "Memory for bodies of express messages; more goes to disk (MiB).",
+            (1, 1 << 20),
+            unit="MiB",
+        ),
     ] = 256
     trail_days: Annotated[
-        int, About("Days for which event trails of messages are kept.", (1, 36_500))
+        int, About("Days for which event trails of messages are kept.", (1, 36_500), unit="d")
     ] = 7
-    quota: Annotated[int, About("What all messages together may take (KiB).", (1, 0xFFFF_FFFF))] = (
-        1 << 20
-    )
+    quota: Annotated[
+        int, About("What all messages together may take (KiB).", (1, 0xFFFF_FFFF), unit="KiB")
+    ] = 1 << 20
     queue_quota: Annotated[
         int,
         About(
             "What a new queue may take (KiB); 0: a quarter of all, 4294967295: no bound.",
             (0, 0xFFFF_FFFF),
+            unit="KiB",
         ),
     ] = 0
 
@@ -296,13 +315,18 @@ class BinarySection:
     ] = False
     retry_milliseconds: Annotated[
         int,
-        About("Time to the next attempt when connecting fails or a session ends.", (1, 86_400_000)),
+        About(
+            "Time to the next attempt when connecting fails or a session ends.",
+            (1, 86_400_000),
+            unit="ms",
+        ),
     ] = 5000
     back_off_milliseconds: Annotated[
         int,
         About(
             "How long an address is kept out that has sent bad packets three times in a minute.",
             (0, 86_400_000),
+            unit="ms",
         ),
     ] = 5000
 

@@ -16,6 +16,7 @@ from rpcqm.codec.types.rpcqm_admin import (
     ACCOUNT,
     PLACE,
     PUBLIC_QUEUE,
+    QUEUE_STATUS,
     TRAIL_EVENT,
     R_AddAccountRequest,
     R_AddAccountResponse,
@@ -30,6 +31,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_GetEventTrailStateResponse,
     R_GetMachineSecurityRequest,
     R_GetMachineSecurityResponse,
+    R_GetQueueStatusRequest,
+    R_GetQueueStatusResponse,
     R_ImportMessageRequest,
     R_ImportMessageResponse,
     R_ListAccountsRequest,
@@ -50,6 +53,7 @@ from rpcqm.codec.types.rpcqm_admin import (
 from rpcqm.interfaces._authentication import require_administrator
 from rpcqm.interfaces._queue_properties import attributes_of
 from rpcqm.qm.message_lookup import MessageLocation
+from rpcqm.qm.queue_status import QueueStatus
 from rpcqm.qm.trail import TrailEvent
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import NCALRPC, InterfacePolicy
@@ -110,6 +114,10 @@ class DataMaintenance(Protocol):
     def public_queues(self) -> Iterable[PublicQueueView]: ...
     def outgoing_queues(self) -> list[str]: ...
     def exposed_queues(self) -> list[str]: ...
+    def queue_statuses(self) -> Iterable[QueueStatus]: ...
+    def now(self) -> int: ...
+    @property
+    def started(self) -> int: ...
     def create_public_queue(
         self, path: str, attributes: Mapping[str, object], identity: Identity
     ) -> Completion[Queue]: ...
@@ -245,6 +253,20 @@ class Admin:
         found = CALPWSTR(cElems=len(names), pElems=names)
         return R_ListExposedQueuesResponse(pNames=found, result=0)
 
+    def R_GetQueueStatus(
+        self, call: Call, request: R_GetQueueStatusRequest
+    ) -> R_GetQueueStatusResponse:
+        """What all queues do (Opnum 17)."""
+        require_administrator(call)
+        found = [_status(status) for status in self._maintenance.queue_statuses()]
+        return R_GetQueueStatusResponse(
+            pNow=self._maintenance.now(),
+            pStarted=self._maintenance.started,
+            pcQueues=len(found),
+            ppQueues=found,
+            result=0,
+        )
+
     def R_GetMachineSecurity(
         self, call: Call, request: R_GetMachineSecurityRequest
     ) -> R_GetMachineSecurityResponse:
@@ -305,4 +327,18 @@ def _structure(account: AccountView) -> ACCOUNT:
         pwszName=account.name,
         pwszSid=account.sid,
         Groups=CALPWSTR(cElems=len(groups), pElems=groups),
+    )
+
+
+def _status(status: QueueStatus) -> QUEUE_STATUS:
+    return QUEUE_STATUS(
+        pwszName=status.name,
+        Messages=status.messages,
+        Bytes=status.bytes,
+        Entered=status.entered,
+        Left=status.left,
+        Oldest=status.oldest,
+        OpenHandles=status.open_handles,
+        WaitingReaders=status.waiting_readers,
+        fOpenToAll=status.open_to_all,
     )

@@ -59,6 +59,12 @@ _OPEN_RIGHTS = {
     QueueAccessType.MOVE_ACCESS: MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE,
 }
 _READING = MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE | MQQUEUEACCESSMASK.MQSEC_RECEIVE_JOURNAL_MESSAGE
+_ALL = frozenset({str(EVERYONE), str(AUTHENTICATED_USERS)})
+_RULING = (
+    MQQUEUEACCESSMASK.MQSEC_CHANGE_QUEUE_PERMISSIONS
+    | MQQUEUEACCESSMASK.MQSEC_TAKE_QUEUE_OWNERSHIP
+    | MQQUEUEACCESSMASK.MQSEC_DELETE_QUEUE
+)
 _DESTRUCTIVE = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS})
 
 
@@ -116,6 +122,12 @@ class AccessControl:
         if prepared.descriptor.owner == ANONYMOUS:
             return True
         return bool(prepared.granted(ANONYMOUS_CALLER.sids) & _READING)
+
+    def is_open_to_all(self, queue: Queue) -> bool:
+        """Whether all who have logged on may delete a queue, or change its permissions."""
+        if isinstance(queue, OutgoingQueue) or queue.queue_type is QueueType.SYSTEM:
+            return False
+        return bool(self._prepare(queue.security, QUEUE_MAPPING).granted(_ALL) & _RULING)
 
     def _check(
         self,

@@ -18,6 +18,7 @@ from rpcqm.codec.types.mqvalues import FormatNameType
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.importing import import_message
 from rpcqm.qm.message_lookup import MessageLocation, find_message
+from rpcqm.qm.queue_status import QueueStatus, queue_statuses
 from rpcqm.qm.trail import TrailEvent
 from rpcqm.store.errors import StoreError
 
@@ -46,6 +47,7 @@ class Maintenance:
         self._quotas, self._positions = engine.quotas, engine.positions
         self._trail, self._message_trace = engine.trail, engine.journeys
         self._user_file = user_file
+        self.started = engine.clock.now()
 
     def make_backup(self, directory: str) -> Completion[str]:
         """Copy the store and the accounts to a directory that is new or empty.
@@ -124,6 +126,14 @@ class Maintenance:
         queues = self._queue_manager.queue_collection.values()
         mains = (each for each in queues if each.main is each)
         return sorted(each.pathname for each in mains if self._access.is_exposed(each))
+
+    def queue_statuses(self) -> Iterator[QueueStatus]:
+        """What all queues do."""
+        return queue_statuses(self._queue_manager, self._access)
+
+    def now(self) -> int:
+        """The time, in milliseconds since 1970."""
+        return self._clock.now()
 
     def create_public_queue(
         self, path: str, attributes: Mapping[str, object], identity: Identity

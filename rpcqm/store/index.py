@@ -29,12 +29,14 @@ class QueueIndex:
     order of the queue (G1). What a transaction inserts is `pending` until its commit is durable.
 
     `count` and `bytes` are of all that is visible, of which `available` and `leaving` tell how
-    many are so. `account` is what quotas count (G56); a subqueue shares it with its parent.
+    many are so; `entered` counts what has come since the start. `account` is what quotas count
+    (G56); a subqueue shares it with its parent.
     """
 
     __slots__ = (
         "_doomed",
         "_lanes",
+        "_loaded",
         "_moves",
         "_owners",
         "account",
@@ -42,6 +44,7 @@ class QueueIndex:
         "bytes",
         "count",
         "dropped",
+        "entered",
         "leaving",
         "pending",
         "queue_id",
@@ -55,7 +58,7 @@ class QueueIndex:
         self._moves: dict[int, Moves] = {}
         self._doomed: set[int] = set()
         self.pending: dict[int, PositionRecord] = {}
-        self.count = 0
+        self.count = self.entered = self._loaded = 0
         self.available = 0
         self.leaving = 0
         self.bytes = 0
@@ -102,6 +105,20 @@ class QueueIndex:
             if lane.chunks and (found := lane.last_until(key, available)) is not None:
                 return found
         return None
+
+    @property
+    def left(self) -> int:
+        """How many messages have gone since the start."""
+        return self._loaded + self.entered - self.count
+
+    def oldest(self) -> int:
+        """When the oldest message arrived, of the first one of each priority; 0 without messages.
+
+        The time is milliseconds since 1970.
+        """
+        firsts = (lane.first_from(0, False) for lane in self._lanes if lane.chunks)
+        found = (self.position(key) for key in firsts if key is not None)
+        return min((each.arrival for each in found if each is not None), default=0)
 
     def page(self, after: int | None, limit: int, available: bool = True) -> list[int]:
         """Up to `limit` keys above `after` (None = from the first), in order."""
@@ -267,6 +284,7 @@ class QueueIndex:
         """Insert an entry that is charged already."""
         self._lanes[key >> SEQUENTIAL_BITS].insert(key, serial, size, arrival, expiry, flags, state)
         self.count += 1
+        self.entered += 1
         self.bytes += size
         self.available += state == _AVAILABLE
         self.leaving += state == _LEAVING
@@ -382,6 +400,7 @@ class QueueIndex:
             stop = bisect_left(columns.keys, (number + 1) << SEQUENTIAL_BITS, start, end)
             self._lanes[number].load(columns, start, stop)
             self.count += stop - start
+            self._loaded += stop - start
             self.account.count += stop - start
             self.total.count += stop - start
             start = stop

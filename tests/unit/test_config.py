@@ -161,6 +161,32 @@ def test_ports_that_pick_a_free_one_do_not_collide(file: Path) -> None:
     assert check(file).rpc_port == 0
 
 
+def test_durations_and_sizes_may_have_units(file: Path) -> None:
+    file.write_text(
+        '[limits]\nidle_seconds = "5min"\nheld_bytes = "64MB"\n[storage]\nquota = "1GB"\n'
+    )
+    found = load({}, file, {"RPCQM_BINARY_RETRY_MILLISECONDS": "2s"})
+    assert (found.limits.idle_seconds, found.limits.held_bytes) == (300, 64 << 20)
+    assert (found.storage.quota, found.binary.retry_milliseconds) == (1 << 20, 2000)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (
+            'idle_seconds = "5x"',
+            "is '5x', which is no number with a unit; units are ms, s, min, h, d.",
+        ),
+        ('idle_seconds = "200ms"', "is '200ms', which is not a whole number of seconds."),
+        ('idle_seconds = "2d"', "is from 0 to 86400, not 172800."),
+        ('calls = "5s"', "is a whole number, not '5s'."),
+    ],
+)
+def test_an_amount_that_does_not_fit_is_a_mistake(file: Path, line: str, why: str) -> None:
+    (told,) = mistakes(file, f"[limits]\n{line}\n")
+    assert told == f"2: `limits.{line.split()[0]}` {why}"
+
+
 @pytest.mark.parametrize("port", [0, 80])
 def test_a_port_that_nothing_would_serve_is_a_mistake(file: Path, port: int) -> None:
     told = mistakes(file, f"http_port = {port}\n")

@@ -59,6 +59,30 @@ class PUBLIC_QUEUE(Value):
         fFixed: int = ...,
     ) -> None: ...
 
+class QUEUE_STATUS(Value):
+    pwszName: str | None
+    Messages: int
+    Bytes: int
+    Entered: int
+    Left: int
+    Oldest: int
+    OpenHandles: int
+    WaitingReaders: int
+    fOpenToAll: int
+    def __init__(
+        self,
+        *,
+        pwszName: str | None = ...,
+        Messages: int = ...,
+        Bytes: int = ...,
+        Entered: int = ...,
+        Left: int = ...,
+        Oldest: int = ...,
+        OpenHandles: int = ...,
+        WaitingReaders: int = ...,
+        fOpenToAll: int = ...,
+    ) -> None: ...
+
 class R_AddAccountRequest(OperationRequest[R_AddAccountResponse]):
     pwszName: str
     NtHash: bytes
@@ -241,3 +265,22 @@ class R_SetMachineSecurityRequest(OperationRequest[R_SetMachineSecurityResponse]
 class R_SetMachineSecurityResponse(Value):
     result: int
     def __init__(self, *, result: int) -> None: ...
+
+class R_GetQueueStatusRequest(OperationRequest[R_GetQueueStatusResponse]):
+    def __init__(self) -> None: ...
+
+class R_GetQueueStatusResponse(Value):
+    pNow: int
+    pStarted: int
+    pcQueues: int
+    ppQueues: list[QUEUE_STATUS] | None
+    result: int
+    def __init__(
+        self,
+        *,
+        pNow: int,
+        pStarted: int,
+        pcQueues: int,
+        ppQueues: list[QUEUE_STATUS] | None = ...,
+        result: int,
+    ) -> None: ...

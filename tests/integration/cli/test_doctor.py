@@ -65,3 +65,14 @@ def test_queues_that_anonymous_owns_or_may_read_are_named() -> None:
         findings = json.loads(running.run("doctor", "--json").stdout)
         told = [each for each in findings if each["subject"] == "queues"]
         assert [each["level"] for each in told] == ["ok"]
+
+
+def test_queues_where_everyone_may_do_everything_are_named() -> None:
+    with private_queue_manager() as running:
+        for queue in ("safe", "open"):
+            running.run("queue", "create", queue)
+        running.run("queue", "acl", "grant", "open", "everyone", "full")
+        findings = json.loads(running.run("doctor", "--json").stdout)
+    (told,) = [each for each in findings if "Everyone who logs on" in each["text"]]
+    assert told["level"] == "warning"
+    assert "\\open` or change its permissions" in told["text"]

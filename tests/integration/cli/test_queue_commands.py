@@ -184,6 +184,35 @@ def test_nobody_is_locked_out(run: Command, refused: Command, queue: str) -> Non
     assert "full" in run("queue", "acl", "show", queue).text
 
 
+def test_a_grant_says_what_everyone_may_besides(run: Command, queue: str) -> None:
+    alice = "S-1-5-21-1-2-3-1001"
+    told = run("queue", "acl", "grant", queue, alice, "peek").lines
+    ends = f"`rpcqm queue acl revoke {queue} everyone` ends that."
+    assert told == [f"{alice} may now: peek.", f"everyone may still: receive, send; {ends}"]
+    told = run("queue", "acl", "grant", queue, "everyone", "full").lines
+    assert told == ["everyone may now: full."]
+    assert (
+        f"everyone may still: full; {ends}"
+        in run("queue", "acl", "grant", queue, alice, "send").lines
+    )
+    run("queue", "acl", "grant", queue, "administrators", "full")
+    run("queue", "acl", "revoke", queue, "everyone")
+    assert len(run("queue", "acl", "grant", queue, alice, "send").lines) == 1
+
+
+def test_quotas_and_times_take_units(run: Command, queue: str, attempt: Command) -> None:
+    run("queue", "set", queue, "--quota", "5MB", "--journal-quota", "512KB")
+    found = json.loads(run("queue", "show", queue, "--json").output)
+    assert (found["quota"], found["journal_quota"]) == (5120, 512)
+    run("send", queue, "--body", "x", "--ttbr", "2min", "--ttrq", "1min")
+    assert json.loads(run("peek", queue, "--timeout", "5s", "--json").output)["ttbr"] == 120
+    mistake = attempt("send", queue, "--body", "x", "--ttbr", "1500ms")
+    assert (mistake.status, "`1500ms` is not a whole number of seconds" in mistake.errors) == (
+        2,
+        True,
+    )
+
+
 def test_denying_everyone_says_what_anonymous_still_may(run: Command, queue: str) -> None:
     """Anonymous is not in Everyone (G83)."""
     still = "anonymous is not in everyone, and may still: send."

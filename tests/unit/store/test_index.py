@@ -156,3 +156,13 @@ def test_entries_take_few_bytes_after_most_were_removed(index: QueueIndex) -> No
     chunks = index._lanes[0].chunks
     assert sum(len(chunk.keys) for chunk in chunks) <= 2 * index.count + 64 * len(chunks)
     assert len(chunks) <= 20
+
+
+def test_what_has_come_and_gone_is_counted_and_the_oldest_told(index: QueueIndex) -> None:
+    assert (index.entered, index.left, index.oldest()) == (0, 0, 0)
+    for key, arrival in ((1, 300), (2, 400), (1 << 56 | 3, 200)):
+        index.expect(key, PositionRecord(key, 10, arrival, NEVER, 0))
+        index.publish(key)
+    assert (index.entered, index.left, index.oldest()) == (3, 0, 200)
+    remove(index, 1 << 56 | 3)
+    assert (index.entered, index.left, index.oldest()) == (3, 1, 300)

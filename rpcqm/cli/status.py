@@ -1,0 +1,136 @@
+"""`rpcqm status`: what the queues do now."""
+
+import argparse
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rpcqm.base.units import duration_text
+from rpcqm.cli.options import add_local_options
+from rpcqm.cli.output import Table, counted, iso_time, print_json, size_text, time_text
+from rpcqm.cli.parser import Parser, add_command
+from rpcqm.cli.session import with_server
+from rpcqm.cli.watching import add_interval, add_pattern, is_wanted, show
+
+if TYPE_CHECKING:
+    from rpcqm.client.maintenance import QueueStatus, Status
+    from rpcqm.client.queue_manager import QueueManagerClient
+
+DETAILS = """\
+IN/s and OUT/s are messages that came and left within --interval, a second; with --interval 0 they
+are the averages since the start. OLDEST is how long the oldest message of the queue has been there;
+of several priorities the first message of each is looked at. OPEN counts who has the queue open,
+WAITING the reads that wait for a message. Queues to other queue managers have format names."""
+
+
+def add(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add the command to the parser."""
+    parser = add_command(
+        commands,
+        "status",
+        "Show what the queues do: messages in and out, the oldest message, waiting readers.",
+        [
+            ("rpcqm status", "all queues"),
+            ("rpcqm status orders --watch", "those with `orders` in their names, every second"),
+            ("rpcqm status --interval 10s --json", "rates over ten seconds, for a program"),
+        ],
+        run,
+        DETAILS,
+    )
+    add_pattern(parser)
+    parser.add_argument(
+        "--watch", action="store_true", help="look again and again until Ctrl-C ends it"
+    )
+    add_interval(parser, "time over which rates are told: milliseconds, or `5s` (default 1s)")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    add_local_options(parser)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A queue with its rates in messages per second."""
+
+    queue: "QueueStatus"
+    rate_in: float
+    rate_out: float
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Look twice, and print what is there and what has changed."""
+
+    async def work(client: "QueueManagerClient") -> None:
+        async def look() -> Callable[[], None]:
+            before = await client.maintenance.status() if arguments.interval else None
+            await asyncio.sleep(arguments.interval / 1000)
+            now = await client.maintenance.status()
+            rows = [
+                row for row in _rows(before, now) if is_wanted(arguments.pattern, row.queue.name)
+            ]
+            return lambda: _print(arguments, now, rows)
+
+        await show(arguments, look)
+
+    return with_server(arguments, "tell what the queues do", work, administrators_only=True)
+
+
+def _rows(before: "Status | None", now: "Status") -> list[_Row]:
+    """Rates since `before`, or since the start of the queue manager or of a new queue."""
+    earlier = {} if before is None else {queue.name: queue for queue in before.queues}
+    seconds = max(now.now - (now.started if before is None else before.now), 0.001)
+    rows = []
+    for queue in now.queues:
+        known = earlier.get(queue.name)
+        came, left = (known.entered, known.left) if known else (0, 0)
+        rows.append(_Row(queue, (queue.entered - came) / seconds, (queue.left - left) / seconds))
+    return sorted(rows, key=lambda row: row.queue.name.casefold())
+
+
+def _print(arguments: argparse.Namespace, now: "Status", rows: list[_Row]) -> None:
+    if arguments.json:
+        print_json(_for_programs(now, rows))
+        return
+    messages = counted(sum(row.queue.messages for row in rows), "message")
+    running = duration_text(now.now - now.started)
+    print(
+        f"Running for {running}, since {time_text(now.started)}; {messages} in "
+        f"{counted(len(rows), 'queue')}."
+    )
+    table = Table(
+        ["QUEUE", ">MESSAGES", ">SIZE", ">IN/s", ">OUT/s", ">OLDEST", ">OPEN", ">WAITING"]
+    )
+    for row in rows:
+        queue = row.queue
+        table.add(
+            queue.name,
+            queue.messages,
+            size_text(queue.bytes),
+            f"{row.rate_in:.1f}",
+            f"{row.rate_out:.1f}",
+            duration_text(now.now - queue.oldest) if queue.oldest else "",
+            queue.open_handles,
+            queue.waiting_readers,
+        )
+    table.print()
+
+
+def _for_programs(now: "Status", rows: list[_Row]) -> dict[str, object]:
+    return {
+        "now": iso_time(now.now),
+        "started": iso_time(now.started),
+        "queues": [
+            {
+                "queue": row.queue.name,
+                "messages": row.queue.messages,
+                "bytes": row.queue.bytes,
+                "came": row.queue.entered,
+                "left": row.queue.left,
+                "in_per_second": round(row.rate_in, 3),
+                "out_per_second": round(row.rate_out, 3),
+                "oldest": iso_time(row.queue.oldest),
+                "open": row.queue.open_handles,
+                "waiting": row.queue.waiting_readers,
+            }
+            for row in rows
+        ],
+    }

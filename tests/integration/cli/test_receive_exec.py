@@ -24,25 +24,25 @@ def names(run: Command, name: str) -> tuple[str, str]:
     return names
 
 
-def held(run: Command, queue: str) -> list[tuple[str, int]]:
-    lines = run("peek", queue, "--all", "--json").lines
+def held(attempt: Command, queue: str) -> list[tuple[str, int]]:
+    lines = attempt("peek", queue, "--all", "--json").lines
     return [(json.loads(line)["body"], json.loads(line)["abort_count"]) for line in lines]
 
 
 def test_a_command_that_ends_with_0_commits_what_it_has_received_and_sent(
-    run: Command, names: tuple[str, str]
+    attempt: Command, run: Command, names: tuple[str, str]
 ) -> None:
     orders, bills = names
     run("send", orders, "--transactional", "--body", "hat", "--label", "order 1")
     command = f'{RPCQM} send {bills} --transactional --file - --label "bill of $RPCQM_LABEL"'
     run("receive", orders, "--transactional", "--exec", command)
-    assert held(run, orders) == []
+    assert held(attempt, orders) == []
     (bill,) = run("peek", bills, "--all", "--json").lines
     assert (json.loads(bill)["body"], json.loads(bill)["label"]) == ("hat", "bill of order 1")
 
 
 def test_a_command_that_fails_keeps_the_message_and_sends_nothing(
-    run: Command, refused: Command, names: tuple[str, str]
+    attempt: Command, run: Command, refused: Command, names: tuple[str, str]
 ) -> None:
     orders, bills = names
     for body in ("one", "two"):
@@ -50,30 +50,30 @@ def test_a_command_that_fails_keeps_the_message_and_sends_nothing(
     command = f"{RPCQM} send {bills} --transactional --file - && exit 7"
     outcome = refused("receive", orders, "--transactional", "--all", "--exec", command)
     assert f"ended with exit status 7; the message stays in `{orders}`" in outcome.errors
-    assert held(run, bills) == []
-    assert held(run, orders) == [("one", 1), ("two", 0)]
+    assert held(attempt, bills) == []
+    assert held(attempt, orders) == [("one", 1), ("two", 0)]
 
 
 def test_all_messages_go_to_the_command_one_by_one(
-    run: Command, queue: str, tmp_path: Path
+    attempt: Command, run: Command, queue: str, tmp_path: Path
 ) -> None:
     for body in ("one", "two"):
         run("send", queue, "--body", body)
     run("receive", queue, "--all", "--exec", f"cat >> {tmp_path}/all; echo >> {tmp_path}/all")
     assert (tmp_path / "all").read_text() == "one\ntwo\n"
-    assert held(run, queue) == []
+    assert held(attempt, queue) == []
 
 
 def test_without_a_command_a_message_is_printed_in_its_transaction(
-    run: Command, names: tuple[str, str]
+    attempt: Command, run: Command, names: tuple[str, str]
 ) -> None:
     run("send", names[0], "--transactional", "--body", "one")
     assert run("receive", names[0], "--transactional", "--format", "body").output == b"one"
-    assert held(run, names[0]) == []
+    assert held(attempt, names[0]) == []
 
 
 def test_an_interrupted_command_gives_its_message_back(
-    queue_manager: PrivateQueueManager, run: Command, names: tuple[str, str]
+    attempt: Command, queue_manager: PrivateQueueManager, run: Command, names: tuple[str, str]
 ) -> None:
     orders, _ = names
     run("send", orders, "--transactional", "--body", "one")
@@ -90,16 +90,16 @@ def test_an_interrupted_command_gives_its_message_back(
         assert process.stdout.readline() == b"ready\n"
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
-    assert held(run, orders) == [("one", 1)]
+    assert held(attempt, orders) == [("one", 1)]
 
 
 def test_an_ordinary_queue_is_refused_with_advice(
-    refused: Command, run: Command, queue: str
+    attempt: Command, refused: Command, run: Command, queue: str
 ) -> None:
     run("send", queue, "--body", "one")
     outcome = refused("receive", queue, "--transactional", "--exec", "true")
     assert "use transactions with transactional queues, and only there" in outcome.errors
-    assert held(run, queue) == [("one", 0)]
+    assert held(attempt, queue) == [("one", 0)]
 
 
 def test_what_is_given_to_a_command_is_not_printed(attempt: Command, queue: str) -> None:

@@ -19,6 +19,7 @@ from rpcqm.cli.output import (
 )
 from rpcqm.cli.parser import Parser, add_command, add_commands, amount_in, whole_number
 from rpcqm.cli.session import with_server
+from rpcqm.client.names import DEAD_LETTER_QUEUES
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import INFINITE
@@ -26,9 +27,6 @@ from rpcqm.codec.types.mqvalues import INFINITE
 if TYPE_CHECKING:
     from rpcqm.client.message import ReceivedMessage
     from rpcqm.client.queue_manager import QueueManagerClient
-
-QUEUES = ("DeadLetter$", "XactDeadLetter$")
-"""The system's dead-letter queues: of ordinary messages, and of transactional ones."""
 
 MAXIMUM_IDENTIFIER = (1 << 64) - 1
 RESEND_DETAILS = """\
@@ -174,7 +172,7 @@ def run_resend(arguments: argparse.Namespace) -> int:
 
 
 def _paths(arguments: argparse.Namespace) -> tuple[str, ...]:
-    return QUEUES if arguments.queue is None else (arguments.queue,)
+    return DEAD_LETTER_QUEUES if arguments.queue is None else (arguments.queue,)
 
 
 async def _letters(

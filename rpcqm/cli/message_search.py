@@ -5,7 +5,9 @@ message is fetched.
 """
 
 import argparse
+import shlex
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import HResult, MQError, RpcFault
@@ -15,14 +17,13 @@ from rpcqm.cli.options import queue_name
 from rpcqm.cli.output import ProgressDisplay, Table, iso_time, print_json, time_text
 from rpcqm.cli.session import with_server
 from rpcqm.client.maintenance import FoundMessage
-from rpcqm.client.names import is_format_name
+from rpcqm.client.names import SYSTEM_QUEUES, is_format_name, shown_name
 from rpcqm.codec.packet.types import MessageIdentifier
 
 if TYPE_CHECKING:
     from rpcqm.client.maintenance import RecordedEvent
     from rpcqm.client.queue_manager import QueueManagerClient
 
-SYSTEM_QUEUES = ("DeadLetter$", "XactDeadLetter$", "Journal$")
 NOT_READABLE = frozenset({HResult.MQ_ERROR_ACCESS_DENIED, HResult.MQ_ERROR_QUEUE_NOT_FOUND})
 
 Trails = dict[str, bool]
@@ -34,8 +35,8 @@ def explain_message(arguments: argparse.Namespace, identifier: MessageIdentifier
 
     async def work(client: "QueueManagerClient") -> None:
         if arguments.server is None:
-            places = await client.maintenance.find(identifier)
-            events = await client.maintenance.trail(identifier)
+            places = [_place(place) for place in await client.maintenance.find(identifier)]
+            events = [_event(event) for event in await client.maintenance.trail(identifier)]
         else:
             with ProgressDisplay("Looked at") as progress:
                 places = [p async for p in _places(client, arguments, identifier, progress)]
@@ -49,6 +50,14 @@ def explain_message(arguments: argparse.Namespace, identifier: MessageIdentifier
             _print(places, events, trails)
 
     return with_server(arguments, f"look for {identifier}", work, administrators_only=True)
+
+
+def _place(place: FoundMessage) -> FoundMessage:
+    return replace(place, queue=shown_name(place.queue))
+
+
+def _event(event: "RecordedEvent") -> "RecordedEvent":
+    return replace(event, queue=shown_name(event.queue), detail=shown_name(event.detail))
 
 
 def _unknown(identifier: MessageIdentifier, local: bool) -> str:
@@ -80,7 +89,7 @@ async def _trails(
 
 def _main_queue(name: str) -> str:
     """The queue whose trail covers a journal or a subqueue as well."""
-    return name if "\\system$;" in name.lower() else name.split(";")[0]
+    return name.partition(";")[0]
 
 
 async def _places(
@@ -175,10 +184,14 @@ def _print(places: list[FoundMessage], events: "list[RecordedEvent]", trails: Tr
     if trails:
         print()
     for name, on in trails.items():
-        print(visible(f"The event trail of {name} is {'on' if on else _OFF}."))
+        print(visible(f"The event trail of {name} is {'on' if on else _off(name)}."))
 
 
-_OFF = "off, so nothing is written down there; `rpcqm queue set QUEUE --trail` begins it"
+def _off(name: str) -> str:
+    begins = f"rpcqm queue set {shlex.quote(name)} --trail"
+    return f"off, so nothing is written down there; `{begins}` begins it"
+
+
 _STATES = {
     "being read": ", and somebody is reading it",
     "leaving": ", which it is about to leave",

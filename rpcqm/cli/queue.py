@@ -14,7 +14,7 @@ from rpcqm.cli.output import Table, iso_time, print_fields, print_json, size_tex
 from rpcqm.cli.parser import Parser, add_command, add_commands, amount_in, one_of
 from rpcqm.cli.session import if_told, with_server
 from rpcqm.cli.watching import add_pattern, add_watch, is_wanted, show
-from rpcqm.client.names import HERE, is_format_name, path_name
+from rpcqm.client.names import HERE, is_format_name, path_name, shown_name
 from rpcqm.client.queue_settings import (
     PublicQueue,
     QueueInformation,
@@ -356,7 +356,7 @@ def _shown_to_people(
     information: QueueInformation, properties: QueueProperties | None, sddl: str | None
 ) -> dict[str, object]:
     shown: dict[str, object] = {
-        "Path name": information.path_name,
+        "Path name": shown_name(information.path_name),
         "Format name": information.format_name,
         "Kind": f"{information.type.lower()}, {information.location.lower()}",
         "Transactional": _yes(information.transactional),

@@ -8,9 +8,17 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
-from rpcqm.cli.errors import CommandError, ExitStatus, NoServer, NothingCame, explain
-from rpcqm.cli.options import target
+from rpcqm.cli.errors import (
+    CommandError,
+    ExitStatus,
+    NoServer,
+    NothingCame,
+    UsageMistake,
+    explain,
+)
+from rpcqm.cli.options import queue_name, target
 from rpcqm.client.target import ServerUnreachableError
+from rpcqm.codec.names.path_name import QueueKind
 
 if TYPE_CHECKING:
     from rpcqm.client.queue_manager import QueueManagerClient
@@ -42,7 +50,12 @@ def with_server(
         from rpcqm.client.queue_manager import QueueManagerClient
 
         async with QueueManagerClient(server) as client:
-            await work(client)
+            try:
+                await work(client)
+            except MQError as error:
+                if error.status in _NOT_HERE and (host := await _other_host(client, arguments)):
+                    raise CommandError(_elsewhere(f"Cannot {purpose}", host, error)) from error
+                raise
 
     try:
         asyncio.run(session())
@@ -58,9 +71,34 @@ def with_server(
         if isinstance(error, MQError) and error.status is HResult.MQ_ERROR_IO_TIMEOUT:
             raise NothingCame(sentence) from error
         if denied and (queue := getattr(arguments, "queue", "")):
-            sentence = f"{sentence.rstrip('.')}; {taking_over(queue)}."
+            sentence = _denied(sentence, arguments, queue)
         raise CommandError(sentence) from error
     return ExitStatus.OK
+
+
+_NOT_HERE = frozenset({HResult.MQ_ERROR_QUEUE_NOT_FOUND, HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME})
+_QUEUE_ARGUMENTS = ("queue", "name", "source")
+
+
+async def _other_host(client: "QueueManagerClient", arguments: argparse.Namespace) -> str:
+    """The computer of the queue that a command is about, if that is not the one that was asked.
+
+    Empty if it is, or if nobody tells.
+    """
+    for argument in _QUEUE_ARGUMENTS:
+        text = getattr(arguments, argument, None)
+        if not isinstance(text, str):
+            continue
+        with contextlib.suppress(MQError, RpcFault, UsageMistake):
+            name = queue_name(arguments, text)
+            if not await client.management.is_here(name):
+                return name.direct_name.host
+    return ""
+
+
+def _elsewhere(subject: str, host: str, error: MQError) -> str:
+    verb = "is" if error.status is HResult.MQ_ERROR_QUEUE_NOT_FOUND else "would be"
+    return f"{subject}: the queue {verb} on {host} ({error.status.name}); use `--server {host}`."
 
 
 async def if_told(answer: Awaitable[T]) -> T | None:
@@ -68,6 +106,23 @@ async def if_told(answer: Awaitable[T]) -> T | None:
     with contextlib.suppress(MQError, RpcFault):
         return await answer
     return None
+
+
+def _is_system_queue(arguments: argparse.Namespace, queue: str) -> bool:
+    with contextlib.suppress(MQError, UsageMistake):
+        return queue_name(arguments, queue).direct_name.kind is QueueKind.SYSTEM
+    return False
+
+
+def _denied(sentence: str, arguments: argparse.Namespace, queue: str) -> str:
+    """The refusal with what an administrator can do about it."""
+    if _is_system_queue(arguments, queue):
+        cause = sentence.partition(";")[0]
+        return (
+            f"{cause}; it is a queue of the system: nobody changes or deletes it, and "
+            "`rpcqm machine acl show` tells who may read it."
+        )
+    return f"{sentence.rstrip('.')}; {taking_over(queue)}."
 
 
 def taking_over(queue: str) -> str:

@@ -70,6 +70,21 @@ class ManagementClient:
         found["subqueues"] = tuple(found["subqueues"])
         return QueueInformation(**found)
 
+    async def is_here(self, name: FormatName) -> bool:
+        """Whether the computer of a direct name is the queue manager that is asked.
+
+        Raises MQError if the caller may not know, or if the name is of another kind.
+        """
+        direct = name.direct_name
+        letters = FormatName.direct(f"{direct.protocol}:{direct.host}\\system$;DEADLETTER")
+        try:
+            found = await self.queue_information(letters)
+        except MQError as error:
+            if error.status is HResult.MQ_ERROR_QUEUE_NOT_FOUND:
+                return False
+            raise
+        return found.location == ManagementQueueLocation.MGMT_QUEUE_LOCAL_LOCATION
+
     async def active_public_queues(self) -> list[QueueInformation]:
         """The open public queues of the machine."""
         found = [

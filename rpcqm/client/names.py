@@ -21,6 +21,14 @@ _SYSTEM_QUEUES = {
     "deadletter$": "system$;DEADLETTER",
     "xactdeadletter$": "system$;DEADXACT",
 }
+DEAD_LETTER_QUEUES = ("DeadLetter$", "XactDeadLetter$")
+"""The system's dead-letter queues: of ordinary messages, and of transactional ones."""
+SYSTEM_QUEUES = (*DEAD_LETTER_QUEUES, "Journal$")
+_AS_WRITTEN = {
+    "system$;journal": "Journal$",
+    "system$;deadletter": "DeadLetter$",
+    "system$;deadxact": "XactDeadLetter$",
+}
 HERE = "."
 
 
@@ -48,6 +56,12 @@ def _with_computer(text: str, host: str) -> str:
     if _WITHOUT_COMPUTER.fullmatch(text):
         return f"{host}\\{text}"
     return text if backslash else f"{host}\\private$\\{text}"
+
+
+def shown_name(text: str) -> str:
+    """The one name that people see of a system queue, like `DeadLetter$`; others unchanged."""
+    computer, _, rest = text.rpartition("\\")
+    return text if is_format_name(computer) else _AS_WRITTEN.get(rest.lower(), text)
 
 
 def is_format_name(text: str) -> bool:

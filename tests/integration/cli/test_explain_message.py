@@ -82,3 +82,29 @@ def test_a_message_that_nobody_knows_is_one_sentence(refused: Command) -> None:
         r"rpcqm: {00000000-0000-0000-0000-000000000001}\5 is in no queue here, and no event trail "
         "tells of it; `rpcqm queue set QUEUE --trail` begins one.\n"
     )
+
+
+def test_dead_letter_queues_have_one_name_and_the_advice_fits_them(
+    run: Command, refused: Command, queue: str
+) -> None:
+    run("queue", "set", queue, "--trail")
+    identifier = run("send", queue, "--body", "x", "--dead-letter").text.strip()
+    run("purge", queue)
+    lines = run("explain", identifier).lines
+    assert lines[0].startswith("It is in DeadLetter$, lookup id ")
+    assert any(line.split()[-2:] == [told_path(run, queue), "DeadLetter$"] for line in lines)
+    assert any("`rpcqm queue set 'DeadLetter$' --trail` begins it" in line for line in lines)
+    told = json.loads(run("explain", identifier, "--json").output)
+    assert [place["queue"] for place in told["places"]] == ["DeadLetter$"]
+    run("queue", "set", "DeadLetter$", "--trail")
+    assert "The event trail of DeadLetter$ is on." in run("explain", identifier).lines
+    run("queue", "set", "DeadLetter$", "--no-trail")
+    letters = json.loads(run("dead-letter", "list", "--json").output)
+    assert ("DeadLetter$", identifier) in [(each["queue"], each["id"]) for each in letters]
+    assert "Path name       DeadLetter$" in run("queue", "show", "DeadLetter$").lines
+    assert "`rpcqm machine acl show` tells" in refused("queue", "delete", "DeadLetter$").errors
+
+
+def told_path(run: Command, queue: str) -> str:
+    shown: str = json.loads(run("queue", "show", queue, "--json").output)["path_name"]
+    return shown

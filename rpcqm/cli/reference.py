@@ -1,7 +1,7 @@
 """Documentation that is made from the commands and the settings themselves.
 
-scripts/document            # write docs/commands.md, docs/limits.md, and the tables of README.md
-                            # and docs/architecture.md
+scripts/document            # write docs/commands.md, docs/limits.md, and the tables of
+                            # docs/configuration.md and docs/architecture.md
 scripts/document --check    # exit 1 and name the files that are stale
 """
 
@@ -181,8 +181,8 @@ def _purpose(room: Path) -> str:
 
 def documents() -> dict[Path, str]:
     """The files as they should be."""
-    readme = ROOT / "README.md"
-    text = _with(readme.read_text("utf-8"), BEGIN, END, settings_table())
+    configuration = ROOT / "docs" / "configuration.md"
+    text = _with(configuration.read_text("utf-8"), BEGIN, END, settings_table())
     text = _with(text, BEGIN_SWITCHES, END_SWITCHES, switches_table())
     architecture = ROOT / "docs" / "architecture.md"
     rooms = _with(architecture.read_text("utf-8"), BEGIN_ROOMS, END_ROOMS, rooms_table())
@@ -190,7 +190,7 @@ def documents() -> dict[Path, str]:
         architecture: rooms,
         ROOT / "docs" / "commands.md": command_reference(),
         ROOT / "docs" / "limits.md": limits_reference(),
-        readme: text,
+        configuration: text,
     }
 
 

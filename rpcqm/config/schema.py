@@ -101,7 +101,7 @@ class SecuritySection:
         bool,
         About(
             "RemoteRead takes signed calls (PKT_INTEGRITY) as well as encrypted ones.",
-            opens="Calls that are signed only: whoever listens on the network reads along.",
+            opens="Calls are signed but not encrypted: others on the network can read them.",
             registry=r"Security\DebugRpc",
         ),
     ] = False
@@ -148,11 +148,11 @@ class LimitsSection:
     """How much of everything callers may use."""
 
     connections: Annotated[
-        int, About("Connections of all doors; fewer if few files may be open.", (1, 1 << 20))
+        int, About("Connections of all ports together; fewer if few files may be open.", (1, 1 << 20))
     ] = 16_384
     connections_per_address: Annotated[
         int,
-        About("Connections of one address, IPv6 /64 or local user, over all doors.", (1, 1 << 20)),
+        About("Connections of one address, IPv6 /64 or local user, over all ports.", (1, 1 << 20)),
     ] = 1024
     calls: Annotated[int, About("Calls in flight on one connection.", (1, 1 << 20))] = 1024
     waiting_calls: Annotated[
@@ -283,9 +283,9 @@ class BinarySection:
     peers: Annotated[
         str,
         About(
-            "Where queue managers are found that the resolver does not know, or not so: "
-            "NAME=HOST[:PORT], separated by commas; a name may also be a queue manager's GUID, and "
-            "stand there once for each address to try.",
+            "Addresses of other queue managers, used instead of name resolution: NAME=HOST[:PORT], "
+            "separated by commas. NAME may be the GUID of a queue manager. The same name may stand "
+            "there several times, once for each address to try.",
             default="none",
             form=r"[^\s=,]+=[^\s=,]+(, ?[^\s=,]+=[^\s=,]+)*",
         ),
@@ -346,8 +346,8 @@ class RemoteSection:
         bool,
         About(
             "The account that the file gives no name is sent to every host that a client names.",
-            opens="Clients make us log on at hosts of their choice, which can guess the password "
-            "at leisure or log on elsewhere with what we send.",
+            opens="Clients choose the hosts that the queue manager logs on to; such a host can try "
+            "passwords against what it is sent, or log on elsewhere with it.",
         ),
     ] = False
     kerberos: Annotated[
@@ -364,8 +364,8 @@ class RemoteSection:
     peers: Annotated[
         str,
         About(
-            "Where the endpoint mappers of queue managers are that the resolver does not know, or "
-            "not so: NAME=HOST[:PORT], separated by commas.",
+            "Addresses of the endpoint mappers of other queue managers, used instead of name "
+            "resolution: NAME=HOST[:PORT], separated by commas.",
             default="none",
             form=rf"{_PEER}(, ?{_PEER})*",
         ),
@@ -423,7 +423,7 @@ class Configuration:
         ),
     ] = -1
     ready_file: Annotated[
-        Path | None, About("File to write once every door listens.", default="none")
+        Path | None, About("File to write once every port listens.", default="none")
     ] = None
     directory_file: Annotated[
         Path | None,

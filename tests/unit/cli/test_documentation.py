@@ -56,8 +56,6 @@ def words_of(line: str) -> list[str]:
     return words
 
 
-def test_every_command_of_the_first_steps_is_understood() -> None:
-    shown = [line for line in README.splitlines() if line.startswith(("$ rpcqm ", "# rpcqm "))]
-    assert len(shown) > 10
-    for line in shown:
-        build_parser().parse_args(words_of(line[2:]))
+def test_the_two_commands_are_named_at_the_beginning() -> None:
+    assert "\nscripts/run\n" in README
+    assert "\nscripts/test\n" in README

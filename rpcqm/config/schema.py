@@ -148,7 +148,8 @@ class LimitsSection:
     """How much of everything callers may use."""
 
     connections: Annotated[
-        int, About("Connections of all ports together; fewer if few files may be open.", (1, 1 << 20))
+        int,
+        About("Connections of all ports together; fewer if few files may be open.", (1, 1 << 20)),
     ] = 16_384
     connections_per_address: Annotated[
         int,

@@ -14,7 +14,7 @@ from tests.support.story import Story, StoryFailedError, machines_of
 
 STORIES = [page for page in PAGES if steps(page)]
 NEEDS_MORE = re.compile(
-    r"(\w*[#$] )?(podman|systemctl|journalctl|scripts/|python3|tcpdump|spark-submit|--|/opt|export|/opt/|rpcqm|git |wireshark|kinit|#)"
+    r"(\w*[#$] )?(rpcqm|podman|systemctl|scripts/|python3|tcpdump|wireshark|spark-submit|export|/opt)"
 )
 """Commands in ```sh blocks are not run: they need root, another machine, or much time."""
 SHELL = [
@@ -50,7 +50,7 @@ def test_a_page_that_shows_something_else_is_noticed(tmp_path: Path, tools: Path
         Story(tmp_path / "story", tools, machines_of(steps(page))) as machines,
         pytest.raises(StoryFailedError, match=r"line 2: rpcqm queue create orders"),
     ):
-        machines.play(*steps(page))
+        machines.play(steps(page)[0])
 
 
 def test_identifiers_and_times_are_compared_by_their_kind() -> None:

@@ -88,8 +88,9 @@ def test_the_page_has_the_members_of_messages_and_of_what_became_of_them(
     (told,) = printed(served, "explain", identifier)
     assert set(told) == described("rpcqm explain ID")
     for member in ("places", "events"):
-        (first, *_) = told[member]  # type: ignore[misc]
-        assert set(first) == inner("rpcqm explain ID", member)
+        objects = told[member]
+        assert isinstance(objects, list)
+        assert members(objects) == inner("rpcqm explain ID", member)
 
 
 def test_the_page_has_the_members_of_dead_letters(served: PrivateQueueManager) -> None:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.cli.codes import CLASS_PREFIX, CLASSES
 from rpcqm.cli.errors import CommandError, UsageMistake
 from rpcqm.cli.options import add_local_options, add_server_options, queue_name
 from rpcqm.cli.output import (
@@ -18,21 +19,30 @@ from rpcqm.cli.output import (
     time_text,
 )
 from rpcqm.cli.parser import Parser, add_command, add_commands, amount_in, whole_number
-from rpcqm.cli.session import with_server
+from rpcqm.cli.session import if_told, with_server
 from rpcqm.client.names import DEAD_LETTER_QUEUES
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.types.mqvalues import INFINITE
 
 if TYPE_CHECKING:
     from rpcqm.client.message import ReceivedMessage
     from rpcqm.client.queue_manager import QueueManagerClient
+    from rpcqm.client.remote_read import QueueReader
 
 MAXIMUM_IDENTIFIER = (1 << 64) - 1
+LIST_DETAILS = """\
+A dead letter tells why it is one by its class. A transactional message is kept by the queue
+manager that it was sent from. Another one is kept by the queue manager where it could go no
+further: by its own while it has not left, else by the one that could not deliver it, or where it
+was purged or not received in time. So look there, too: `rpcqm dead-letter list --server b`."""
+
 RESEND_DETAILS = """\
 A message is sent anew, with a new identifier and new times, to the queue that it was for or to
 another one, and then leaves the dead-letter queue. Should the command be killed between, the
-message is in both."""
+message is in both. With --queue, messages that wait for a queue elsewhere are sent elsewhere in
+the same way; one that asks for it becomes a dead letter when it leaves its outgoing queue so."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -58,6 +68,7 @@ def _add_list(commands: "argparse._SubParsersAction[Parser]") -> None:
             ("rpcqm dead-letter list --queue undelivered", "those of an application's own"),
         ],
         run_list,
+        LIST_DETAILS,
     )
     _add_queue(parser)
     parser.add_argument("--json", action="store_true", help="print a JSON array")
@@ -66,7 +77,10 @@ def _add_list(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 def _add_queue(parser: Parser) -> None:
     parser.add_argument(
-        "--queue", metavar="Q", help="another queue than the two dead-letter queues of the system"
+        "--queue",
+        metavar="Q",
+        help="another queue than the two dead-letter queues of the system, also an outgoing one "
+        "by its format name",
     )
 
 
@@ -124,13 +138,15 @@ def run_list(arguments: argparse.Namespace) -> int:
 
     async def work(client: "QueueManagerClient") -> None:
         found = [letter async for letter in _letters(client, arguments)]
+        leaving = await _is_outgoing(client, arguments)
         if arguments.json:
-            print_json([_summary(path, message) for path, message in found])
+            print_json([_summary(path, message, leaving) for path, message in found])
             return
-        table = Table(["LOOKUP ID", "SINCE", "IT WAS FOR", "LIKELY WHY", "LABEL"])
+        table = Table(["LOOKUP ID", "SINCE", "IT WAS FOR", "WHY", "LABEL"])
         for _, message in found:
             lookup, since = message.lookup_identifier, time_text(message.arrival_time)
-            table.add(lookup, since, _destination(message), _likely_reason(message), message.label)
+            why = _reason(message, leaving)
+            table.add(lookup, since, _destination(message), why, message.label)
         table.print()
 
     return with_server(arguments, "list the dead letters", work)
@@ -143,7 +159,8 @@ def run_inspect(arguments: argparse.Namespace) -> int:
         from rpcqm.cli.messages import as_json
 
         path, message = await _letter(client, arguments)
-        shown = _summary(path, message) | as_json(message)
+        leaving = await _is_outgoing(client, arguments)
+        shown = _summary(path, message, leaving) | as_json(message)
         if arguments.json:
             print_json(shown)
         else:
@@ -180,16 +197,25 @@ async def _letters(
 ) -> AsyncIterator[tuple[str, "ReceivedMessage"]]:
     """Each message with the path name of its queue; bodies are not read."""
     for path in _paths(arguments):
-        async with client.open_reader(queue_name(arguments, path), peek_only=True) as reader:
+        async with _opened(client, arguments, path, peek_only=True) as reader:
             async for message in reader.browse(body=0):
                 yield path, message
+
+
+def _opened(
+    client: "QueueManagerClient",
+    arguments: argparse.Namespace,
+    path: str,
+    peek_only: bool = False,
+) -> "QueueReader":
+    return client.open_reader(queue_name(arguments, path), peek_only=peek_only, outgoing=True)
 
 
 async def _letter(
     client: "QueueManagerClient", arguments: argparse.Namespace
 ) -> tuple[str, "ReceivedMessage"]:
     for path in _paths(arguments):
-        async with client.open_reader(queue_name(arguments, path), peek_only=True) as reader:
+        async with _opened(client, arguments, path, peek_only=True) as reader:
             try:
                 return path, await reader.peek_by_lookup_identifier(arguments.lookup_id)
             except MQError as error:
@@ -203,7 +229,7 @@ async def _letter(
 async def _resend(
     client: "QueueManagerClient", arguments: argparse.Namespace, path: str, lookup_id: int
 ) -> None:
-    async with client.open_reader(queue_name(arguments, path)) as reader:
+    async with _opened(client, arguments, path) as reader:
         pending = await reader.receive_by_lookup_identifier(lookup_id)
         try:
             again = _again(pending.message, arguments.ttbr)
@@ -260,9 +286,27 @@ def _destination(message: "ReceivedMessage") -> str:
     return str(name).removeprefix("DIRECT=OS:") if name is not None else ""
 
 
+async def _is_outgoing(client: "QueueManagerClient", arguments: argparse.Namespace) -> bool:
+    """Whether the messages are on their way to a queue elsewhere, and not dead yet."""
+    if arguments.queue is None:
+        return False
+    name = queue_name(arguments, arguments.queue)
+    return await if_told(client.management.outgoing_queue(name)) is not None
+
+
+def _reason(message: "ReceivedMessage", leaving: bool) -> str:
+    """Why a message is dead, in words, by the class that it has since then."""
+    if leaving:
+        return "not dead: it is on its way"
+    number = message.message_class
+    if isinstance(number, MessageClass) and number >= MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q:
+        meaning = CLASSES[number.name.removeprefix(CLASS_PREFIX)]
+        return meaning[:1].lower() + meaning[1:].rstrip(".")
+    return _likely_reason(message)
+
+
 def _likely_reason(message: "ReceivedMessage", now: float | None = None) -> str:
-    """The reason that follows from the message itself; an event trail may tell `rpcqm explain`
-    more."""
+    """The reason that follows from the rest of a message that older versions have kept."""
     limit = message.time_to_be_received
     died = message.arrival_time or (time.time() if now is None else now)
     if limit != INFINITE and died >= message.sent_time + limit:
@@ -270,12 +314,14 @@ def _likely_reason(message: "ReceivedMessage", now: float | None = None) -> str:
     return "purged, deleted, or not delivered"
 
 
-def _summary(path: str, message: "ReceivedMessage") -> dict[str, object]:
+def _summary(path: str, message: "ReceivedMessage", leaving: bool) -> dict[str, object]:
     return {
         "queue": path,
         "lookup_id": str(message.lookup_identifier),
         "since": iso_time(message.arrival_time),
         "destination": _destination(message),
+        "class": _class_name(message.message_class),
+        "reason": _reason(message, leaving),
         "likely_reason": _likely_reason(message),
         "id": str(message.identifier),
         "label": message.label,
@@ -283,12 +329,18 @@ def _summary(path: str, message: "ReceivedMessage") -> dict[str, object]:
     }
 
 
+def _class_name(number: int) -> str:
+    if isinstance(number, MessageClass):
+        return number.name.removeprefix(CLASS_PREFIX)
+    return f"0x{number:04X}"
+
+
 def _for_people(shown: dict[str, object]) -> dict[str, object]:
     """The fields that have a value, with names and values that read well."""
     return {
         name.replace("_", " ").capitalize(): _worded(value)
         for name, value in shown.items()
-        if value is not None and value != [] and value != ""
+        if value is not None and value != [] and value != "" and name != "likely_reason"
     }
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rpcqm.base.errors import HResult, MQError, RpcFault
 from rpcqm.base.text import visible
 from rpcqm.cli.errors import CommandError
+from rpcqm.cli.message_outcome import outcomes
 from rpcqm.cli.options import queue_name
 from rpcqm.cli.output import ProgressDisplay, Table, iso_time, print_json, time_text
 from rpcqm.cli.session import with_server
@@ -166,6 +167,7 @@ def _for_programs(
             }
             for event in events
         ],
+        "outcomes": list(outcomes(events)),
         "trails": trails,
     }
 
@@ -175,6 +177,8 @@ def _print(places: list[FoundMessage], events: "list[RecordedEvent]", trails: Tr
         print(visible(_sentence(place)))
     if not places:
         print("It is in no queue any more.")
+    for sentence in outcomes(events):
+        print(visible(sentence))
     if events:
         print()
         table = Table(["TIME", "WHAT", "QUEUE", "WHERE TO, OR WHY"])
@@ -205,4 +209,7 @@ def _sentence(place: FoundMessage) -> str:
     where = f"{place.queue}, lookup id {place.lookup_identifier}{since}"
     if is_format_name(place.queue):
         return f"It is on its way to {where}; `rpcqm explain '{place.queue}'` tells how that goes."
+    if ";dead" in place.queue.casefold():
+        lookup = place.lookup_identifier
+        return f"It is in {where}; `rpcqm dead-letter inspect {lookup}` tells why."
     return f"It is in {where}{_STATES.get(place.state, '')}."

@@ -1,8 +1,23 @@
-"""How queues to other queue managers are shown."""
+"""Queues to other queue managers: how they are shown, and deleting one."""
 
-from rpcqm.cli.output import Table, iso_time, print_fields, print_json, size_text, time_text
+from typing import TYPE_CHECKING
+
+from rpcqm.cli.output import (
+    Table,
+    counted,
+    iso_time,
+    print_fields,
+    print_json,
+    size_text,
+    time_text,
+)
+from rpcqm.cli.session import if_told
 from rpcqm.client.outgoing_queues import ConnectionEvent, OutgoingQueueInformation
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.property_values import ManagementQueueState
+
+if TYPE_CHECKING:
+    from rpcqm.client.queue_manager import QueueManagerClient
 
 
 def print_all(queues: list[OutgoingQueueInformation], as_json: bool) -> None:
@@ -95,3 +110,21 @@ def _resent(queue: OutgoingQueueInformation) -> str:
     if not queue.resend_time:
         return "not planned"
     return f"{queue.resend_count} times, next {time_text(queue.resend_time)}"
+
+
+async def delete(client: "QueueManagerClient", name: FormatName) -> bool:
+    """Purge an outgoing queue, and let it go; False if there is no such queue.
+
+    One that is on hold is resumed once it is empty, because the server keeps it otherwise.
+    """
+    known = await if_told(client.management.outgoing_queue(name))
+    if known is None:
+        return False
+    async with client.open_reader(name, outgoing=True) as reader:
+        await reader.purge()
+        left = await client.management.outgoing_queue(name)
+        if left is not None and left.message_count:
+            print(f"{counted(left.message_count, 'message')} stayed: being sent, or not decided.")
+        elif known.state == ManagementQueueState.MGMT_QUEUE_STATE_ONHOLD:
+            await client.management.order("RESUME", name)
+    return True

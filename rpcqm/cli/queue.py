@@ -455,7 +455,13 @@ def _add_delete(commands: "argparse._SubParsersAction[Parser]") -> None:
         commands,
         "delete",
         "Delete a queue, with every message in it, its journal and its subqueues.",
-        [("rpcqm queue delete orders", "there is no way back")],
+        [
+            ("rpcqm queue delete orders", "there is no way back"),
+            (
+                r"rpcqm queue delete 'DIRECT=OS:other\private$\orders'",
+                "what waits here to be sent there, and the outgoing queue",
+            ),
+        ],
         run_delete,
     )
     parser.add_argument("queue", metavar="QUEUE", help=QUEUE_HELP)
@@ -470,6 +476,9 @@ def run_delete(arguments: argparse.Namespace) -> int:
         try:
             await client.queues.delete(name)
         except MQError as error:
+            missing = error.status is HResult.MQ_ERROR_QUEUE_NOT_FOUND
+            if missing and await outgoing.delete(client, name):
+                return
             denied = error.status is HResult.MQ_ERROR_ACCESS_DENIED
             if denied and await _is_fixed(client, name):
                 raise CommandError(

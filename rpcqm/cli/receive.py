@@ -172,7 +172,7 @@ def _run(arguments: argparse.Namespace, verb: str, read: "Read", peek_only: bool
             raise CommandError(
                 f"{arguments.output} cannot be made a directory: {reason(error)}."
             ) from error
-        async with client.open_reader(name, peek_only=peek_only) as reader:
+        async with client.open_reader(name, peek_only=peek_only, outgoing=peek_only) as reader:
             if not peek_only and (arguments.transactional or arguments.exec is not None):
                 await _receive_each(client, reader, arguments, writer)
             else:

@@ -56,7 +56,11 @@ Prints the identifier of each message. A message is recoverable (on the disk bef
 identifier is printed) unless --express is given. With --transactional all of a command's
 messages belong to one transaction: all of them arrive or none does. Without --body, --file and -
 the body is what a pipe or a redirected file brings until its end, and nothing on a terminal; in a
-loop that reads a file, --body '' keeps the loop's lines for the loop."""
+loop that reads a file, --body '' keeps the loop's lines for the loop.
+A dead letter of a transactional message is kept here, whatever it died of. Another message is
+kept here only while it has not left: what the queue manager of its queue cannot deliver is a dead
+letter there. This side is not told that its queue does not exist or that it may not write to it,
+also with --ack, unless `send_insecure_nacks` is on there."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -119,7 +123,8 @@ def _add_properties(parser: Parser) -> None:
     parser.add_argument(
         "--dead-letter",
         action="store_true",
-        help="keep it as a dead letter when it cannot be delivered, or is not received in time",
+        help="keep it as a dead letter when it cannot be delivered, or is not received in time "
+        "(there, if it is not transactional and has left)",
     )
     parser.add_argument(
         "--dead-letter-queue",

@@ -76,7 +76,7 @@ def run_export(arguments: argparse.Namespace) -> int:
     name = queue_name(arguments, arguments.queue)
 
     async def work(client: "QueueManagerClient") -> None:
-        async with client.open_reader(name, peek_only=True) as reader:
+        async with client.open_reader(name, peek_only=True, outgoing=True) as reader:
             with _output(arguments.file) as file, ProgressDisplay("Exported") as progress:
                 writer = ExportWriter(file, _note(arguments, name))
                 async for message in reader.browse():

@@ -83,12 +83,23 @@ class QueueManagerClient:
         return MaintenanceClient(self._connections)
 
     def open_reader(
-        self, name: FormatName, *, peek_only: bool = False, exclusive: bool = False
+        self,
+        name: FormatName,
+        *,
+        peek_only: bool = False,
+        exclusive: bool = False,
+        outgoing: bool = False,
     ) -> "QueueReader":
-        """Open a queue, with `async with`, to read it, move messages out of it or purge it."""
+        """Open a queue, with `async with`, to read it, move messages out of it or purge it.
+
+        If the queue is not there and `outgoing` is set, administrators of an rpcqm server get the
+        messages that wait there for a queue of that name elsewhere.
+        """
         from rpcqm.client.remote_read import QueueReader
 
-        return QueueReader(self._connections, name, peek_only=peek_only, exclusive=exclusive)
+        return QueueReader(
+            self._connections, name, peek_only=peek_only, exclusive=exclusive, outgoing=outgoing
+        )
 
     def open_bulk_reader(self, name: FormatName, *, peek_only: bool = False) -> "BulkReader":
         """Open a queue, with `async with`, to read or remove many messages."""

@@ -32,7 +32,9 @@ from rpcqm.codec.types.mqvalues import (
     MQ_LOOKUP_PEEK_NEXT,
     MQ_LOOKUP_RECEIVE_CURRENT,
     PEEK_ACCESS,
+    PEEK_ADMIN_ACCESS,
     RECEIVE_ACCESS,
+    RECEIVE_ADMIN_ACCESS,
     RR_ACK,
     RR_NACK,
     ReceiveAction,
@@ -301,10 +303,12 @@ class QueueReader:
         *,
         peek_only: bool = False,
         exclusive: bool = False,
+        outgoing: bool = False,
     ) -> None:
         self._connections = connections
         self._name = name
         self._access = PEEK_ACCESS if peek_only else RECEIVE_ACCESS
+        self._outgoing = outgoing
         self._exclusive = exclusive
         self._session: ReadSession | None = None
         self._waiting: dict[int, int] = {}
@@ -327,6 +331,10 @@ class QueueReader:
         session = RemoteReadSession(self._connections, self._name)
         try:
             await session.open(self._access, self._exclusive)
+        except MQError as error:
+            if not self._outgoing or error.status is not HResult.MQ_ERROR_QUEUE_NOT_FOUND:
+                raise
+            await self._open_outgoing(session, error)
         except RpcFault as fault:
             if fault.status is not FaultStatus.EPT_S_NOT_REGISTERED:
                 raise
@@ -337,6 +345,14 @@ class QueueReader:
             await older.open(self._access, self._exclusive)
             return older
         return session
+
+    async def _open_outgoing(self, session: RemoteReadSession, not_found: MQError) -> None:
+        """Open the messages on their way to a queue elsewhere, as administrators may."""
+        administrative = {PEEK_ACCESS: PEEK_ADMIN_ACCESS, RECEIVE_ACCESS: RECEIVE_ADMIN_ACCESS}
+        try:
+            await session.open(administrative[self._access], self._exclusive)
+        except MQError:
+            raise not_found from None
 
     @property
     def session(self) -> ReadSession:

@@ -290,6 +290,14 @@ BOUNDS: tuple[Bound, ...] = (
         "octets",
     ),
     Bound(
+        "strangers.dead_letters",
+        "a refused message from elsewhere is not kept",
+        "What the dead-letter queue holds at most when a message from elsewhere joins it that "
+        "could not be delivered here.",
+        "rpcqm.qm.acknowledgements:STRANGERS_DEAD_LETTERS",
+        "KB",
+    ),
+    Bound(
         "binary.places",
         "the one that was tried longest ago is forgotten",
         "Addresses and ports whose failed attempts to connect are remembered.",

@@ -133,7 +133,9 @@ class SecuritySection:
     send_insecure_nacks: Annotated[
         bool,
         About(
-            "Negative acknowledgements go out even if they tell strangers something.",
+            "Senders elsewhere are told, if they ask, that a queue does not exist, that they may "
+            "not write to it, or that their signature or encryption is not good. Off, they hear "
+            "nothing, and only the log here and the dead-letter queue here tell.",
             opens="Strangers learn which queues exist, and which of them refuse their messages.",
             registry=r"Security\PermitInsecureNacks",
         ),

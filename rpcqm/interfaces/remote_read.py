@@ -92,6 +92,10 @@ _FORMAT_TYPES = frozenset(
 )
 _DIRECT_PROTOCOLS = frozenset({"TCP", "OS"})
 
+_ADMINISTRATIVE = frozenset(
+    {QueueAccessType.RECEIVE_ADMIN_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS}
+)
+
 _StartRequest = R_StartReceiveRequest | R_StartTransactionalReceiveRequest
 _StartResponse = R_StartReceiveResponse | R_StartTransactionalReceiveResponse
 _StartOutcome = _StartResponse | Completion[_StartResponse]
@@ -162,6 +166,7 @@ class RemoteRead:
     def R_OpenQueue(self, call: Call, request: R_OpenQueueRequest) -> R_OpenQueueResponse:
         """Open a queue for reading, unless for receiving for peeking; failures are thrown (G40).
 
+        Administrators may read what waits for queues elsewhere (G187).
         Source: [MS-MQRR] 3.1.4.2 R_OpenQueue (Opnum 2).
         """
         receiving = request.dwAccess == QueueAccessType.RECEIVE_ACCESS
@@ -191,6 +196,8 @@ class RemoteRead:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"sharing {request.dwShareMode:#x}")
         name = _format_name(request.pQueueFormat)
         require_level(call, self._minimum_level(request, name))
+        if request.dwAccess in _ADMINISTRATIVE and self._opening.is_outgoing(name, call.identity):
+            access = QueueAccessType(request.dwAccess)
         descriptor = self._opening.open_queue(
             name, access, QueueShareMode(request.dwShareMode), identity=call.identity
         )
@@ -571,7 +578,8 @@ def _descriptor(handle: ContextHandle) -> OpenQueueDescriptor:
 
 
 def _require_receive_access(descriptor: OpenQueueDescriptor) -> None:
-    if descriptor.access_type != QueueAccessType.RECEIVE_ACCESS:
+    receiving = (QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS)
+    if descriptor.access_type not in receiving:
         raise MQError(NtStatus.STATUS_ACCESS_DENIED, "not opened for receiving")
 
 

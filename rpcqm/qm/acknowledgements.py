@@ -4,6 +4,8 @@
 and 3.1.6.1.1 for journals and dead letters. All of it belongs to the commit that causes it.
 """
 
+from copy import copy
+
 from rpcqm.adm.message import (
     FLAG_ADMINISTRATION_QUEUE,
     FLAG_APPLICATION_DEADLETTER,
@@ -25,6 +27,7 @@ from rpcqm.codec.packet.enums import (
     MessageClass,
     SenderIdentifierType,
 )
+from rpcqm.codec.packet.patch import with_message_class
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.security.identifier import Sid
 from rpcqm.qm.access import AccessControl
@@ -37,7 +40,7 @@ from rpcqm.qm.composing import Composer, is_source
 from rpcqm.qm.opening import Opening
 from rpcqm.qm.positions import Positions
 from rpcqm.qm.protocol_records import Changes, apply_changes
-from rpcqm.qm.quotas import Quotas
+from rpcqm.qm.quotas import EnqueueRefusedError, Quotas
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.store import Store
@@ -45,16 +48,26 @@ from rpcqm.store.transaction import StoreTransaction
 
 _log = get_logger("qm")
 
+STRANGERS_DEAD_LETTERS = 256_000
+"""KB in the dead-letter queue beyond which no refused message from elsewhere is kept."""
+
 _RECEIVED = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 
 _DEAD_AT_DESTINATION = frozenset(
     {
+        MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q,
+        MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT,
+        MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA,
+        MessageClass.MQMSG_CLASS_NACK_HOP_COUNT_EXCEEDED,
+        MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG,
         MessageClass.MQMSG_CLASS_NACK_Q_PURGED,
         MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT,
-        MessageClass.MQMSG_CLASS_NACK_Q_EXCEED_QUOTA,
     }
 )
-"""Why a destination keeps a message that is not transactional as a dead letter."""
+"""Why a destination or a router keeps a message that is not transactional as a dead letter (G188).
+
+What its sender may not send, or has not proved, is not kept.
+"""
 
 _INSECURE = frozenset(
     {
@@ -247,9 +260,16 @@ class Acknowledgements:
         return queue if queue.transactional == message.envelope.transactional else None
 
     def message_lost(
-        self, transaction: StoreTransaction, message: Message, reason: MessageClass
+        self,
+        transaction: StoreTransaction,
+        message: Message,
+        reason: MessageClass,
+        from_elsewhere: bool = False,
     ) -> None:
-        """A message that never got into its queue: acknowledge it, and keep a dead letter."""
+        """A message that never got into its queue: acknowledge it, and keep a dead letter.
+
+        Those of strangers are kept as long as there is room for more than them (G188).
+        """
         envelope = message.envelope
         flags = envelope.flags
         if flags & FLAG_ADMINISTRATION_QUEUE:
@@ -257,8 +277,19 @@ class Acknowledgements:
         if not flags & FLAG_NEGATIVE_JOURNALING:
             return
         target = self._deadletter_of(message, envelope.transactional, None, reason)
-        if target is not None:
-            self._insert_copy(transaction, message, target)
+        if target is None or (from_elsewhere and not self._has_room_for_strangers(target, message)):
+            return
+        dead = copy(message)
+        dead.packet = with_message_class(message.packet, reason)
+        self._insert_copy(transaction, dead, target)
+
+    def _has_room_for_strangers(self, target: Queue, message: Message) -> bool:
+        size = len(message.packet)
+        try:
+            self._quotas.admit(target, size)
+        except EnqueueRefusedError:
+            return False
+        return self._quotas.has_room(target, STRANGERS_DEAD_LETTERS, size)
 
     def message_refused(
         self, message: Message, reason: MessageClass, changes: Changes | None = None
@@ -270,7 +301,7 @@ class Acknowledgements:
         """
         with self._store.transaction("refuse") as transaction:
             if not message.envelope.transactional:
-                self.message_lost(transaction, message, reason)
+                self.message_lost(transaction, message, reason, from_elsewhere=True)
             elif message.envelope.flags & FLAG_ADMINISTRATION_QUEUE:
                 self.administration_acknowledgement(transaction, message, reason)
             apply_changes(transaction, changes)

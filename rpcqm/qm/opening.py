@@ -201,6 +201,10 @@ class Opening:
         self._acknowledgement_queues.adopt(queue)
         return queue
 
+    def is_outgoing(self, name: FormatName, identity: Identity) -> bool:
+        """Whether messages to that name wait here, as far as administrators may know it."""
+        return identity.is_administrator and self._outgoing.find(name) is not None
+
     def _new_outgoing(self, name: FormatName) -> OutgoingQueue:
         base_priority = 0
         if name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:

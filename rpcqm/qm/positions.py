@@ -33,6 +33,9 @@ from rpcqm.store.records import NEVER, Moves
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 
+_NEGATIVE = MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
+"""The first of the classes that say why a message is dead."""
+
 DeletedHook = Callable[[StoreTransaction, Queue, int, MessageClass], None]
 AvailableHook = Callable[[Queue, int], None]
 
@@ -214,18 +217,29 @@ class Positions:
         if target is None:
             transaction.remove(queue.queue_id, key)
         else:
-            self.rehome(transaction, queue, key, target)
+            self.rehome(transaction, queue, key, target, reason)
 
-    def rehome(self, transaction: StoreTransaction, queue: Queue, key: int, target: Queue) -> None:
+    def rehome(
+        self,
+        transaction: StoreTransaction,
+        queue: Queue,
+        key: int,
+        target: Queue,
+        reason: MessageClass = MessageClass.MQMSG_CLASS_ACK_RECEIVE,
+    ) -> None:
         """Move a message to a journal or a dead-letter queue, at the end of its priority.
 
-        It does not expire there and has no further consequences; no byte is copied.
+        It does not expire there and has no further consequences; no byte is copied. A dead
+        letter has the class that says why (`reason`) from then on.
         """
         if (queue.parent or queue).trail:
             self._trail.note_at(transaction, queue, key, TrailEventType.KEPT, target.pathname)
         counters = self._store.counters
         new_key = counters.next_lookup_identifier(7 - (key >> SEQUENTIAL_BITS))
-        flags = self._store.index(queue.queue_id).expected(key).flags
+        index = self._store.index(queue.queue_id)
+        flags, moves = index.expected(key).flags, index.moves(key)
+        if reason >= _NEGATIVE:
+            moves = moves._replace(message_class=int(reason))
         transaction.rehome(
             queue.queue_id,
             key,
@@ -234,6 +248,7 @@ class Positions:
             arrival=self._clock.now(),
             expiry=NEVER,
             flags=flags & KEPT_FLAGS,
+            moves=moves,
         )
         transaction.call_after(partial(self.message_position_available, target, new_key))
 
@@ -243,9 +258,10 @@ class Positions:
         queue: OutgoingQueue,
         key: int,
         target: Queue | None,
+        reason: MessageClass = MessageClass.MQMSG_CLASS_ACK_RECEIVE,
         sync: bool = True,
     ) -> None:
-        """A message has left an outgoing queue: it is kept in `target`, or removed.
+        """A message has left an outgoing queue: it is kept in `target` for `reason`, or removed.
 
         A removal without `sync` may be undone by a crash. Who hears of removals is told that it
         has reached its queue; nobody is sent anything.
@@ -255,7 +271,7 @@ class Positions:
         if target is None:
             transaction.remove(queue.queue_id, key, sync=sync)
         else:
-            self.rehome(transaction, queue, key, target)
+            self.rehome(transaction, queue, key, target, reason)
         queue.peekable_when_locked.discard(key)
         for hook in self.deleted_hooks:
             hook(transaction, queue, key, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
@@ -269,7 +285,8 @@ class Positions:
             self._trail.note_at(transaction, queue, key, TrailEventType.MOVED, target.pathname)
         index = self._store.index(queue.queue_id)
         expiry = index.expected(key).expiry
-        moves = Moves(0, index.moves(key).move_count + 1, self._clock.now())
+        before = index.moves(key)
+        moves = Moves(0, before.move_count + 1, self._clock.now(), before.message_class)
         transaction.rehome(queue.queue_id, key, target.queue_id, key, moves=moves)
         queue.peekable_when_locked.discard(key)
         transaction.call_after(partial(self.published, target, key, expiry))

@@ -3,11 +3,15 @@
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.packet.patch import with_message_class
 from rpcqm.store.store import Store
 
 
 def message_at(store: Store, queue: Queue, key: int) -> Message:
-    """The message at a position, with its packet. Raises MQ_ERROR_MESSAGE_NOT_FOUND."""
+    """The message at a position, with its packet. Raises MQ_ERROR_MESSAGE_NOT_FOUND.
+
+    The class of a dead letter is that which it died of.
+    """
     index = store.index(queue.queue_id)
     position = index.position(key)
     if position is None:
@@ -16,5 +20,8 @@ def message_at(store: Store, queue: Queue, key: int) -> Message:
     message.queue = queue
     message.lookup_identifier = key
     message.arrival_time = position.arrival
-    message.abort_count, message.move_count, message.last_move_time = index.moves(key)
+    moves = index.moves(key)
+    message.abort_count, message.move_count, message.last_move_time, died_of = moves
+    if died_of:
+        message.packet = with_message_class(message.packet, died_of)
     return message

@@ -20,7 +20,6 @@ from rpcqm.qm.acknowledgements import Acknowledgements
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.positions import Positions, UncommittedMessage
 from rpcqm.qm.registry import QueueRegistry
-from rpcqm.store.records import Moves
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 
@@ -252,7 +251,7 @@ class Transactions:
             self._positions.message_position_deleted(change, queue, key, reason)
             return
         before = self._store.index(queue.queue_id).moves(key)
-        moves = Moves(before.abort_count + 1, before.move_count, before.last_move_time)
+        moves = before._replace(abort_count=before.abort_count + 1)
         change.update_position(queue.queue_id, key, moves=moves)
         change.call_after(partial(self._positions.release, queue, key))
 

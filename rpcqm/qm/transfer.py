@@ -237,7 +237,7 @@ class Transfer:
             target = source.queue_after_transfer(
                 queue, key, message_class, position.flags, position.size
             )
-            self._positions.transferred(change, queue, key, target)
+            self._positions.transferred(change, queue, key, target, message_class)
             change.delete(Family.STREAM, _awaiting_key(queue, key))
             apply_changes(change, changes)
             return change.committed

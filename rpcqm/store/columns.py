@@ -49,7 +49,9 @@ class Columns:
         self.arrivals = words[1::6]
         self.expiries = words[2::6]
         self.sizes = halves[6::12]
-        flags = bytearray(halves[7::12].tobytes()[0::4])
+        words_of_flags = halves[7::12].tobytes()
+        flags = bytearray(words_of_flags[0::4])
+        self._classes = array("H", words_of_flags)[1::2]
         self.flags = flags.translate(_FLAGS)
         self.states = flags.translate(_STATES)
         self._abort_counts = halves[8::12]
@@ -57,9 +59,14 @@ class Columns:
         self._last_move_times = words[5::6]
 
     def moved(self) -> Iterator[tuple[int, Moves]]:
-        """Places in the run of messages that were given back or moved, with their counts."""
-        if any(self._abort_counts) or any(self._move_counts):
-            counts = zip(self._abort_counts, self._move_counts, self._last_move_times, strict=True)
-            for at, moves in enumerate(counts):
-                if any(moves):
-                    yield at, Moves(*moves)
+        """Places in the run of messages that were given back or moved, or died, with their counts.
+
+        Equal counts are one object: most dead letters of a queue have the same.
+        """
+        columns = (self._abort_counts, self._move_counts, self._last_move_times, self._classes)
+        if not any(map(any, columns)):
+            return
+        known: dict[tuple[int, ...], Moves] = {}
+        for at, moves in enumerate(zip(*columns, strict=True)):
+            if any(moves):
+                yield at, known.setdefault(moves, Moves(*moves))

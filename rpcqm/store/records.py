@@ -49,11 +49,15 @@ class PositionRecord(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """How often a message was given back or moved, and when last (milliseconds; 0 = never)."""
+    """How often a message was given back or moved, and when last (milliseconds; 0 = never).
+
+    `message_class` is why a dead letter is one, in place of the class in its packet (0: none).
+    """
 
     abort_count: int
     move_count: int
     last_move_time: int
+    message_class: int = 0
 
 
 NO_MOVES = Moves(0, 0, 0)
@@ -62,7 +66,11 @@ SERIAL = struct.Struct(">Q")
 QUEUE_ID = struct.Struct(">I")
 POSITION_KEY = struct.Struct(">IQ")
 POSITION = struct.Struct("<QQQIIIIQ")
-"""serial, arrival, expiry, size, flags, abort count, move count, last move time."""
+"""serial, arrival, expiry, size, flags, abort count, move count, last move time.
+
+The upper half of the flags is the class of a dead letter.
+"""
+CLASS_SHIFT = 16
 STAGED_KEY = struct.Struct(">16sI")
 STAGED = struct.Struct("<IIQQ")
 """kind, queue id, serial, size; then the queue manager's own bytes."""

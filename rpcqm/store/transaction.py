@@ -9,6 +9,7 @@ from rpcqm.base.completion import Completion
 from rpcqm.store.express import ExpressBodies
 from rpcqm.store.index import QueueIndex
 from rpcqm.store.records import (
+    CLASS_SHIFT,
     FLAG_EXPRESS,
     FLAG_PURGE_PENDING,
     FLAGS_MASK,
@@ -255,7 +256,9 @@ class StoreTransaction:
         self, queue_id: int, key: int, position: PositionRecord, moves: Moves
     ) -> None:
         serial, size, arrival, expiry, flags = position
-        value = _position(serial, arrival, expiry, size, flags, *moves)
+        aborts, moved, last, message_class = moves
+        flags |= message_class << CLASS_SHIFT
+        value = _position(serial, arrival, expiry, size, flags, aborts, moved, last)
         self.operations.append((_position_key(queue_id, key), value, self._store.position_handle))
         self.sync = True
 

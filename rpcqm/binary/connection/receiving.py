@@ -347,7 +347,13 @@ class Receiver:
         transfer: IncomingTransfer | None,
     ) -> Completion[None]:
         """A refused message counts as taken: it is acknowledged, and never comes again (G59)."""
-        _log.info("message refused", reason=reason.name, id=str(message.attributes.identifier))
+        _log.info(
+            "message refused",
+            reason=reason.name,
+            queue=str(message.attributes.destination_queue_format_name),
+            sender=connection.address,
+            id=str(message.attributes.identifier),
+        )
         if transfer is not None:
             changes[transfer.key] = transfer.encode()
             self._protocol.incoming_transfers.show(transfer)

@@ -8,7 +8,7 @@ import struct
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.layout import Buffer
 from rpcqm.codec.packet.base import SESSION_HEADER_SIZE, SessionHeader
-from rpcqm.codec.packet.fields import HOP_COUNT, SESSION_HEADER, TIME_TO_REACH_QUEUE
+from rpcqm.codec.packet.fields import CLASS, HOP_COUNT, SESSION_HEADER, TIME_TO_REACH_QUEUE
 from rpcqm.codec.packet.security import SecurityFlags, SecurityHeaderStart
 from rpcqm.codec.packet.transaction import TransactionFlags, TransactionHeaderStart
 from rpcqm.codec.packet.types import TxSequenceID
@@ -56,6 +56,14 @@ def set_sequence(
     offset = _transaction_offset(UserMessage(packet))
     flags = _TRANSACTION.unpack_from(packet, offset)[0]
     _TRANSACTION.pack_into(packet, offset, flags, sequence.value, number, previous_number)
+
+
+def with_message_class(packet: bytes, message_class: int) -> bytes:
+    """A copy of a packet that has another MessagePropertiesHeader.MessageClass."""
+    changed = bytearray(packet)
+    offset = UserMessage(packet).layout.properties
+    changed[offset + CLASS.start : offset + CLASS.stop] = message_class.to_bytes(2, "little")
+    return bytes(changed)
 
 
 def with_transaction_marks(message: UserMessage, first: bool, last: bool) -> bytes:

@@ -33,7 +33,8 @@ def test_everything_is_told_of_one(run: Command, queue: str, letter: str) -> Non
     told = json.loads(run("dead-letter", "inspect", letter, "--json").output)
     assert told["queue"] == "DeadLetter$"
     assert told["destination"] == rf"DIRECT=OS:.\private$\{queue}"
-    assert told["likely_reason"] == "purged, deleted, or not delivered"
+    assert told["class"] == "NACK_Q_PURGED"
+    assert told["reason"] == "the queue was purged before the message was received"
     assert (told["body"], told["label"]) == ("precious", "fruit")
     assert "Body " in run("dead-letter", "inspect", letter).text
 
@@ -88,6 +89,7 @@ def test_a_copy_stays_in_the_journal_of_this_computer(run: Command, queue: str) 
 def test_one_that_came_too_late_gets_more_time(run: Command, queue: str) -> None:
     run("send", queue, "--body", "late", "--dead-letter", "--ttbr", "0")
     (letter,) = json.loads(run("dead-letter", "list", "--json").output)
+    assert letter["reason"] == "the message was not received in time"
     assert letter["likely_reason"] == "not received in time"
     run("dead-letter", "resend", letter["lookup_id"], "--ttbr", "3600")
     (message,) = [json.loads(x) for x in run("receive", queue, "--json").lines]

@@ -14,6 +14,7 @@ from rpcqm.codec.packet.enums import AcknowledgementsRequested, MessageClass
 from rpcqm.codec.packet.patch import set_hop_count
 from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
+from rpcqm.qm import acknowledgements as acknowledgements_module
 from rpcqm.qm.protection import RejectedError
 from rpcqm.qm.protocol_records import Changes
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
@@ -122,14 +123,53 @@ def test_over_the_quota_of_the_queue_manager_nothing_changes(qm: RunningQueueMan
     assert acknowledgements(qm, acks) == []
 
 
-def test_a_refused_message_is_a_dead_letter_here_for_quota_only(qm: RunningQueueManager) -> None:
-    qm.create(quota=1)
+def _classes_of_dead_letters(qm: RunningQueueManager) -> list[int]:
     deadletters = qm.engine.queue_manager.system_deadletter_queue
+    assert deadletters is not None
+    keys = deadletters.message_position_list.page(None, 100)
+    at = qm.engine.positions.message_at
+    return [int(at(deadletters, key).attributes.message_class) for key in keys]
+
+
+def test_a_refused_message_is_a_dead_letter_here_that_says_why(qm: RunningQueueManager) -> None:
+    qm.create(quota=1)
+    qm.create(r"private$\stream", transactional=True)
     wanted = {"negative_journaling_requested": True}
     accepted(qm, from_elsewhere(qm, r"DIRECT=OS:x\private$\none", b"nowhere", **wanted))
-    assert qm.bodies(deadletters) == []
+    accepted(qm, from_elsewhere(qm, r"DIRECT=OS:x\private$\stream", b"not in one", **wanted))
     accepted(qm, from_elsewhere(qm, ORDERS, bytes(2000), **wanted))
-    assert qm.bodies(deadletters) == [bytes(2000)]
+    assert qm.bodies(qm.engine.queue_manager.system_deadletter_queue) == [
+        b"nowhere",
+        b"not in one",
+        bytes(2000),
+    ]
+    assert _classes_of_dead_letters(qm) == [0x8000, 0x800A, 0x8003]
+
+
+def test_what_nobody_has_proved_to_be_the_sender_s_is_no_dead_letter(
+    qm: RunningQueueManager,
+) -> None:
+    qm.create(authentication=True)
+    wanted = {"negative_journaling_requested": True}
+    refused = accepted(qm, from_elsewhere(qm, ORDERS, b"unsigned", **wanted))
+    assert refused is MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE
+    assert _classes_of_dead_letters(qm) == []
+
+
+@pytest.mark.bound("strangers.dead_letters")
+def test_dead_letters_of_strangers_leave_room(
+    qm: RunningQueueManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acknowledgements_module, "STRANGERS_DEAD_LETTERS", 1)
+    wanted = {"negative_journaling_requested": True}
+    message = from_elsewhere(qm, r"DIRECT=OS:x\private$\none", b"a", **wanted)
+    size = len(message.packet)
+    fits = from_elsewhere(qm, r"DIRECT=OS:x\private$\none", bytes(1025 - size), **wanted)
+    assert len(fits.packet) == 1024
+    accepted(qm, fits)
+    assert _classes_of_dead_letters(qm) == [0x8000]
+    accepted(qm, message)
+    assert _classes_of_dead_letters(qm) == [0x8000]
 
 
 @pytest.mark.parametrize("name", [r"private$\orders;sub", r"private$\orders;journal"])

@@ -8,11 +8,11 @@ from uuid import UUID
 
 import pytest
 
-from rpcqm.codec import stub_files
 from rpcqm.codec.idl.load import idl_names, load_idl
 from rpcqm.codec.interface import TransferSyntax, Value, load
 from rpcqm.codec.ndr.compile import Wire
 from rpcqm.codec.types.remoteread import SectionType, stSrmpSecondSection
+from scripts import stub_files
 from tests.support.idl_text import interface_of
 
 NDR, NDR64 = TransferSyntax.NDR, TransferSyntax.NDR64

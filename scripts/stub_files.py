@@ -36,7 +36,7 @@ from rpcqm.codec.ndr.classes import has_default, message
 
 __all__ = ["files", "main"]
 
-DIRECTORY = Path(__file__).with_name("types")
+DIRECTORY = Path(__file__).parents[1] / "rpcqm" / "codec" / "types"
 _PACKAGE = "rpcqm.codec.types"
 
 

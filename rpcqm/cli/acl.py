@@ -98,7 +98,7 @@ _OF_QUEUES = {
         ("rpcqm queue acl revoke orders everyone", "everything that is said of everyone"),
         ("rpcqm queue acl revoke orders alice send", "one right"),
     ],
-    "owner": [("rpcqm queue acl owner orders administrators", "instead of whoever created it")],
+    "owner": [("rpcqm queue acl owner orders administrators", "instead of its creator")],
 }
 _OF_THE_MACHINE = {
     "show": [("rpcqm machine acl show", "in plain words")],

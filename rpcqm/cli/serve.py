@@ -13,7 +13,7 @@ from rpcqm.config.schema import PORTS, Setting, settings
 
 DETAILS = """\
 It runs in the foreground, logs to standard error and stops on SIGTERM or Ctrl-C. A port of 0
-picks a free one; a negative port switches the door off. Options win over the environment, and
+picks a free one; a negative port switches that listener off. Options win over the environment, and
 that over the configuration file. On SIGHUP it reads all files again (configuration,
 directory, accounts, keys) and takes over what has changed, without dropping a connection; who and
 where it is, and what it listens on, waits for the next start: the log names it. With a mistake in

@@ -71,7 +71,7 @@ BOUNDS: tuple[Bound, ...] = (
     Bound(
         "connections.other_descriptors",
         "fewer connections are let in than limits.connections says",
-        "Open files that are left for the store and the doors, besides an eighth of all.",
+        "Open files that are left for the store and the listening ports, besides an eighth of all.",
         "rpcqm.base.admission:OTHER_DESCRIPTORS",
         "descriptors",
     ),

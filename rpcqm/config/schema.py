@@ -126,8 +126,8 @@ class SecuritySection:
         bool,
         About(
             "New queues get the permissions of a workgroup ([MS-MQDMPR] 3.1.7.1.3.1).",
-            opens="Whoever logs on has every right on new queues, and may delete them or shut "
-            "others out; unsigned messages are refused there until Anonymous is granted send.",
+            opens="Everybody who logs on has every right on new queues, and may delete them or "
+            "shut others out; unsigned messages are refused there until Anonymous is granted send.",
         ),
     ] = False
     send_insecure_nacks: Annotated[
@@ -308,8 +308,8 @@ class BinarySection:
             "Who has sent a message without a signature: Anonymous, or the account that it claims "
             "to come from; auto believes claims only where there is a directory.",
             choices=("auto", "anonymous", "claimed"),
-            opens="Unsigned messages count as sent by the account that they claim, whoever sent "
-            "them: permissions of queues keep out nobody who reaches port 1801.",
+            opens="Unsigned messages count as sent by the account that they claim. Everybody who "
+            "reaches port 1801 can claim any account, so that permissions keep nobody out.",
             opens_at="claimed",
         ),
     ] = "auto"

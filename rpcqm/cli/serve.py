@@ -14,10 +14,10 @@ from rpcqm.config.schema import PORTS, Setting, settings
 DETAILS = """\
 It runs in the foreground, logs to standard error and stops on SIGTERM or Ctrl-C. A port of 0
 picks a free one; a negative port switches that listener off. Options win over the environment, and
-that over the configuration file. On SIGHUP it reads all files again (configuration,
-directory, accounts, keys) and takes over what has changed, without dropping a connection; who and
-where it is, and what it listens on, waits for the next start: the log names it. With a mistake in
-any of the files nothing is taken over."""
+that over the configuration file. On SIGHUP it reads all files again (configuration, directory,
+accounts, keys) and takes over what has changed, without dropping a connection. The name, the data
+directory, addresses and ports change at the next start only; the log names those that wait. If one
+of the files has a mistake, nothing changes."""
 
 NOT_OPTIONS = {"name"}
 METAVARS = {"data_dir": "D", "host": "A", "ready_file": "F"}

@@ -156,6 +156,7 @@ def run_inspect(arguments: argparse.Namespace) -> int:
     """Show one dead letter."""
 
     async def work(client: "QueueManagerClient") -> None:
+        from rpcqm.cli.message_bodies import without_repetition
         from rpcqm.cli.messages import as_json
 
         path, message = await _letter(client, arguments)
@@ -164,7 +165,7 @@ def run_inspect(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json(shown)
         else:
-            print_fields(_for_people(shown))
+            print_fields(_for_people(without_repetition(shown)))
 
     return with_server(arguments, f"inspect {arguments.lookup_id}", work)
 

@@ -71,14 +71,18 @@ async def _locked(
 
 
 def running(arguments: argparse.Namespace) -> "Handle":
-    """Give each message to a command: its body as standard input, the rest as variables."""
+    """Give each message to a command: its body on standard input, text in UTF-8; the rest as
+    variables."""
+    # Only now, because it takes time to load what decodes bodies.
+    from rpcqm.cli.message_bodies import octets_of
+
     command, queue = arguments.exec, arguments.queue
 
     async def run(message: "ReceivedMessage", transaction: str) -> None:
         environment = os.environ | _variables(message, queue, transaction)
         if arguments.data_dir is not None:
             environment["RPCQM_DATA_DIR"] = str(arguments.data_dir)
-        status = await _run(command, environment, message.available_body)
+        status = await _run(command, environment, octets_of(message))
         if status:
             raise CommandError(f"`{command}` {_outcome(status)}; the message stays in `{queue}`.")
 

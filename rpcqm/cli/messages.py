@@ -1,6 +1,6 @@
 """Messages as people and programs see them."""
 
-import base64
+import datetime
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -10,6 +10,14 @@ from typing import Protocol
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.files import private_draft
 from rpcqm.base.text import visible
+from rpcqm.cli.message_bodies import (
+    body_json,
+    body_text,
+    class_name,
+    kind_of,
+    octets_of,
+    without_repetition,
+)
 from rpcqm.cli.output import (
     cut,
     display_width,
@@ -33,7 +41,6 @@ FORMATS = ("table", "json", "body", "hex")
 EXTENSIONS = {"table": "txt", "json": "json", "body": "body", "hex": "hex"}
 
 _LINES = "\n\t"
-_PREFIX = "MQMSG_CLASS_"
 _ACKNOWLEDGEMENTS = {
     "arrival": AcknowledgementsRequested.ACK_POS_ARRIVAL,
     "receive": AcknowledgementsRequested.ACK_POS_RECEIVE,
@@ -51,37 +58,65 @@ class MessageWriter(Protocol):
 class MessageTableWriter:
     """One line for each message on standard output, aligned as they come.
 
-    With `whole` nothing of a line is cut, because the message will be gone.
+    On a terminal a line is cut where the screen ends, and columns are narrow or missing where the
+    body would have little room. With `whole` nothing is cut, because the message will be gone.
     """
 
-    COLUMNS = (("LOOKUP ID", 18), ("ARRIVED", 19), ("PRI", 3), ("SIZE", 10), ("LABEL", 20))
+    WIDE = (
+        *(("LOOKUP ID", 18), ("ARRIVED", 19), ("PRI", 3), ("SIZE", 10), ("LABEL", 20)),
+        ("TYPE", 8),
+    )
+    NARROW = (("LOOKUP ID", 18), ("ARRIVED", 8), ("LABEL", 12), ("TYPE", 8))
+    ENOUGH = 120
+    """Columns of a terminal from which on the wide table leaves room for a body."""
 
     def __init__(self, whole: bool) -> None:
-        self._whole = whole
         self._headed = False
+        fits = not whole and sys.stdout.isatty()
+        self._width = shutil.get_terminal_size().columns if fits else None
+        self._narrow = self._width is not None and self._width < self.ENOUGH
+        self._columns = self.NARROW if self._narrow else self.WIDE
 
     def write(self, message: ReceivedMessage) -> None:
         if not self._headed:
             self._headed = True
-            self._print([name for name, _ in self.COLUMNS], "BODY")
-        cells = [
-            str(message.lookup_identifier),
-            time_text(message.arrival_time),
-            str(message.priority),
-            size_text(message.body_size),
-            visible(message.label),
-        ]
-        self._print(cells, body_text(message))
+            self._print([name for name, _ in self._columns], "BODY")
+        label, kind = visible(message.label), kind_of(message)
+        if self._narrow:
+            cells = [_day_or_time(message.arrival_time), cut(label, 12), kind]
+        else:
+            cells = [
+                time_text(message.arrival_time),
+                str(message.priority),
+                size_text(message.body_size),
+                label,
+                kind,
+            ]
+        self._print([str(message.lookup_identifier), *cells], _class_and_body(message))
 
     def _print(self, cells: list[str], last: str) -> None:
         padded = [
             text + " " * (width - display_width(text))
-            for text, (_, width) in zip(cells, self.COLUMNS, strict=True)
+            for text, (_, width) in zip(cells, self._columns, strict=True)
         ]
         line = "  ".join([*padded, last]).rstrip()
-        if not self._whole and sys.stdout.isatty():
-            line = cut(line, shutil.get_terminal_size().columns)
-        print(line, flush=True)
+        print(line if self._width is None else cut(line, self._width), flush=True)
+
+
+def _day_or_time(seconds: float) -> str:
+    """The time of a moment of today, else the day."""
+    day, _, time = time_text(seconds).partition(" ")
+    today = datetime.date.today()
+    return time if day == today.isoformat() else day[2:]
+
+
+def _class_and_body(message: ReceivedMessage) -> str:
+    """The body, behind the class of a message that is an acknowledgement or a report."""
+    body = body_text(message)
+    if message.message_class == MessageClass.MQMSG_CLASS_NORMAL:
+        return body
+    name = class_name(message.message_class)
+    return f"{name}: {body}" if body else name
 
 
 class JsonWriter:
@@ -92,15 +127,21 @@ class JsonWriter:
 
 
 class BodyWriter:
-    """The body of each message on standard output: byte for byte, but as text on a terminal."""
+    """The body of each message on standard output: text in UTF-8, others byte for byte.
+
+    `separator` follows each body. On a terminal bodies are shown as text.
+    """
+
+    def __init__(self, separator: bytes = b"") -> None:
+        self._separator = separator
 
     def write(self, message: ReceivedMessage) -> None:
+        octets = octets_of(message)
         if sys.stdout.isatty():
-            text = message.text
-            shown = message.available_body.decode("utf-8", "replace") if text is None else text
+            shown = (octets + self._separator).decode("utf-8", "replace")
             print(visible(shown.removesuffix("\n"), keep=_LINES), flush=True)
             return
-        sys.stdout.buffer.write(message.available_body)
+        sys.stdout.buffer.write(octets + self._separator)
         sys.stdout.buffer.flush()
 
 
@@ -139,25 +180,17 @@ class DirectoryWriter:
         print(path, flush=True)
 
 
-def writer_for(file_format: str | None, output: Path | None, whole: bool) -> MessageWriter:
-    """The writer that the options ask for."""
+def writer_for(
+    file_format: str | None, output: Path | None, whole: bool, separator: bytes = b""
+) -> MessageWriter:
+    """The writer that the options ask for; `separator` follows each body of the format body."""
     if output is not None:
         return DirectoryWriter(output, file_format or "body")
     if file_format == "json":
         return JsonWriter()
     if file_format == "body":
-        return BodyWriter()
+        return BodyWriter(separator)
     return HexWriter() if file_format == "hex" else MessageTableWriter(whole)
-
-
-def body_text(message: ReceivedMessage) -> str:
-    """A body on one line: as text, or in hexadecimal if it is not text."""
-    text = message.text
-    if text is None or "\0" in text:
-        shown = message.available_body.hex(" ")
-    else:
-        shown = visible(text.rstrip("\n").replace("\n", "↵"))
-    return shown + "…" if message.withheld else shown
 
 
 def hex_lines(data: bytes) -> Iterator[str]:
@@ -174,7 +207,7 @@ def as_json(message: ReceivedMessage) -> dict[str, object]:
         "lookup_id": str(message.lookup_identifier),
         "id": str(message.identifier),
         "label": message.label,
-        "class": _class_name(message.message_class),
+        "class": class_name(message.message_class),
         "priority": message.priority,
         "delivery": DeliveryGuarantee(message.delivery_guarantee).name.lower(),
         "transactional": message.is_transactional,
@@ -194,21 +227,7 @@ def as_json(message: ReceivedMessage) -> dict[str, object]:
         "body_type": message.body_type,
         "body_size": message.body_size,
     }
-    return described | _body(message)
-
-
-def _body(message: ReceivedMessage) -> dict[str, str]:
-    """The body as text, or in Base64 if it is not text."""
-    text = message.text
-    if text is not None:
-        return {"body": text}
-    return {"body_base64": base64.b64encode(message.available_body).decode()}
-
-
-def _class_name(number: int) -> str:
-    if isinstance(number, MessageClass):
-        return number.name.removeprefix(_PREFIX)
-    return f"0x{number:04X}"
+    return described | body_json(message)
 
 
 def _seconds(value: int) -> int | None:
@@ -240,7 +259,7 @@ def _sender(message: ReceivedMessage) -> str | None:
 
 def _described(message: ReceivedMessage) -> bytes:
     """Everything about a message, for people."""
-    described = as_json(message)
+    described = without_repetition(as_json(message))
     body = described.pop("body", None)
     lines = [f"{name}: {visible(str(value))}\n" for name, value in described.items()]
     if body is not None:
@@ -251,7 +270,7 @@ def _described(message: ReceivedMessage) -> bytes:
 _CONTENTS: dict[str, Callable[[ReceivedMessage], bytes]] = {
     "table": _described,
     "json": lambda message: (json_line(as_json(message)) + "\n").encode(),
-    "body": lambda message: message.available_body,
+    "body": octets_of,
     "hex": lambda message: "".join(
         f"{line}\n" for line in hex_lines(message.available_body)
     ).encode(),

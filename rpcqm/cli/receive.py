@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import itertools
+import re
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -34,11 +35,14 @@ IN_FLIGHT = 32
 PREVIEW = 512
 """Bytes of a body that one line of a table can show."""
 
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "\\": "\\"}
 FORMATS = {name: name for name in ("table", "json", "body", "hex")}
 DETAILS = """\
 Without --count, --all and --lookup-id it is the first message. With --output each message goes
 to a file, D/LOOKUP-ID.FORMAT, and its path is printed; the format is then body unless another
-one is given. With --format json each message is one line. The exit status is 4 when nothing
+one is given. With --format json each message is one line; `value` is the body as its type says
+(`value_type`), `body` its text where it is text, and `body_base64` always its octets. --format body
+prints text in UTF-8, and other bodies octet by octet. The exit status is 4 when nothing
 came in time, also with --all, and 0 when something came."""
 RECEIVE_DETAILS = """\
 
@@ -66,6 +70,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
                 "rpcqm receive orders --transactional --exec './book' --all",
                 "each message to a program; it leaves the queue if that ends with 0",
             ),
+            ("rpcqm receive orders --all --format body --null | xargs -0 -n1 echo", "each to echo"),
             ("rpcqm receive orders --server mail.example.com --user alice", "from elsewhere"),
         ],
         run_receive,
@@ -125,6 +130,20 @@ def _add_options(parser: Parser) -> None:
         help="the same as --format json",
     )
     parser.add_argument("--output", metavar="D", type=Path, help="write files into a directory")
+    after = parser.add_mutually_exclusive_group()
+    after.add_argument(
+        "--separator",
+        metavar="T",
+        type=_separator,
+        help=r"what follows each body of --format body; `\n`, `\t`, `\0` and `\\` are understood",
+    )
+    after.add_argument(
+        "--null",
+        dest="separator",
+        action="store_const",
+        const=b"\0",
+        help="the same as --separator '\\0', for `xargs -0`",
+    )
     add_server_options(parser)
 
 
@@ -137,6 +156,19 @@ def _add_handling(parser: Parser) -> None:
     parser.add_argument(
         "--exec", metavar="COMMAND", help="give each message to a command instead of printing it"
     )
+
+
+def _separator(text: str) -> bytes:
+    r"""Text with `\n`, `\t`, `\0` and `\\` in it, as UTF-8."""
+
+    def octet(match: re.Match[str]) -> str:
+        if match[1] not in _ESCAPES:
+            raise argparse.ArgumentTypeError(
+                rf"`{match[0]}` is none of \n, \r, \t, \0 and \\; a backslash is \\"
+            )
+        return _ESCAPES[match[1]]
+
+    return re.sub(r"\\(.?)", octet, text).encode("utf-8", "surrogateescape")
 
 
 def _timeout(text: str) -> int:
@@ -161,13 +193,17 @@ def _run(arguments: argparse.Namespace, verb: str, read: "Read", peek_only: bool
     name = queue_name(arguments, arguments.queue)
     if arguments.lookup_id is not None and arguments.timeout:
         raise UsageMistake("--timeout and --lookup-id do not go together.")
+    if arguments.separator and (arguments.format != "body" or arguments.output is not None):
+        raise UsageMistake("--separator and --null are for --format body without --output.")
 
     async def work(client: "QueueManagerClient") -> None:
         # Only now, because it takes time to load what decodes messages.
         from rpcqm.cli.messages import writer_for
 
         try:
-            writer = writer_for(arguments.format, arguments.output, whole=not peek_only)
+            writer = writer_for(
+                arguments.format, arguments.output, not peek_only, arguments.separator or b""
+            )
         except OSError as error:
             raise CommandError(
                 f"{arguments.output} cannot be made a directory: {reason(error)}."

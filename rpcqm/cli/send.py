@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import contextlib
 import os
 import stat
 import sys
@@ -15,12 +16,12 @@ from rpcqm.cli.errors import CommandError, UsageMistake, reason
 from rpcqm.cli.execute import TRANSACTION_VARIABLE
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import ProgressDisplay
-from rpcqm.cli.parser import Parser, add_command, amount_in, whole_number
+from rpcqm.cli.parser import Parser, add_command, amount_in, one_of, whole_number
 from rpcqm.cli.session import with_server
 from rpcqm.client.message_fields import message_identifier
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.enums import AcknowledgementsRequested, PrivacyLevel
+from rpcqm.codec.packet.enums import AcknowledgementsRequested, BodyType, PrivacyLevel
 from rpcqm.codec.packet.types import NULL_IDENTIFIER, MessageIdentifier
 from rpcqm.codec.types.mqvalues import INFINITE
 
@@ -36,6 +37,14 @@ MAXIMUM_COUNT = 1_000_000_000
 IN_FLIGHT = 32
 """Messages on their way at the same time; more would not be faster, and take memory."""
 
+KINDS = {
+    kind: kind
+    for kind in (
+        *("text", "xml", "json", "bytes", "int", "long", "double", "bool", "date", "currency"),
+        *("guid", "null"),
+    )
+}
+"""The kinds of `rpcqm.codec.bodies.kinds`, which takes time to load."""
 WITHOUT_BODY = (
     "The message is sent without a body; --body TEXT, --file FILE or a pipe (`… | rpcqm send …`) "
     "give it one, and --body '' leaves it out without a word."
@@ -57,6 +66,13 @@ identifier is printed) unless --express is given. With --transactional all of a 
 messages belong to one transaction: all of them arrive or none does. Without --body, --file and -
 the body is what a pipe or a redirected file brings until its end, and nothing on a terminal; in a
 loop that reads a file, --body '' keeps the loop's lines for the loop.
+
+What --body says is text (VT_BSTR), as ActiveXMessageFormatter of .NET, Visual Basic and the client
+library read it; files and standard input are octets without a type. With --type they are what you
+say: `xml` is a document as it is, or other text as XmlMessageFormatter writes a string; `json` is
+checked and sent in UTF-8; `bytes`, `int`, `long` (64 bits), `double`, `bool`, `date`, `currency`
+(a decimal number) and `guid` are values of ActiveXMessageFormatter; `null` is its empty one.
+
 A dead letter of a transactional message is kept here, whatever it died of. Another message is
 kept here only while it has not left: what the queue manager of its queue cannot deliver is a dead
 letter there. This side is not told that its queue does not exist or that it may not write to it,
@@ -73,6 +89,8 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
             ("rpcqm send orders --body 'two apples' --label fruit", "a short text"),
             ("tar c etc | rpcqm send backups", "what comes by a pipe, octet by octet"),
             ("rpcqm send bills --file bill.xml --transactional", "exactly once"),
+            ("rpcqm send orders --body 42 --type int", "a number for a program"),
+            ("rpcqm send orders --file order.json --type json", "a document, checked before"),
             ("rpcqm send orders --body x --count 100000", "many, with progress on a terminal"),
             (
                 "rpcqm send orders --body x --ack full-receive --admin-queue acks",
@@ -93,7 +111,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 def _add_body(parser: Parser) -> None:
     body = parser.add_mutually_exclusive_group()
-    body.add_argument("--body", metavar="T", help="the body, as UTF-8")
+    body.add_argument("--body", metavar="T", help="the body; text unless --type says otherwise")
     body.add_argument("--file", metavar="F", help="a file that holds the body; - is standard input")
     body.add_argument(
         "standard_input",
@@ -101,6 +119,12 @@ def _add_body(parser: Parser) -> None:
         nargs="?",
         choices=[STANDARD_INPUT],
         help="the body is on standard input, whatever that is",
+    )
+    parser.add_argument(
+        "--type",
+        metavar="KIND",
+        type=one_of(KINDS, "type of body"),
+        help=f"what the body is, for the receiver's formatter: {', '.join(KINDS)}",
     )
 
 
@@ -274,8 +298,10 @@ def _message(arguments: argparse.Namespace) -> OutgoingMessage:
     acknowledgements = AcknowledgementsRequested.NONE
     for wanted in arguments.ack:
         acknowledgements |= wanted
+    body, body_type = _typed(arguments, _body(arguments))
     return OutgoingMessage(
-        body=_body(arguments),
+        body=body,
+        body_type=body_type,
         label=arguments.label,
         priority=arguments.priority,
         recoverable=not arguments.express,
@@ -296,6 +322,25 @@ def _other_queue(arguments: argparse.Namespace, text: str | None) -> FormatName 
     return None if text is None else queue_name(arguments, text)
 
 
+def _typed(arguments: argparse.Namespace, octets: bytes) -> tuple[bytes, int]:
+    """The body and its type; UsageMistake if the octets are not what --type says.
+
+    What --body says is text, unless it is no UTF-8; other bodies have no type of their own.
+    """
+    # Only now, because --help and most mistakes need none of it.
+    from rpcqm.codec.bodies.kinds import body_of
+
+    if arguments.type is not None:
+        try:
+            return body_of(arguments.type, octets)
+        except ValueError as error:
+            raise UsageMistake(f"--type {arguments.type}: {error}.") from None
+    if arguments.body is not None:
+        with contextlib.suppress(ValueError):
+            return body_of("text", octets)
+    return octets, BodyType.VT_EMPTY
+
+
 def _body(arguments: argparse.Namespace) -> bytes:
     if STANDARD_INPUT in (arguments.standard_input, arguments.file):
         return _standard_input(arguments)
@@ -314,7 +359,7 @@ def _unasked_input(arguments: argparse.Namespace) -> bytes:
 
     A terminal is not read: a message without a body is sent, and the person is told.
     """
-    if sys.stdin is None or arguments.password_stdin:
+    if sys.stdin is None or arguments.password_stdin or arguments.type == "null":
         return b""
     if sys.stdin.isatty():
         print(f"rpcqm: {WITHOUT_BODY}", file=sys.stderr)

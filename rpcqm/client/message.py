@@ -10,11 +10,21 @@ from rpcqm.codec.packet.enums import AcknowledgementsRequested, BodyType, Delive
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.remote_read import MessagePacketExtension
 from rpcqm.codec.packet.types import SEQUENTIAL_BITS
-from rpcqm.codec.types.mqvalues import INFINITE
+from rpcqm.codec.types.mqvalues import (
+    INFINITE,
+    VT_BOOL,
+    VT_BSTR,
+    VT_CLSID,
+    VT_I1,
+    VT_LPSTR,
+    VT_NULL,
+)
 from rpcqm.codec.types.remoteread import SectionBuffer, SectionType
 
 _FIRST_SECTIONS = (SectionType.stBinaryFirstSection, SectionType.stSrmpFirstSection)
 _UTF_16 = frozenset({BodyType.VT_BSTR, BodyType.VT_LPWSTR})
+_NO_TEXT = frozenset({*range(VT_NULL, VT_BSTR), VT_BOOL, *range(VT_I1, VT_LPSTR), VT_CLSID})
+"""Types of numbers, dates and the like: their octets may look like text, and are none."""
 
 
 class ReceivedMessage(PacketMessage):
@@ -117,8 +127,10 @@ class ReceivedMessage(PacketMessage):
     def text(self) -> str | None:
         """The body as text: UTF-16 if its type says so, else UTF-8.
 
-        None if the body is not text of that encoding.
+        None if the body is not text of that encoding, or has the type of a number or a date.
         """
+        if self.body_type in _NO_TEXT:
+            return None
         encoding = "utf-16-le" if self.body_type in _UTF_16 else "utf-8"
         try:
             return self.available_body.decode(encoding).rstrip("\0")

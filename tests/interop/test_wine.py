@@ -65,7 +65,7 @@ def run_client(
     for name in (queue, empty):
         server.command("queue", "create", name, "--sddl", EVERYONE)
     for body in BODIES:
-        server.command("send", queue, "--body", body, "--label", "to wine")
+        server.command("send", queue, "--label", "to wine", stdin=body)
     names = [f"TCP:127.0.0.1\\private$\\{name}" for name in (queue, empty, "missing")]
     credentials = [provider, "alice", PASSWORD, ""] if provider else []
     return wine.steps(client, "127.0.0.1", *names, level, *credentials)

@@ -52,8 +52,8 @@ def record_impacket(
     queue = f"impacket-{level}"
     server.command("queue", "create", queue, "--sddl", EVERYONE)
     for body in BODIES:
-        server.command("send", queue, "--body", body, "--label", "to impacket")
-    server.command("send", queue, "--body", "x" * LARGE, "--label", "large")
+        server.command("send", queue, "--label", "to impacket", stdin=body)
+    server.command("send", queue, "--label", "large", stdin="x" * LARGE)
     words = ["-m", "tests.support.impacket_session", level, user, PASSWORD, queue]
     with capturing(server.namespace, path):
         command = [sys.executable, *words]
@@ -149,13 +149,13 @@ def send_everything(here: ServedQueueManager) -> None:
     to = "DIRECT=OS:there\\private$\\"
     asking = ("--ack", "full-reach-queue", "--admin-queue", "DIRECT=OS:.\\private$\\admin")
     for body in BODIES:
-        here.command("send", f"{to}orders", "--body", body, "--label", "to there", *asking)
-    here.command("send", f"{to}orders", "--body", "x" * LARGE, "--priority", "6")
-    here.command("send", f"{to}orders", "--body", "in time", "--ttrq", "600")
-    here.command("send", f"{to}nowhere", "--body", "refused")
+        here.command("send", f"{to}orders", "--label", "to there", *asking, stdin=body)
+    here.command("send", f"{to}orders", "--priority", "6", stdin="x" * LARGE)
+    here.command("send", f"{to}orders", "--ttrq", "600", stdin="in time")
+    here.command("send", f"{to}nowhere", stdin="refused")
     for body in BODIES:
-        here.command("send", f"{to}stream", "--body", body, "--transactional", "--count", "2")
-    here.command("send", f"{to}nothing", "--body", "refused", "--transactional", "--dead-letter")
+        here.command("send", f"{to}stream", "--transactional", "--count", "2", stdin=body)
+    here.command("send", f"{to}nothing", "--transactional", "--dead-letter", stdin="refused")
 
 
 PARTS = {

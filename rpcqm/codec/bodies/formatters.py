@@ -91,8 +91,8 @@ def encode_body(value: object) -> tuple[bytes, int]:
 def _encode_date(value: datetime.datetime) -> bytes:
     if value.tzinfo is not None:
         raise ValueError(
-            "the body is a datetime with a time zone, and dates of messages have none; "
-            "`replace(tzinfo=None)` leaves it out"
+            "the body is a datetime with a time zone, and dates of messages have none; give it "
+            "without one"
         )
     return struct.pack("<d", (value - _EPOCH) / _DAY)
 

@@ -33,7 +33,7 @@ def send_to_both(queue_manager: PrivateQueueManager, body: str) -> None:
 def left(recording: Path, body: str) -> list[UUID]:
     """The public queues to which messages with that body have left, in order."""
     packets = recording.read_bytes().split(b"LIOR")
-    heads = [packet[:200] for packet in packets if body.encode() in packet]
+    heads = [packet[:200] for packet in packets if body.encode("utf-16-le") in packet]
     return [queue for head in heads for queue in (LATER, SOONER) if queue.bytes_le in head]
 
 

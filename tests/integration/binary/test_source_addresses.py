@@ -70,7 +70,7 @@ def test_a_message_tells_the_address_of_the_host_that_sent_it(
     expected = HostAddress.parse(host)
     for _ in range(2):
         message = first_message(receiver)
-        assert message.body == b"hello"
+        assert message.text == "hello"
         assert message.extensions.extended_address == ExtendedAddressHeader.of(expected)
         assert bytes(message.buffer[32:48]) == AddressOverlay.of(expected).encode()
         receiver.kill()

@@ -41,7 +41,7 @@ def test_sealed_traffic_is_recorded_in_clear(tmp_path: Path) -> None:
         words = ("user", "add", "alice", "--password-stdin", "--group", "administrators")
         made.run(*words, input=PASSWORD + "\n")
         made.run("queue", "create", "recorded")
-        made.run("send", "recorded", "--body", body)
+        made.run("send", "recorded", input=body)
         assert asyncio.run(read(made)) == body.encode()
         assert "recorded, unsealed" in made.log
     found, problems = calls_of(path)
@@ -67,7 +67,7 @@ def test_every_door_is_recorded_and_plays_again(tmp_path: Path) -> None:
         peers = f'[binary]\npeers = "there=127.0.0.1:{made.endpoint("binary")[1]}"\n'
         with private_queue_manager(configuration=peers) as other, made.client() as reading:
             to = r"DIRECT=OS:there\private$\orders"
-            other.run("send", to, "--body", "from elsewhere", "--count", "2")
+            other.run("send", to, "--count", "2", input="from elsewhere")
             with reading.open_reader(ORDERS) as reader:
                 for _ in range(2):
                     with reader.receive(20_000) as message:

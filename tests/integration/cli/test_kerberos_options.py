@@ -134,7 +134,7 @@ def test_keys_are_taken_over_while_a_connection_lives(
     host, port = queue_manager.endpoint("epm")
     alice = RemoteServer(host, port, NtlmCredentials("alice", "secret"))
 
-    async def across_two_reloads() -> bytes:
+    async def across_two_reloads() -> str | None:
         async with (
             QueueManagerClient(alice) as client,
             client.open_reader(format_name("orders", host)) as reader,
@@ -144,7 +144,7 @@ def test_keys_are_taken_over_while_a_connection_lives(
             await asyncio.to_thread(without_keys)
             await asyncio.to_thread(run, "send", "orders", "--body", "woken")
             async with await waiting as message:
-                return message.body
+                return message.text
 
     def without_keys() -> None:
         assert '"security.keytab", "security.principal"' in queue_manager.reload(BASE)
@@ -154,4 +154,4 @@ def test_keys_are_taken_over_while_a_connection_lives(
         queue_manager.reload(with_keys)
         run("queue", "list", *over)
 
-    assert asyncio.run(across_two_reloads()) == b"woken"
+    assert asyncio.run(across_two_reloads()) == "woken"

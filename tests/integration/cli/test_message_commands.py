@@ -40,7 +40,7 @@ def test_a_message_is_sent_looked_at_and_received(run: Command, queue: str) -> N
     assert peeked["id"] == sent
     assert (peeked["body"], peeked["label"]) == ("two apples", "fruit")
     heading, row = run("peek", queue).lines
-    assert heading.split() == ["LOOKUP", "ID", "ARRIVED", "PRI", "SIZE", "LABEL", "BODY"]
+    assert heading.split() == ["LOOKUP", "ID", "ARRIVED", "PRI", "SIZE", "LABEL", "TYPE", "BODY"]
     assert row.startswith(peeked["lookup_id"])
     assert row.endswith("two apples")
     assert run("receive", queue, "--format", "body").output == b"two apples"
@@ -219,7 +219,7 @@ def test_files_hold_what_the_format_says(run: Command, queue: str, tmp_path: Pat
 
 
 def test_hexadecimal_shows_offsets_bytes_and_text(run: Command, queue: str) -> None:
-    run("send", queue, "--body", "0123456789abcdefXYZ\n")
+    run("send", queue, "--type", "bytes", "--body", "0123456789abcdefXYZ\n")
     assert run("receive", queue, "--format", "hex").text == (
         "00000000  30 31 32 33 34 35 36 37  38 39 61 62 63 64 65 66  |0123456789abcdef|\n"
         "00000010  58 59 5a 0a                                       |XYZ.|\n"

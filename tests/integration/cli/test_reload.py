@@ -97,7 +97,7 @@ def logs_on(queue_manager: PrivateQueueManager, password: str = "secret") -> boo
 def test_everything_is_taken_over_and_a_live_connection_goes_on(
     queue_manager: PrivateQueueManager, reload: Command, run: Command
 ) -> None:
-    async def receive_across_the_reload() -> bytes:
+    async def receive_across_the_reload() -> str | None:
         async with (
             QueueManagerClient(ops(queue_manager)) as client,
             client.open_reader(format_name("orders", "127.0.0.1")) as reader,
@@ -111,9 +111,9 @@ def test_everything_is_taken_over_and_a_live_connection_goes_on(
             assert not await asyncio.to_thread(logs_on, queue_manager)  # who comes now is refused
             await asyncio.to_thread(run, "send", "orders", "--body", "woken")
             async with await waiting as message:
-                return message.body
+                return message.text
 
-    assert asyncio.run(receive_across_the_reload()) == b"woken"
+    assert asyncio.run(receive_across_the_reload()) == "woken"
     reload(BASE)
     assert logs_on(queue_manager)
 

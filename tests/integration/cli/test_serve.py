@@ -251,10 +251,10 @@ def test_a_reload_takes_over_settings_and_drops_nobody(tmp_path: Path) -> None:
             message = asyncio.run(_receive_across_a_reload(private))
             assert manager.recv(100).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
             assert manager.recv(100) == b"READY=1\nSTATUS=Reloaded"
-    assert message == b"woken"
+    assert message == "woken"
 
 
-async def _receive_across_a_reload(private: PrivateQueueManager) -> bytes:
+async def _receive_across_a_reload(private: PrivateQueueManager) -> str | None:
     """The message that a receive gets which began before the reload."""
     async with (
         QueueManagerClient(LocalServer(private.socket)) as client,
@@ -269,7 +269,7 @@ async def _receive_across_a_reload(private: PrivateQueueManager) -> bytes:
         assert '"waiting_for_restart": []' in said
         await asyncio.to_thread(private.run, "send", "orders", "--body", "woken")
         async with await waiting as message:
-            return message.body
+            return message.text
 
 
 def test_a_reload_takes_effect(private: PrivateQueueManager) -> None:

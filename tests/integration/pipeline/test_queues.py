@@ -28,7 +28,7 @@ def queue(queue_manager: PrivateQueueManager, request: pytest.FixtureRequest) ->
 
 def send(queue_manager: PrivateQueueManager, queue: str, *bodies: str, priority: int = 3) -> None:
     for body in bodies:
-        queue_manager.run("send", queue, "--body", body, "--priority", str(priority))
+        queue_manager.run("send", queue, "--priority", str(priority), input=body)
 
 
 def count(queue_manager: PrivateQueueManager, queue: str) -> int:

@@ -27,7 +27,7 @@ def test_a_message_goes_to_where_its_queue_manager_is_known_to_be() -> None:
         ):
             queue_manager.run("send", f"PRIVATE={bob.guid}\\00000010", "--body", "secret")
             bob.accept()
-            assert bob.next_message().body == b"secret"
+            assert bob.next_message().body == "secret".encode("utf-16-le")
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.2.1")

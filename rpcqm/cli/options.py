@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 PASSWORD_VARIABLE = "RPCQM_PASSWORD"
 QUEUE_HELP = (
-    r"path name (`orders` for short, `.\private$\orders`, `orders;late`) or format name "
-    "(`DIRECT=…`)"
+    r"path name (`orders` for short, `.\private$\orders`, `orders;late`, `DeadLetter$`) or format "
+    "name (`DIRECT=…`)"
 )
 
 

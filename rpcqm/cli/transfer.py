@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
+from urllib.parse import quote
 
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.files import private_draft
@@ -22,7 +23,9 @@ from rpcqm.cli.output import ProgressDisplay, counted, iso_time
 from rpcqm.cli.parser import add_command
 from rpcqm.cli.session import with_server
 from rpcqm.client.export_file import ExportReader, ExportWriter
+from rpcqm.client.names import HERE, shown_name
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.path_name import QueueKind
 from rpcqm.codec.packet.user_message import UserMessage
 
 if TYPE_CHECKING:
@@ -34,7 +37,8 @@ IN_FLIGHT = 32
 """Messages on their way at the same time; their number bounds the memory."""
 EXPORT_DETAILS = """\
 The messages stay in the queue. The file holds whole packets, in a format that
-docs/export-format.md describes."""
+docs/export-format.md describes. In a directory the file is named after the queue, with escapes
+like `%20` for all but letters and digits of ASCII and `_.-~$`."""
 IMPORT_DETAILS = """\
 Messages come back as they were, with their identifiers and times; nobody is sent an
 acknowledgement. Who sent a message, and whether that was proved, is what the file says. The
@@ -50,13 +54,16 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
         "Write the messages of a queue to a file.",
         [
             ("rpcqm queue export orders orders.mq", "all of them, whole"),
+            ("rpcqm queue export 'new orders' /backups", "to /backups/new%20orders.mq"),
             ("rpcqm queue export orders - | gzip > orders.mq.gz", "to standard output"),
         ],
         run_export,
         EXPORT_DETAILS,
     )
     exporting.add_argument("queue", metavar="QUEUE", help=QUEUE_HELP)
-    exporting.add_argument("file", metavar="FILE", help="file to write, - for standard output")
+    exporting.add_argument(
+        "file", metavar="FILE", help="file or directory to write to, - for standard output"
+    )
     add_server_options(exporting)
     importing = add_command(
         commands,
@@ -74,18 +81,38 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
 def run_export(arguments: argparse.Namespace) -> int:
     """Write every message that can be peeked at."""
     name = queue_name(arguments, arguments.queue)
+    target = _named_after(arguments, name)
 
     async def work(client: "QueueManagerClient") -> None:
         async with client.open_reader(name, peek_only=True, outgoing=True) as reader:
-            with _output(arguments.file) as file, ProgressDisplay("Exported") as progress:
+            with _output(target) as file, ProgressDisplay("Exported") as progress:
                 writer = ExportWriter(file, _note(arguments, name))
                 async for message in reader.browse():
                     writer.write(bytes(message.buffer), _note_of(message))
                     progress.advance()
                 writer.finish()
-        _say(arguments, f"Exported {counted(writer.count, 'message')}.")
+        to = "" if target == arguments.file else f" to {target}"
+        _say(arguments, f"Exported {counted(writer.count, 'message')}{to}.")
 
     return with_server(arguments, f"export `{arguments.queue}`", work)
+
+
+def _named_after(arguments: argparse.Namespace, name: FormatName) -> str:
+    """The file to write: in a directory it is named after the queue, percent-encoded (G182)."""
+    target: str = arguments.file
+    if target == "-" or not Path(target).is_dir():
+        return target
+    return str(Path(target, quote(_short_name(arguments, name), safe="$") + ".mq"))
+
+
+def _short_name(arguments: argparse.Namespace, name: FormatName) -> str:
+    """A private or a system queue of the queue manager that is asked without where it is."""
+    asked = {HERE, arguments.server[0] if arguments.server else HERE}
+    with contextlib.suppress(MQError):
+        path = name.path_name
+        if path.computer in asked and path.kind is not QueueKind.PUBLIC:
+            return shown_name(str(path)).rpartition("\\")[2]
+    return str(name)
 
 
 def _note(arguments: argparse.Namespace, name: FormatName) -> dict[str, object]:

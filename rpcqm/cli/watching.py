@@ -6,7 +6,9 @@ import fnmatch
 import sys
 from collections.abc import Awaitable, Callable
 
+from rpcqm.base.text import folded
 from rpcqm.cli.parser import Parser, amount_in
+from rpcqm.codec.names.format_name import without_prefix
 
 LONGEST_INTERVAL = 86_400_000
 """Milliseconds between two looks: a day."""
@@ -51,7 +53,7 @@ def is_wanted(pattern: str | None, name: str) -> bool:
     """Whether a pattern lets a path name or a format name through, in any case of letters."""
     if pattern is None:
         return True
-    wanted, whole = pattern.casefold(), name.casefold()
+    wanted, whole = folded(without_prefix(pattern)), folded(name)
     if not WILDCARDS & set(wanted):
         return wanted in whole
     return any(fnmatch.fnmatchcase(each, wanted) for each in (whole, whole.rpartition("\\")[2]))

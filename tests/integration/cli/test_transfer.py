@@ -69,3 +69,15 @@ def test_an_export_that_fails_leaves_no_file(
 ) -> None:
     refused("queue", "export", name, str(tmp_path / "orders.mq"))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_in_a_directory_the_file_is_named_after_the_queue(run: Command, tmp_path: Path) -> None:
+    queue = "Größe/5 100%"
+    run("queue", "create", queue)
+    run("send", queue, "--body", "x")
+    file = tmp_path / "Gr%C3%B6%C3%9Fe%2F5%20100%25.mq"
+    assert run("queue", "export", queue, str(tmp_path)).text == f"Exported 1 message to {file}.\n"
+    assert [each.name for each in tmp_path.iterdir()] == [file.name]
+    assert run("queue", "import", queue, str(file)).text == "Imported 1 message.\n"
+    run("queue", "export", "DeadLetter$", str(tmp_path))
+    assert (tmp_path / "DeadLetter$.mq").is_file()

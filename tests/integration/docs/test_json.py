@@ -1,12 +1,18 @@
 """docs/json.md names every member that commands print, and no other."""
 
 import json
+import os
 import re
+import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
-from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from rpcqm.client.mq import DATA_DIR
+from rpcqm.testing import private_queue_manager
+from tests.support.command_server import quick_commands
 from tests.support.documents import ROOT
 
 PAGE = (ROOT / "docs" / "json.md").read_text("utf-8")
@@ -27,19 +33,44 @@ def inner(heading: str, member: str) -> set[str]:
     return set(re.findall(r"`(\w+)`", row.partition("objects with")[2]))
 
 
+@dataclass
+class Commands:
+    """Commands for one queue manager."""
+
+    data_dir: Path
+    tools: Path
+
+    def run(self, *words: str, stdin: str | None = None) -> str:
+        """What a command prints; one that fails has printed what is looked at all the same."""
+        return subprocess.run(
+            [self.tools / "rpcqm", *words],
+            input=stdin,
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            capture_output=True,
+            text=True,
+            env=os.environ | {DATA_DIR: str(self.data_dir)},
+            timeout=60,
+            check=False,
+        ).stdout
+
+
 @pytest.fixture(scope="module")
-def served() -> Iterator[PrivateQueueManager]:
-    with private_queue_manager(configuration="[storage]\nreserve = 1\n") as queue_manager:
-        queue_manager.run("queue", "create", "orders")
-        queue_manager.run("queue", "set", "orders", "--trail")
-        queue_manager.run("user", "add", "alice", "--password-stdin", input="correct horse\n")
-        queue_manager.run("send", ELSEWHERE, "--body", "x")
-        yield queue_manager
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    with (
+        quick_commands(tmp_path_factory.mktemp("tools")) as tools,
+        private_queue_manager(configuration="[storage]\nreserve = 1\n") as queue_manager,
+    ):
+        commands = Commands(queue_manager.data_dir, tools)
+        commands.run("queue", "create", "orders")
+        commands.run("queue", "set", "orders", "--trail")
+        commands.run("user", "add", "alice", "--password-stdin", stdin="correct horse\n")
+        commands.run("send", ELSEWHERE, "--body", "x")
+        yield commands
 
 
-def printed(queue_manager: PrivateQueueManager, *words: str) -> list[dict[str, object]]:
+def printed(commands: Commands, *words: str) -> list[dict[str, object]]:
     """The objects that a command prints."""
-    output = queue_manager.run(*words, "--json", check=False).stdout
+    output = commands.run(*words, "--json")
     found = [json.loads(line) for line in output.splitlines()] if words[0] == "peek" else None
     shown = json.loads(output) if found is None else found
     assert shown, words
@@ -65,21 +96,21 @@ def members(objects: list[dict[str, object]]) -> set[str]:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_the_page_has_the_members_that_a_command_prints(
-    served: PrivateQueueManager, heading: str, words: list[str]
+    served: Commands, heading: str, words: list[str]
 ) -> None:
     assert members(printed(served, *words)) == described(heading)
 
 
-def test_the_page_has_the_members_of_a_queue_that_is_shown(served: PrivateQueueManager) -> None:
+def test_the_page_has_the_members_of_a_queue_that_is_shown(served: Commands) -> None:
     shown = members(printed(served, "queue", "show", "orders"))
     assert shown == described("rpcqm queue list") | described("rpcqm queue show")
 
 
 def test_the_page_has_the_members_of_messages_and_of_what_became_of_them(
-    served: PrivateQueueManager,
+    served: Commands,
 ) -> None:
-    served.run("send", "orders", "--file", "-", input="two apples")
-    identifier = served.run("send", "orders", "--body", "two apples").stdout.strip()
+    served.run("send", "orders", "--file", "-", stdin="two apples")
+    identifier = served.run("send", "orders", "--body", "two apples").strip()
     body = served.data_dir / "octets"
     body.write_bytes(b"\xff\xfe\xfd")
     served.run("send", "orders", "--file", str(body))
@@ -93,8 +124,8 @@ def test_the_page_has_the_members_of_messages_and_of_what_became_of_them(
         assert members(objects) == inner("rpcqm explain ID", member)
 
 
-def test_the_page_has_the_members_of_dead_letters(served: PrivateQueueManager) -> None:
-    served.run("send", "orders", "--body", "x", "--ttbr", "0", "--dead-letter", check=False)
+def test_the_page_has_the_members_of_dead_letters(served: Commands) -> None:
+    served.run("send", "orders", "--body", "x", "--ttbr", "0", "--dead-letter")
     served.run("queue", "create", "short")
     served.run("send", "short", "--body", "x", "--dead-letter")
     served.run("queue", "delete", "short")

@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 
 BACKUP_DETAILS = """\
 The queue manager goes on meanwhile; what was acknowledged before is in the backup: queues,
-recoverable messages, transactions and accounts. It is written by the queue manager, so its user
-needs the right to. Where it is on the same file system it takes little time and space: files
-that do not change any more are shared."""
+recoverable messages, transactions and accounts, and in its directory `configuration` the settings
+in force, the directory file and the certificate that they name. Keys and passwords of other files
+are in it with --with-secrets only; hashes of the accounts' passwords always are. It is written by
+the queue manager, so its user needs the right to. Where it is on the same file system it takes
+little time and space: files that do not change any more are shared."""
 
 RESTORE_DETAILS = """\
 No queue manager may run there. The backup is checked first, as `rpcqm fsck` does; where it is
 damaged, nothing is restored. Keep a queue manager and the one that was restored from its backup
-apart: they have the same identity."""
+apart: they have the same identity. The name that the queue manager had and its configuration are
+printed; putting the configuration in place is left to you."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -37,6 +40,11 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
         BACKUP_DETAILS,
     )
     backup.add_argument("directory", metavar="DIR", type=Path, help="where the backup goes")
+    backup.add_argument(
+        "--with-secrets",
+        action="store_true",
+        help="copy the files with keys and passwords, too, that the configuration names",
+    )
     add_local_options(backup)
     restore = add_command(
         commands,
@@ -58,7 +66,7 @@ def run_backup(arguments: argparse.Namespace) -> int:
         from rpcqm.client.maintenance import MaintenanceError
 
         try:
-            await client.maintenance.make_backup(directory)
+            await client.maintenance.make_backup(directory, secrets=arguments.with_secrets)
         except MaintenanceError as error:
             raise CommandError(str(error)) from error
         print(f"{directory} is a backup.")
@@ -69,10 +77,11 @@ def run_backup(arguments: argparse.Namespace) -> int:
 def run_restore(arguments: argparse.Namespace) -> int:
     """Make a data directory from a backup."""
     # Only now, because the database takes time to load and other commands need none.
-    from rpcqm.store.backup import restore_backup
+    from rpcqm.store.backup import backed_up_configuration, restore_backup
     from rpcqm.store.errors import StoreError
 
-    data_dir = configuration(arguments).data_dir
+    here = configuration(arguments)
+    data_dir = here.data_dir
     try:
         with ProgressDisplay("Checked") as progress:
             note = restore_backup(
@@ -84,4 +93,22 @@ def run_restore(arguments: argparse.Namespace) -> int:
     print(
         f"{data_dir} is {note.get('queue_manager')} as of {note.get('made')}, with about {count}."
     )
+    _tell_name(str(note.get("queue_manager")), here.name)
+    if text := backed_up_configuration(arguments.directory):
+        _tell_configuration(arguments.directory, text, bool(note.get("secrets")))
     return ExitStatus.OK
+
+
+def _tell_name(before: str, now: str) -> None:
+    if before.casefold() != now.casefold():
+        print(
+            f"It was named `{before}`, and the configuration here says `{now}`: set "
+            f'name = "{before}" before it starts, or the path names of its queues change.'
+        )
+
+
+def _tell_configuration(backup: Path, text: str, secrets: bool) -> None:
+    kept = "are there, too" if secrets else "are not in the backup"
+    print(f"Its configuration is in {backup / 'configuration'}; keys and passwords {kept}:")
+    for line in text.splitlines():
+        print(f"  {visible(line)}".rstrip())

@@ -102,15 +102,22 @@ class MaintenanceClient:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
-    async def make_backup(self, directory: Path) -> None:
-        """Copy all durable data to a new or empty directory, whose path is absolute.
+    async def make_backup(self, directory: Path, *, secrets: bool = False) -> None:
+        """Copy all durable data and the configuration to a new or empty directory.
 
-        Raises MaintenanceError if the directory cannot be written.
+        The path is absolute. Keys and passwords that the configuration names are copied if
+        `secrets`. Raises MaintenanceError if the directory cannot be written.
         """
-        request = rpcqm_admin.R_MakeBackupRequest(pwszDirectory=str(directory))
-        response = await self._connections.call(request)
-        if response.ppwszProblem:
-            raise MaintenanceError(response.ppwszProblem)
+        problem = await self._backup(str(directory), secrets)
+        if problem:
+            raise MaintenanceError(problem)
+
+    async def _backup(self, directory: str, secrets: bool) -> str | None:
+        if secrets:
+            whole = rpcqm_admin.R_MakeBackupWithSecretsRequest(pwszDirectory=directory)
+            return (await self._connections.call(whole)).ppwszProblem
+        request = rpcqm_admin.R_MakeBackupRequest(pwszDirectory=directory)
+        return (await self._connections.call(request)).ppwszProblem
 
     async def compact(self) -> tuple[int, int]:
         """Give back the disk space of removed messages; returns the bytes used before and after."""

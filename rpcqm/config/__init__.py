@@ -11,6 +11,7 @@ from rpcqm.config.schema import (
     StorageSection,
 )
 from rpcqm.config.values import ConfigurationError
+from rpcqm.config.written import named_files, written
 
 __all__ = [
     "Configuration",
@@ -23,4 +24,6 @@ __all__ = [
     "check",
     "check_file",
     "load",
+    "named_files",
+    "written",
 ]

@@ -45,6 +45,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_ListPublicQueuesResponse,
     R_MakeBackupRequest,
     R_MakeBackupResponse,
+    R_MakeBackupWithSecretsRequest,
+    R_MakeBackupWithSecretsResponse,
     R_RemoveAccountRequest,
     R_SetAccountPasswordRequest,
     R_SetEventTrailRequest,
@@ -103,7 +105,7 @@ class PublicQueueView(Protocol):
 class DataMaintenance(Protocol):
     """What can be done with the data while it is in use."""
 
-    def make_backup(self, directory: str) -> Completion[str]: ...
+    def make_backup(self, directory: str, secrets: bool = False) -> Completion[str]: ...
     def compact(self) -> Completion[None]: ...
     def disk_bytes(self) -> int: ...
     def switch_trail(self, name: FormatName, on: bool) -> Completion[None]: ...
@@ -166,6 +168,14 @@ class Admin:
         require_administrator(call)
         problem = await self._maintenance.make_backup(request.pwszDirectory)
         return R_MakeBackupResponse(ppwszProblem=problem, result=HResult.MQ_OK)
+
+    async def R_MakeBackupWithSecrets(
+        self, call: Call, request: R_MakeBackupWithSecretsRequest
+    ) -> R_MakeBackupWithSecretsResponse:
+        """The same, with the keys and passwords that the configuration names (Opnum 18)."""
+        require_administrator(call)
+        problem = await self._maintenance.make_backup(request.pwszDirectory, secrets=True)
+        return R_MakeBackupWithSecretsResponse(ppwszProblem=problem, result=HResult.MQ_OK)
 
     async def R_Compact(self, call: Call, request: R_CompactRequest) -> R_CompactResponse:
         """Give the disk space of removed messages back; tells what is used (Opnum 5)."""

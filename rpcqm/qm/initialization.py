@@ -11,11 +11,13 @@ from rpcqm.adm.records import (
     decode_queue_manager,
 )
 from rpcqm.base.clock import Clock
+from rpcqm.base.log import get_logger
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.default_security import migrate
 from rpcqm.qm.directory import Directory
 from rpcqm.qm.machine import (
+    COMPUTER_NAME_KEY,
     DEADLETTER_ID,
     DEADXACT_ID,
     JOURNAL_ID,
@@ -32,6 +34,8 @@ from rpcqm.qm.registry import QueueRegistry, journal_for
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.records import QUEUE_ID, Family
 from rpcqm.store.store import Store
+
+_log = get_logger("qm")
 
 
 class Initialization:
@@ -58,12 +62,14 @@ class Initialization:
         self._access = access
         self._directory = directory
         self._positions = positions
+        self._name_in_paths = ""
 
     def load(self) -> None:
         """Bring back the queue manager and its queues ([MS-MQDMPR] 3.1.3)."""
         self._load_queue_manager()
         self._create_system_queues()
         self._load_queues()
+        self._note_name()
         migrate(self._store, self._queue_manager)
 
     # The queue manager
@@ -139,6 +145,7 @@ class Initialization:
         queues = self._registry
         queue = record.queue
         if not isinstance(queue, OutgoingQueue):
+            self._name_in_paths = PathName.parse(queue.pathname).computer
             queues.name_here(queue, PathName.parse(queue.pathname))
         if record.journal_id:
             queue.journal_queue_reference = journal_for(queue, record.journal_id)
@@ -146,6 +153,25 @@ class Initialization:
             queue.parent = self._queue_manager.queue_collection[record.parent_id]
             queue.subqueue_name = record.subqueue_name
         queues.register(queue)
+
+    def _note_name(self) -> None:
+        """Say once that the computer has another name: the path names of queues follow it.
+
+        Versions before this did not keep the name, but path names have it.
+        """
+        now = self._settings.computer_name
+        kept = self._store.get(Family.META, COMPUTER_NAME_KEY)
+        before = self._name_in_paths if kept is None else kept.decode("utf-8", "replace")
+        if before and before.casefold() != now.casefold():
+            _log.warning(
+                "the computer's name has changed, and path names of queues with it",
+                before=before,
+                now=now,
+                advice=f'set name = "{before}" to keep the old one',
+            )
+        if kept is None or before != now:
+            with self._store.transaction("computer name") as change:
+                change.put(Family.META, COMPUTER_NAME_KEY, now.encode())
 
     def finish_purges(self, awaiting: set[tuple[int, int]]) -> None:
         """Remove what was purged while somebody held it.

@@ -8,6 +8,7 @@ from rpcqm.store.records import Family
 from rpcqm.store.store import Store
 
 QUEUE_MANAGER_KEY = b"queue manager"
+COMPUTER_NAME_KEY = b"computer name"
 
 DEADLETTER_ID = 1
 DEADXACT_ID = 2

@@ -1,6 +1,6 @@
 """What an administrator can have done with the data while it is in use."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -15,11 +15,13 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqvalues import FormatNameType
+from rpcqm.config import Configuration, named_files, written
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.importing import import_message
 from rpcqm.qm.message_lookup import MessageLocation, find_message
 from rpcqm.qm.queue_status import QueueStatus, queue_statuses
 from rpcqm.qm.trail import TrailEvent
+from rpcqm.store.backup import CONFIGURATION_FILE
 from rpcqm.store.errors import StoreError
 
 _log = get_logger("service")
@@ -39,7 +41,12 @@ class DirectoryPublicQueue:
 class Maintenance:
     """Backups, compaction, event trails and public queues of one queue manager."""
 
-    def __init__(self, engine: QueueManagerEngine, user_file: Path) -> None:
+    def __init__(
+        self,
+        engine: QueueManagerEngine,
+        user_file: Path,
+        configuration: Callable[[], Configuration] = Configuration,
+    ) -> None:
         self._store, self._clock, self._timers = engine.store, engine.clock, engine.timers
         self._queue_manager, self._registry = engine.queue_manager, engine.registry
         self._queues, self._outgoing = engine.queues, engine.outgoing
@@ -47,20 +54,25 @@ class Maintenance:
         self._quotas, self._positions = engine.quotas, engine.positions
         self._trail, self._message_trace = engine.trail, engine.journeys
         self._user_file = user_file
+        self._configuration = configuration
         self.started = engine.clock.now()
 
-    def make_backup(self, directory: str) -> Completion[str]:
-        """Copy the store and the accounts to a directory that is new or empty.
+    def make_backup(self, directory: str, secrets: bool = False) -> Completion[str]:
+        """Copy the store, the accounts and the configuration to a directory that is new or empty.
+
+        The files with keys and passwords that the configuration names are copied if `secrets`.
 
         The outcome is a sentence that says why it cannot be done, "" when it is.
         """
-        return start(self._make_backup(Path(directory)))
+        return start(self._make_backup(Path(directory), secrets))
 
-    async def _make_backup(self, directory: Path) -> str:
+    async def _make_backup(self, directory: Path, secrets: bool) -> str:
         if not directory.is_absolute():
             return f"{directory} is no absolute path."
         try:
-            await self._store.backup(directory, [self._user_file], self._note())
+            note = self._note() | {"secrets": secrets}
+            files = _configuration_files(self._configuration(), secrets)
+            await self._store.backup(directory, [self._user_file], note, files)
         except StoreError as error:
             return str(error)
         except Exception as error:
@@ -164,6 +176,14 @@ class Maintenance:
         if queue is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         return queue
+
+
+def _configuration_files(configuration: Configuration, secrets: bool) -> dict[str, bytes]:
+    """Names in a backup, and contents, of the configuration and the files that it names."""
+    files = {CONFIGURATION_FILE: written(configuration).encode()}
+    for key, path in named_files(configuration, secrets).items():
+        files[f"{key}{path.suffix}"] = path.read_bytes()
+    return files
 
 
 def _sentence(directory: Path, error: Exception) -> str:

@@ -297,7 +297,7 @@ class QueueManagerService:
         other_side = interfaces.qm2qm(engine, handles, *ports)
         server.register(load("qm2qm"), other_side, qm2qm.POLICY)
         server.register(load("qmmgmt"), interfaces.qmmgmt(engine, admission), qmmgmt.POLICY)
-        maintenance = Maintenance(engine, accounts.user_file)
+        maintenance = Maintenance(engine, accounts.user_file, lambda: self._configuration)
         server.register(load("rpcqm_admin"), admin.Admin(accounts, maintenance), admin.POLICY)
 
     def _remote_target(self, machine: str) -> RemoteServer:

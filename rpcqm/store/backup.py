@@ -16,6 +16,10 @@ from rpcqm.store.fsck import check
 NOTE_NAME = "backup.json"
 """Written last: a copy without it is not whole."""
 
+CONFIGURATION_NAME = "configuration"
+"""The directory of a backup with the configuration, and the files that it names."""
+CONFIGURATION_FILE = "rpcqm.toml"
+
 MAXIMUM_NOTE = 65_536
 DEEPEST = 2
 """Directories within each other in a backup, itself among them."""
@@ -26,9 +30,15 @@ UNFINISHED = ".restoring"
 
 
 def write_backup(
-    database: Database, directory: Path, files: Sequence[Path], note: Mapping[str, object]
+    database: Database,
+    directory: Path,
+    files: Sequence[Path],
+    note: Mapping[str, object],
+    configuration: Mapping[str, bytes] | None = None,
 ) -> None:
     """Copy a database that is in use with some files beside it, and then write a note about it.
+
+    The `configuration` goes to a directory of its own, which `restore_backup` leaves where it is.
 
     Raises StoreError if the directory is not empty, another error if it cannot be written; then
     nothing is left of the copy.
@@ -42,11 +52,29 @@ def write_backup(
         for path in files:
             with suppress(FileNotFoundError):
                 _copy(path, directory / path.name)
+        if configuration:
+            _write_configuration(directory / CONFIGURATION_NAME, configuration)
         _write(directory / NOTE_NAME, json.dumps(note, indent=2).encode() + b"\n")
         sync_directory(directory)
     except Exception:
         _remove(directory, itself=not existed)
         raise
+
+
+def _write_configuration(directory: Path, files: Mapping[str, bytes]) -> None:
+    directory.mkdir(mode=0o700)
+    for name, content in files.items():
+        _write(directory / name, content)
+    sync_directory(directory)
+
+
+def backed_up_configuration(backup: Path) -> str:
+    """The text of the configuration in a backup; "" if it has none that can be shown."""
+    try:
+        with os.fdopen(_open(backup / CONFIGURATION_NAME / CONFIGURATION_FILE), "rb") as file:
+            return file.read(MAXIMUM_NOTE).decode("utf-8", "replace")
+    except (OSError, StoreError):
+        return ""
 
 
 def _remove(directory: Path, itself: bool) -> None:
@@ -168,6 +196,8 @@ def _members(directory: Path, depth: int) -> Iterator[os.stat_result]:
 def _copy_tree(source: Path, target: Path) -> None:
     target.mkdir(mode=0o700)
     for path in sorted(source.iterdir()):
+        if path.name == CONFIGURATION_NAME:
+            continue
         if stat.S_ISDIR(path.lstat().st_mode):
             _copy_tree(path, target / path.name)
         elif path.name != NOTE_NAME:

@@ -277,15 +277,20 @@ class Store:
         )
 
     def backup(
-        self, path: Path | str, files: Sequence[Path] = (), note: Mapping[str, object] | None = None
+        self,
+        path: Path | str,
+        files: Sequence[Path] = (),
+        note: Mapping[str, object] | None = None,
+        configuration: Mapping[str, bytes] | None = None,
     ) -> Completion[None]:
         """Copy what is durable, while running, to a directory that is new or empty.
 
-        The files are copied with it, and the note says what it is. The completion fails with
+        The files are copied with it, the `configuration` (names and contents of files) goes beside
+        them, and the note says what it is. The completion fails with
         StoreError when the directory has something in it, or with another error that says why it
         cannot be written.
         """
-        work = partial(write_backup, self._database, Path(path), files, note or {})
+        work = partial(write_backup, self._database, Path(path), files, note or {}, configuration)
         return self._background.run(work)
 
     def compact(self) -> Completion[None]:

@@ -284,3 +284,12 @@ class R_GetQueueStatusResponse(Value):
         ppQueues: list[QUEUE_STATUS] | None = ...,
         result: int,
     ) -> None: ...
+
+class R_MakeBackupWithSecretsRequest(OperationRequest[R_MakeBackupWithSecretsResponse]):
+    pwszDirectory: str
+    def __init__(self, *, pwszDirectory: str) -> None: ...
+
+class R_MakeBackupWithSecretsResponse(Value):
+    ppwszProblem: str | None
+    result: int
+    def __init__(self, *, ppwszProblem: str | None = ..., result: int) -> None: ...

@@ -146,6 +146,32 @@ def test_every_mistake_is_one_sentence_with_its_line(
     assert str(caught.value) == f"{path}:{mistake}"
 
 
+MACHINE = f'[[queue_manager]]\nname = "x"\nidentifier = "{ROUTER}"\n'
+
+
+def test_names_of_every_alphabet_and_the_prefix_of_system_messaging_are_understood(
+    tmp_path: Path,
+) -> None:
+    text = (
+        f"{MACHINE}[[queue]]\npath = 'x\\Größe 5'\nidentifier = \"{OWN_QUEUE}\"\n"
+        f'[[distribution_list]]\nname = "a"\nidentifier = "{LIST}"\n'
+        f"members = ['FormatName:DIRECT=OS:y\\Größe', 'formatname:PUBLIC={OWN_QUEUE}']\n"
+    )
+    contents = load_directory(write_directory(tmp_path, text))
+    assert [queue.pathname for queue in contents.queues] == [r"x\Größe 5"]
+    (members,) = (each.format_names for each in contents.distribution_lists)
+    assert members == [r"DIRECT=OS:y\Größe", f"PUBLIC={OWN_QUEUE}"]
+
+
+def test_public_queues_whose_names_differ_in_case_only_are_a_mistake(tmp_path: Path) -> None:
+    text = MACHINE + "".join(
+        f"[[queue]]\npath = 'x\\{name}'\nidentifier = \"{identifier}\"\n"
+        for name, identifier in (("Größe", OWN_QUEUE), ("GRÖßE", THEIR_QUEUE))
+    )
+    with pytest.raises(ConfigurationError, match="path"):
+        load_directory(write_directory(tmp_path, text))
+
+
 def test_all_mistakes_are_told(tmp_path: Path) -> None:
     path = write_directory(tmp_path, '[[site]]\nname = 3\n\n[[user]]\nname = "a"\n')
     with pytest.raises(ConfigurationError) as caught:

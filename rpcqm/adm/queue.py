@@ -152,7 +152,8 @@ class Queue(DirectoryObject):
     message_position_list: MessagePositionList = field(default_factory=NoPositions)
     open_queue_descriptor_collection: dict[int, "OpenQueueDescriptor"] = field(default_factory=dict)
 
-    # Ours: its identifier in the store, its main queue, and the readers that wait for messages
+    # Ours: its identifier in the store, its main queue, the readers that wait for messages, and
+    # after how many failed deliveries (0: never) a message goes to which subqueue
     queue_id: int = 0
     parent: "Queue | None" = None
     subqueue_name: str = ""
@@ -163,6 +164,8 @@ class Queue(DirectoryObject):
     peekable_when_locked: set[int] = field(default_factory=set)
     pending_moves: int = 0
     trail: bool = False
+    max_deliveries: int = 0
+    poison_subqueue: str = "poison"
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.pathname}>"

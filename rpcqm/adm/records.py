@@ -88,6 +88,9 @@ def encode_queue(queue: Queue) -> bytes:
     record["kind"] = "outgoing" if outgoing else "queue"
     if queue.journal_queue_reference is not None:
         record["journal_id"] = queue.journal_queue_reference.queue_id
+    if queue.max_deliveries:
+        record["max_deliveries"] = queue.max_deliveries
+        record["poison_subqueue"] = queue.poison_subqueue
     if queue.parent is not None:
         record["parent_id"] = queue.parent.queue_id
         record["subqueue_name"] = queue.subqueue_name
@@ -103,6 +106,8 @@ def decode_queue(queue_id: int, data: bytes) -> QueueRecord:
         attributes = OUTGOING_QUEUE_ATTRIBUTES if outgoing else QUEUE_ATTRIBUTES
         _restore(queue, attributes, record)
         queue.queue_id = queue_id
+        queue.max_deliveries = int(record.get("max_deliveries", 0))
+        queue.poison_subqueue = str(record.get("poison_subqueue", queue.poison_subqueue))
         return QueueRecord(
             queue,
             record.get("journal_id", 0),

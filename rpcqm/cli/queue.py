@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rpcqm.base.errors import HResult, MQError, RpcFault
-from rpcqm.cli import acl, outgoing, transfer
+from rpcqm.cli import acl, deliveries, outgoing, transfer
 from rpcqm.cli.errors import CommandError, UsageMistake
 from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import Table, iso_time, print_fields, print_json, size_text, time_text
@@ -319,11 +319,14 @@ def run_show(arguments: argparse.Namespace) -> int:
         descriptor = await if_told(client.queues.security(name))
         sddl = None if descriptor is None else format_sddl(descriptor)
         trail = await if_told(client.maintenance.has_trail(name))
+        limit = await if_told(client.maintenance.max_deliveries(name))
         if arguments.json:
             shown = _shown_to_programs(information, properties, sddl)
+            shown |= deliveries.for_programs(limit)
             print_json(shown if trail is None else shown | {"trail": trail})
         else:
             shown = _shown_to_people(information, properties, sddl)
+            shown |= deliveries.for_people(limit)
             print_fields(shown if trail is None else shown | {"Event trail": _yes(trail)})
 
     return with_server(arguments, f"show `{arguments.queue}`", work, administrators_only=True)
@@ -409,6 +412,10 @@ def _add_set(commands: "argparse._SubParsersAction[Parser]") -> None:
         [
             ("rpcqm queue set orders --quota 102400 --label 'Orders of today'", "both at once"),
             ("rpcqm queue set orders --no-journal", "keep no more copies"),
+            (
+                "rpcqm queue set orders --max-deliveries 5",
+                "what fails the fifth time goes to `orders;poison`",
+            ),
             ("rpcqm queue set orders --trail", "`rpcqm explain` can tell what became of messages"),
         ],
         run_set,
@@ -429,6 +436,7 @@ def _add_set(commands: "argparse._SubParsersAction[Parser]") -> None:
         action=argparse.BooleanOptionalAction,
         help="write down what happens to its messages for `rpcqm explain`, or no longer",
     )
+    deliveries.add_options(parser)
     _add_settings(parser)
 
 
@@ -436,7 +444,9 @@ def run_set(arguments: argparse.Namespace) -> int:
     """Change the queue."""
     name = queue_name(arguments, arguments.queue)
     settings = _settings(arguments)
-    if not dict(settings.given()) and arguments.sddl is None and arguments.trail is None:
+    deliveries.check(arguments)
+    others = arguments.sddl, arguments.trail, arguments.max_deliveries
+    if not dict(settings.given()) and others == (None, None, None):
         raise UsageMistake("Nothing to set was given; see `rpcqm queue set --help`.")
 
     async def work(client: "QueueManagerClient") -> None:
@@ -446,6 +456,9 @@ def run_set(arguments: argparse.Namespace) -> int:
             await client.queues.set_security(name, arguments.sddl)
         if arguments.trail is not None:
             await client.maintenance.switch_trail(name, arguments.trail)
+        if arguments.max_deliveries is not None:
+            limit, poison = arguments.max_deliveries, arguments.poison or deliveries.POISON
+            await client.maintenance.set_max_deliveries(name, limit, poison)
 
     return with_server(arguments, f"change `{arguments.queue}`", work)
 

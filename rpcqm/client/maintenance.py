@@ -136,6 +136,19 @@ class MaintenanceClient:
         response = await self._connections.call(request)
         return bool(response.pfOn)
 
+    async def set_max_deliveries(self, name: FormatName, limit: int, subqueue: str) -> None:
+        """Let a queue move a message to a subqueue after so many failed deliveries; 0 is never."""
+        request = rpcqm_admin.R_SetMaxDeliveriesRequest(
+            pQueueFormat=queue_format_of(name), MaxDeliveries=limit, pwszSubqueue=subqueue
+        )
+        await self._connections.call(request)
+
+    async def max_deliveries(self, name: FormatName) -> tuple[int, str]:
+        """After how many failed deliveries a message goes to which subqueue; 0 is never."""
+        request = rpcqm_admin.R_GetMaxDeliveriesRequest(pQueueFormat=queue_format_of(name))
+        response = await self._connections.call(request)
+        return response.pMaxDeliveries, response.ppwszSubqueue or ""
+
     async def trail(self, identifier: MessageIdentifier) -> list[RecordedEvent]:
         """What happened to a message in queues that have an event trail."""
         wanted = OBJECTID(Lineage=identifier.queue_manager_guid, Uniquifier=identifier.ordinal)

@@ -31,6 +31,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_GetEventTrailStateResponse,
     R_GetMachineSecurityRequest,
     R_GetMachineSecurityResponse,
+    R_GetMaxDeliveriesRequest,
+    R_GetMaxDeliveriesResponse,
     R_GetQueueStatusRequest,
     R_GetQueueStatusResponse,
     R_ImportMessageRequest,
@@ -51,6 +53,7 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_SetAccountPasswordRequest,
     R_SetEventTrailRequest,
     R_SetMachineSecurityRequest,
+    R_SetMaxDeliveriesRequest,
 )
 from rpcqm.interfaces._authentication import require_administrator
 from rpcqm.interfaces._queue_properties import attributes_of
@@ -111,6 +114,10 @@ class DataMaintenance(Protocol):
     def switch_trail(self, name: FormatName, on: bool) -> Completion[None]: ...
     def has_trail(self, name: FormatName) -> bool: ...
     def trail(self, identifier: MessageIdentifier) -> Iterable[TrailEvent]: ...
+    def max_deliveries(self, name: FormatName) -> tuple[int, str]: ...
+    def set_max_deliveries(
+        self, name: FormatName, limit: int, subqueue: str, identity: Identity
+    ) -> Completion[None]: ...
     def import_message(self, name: FormatName, packet: bytes) -> Completion[int]: ...
     def find_message(self, identifier: MessageIdentifier) -> Completion[list[MessageLocation]]: ...
     def public_queues(self) -> Iterable[PublicQueueView]: ...
@@ -198,6 +205,25 @@ class Admin:
         require_administrator(call)
         on = self._maintenance.has_trail(format_name_of(request.pQueueFormat))
         return R_GetEventTrailStateResponse(pfOn=on, result=0)
+
+    def R_SetMaxDeliveries(
+        self, call: Call, request: R_SetMaxDeliveriesRequest
+    ) -> Completion[None]:
+        """Let a queue put poison messages aside, if the caller may set properties (Opnum 19)."""
+        return self._maintenance.set_max_deliveries(
+            format_name_of(request.pQueueFormat),
+            request.MaxDeliveries,
+            request.pwszSubqueue,
+            call.identity,
+        )
+
+    def R_GetMaxDeliveries(
+        self, call: Call, request: R_GetMaxDeliveriesRequest
+    ) -> R_GetMaxDeliveriesResponse:
+        """After how many failed deliveries a queue puts a message aside, and where (Opnum 20)."""
+        require_administrator(call)
+        limit, subqueue = self._maintenance.max_deliveries(format_name_of(request.pQueueFormat))
+        return R_GetMaxDeliveriesResponse(pMaxDeliveries=limit, ppwszSubqueue=subqueue, result=0)
 
     def R_GetEventTrail(
         self, call: Call, request: R_GetEventTrailRequest

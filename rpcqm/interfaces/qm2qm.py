@@ -373,7 +373,9 @@ class Qm2Qm:
     def _end(self, entry: RemoteReadEntry, delete_message: bool) -> Completion[None]:
         descriptor = entry.open_queue_entry.descriptor
         position = MessagePosition(queue_of(descriptor), entry.lookup_identifier)
-        return self._messages.dequeue_message_end(descriptor, position, delete_message)
+        return self._messages.dequeue_message_end(
+            descriptor, position, delete_message, delivered=True
+        )
 
     def _give_back(self, entry: RemoteReadEntry) -> None:
         """The message is for somebody else, unless the read has ended already."""

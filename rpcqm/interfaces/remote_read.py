@@ -474,7 +474,7 @@ class RemoteRead:
         opened.pending.remove(entry)
         position = MessagePosition(queue_of(opened.descriptor), entry.lookup_identifier)
         return self._messages.dequeue_message_end(
-            opened.descriptor, position, request.dwAck == RR_ACK, transactional
+            opened.descriptor, position, request.dwAck == RR_ACK, transactional, True
         )
 
     def _give_back(self, opened: OpenedQueue, entry: PendingRequestEntry) -> None:
@@ -485,7 +485,7 @@ class RemoteRead:
             transactional = entry.transaction is not None
             with suppress(MQError):  # the message may have been removed meanwhile
                 self._messages.dequeue_message_end(
-                    opened.descriptor, position, False, transactional
+                    opened.descriptor, position, False, transactional, True
                 )
 
     # Moving

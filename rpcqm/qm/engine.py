@@ -15,6 +15,7 @@ from rpcqm.qm.arrivals import Arrivals
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.directory import Directory
 from rpcqm.qm.dispatcher import SendDispatcher
+from rpcqm.qm.failed_deliveries import FailedDeliveries
 from rpcqm.qm.initialization import Initialization
 from rpcqm.qm.message_trace import MessageTrace
 from rpcqm.qm.messages import MessageEvents
@@ -145,8 +146,17 @@ class QueueManagerEngine:
             self.acknowledgement_queues,
             self.composer,
         )
+        self.failed_deliveries = FailedDeliveries(
+            store, self.registry, self.access, self.positions, self.queues
+        )
         self.transactions = Transactions(
-            store, machine, self.registry, self.positions, self.composer, self.acknowledgements
+            store,
+            machine,
+            self.registry,
+            self.positions,
+            self.composer,
+            self.acknowledgements,
+            self.failed_deliveries,
         )
         self.messages = MessageEvents(
             store,
@@ -158,6 +168,7 @@ class QueueManagerEngine:
             self.composer,
             self.protection,
             self.transactions,
+            self.failed_deliveries,
         )
         self.transfer = Transfer(
             store,

@@ -27,6 +27,7 @@ from rpcqm.codec.types.mqvalues import INFINITE, QueueAccessType, QueuePrivacyLe
 from rpcqm.qm import cursors
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.cursors import CursorStatus
+from rpcqm.qm.failed_deliveries import FailedDeliveries
 from rpcqm.qm.message_search import (
     locked_status,
     seek_available_message_position,
@@ -69,6 +70,7 @@ class MessageEvents:
         composer: Composer,
         protection: Protection,
         transactions: Transactions,
+        failed_deliveries: FailedDeliveries,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -79,6 +81,7 @@ class MessageEvents:
         self._composer = composer
         self._protection = protection
         self._transactions = transactions
+        self._failed_deliveries = failed_deliveries
 
     # Sending
 
@@ -247,8 +250,11 @@ class MessageEvents:
         position: MessagePosition,
         delete_message: bool,
         transactional: bool = False,
+        delivered: bool = False,
     ) -> Completion[None]:
         """Remove a message that Dequeue Message Begin locked, or give it back.
+
+        If it was `delivered` and comes back all the same, that counts as an abort (G180).
 
         A transactional read that is kept stays in its transaction; one that is given back leaves
         it (G38). MQ_ERROR_TRANSACTION_SEQUENCE when the descriptor does not hold the message,
@@ -269,6 +275,9 @@ class MessageEvents:
         if owner is not descriptor or state is PositionState.LEAVING:
             raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
         purged = state is PositionState.PURGE_PENDING
+        if delivered and not delete_message:
+            descriptor.two_phase_reads.discard(key)
+            return self._failed_deliveries.give_back(queue, key)
         return self._end_two_phase(descriptor, queue, key, delete_message, purged)
 
     def _end_two_phase(

@@ -18,6 +18,7 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.qm.acknowledgements import Acknowledgements
 from rpcqm.qm.composing import Composer
+from rpcqm.qm.failed_deliveries import FailedDeliveries
 from rpcqm.qm.positions import Positions, UncommittedMessage
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.store.store import Store
@@ -41,12 +42,14 @@ class Transactions:
         positions: Positions,
         composer: Composer,
         acknowledgements: Acknowledgements,
+        failed_deliveries: FailedDeliveries,
     ) -> None:
         self._store = store
         self._registry = registry
         self._positions = positions
         self._composer = composer
         self._acknowledgements = acknowledgements
+        self._failed_deliveries = failed_deliveries
         self._collection = queue_manager.transaction_collection
 
     def create_transaction(self, identifier: UUID, owner: str | None = None) -> Transaction:
@@ -108,7 +111,7 @@ class Transactions:
         """
         if transaction.prepared or not self.forget(transaction, queue, key):
             raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
-        self._positions.release(queue, key)
+        self._failed_deliveries.give_back(queue, key)
 
     def forget(self, transaction: Transaction, queue: Queue, key: int) -> bool:
         """Strike out that a transaction has received a message, which stays locked.
@@ -223,23 +226,42 @@ class Transactions:
         """Undo everything that a transaction did ([MS-MQDMPR] 3.1.4.5).
 
         What it received or moved is available again, with one abort more, when the completion
-        succeeds; or removed, when its queue was purged meanwhile.
+        succeeds; or removed, when its queue was purged meanwhile; or put aside, when it was
+        received once too often.
         """
         transaction = self.find(identifier)
+        undone = [
+            (operation, self._place_after(transaction, operation))
+            for operation in transaction.transactional_operation_collection
+            if operation.operation_type is not OperationType.ENQUEUE
+        ]
         with self._store.transaction("abort") as change:
-            for operation in transaction.transactional_operation_collection:
-                if operation.operation_type is not OperationType.ENQUEUE:
-                    self._undo(change, transaction, operation)
+            for operation, place in undone:
+                self._undo(change, transaction, operation, place)
             change.unstage(identifier.bytes_le)
             change.call_after(partial(self._ended, transaction))
         self._close(transaction)
         return change.committed
+
+    def _place_after(
+        self, transaction: Transaction, operation: TransactionalOperation
+    ) -> Queue | None:
+        """The subqueue that an abort moves a received message to; None if it stays."""
+        queue, key = operation.queue, operation.lookup_identifier
+        if (
+            operation.operation_type is not OperationType.DEQUEUE
+            or not _is_held(queue, key, transaction)
+            or queue.message_position_list.state(key) is PositionState.PURGE_PENDING
+        ):
+            return None
+        return self._failed_deliveries.next_place(queue, key)
 
     def _undo(
         self,
         change: StoreTransaction,
         transaction: Transaction,
         operation: TransactionalOperation,
+        place: Queue | None,
     ) -> None:
         queue, key = operation.queue, operation.lookup_identifier
         if not _is_held(queue, key, transaction):
@@ -250,10 +272,9 @@ class Transactions:
             )
             self._positions.message_position_deleted(change, queue, key, reason)
             return
-        before = self._store.index(queue.queue_id).moves(key)
-        moves = before._replace(abort_count=before.abort_count + 1)
-        change.update_position(queue.queue_id, key, moves=moves)
-        change.call_after(partial(self._positions.release, queue, key))
+        self._failed_deliveries.count(change, queue, key, place)
+        if place is None:
+            change.call_after(partial(self._positions.release, queue, key))
 
     def _close(self, transaction: Transaction) -> None:
         """Nothing joins it any more; its identifier is unknown from now on."""

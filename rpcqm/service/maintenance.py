@@ -53,6 +53,7 @@ class Maintenance:
         self._directory, self._access = engine.directory, engine.access
         self._quotas, self._positions = engine.quotas, engine.positions
         self._trail, self._message_trace = engine.trail, engine.journeys
+        self._failed_deliveries = engine.failed_deliveries
         self._user_file = user_file
         self._configuration = configuration
         self.started = engine.clock.now()
@@ -108,6 +109,17 @@ class Maintenance:
     def has_trail(self, name: FormatName) -> bool:
         """Whether a queue has an event trail; MQ_ERROR_QUEUE_NOT_FOUND."""
         return self._queue(name).main.trail
+
+    def max_deliveries(self, name: FormatName) -> tuple[int, str]:
+        """After how many failed deliveries a message goes to which subqueue; 0 is never."""
+        queue = self._queue(name).main
+        return queue.max_deliveries, queue.poison_subqueue
+
+    def set_max_deliveries(
+        self, name: FormatName, limit: int, subqueue: str, identity: Identity
+    ) -> Completion[None]:
+        """Change that; MQ_ERROR_QUEUE_NOT_FOUND, and what FailedDeliveries raises."""
+        return self._failed_deliveries.set_limit(self._queue(name), limit, subqueue, identity)
 
     def trail(self, identifier: MessageIdentifier) -> Iterator[TrailEvent]:
         """What happened to a message, in order."""

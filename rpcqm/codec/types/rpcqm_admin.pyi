@@ -293,3 +293,27 @@ class R_MakeBackupWithSecretsResponse(Value):
     ppwszProblem: str | None
     result: int
     def __init__(self, *, ppwszProblem: str | None = ..., result: int) -> None: ...
+
+class R_SetMaxDeliveriesRequest(OperationRequest[R_SetMaxDeliveriesResponse]):
+    pQueueFormat: QUEUE_FORMAT
+    MaxDeliveries: int
+    pwszSubqueue: str
+    def __init__(
+        self, *, pQueueFormat: QUEUE_FORMAT, MaxDeliveries: int, pwszSubqueue: str
+    ) -> None: ...
+
+class R_SetMaxDeliveriesResponse(Value):
+    result: int
+    def __init__(self, *, result: int) -> None: ...
+
+class R_GetMaxDeliveriesRequest(OperationRequest[R_GetMaxDeliveriesResponse]):
+    pQueueFormat: QUEUE_FORMAT
+    def __init__(self, *, pQueueFormat: QUEUE_FORMAT) -> None: ...
+
+class R_GetMaxDeliveriesResponse(Value):
+    pMaxDeliveries: int
+    ppwszSubqueue: str | None
+    result: int
+    def __init__(
+        self, *, pMaxDeliveries: int, ppwszSubqueue: str | None = ..., result: int
+    ) -> None: ...

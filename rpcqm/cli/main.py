@@ -57,6 +57,8 @@ COMMANDS = {
     "service": "service",
     "capture": "capture",
     "pipeline": "pipeline",
+    "completion": "completion",
+    "help": "help",
 }
 """Every command and the module that adds it."""
 
@@ -73,7 +75,7 @@ def build_parser(words: Sequence[str] = ()) -> Parser:
 
 def _modules(words: Sequence[str]) -> list[str]:
     """The modules to import: one command does not need the others."""
-    if words and words[0] in COMMANDS and COMPLETION_VARIABLE not in os.environ:
+    if words and words[0] in COMMANDS:
         return [COMMANDS[words[0]]]
     return list(dict.fromkeys(COMMANDS.values()))
 
@@ -142,12 +144,10 @@ def _forget_output() -> None:
 
 
 def _run(words: list[str]) -> int:
-    parser = build_parser(words)
     if COMPLETION_VARIABLE in os.environ:
-        # Only now, because no other run needs it.
-        import argcomplete
-
-        argcomplete.autocomplete(parser)
+        completion = import_module("rpcqm.cli.completion")  # only now: no other run needs it
+        completion.answer(build_parser(completion.typed_words()))
+    parser = build_parser(words)
     if not words:
         parser.print_help()
         return ExitStatus.WRONG_USAGE

@@ -1,7 +1,7 @@
 """Documentation that is made from the commands and the settings themselves.
 
-scripts/document            # write docs/commands.md, docs/limits.md, and the tables of
-                            # docs/configuration.md and docs/architecture.md
+scripts/document            # write docs/commands.md, docs/limits.md, the manual page docs/rpcqm.1,
+                            # and the tables of docs/configuration.md and docs/architecture.md
 scripts/document --check    # exit 1 and name the files that are stale
 """
 
@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rpcqm.cli.main import build_parser
+from rpcqm.cli.manual import manual_page
 from rpcqm.cli.options import add_server_options
 from rpcqm.cli.parser import Parser
+from rpcqm.cli.parser_tree import argument_name, commands_of, common_groups
 from rpcqm.config import Configuration
 from rpcqm.config.limits_reference import Bound, rows
 from rpcqm.config.schema import Setting, settings, switches
@@ -25,7 +27,6 @@ BEGIN_SWITCHES = "<!-- switches: written by scripts/document -->"
 END_SWITCHES = "<!-- end of switches -->"
 BEGIN_ROOMS = "<!-- rooms: written by scripts/document -->"
 END_ROOMS = "<!-- end of rooms -->"
-COMMON = ("queue manager", "over the network")
 HEADING = """\
 # Commands
 
@@ -50,27 +51,21 @@ def command_reference() -> str:
 
 
 def _sections(parser: argparse.ArgumentParser) -> Iterator[str]:
-    children = list(_commands(parser))
+    children = list(commands_of(parser))
     for child in children:
         yield from _sections(child)
     if not children:
         yield _section(parser)
 
 
-def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            yield from action.choices.values()
-
-
 def _section(parser: argparse.ArgumentParser) -> str:
-    common = [action for group in _common_groups(parser) for action in group._group_actions]
+    common = [action for group in common_groups(parser) for action in group._group_actions]
     shown = [a for a in parser._actions if a.dest != "help" and a not in common]
     positional = " ".join(_name(action) for action in shown if not action.option_strings)
     usage = f"{parser.prog} {positional}".strip()
     rows = "".join(f"| `{_name(action)}` | {_help(action)} |\n" for action in shown)
     table = f"| | |\n|---|---|\n{rows}" if rows else ""
-    links = "".join(f"- [{each.title}](#{_anchor(each)})\n" for each in _common_groups(parser))
+    links = "".join(f"- [{each.title}](#{_anchor(each)})\n" for each in common_groups(parser))
     examples = (parser.epilog or "").partition("\n")[2]
     parts = [f"## {usage}", parser.description or "", table, links]
     return _joined([*parts, f"```\n{_unindented(examples)}\n```"])
@@ -78,11 +73,6 @@ def _section(parser: argparse.ArgumentParser) -> str:
 
 def _joined(parts: list[str]) -> str:
     return "".join(f"\n{part.rstrip()}\n" for part in parts if part)
-
-
-def _common_groups(parser: argparse.ArgumentParser) -> list["argparse._ArgumentGroup"]:
-    """The groups of options that many commands have, described once."""
-    return [group for group in parser._action_groups if group.title in COMMON]
 
 
 def _anchor(group: "argparse._ArgumentGroup") -> str:
@@ -93,19 +83,13 @@ def _common_sections() -> Iterator[str]:
     """What the groups of options that many commands have mean."""
     parser = Parser()
     add_server_options(parser)
-    for group in _common_groups(parser):
+    for group in common_groups(parser):
         rows = "".join(f"| `{_name(a)}` | {_help(a)} |\n" for a in group._group_actions)
         yield _joined([f"## {group.title}", f"| | |\n|---|---|\n{rows}"])
 
 
 def _name(action: argparse.Action) -> str:
-    """An option with its value, or an argument."""
-    value = str(action.metavar or "")
-    if not action.option_strings:
-        return f"[{value}]" if action.nargs == "?" else value
-    names = ", ".join(action.option_strings)
-    text = f"{names} {value}" if value and action.nargs != 0 else names
-    return text.replace("|", "\\|")
+    return argument_name(action).replace("|", "\\|")
 
 
 def _help(action: argparse.Action) -> str:
@@ -191,6 +175,7 @@ def documents() -> dict[Path, str]:
         ROOT / "docs" / "commands.md": command_reference(),
         ROOT / "docs" / "limits.md": limits_reference(),
         configuration: text,
+        ROOT / "docs" / "rpcqm.1": manual_page(build_parser()),
     }
 
 

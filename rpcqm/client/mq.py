@@ -12,7 +12,7 @@ Timeouts are seconds here, and None waits for ever. See docs/client.md.
 
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -63,6 +63,7 @@ __all__ = [
     "local_server",
     "open",
     "open_async",
+    "request",
     "server_at",
 ]
 
@@ -75,6 +76,9 @@ class HasTarget(Protocol):
     @property
     def target(self) -> Target: ...
 
+
+Correlation = MessageIdentifier | str | None
+"""The identifier of a message that others answer, as `send` returns it or as text."""
 
 Server = Target | HasTarget | str
 """What `open` takes for a queue manager."""
@@ -249,30 +253,54 @@ class AsyncQueue:
                 )
 
     async def receive(
-        self, timeout: float | None = None, limit: int | None = None
+        self,
+        timeout: float | None = None,
+        limit: int | None = None,
+        correlation: "Correlation" = None,
     ) -> AsyncIterator[Message]:
-        """Receive messages as they come, at most `limit` of them.
+        """Receive messages as they come, at most `limit` of them; with `correlation` only answers.
 
         The iteration ends when no message comes within `timeout` seconds.
         """
         received = 0
         while limit is None or received < limit:
-            message = await self.receive_one(timeout)
+            message = await self.receive_one(timeout, correlation)
             if message is None:
                 return
             received += 1
             yield message
         await self._settle()
 
-    async def receive_one(self, timeout: float | None = None) -> Message | None:
-        """Receive the next message; returns None if no message comes within `timeout` seconds."""
+    async def receive_one(
+        self, timeout: float | None = None, correlation: "Correlation" = None
+    ) -> Message | None:
+        """Receive the next message; returns None if no message comes within `timeout` seconds.
+
+        With `correlation`, the identifier of a question, it is the next message that answers it.
+        """
         await self._settle()
         reader = await self._open_reader()
         try:
+            if correlation is not None:
+                return await self._answer(reader, _question(correlation), _milliseconds(timeout))
             return await self._received(reader, _milliseconds(timeout))
         except MQError as error:
             if error.status not in END_OF_QUEUE:
                 raise
+        return None
+
+    async def _answer(
+        self, reader: "QueueReader", question: MessageIdentifier, timeout: int
+    ) -> Message | None:
+        from rpcqm.client.correlation import TAKEN, answers
+
+        async with aclosing(answers(reader, question, timeout)) as found:
+            async for message in found:
+                try:
+                    return await self._received(reader, 0, message.lookup_identifier)
+                except MQError as error:
+                    if error.status not in TAKEN:
+                        raise
         return None
 
     async def _received(self, reader: "QueueReader", timeout: int, identifier: int = 0) -> Message:
@@ -422,24 +450,32 @@ class Queue:
             yield
 
     def receive(
-        self, timeout: float | None = None, limit: int | None = None
+        self,
+        timeout: float | None = None,
+        limit: int | None = None,
+        correlation: "Correlation" = None,
     ) -> Iterator[BlockingMessage]:
-        """Receive messages as they come, at most `limit` of them.
+        """Receive messages as they come, at most `limit` of them; with `correlation` only answers.
 
         The iteration ends when no message comes within `timeout` seconds.
         """
         received = 0
         while limit is None or received < limit:
-            message = self.receive_one(timeout)
+            message = self.receive_one(timeout, correlation)
             if message is None:
                 return
             received += 1
             yield message
         self._client.run(self._queue._settle())
 
-    def receive_one(self, timeout: float | None = None) -> BlockingMessage | None:
-        """Receive the next message; returns None if no message comes within `timeout` seconds."""
-        message = self._client.run(self._queue.receive_one(timeout))
+    def receive_one(
+        self, timeout: float | None = None, correlation: "Correlation" = None
+    ) -> BlockingMessage | None:
+        """Receive the next message; returns None if no message comes within `timeout` seconds.
+
+        With `correlation`, the identifier of a question, it is the next message that answers it.
+        """
+        message = self._client.run(self._queue.receive_one(timeout, correlation))
         return None if message is None else BlockingMessage(self._client, message)
 
     def move(self, message: BlockingMessage | ReceivedMessage | int, to: str) -> None:
@@ -499,6 +535,36 @@ def open_async(
     target, name = _named(queue, server, user, password)
     client = QueueManagerClient(target, patience)
     return AsyncQueue(client, name, peek_only=peek_only, exclusive=exclusive)
+
+
+def request(
+    queue: str | FormatName,
+    body: object,
+    response_queue: str | FormatName,
+    timeout: float | None = 30.0,
+    server: Server | None = None,
+    **fields: object,
+) -> ReceivedMessage:
+    """Send a question to a queue, and receive the answer that names it by its correlation.
+
+    `response_queue` is where the answer comes, a queue of the same queue manager; a program on
+    another machine needs its full name. `fields` are further fields of OutgoingMessage. Raises
+    TimeoutError if no answer comes within `timeout` seconds.
+    """
+    with open(queue, server) as questions, open(response_queue, server) as replies:
+        question = questions.send(body, response_queue=replies.name, **fields)
+        answer = replies.receive_one(timeout, correlation=question)
+        if answer is None:
+            raise TimeoutError(f"no answer to {question} came to {replies.name} in {timeout} s")
+        return answer.wrapped.received
+
+
+def _question(correlation: MessageIdentifier | str) -> MessageIdentifier:
+    if isinstance(correlation, MessageIdentifier):
+        return correlation
+    from rpcqm.client.message_fields import message_identifier
+
+    return message_identifier(correlation)
 
 
 def _named(

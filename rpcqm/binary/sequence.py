@@ -30,6 +30,7 @@ class Stamp(NamedTuple):
     previous: int
 
 
+@dataclass(eq=False, repr=False)
 class OutgoingSequence:
     """What an outgoing queue has sent and what has been acknowledged ([MS-MQQB] 3.1.1.3.1.1).
 
@@ -37,25 +38,19 @@ class OutgoingSequence:
     Ack Wait Timer says that everything unacknowledged has to be sent again.
     """
 
-    def __init__(
-        self,
-        identifier: TxSequenceID,
-        clock: Clock,
-        timers: Timers,
-        resend: Callable[[], None],
-        table: tuple[int, ...] = RESEND_TIMER_TABLE,
-    ) -> None:
-        self.identifier = identifier
+    identifier: TxSequenceID
+    _clock: Clock
+    _timers: Timers
+    _resend: Callable[[], None]
+    _table: tuple[int, ...] = RESEND_TIMER_TABLE
+
+    def __post_init__(self) -> None:
         self.next_number = 1
-        self.last_ack = Stamp(identifier, 0, 0)
+        self.last_ack = Stamp(self.identifier, 0, 0)
         self.last_ack_count = 0
         self.last_ack_time: int | None = None
         self.resend_index = 0
         self.resend_time: int | None = None
-        self._clock = clock
-        self._timers = timers
-        self._resend = resend
-        self._table = table
         self._timer: Timer | None = None
         self._numbers: dict[int, int] = {}
         self._previous: dict[int, int] | None = None

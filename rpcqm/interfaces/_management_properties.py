@@ -4,6 +4,7 @@ Of a property that does not apply the value is VT_NULL.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from rpcqm.adm.enums import OutgoingQueueState, QueueType
 from rpcqm.adm.queue import (
@@ -52,15 +53,13 @@ STATES = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class ManagementProperties:
     """Reads the properties of queues for administrators."""
 
-    def __init__(
-        self, queue_manager: QueueManager, queues: QueueEvents, outgoing: Outgoing
-    ) -> None:
-        self._queue_manager = queue_manager
-        self._queues = queues
-        self._outgoing = outgoing
+    _queue_manager: QueueManager
+    _queues: QueueEvents
+    _outgoing: Outgoing
 
     def read(self, queue: Queue, identifier: ManagementQueueProperty) -> PropVariant:
         """The value of a property of a queue."""

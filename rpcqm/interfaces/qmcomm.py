@@ -6,6 +6,7 @@ server, but for the methods that remote readers need.
 
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from uuid import UUID
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
@@ -119,39 +120,29 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+")
 """Builds have five digits by now, though [MS-MQMP] 3.1.4.23 counts four (G123)."""
 
 
+@dataclass(eq=False, repr=False)
 class QmComm:
     """The handlers of the interface; `handles` are shared with qmcomm2.
 
     `rpc_port` and `qm2qm_port` tell the TCP ports of the interfaces, 0 without a listener.
     """
 
-    def __init__(
-        self,
-        queue_manager: QueueManager,
-        names: LocalNames,
-        registry: QueueRegistry,
-        access: AccessControl,
-        directory: Directory,
-        readers: WaitingReaders,
-        queues: QueueEvents,
-        opening: Opening,
-        transactions: Transactions,
-        handles: ClientHandles,
-        rpc_port: Callable[[], int] = int,
-        qm2qm_port: Callable[[], int] = int,
-    ) -> None:
-        self._queue_manager = queue_manager
-        self._names = names
-        self._registry = registry
-        self._access = access
-        self._directory = directory
-        self._readers = readers
-        self._queues = queues
-        self._opening = opening
-        self._transactions = transactions
-        self.handles = handles
-        self.admission = handles.admission
-        self._ports = {IP_HANDSHAKE: rpc_port, IP_READ: qm2qm_port}
+    _queue_manager: QueueManager
+    _names: LocalNames
+    _registry: QueueRegistry
+    _access: AccessControl
+    _directory: Directory
+    _readers: WaitingReaders
+    _queues: QueueEvents
+    _opening: Opening
+    _transactions: Transactions
+    handles: ClientHandles
+    _rpc_port: Callable[[], int] = int
+    _qm2qm_port: Callable[[], int] = int
+
+    def __post_init__(self) -> None:
+        self.admission = self.handles.admission
+        self._ports = {IP_HANDSHAKE: self._rpc_port, IP_READ: self._qm2qm_port}
 
     # Remote readers
 

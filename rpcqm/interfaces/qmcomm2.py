@@ -1,6 +1,7 @@
 """qmcomm2: sending and receiving messages of dependent clients ([MS-MQMP] 3.1.5)."""
 
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
@@ -54,29 +55,21 @@ POLICY = InterfacePolicy(check_of=checks())
 _ACTIONS = frozenset({MQ_ACTION_RECEIVE, MQ_ACTION_PEEK_CURRENT, MQ_ACTION_PEEK_NEXT})
 
 
+@dataclass(eq=False, repr=False)
 class QmComm2:
     """The handlers of the interface; `handles` are those of qmcomm."""
 
-    def __init__(
-        self,
-        queue_manager: QueueManager,
-        clock: Clock,
-        readers: WaitingReaders,
-        composer: Composer,
-        transactions: Transactions,
-        messages: MessageEvents,
-        arrivals: Arrivals,
-        handles: ClientHandles,
-    ) -> None:
-        self._queue_manager = queue_manager
-        self._clock = clock
-        self._readers = readers
-        self._composer = composer
-        self._transactions = transactions
-        self._messages = messages
-        self._arrivals = arrivals
-        self._handles = handles
-        self.admission = handles.admission
+    _queue_manager: QueueManager
+    _clock: Clock
+    _readers: WaitingReaders
+    _composer: Composer
+    _transactions: Transactions
+    _messages: MessageEvents
+    _arrivals: Arrivals
+    _handles: ClientHandles
+
+    def __post_init__(self) -> None:
+        self.admission = self._handles.admission
 
     def QMSendMessageInternalEx(
         self, call: Call, request: QMSendMessageInternalExRequest

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
@@ -116,6 +117,7 @@ class OpenedQueue:
         self.move_context = 0
 
 
+@dataclass(eq=False, repr=False)
 class RemoteRead:
     """The handlers of the interface.
 
@@ -124,35 +126,21 @@ class RemoteRead:
     `pending_request_cleanup` is in milliseconds.
     """
 
-    def __init__(
-        self,
-        queue_manager: QueueManager,
-        timers: Timers,
-        registry: QueueRegistry,
-        access: AccessControl,
-        readers: WaitingReaders,
-        queues: QueueEvents,
-        opening: Opening,
-        transactions: Transactions,
-        messages: MessageEvents,
-        packets: MessagePackets,
-        admission: CallAdmission | None = None,
-        server_port: Callable[[], int] = int,
-        pending_request_cleanup: int = PENDING_REQUEST_CLEANUP,
-    ) -> None:
-        self._queue_manager = queue_manager
-        self._timers = timers
-        self._registry = registry
-        self._access = access
-        self._readers = readers
-        self._queues = queues
-        self._opening = opening
-        self._transactions = transactions
-        self._messages = messages
-        self._packets = packets
-        self.admission = admission or CallAdmission()
-        self._server_port = server_port
-        self._pending_request_cleanup = pending_request_cleanup
+    _queue_manager: QueueManager
+    _timers: Timers
+    _registry: QueueRegistry
+    _access: AccessControl
+    _readers: WaitingReaders
+    _queues: QueueEvents
+    _opening: Opening
+    _transactions: Transactions
+    _messages: MessageEvents
+    _packets: MessagePackets
+    admission: CallAdmission
+    _server_port: Callable[[], int]
+    _pending_request_cleanup: int = PENDING_REQUEST_CLEANUP
+
+    def __post_init__(self) -> None:
         self._move_targets: dict[int, OpenedQueue] = {}
 
     def R_GetServerPort(

@@ -1,5 +1,7 @@
 """rpcqm_sending: what a sender can choose with MSMQ, and cannot say by qmcomm and qmcomm2."""
 
+from dataclasses import dataclass
+
 from rpcqm.adm.enums import QueueType
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.errors import HResult, MQError
@@ -23,21 +25,17 @@ POLICY = InterfacePolicy(check_of=checks())
 """As qmcomm, whose handles it shares."""
 
 
+@dataclass(eq=False, repr=False)
 class Sending:
     """The handlers of the interface; `handles` are those of qmcomm."""
 
-    def __init__(
-        self,
-        registry: QueueRegistry,
-        access: AccessControl,
-        opening: Opening,
-        handles: ClientHandles,
-    ) -> None:
-        self._registry = registry
-        self._access = access
-        self._opening = opening
-        self._handles = handles
-        self.admission = handles.admission
+    _registry: QueueRegistry
+    _access: AccessControl
+    _opening: Opening
+    _handles: ClientHandles
+
+    def __post_init__(self) -> None:
+        self.admission = self._handles.admission
 
     def R_SetDeadLetterQueue(self, call: Call, request: R_SetDeadLetterQueueRequest) -> HResult:
         """Choose where what is sent from now on goes when it dies (Opnum 0).

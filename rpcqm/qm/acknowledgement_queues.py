@@ -7,6 +7,7 @@ else a few messages would make this queue manager connect to as many places as t
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from rpcqm.adm.directory import equals
 from rpcqm.adm.message import Message
@@ -44,28 +45,20 @@ class TooManyAcknowledgementQueuesError(MQError):
         super().__init__(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too much for strangers")
 
 
+@dataclass(eq=False, repr=False)
 class AcknowledgementQueues:
     """Which outgoing queues were made for strangers, and from which source each came."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        timers: Timers,
-        queue_manager: QueueManager,
-        registry: QueueRegistry,
-        records: ProtocolRecords,
-        outgoing: Outgoing,
-        directory: Directory,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._timers = timers
-        self._queue_manager = queue_manager
-        self._registry = registry
-        self._records = records
-        self._outgoing = outgoing
-        self._directory = directory
+    _store: Store
+    _clock: Clock
+    _timers: Timers
+    _queue_manager: QueueManager
+    _registry: QueueRegistry
+    _records: ProtocolRecords
+    _outgoing: Outgoing
+    _directory: Directory
+
+    def __post_init__(self) -> None:
         self.is_known: Callable[[FormatName], bool] = lambda name: False
         """Whether the protocol that sends knows who a name leads to, from its settings."""
         self.refused = 0

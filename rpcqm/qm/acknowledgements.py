@@ -5,6 +5,7 @@ and 3.1.6.1.1 for journals and dead letters. All of it belongs to the commit tha
 """
 
 from copy import copy
+from dataclasses import dataclass
 
 from rpcqm.adm.message import (
     FLAG_ADMINISTRATION_QUEUE,
@@ -81,33 +82,23 @@ _INSECURE = frozenset(
 """Classes that unauthenticated senders are not told unless SendInsecureNacks is set."""
 
 
+@dataclass(eq=False, repr=False)
 class Acknowledgements:
     """Consequences of arrivals and removals, inside the commit that causes them."""
 
-    def __init__(
-        self,
-        store: Store,
-        queue_manager: QueueManager,
-        settings: QueueManagerSettings,
-        registry: QueueRegistry,
-        quotas: Quotas,
-        positions: Positions,
-        access: AccessControl,
-        opening: Opening,
-        acknowledgement_queues: AcknowledgementQueues,
-        composer: Composer,
-    ) -> None:
-        self._store = store
-        self._queue_manager = queue_manager
-        self._settings = settings
-        self._registry = registry
-        self._quotas = quotas
-        self._positions = positions
-        self._access = access
-        self._opening = opening
-        self._acknowledgement_queues = acknowledgement_queues
-        self._composer = composer
-        positions.consequences = self
+    _store: Store
+    _queue_manager: QueueManager
+    _settings: QueueManagerSettings
+    _registry: QueueRegistry
+    _quotas: Quotas
+    _positions: Positions
+    _access: AccessControl
+    _opening: Opening
+    _acknowledgement_queues: AcknowledgementQueues
+    _composer: Composer
+
+    def __post_init__(self) -> None:
+        self._positions.consequences = self
 
     # Arrivals
 

@@ -6,6 +6,7 @@ and keeps sequences between them.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from uuid import UUID
 
 from rpcqm.adm.directory_object import NULL_GUID
@@ -39,28 +40,20 @@ Decrypt = Callable[[bytes, bytes, int, int], bytes]
 """The clear body of an encrypted one, its key's SIMPLEBLOB, level and algorithm; DecodeError."""
 
 
+@dataclass(eq=False, repr=False)
 class Arrivals:
     """The receiving side's way into queues."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        queue_manager: QueueManager,
-        registry: QueueRegistry,
-        outgoing: Outgoing,
-        directory: Directory,
-        access: AccessControl,
-        acknowledgements: Acknowledgements,
-        messages: MessageEvents,
-    ) -> None:
-        self._clock = clock
-        self._queue_manager = queue_manager
-        self._registry = registry
-        self._outgoing = outgoing
-        self._directory = directory
-        self._access = access
-        self._acknowledgements = acknowledgements
-        self._messages = messages
+    _clock: Clock
+    _queue_manager: QueueManager
+    _registry: QueueRegistry
+    _outgoing: Outgoing
+    _directory: Directory
+    _access: AccessControl
+    _acknowledgements: Acknowledgements
+    _messages: MessageEvents
+
+    def __post_init__(self) -> None:
         self.decrypt: Decrypt | None = None
         """Decrypts what was encrypted for this queue manager; a protocol with a key sets it."""
 

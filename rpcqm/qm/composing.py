@@ -1,5 +1,7 @@
 """The fields that the sending queue manager puts into a message."""
 
+from dataclasses import dataclass
+
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.directory_object import NULL_GUID
 from rpcqm.adm.message import NEVER, Message
@@ -28,16 +30,14 @@ _ORDINAL_MASK = 0xFFFF_FFFF
 _LAST_TRANSACTION = TransactionFlags.ID.mask
 
 
+@dataclass(eq=False, repr=False)
 class Composer:
     """Makes packets of the attributes that applications give."""
 
-    def __init__(
-        self, store: Store, clock: Clock, queue_manager: QueueManager, directory: Directory
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._queue_manager = queue_manager
-        self._directory = directory
+    _store: Store
+    _clock: Clock
+    _queue_manager: QueueManager
+    _directory: Directory
 
     def new_identifier(self) -> MessageIdentifier:
         """An identifier that no other message has."""

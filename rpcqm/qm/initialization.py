@@ -1,5 +1,6 @@
 """Makes a queue manager of the records in the store ([MS-MQDMPR] 3.1.3, 3.1.4.1, .2)."""
 
+from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
 from rpcqm.adm.enums import PositionState, QueueType
@@ -38,31 +39,20 @@ from rpcqm.store.store import Store
 _log = get_logger("qm")
 
 
+@dataclass(eq=False, repr=False)
 class Initialization:
     """Restores queues, messages and transactions from the store."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        queue_manager: QueueManager,
-        settings: QueueManagerSettings,
-        names: LocalNames,
-        registry: QueueRegistry,
-        access: AccessControl,
-        directory: Directory,
-        positions: Positions,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._queue_manager = queue_manager
-        self._settings = settings
-        self._names = names
-        self._registry = registry
-        self._access = access
-        self._directory = directory
-        self._positions = positions
-        self._name_in_paths = ""
+    _store: Store
+    _clock: Clock
+    _queue_manager: QueueManager
+    _settings: QueueManagerSettings
+    _names: LocalNames
+    _registry: QueueRegistry
+    _access: AccessControl
+    _directory: Directory
+    _positions: Positions
+    _name_in_paths: str = field(default="", init=False)
 
     def load(self) -> None:
         """Bring back the queue manager and its queues ([MS-MQDMPR] 3.1.3)."""

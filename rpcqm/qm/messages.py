@@ -1,6 +1,7 @@
 """Sending, reading and moving messages ([MS-MQDMPR] 3.1.7.1.9 to .16, .27)."""
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from functools import partial
 
 from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
@@ -52,6 +53,7 @@ _CURSOR_STATUS = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class MessageEvents:
     """The events that put messages into queues and get them out again.
 
@@ -59,29 +61,16 @@ class MessageEvents:
     message was promised to be.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        registry: QueueRegistry,
-        readers: WaitingReaders,
-        quotas: Quotas,
-        positions: Positions,
-        composer: Composer,
-        protection: Protection,
-        transactions: Transactions,
-        failed_deliveries: FailedDeliveries,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._registry = registry
-        self._readers = readers
-        self._quotas = quotas
-        self._positions = positions
-        self._composer = composer
-        self._protection = protection
-        self._transactions = transactions
-        self._failed_deliveries = failed_deliveries
+    _store: Store
+    _clock: Clock
+    _registry: QueueRegistry
+    _readers: WaitingReaders
+    _quotas: Quotas
+    _positions: Positions
+    _composer: Composer
+    _protection: Protection
+    _transactions: Transactions
+    _failed_deliveries: FailedDeliveries
 
     # Sending
 

@@ -1,5 +1,7 @@
 """Opening and closing queues ([MS-MQDMPR] 3.1.7.1.5, .6)."""
 
+from dataclasses import dataclass
+
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.enums import QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
@@ -42,30 +44,21 @@ _UNRESOLVED = frozenset(
 )
 
 
+@dataclass(eq=False, repr=False)
 class Opening:
     """Open queues by their handles."""
 
-    def __init__(
-        self,
-        queue_manager: QueueManager,
-        registry: QueueRegistry,
-        readers: WaitingReaders,
-        positions: Positions,
-        access: AccessControl,
-        directory: Directory,
-        outgoing: Outgoing,
-        acknowledgement_queues: AcknowledgementQueues,
-        queues: QueueEvents,
-    ) -> None:
-        self._queue_manager = queue_manager
-        self._registry = registry
-        self._readers = readers
-        self._positions = positions
-        self._access = access
-        self._directory = directory
-        self._outgoing = outgoing
-        self._acknowledgement_queues = acknowledgement_queues
-        self._queues = queues
+    _queue_manager: QueueManager
+    _registry: QueueRegistry
+    _readers: WaitingReaders
+    _positions: Positions
+    _access: AccessControl
+    _directory: Directory
+    _outgoing: Outgoing
+    _acknowledgement_queues: AcknowledgementQueues
+    _queues: QueueEvents
+
+    def __post_init__(self) -> None:
         self.descriptors: dict[int, OpenQueueDescriptor] = {}
         self._context_values: set[int] = set()
 

@@ -5,6 +5,7 @@ raised from everywhere. Other rooms listen through `deleted_hooks` and `availabl
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -92,29 +93,23 @@ class PositionConsequences(Protocol):
         """The queue that keeps a removed message; None if no queue keeps it."""
 
 
+@dataclass(eq=False, repr=False)
 class Positions:
     """The two central events, and giving back what was locked."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        registry: QueueRegistry,
-        readers: WaitingReaders,
-        expiry: TimeToBeReceivedTimer,
-        trail: Trail,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._registry = registry
-        self._readers = readers
-        self._expiry = expiry
-        self._trail = trail
-        self.message_at: Callable[[Queue, int], Message] = partial(message_at, store)
+    _store: Store
+    _clock: Clock
+    _registry: QueueRegistry
+    _readers: WaitingReaders
+    _expiry: TimeToBeReceivedTimer
+    _trail: Trail
+
+    def __post_init__(self) -> None:
+        self.message_at: Callable[[Queue, int], Message] = partial(message_at, self._store)
         """The message at a position, with its packet. Raises MQ_ERROR_MESSAGE_NOT_FOUND."""
         self.consequences: PositionConsequences
         """The consequences of arrivals and removals; the acknowledgements set this."""
-        expiry.message_position_deleted = self.message_position_deleted
+        self._expiry.message_position_deleted = self.message_position_deleted
         self.deleted_hooks: list[DeletedHook] = []
         self.available_hooks: list[AvailableHook] = []
 

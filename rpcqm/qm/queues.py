@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from uuid import uuid4
 
@@ -51,29 +52,21 @@ _COPIED = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class QueueEvents:
     """Creating, changing, purging and deleting queues."""
 
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        settings: QueueManagerSettings,
-        names: LocalNames,
-        registry: QueueRegistry,
-        access: AccessControl,
-        directory: Directory,
-        positions: Positions,
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._settings = settings
-        self._names = names
-        self._registry = registry
-        self._access = access
-        self._directory = directory
-        self._positions = positions
-        directory.create_listed = partial(self.create_queue, skip_directory=True)
+    _store: Store
+    _clock: Clock
+    _settings: QueueManagerSettings
+    _names: LocalNames
+    _registry: QueueRegistry
+    _access: AccessControl
+    _directory: Directory
+    _positions: Positions
+
+    def __post_init__(self) -> None:
+        self._directory.create_listed = partial(self.create_queue, skip_directory=True)
 
     # Names
 

@@ -7,6 +7,7 @@ removes it meanwhile; both happen when it is given back.
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rpcqm.adm.enums import PositionState
@@ -51,26 +52,19 @@ class _Waiting(NamedTuple):
     sent_as: SentAs
 
 
+@dataclass(eq=False, repr=False)
 class Transfer:
     """The sending side's hold on the messages of outgoing queues."""
 
-    def __init__(
-        self,
-        store: Store,
-        queue_manager: QueueManager,
-        records: ProtocolRecords,
-        positions: Positions,
-        outgoing: Outgoing,
-        acknowledgements: Acknowledgements,
-        journeys: MessageTrace,
-    ) -> None:
-        self._store = store
-        self._queue_manager = queue_manager
-        self._records = records
-        self._positions = positions
-        self._outgoing = outgoing
-        self._acknowledgements = acknowledgements
-        self._journeys = journeys
+    _store: Store
+    _queue_manager: QueueManager
+    _records: ProtocolRecords
+    _positions: Positions
+    _outgoing: Outgoing
+    _acknowledgements: Acknowledgements
+    _journeys: MessageTrace
+
+    def __post_init__(self) -> None:
         self._awaiting: dict[MessageIdentifier, list[_Waiting]] = {}
         self._unsynced = 0
 

@@ -34,7 +34,7 @@ def remote_read(
         engine.transactions,
         engine.messages,
         MessagePackets(machine, engine.acknowledgements, addresses),
-        admission,
+        admission or CallAdmission(),
         server_port,
     )
 

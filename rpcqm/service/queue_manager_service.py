@@ -31,8 +31,7 @@ from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
 from rpcqm.rpc.limits import Limits
-from rpcqm.rpc.security.context import AuthenticationError, SecurityProvider, SecurityProviders
-from rpcqm.rpc.security.providers import security_providers
+from rpcqm.rpc.security.context import AuthenticationError, SecurityProviders
 from rpcqm.rpc.server import RpcServer
 from rpcqm.service import interfaces, reload
 from rpcqm.service.accounts import Accounts
@@ -42,7 +41,7 @@ from rpcqm.service.local_socket import LocalSocket
 from rpcqm.service.maintenance import Maintenance
 from rpcqm.service.recording import binary as recording_binary
 from rpcqm.service.recording.rpc import Recorder
-from rpcqm.service.reload import differing, in_force, ntlm_settings
+from rpcqm.service.reload import differing, in_force
 from rpcqm.service.remote_queues import RemoteQueues
 from rpcqm.service.remote_targets import RemoteTargets
 from rpcqm.service.start_error import StartError
@@ -88,6 +87,13 @@ class QueueManagerService:
         """Open every door, then say so; StartError, with everything closed again, on failure."""
         try:
             await self._start()
+        except ConfigurationError as error:
+            await self.stop()
+            raise StartError(str(error)) from error
+        except AuthenticationError as error:
+            await self.stop()
+            keytab = self._configuration.security.keytab
+            raise StartError(f"The keys in {keytab} cannot be used: {error}.") from error
         except BaseException:
             await self.stop()
             raise
@@ -164,7 +170,7 @@ class QueueManagerService:
 
     async def _start(self) -> None:
         _tell_switches(self._configuration)
-        self._remote_targets = _remote_targets(self._configuration)
+        self._remote_targets = reload.remote_targets(self._configuration)
         _prepare_directory(self._configuration.data_dir)
         metrics = Metrics()
         store = self._open_store(metrics)
@@ -174,7 +180,7 @@ class QueueManagerService:
         if recorder is not None:
             self._recorded = recorder.providers
         server = self._server = RpcServer(
-            providers=self._recorded(_providers(accounts, self._configuration)),
+            providers=self._recorded(reload.make_providers(self._configuration, accounts)),
             limits=_limits(self._configuration.limits),
             clock=self._clock,
             metrics=metrics,
@@ -250,13 +256,6 @@ class QueueManagerService:
         self._undo.callback(store.close)
         return store
 
-    def _directory(self) -> DirectoryFile | None:
-        path = self._configuration.directory_file
-        try:
-            return None if path is None else DirectoryFile(path)
-        except ConfigurationError as error:
-            raise StartError(str(error)) from error
-
     def _start_engine(self, store: Store) -> QueueManagerEngine:
         configuration = self._configuration
         settings = QueueManagerSettings(
@@ -271,7 +270,7 @@ class QueueManagerService:
             workgroup_default_security=configuration.security.workgroup_default_security,
             queue_manager_version=version("rpcqm"),
             operating_system_version=" ".join(os.uname()[:3:2]),
-            directory=self._directory(),
+            directory=reload.directory_file(configuration),
         )
         timers = timers_on_loop(self._clock, asyncio.get_running_loop())
         engine = QueueManagerEngine(store, self._clock, timers, settings)
@@ -367,29 +366,6 @@ def _qualified(name: str) -> str:
     """The computer's full name, as far as the machine itself knows it: asking takes time."""
     host = socket.gethostname()
     return host if host.casefold().startswith(f"{name.casefold()}.") else name
-
-
-def _providers(
-    accounts: Accounts, configuration: config.Configuration
-) -> dict[int, SecurityProvider]:
-    security = configuration.security
-    try:
-        return security_providers(
-            accounts,
-            ntlm=security.ntlm,
-            keytab=security.keytab,
-            principal=security.principal,
-            ntlm_settings=ntlm_settings(configuration),
-        )
-    except AuthenticationError as error:
-        raise StartError(f"The keys in {security.keytab} cannot be used: {error}.") from error
-
-
-def _remote_targets(configuration: config.Configuration) -> RemoteTargets:
-    try:
-        return RemoteTargets(configuration.remote, int(configuration.security.minimum_ntlm))
-    except ConfigurationError as error:
-        raise StartError(str(error)) from error
 
 
 def _read_security(security: config.SecuritySection) -> remote_read.RemoteReadSecurity:

@@ -46,44 +46,48 @@ def read(configuration: Configuration, accounts: AccountDirectory) -> ReadSettin
             mistakes.extend(error.mistakes)
             return None
 
-    directory = attempt(_directory)
+    directory = attempt(directory_file)
     providers = attempt(lambda configuration: _providers(configuration, accounts))
     binary = attempt(_binary)
-    targets = attempt(
-        lambda configuration: RemoteTargets(
-            configuration.remote, int(configuration.security.minimum_ntlm)
-        )
-    )
+    targets = attempt(remote_targets)
     if providers is None or binary is None or targets is None or mistakes:
         raise ConfigurationError(mistakes)
     return ReadSettings(directory, providers, binary, targets)
 
 
-def _directory(configuration: Configuration) -> DirectoryFile | None:
+def directory_file(configuration: Configuration) -> DirectoryFile | None:
+    """The directory that a configuration names, if any; raises ConfigurationError."""
     path = configuration.directory_file
     return None if path is None else DirectoryFile(path)
+
+
+def remote_targets(configuration: Configuration) -> RemoteTargets:
+    """The queue managers that a configuration can reach; raises ConfigurationError."""
+    return RemoteTargets(configuration.remote, int(configuration.security.minimum_ntlm))
+
+
+def make_providers(
+    configuration: Configuration, accounts: AccountDirectory
+) -> dict[int, SecurityProvider]:
+    """The ways to log on that a configuration offers; raises AuthenticationError."""
+    security = configuration.security
+    return security_providers(
+        accounts,
+        ntlm=security.ntlm,
+        keytab=security.keytab,
+        principal=security.principal,
+        ntlm_settings=NtlmSettings(configuration.name, int(security.minimum_ntlm)),
+    )
 
 
 def _providers(
     configuration: Configuration, accounts: AccountDirectory
 ) -> dict[int, SecurityProvider]:
-    security = configuration.security
     try:
-        return security_providers(
-            accounts,
-            ntlm=security.ntlm,
-            keytab=security.keytab,
-            principal=security.principal,
-            ntlm_settings=ntlm_settings(configuration),
-        )
+        return make_providers(configuration, accounts)
     except AuthenticationError as error:
-        text = f"the keys in {security.keytab} cannot be used: {error}."
+        text = f"the keys in {configuration.security.keytab} cannot be used: {error}."
         raise ConfigurationError([Mistake("security.keytab", text)]) from error
-
-
-def ntlm_settings(configuration: Configuration) -> NtlmSettings:
-    """What the server says of itself and asks of its clients when they log on by NTLM."""
-    return NtlmSettings(configuration.name, int(configuration.security.minimum_ntlm))
 
 
 def _binary(configuration: Configuration) -> ListenerFiles:

@@ -27,7 +27,6 @@ from rpcqm.store.migration import bring_to_format
 from rpcqm.store.queue_usage import QueueUsage
 from rpcqm.store.records import SERIAL, Family
 from rpcqm.store.settings import StoreSettings
-from rpcqm.store.status import StoreStatus
 from rpcqm.store.transaction import StoreTransaction
 from rpcqm.store.uncommitted import UncommittedOperation, UncommittedTransaction
 
@@ -261,20 +260,6 @@ class Store:
                 errors=errors,
             )
         self._background_errors = errors
-
-    def status(self) -> StoreStatus:
-        """What an operator can see."""
-        return StoreStatus(
-            messages=self.total.count,
-            bytes=self.total.bytes,
-            mode=self._writer.mode,
-            sync_median=self._writer.times.median,
-            free=self.space.free,
-            refusing=self.space.refusing,
-            background_errors=self._database.background_errors(),
-            express_memory=self.express.memory,
-            express_spilled=self.express.spilled,
-        )
 
     def backup(
         self,

@@ -83,11 +83,11 @@ class Process:
 
 def main() -> None:
     process = Process(Path(sys.argv[1]), int(sys.argv[2]))
-    seen: dict[str, Any] = {"first": process.fill(), "free": process.store.status().free}
+    seen: dict[str, Any] = {"first": process.fill(), "free": process.store.space.free}
     process.remove_all()
     seen["emptied"] = process.store.index(QUEUE).count
     seen["second"] = process.fill_to(seen["first"] // 2)
-    seen["errors"] = process.store.status().background_errors
+    seen["errors"] = process.store._database.background_errors()
     process.store.close()
     print(json.dumps(seen))
 

@@ -56,7 +56,7 @@ def test_new_messages_are_refused_below_the_reserve(
     insert(guarded, 2)
     turns.end()
     assert refuses(guarded, 3)
-    assert guarded.status().refusing
+    assert guarded.space.refusing
     assert guarded.index(Q).account.count == 2
     with pytest.raises(MQError), guarded.transaction("stage") as txn:
         txn.stage_message(b"t" * 16, Q, b"packet", b"")
@@ -92,7 +92,7 @@ def test_admission_resumes_by_itself(guarded: Store, turns: Turns, disk: Disk) -
         pytest.fail("a full disk was not noticed")
     disk.free = 10_000
     assert not refuses(guarded, 100)
-    assert not guarded.status().refusing
+    assert not guarded.space.refusing
     guarded.close()
 
 
@@ -131,7 +131,6 @@ def test_trouble_of_the_databases_own_threads_is_told(
         turns.clock.advance(1_000)
         turns.end()
     assert guarded.metrics.snapshot()["store_background_errors"] == 2
-    assert guarded.status().background_errors == 2
     guarded.close()
 
 
@@ -148,7 +147,7 @@ def test_a_disk_that_cannot_be_asked_is_taken_for_full(
     turns.end()
     assert guarded.index(Q).count == 1
     assert refuses(guarded, 2)
-    assert guarded.status().free == 0
+    assert guarded.space.free == 0
     guarded.close()
 
 

@@ -76,7 +76,7 @@ def test_express_messages_are_gone_after_a_restart(turns: Turns) -> None:
             serial = txn.insert(Q, key, b"8 bytes.", arrival=0, durable=durable)
     turns.end()
     assert store.read_packet(serial) == b"8 bytes."
-    assert (store.status().express_memory, store.status().express_spilled) == (8, 1)
+    assert (store.express.memory, store.express.spilled) == (8, 1)
     store = turns.reopen(store)
     assert list(store.index(Q).keys()) == [1]
     assert store.index(Q).account.bytes == 8

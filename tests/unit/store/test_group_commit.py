@@ -342,7 +342,7 @@ def slow(turns: Turns, threads: Threads, stopwatch: Stopwatch) -> Store:
     stopwatch.duration = 5_000
     insert(store, 0)
     turns.end()
-    assert store.status().mode is WriteMode.THREAD
+    assert store._writer.mode is WriteMode.THREAD
     return store
 
 
@@ -406,7 +406,7 @@ def test_writes_return_to_the_loop_when_syncs_are_quick(
         turns.end()
         threads.write()
         threads.tell()
-    assert slow.status().mode is WriteMode.LOOP
+    assert slow._writer.mode is WriteMode.LOOP
     insert(slow, 3)
     turns.end()
     assert not threads.work
@@ -424,7 +424,7 @@ def test_one_slow_sync_among_quick_ones_changes_nothing(
         stopwatch.duration = duration
         insert(store, key)
         turns.end()
-    assert store.status().mode is WriteMode.LOOP
+    assert store._writer.mode is WriteMode.LOOP
     store.close()
 
 

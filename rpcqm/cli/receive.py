@@ -7,6 +7,7 @@ import re
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -17,6 +18,8 @@ from rpcqm.cli.options import QUEUE_HELP, add_server_options, queue_name
 from rpcqm.cli.output import ProgressDisplay, counted
 from rpcqm.cli.parser import Parser, add_command, amount_in, one_of, whole_number
 from rpcqm.cli.session import with_server
+from rpcqm.client.message_fields import message_identifier
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.types.mqvalues import INFINITE
 
 if TYPE_CHECKING:
@@ -78,6 +81,12 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
     _add_options(receiving)
     _add_handling(receiving)
+    receiving.add_argument(
+        "--correlation-id",
+        metavar="X",
+        type=_identifier,
+        help="only the first message that answers the message with this identifier",
+    )
     peeking = add_command(
         commands,
         "peek",
@@ -158,6 +167,25 @@ def _add_handling(parser: Parser) -> None:
     )
 
 
+def _identifier(text: str) -> MessageIdentifier:
+    try:
+        return message_identifier(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+async def _find_answer(reader: "QueueReader", arguments: argparse.Namespace) -> None:
+    """Wait for the message that --correlation-id means, and let --lookup-id name it."""
+    # Only now, because few commands need it.
+    from rpcqm.client.correlation import answers
+
+    async with aclosing(answers(reader, arguments.correlation_id, arguments.timeout or 0)) as found:
+        async for message in found:
+            arguments.lookup_id, arguments.timeout = message.lookup_identifier, 0
+            return
+    raise MQError(HResult.MQ_ERROR_IO_TIMEOUT)
+
+
 def _separator(text: str) -> bytes:
     r"""Text with `\n`, `\t`, `\0` and `\\` in it, as UTF-8."""
 
@@ -181,6 +209,9 @@ def run_receive(arguments: argparse.Namespace) -> int:
     """Receive; each message is acknowledged once it has been written, or its command is done."""
     if arguments.exec is not None and (arguments.format or arguments.output):
         raise UsageMistake("--exec prints no message: it goes without --format and --output.")
+    others = arguments.count or arguments.all or arguments.lookup_id
+    if arguments.correlation_id is not None and others:
+        raise UsageMistake("--correlation-id goes without --count, --all and --lookup-id.")
     return _run(arguments, "receive from", _receive, peek_only=False)
 
 
@@ -209,6 +240,8 @@ def _run(arguments: argparse.Namespace, verb: str, read: "Read", peek_only: bool
                 f"{arguments.output} cannot be made a directory: {reason(error)}."
             ) from error
         async with client.open_reader(name, peek_only=peek_only, outgoing=peek_only) as reader:
+            if not peek_only and arguments.correlation_id is not None:
+                await _find_answer(reader, arguments)
             if not peek_only and (arguments.transactional or arguments.exec is not None):
                 await _receive_each(client, reader, arguments, writer)
             else:

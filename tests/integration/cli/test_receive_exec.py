@@ -106,3 +106,15 @@ def test_what_is_given_to_a_command_is_not_printed(attempt: Command, queue: str)
     outcome = attempt("receive", queue, "--exec", "true", "--format", "json")
     assert outcome.status == 2
     assert "--exec prints no message" in outcome.errors
+
+
+def test_the_answer_to_a_message_is_received_by_its_correlation(
+    run: Command, attempt: Command, queue: str
+) -> None:
+    question = run("send", queue, "--body", "question").text.strip()
+    run("send", queue, "--body", "answer", "--correlation-id", question)
+    taken = run("receive", queue, "--correlation-id", question, "--format", "body")
+    assert taken.output == b"answer"
+    assert attempt("receive", queue, "--correlation-id", question).status == 4
+    assert attempt("receive", queue, "--correlation-id", question, "--all").status == 2
+    assert held(attempt, queue) == [("question", 0)]

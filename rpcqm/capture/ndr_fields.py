@@ -4,7 +4,7 @@ Slower than the compiled codecs and independent of them; used to show stubs to p
 """
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
@@ -16,7 +16,6 @@ from rpcqm.codec.idl.tree import (
     Guid,
     Integer,
     InterfacePointer,
-    OperationDeclaration,
     Pointer,
     PointerKind,
     String,
@@ -89,6 +88,11 @@ class StubWalk:
 
     # Types.
 
+    def message(self, operation: Operation, response: bool) -> None:
+        """All parameters of a request or a response; raises DecodeError."""
+        for parameter in message(operation.declaration, response).parameters:
+            self.whole(parameter.type, parameter.name)
+
     def whole(self, made: Type, path: str) -> None:
         """An outermost value, and then what its pointers point to."""
         self._depth += 1
@@ -101,15 +105,12 @@ class StubWalk:
             self.counted(made, path, self.word(f"{path}.#maximum"))
         else:
             self.inline(made, path)
-        self._run_deferred()
-        self._deferred = outer
-        self._depth -= 1
-
-    def _run_deferred(self) -> None:
         while self._deferred:
             waiting, self._deferred = self._deferred, []
             for each in waiting:
                 each()
+        self._deferred = outer
+        self._depth -= 1
 
     def inline(self, made: Type, path: str) -> None:
         """What stands in place of a value."""
@@ -255,8 +256,7 @@ def stub_fields(
     walk = StubWalk(stub, wire)
     why = ""
     try:
-        for name, made in _parameters(operation.declaration, response):
-            walk.whole(made, name)
+        walk.message(operation, response)
     except DecodeError as error:
         why = str(error)
     if not why and walk.at < len(stub):
@@ -279,13 +279,7 @@ def walked(
     """A walk over a whole little-endian stub; None if the stub is damaged."""
     walk = make(stub, Wire(syntax is TransferSyntax.NDR64))
     try:
-        for name, made in _parameters(operation.declaration, response):
-            walk.whole(made, name)
+        walk.message(operation, response)
     except DecodeError:
         return None
     return walk
-
-
-def _parameters(declaration: OperationDeclaration, response: bool) -> Iterator[tuple[str, Type]]:
-    for parameter in message(declaration, response).parameters:
-        yield parameter.name, parameter.type

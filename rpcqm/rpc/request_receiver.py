@@ -104,9 +104,7 @@ class RequestReceiver:
         _, context_id, opnum = REQUEST_BODY.unpack_from(pdu, HEADER_LENGTH)
         context = self._contexts.get(context_id)
         if context is None:
-            raise RequestRefused(
-                opnum, 0, FaultStatus.nca_s_unk_if, f"presentation context {context_id}"
-            )
+            raise _unknown_context(opnum, context_id)
         if auth_length or self._security.authenticated:
             security, stub = self.unprotected(pdu, REQUEST_LENGTH, auth_length, context_id, False)
         else:
@@ -140,9 +138,7 @@ class RequestReceiver:
         self._check_first(flags, alloc_hint, context_id)
         context = self._contexts.get(context_id)
         if context is None:
-            raise RequestRefused(
-                opnum, 0, FaultStatus.nca_s_unk_if, f"presentation context {context_id}"
-            )
+            raise _unknown_context(opnum, context_id)
         start = REQUEST_LENGTH + OBJECT_LENGTH if flags & _OBJECT else REQUEST_LENGTH
         security, stub = self.unprotected(pdu, start, auth_length, context_id, big_endian)
         call = Call(self._association, call_id, context, opnum, security, stub)
@@ -191,9 +187,7 @@ class RequestReceiver:
         if not self._negotiation.multiplexed:
             raise ConnectionBroken("a fragment without its first")
         if context_id not in self._contexts:
-            raise RequestRefused(
-                0, 0, FaultStatus.nca_s_unk_if, f"presentation context {context_id}"
-            )
+            raise _unknown_context(0, context_id)
         self.unprotected(pdu, REQUEST_LENGTH, auth_length, context_id, big_endian)
         raise ConnectionBroken("a fragment without its first", context_id=context_id)
 
@@ -240,6 +234,11 @@ class RequestReceiver:
         if assembly.size > limits.call_bytes or len(assembly.parts) > limits.call_fragments:
             status = FaultStatus.RPC_S_ACCESS_DENIED
             raise _broken(assembly.call, "a request over its limits", status)
+
+
+def _unknown_context(opnum: int, context_id: int) -> RequestRefused:
+    text = f"presentation context {context_id}"
+    return RequestRefused(opnum, 0, FaultStatus.nca_s_unk_if, text)
 
 
 def _broken(

@@ -4,6 +4,7 @@ import mmap
 import struct
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ _FIRST_BLOCKS, _SMALL_BLOCK = 64, 400
 """So many blocks are followed first; if they are smaller on average, the rest is searched."""
 
 
+@dataclass(slots=True, eq=False)
 class RecordBatch:
     """Whole records in a buffer.
 
@@ -33,27 +35,14 @@ class RecordBatch:
     `offset` where its record begins in the file, and `header` what lies between the two there.
     """
 
-    __slots__ = ("begin", "buffer", "captured", "header", "link", "offset", "original", "time")
-
-    def __init__(
-        self,
-        buffer: Buffer,
-        header: int,
-        offset: Array,
-        begin: Array,
-        captured: Array,
-        original: Array,
-        time: Array,
-        link: Array,
-    ) -> None:
-        self.buffer = buffer
-        self.offset = offset
-        self.begin = begin
-        self.captured = captured
-        self.original = original
-        self.time = time
-        self.link = link
-        self.header = header
+    buffer: Buffer
+    header: int
+    offset: Array
+    begin: Array
+    captured: Array
+    original: Array
+    time: Array
+    link: Array
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -77,11 +66,15 @@ def distinct(values: Array) -> list[int]:
     return [first] if (values == first).all() else [int(each) for each in np.unique(values)]
 
 
+def gather(buffer: Buffer, places: Array, size: int) -> Array:
+    """`size` octets at each place, as values without a type; they must be inside the buffer."""
+    every = np.ndarray((len(buffer) - size + 1,), f"V{size}", buffer=buffer, strides=(1,))
+    return every[places]
+
+
 def words_at(buffer: bytes, places: Array, count: int, order: str) -> Array:
     """`count` numbers of 32 bits at each place, as rows; they must be inside the buffer."""
-    size = 4 * count
-    every = np.ndarray((len(buffer) - size + 1,), f"V{size}", buffer=buffer, strides=(1,))
-    return every[places].view(order + "u4").reshape(-1, count).astype(np.int64)
+    return gather(buffer, places, 4 * count).view(order + "u4").reshape(-1, count).astype(np.int64)
 
 
 def pieces(reader: Reader) -> Iterator[Piece]:

@@ -40,7 +40,7 @@ def call_columns(group: SameShapeCalls, queues: Text) -> Columns:
     batch, rows, count = group.batch, group.rows, len(group.rows)
     status = group.status()
     return {
-        "time": _microseconds(batch.time[rows]),
+        "time": arrow(batch.time[rows] // 1000).cast(pa.timestamp("us", "UTC")),
         **_ends(group),
         "protocol": _same(NCACN_IP_TCP, count),
         "interface": _same(group.context.name, count),
@@ -59,10 +59,6 @@ def call_columns(group: SameShapeCalls, queues: Text) -> Columns:
         "response_size": arrow(batch.response_size[rows]),
         "record": arrow(batch.offset[rows]),
     }
-
-
-def _microseconds(times: Array) -> Any:
-    return arrow(times // 1000).cast(pa.timestamp("us", "UTC"))
 
 
 def _ends(group: SameShapeCalls) -> Columns:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rpcqm.capture.columnar.record_batch import Array, Buffer, RecordBatch
+from rpcqm.capture.columnar.record_batch import Array, RecordBatch, gather
 from rpcqm.capture.columnar.texts import codes
 from rpcqm.capture.file.record import LinkType
 from rpcqm.capture.file.tcp import reversed_key
@@ -79,13 +79,6 @@ class Segments:
     opnum: Array
 
 
-def gather(buffer: Buffer, places: Array, made: np.dtype[np.void]) -> Array:
-    """A structure at each place; they must be inside the buffer."""
-    size = made.itemsize
-    every = np.ndarray((len(buffer) - size + 1,), f"V{size}", buffer=buffer, strides=(1,))
-    return every[places].view(made)
-
-
 @dataclass(slots=True)
 class TcpHeaders:
     """The headers of frames: `sound` ones are TCP segments over IPv4 that are not in pieces.
@@ -135,7 +128,7 @@ def segments(stretch: RecordBatch) -> Segments | None:
     regular &= payload <= len(stretch.buffer) - _FAULT_PDU
     if not regular.any():
         return None
-    pdu = gather(stretch.buffer, np.where(regular, payload, 0), _PDU_HEAD)
+    pdu = gather(stretch.buffer, np.where(regular, payload, 0), _FAULT_PDU).view(_PDU_HEAD)
     regular &= _is_call(pdu, length)
     return Segments(
         regular,
@@ -167,7 +160,7 @@ def _head(stretch: RecordBatch, begin: Array, type_at: int, ip_at: int) -> Array
             "itemsize": ip_at + _HEADERS,
         }
     )
-    return gather(stretch.buffer, begin, made)
+    return gather(stretch.buffer, begin, made.itemsize).view(made)
 
 
 def _harmless(head: Array, whole: Array, tcp: Array, type_at: int) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rpcqm.capture.columnar.record_batch import Array, Buffer
+from rpcqm.capture.columnar.record_batch import Array, Buffer, gather
 
 Text = Any
 """A pyarrow array of strings; pyarrow has no types."""
@@ -58,8 +58,7 @@ def octets_at(buffer: Buffer, places: Array, size: int) -> Array:
     """`size` octets at each place, as rows; they must be inside the buffer."""
     if not size:
         return np.zeros((len(places), 0), np.uint8)
-    every = np.ndarray((len(buffer) - size + 1,), f"V{size}", buffer=buffer, strides=(1,))
-    return every[places].view(np.uint8).reshape(len(places), size)
+    return gather(buffer, places, size).view(np.uint8).reshape(len(places), size)
 
 
 def fixed(characters: Array) -> Text:
@@ -82,14 +81,10 @@ def hexadecimal(octets: Array) -> Text:
     return _of_one_length(pa.py_buffer(text), count, 2 * size)
 
 
-def _hex_digits(octets: Array) -> Array:
-    return np.ascontiguousarray(_HEX[octets]).view(np.uint8)
-
-
 def guid_text(octets: Array) -> Text:
     """Rows of 16 octets, in the order of the wire, as str(UUID) has them."""
     text = np.full((len(octets), 36), ord("-"), np.uint8)
-    text[:, _GUID_PLACES] = _hex_digits(octets[:, _GUID_ORDER])
+    text[:, _GUID_PLACES] = np.ascontiguousarray(_HEX[octets[:, _GUID_ORDER]]).view(np.uint8)
     return fixed(text)
 
 

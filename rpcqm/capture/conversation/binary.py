@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from rpcqm.base.errors import DecodeError
@@ -30,10 +31,17 @@ def begins_packet(data: bytes, at: int = 0) -> bool:
     return data.startswith(SIGNATURE_OCTETS, at + _SIGNATURE_AT) and data[at] == VERSION
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class BinaryPacket:
     """One packet: a message or one of a session's own; the same face as a Call's."""
 
-    __slots__ = ("_decoded", "conversation", "from_client", "note", "octets", "offset", "time")
+    conversation: Conversation
+    octets: bytes
+    from_client: bool
+    time: int
+    offset: int
+    note: str = field(default="", init=False)
+    _decoded: Any = field(default=None, init=False)
 
     protocol = MSMQ_BINARY
     interface_name = MSMQ_BINARY
@@ -42,22 +50,6 @@ class BinaryPacket:
     duration_ms = None
     status = None
     status_name = None
-
-    def __init__(
-        self,
-        conversation: Conversation,
-        octets: bytes,
-        from_client: bool,
-        time: int,
-        offset: int,
-    ) -> None:
-        self.conversation = conversation
-        self.octets = octets
-        self.from_client = from_client
-        self.time = time
-        self.offset = offset
-        self.note = ""
-        self._decoded: Any = None
 
     @property
     def request_size(self) -> int:

@@ -1,6 +1,7 @@
 """One captured call, or one packet of the binary protocol."""
 
 import functools
+from dataclasses import dataclass, field
 from typing import Any
 
 from rpcqm.base.errors import DecodeError, FaultStatus
@@ -33,6 +34,7 @@ def returns_status(operation: Operation) -> bool:
     return getattr(operation.declaration.result, "name", "") == "long"
 
 
+@dataclass(slots=True, eq=False)
 class Conversation:
     """What the calls of one connection share.
 
@@ -40,19 +42,17 @@ class Conversation:
     `unsealed` whether a key for it was found.
     """
 
-    __slots__ = ("account", "client", "group", "level", "number", "protocol", "server", "started")
-
-    def __init__(self, number: int, client: str, server: str, protocol: str, time: int) -> None:
-        self.number = number
-        self.client = client
-        self.server = server
-        self.protocol = protocol
-        self.started = time
-        self.level = 1
-        self.account = ""
-        self.group = 0
+    number: int
+    client: str
+    server: str
+    protocol: str
+    started: int
+    level: int = field(default=1, init=False)
+    account: str = field(default="", init=False)
+    group: int = field(default=0, init=False)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class CapturedCall:
     """A request with what answered it.
 
@@ -62,57 +62,29 @@ class CapturedCall:
     fragment. `note` says what is odd.
     """
 
-    __slots__ = (
-        "_decoded_request",
-        "_decoded_response",
-        "big_endian",
-        "call_id",
-        "cancelled",
-        "context",
-        "conversation",
-        "ended",
-        "fault",
-        "note",
-        "object_uuid",
-        "offset",
-        "opnum",
-        "orphaned",
-        "request",
-        "request_size",
-        "response",
-        "response_offset",
-        "response_size",
-        "sealed",
-        "time",
-    )
+    conversation: Conversation
+    call_id: int
+    context: Context
+    opnum: int
+    time: int
+    offset: int
+    ended: int = field(default=0, init=False)
+    request_size: int = field(default=0, init=False)
+    response_size: int = field(default=0, init=False)
+    response_offset: int = field(default=0, init=False)
+    request: bytes | None = field(default=None, init=False)
+    response: bytes | None = field(default=None, init=False)
+    fault: int | None = field(default=None, init=False)
+    object_uuid: bytes | None = field(default=None, init=False)
+    big_endian: bool = field(default=False, init=False)
+    sealed: bool = field(default=False, init=False)
+    orphaned: bool = field(default=False, init=False)
+    cancelled: int = field(default=0, init=False)
+    note: str = field(default="", init=False)
+    _decoded_request: Any = field(default=None, init=False)
+    _decoded_response: Any = field(default=None, init=False)
 
     protocol = NCACN_IP_TCP
-
-    def __init__(
-        self,
-        conversation: Conversation,
-        call_id: int,
-        context: Context,
-        opnum: int,
-        time: int,
-        offset: int,
-    ) -> None:
-        self.conversation = conversation
-        self.call_id = call_id
-        self.context = context
-        self.opnum = opnum
-        self.time = time
-        self.offset = offset
-        self.ended = self.request_size = self.response_size = self.response_offset = 0
-        self.request: bytes | None = None
-        self.response: bytes | None = None
-        self.fault: int | None = None
-        self.object_uuid: bytes | None = None
-        self.big_endian = self.sealed = self.orphaned = False
-        self.cancelled = 0
-        self.note = ""
-        self._decoded_request: Any = None
-        self._decoded_response: Any = None
 
     @property
     def operation(self) -> Operation | None:

@@ -68,7 +68,6 @@ class FlowDirection:
         "next",
         "patience",
         "peer",
-        "retransmitted",
         "sender",
         "take",
         "waiting",
@@ -88,7 +87,6 @@ class FlowDirection:
         self.patience = PATIENCE
         self.ended = False
         self.lost = 0
-        self.retransmitted = 0
 
     def receive(self, seq: int, data: bytes, length: int, ack: int, time: int, offset: int) -> None:
         """A segment that is not simply the next one."""
@@ -100,7 +98,6 @@ class FlowDirection:
         if ahead >= _HALF:
             seen = (1 << 32) - ahead
             if seen >= length:
-                self.retransmitted += 1
                 return
             seq, data, length, ahead = self.next, data[seen:], length - seen, 0
         if ahead or self._too_early(ack):
@@ -130,7 +127,6 @@ class FlowDirection:
     def _wait(self, seq: int, data: bytes, length: int, ack: int, time: int, offset: int) -> None:
         known = self.waiting.get(seq)
         if known is not None and known[1] >= length:
-            self.retransmitted += 1
             return
         self.waiting[seq] = data, length, ack, time, offset
         self.waiting_octets += len(data)

@@ -8,6 +8,8 @@ import hashlib
 import hmac
 from collections.abc import Iterable
 
+from Cryptodome.Hash import MD4
+
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.unsealing.accounts import UnsealingAccount
 from rpcqm.rpc.security.ntlm_messages import (
@@ -73,8 +75,8 @@ def _key_exchange_key(message: Authenticate, challenge: bytes, nt_hash: bytes) -
     sent = hashlib.md5(challenge + client).digest()[:8] if extended else challenge
     if _des_response(nt_hash, sent) != message.nt_response:
         return None
-    base = _md4(nt_hash)
-    return _hmac_md5(base, challenge + client) if extended else base
+    base = MD4.new(nt_hash).digest()
+    return hmac.digest(base, challenge + client, "md5") if extended else base
 
 
 def _version_2(message: Authenticate, challenge: bytes, nt_hash: bytes) -> bytes | None:
@@ -90,16 +92,6 @@ def _exchanged(message: Authenticate, key: bytes) -> bytes:
     if not message.flags & _Flag.NTLMSSP_NEGOTIATE_KEY_EXCH or len(sent) != KEY_LENGTH:
         return key
     return rc4k(key, sent)
-
-
-def _hmac_md5(key: bytes, data: bytes) -> bytes:
-    return hmac.digest(key, data, "md5")
-
-
-def _md4(data: bytes) -> bytes:
-    from Cryptodome.Hash import MD4
-
-    return MD4.new(data).digest()
 
 
 def _des_response(nt_hash: bytes, challenge: bytes) -> bytes:

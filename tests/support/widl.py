@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterable
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 
 from rpcqm.codec.idl.load import idl_names, load_idl
@@ -38,13 +39,15 @@ def prepare(directory: Path) -> list[str]:
 
 
 def _colliding() -> list[str]:
-    """The names of mqmq.idl, half of them those of other types in Windows' headers, and two
-    of the endpoint mapper's that are names there as well."""
+    """The names of mqmq.idl and mqvalues.idl, half of them those of other types and values in
+    Windows' headers, and two of the endpoint mapper's that are names there as well."""
     file = load_idl("mqmq")
     tags = re.findall(r"(?:struct|enum|union)\s+(\w+)\s*\{", _text("mqmq"))
+    values = re.findall(r"([A-Z]\w*) =|\} ([A-Z]\w*);", _text("mqvalues"))
     structures = [m for m in file.types.values() if isinstance(m, StructureType | Enumeration)]
     aliases = [alias for made in structures for alias in (made.name, *made.aliases)]
-    return sorted({*file.types, *file.constants, *tags, *aliases, "RPC_IF_ID", "error_status_t"})
+    names = {*file.types, *file.constants, *tags, *aliases, *filter(None, chain(*values))}
+    return sorted({*names, "RPC_IF_ID", "error_status_t"})
 
 
 def _text(name: str) -> str:

@@ -26,7 +26,8 @@ def compile_program(directory: Path, name: str, interfaces: Sequence[str]) -> Pa
 
     for interface in interfaces:
         call(*COMMAND, "-h", "-c", f"{interface}.idl")
-    call(*COMMAND, "-h", "mqmq.idl")
+    for included in ("mqmq", "mqvalues"):
+        call(*COMMAND, "-h", f"{included}.idl")
     stubs = [f"{interface}_c.c" for interface in interfaces]
     call(
         # each stub defines the one binding: -fcommon makes them the same

@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from harness import Figure, Pairs, pairs, per_second
 
 from rpcqm.codec.interface import Operation, TransferSyntax, load
+from rpcqm.codec.ndr.impacket_classes import impacket_module
 from rpcqm.codec.ndr.values import Value
 from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT, XACTUOW, QUEUE_FORMAT_u
 from rpcqm.codec.types.qmcomm import (
@@ -35,7 +36,6 @@ from rpcqm.codec.types.remoteread import (
     R_StartReceiveResponse,
     SectionBuffer,
 )
-from tests.support.impacket_classes import impacket_module
 from tests.support.impacket_values import to_impacket
 
 BODY = bytes(range(256)) * 4

@@ -17,6 +17,7 @@ from rpcqm.client.queue_settings import QueueSettings
 from rpcqm.codec.interface import TransferSyntax, load
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
+from rpcqm.codec.ndr.impacket_classes import impacket_module
 from rpcqm.codec.properties import (
     NULL_VARIANT,
     ManagementMachineProperty,
@@ -28,7 +29,6 @@ from rpcqm.codec.propvariant import propvariant_of, variant_of
 from rpcqm.codec.types.qmmgmt import MGMT_OBJECT, MGMT_OBJECT_u
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support.accounts import NT_HASH, PASSWORD
-from tests.support.impacket_classes import impacket_module
 from tests.support.impacket_values import from_impacket, to_impacket
 from tests.support.pidl import PROGRAMS, Leaf, Pidl
 

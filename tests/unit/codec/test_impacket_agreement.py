@@ -8,8 +8,8 @@ from rpcqm.codec.idl.load import idl_names, load_idl
 from rpcqm.codec.idl.tree import OperationDeclaration
 from rpcqm.codec.interface import load
 from rpcqm.codec.ndr.compile import Wire
+from rpcqm.codec.ndr.impacket_classes import impacket_module
 from tests.support.idl_values import messages
-from tests.support.impacket_classes import impacket_module
 from tests.support.impacket_values import from_impacket, to_impacket
 
 OPERATIONS = [

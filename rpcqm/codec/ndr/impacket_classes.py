@@ -1,6 +1,6 @@
 """impacket's classes for every method of an interface, made from its IDL.
 
-    from tests.support.impacket_classes import impacket_module
+    from rpcqm.codec.ndr.impacket_classes import impacket_module
 
     remote_read = impacket_module("remoteread")
     dce.bind(remote_read.MSRPC_UUID, transfer_syntax=...)

@@ -141,7 +141,6 @@ def _guid_to_wire(value: UUID) -> bytes:
 UInt8 = Annotated[int, WireType("B")]
 UInt16 = Annotated[int, WireType("H")]
 UInt32 = Annotated[int, WireType("I")]
-UInt64 = Annotated[int, WireType("Q")]
 Int64 = Annotated[int, WireType("q")]
 Guid = Annotated[UUID, WireType("16s", _guid_from_wire, _guid_to_wire)]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, repeat
 from typing import TypeVar
 
@@ -105,7 +106,9 @@ class Scope:
             declaration = Declaration(marks, node.spec, declarator, node.line)
             if self._find(self.file, declarator.name, set()) or declarator.name in self._pending:
                 raise self.error(node.line, f"{declarator.name} is declared twice")
-            self._pending[declarator.name] = self._as_now(self._naming(declaration, plain))
+            self._pending[declarator.name] = self._as_now(
+                partial(self._named_type, declaration, plain)
+            )
         if not node.declarators:
             self._later(lambda: self.resolve(node.spec, "", node.line))
 
@@ -115,9 +118,6 @@ class Scope:
         if isinstance(spec, StructSpec | UnionSpec | EnumSpec) and spec.tag:
             kind = type(spec).__name__.removesuffix("Spec").lower()
             self._tags[kind, spec.tag] = (spec, name or spec.tag)
-
-    def _naming(self, declaration: Declaration, plain: str | None) -> Callable[[], Type]:
-        return lambda: self._named_type(declaration, plain)
 
     def _as_now(self, function: Callable[[], _T]) -> Callable[[], _T]:
         """The function, to be called under the defaults of this place of the file."""

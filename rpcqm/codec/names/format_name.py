@@ -129,10 +129,8 @@ class FormatName:
         return self.suffix in READ_ONLY_SUFFIXES
 
     def __str__(self) -> str:
-        return WRITERS[self.type](self.value) + self._suffix_text()
-
-    def _suffix_text(self) -> str:
-        return "" if isinstance(self.value, str) else SUFFIX_TEXTS.get(self.suffix, "")
+        suffix = "" if isinstance(self.value, str) else SUFFIX_TEXTS.get(self.suffix, "")
+        return WRITERS[self.type](self.value) + suffix
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FormatName) and _key(self) == _key(other)

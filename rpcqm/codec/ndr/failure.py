@@ -67,12 +67,10 @@ def _empty(made: Type, request: object) -> object:
             return class_of(made)(**{each.name: _empty(each.type, request) for each in fields})
         case Union(arms=arms, default=default):
             arm = default or arms[0]
-            return class_of(made)(tag=_tag(arm), value=_empty_arm(arm, request))
+            return class_of(made)(
+                tag=arm.labels[0] if arm.labels else 0, value=_empty_arm(arm, request)
+            )
     raise ValueError(f"no empty value of {made!r}")
-
-
-def _tag(arm: UnionArm) -> int:
-    return arm.labels[0] if arm.labels else 0
 
 
 def _empty_arm(arm: UnionArm, request: object) -> object:

@@ -17,8 +17,6 @@ from rpcqm.codec.layout import (
     WireType,
     align4,
     decode_text,
-    encode_text,
-    padded,
     require,
     take,
 )
@@ -51,72 +49,6 @@ _ALLOCATED = list(MessagePropertiesStart.formats()).index("allocation_body_size"
 _SIZES = struct.Struct(
     "<" + MessagePropertiesStart.reading("label_length", "message_size", "extension_size")
 )
-
-
-@dataclass(frozen=True, slots=True)
-class MessagePropertiesHeader:
-    """[MS-MQMQ] 2.2.19.3 in wire order, the sizes of label, extension and body left out.
-
-    `allocation_body_size` is at least the body's size, which it is where None.
-    """
-
-    flags: int = 0
-    message_class: int = 0
-    correlation_id: bytes = bytes(20)
-    body_type: int = 0
-    application_tag: int = 0
-    allocation_body_size: int | None = None
-    privacy_level: int = 0
-    hash_algorithm: int = 0x0000800E
-    encryption_algorithm: int = 0x00006801
-    label: str = ""
-    extension_data: bytes = b""
-    message_body: bytes = b""
-
-    @classmethod
-    def decode(cls, buffer: Buffer, offset: int = 0) -> tuple[Self, int]:
-        """Read the header and tell where the next one starts; raises DecodeError."""
-        label, extension, body, size, end = locate_properties(buffer, offset)
-        start = MessagePropertiesStart.decode(buffer, offset)
-        text = decode_text(buffer[label:extension], "label", label) if extension > label else ""
-        header = cls(
-            start.flags,
-            start.message_class,
-            start.correlation_id,
-            start.body_type,
-            start.application_tag,
-            start.allocation_body_size,
-            start.privacy_level,
-            start.hash_algorithm,
-            start.encryption_algorithm,
-            text,
-            bytes(buffer[extension:body]),
-            bytes(buffer[body : body + size]),
-        )
-        return header, end
-
-    def encode(self) -> bytes:
-        """The header's bytes, padded; raises ValueError for values that do not fit."""
-        label = encode_text(self.label) if self.label else b""
-        if len(label) > 2 * _MAXIMUM_LABEL_ELEMENTS:
-            raise ValueError(f"label is longer than {MAXIMUM_LABEL_LENGTH} characters")
-        size = len(self.message_body)
-        allocated = size if self.allocation_body_size is None else self.allocation_body_size
-        start = MessagePropertiesStart(
-            self.flags,
-            len(label) // 2,
-            self.message_class,
-            self.correlation_id,
-            self.body_type,
-            self.application_tag,
-            size,
-            allocated,
-            self.privacy_level,
-            self.hash_algorithm,
-            self.encryption_algorithm,
-            len(self.extension_data),
-        )
-        return padded(b"".join((start.encode(), label, self.extension_data, self.message_body)))
 
 
 def locate_properties(buffer: Buffer, offset: int) -> tuple[int, int, int, int, int]:

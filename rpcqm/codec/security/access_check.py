@@ -15,7 +15,6 @@ GENERIC_READ = 0x80000000
 GENERIC_WRITE = 0x40000000
 GENERIC_EXECUTE = 0x20000000
 GENERIC_ALL = 0x10000000
-MAXIMUM_ALLOWED = 0x02000000
 ACCESS_SYSTEM_SECURITY = 0x01000000
 WRITE_OWNER = 0x00080000
 WRITE_DAC = 0x00040000
@@ -162,42 +161,8 @@ def privileges_of(sids: AbstractSet[str]) -> Privilege:
     return Privilege.NONE
 
 
-def access_check(
-    descriptor: SecurityDescriptor,
-    sids: AbstractSet[str],
-    desired: int,
-    mapping: GenericMapping = QUEUE_MAPPING,
-    privileges: Privilege | None = None,
-) -> int:
-    """The rights granted to a principal, or 0 when it does not get all that it desires.
-
-    `sids` are the principal's own SID and those of its groups, in text form. With
-    MAXIMUM_ALLOWED in `desired` the answer holds every right that the descriptor allows.
-    Source: [MS-DTYP] 2.5.3.2 EvaluateTokenAgainstDescriptor.
-    """
-    desired = mapping.map(desired)
-    wanted = desired & ~MAXIMUM_ALLOWED
-    implicit = _implicit_rights(descriptor, sids, privileges)
-    if descriptor.dacl is None:
-        allowed = mapping.everything | wanted & ~ACCESS_SYSTEM_SECURITY | implicit
-        return _answer(desired, wanted, allowed)
-    if desired & MAXIMUM_ALLOWED:
-        # The published algorithm collects the implicit rights and then overwrites them here;
-        # taken at its word, an owner could never learn that it may read its own descriptor (G70).
-        return _answer(desired, wanted, _maximum(descriptor, sids, mapping) | implicit)
-    return wanted if _all_granted(descriptor, sids, wanted & ~implicit, mapping) else 0
-
-
-def _answer(desired: int, wanted: int, allowed: int) -> int:
-    if wanted & ~allowed:
-        return 0
-    return allowed if desired & MAXIMUM_ALLOWED else wanted
-
-
-def _implicit_rights(
-    descriptor: SecurityDescriptor, sids: AbstractSet[str], privileges: Privilege | None
-) -> int:
-    held = privileges_of(sids) if privileges is None else privileges
+def _implicit_rights(descriptor: SecurityDescriptor, sids: AbstractSet[str]) -> int:
+    held = privileges_of(sids)
     rights = ACCESS_SYSTEM_SECURITY if held & Privilege.SeSecurityPrivilege else 0
     rights |= WRITE_OWNER if held & Privilege.SeTakeOwnershipPrivilege else 0
     if _is_owner(descriptor, sids) and not _limits_its_owner(descriptor):
@@ -248,29 +213,6 @@ _EVALUATED = frozenset(
 )
 
 
-def _maximum(
-    descriptor: SecurityDescriptor, sids: AbstractSet[str], mapping: GenericMapping
-) -> int:
-    allowed = denied = 0
-    for allows, mask in _matching(descriptor, sids, mapping):
-        if allows:
-            allowed |= mask
-        else:
-            denied |= mask
-    return allowed & ~denied
-
-
-def _all_granted(
-    descriptor: SecurityDescriptor, sids: AbstractSet[str], remaining: int, mapping: GenericMapping
-) -> bool:
-    for allows, mask in _matching(descriptor, sids, mapping):
-        if allows:
-            remaining &= ~mask
-        elif remaining & mask:
-            return False
-    return not remaining
-
-
 _AUDITED = frozenset({AceType.SYSTEM_AUDIT_ACE_TYPE, AceType.SYSTEM_AUDIT_CALLBACK_ACE_TYPE})
 _OUTCOME = {
     True: AceFlags.SUCCESSFUL_ACCESS_ACE_FLAG,
@@ -308,7 +250,8 @@ class PreparedDescriptor:
     """A descriptor ready for many checks: the answer for each principal is remembered.
 
     It is immutable; a changed descriptor is prepared anew. `audited` tells whether it has a
-    system access control list at all.
+    system access control list at all. `sids` are a principal's own SID and those of its groups, in
+    text form. Source: [MS-DTYP] 2.5.3.2 EvaluateTokenAgainstDescriptor.
     """
 
     __slots__ = ("_answers", "_mapping", "audited", "descriptor")
@@ -340,7 +283,7 @@ class PreparedDescriptor:
         return is_audited(self.descriptor, sids, desired, granted, self._mapping)
 
     def _evaluate(self, sids: frozenset[str]) -> int:
-        granted = _implicit_rights(self.descriptor, sids, None)
+        granted = _implicit_rights(self.descriptor, sids)
         if self.descriptor.dacl is None:
             return granted | 0x00FFFFFF
         decided = granted

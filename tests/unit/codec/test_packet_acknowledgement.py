@@ -19,7 +19,7 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.internal import FinalAckBody, OrderAckBody
 from rpcqm.codec.packet.message import MessageIdentifier, PacketMessage, build_user_message
 from rpcqm.codec.packet.patch import with_session_header
-from rpcqm.codec.packet.properties import MessagePropertiesHeader
+from rpcqm.codec.packet.properties import MessagePropertiesStart
 from rpcqm.codec.packet.types import TxSequenceID
 
 PEER = UUID("c626ea11-e6b6-9749-9595-9150557358d1")
@@ -40,12 +40,12 @@ def test_order_ack(queue: FormatName) -> None:
     flags = message.user_header.flags
     assert flags == flags.of(MP=1, DQ=3 if queue is ORDER_QUEUE else 7)
     assert message.destination_queue_format_name == queue
-    properties = MessagePropertiesHeader.decode(message.buffer, message.layout.properties)[0]
-    assert properties.label == "QM Ordering Ack"
+    properties = MessagePropertiesStart.decode(message.buffer, message.layout.properties)
+    assert message.label == "QM Ordering Ack"
     assert properties.flags == 0
     assert properties.message_class == 0x00FF
     assert properties.body_type == 0
-    assert len(properties.message_body) == 0x24
+    assert properties.message_size == len(message.body) == 0x24
     assert OrderAckBody.decode(message.body) == ORDER_BODY
     assert identify_packet(packet) is PacketKind.ORDER_ACK
 

@@ -30,7 +30,7 @@ from rpcqm.codec.packet.internal import (
     decode_internal_packet,
 )
 from rpcqm.codec.packet.message import PacketMessage, build_user_message, read_attributes
-from rpcqm.codec.packet.properties import MessagePropertiesHeader
+from rpcqm.codec.packet.properties import MessagePropertiesStart
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.packet.user_message import UserMessage, locate_body
 from rpcqm.codec.security.identifier import Sid
@@ -257,8 +257,8 @@ def test_user_message_security_header() -> None:
 
 @pytest.mark.conformance("MQMQ-packet-MessagePropertiesHeader")
 def test_user_message_properties_header() -> None:
-    message = UserMessage(USER_MESSAGE)
-    header = MessagePropertiesHeader.decode(message.buffer, message.layout.properties)[0]
+    message = PacketMessage(USER_MESSAGE)
+    header = MessagePropertiesStart.decode(message.buffer, message.layout.properties)
     assert header.flags == 0x0F
     assert header.message_class == 0
     assert header.correlation_id == bytes(20)
@@ -268,11 +268,12 @@ def test_user_message_properties_header() -> None:
     assert header.privacy_level == 0
     assert header.hash_algorithm == 0x8004
     assert header.encryption_algorithm == 0x6801
-    assert header.label == "mqsender label"
-    assert header.extension_data == b""
-    assert header.message_body == b"a\0" * 1000
+    assert (header.label_length, header.message_size, header.extension_size) == (15, 2000, 0)
+    assert message.label == "mqsender label"
+    assert message.extension == b""
+    assert message.body == b"a\0" * 1000
     assert message.layout.properties == 136
-    assert header.encode() == USER_MESSAGE[136:]
+    assert header.encode() == USER_MESSAGE[136 : 136 + header.size()]
 
 
 @pytest.mark.conformance("MQMQ-packet-UserMessage", "MQQB-packet-UserMessage")

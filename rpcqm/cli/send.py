@@ -105,6 +105,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
     _add_body(parser)
     _add_properties(parser)
+    _add_times_and_answers(parser)
     _add_acknowledgements(parser)
     add_server_options(parser)
 
@@ -129,7 +130,6 @@ def _add_body(parser: Parser) -> None:
 
 
 def _add_properties(parser: Parser) -> None:
-    seconds = amount_in("s", 0, MAXIMUM_SECONDS, "a number of seconds")
     parser.add_argument("--label", metavar="T", default="", help="what the message is about")
     parser.add_argument(
         "--priority",
@@ -163,6 +163,10 @@ def _add_properties(parser: Parser) -> None:
         action="store_true",
         help="encrypt the body on its way with AES-256; not by direct name",
     )
+
+
+def _add_times_and_answers(parser: Parser) -> None:
+    seconds = amount_in("s", 0, MAXIMUM_SECONDS, "a number of seconds")
     parser.add_argument(
         "--ttbr",
         metavar="S",

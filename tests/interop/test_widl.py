@@ -16,7 +16,7 @@ import pytest
 from rpcqm.codec.idl.load import idl_names, load_idl
 from rpcqm.codec.idl.tree import Integer
 from rpcqm.codec.interface import load
-from tests.support.widl import COMMAND, prepare
+from tests.support.widl import COMMAND, INCLUDED, prepare
 
 INTERFACES = [name for name in idl_names() if load_idl(name).interfaces]
 PROCEDURE = re.compile(r"\(procedure (\w+)::(\w+)\) \*/.*?/\* method (\d+) \*/", re.DOTALL)
@@ -28,13 +28,13 @@ def prepared(require: Callable[..., None], tmp_path_factory: pytest.TempPathFact
     require("x86_64-w64-mingw32-widl", "x86_64-w64-mingw32-gcc")
     directory = tmp_path_factory.mktemp("widl")
     assert prepare(directory) == INTERFACES
-    for name in (*INTERFACES, "mqmq"):
+    for name in (*INTERFACES, *INCLUDED):
         compile_idl(directory, name)
     return directory
 
 
 def compile_idl(directory: Path, name: str) -> None:
-    outputs = ["-h"] if name == "mqmq" else ["-h", "-c", "-s"]
+    outputs = ["-h"] if name in INCLUDED else ["-h", "-c", "-s"]
     run([*COMMAND, *outputs, f"{name}.idl"], directory)
 
 

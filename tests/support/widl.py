@@ -16,12 +16,15 @@ from pathlib import Path
 from rpcqm.codec.idl.load import idl_names, load_idl
 from rpcqm.codec.idl.tree import Enumeration, StructureType
 
-__all__ = ["COMMAND", "prepare"]
+__all__ = ["COMMAND", "INCLUDED", "prepare"]
 
 COMMAND = [
     *("x86_64-w64-mingw32-widl", "--win64", "-Oicf"),
     *("-I", "/usr/include/wine/wine/windows"),
 ]
+
+INCLUDED = ("mqmq", "mqvalues")
+"""The files without interfaces, of which the others need headers."""
 
 _ANNOTATION = re.compile(r"/\*\s*rpcqm:(?P<body>[^*]*)\*/")
 _HANDLE = re.compile(r"\[in\]\s*handle_t\s+\w+\s*(?P<comma>,?)\s*")

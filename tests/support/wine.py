@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.namespace import Namespace
-from tests.support.widl import COMMAND, prepare
+from tests.support.widl import COMMAND, INCLUDED, prepare
 
 SOURCES = Path(__file__).parents[1] / "interop" / "wine"
 MINGW = "x86_64-w64-mingw32-"
@@ -26,7 +26,7 @@ def compile_program(directory: Path, name: str, interfaces: Sequence[str]) -> Pa
 
     for interface in interfaces:
         call(*COMMAND, "-h", "-c", f"{interface}.idl")
-    for included in ("mqmq", "mqvalues"):
+    for included in INCLUDED:
         call(*COMMAND, "-h", f"{included}.idl")
     stubs = [f"{interface}_c.c" for interface in interfaces]
     call(

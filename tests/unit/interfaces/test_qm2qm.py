@@ -9,12 +9,10 @@ from rpcqm.codec.packet.base import BaseHeader
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.qm2qm import REMOTEREADDESC2
 from tests.support.callers import ALICE, BOB, CallServer, Fault
-from tests.support.dependent_client import Client, create_remote_cursor
 from tests.support.qm2qm_reader import Qm2QmReader, body_or_status, description_in, served_qm2qm
 from tests.support.queue_manager import RunningQueueManager
 from tests.support.remote_reader import (
     ACK,
-    CLIENT,
     INFINITE,
     LOOKUP_PEEK_CURRENT,
     LOOKUP_PEEK_NEXT,
@@ -553,50 +551,3 @@ def test_lookups_that_make_no_sense_are_refused(
     missing = reader.read_by_id(number, LOOKUP_RECEIVE_NEXT, identifier)
     assert body_or_status(missing) == b"MQ_ERROR_MESSAGE_NOT_FOUND"
     assert body_or_status(reader.read_by_id(number, LOOKUP_PEEK_CURRENT, identifier)) == b"one"
-
-
-# Purging
-
-
-@pytest.mark.conformance("MQQP-op-6")
-def test_purging_needs_a_queue_that_is_open_for_receiving(
-    qm: RunningQueueManager, reader: Qm2QmReader
-) -> None:
-    queue = qm.create()
-    qm.send(queue, b"one")
-    peeking, _ = reader.open(queue, PEEK_ACCESS)
-    for number, status in (
-        (peeking, HResult.MQ_ERROR_ACCESS_DENIED),
-        (peeking ^ 1, HResult.MQ_ERROR_INVALID_HANDLE),
-    ):
-        with pytest.raises(Fault) as fault:
-            reader.caller.call("RemoteQMPurgeQueue", hQueue=number)
-        assert fault.value.status == status
-    assert qm.bodies(queue) == [b"one"]
-    receiving, _ = reader.open(queue)
-    assert reader.status("RemoteQMPurgeQueue", hQueue=receiving) == "MQ_OK"
-    assert qm.bodies(queue) == []
-
-
-def test_a_deleted_queue_cannot_be_read(qm: RunningQueueManager, reader: Qm2QmReader) -> None:
-    queue = qm.create()
-    number, session = reader.open(queue)
-    waiting = reader.start(number, ulTimeout=INFINITE)
-    qm.done(qm.engine.queues.delete_queue(queue))
-    reader.caller.protocol()
-    assert body_or_status(waiting.result()) == b"MQ_ERROR_QUEUE_DELETED"
-    assert body_or_status(reader.read(number)) == b"MQ_ERROR_QUEUE_NOT_AVAILABLE"
-    assert reader.close(session) == "MQ_OK"
-
-
-def test_the_opener_may_make_cursors_while_another_reads(
-    qm: RunningQueueManager, server: CallServer
-) -> None:
-    """The two identities of the proxy share a queue ([MS-MQMP] 3.2.4.8)."""
-    queue = qm.create()
-    qm.send(queue, b"one")
-    client, supporting = Client(server.connect(ALICE)), Qm2QmReader(server.connect(BOB))
-    number = Qm2QmReader(client.caller).open_by_qmcomm(queue).phQueue
-    assert supporting.adopt(number, pLicGuid=CLIENT).result == 0
-    cursor = create_remote_cursor(client, number).phCursor
-    assert body_or_status(supporting.read(number, PEEK_CURRENT, hCursor=cursor)) == b"one"

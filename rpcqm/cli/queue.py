@@ -490,7 +490,11 @@ def run_delete(arguments: argparse.Namespace) -> int:
             await client.queues.delete(name)
         except MQError as error:
             missing = error.status is HResult.MQ_ERROR_QUEUE_NOT_FOUND
-            if missing and await outgoing.delete(client, name):
+            if (
+                missing
+                and await _is_elsewhere(client, name)
+                and await outgoing.delete(client, name)
+            ):
                 return
             denied = error.status is HResult.MQ_ERROR_ACCESS_DENIED
             if denied and await _is_fixed(client, name):
@@ -501,6 +505,13 @@ def run_delete(arguments: argparse.Namespace) -> int:
             raise
 
     return with_server(arguments, f"delete `{arguments.queue}`", work)
+
+
+async def _is_elsewhere(client: "QueueManagerClient", name: FormatName) -> bool:
+    """Whether the queue may be on another machine; True if the server does not tell."""
+    with contextlib.suppress(MQError, RpcFault):
+        return not await client.management.is_here(name)
+    return True
 
 
 async def _is_fixed(client: "QueueManagerClient", name: FormatName) -> bool:

@@ -310,7 +310,6 @@ class QueueManagerService:
         configuration = self._configuration
         offered = list(server.interfaces)
         mapper = [server.register(EPM, EndpointMapper(server))]
-        self._warn_of_missing_listeners()
         try:
             await server.listen_unix(local.path, offered)
         except OSError as error:
@@ -336,11 +335,6 @@ class QueueManagerService:
         bound = await open_listener(listen, f"--{listener}-port", host, port, first)
         if bound is not None:
             self._ports[listener] = bound
-
-    def _warn_of_missing_listeners(self) -> None:
-        for listener in ("http",):
-            if getattr(self._configuration, f"{listener}_port") >= 0:
-                _log.warning("this version does not have the door yet", listener=listener)
 
     def _publish(self) -> None:
         """Write where we are: in the data directory for the commands, and where it was asked."""

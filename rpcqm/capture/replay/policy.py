@@ -51,6 +51,10 @@ _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
         (r"\.TimeToReachQueue$", _ignored("it is absolute, from the time of sending on")),
         (r"\.QueueManagerAddress$", _ignored("it holds the address of the sender")),
         (r"\.extension\.subqueue\.last_move_time$", _ignored("the move was at another time")),
+        (
+            r"\.extension\.subqueue\.abort_counter$",
+            _ignored("not every server counts what is given back"),  # G180
+        ),
         (r"\.extension\.address", _ignored("it holds the address of the sender")),
         (r"EstablishConnectionHeader\.TimeStamp$", _ignored("it is the client's clock")),
         (r"\.RecoverableAckTimeout$", _ignored("the client measures it")),

@@ -95,12 +95,6 @@ def test_a_negative_port_switches_a_door_off(private: PrivateQueueManager) -> No
         queue_manager.run("queue", "list")
 
 
-def test_doors_of_later_versions_are_accepted_and_named_in_the_log() -> None:
-    with private_queue_manager(["--http-port", "0"], CONFIGURATION) as queue_manager:
-        assert set(queue_manager.ready.endpoints) == {"epm", "rpc", "qm2qm", "binary"}
-        assert queue_manager.log.count("does not have the door yet") == 1
-
-
 @pytest.mark.conformance("MQMP-rule-2.1", "MQQP-rule-2.1")
 def test_without_a_port_the_next_free_one_is_taken(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:

@@ -85,12 +85,12 @@ def test_messages_are_shown_on_a_terminal_without_what_moves_it(
     assert strange(written) == set()
 
 
-def test_the_body_goes_to_a_file_byte_for_byte(
+def test_the_whole_text_of_a_body_goes_to_a_file(
     queue_manager: PrivateQueueManager, tmp_path: Path
 ) -> None:
     with (tmp_path / "body").open("wb") as file:
         queue_manager.run("peek", "orders", "--format", "body", capture_output=False, stdout=file)
-    assert (tmp_path / "body").read_bytes() == TEXT.encode("utf-16-le")
+    assert (tmp_path / "body").read_bytes() == TEXT.encode()
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,15 @@ def class_name(number: int) -> str:
     return f"0x{number:04X}"
 
 
-def kind_of(message: ReceivedMessage) -> str:
-    """The kind of the body, by the words of `rpcqm send --type`."""
+def kind_and_text(message: ReceivedMessage) -> tuple[str, str]:
+    """The kind of the body by the words of `rpcqm send --type`, and the body on one line.
+
+    The line is its value, or hexadecimal if that is neither text nor a number.
+    """
+    kind, value = kind_and_value(message.available_body, message.body_type)
     if message.withheld:  # a part of a body has no value that tells more
-        return kind_of_type(message.body_type)
-    return kind_and_value(message.available_body, message.body_type)[0]
+        return kind_of_type(message.body_type), _one_line(message, value) + "…"
+    return kind, _one_line(message, value)
 
 
 def octets_of(message: ReceivedMessage) -> bytes:
@@ -36,12 +40,6 @@ def octets_of(message: ReceivedMessage) -> bytes:
     if message.body_type and isinstance(value, str):
         return value.encode()
     return message.available_body
-
-
-def body_text(message: ReceivedMessage) -> str:
-    """A body on one line: its value, or in hexadecimal if that is neither text nor a number."""
-    shown = _one_line(message)
-    return shown + "…" if message.withheld else shown
 
 
 def body_json(message: ReceivedMessage) -> dict[str, object]:
@@ -97,10 +95,9 @@ def _text(message: ReceivedMessage, value: object) -> str | None:
     return message.text
 
 
-def _one_line(message: ReceivedMessage) -> str:
+def _one_line(message: ReceivedMessage, value: object) -> str:
     if message.withheld and message.body_type in _UTF_16:
         return _line(message.available_body.decode("utf-16-le", "ignore"))
-    _, value = kind_and_value(message.available_body, message.body_type)
     text = _text(message, value)
     if text is not None and "\0" not in text:
         return _line(text)

@@ -12,9 +12,8 @@ from rpcqm.base.files import private_draft
 from rpcqm.base.text import visible
 from rpcqm.cli.message_bodies import (
     body_json,
-    body_text,
     class_name,
-    kind_of,
+    kind_and_text,
     octets_of,
     without_repetition,
 )
@@ -81,7 +80,8 @@ class MessageTableWriter:
         if not self._headed:
             self._headed = True
             self._print([name for name, _ in self._columns], "BODY")
-        label, kind = visible(message.label), kind_of(message)
+        label = visible(message.label)
+        kind, body = kind_and_text(message)
         if self._narrow:
             cells = [_day_or_time(message.arrival_time), cut(label, 12), kind]
         else:
@@ -92,7 +92,7 @@ class MessageTableWriter:
                 label,
                 kind,
             ]
-        self._print([str(message.lookup_identifier), *cells], _class_and_body(message))
+        self._print([str(message.lookup_identifier), *cells], _class_and_body(message, body))
 
     def _print(self, cells: list[str], last: str) -> None:
         padded = [
@@ -110,9 +110,8 @@ def _day_or_time(seconds: float) -> str:
     return time if day == today.isoformat() else day[2:]
 
 
-def _class_and_body(message: ReceivedMessage) -> str:
+def _class_and_body(message: ReceivedMessage, body: str) -> str:
     """The body, behind the class of a message that is an acknowledgement or a report."""
-    body = body_text(message)
     if message.message_class == MessageClass.MQMSG_CLASS_NORMAL:
         return body
     name = class_name(message.message_class)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rpcqm.base.text import folded
 from rpcqm.base.units import duration_text
 from rpcqm.cli.options import add_local_options
 from rpcqm.cli.output import Table, counted, iso_time, print_json, size_text, time_text
@@ -57,16 +58,21 @@ class _Row:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look twice, and print what is there and what has changed."""
+    """Look twice, and print what is there and what has changed; then after each interval."""
 
     async def work(client: "QueueManagerClient") -> None:
-        async def look() -> Callable[[], None]:
-            before = await client.maintenance.status() if arguments.interval else None
+        before: Status | None = None
+        if arguments.interval:
+            before = await client.maintenance.status()
             await asyncio.sleep(arguments.interval / 1000)
+
+        async def look() -> Callable[[], None]:
+            nonlocal before
             now = await client.maintenance.status()
             rows = [
                 row for row in _rows(before, now) if is_wanted(arguments.pattern, row.queue.name)
             ]
+            before = now if arguments.interval else None
             return lambda: _print(arguments, now, rows)
 
         await show(arguments, look)
@@ -83,7 +89,7 @@ def _rows(before: "Status | None", now: "Status") -> list[_Row]:
         known = earlier.get(queue.name)
         came, left = (known.entered, known.left) if known else (0, 0)
         rows.append(_Row(queue, (queue.entered - came) / seconds, (queue.left - left) / seconds))
-    return sorted(rows, key=lambda row: row.queue.name.casefold())
+    return sorted(rows, key=lambda row: folded(row.queue.name))
 
 
 def _print(arguments: argparse.Namespace, now: "Status", rows: list[_Row]) -> None:

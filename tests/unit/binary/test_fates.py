@@ -176,7 +176,9 @@ def test_a_copy_for_a_direct_name_goes_there_whatever_was_named_before(pair: Exc
 # What must not fail
 
 
-def test_a_line_that_fails_while_it_sends_leaves_nothing_standing(pair: Exchanging) -> None:
+def test_a_line_that_fails_while_it_sends_leaves_nothing_standing(
+    pair: Exchanging, monkeypatch: pytest.MonkeyPatch
+) -> None:
     send = pair.alice.protocol.outgoing_packet
     failures = [ValueError("once"), ValueError("twice")]
 
@@ -185,7 +187,7 @@ def test_a_line_that_fails_while_it_sends_leaves_nothing_standing(pair: Exchangi
             raise failures.pop()
         return send(name, message)
 
-    pair.alice.protocol.outgoing_packet = fail_twice  # type: ignore[method-assign]
+    monkeypatch.setattr(pair.alice.protocol, "outgoing_packet", fail_twice)
     pair.alice.send(ORDERS, b"content")
     for _ in range(20):
         try:

@@ -211,9 +211,7 @@ class QmComm2:
         queue = message.queue
         assert queue is not None
         position = MessagePosition(queue, message.lookup_identifier)
-        return self._messages.dequeue_message_end(
-            descriptor, position, delete_message, transaction is not None
-        )
+        return self._messages.dequeue_message_end(descriptor, position, delete_message, transaction)
 
     async def _waited_for(
         self, call: Call, descriptor: OpenQueueDescriptor, reading: Completion[Message]

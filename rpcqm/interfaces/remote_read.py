@@ -462,7 +462,7 @@ class RemoteRead:
         opened.pending.remove(entry)
         position = MessagePosition(queue_of(opened.descriptor), entry.lookup_identifier)
         return self._messages.dequeue_message_end(
-            opened.descriptor, position, request.dwAck == RR_ACK, transactional, True
+            opened.descriptor, position, request.dwAck == RR_ACK, entry.transaction, True
         )
 
     def _give_back(self, opened: OpenedQueue, entry: PendingRequestEntry) -> None:
@@ -470,10 +470,9 @@ class RemoteRead:
         queue = opened.descriptor.queue_reference
         if opened.pending.remove(entry) and queue is not None:
             position = MessagePosition(queue, entry.lookup_identifier)
-            transactional = entry.transaction is not None
             with suppress(MQError):  # the message may have been removed meanwhile
                 self._messages.dequeue_message_end(
-                    opened.descriptor, position, False, transactional, True
+                    opened.descriptor, position, False, entry.transaction, True
                 )
 
     # Moving
@@ -497,7 +496,9 @@ class RemoteRead:
         holder = self._queue_manager.transaction_collection.get(identifier)
         self._messages.check_move(position, target, True, holder)
         transaction = self._find_transaction(call, request.pTransactionId)
-        return self._messages.move_message(position, target, transaction)
+        moved = self._messages.move_message(position, target, transaction)
+        opened.pending.forget_message(request.LookupId)
+        return moved
 
     def _find_move_target(self, call: Call, context: int) -> Queue:
         """The queue of a move context, which is its group's and its opener's only (G53)."""

@@ -238,16 +238,16 @@ class MessageEvents:
         descriptor: OpenQueueDescriptor,
         position: MessagePosition,
         delete_message: bool,
-        transactional: bool = False,
+        transaction: Transaction | None = None,
         delivered: bool = False,
     ) -> Completion[None]:
         """Remove a message that Dequeue Message Begin locked, or give it back.
 
         If it was `delivered` and comes back all the same, that counts as an abort (G180).
 
-        A transactional read that is kept stays in its transaction; one that is given back leaves
-        it (G38). MQ_ERROR_TRANSACTION_SEQUENCE when the descriptor does not hold the message,
-        MQ_ERROR_MESSAGE_NOT_FOUND when it is gone. Source: [MS-MQDMPR] 3.1.7.1.12.
+        A read in a `transaction` that is kept stays in it; one that is given back leaves it (G38).
+        MQ_ERROR_TRANSACTION_SEQUENCE when the transaction, or else the descriptor, does not hold
+        the message, MQ_ERROR_MESSAGE_NOT_FOUND when it is gone. Source: [MS-MQDMPR] 3.1.7.1.12.
         """
         queue = descriptor.queue_reference
         if queue is None:
@@ -258,8 +258,11 @@ class MessageEvents:
         if state is PositionState.DELETED:
             raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)
         owner = positions.owner(key)
-        if transactional:
-            self._end_transactional(queue, key, owner, delete_message)
+        if transaction is not None:
+            if owner is not transaction or transaction.ended:
+                raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
+            if not delete_message:
+                self._transactions.leave(transaction, queue, key)
             return completed(None)
         if owner is not descriptor or state is PositionState.LEAVING:
             raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
@@ -289,14 +292,6 @@ class MessageEvents:
             self._positions.message_position_deleted(transaction, queue, key, reason)
             transaction.call_after(partial(outcome.succeed, None))
         return outcome
-
-    def _end_transactional(
-        self, queue: Queue, key: int, owner: object, delete_message: bool
-    ) -> None:
-        if not isinstance(owner, Transaction) or owner.ended:
-            raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
-        if not delete_message:
-            self._transactions.leave(owner, queue, key)
 
     def read_message_by_lookup_identifier(
         self,

@@ -246,13 +246,10 @@ class Transactions:
     def _place_after(
         self, transaction: Transaction, operation: TransactionalOperation
     ) -> Queue | None:
-        """The subqueue that an abort moves a received message to; None if it stays."""
+        """The subqueue that an abort puts a message aside in; None if it stays."""
         queue, key = operation.queue, operation.lookup_identifier
-        if (
-            operation.operation_type is not OperationType.DEQUEUE
-            or not _is_held(queue, key, transaction)
-            or queue.message_position_list.state(key) is PositionState.PURGE_PENDING
-        ):
+        purged = queue.message_position_list.state(key) is PositionState.PURGE_PENDING
+        if purged or not _is_held(queue, key, transaction):
             return None
         return self._failed_deliveries.next_place(queue, key)
 

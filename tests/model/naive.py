@@ -166,7 +166,13 @@ class NaiveQueueManager(NaiveReaders):
         if transaction is not None and not target.main.transactional:
             raise Refused("MQ_ERROR_TRANSACTION_USAGE")
         message = queue.messages.get(self.known[body])
-        if message is None or message.state != AVAILABLE:
+        own = (
+            transaction is not None
+            and message is not None
+            and message.state == LOCKED
+            and message.owner is transaction
+        )
+        if message is None or (message.state != AVAILABLE and not own):
             held = (
                 message is not None
                 and message.state == LOCKED
@@ -179,6 +185,12 @@ class NaiveQueueManager(NaiveReaders):
             )
         if transaction is not None:
             self._check_join(queue, transaction)
+            received = ("receive", queue, message)
+            if received in transaction.operations:
+                transaction.operations.remove(received)
+                transaction.rejected.discard(body)
+            elif own:
+                raise Refused("MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION")
             message.state, message.owner = LOCKED, transaction
             transaction.operations.append(("move", queue, message, target))
             return Outcome("ok")

@@ -1,6 +1,7 @@
 """How the naive queue manager is read: receiving, peeking, waiting, cursors."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tests.model.elements import (
@@ -301,6 +302,9 @@ class NaiveReaders:
             raise Refused("MQ_ERROR_TRANSACTION_SEQUENCE")
         transaction.operations.remove(received)
         transaction.rejected.discard(body)
+        if message.state == LOCKED:  # it was delivered in vain
+            message.aborts += 1
+            self.pending.append(partial(setattr, message, "kept_aborts", message.aborts))
         self._release(queue, message)
 
     def peek(

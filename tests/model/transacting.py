@@ -53,8 +53,12 @@ class Transacting(Comparing):
             return
         known, delete = body, dice.one_in(3)
         position = MessagePosition(queue, self._key_in(queue, known))
+        holder = queue.message_position_list.owner(position.lookup_identifier)
+        transaction = holder if isinstance(holder, Transaction) else Transaction(UUID(int=0))
         self.both(
-            lambda: self.qm.engine.messages.dequeue_message_end(real, position, delete, True),
+            lambda: self.qm.engine.messages.dequeue_message_end(
+                real, position, delete, transaction
+            ),
             lambda: self.naive.end_transactional(naive, known, delete),
         )
 

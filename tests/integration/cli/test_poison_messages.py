@@ -87,6 +87,25 @@ def test_aborted_transactions_count_as_deliveries(
     assert bodies(machine, "bills;poison") == ["bad"]
 
 
+def test_a_move_in_a_transaction_that_is_aborted_counts_as_a_delivery(
+    machine: PrivateQueueManager,
+) -> None:
+    machine.run("queue", "create", "bills", "--transactional")
+    machine.run("queue", "set", "bills", "--max-deliveries", "2")
+    with mq.open("bills", machine) as queue:
+        with queue.transaction():
+            queue.send("bad")
+        for _ in range(2):
+            assert bodies(machine, "bills;poison") == []
+            with pytest.raises(KeyError), queue.transaction():
+                message = queue.receive_one(timeout=5)
+                assert message is not None
+                queue.move(message, "late")
+                raise KeyError
+    assert bodies(machine, "bills") == []
+    assert bodies(machine, "bills;poison") == ["bad"]
+
+
 def test_a_program_moves_the_message_that_it_holds(
     run: Command, queue: str, queue_manager: PrivateQueueManager
 ) -> None:

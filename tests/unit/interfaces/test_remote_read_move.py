@@ -365,6 +365,53 @@ def test_a_transactional_read_that_failed_leaves_its_transaction(
 
 
 @pytest.mark.conformance("MQRR-op-15")
+@pytest.mark.parametrize("early_end", ["refused", "closed", "timer"])
+def test_a_read_of_a_transaction_that_has_ended_cannot_touch_the_read_of_another(
+    qm: RunningQueueManager, reader: Reader, early_end: str
+) -> None:
+    queue = transactional(qm, b"one")
+    first, _ = begun(qm)
+    stale, handle = reader.open(queue), reader.open(queue)
+    assert reader.body(stale, transaction=first, request_id=7) == b"one"
+    qm.done(qm.engine.transactions.transaction_abort(UUID(bytes_le=first)))
+    second, transaction = begun(qm)
+    if early_end == "timer":
+        qm.advance(PENDING_REQUEST_CLEANUP - 1000)
+    assert reader.body(handle, transaction=second, request_id=8) == b"one"
+    assert end_transactional(reader, handle, 8) == "MQ_OK"
+    if early_end == "refused":
+        ended = end_transactional(reader, stale, 7, NACK)
+        assert ended == "MQ_ERROR_TRANSACTION_SEQUENCE"
+    elif early_end == "closed":
+        assert reader.close(stale) == "MQ_OK"
+    else:
+        qm.advance(1000)
+    assert len(transaction.transactional_operation_collection) == 1
+    commit(qm, second)
+    assert qm.bodies(queue) == []
+
+
+@pytest.mark.conformance("MQRR-op-10")
+def test_a_move_in_a_transaction_ends_the_read_of_the_message(
+    qm: RunningQueueManager, reader: Reader
+) -> None:
+    queue = transactional(qm, b"one")
+    identifier, _ = begun(qm)
+    late, _ = reader.open_for_move(LATE)
+    handle = reader.open(queue)
+    (key,) = keys_of(queue)
+    assert reader.body(handle, transaction=identifier, request_id=7) == b"one"
+    assert reader.move(handle, late, key, identifier) == "MQ_OK"
+    ended = reader.caller.send(
+        "R_EndTransactionalReceive", phContext=handle, dwAck=NACK, dwRequestId=7
+    )
+    reader.caller.settle()
+    assert ended.result().result == HResult.MQ_ERROR_INVALID_HANDLE
+    commit(qm, identifier)
+    assert qm.bodies(queue.subqueue_collection["late"]) == [b"one"]
+
+
+@pytest.mark.conformance("MQRR-op-15")
 def test_ending_a_transactional_read_needs_a_pending_request(
     qm: RunningQueueManager, reader: Reader
 ) -> None:

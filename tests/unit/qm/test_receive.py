@@ -222,7 +222,7 @@ def test_a_transactional_read_that_is_kept_stays_in_its_transaction(
     ).result()
     position = message.message_position_reference
     assert position is not None
-    qm.done(qm.engine.messages.dequeue_message_end(descriptor, position, True, True))
+    qm.done(qm.engine.messages.dequeue_message_end(descriptor, position, True, transaction))
     assert state(position) is PositionState.LOCKED
     assert len(transaction.transactional_operation_collection) == 1
 
@@ -242,7 +242,7 @@ def test_a_transactional_read_that_is_refused_leaves_its_transaction(
     ).result()
     position = message.message_position_reference
     assert position is not None
-    qm.done(qm.engine.messages.dequeue_message_end(descriptor, position, False, True))
+    qm.done(qm.engine.messages.dequeue_message_end(descriptor, position, False, transaction))
     assert state(position) is PositionState.AVAILABLE
     assert transaction.transactional_operation_collection == []
     qm.done(qm.engine.transactions.transaction_commit(transaction.identifier))

@@ -105,7 +105,7 @@ def test_a_stranger_acknowledges_nothing(sending: Sending) -> None:
     sending.bob.send_packet(order_acknowledgement(sending.message, sending.bob.guid, 1))
     sending.bob.send_packet(final_acknowledgement(sending.message, sending.bob.guid, 2))
     sending.await_nothing_unsent()
-    assert sending.dead == [b"order"]
+    assert sending.dead == ["order".encode("utf-16-le")]
 
 
 @pytest.mark.conformance("MQQB-rule-3.1.5.7")

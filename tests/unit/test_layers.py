@@ -20,8 +20,11 @@ ALLOWED: dict[str, set[str]] = {
     "interfaces": {"base", "codec", "adm", "qm", "rpc"},
     "binary": {"base", "codec", "adm"},
     "binary.connection": {"base", "codec", "adm", "store", "qm", "binary"},
+    "http": {"base"},
+    "srmp": {"base", "codec", "adm", "http"},
+    "srmp.connection": {"base", "codec", "adm", "store", "qm", "http", "srmp"},
     "client": {"base", "codec", "rpc"},
-    "capture": {"base", "codec", "client", "rpc", "binary"},
+    "capture": {"base", "codec", "client", "rpc", "binary", "http", "srmp"},
     "pipeline": {"base", "codec", "client", "capture"},
     "testing": {"base", "client", "service", "config"},
 }
@@ -33,8 +36,8 @@ SEPARATE_MODULES = {"interfaces"}
 
 def room_of(path: Path) -> str:
     parts = path.relative_to(PACKAGE).parts
-    if parts[:2] == ("binary", "connection"):
-        return "binary.connection"
+    if parts[1] == "connection":
+        return f"{parts[0]}.connection"
     return parts[0].removesuffix(".py")
 
 

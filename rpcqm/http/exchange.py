@@ -1,0 +1,38 @@
+"""A request and its answer, as those see them who know no sockets."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A request that has come wholly; names of headers are as they were written.
+
+    `peer` is the address that it came from, `secure` whether it came by TLS, `port` the one that it
+    came to.
+    """
+
+    method: str
+    target: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    peer: str = ""
+    secure: bool = False
+    port: int = 0
+
+    def header(self, name: str) -> str | None:
+        """The first header of that name, in whatever case."""
+        lower = name.lower()
+        return next((value for each, value in self.headers if each.lower() == lower), None)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """What is answered."""
+
+    status: int
+    body: bytes = b""
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+HttpHandler = Callable[[HttpRequest], Awaitable[HttpResponse]]

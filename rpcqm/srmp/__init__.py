@@ -1,0 +1,1 @@
+"""Messages over HTTP ([MC-MQSRM]); only `connection` knows queues."""

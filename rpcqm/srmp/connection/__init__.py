@@ -1,0 +1,1 @@
+"""The edge of [MC-MQSRM]: what arrives, what is sent, and the streams between."""

@@ -25,8 +25,9 @@ _log = get_logger("qm")
 class SendDispatcher:
     """Lets the queue send whose next message has the highest priority.
 
-    The protocol that sends registers itself as `send_by_binary`. What is added within `gathering`
-    is sent at its end, so that all of it is compared.
+    The protocols register themselves: `send_by_srmp` sends what is added without data of a
+    protocol, `send_by_binary` everything else. What is added within `gathering` is sent at its
+    end, so that all of it is compared.
     """
 
     def __init__(self, queue_manager: QueueManager) -> None:
@@ -36,6 +37,7 @@ class SendDispatcher:
         self.gathering = Gathering(self._gathered)
         self._sending = False
         self.send_by_binary: SendUserMessageWrapper | None = None
+        self.send_by_srmp: SendUserMessageWrapper | None = None
 
     def _gathered(self) -> None:
         if self._heap:
@@ -78,17 +80,22 @@ class SendDispatcher:
 
         Of equals the first that was added. Source: [MS-MQDMPR] 3.1.7.3.9.
         """
-        send = self.send_by_binary
-        if self._sending or self.gathering.depth or send is None:
+        if self._sending or self.gathering.depth:
             return
         self._sending = True
         try:
             while (entry := self._first()) is not None:
+                send = self._sender(entry)
+                if send is None:
+                    break
                 heapq.heappop(self._heap)
                 entry.send_in_progress = True
                 _send(send, entry)
         finally:
             self._sending = False
+
+    def _sender(self, entry: DispatchEntry) -> SendUserMessageWrapper | None:
+        return self.send_by_srmp if entry.protocol_data is None else self.send_by_binary
 
     def _first(self) -> DispatchEntry | None:
         """The entry to send first; entries of messages that were removed are forgotten."""

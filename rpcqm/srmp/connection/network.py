@@ -1,0 +1,45 @@
+"""What carries requests to other queue managers: the edge implements it, tests simulate it."""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from rpcqm.base.completion import Completion
+
+MayConnect = Callable[[str], bool]
+"""Whether an address, after its name has been resolved, may be connected to."""
+
+
+class Answer(NamedTuple):
+    """The status of an HTTP response, and the address that it came from."""
+
+    status: int
+    address: str = ""
+
+
+class SrmpNetwork(Protocol):
+    """Posts over persistent connections, one at a time for each `user`.
+
+    Connections are kept as long as somebody may use them again, but not longer than the Session
+    Cleanup Timer. No redirect is followed.
+    """
+
+    def post(
+        self,
+        url: str,
+        connect_to: str,
+        headers: tuple[tuple[str, str], ...],
+        body: bytes,
+        *,
+        timeout: int,
+        may_connect: MayConnect | None = None,
+    ) -> Completion[Answer]:
+        """POST to a URL, over a connection to the host and port of another if `connect_to` is one.
+
+        `connect_to` is "" where there is no redirection; the request stays the same with it. Fails
+        with OSError when no answer has come within `timeout` milliseconds (TimeoutError), when
+        there is no connection, or when no address may be connected to (PermissionError). What has
+        not answered in time is closed.
+        """
+
+    def close(self, url: str, connect_to: str) -> None:
+        """Close the connections to that place that nobody uses at the moment."""

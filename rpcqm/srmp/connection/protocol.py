@@ -1,0 +1,174 @@
+"""Messages over HTTP of one queue manager: what is sent, what is received, and its streams.
+
+Nothing here knows sockets: an `SrmpNetwork` posts, so that tests can simulate one.
+"""
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rpcqm.adm.enums import OutgoingQueueState
+from rpcqm.adm.message import MessagePosition
+from rpcqm.adm.queue import OutgoingQueue, OutgoingTransferInfo, Queue
+from rpcqm.base.completion import Completion
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.http.exchange import HttpRequest, HttpResponse
+from rpcqm.qm.outgoing import is_http
+from rpcqm.srmp.connection.network import SrmpNetwork
+from rpcqm.srmp.connection.outgoing_transfer import OutgoingTransfer
+from rpcqm.srmp.connection.receiving import Receiver
+from rpcqm.srmp.elements import StreamId
+from rpcqm.srmp.settings import SrmpSettings
+from rpcqm.store.transaction import StoreTransaction
+
+if TYPE_CHECKING:
+    from rpcqm.qm.engine import QueueManagerEngine
+
+
+class SrmpProtocol:
+    """Sends what is in outgoing queues to HTTP names, and takes what others post.
+
+    The engine must have been started. `start` looks for messages that wait; `stop` ends all.
+    """
+
+    def __init__(
+        self, engine: "QueueManagerEngine", network: SrmpNetwork, settings: SrmpSettings
+    ) -> None:
+        self.store, self.clock, self.timers = engine.store, engine.clock, engine.timers
+        self.queue_manager, self.names = engine.queue_manager, engine.names
+        self.registry, self.directory = engine.registry, engine.directory
+        self.protocol_records, self.dispatcher = engine.protocol_records, engine.dispatcher
+        self.outgoing, self.positions = engine.outgoing, engine.positions
+        self.sending, self.message_trace = engine.transfer, engine.journeys
+        self.composer, self.arrivals = engine.composer, engine.arrivals
+        self.acknowledgements = engine.acknowledgements
+        self.acknowledgement_queues = engine.acknowledgement_queues
+        self._online_hooks, self._stopped_hooks = engine.online_hooks, engine.stopped_hooks
+        self.network = network
+        self.settings = settings
+        self.stopping = False
+        self.transfers: dict[OutgoingQueue, OutgoingTransfer] = {}
+        self.receiver = Receiver(self)
+        engine.positions.deleted_hooks.append(self._message_position_deleted)
+
+    def start(self) -> None:
+        """[MC-MQSRM] 3.1.3.1, 3.1.4.1: send what waits."""
+        self.positions.available_hooks.append(self._message_position_available)
+        self.outgoing.state_hooks.append(self._state_changed)
+        self.outgoing.resend_hooks.append(self._resend)
+        self.outgoing.transfer_hooks.append(self._show_transfer)
+        self.dispatcher.send_by_srmp = self.send_user_message_wrapper
+        self._online_hooks.append(self._online_changed)
+        self._stopped_hooks.append(self.stop)
+        for queue in self.outgoing.list():
+            if carries(queue) and queue.message_count:
+                self.transfer(queue).wake()
+
+    def stop(self) -> None:
+        """Send and take nothing more."""
+        if self.stopping:
+            return
+        self.stopping = True
+        for transfer in list(self.transfers.values()):
+            transfer.stop()
+        self.receiver.stop()
+
+    def adjust(self, settings: SrmpSettings) -> None:
+        """Go on with other settings; what is under way ends with the old ones."""
+        self.settings = settings
+
+    # Receiving
+
+    async def receive(self, request: HttpRequest) -> HttpResponse:
+        """Answer a request when its message is as durable as it asks for."""
+        answered: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.receiver.receive(request).add_done_callback(partial(_tell, answered))
+        return HttpResponse(await answered)
+
+    def stream_receipt(self, stream: StreamId, last_ordinal: int, peer: str) -> Completion[bool]:
+        """Everything of a stream up to a number has arrived ([MC-MQSRM] 3.1.5.1.8).
+
+        False when no such stream is sent from here. `peer` is who says so.
+        """
+        raise NotImplementedError
+
+    def final_stream_receipt(
+        self, stream: StreamId, ordinal: int, message_class: MessageClass, peer: str
+    ) -> Completion[bool]:
+        """The fate of a message of a stream is decided ([MC-MQSRM] 3.1.5.1.9).
+
+        False when no such message waits here.
+        """
+        raise NotImplementedError
+
+    # Sending
+
+    def transfer(self, queue: OutgoingQueue) -> OutgoingTransfer:
+        """The transfer of a queue, made when it is first needed."""
+        transfer = self.transfers.get(queue)
+        if transfer is None:
+            transfer = self.transfers[queue] = OutgoingTransfer(self, queue)
+        return transfer
+
+    def _message_position_available(self, queue: Queue, key: int) -> None:
+        """[MC-MQSRM] 3.1.7.7; an inactive queue may connect (G49)."""
+        if isinstance(queue, OutgoingQueue) and not self.stopping and carries(queue):
+            self.transfer(queue).wake()
+
+    def send_user_message_wrapper(self, data: object, position: MessagePosition) -> None:
+        """[MC-MQSRM] 3.1.7.8."""
+        queue = position.queue_reference
+        assert isinstance(queue, OutgoingQueue)
+        try:
+            self.transfer(queue).send()
+        finally:
+            self.dispatcher.remove_message_from_dispatch_collection(position)
+
+    def _message_position_deleted(
+        self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass
+    ) -> None:
+        if isinstance(queue, OutgoingQueue) and carries(queue):
+            self.transfer(queue).removed(change, key)
+
+    def _state_changed(self, queue: OutgoingQueue) -> None:
+        """[MC-MQSRM] 3.1.7.4, 3.1.7.5."""
+        if not carries(queue):
+            return
+        if queue.state is OutgoingQueueState.ON_HOLD:
+            self.dispatcher.remove_messages_from_dispatch_collection_by_queue(queue)
+            self.transfer(queue).hold()
+        elif queue.state is OutgoingQueueState.INACTIVE:
+            self.transfer(queue).resume()
+
+    def _resend(self, queue: OutgoingQueue) -> None:
+        transfer = self.transfers.get(queue)
+        if transfer is not None:
+            transfer.resend_now()
+
+    def _show_transfer(self, info: OutgoingTransferInfo) -> None:
+        transfer = self.transfers.get(info.outgoing_queue_reference)
+        if transfer is not None:
+            transfer.show(info)
+
+    def _online_changed(self, active: bool) -> None:
+        for transfer in list(self.transfers.values()):
+            if active:
+                transfer.try_now()
+            else:
+                transfer.disconnect()
+
+
+def carries(queue: OutgoingQueue) -> bool:
+    """Whether messages of a queue travel by HTTP."""
+    return is_http(FormatName.parse(queue.destination_format_name))
+
+
+def _tell(answered: "asyncio.Future[int]", outcome: Completion[int]) -> None:
+    """Who has hung up meanwhile is told nothing."""
+    if answered.done():
+        return
+    if outcome.error is not None:
+        answered.set_exception(outcome.error)
+    else:
+        answered.set_result(outcome.result())

@@ -1,5 +1,6 @@
 """scripts/install-peers, with stand-ins for the package manager."""
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -26,18 +27,24 @@ def run(tmp_path: Path) -> Run:
         debian: bool = True,
         works: bool = True,
         pidl: bool = True,
+        registry: bool = True,
     ) -> subprocess.CompletedProcess[str]:
         for name in NEEDED:
             (tmp_path / name).symlink_to(f"/usr/bin/{name}")
         command("id", f"echo {user}")
+        command("javac", "exit 0")
+        command("npm", f'echo "$@" >> {tmp_path}/npm.log; exit {0 if registry else 1}')
         if pidl:
             command("pidl", "exit 0")
         if debian:
             absent = "|".join(missing) or "-"
             command("dpkg-query", f'[[ "${{@: -1}}" =~ ^({absent})$ ]] && exit 1; echo "ii "')
             command("apt-get", f'echo "$@" >> {tmp_path}/apt; exit {0 if works else 100}')
+        script = tmp_path / "scripts" / "install-peers"
+        script.parent.mkdir()
+        shutil.copy(SCRIPT, script)
         return subprocess.run(
-            ["/bin/bash", SCRIPT],
+            ["/bin/bash", script],
             env={"PATH": str(tmp_path)},
             capture_output=True,
             text=True,
@@ -61,6 +68,13 @@ def test_root_installs_what_is_missing(run: Run, tmp_path: Path) -> None:
     assert install.split()[-2:] == ["tshark", "wine"]
 
 
+def test_nodes_clients_are_those_of_the_lock_file(run: Run, tmp_path: Path) -> None:
+    assert run().returncode == 0
+    words = (tmp_path / "npm.log").read_text().split()
+    assert {"ci", "--ignore-scripts"} <= set(words)
+    assert words[words.index("--prefix") + 1].endswith("tests/interop/srmp/node")
+
+
 @pytest.mark.parametrize(
     ("circumstance", "notice"),
     [
@@ -68,8 +82,9 @@ def test_root_installs_what_is_missing(run: Run, tmp_path: Path) -> None:
         ({"debian": False}, "this is not a Debian system"),
         ({"works": False}, "apt-get could not install tshark"),
         ({"pidl": False}, "pidl could not be taken from Samba's source package"),
+        ({"registry": False}, "npm could not install the clients of tests/interop/srmp/node"),
     ],
-    ids=["not root", "not Debian", "no network", "no sources"],
+    ids=["not root", "not Debian", "no network", "no sources", "no registry"],
 )
 def test_one_line_says_why_a_peer_is_not_installed(
     run: Run, circumstance: dict[str, int], notice: str

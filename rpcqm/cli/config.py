@@ -8,6 +8,7 @@ from rpcqm.cli.errors import CommandError, ExitStatus
 from rpcqm.cli.output import counted
 from rpcqm.cli.parser import Parser, add_command, add_commands
 from rpcqm.config import ConfigurationError, check_file
+from rpcqm.config.explained import explained_maps
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -24,6 +25,7 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
         "Explain every mistake in a configuration file, or in a directory file.",
         [("rpcqm config check /etc/rpcqm/rpcqm.toml", "exit status 0 when it is good, 1 when not")],
         run_check,
+        "Of a good configuration it tells what each map of [srmp] does.",
     )
     checking.add_argument("file", metavar="F", type=Path, help="the file")
     key = add_command(
@@ -40,15 +42,17 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def run_check(arguments: argparse.Namespace) -> int:
-    """Tell each mistake on a line of its own."""
+    """Tell each mistake on a line of its own, and what the maps of a good file do."""
     try:
-        check_file(arguments.file)
+        configuration = check_file(arguments.file)
     except ConfigurationError as error:
         if len(error.mistakes) == 1:
             raise CommandError(str(error)) from None
         number = counted(len(error.mistakes), "mistake")
         raise CommandError(f"{arguments.file} has {number}:\n{error}") from None
     print(f"{arguments.file} is good.")
+    for sentence in explained_maps(configuration.srmp) if configuration is not None else ():
+        print(sentence)
     return ExitStatus.OK
 
 

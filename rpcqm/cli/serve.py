@@ -9,7 +9,8 @@ from rpcqm.cli.errors import CommandError, ExitStatus, UsageMistake
 from rpcqm.cli.options import explain_mistakes
 from rpcqm.cli.parser import Parser, add_command, whole_number
 from rpcqm.config import ConfigurationError, load
-from rpcqm.config.schema import PORTS, Setting, settings
+from rpcqm.config.about import PORTS
+from rpcqm.config.schema import Setting, settings
 
 DETAILS = """\
 It runs in the foreground, logs to standard error and stops on SIGTERM or Ctrl-C. A port of 0

@@ -10,6 +10,7 @@ from rpcqm.config.schema import (
     SecuritySection,
     StorageSection,
 )
+from rpcqm.config.srmp_section import SrmpSection
 from rpcqm.config.values import ConfigurationError
 from rpcqm.config.written import named_files, written
 
@@ -20,6 +21,7 @@ __all__ = [
     "LoggingSection",
     "RemoteSection",
     "SecuritySection",
+    "SrmpSection",
     "StorageSection",
     "check",
     "check_file",

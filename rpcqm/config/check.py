@@ -7,24 +7,41 @@ from rpcqm.config.directory import MAXIMUM_DIRECTORY, load_directory
 from rpcqm.config.directory_schema import TABLES
 from rpcqm.config.load import check, parse_toml, read_toml
 from rpcqm.config.remote_accounts import load_remote_accounts
+from rpcqm.config.schema import Configuration
+from rpcqm.config.srmp_section import SrmpSection
 from rpcqm.config.values import ConfigurationError, Mistake
 
 
-def check_file(file: Path) -> None:
+def check_file(file: Path) -> Configuration | None:
     """Check a configuration with the files that it names, or a directory file by itself.
 
-    Raises ConfigurationError with every mistake.
+    Returns the configuration, None for a directory. Raises ConfigurationError with every mistake.
     """
     if _is_directory(file):
         load_directory(file)
-        return
+        return None
     configuration = check(file)
     mistakes = [
         *_mistakes(load_directory, configuration.directory_file),
         *_mistakes(load_remote_accounts, configuration.remote.credentials_file),
+        *_srmp_mistakes(configuration.srmp),
     ]
     if mistakes:
         raise ConfigurationError(mistakes)
+    return configuration
+
+
+def _srmp_mistakes(section: SrmpSection) -> list[Mistake]:
+    """What is wrong with certificates and keys."""
+    if section.certificate is None and section.verify is None:
+        return []
+    from rpcqm.config.srmp_files import read_srmp_files  # the module ssl takes time to load
+
+    try:
+        read_srmp_files(section)
+    except ConfigurationError as error:
+        return error.mistakes
+    return []
 
 
 def _mistakes(load: Callable[[Path], object], file: Path | None) -> list[Mistake]:

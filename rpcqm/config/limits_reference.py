@@ -398,6 +398,13 @@ BOUNDS: tuple[Bound, ...] = (
     ),
     # Files that were made elsewhere (G104).
     Bound(
+        "file.list_items",
+        "the file is refused in one sentence",
+        "Items of a list in a configuration file, such as the maps of `[srmp]`.",
+        "rpcqm.config.lists:MAXIMUM_ITEMS",
+        "items",
+    ),
+    Bound(
         "file.configuration_octets",
         "the file is refused in one sentence",
         "Size of a configuration file.",

@@ -4,13 +4,16 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from rpcqm.base.files import read_at_most
 from rpcqm.base.units import amount
+from rpcqm.config.about import PORTS
+from rpcqm.config.lists import ListReader, Place
 from rpcqm.config.positions import KeyPath, key_lines
-from rpcqm.config.schema import PORTS, Configuration, Setting, settings, tables
+from rpcqm.config.schema import Configuration, Setting, settings, tables
 from rpcqm.config.values import (
     ConfigurationError,
     Entry,
@@ -25,6 +28,10 @@ from rpcqm.config.values import (
 
 DEFAULT_FILE = Path("/etc/rpcqm/rpcqm.toml")
 FILE_VARIABLE = "RPCQM_CONFIG"
+
+HTTPS_PORT = ("https_port",)
+CERTIFICATE = ("srmp", "certificate")
+KEY = ("srmp", "key")
 
 T = TypeVar("T")
 
@@ -60,13 +67,23 @@ class _Values:
         except ValueError as error:
             self.mistakes.append(Mistake(where, str(error)))
         else:
-            if setting.path not in self._values:
-                self._values[setting.path] = checked
-                self._where[setting.path] = where
+            self._keep(setting, checked, where)
+
+    def add_list(self, setting: Setting, value: object, place: Place) -> None:
+        reader = ListReader(setting, place)
+        found = reader.read(value)
+        self.mistakes += reader.mistakes
+        self._keep(setting, found, place())
+
+    def _keep(self, setting: Setting, value: object, where: str) -> None:
+        if setting.path not in self._values:
+            self._values[setting.path] = value
+            self._where[setting.path] = where
 
     def configuration(self) -> Configuration:
         """The values that were gathered, and defaults for the rest; raises ConfigurationError."""
         self._check_ports()
+        self._check_certificate()
         if self.mistakes:
             raise ConfigurationError(self.mistakes)
         parts = {name: _made(table, self._of(name)) for name, table in tables().items()}
@@ -81,6 +98,18 @@ class _Values:
                 if taken != setting.key:
                     text = f"`{setting.key}` is {port}, which `{taken}` has already."
                     self.mistakes.append(Mistake(self._where[setting.path], text))
+
+    def _check_certificate(self) -> None:
+        """A certificate is of use with its key only, and TLS with both."""
+        given = [path for path in (CERTIFICATE, KEY) if path in self._values]
+        port = self._values.get(HTTPS_PORT)
+        if len(given) == 1:
+            lacking = KEY if given == [CERTIFICATE] else CERTIFICATE
+            text = f"`{'.'.join(given[0])}` needs `{'.'.join(lacking)}`."
+            self.mistakes.append(Mistake(self._where[given[0]], text))
+        elif not given and isinstance(port, int) and port >= 0:
+            text = f"`https_port` is {port}, which needs `srmp.certificate` and `srmp.key`."
+            self.mistakes.append(Mistake(self._where[HTTPS_PORT], text))
 
     def _of(self, *above: str) -> dict[str, object]:
         return {path[-1]: value for path, value in self._values.items() if path[:-1] == above}
@@ -128,7 +157,7 @@ def _named_file(environment: Mapping[str, str]) -> Path | None:
 
 def _add_options(values: _Values, options: Mapping[str, object]) -> None:
     for setting in settings():
-        value = options.get(setting.key)
+        value = options.get(setting.key) if setting.item is None else None
         if value is not None:
             values.add(setting, value, "--" + setting.key.replace("_", "-"))
 
@@ -136,7 +165,10 @@ def _add_options(values: _Values, options: Mapping[str, object]) -> None:
 def _add_environment(values: _Values, environment: Mapping[str, str]) -> None:
     for setting in settings():
         text = environment.get(setting.variable)
-        if text:
+        if text and setting.item is not None:
+            mistake = f"`{setting.key}` can be set in a file only."
+            values.mistakes.append(Mistake(setting.variable, mistake))
+        elif text:
             values.add(setting, _from_text(setting, text), setting.variable)
 
 
@@ -166,10 +198,28 @@ def _add_file(values: _Values, path: Path) -> None:
     known = {setting.path: setting for setting in settings()}
     for key, value in _flat(document):
         where = f"{path}:{lines[key]}"
-        if key in known:
+        if key in known and known[key].item is not None:
+            values.add_list(known[key], value, _ListPlace(path, key, lines))
+        elif key in known:
             values.add(known[key], value, where)
         else:
             values.mistakes.append(Mistake(where, _unknown(key, value)))
+
+
+@dataclass(frozen=True, slots=True)
+class _ListPlace:
+    """Where the parts of a list stand in a file."""
+
+    file: Path
+    key: KeyPath
+    lines: Mapping[KeyPath, int]
+
+    def __call__(self, *parts: str) -> str:
+        """The place of the part itself, or of what it is part of, in lists of texts."""
+        wanted = (*self.key, *parts)
+        while wanted not in self.lines:
+            wanted = wanted[:-1]
+        return f"{self.file}:{self.lines[wanted]}"
 
 
 def read_toml(path: Path, most: int) -> str:
@@ -287,12 +337,19 @@ def _amount(setting: Setting, text: str) -> int:
 
 def _check_bounds(setting: Setting, value: object) -> None:
     between, choices = setting.about.between, setting.about.choices
-    if setting.about.missing and str(value) != setting.default:
-        reason = setting.about.missing
-        raise ValueError(f"`{setting.key}` can only be {setting.default}: {reason}.")
     if between and isinstance(value, int) and not between[0] <= value <= between[1]:
         raise ValueError(f"`{setting.key}` is from {between[0]} to {between[1]}, not {value}.")
     if setting.about.form and not re.fullmatch(setting.about.form, str(value)):
         raise ValueError(f"`{setting.key}` has characters that it cannot have: {shown(value)}.")
     if choices and value not in choices:
         raise ValueError(f"`{setting.key}` is one of {', '.join(choices)}, not {shown(value)}.")
+    if setting.about.check is not None:
+        _check_text(setting, str(value))
+
+
+def _check_text(setting: Setting, text: str) -> None:
+    assert setting.about.check is not None
+    try:
+        setting.about.check(text)
+    except ValueError as error:
+        raise ValueError(f"`{setting.key}` is {shown(text)}, {error}.") from None

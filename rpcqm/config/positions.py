@@ -11,7 +11,10 @@ KeyPath = tuple[str, ...]
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:
-    """The line (from 1) on which each key or table of a valid document first appears."""
+    """The line (from 1) on which each key or table of a valid document first appears.
+
+    The tables of a list are under their numbers, from 0.
+    """
     lines = text.split("\n")
     known: dict[KeyPath, int] = {}
     begin = 0
@@ -39,3 +42,6 @@ def _paths(table: Mapping[str, object], above: KeyPath = ()) -> Iterator[KeyPath
         yield path
         if isinstance(value, dict):
             yield from _paths(value, path)
+        elif isinstance(value, list):
+            tables = {str(at): each for at, each in enumerate(value) if isinstance(each, dict)}
+            yield from _paths(tables, path)

@@ -11,38 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, get_args, get_origin, get_type_hints
 
 from rpcqm.codec.names.path_name import COMPUTER_NAME
+from rpcqm.config.about import PORTS, About
+from rpcqm.config.srmp_section import SrmpSection
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-PORTS = (-1, 65535)
 _PEER = r"[^\s=,]+=(\[[0-9A-Fa-f:.]+\]|[^\s=,:\[\]]+)(:\d{1,5})?"
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """The description of a setting, and the values that it may have."""
-
-    text: str
-    between: tuple[int, int] | None = None
-    choices: tuple[str, ...] = ()
-    default: str = ""
-    """Words for the default, if its value does not say it."""
-    form: str = ""
-    """A regular expression that a text has to match."""
-    opens: str = ""
-    """What becomes possible when a setting that lowers safety is not left at its default."""
-    opens_at: str = ""
-    """The value that opens something, if other values than the default do not."""
-    registry: str = ""
-    """The registry value of MSMQ with the same meaning, for such a setting."""
-    unit: str = ""
-    """The unit of a bare number; a text such as `5s` or `5MB` has its own."""
-    missing: str = ""
-    """Why no other value than the default can be had yet."""
 
 
 def own_name() -> str:
@@ -418,12 +396,11 @@ class Configuration:
         ),
     ] = None
     http_port: Annotated[
+        int, About("Messages over HTTP, both ways; Windows sends to 80.", PORTS)
+    ] = -1
+    https_port: Annotated[
         int,
-        About(
-            "Messages over HTTP; this version does not have it yet.",
-            PORTS,
-            missing="this version does not serve messages over HTTP",
-        ),
+        About("The same over TLS, with `srmp.certificate` and `srmp.key`; usually 443.", PORTS),
     ] = -1
     ready_file: Annotated[
         Path | None, About("File to write once every port listens.", default="none")
@@ -441,16 +418,21 @@ class Configuration:
     logging: LoggingSection = field(default_factory=LoggingSection)
     binary: BinarySection = field(default_factory=BinarySection)
     remote: RemoteSection = field(default_factory=RemoteSection)
+    srmp: SrmpSection = field(default_factory=SrmpSection)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting: its place, its type, its default in words, and its description."""
+    """One setting: its place, its type, its default in words, and its description.
+
+    `item` is the type of the values of a list; lists can be set in files only.
+    """
 
     path: tuple[str, ...]
     kind: type
     default: str
     about: About
+    item: type | None = None
 
     @property
     def key(self) -> str:
@@ -472,6 +454,7 @@ def tables() -> dict[str, type["DataclassInstance"]]:
         "logging": LoggingSection,
         "binary": BinarySection,
         "remote": RemoteSection,
+        "srmp": SrmpSection,
     }
 
 
@@ -487,11 +470,15 @@ def _settings_of(table: type["DataclassInstance"], *above: str) -> Iterator[Sett
     for entry in dataclasses.fields(table):
         if get_args(hints[entry.name]):
             declared, about = get_args(hints[entry.name])
-            kind = next(iter(get_args(declared)), declared)  # X of X | None
+            kind = next(iter(get_args(declared)), declared)  # X of X | None, or of tuple[X, ...]
             default = about.default or str(entry.default)
             if kind is bool:
                 default = default.lower()
-            yield Setting((*above, entry.name), kind, default, about)
+            place = (*above, entry.name)
+            if get_origin(declared) is tuple:
+                yield Setting(place, tuple, default, about, kind)
+            else:
+                yield Setting(place, kind, default, about)
 
 
 def switches() -> Iterator[Setting]:

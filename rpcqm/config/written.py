@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from rpcqm.config.schema import Configuration, Setting, settings
+from rpcqm.srmp.settings import Redirection
 
 SECRET_FILES = frozenset(
     {
@@ -11,10 +12,13 @@ SECRET_FILES = frozenset(
         "binary.signing_key",
         "binary.encryption_key",
         "remote.credentials_file",
+        "srmp.key",
     }
 )
 """Settings that name files with keys or passwords."""
-OTHER_FILES = frozenset({"directory_file", "binary.signing_certificate"})
+OTHER_FILES = frozenset(
+    {"directory_file", "binary.signing_certificate", "srmp.certificate", "srmp.verify"}
+)
 """Settings that name other files which a queue manager reads."""
 
 
@@ -57,4 +61,8 @@ def value_of(configuration: Configuration, setting: Setting) -> object:
 
 
 def _toml(value: object) -> str:
+    if isinstance(value, Redirection):
+        return f"{{ from = {_toml(value.from_url)}, to = {_toml(value.to_url)} }}"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
     return json.dumps(value if isinstance(value, bool | int) else str(value), ensure_ascii=False)

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rpcqm.config import Configuration, ConfigurationError, check, load
+from rpcqm.config.lists import MAXIMUM_ITEMS
 from rpcqm.config.positions import key_lines
 from rpcqm.config.schema import Setting, settings, tables
+from rpcqm.srmp.settings import Redirection
 
 
 @pytest.fixture
@@ -187,17 +189,28 @@ def test_an_amount_that_does_not_fit_is_a_mistake(file: Path, line: str, why: st
     assert told == f"2: `limits.{line.split()[0]}` {why}"
 
 
-@pytest.mark.parametrize("port", [0, 80])
-def test_a_port_that_nothing_would_serve_is_a_mistake(file: Path, port: int) -> None:
-    told = mistakes(file, f"http_port = {port}\n")
-    reason = "this version does not serve messages over HTTP"
-    assert told == [f"1: `http_port` can only be -1: {reason}."]
-
-
 def test_every_table_of_the_schema_is_known() -> None:
     fields = {entry.name for entry in dataclasses.fields(Configuration)}
     plain = {setting.path[0] for setting in settings() if len(setting.path) == 1}
     assert fields == plain | set(tables())
+
+
+URL = "http://h/msmq/*"
+REDIRECTIONS = f"[{{ from = '{URL}', to = '{URL}' }}]", (Redirection(URL, URL),)
+EXAMPLES: dict[str, tuple[str, object]] = {
+    "srmp.proxy": ("'http://h:3128'", "http://h:3128"),
+    "srmp.receipts_to": ("['h', '::1']", ("h", "::1")),
+    "srmp.default_stream_receipt_url": ("'https://h/msmq/q'", "https://h/msmq/q"),
+    "srmp.outbound_exceptions": (f"['{URL}']", (URL,)),
+    "srmp.inbound": REDIRECTIONS,
+    "srmp.outbound": REDIRECTIONS,
+    "srmp.stream_receipt": REDIRECTIONS,
+}
+NEEDED = {
+    "https_port": "[srmp]\ncertificate = 'c'\nkey = 'k'\n",
+    "srmp.certificate": "key = 'k'\n",
+    "srmp.key": "certificate = 'c'\n",
+}
 
 
 @pytest.mark.parametrize("setting", list(settings()), ids=lambda setting: setting.key)
@@ -208,22 +221,128 @@ def test_every_setting_can_be_set_in_a_file(file: Path, setting: Setting) -> Non
         str: ("'there'", "there"),
         Path: ("'there'", Path("there")),
     }
-    text, expected = examples[setting.kind]
+    text, expected = examples.get(setting.kind, ("", None))
     if setting.about.between:
         expected = max(7, setting.about.between[0])
         text = str(expected)
     if setting.key in ("binary.peers", "remote.peers"):
         text, expected = "'there=192.0.2.1'", "there=192.0.2.1"
-    if setting.about.missing:
-        text, expected = setting.default, int(setting.default)
+    if setting.key in EXAMPLES:
+        text, expected = EXAMPLES[setting.key]
     if setting.about.choices:
         text, expected = f"'{setting.about.choices[-1]}'", setting.about.choices[-1]
     *table, name = setting.path
-    file.write_text((f"[{table[0]}]\n" if table else "") + f"{name} = {text}\n")
+    file.write_text(
+        (f"[{table[0]}]\n" if table else "") + f"{name} = {text}\n" + NEEDED.get(setting.key, "")
+    )
     found: object = check(file)
     for part in setting.path:
         found = getattr(found, part)
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("inbound = 'x'", "`srmp.inbound` is a list of tables with `from` and `to`, not 'x'."),
+        ("inbound = [1]", "`srmp.inbound` is a table; write [[srmp.inbound]]."),
+        ("receipts_to = [1]", "`srmp.receipts_to` is a text, not 1."),
+        (
+            "receipts_to = ['http://h']",
+            "`srmp.receipts_to` is 'http://h', which is no host: leave out scheme, port and path.",
+        ),
+        (
+            "proxy = 'https://h'",
+            "`srmp.proxy` is 'https://h', which is no URL that begins with http://.",
+        ),
+        (
+            "proxy = 'http://h/x'",
+            "`srmp.proxy` is 'http://h/x', which names more than a host and a port.",
+        ),
+        (
+            "default_stream_receipt_url = 'http://h/*'",
+            "`srmp.default_stream_receipt_url` is 'http://h/*', which may not have a `*`.",
+        ),
+        (
+            "outbound_exceptions = ['http://h:x/']",
+            "`srmp.outbound_exceptions` is 'http://h:x/', which is no URL: its host or its port "
+            "is wrong.",
+        ),
+        (
+            "transparent_store_and_forward = 1",
+            "`srmp.transparent_store_and_forward` is true or false, not 1.",
+        ),
+        ("certificate = 'c'", "`srmp.certificate` needs `srmp.key`."),
+        ("key = 'k'", "`srmp.key` needs `srmp.certificate`."),
+        (
+            "receipt_coalescing_milliseconds = '11s'",
+            "`srmp.receipt_coalescing_milliseconds` is from 0 to 10000, not 11000.",
+        ),
+    ],
+)
+def test_nonsense_in_the_table_of_messages_over_http_is_a_mistake(
+    file: Path, text: str, expected: str
+) -> None:
+    assert mistakes(file, f"[srmp]\n{text}\n") == [f"2: {expected}"]
+
+
+def test_https_without_a_certificate_is_a_mistake(file: Path) -> None:
+    told = mistakes(file, "https_port = 443\n")
+    assert told == ["1: `https_port` is 443, which needs `srmp.certificate` and `srmp.key`."]
+
+
+def test_each_mistake_in_a_map_has_its_own_line(file: Path) -> None:
+    text = """\
+[[srmp.outbound]]
+from = "http://good/*"
+to = "http://proxy/"
+[[srmp.outbound]]
+from = "good/*"
+to = "http://proxy/"
+[[srmp.outbound]]
+from = "http://a*b"
+[[srmp.inbound]]
+form = "http://a/*"
+to = "http://b/*"
+[[srmp.inbound]]
+from = "http://a/q"
+to = "http://b/*"
+"""
+    assert mistakes(file, text) == [
+        "5: `srmp.outbound.from` is 'good/*', which is no URL that begins with http:// or "
+        "https://.",
+        "7: `srmp.outbound` lacks `to`.",
+        "8: `srmp.outbound.from` is 'http://a*b', which has a `*` before its end.",
+        "10: there is no setting `srmp.inbound.form`; did you mean `srmp.inbound.from`?",
+        "9: `srmp.inbound` lacks `from`.",
+        "14: `srmp.inbound.to` has a `*`, but its `from` has none.",
+    ]
+
+
+def test_what_an_earlier_map_makes_useless_is_a_mistake(file: Path) -> None:
+    one = "[[srmp.inbound]]\nfrom = 'http://A/*'\nto = 'http://b/*'\n"
+    told = mistakes(file, one + one.lower())
+    assert told == ["5: `srmp.inbound.from` is there twice: 'http://a/*'."]
+
+
+def test_maps_keep_the_order_of_the_file(file: Path) -> None:
+    maps = [("http://b/*", "http://c/*"), ("http://a/q", "http://d/q")]
+    lines = [f"[[srmp.inbound]]\nfrom = '{a}'\nto = '{b}'\n" for a, b in maps]
+    file.write_text("".join(lines))
+    assert list(check(file).srmp.inbound) == maps
+
+
+@pytest.mark.bound("file.list_items")
+def test_a_list_has_a_bound(file: Path) -> None:
+    file.write_text(f"[srmp]\nreceipts_to = {['h'] * MAXIMUM_ITEMS}\n")
+    assert len(check(file).srmp.receipts_to) == MAXIMUM_ITEMS
+    told = mistakes(file, f"[srmp]\nreceipts_to = {['h'] * (MAXIMUM_ITEMS + 1)}\n")
+    assert told == [f"2: `srmp.receipts_to` has more than {MAXIMUM_ITEMS} items."]
+
+
+def test_lists_cannot_be_set_in_the_environment() -> None:
+    with pytest.raises(ConfigurationError, match=r"RPCQM_SRMP_INBOUND: .* in a file only"):
+        load(environment={"RPCQM_SRMP_INBOUND": "x"})
 
 
 keys = st.sampled_from(["a", "b", "c", '"quoted key"', "x.y", "x.z"])

@@ -9,15 +9,17 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
+from uuid import UUID
 
 from rpcqm.adm.enums import PositionState
-from rpcqm.adm.message import Message
+from rpcqm.adm.message import NEVER, Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.packet.user import UserFlags
 from rpcqm.qm.acknowledgements import Acknowledgements
 from rpcqm.qm.message_trace import MessageTrace
 from rpcqm.qm.outgoing import Outgoing
@@ -42,6 +44,7 @@ class SentAs(NamedTuple):
 
 UNKNOWN = SentAs()
 _SENT_AS = struct.Struct("<QI")
+_HOPS = UserFlags.RC.bits
 
 
 class _Waiting(NamedTuple):
@@ -272,3 +275,20 @@ class Transfer:
 
 def _awaiting_key(queue: Queue, key: int) -> bytes:
     return AWAITING_PREFIX + _AWAITING_KEY.pack(queue.queue_id, key)
+
+
+def is_stamped_here(message: Message, own: UUID) -> bool:
+    """Whether a message is transactional and ours: only its source stamps it.
+
+    One that has come back to us on its way has its stamp already ([MS-MQQB] 3.1.1.5).
+    """
+    envelope = message.envelope
+    ours = envelope.source_machine == own.bytes_le and not envelope.user_flags & _HOPS
+    return envelope.transactional and ours
+
+
+def cannot_reach_queue(message: Message, now: int) -> bool:
+    """Whether the time to reach the queue is over; `now` is seconds since 1970."""
+    envelope = message.envelope
+    limited = envelope.time_to_reach_queue != NEVER
+    return limited and now - envelope.sent_time > envelope.time_to_reach_queue

@@ -10,10 +10,9 @@ from functools import partial
 from typing import Protocol
 
 from rpcqm.base.clock import Clock, Timer, Timers
+from rpcqm.base.retry import delay_after
 from rpcqm.binary.connection.peer_connection import NextHop
 
-LONGEST_RETRY = 300_000
-"""The longest time between two attempts, in milliseconds, however many have failed."""
 PLACES = 4096
 """How many places are remembered; places that nobody waits for are forgotten first."""
 
@@ -35,46 +34,6 @@ class _Address:
     answered: bool = False
     waiting: dict[ConnectionRequester, None] = field(default_factory=dict)
     timer: Timer | None = None
-
-
-def delay_after(failures: int, first: int) -> int:
-    """Milliseconds to wait after `failures` failures: `first`, doubled for each further one."""
-    longest = max(first, LONGEST_RETRY)
-    return min(first << min(failures - 1, 32), longest)
-
-
-class RetryTimer:
-    """The Session Retry Connect Timer of one queue ([MS-MQQB] 3.1.6.1).
-
-    `first` tells the shortest delay in milliseconds; `expired` is called when it is over.
-    """
-
-    def __init__(
-        self, timers: Timers, first: Callable[[], int], expired: Callable[[], None]
-    ) -> None:
-        self._timers = timers
-        self._first = first
-        self._expired = expired
-        self._timer: Timer | None = None
-
-    @property
-    def runs(self) -> bool:
-        return self._timer is not None
-
-    def start(self, failures: int) -> None:
-        """Wait as long as so many failures ask for; a timer that runs goes on."""
-        if self._timer is None:
-            delay = delay_after(failures, self._first())
-            self._timer = self._timers.call_later(delay, self._expire)
-
-    def _expire(self) -> None:
-        self._timer = None
-        self._expired()
-
-    def cancel(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
 
 class ConnectionAttempts:

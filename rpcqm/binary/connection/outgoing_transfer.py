@@ -21,19 +21,15 @@ from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.log import get_logger
-from rpcqm.binary.connection.attempts import RetryTimer
-from rpcqm.binary.connection.connection_history import PROGRESS, ConnectionHistory, connect_failure
+from rpcqm.base.retry import RetryTimer
+from rpcqm.binary.connection.connection_history import PROGRESS, ConnectionHistory
 from rpcqm.binary.connection.message_security import CouldNotEncryptError
 from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection, Token
 from rpcqm.binary.connection.remembered_peer import (
     kept_peer,
     peer_key,
 )
-from rpcqm.binary.connection.sequence_numbers import (
-    SequenceRecords,
-    cannot_reach_queue,
-    is_stamped_here,
-)
+from rpcqm.binary.connection.sequence_numbers import SequenceRecords
 from rpcqm.binary.sequence import OutgoingSequence
 from rpcqm.binary.session import SessionState
 from rpcqm.binary.trace import is_traced
@@ -42,9 +38,10 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.patch import set_sequence
 from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.codec.types.mqvalues import ConnectionStatus
+from rpcqm.qm.connection_failures import connect_failure
 from rpcqm.qm.names import next_hop_text
 from rpcqm.qm.protocol_records import Changes
-from rpcqm.qm.transfer import SentAs
+from rpcqm.qm.transfer import SentAs, cannot_reach_queue, is_stamped_here
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:

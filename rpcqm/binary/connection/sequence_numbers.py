@@ -5,11 +5,8 @@ was given is a record of its own beside the sequence of the queue ([MS-MQQB] 3.1
 """
 
 import struct
-from uuid import UUID
 
-from rpcqm.adm.message import NEVER, Message
 from rpcqm.adm.queue import OutgoingQueue
-from rpcqm.codec.packet.user import UserFlags
 from rpcqm.qm.protocol_records import Changes, ProtocolRecords
 from rpcqm.store.records import Family
 from rpcqm.store.transaction import StoreTransaction
@@ -19,7 +16,6 @@ _STAMP_PREFIX = b"qb stamp:"
 _QUEUE = struct.Struct(">I")
 _STAMP_KEY = struct.Struct(">IQ")
 _NUMBER = struct.Struct("<I")
-_HOPS = UserFlags.RC.bits
 
 
 def sequence_key(queue: OutgoingQueue) -> bytes:
@@ -68,20 +64,3 @@ class SequenceRecords:
     def forget(self, change: StoreTransaction, key: int) -> None:
         """Forget the number of a message with the commit that removes the message."""
         change.delete(Family.STREAM, self._number_key(key))
-
-
-def is_stamped_here(message: Message, own: UUID) -> bool:
-    """Whether a message is transactional and ours: only its source stamps it.
-
-    One that has come back to us on its way has its stamp already ([MS-MQQB] 3.1.1.5).
-    """
-    envelope = message.envelope
-    ours = envelope.source_machine == own.bytes_le and not envelope.user_flags & _HOPS
-    return envelope.transactional and ours
-
-
-def cannot_reach_queue(message: Message, now: int) -> bool:
-    """Whether the time to reach the queue is over; `now` is seconds since 1970."""
-    envelope = message.envelope
-    limited = envelope.time_to_reach_queue != NEVER
-    return limited and now - envelope.sent_time > envelope.time_to_reach_queue

@@ -7,7 +7,8 @@ import pytest
 
 from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.base.completion import Completion
-from rpcqm.binary.connection.attempts import LONGEST_RETRY, PLACES, ConnectionAttempts, delay_after
+from rpcqm.base.retry import LONGEST_RETRY, delay_after
+from rpcqm.binary.connection.attempts import PLACES, ConnectionAttempts
 from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
 from tests.support.binary_pair import Exchanging, exchanging
 from tests.support.clock import SimulatedClock

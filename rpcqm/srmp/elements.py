@@ -8,6 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from rpcqm.codec.layout import NULL_GUID
+from rpcqm.srmp.xml import SOAP, written
 
 
 class MessageId(NamedTuple):
@@ -164,16 +165,23 @@ class SrmpRequest:
 
     `body` and `extension` are None if nothing of the kind is attached. `compound` is the request as
     CompoundMessage keeps it, from `POST` on, and `body_offset` where in it the body is.
-    `envelope_text`, `header_text` and `body_text` are the elements <se:Envelope>, <se:Header> and
-    <se:Body> as they were written.
+    `envelope_text` is the envelope as it was written.
     """
 
     target: str
     envelope: Envelope
     envelope_text: str
-    header_text: str = ""
-    body_text: str = ""
     body: bytes | None = None
     extension: bytes | None = None
     compound: bytes = b""
     body_offset: int = 0
+
+    @property
+    def header_text(self) -> str:
+        """SoapHeader: the element <se:Header> as it was written."""
+        return written(self.envelope_text, f"{SOAP}}}Envelope", f"{SOAP}}}Header")
+
+    @property
+    def body_text(self) -> str:
+        """SoapBody: the element <se:Body> as it was written."""
+        return written(self.envelope_text, f"{SOAP}}}Envelope", f"{SOAP}}}Body")

@@ -14,14 +14,14 @@ MAXIMUM_NAMES = 1 << 20
 """Characters of all names that differ, each with its namespace."""
 
 
-def check_bounds(body: bytes) -> None:
-    """Read a body without keeping it.
+def check_bounds(body: bytes, nodes: int = MAXIMUM_NODES) -> None:
+    """Read a body without keeping it; `nodes` elements and attributes may be in it.
 
     Raises DecodeError for one that has a document type or goes beyond a bound; ExpatError,
     ValueError or LookupError (for an unknown encoding) if it is not XML.
     """
     parser = expat.ParserCreate(namespace_separator="}")
-    bounds = _Bounds()
+    bounds = _Bounds(nodes)
     parser.StartDoctypeDeclHandler = bounds.document_type
     parser.StartElementHandler = bounds.start
     parser.EndElementHandler = bounds.end
@@ -30,7 +30,8 @@ def check_bounds(body: bytes) -> None:
 
 
 class _Bounds:
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._depth = 0
         self._nodes = 0
         self._names: set[str] = set()
@@ -44,7 +45,7 @@ class _Bounds:
         self._nodes += 1 + len(attributes) // 2
         if self._depth > MAXIMUM_DEPTH:
             raise DecodeError("XML that is nested too deeply")
-        if self._nodes > MAXIMUM_NODES:
+        if self._nodes > self._most:
             raise DecodeError("XML with too many elements and attributes")
         self._name(name)
         for attribute in attributes[::2]:

@@ -1,0 +1,166 @@
+"""The XML of envelopes: read within bounds, found again as it was written, and escaped.
+
+An envelope is UTF-8, has no document type, and so no entities but the five of XML itself.
+"""
+
+import re
+from collections.abc import Mapping
+from xml.parsers import expat
+
+from lxml import etree
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.codec.bodies import xml_bounds
+
+SOAP = "http://schemas.xmlsoap.org/soap/envelope/"
+WS_ROUTING = "http://schemas.xmlsoap.org/rp/"
+SRMP = "http://schemas.xmlsoap.org/srmp/"
+MSMQ = "msmq.namespace.xml"
+SIGNATURE = "http://www.w3.org/2000/02/xmldsig#"
+
+MAXIMUM_ENVELOPE = 262_144
+"""Octets of an envelope."""
+MAXIMUM_NODES = 4_096
+"""Elements and attributes of an envelope."""
+_PLAIN_TAGS = 2 * xml_bounds.MAXIMUM_DEPTH
+_PLAIN_ATTRIBUTES = 256
+"""With so few `<` and `=` nothing can go beyond a bound; all that honest senders write is below."""
+_DECLARED_ENCODING = re.compile(rb"<\?xml[^>]*?\sencoding\s*=\s*[\"']([^\"']*)")
+_MARK = b"\xef\xbb\xbf"
+
+_PARSER = etree.XMLParser(
+    encoding="utf-8",
+    resolve_entities=False,
+    load_dtd=False,
+    no_network=True,
+    huge_tree=False,
+    remove_comments=True,
+    remove_pis=True,
+)
+
+
+def parse_xml(octets: bytes) -> tuple[str, etree._Element]:
+    """The text of an envelope, and its outermost element; raises DecodeError."""
+    if len(octets) > MAXIMUM_ENVELOPE:
+        raise DecodeError(f"an envelope of {len(octets)} bytes")
+    octets = octets.removeprefix(_MARK)
+    try:
+        text = octets.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DecodeError("an envelope that is not UTF-8", error.start) from error
+    _check_head(octets)
+    _check_bounds(octets)
+    try:
+        return text, etree.fromstring(octets, _PARSER)
+    except etree.XMLSyntaxError as error:
+        raise DecodeError(f"no XML: {error.msg}") from error
+
+
+def _check_head(octets: bytes) -> None:
+    """Refuse a document type, wherever it may be written, and another encoding."""
+    if b"<!DOCTYPE" in octets:
+        raise DecodeError("an envelope with a document type")
+    if octets.startswith(b"<?xml"):
+        declared = _DECLARED_ENCODING.match(octets)
+        if declared is not None and declared[1].lower() not in (b"utf-8", b"us-ascii"):
+            raise DecodeError("an envelope in another encoding than UTF-8")
+
+
+def _check_bounds(octets: bytes) -> None:
+    """Before a tree is built: how deep it is, and how many elements and attributes it has."""
+    if octets.count(b"<") <= _PLAIN_TAGS and octets.count(b"=") <= _PLAIN_ATTRIBUTES:
+        return
+    try:
+        xml_bounds.check_bounds(octets, MAXIMUM_NODES)
+    except (expat.ExpatError, ValueError, LookupError) as error:
+        raise DecodeError(f"no XML: {error}") from error
+
+
+def children(
+    parent: etree._Element, names: Mapping[str, str], required: frozenset[str] = frozenset()
+) -> dict[str, etree._Element]:
+    """The child elements that have a name in `names`, by it; others are passed over.
+
+    DecodeError if one is there twice, or a required one is not.
+    """
+    found: dict[str, etree._Element] = {}
+    for child in parent:
+        name = names.get(child.tag)
+        if name is None:
+            continue
+        if name in found:
+            raise DecodeError(f"<{name}> is there twice")
+        found[name] = child
+    if not required <= found.keys():
+        raise DecodeError(f"<{min(required - found.keys())}> is missing")
+    return found
+
+
+def text_of(element: etree._Element) -> str:
+    """All that is written in an element; DecodeError if it has elements in it."""
+    if len(element):
+        raise DecodeError(f"<{etree.QName(element).localname}> holds elements")
+    return element.text or ""
+
+
+def written(text: str, *path: str) -> str:
+    """An element as it was written: the first child of each name, from the outermost one's on.
+
+    Names are `namespace}name`. The text has been parsed; an element that is not there is "".
+    """
+    octets = text.encode("utf-8")
+    finder = _Finder(path)
+    parser = expat.ParserCreate(encoding="utf-8", namespace_separator="}")
+    parser.StartElementHandler = lambda name, _: finder.start(name, parser.CurrentByteIndex)
+    parser.EndElementHandler = lambda _: finder.end(parser.CurrentByteIndex)
+    parser.DefaultHandlerExpand = lambda _: finder.other(parser.CurrentByteIndex)
+    parser.Parse(octets, True)
+    if not finder.is_found:
+        return ""
+    return octets[finder.begins : finder.ends or None].decode("utf-8")
+
+
+class _Finder:
+    """Follows the events of a parser; an element ends where whatever comes behind it begins."""
+
+    def __init__(self, path: tuple[str, ...]) -> None:
+        self._path = path
+        self._depth = 0
+        self._matched = 0
+        self._is_behind = False
+        self.begins = self.ends = 0
+
+    @property
+    def is_found(self) -> bool:
+        return self._matched == len(self._path)
+
+    def start(self, name: str, index: int) -> None:
+        self.other(index)
+        if self._depth == self._matched < len(self._path) and name == self._path[self._depth]:
+            self._matched += 1
+            if self._matched == len(self._path):
+                self.begins = index
+        self._depth += 1
+
+    def end(self, index: int) -> None:
+        self.other(index)
+        self._depth -= 1
+        if not self.is_found:
+            self._matched = min(self._matched, self._depth)
+        elif not self.ends and self._depth == len(self._path) - 1:
+            self._is_behind = True
+
+    def other(self, index: int) -> None:
+        if self._is_behind:
+            self.ends, self._is_behind = index, False
+
+
+_SPECIAL = re.compile('[<>&"\r\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]')
+_ESCAPES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", '"': "&quot;", "\r": "&#13;"}
+
+
+def escaped(text: str) -> str:
+    """A text for an element or an attribute; what no XML can hold is U+FFFD."""
+    if _SPECIAL.search(text) is None:
+        return text
+    return _SPECIAL.sub(lambda found: _ESCAPES.get(found[0], "\ufffd"), text)

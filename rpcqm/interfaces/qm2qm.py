@@ -349,7 +349,7 @@ class Qm2Qm:
                 entry.open_queue_entry.minimum_level,
             )
         except BaseException:
-            self._give_back(entry)
+            self._give_back(entry, delivered=False)
             raise
         return handle.wire
 
@@ -370,18 +370,20 @@ class Qm2Qm:
         await self._end(entry, request.dwAck == RR_ACK)
         return RemoteQMEndReceiveResponse(pphContext=NULL_HANDLE, result=0)
 
-    def _end(self, entry: RemoteReadEntry, delete_message: bool) -> Completion[None]:
+    def _end(
+        self, entry: RemoteReadEntry, delete_message: bool, delivered: bool = True
+    ) -> Completion[None]:
         descriptor = entry.open_queue_entry.descriptor
         position = MessagePosition(queue_of(descriptor), entry.lookup_identifier)
         return self._messages.dequeue_message_end(
-            descriptor, position, delete_message, delivered=True
+            descriptor, position, delete_message, delivered=delivered
         )
 
-    def _give_back(self, entry: RemoteReadEntry) -> None:
+    def _give_back(self, entry: RemoteReadEntry, delivered: bool = True) -> None:
         """The message is for somebody else, unless the read has ended already."""
         if entry.forget():
             with suppress(MQError):  # the queue may be gone, and its messages with it
-                self._end(entry, False)
+                self._end(entry, False, delivered)
 
     def _run_down_read(self, handle: ContextHandle) -> None:
         """[MS-MQQP] 3.1.6.2 PCTX_REMOTEREAD_HANDLE_TYPE Rundown."""

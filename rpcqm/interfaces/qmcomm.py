@@ -357,6 +357,8 @@ class QmComm:
 
         Source: [MS-MQMP] 3.1.4.14 R_QMEnlistInternalTransaction (Opnum 16).
         """
+        if call.identity.is_anonymous:
+            self.handles.admit(call)
         if not any(request.pUow.rgb):
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "no identifier")
         identifier, owner = UUID(bytes_le=request.pUow.rgb), call.identity.sid

@@ -359,7 +359,7 @@ class RemoteRead:
         try:
             return self._response(request, message)
         except BaseException:
-            give_back()
+            self._give_back(opened, entry, delivered=False)
             raise
 
     def _peek(
@@ -465,14 +465,16 @@ class RemoteRead:
             opened.descriptor, position, request.dwAck == RR_ACK, entry.transaction, True
         )
 
-    def _give_back(self, opened: OpenedQueue, entry: PendingRequestEntry) -> None:
+    def _give_back(
+        self, opened: OpenedQueue, entry: PendingRequestEntry, delivered: bool = True
+    ) -> None:
         """Pending Request Cleanup Timer Event ([MS-MQRR] 3.1.5.1), and every other early end."""
         queue = opened.descriptor.queue_reference
         if opened.pending.remove(entry) and queue is not None:
             position = MessagePosition(queue, entry.lookup_identifier)
             with suppress(MQError):  # the message may have been removed meanwhile
                 self._messages.dequeue_message_end(
-                    opened.descriptor, position, False, entry.transaction, True
+                    opened.descriptor, position, False, entry.transaction, delivered
                 )
 
     # Moving

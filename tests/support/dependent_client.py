@@ -19,6 +19,7 @@ from rpcqm.codec.types.qmcomm import (
     OBJECT_FORMAT_u,
 )
 from rpcqm.interfaces import qmcomm, qmcomm2, qmmgmt, sending
+from rpcqm.interfaces._authentication import CallAdmission, RemoteReadSecurity
 from rpcqm.service import interfaces
 from tests.support.binary_network import Node
 from tests.support.callers import Caller, CallServer, PendingCall, Served
@@ -29,9 +30,11 @@ RECEIVE_ACCESS, SEND_ACCESS, PEEK_ACCESS = 0x01, 0x02, 0x20
 NULL_GUID = UUID(int=0)
 
 
-def served_clients(qm: RunningQueueManager | Node) -> CallServer:
+def served_clients(
+    qm: RunningQueueManager | Node, security: RemoteReadSecurity | None = None
+) -> CallServer:
     """qmcomm, qmcomm2, qmmgmt and rpcqm_sending, with the ports 2103 and 2105."""
-    handles = interfaces.client_handles(qm.engine)
+    handles = interfaces.client_handles(qm.engine, admission=CallAdmission(security))
     comm = interfaces.qmcomm(qm.engine, handles, lambda: 2103, lambda: 2105)
     return CallServer(
         qm,

@@ -8,6 +8,7 @@ from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.qm2qm import REMOTEREADDESC, REMOTEREADDESC2
 from rpcqm.interfaces import qm2qm, qmcomm
 from rpcqm.interfaces._authentication import CallAdmission, RemoteReadSecurity
+from rpcqm.rpc.limits import Limits
 from rpcqm.service import interfaces
 from tests.support.callers import Caller, CallServer, PendingCall, Served
 from tests.support.dependent_client import Client, create_remote_cursor, open_remote
@@ -15,7 +16,11 @@ from tests.support.queue_manager import RunningQueueManager
 from tests.support.remote_reader import CLIENT, RECEIVE, RECEIVE_ACCESS, status_name
 
 
-def served_qm2qm(qm: RunningQueueManager, security: RemoteReadSecurity | None = None) -> CallServer:
+def served_qm2qm(
+    qm: RunningQueueManager,
+    security: RemoteReadSecurity | None = None,
+    limits: Limits | None = None,
+) -> CallServer:
     """qmcomm and qm2qm on a queue manager, with the ports 2103 and 2105."""
     handles = interfaces.client_handles(qm.engine, admission=CallAdmission(security))
     comm = interfaces.qmcomm(qm.engine, handles, lambda: 2103, lambda: 2105)
@@ -24,6 +29,7 @@ def served_qm2qm(qm: RunningQueueManager, security: RemoteReadSecurity | None = 
         qm,
         Served("qmcomm", comm, qmcomm.POLICY),
         Served("qm2qm", reading, qm2qm.POLICY),
+        limits=limits,
     )
 
 

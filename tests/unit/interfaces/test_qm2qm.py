@@ -8,6 +8,7 @@ from rpcqm.codec.interface import TransferSyntax
 from rpcqm.codec.packet.base import BaseHeader
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.qm2qm import REMOTEREADDESC2
+from rpcqm.rpc.limits import Limits
 from tests.support.callers import ALICE, BOB, CallServer, Fault
 from tests.support.qm2qm_reader import Qm2QmReader, body_or_status, description_in, served_qm2qm
 from tests.support.queue_manager import RunningQueueManager
@@ -551,3 +552,19 @@ def test_lookups_that_make_no_sense_are_refused(
     missing = reader.read_by_id(number, LOOKUP_RECEIVE_NEXT, identifier)
     assert body_or_status(missing) == b"MQ_ERROR_MESSAGE_NOT_FOUND"
     assert body_or_status(reader.read_by_id(number, LOOKUP_PEEK_CURRENT, identifier)) == b"one"
+
+
+def test_a_message_that_no_handle_could_hold_was_not_delivered(qm: RunningQueueManager) -> None:
+    """A client without room for handles does not make a message look like poison."""
+    queue = qm.create()
+    qm.send(queue, b"one")
+    qm.send(queue, b"two")
+    with_few_handles = served_qm2qm(qm, limits=Limits(handles=2))
+    reader = Qm2QmReader(with_few_handles.connect())
+    number, _ = reader.open(queue)
+    reader.read(number)
+    with pytest.raises(Fault):
+        reader.read(number)
+    key = queue.message_position_list.first_available()
+    assert key is not None
+    assert qm.engine.positions.message_at(queue, key).abort_count == 0

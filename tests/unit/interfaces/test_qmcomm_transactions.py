@@ -8,8 +8,17 @@ import pytest
 from rpcqm.adm.enums import RemoteReadState
 from rpcqm.base.errors import FaultStatus, HResult, NtStatus
 from rpcqm.codec.types.mqmq import XACTUOW
+from rpcqm.interfaces._authentication import RemoteReadSecurity
 from rpcqm.rpc.interface_registry import NCALRPC
-from tests.support.callers import ADMINISTRATOR, ALICE, BOB, CallServer, Fault
+from tests.support.callers import (
+    ADMINISTRATOR,
+    ALICE,
+    BOB,
+    LEVEL_NONE,
+    NOBODY,
+    CallServer,
+    Fault,
+)
 from tests.support.dependent_client import (
     SEND_ACCESS,
     Client,
@@ -187,6 +196,19 @@ def test_a_transaction_has_an_identifier_of_its_own(
     assert client.status(enlist, pUow=XACTUOW(rgb=UOW)) == "MQ_ERROR_TRANSACTION_SEQUENCE"
     nothing = XACTUOW(rgb=bytes(16))
     assert client.status(enlist, pUow=nothing) == "MQ_ERROR_INVALID_PARAMETER"
+
+
+def test_who_has_not_logged_on_begins_transactions_at_a_supporting_server_only(
+    qm: RunningQueueManager,
+) -> None:
+    server = served_clients(qm, RemoteReadSecurity(allow_unprotected_rpc=True))
+    stranger = Client(server.connect(NOBODY, LEVEL_NONE))
+    enlist = "R_QMEnlistInternalTransaction"
+    transaction = XACTUOW(rgb=UOW)
+    assert stranger.status(enlist, pUow=transaction) == "MQ_ERROR_WKS_CANT_SERVE_CLIENT"
+    assert not qm.engine.queue_manager.transaction_collection
+    qm.engine.queue_manager.supporting_server = True
+    assert stranger.status(enlist, pUow=transaction) == "MQ_OK"
 
 
 @pytest.mark.conformance("MQMP-op-17", "MQMP-op-18")

@@ -126,7 +126,12 @@ def _properties(octets: bytes, packet: UserMessage) -> Iterator[StubField]:
     size = layout.body - layout.extension
     extension = bytes(octets[layout.extension : layout.body])
     yield StubField(layout.extension, size, f"{name}.ExtensionData", extension)
-    yield StubField(layout.body, layout.body_size, f"{name}.MessageBody", packet.body)
+    yield StubField(
+        layout.body,
+        layout.body_size,
+        f"{name}.MessageBody",
+        bytes(octets[layout.body : layout.body + layout.body_size]),
+    )
     trailers = (
         ("DebugHeader", layout.debug),
         ("SRMPEnvelopeHeader", layout.envelope),

@@ -64,6 +64,8 @@ def build_user_message(message: MessageAttributes) -> bytes:
 
 def _build(message: MessageAttributes) -> bytes:
     body, extension = message.body, message.extension
+    if message.soap_compound_message and message.soap_envelope and _is_attached(message):
+        body = b""  # a body is in a packet once (G210)
     label = _encode_label(message.label) if message.label else b""
     user_flags, address, names = _queue_names(message)
     user_flags |= _MP | message.delivery_guarantee << _DELIVERY_MODE
@@ -90,6 +92,11 @@ def _build(message: MessageAttributes) -> bytes:
     )
     properties = _pack_properties(message, len(label) >> 1, len(body), len(extension))
     return b"".join((head, names, before, properties, label, extension, body, padding, behind))
+
+
+def _is_attached(message: MessageAttributes) -> bool:
+    """Whether the body is in the request that is kept."""
+    return message.body in message.soap_compound_message
 
 
 def _pack_head(

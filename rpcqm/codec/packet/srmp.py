@@ -61,10 +61,9 @@ class CompoundMessageHeader:
     def decode(cls, buffer: Buffer, offset: int = 0) -> tuple[Self, int]:
         """Read the header and tell where it ends; raises DecodeError."""
         start, end = locate_compound(buffer, offset)
-        number, _, _, size, place = _COMPOUND_START.unpack_from(buffer, offset)
-        if place + size > end - start:
-            raise DecodeError("body lies outside of its HTTP request", offset)
-        return cls(bytes(buffer[start:end]), size, place, number), end
+        number = int.from_bytes(buffer[offset : offset + 2], "little")
+        body, size = locate_attached_body(buffer, offset)
+        return cls(bytes(buffer[start:end]), size, body - start, number), end
 
     def encode(self) -> bytes:
         """The header's bytes, without padding."""
@@ -81,3 +80,12 @@ def locate_compound(buffer: Buffer, offset: int) -> tuple[int, int]:
     start = offset + _COMPOUND_START.size
     require(buffer, start, size, "CompoundMessageHeader")
     return start, start + size
+
+
+def locate_attached_body(buffer: Buffer, offset: int) -> tuple[int, int]:
+    """Start and size of the message's body within the HTTP request; raises DecodeError."""
+    start, end = locate_compound(buffer, offset)
+    _, _, _, size, place = _COMPOUND_START.unpack_from(buffer, offset)
+    if place + size > end - start:
+        raise DecodeError("body lies outside of its HTTP request", offset)
+    return start + place, size

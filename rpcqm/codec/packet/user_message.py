@@ -37,6 +37,7 @@ from rpcqm.codec.packet.soap import SoapHeader, locate_soap
 from rpcqm.codec.packet.srmp import (
     CompoundMessageHeader,
     SRMPEnvelopeHeader,
+    locate_attached_body,
     locate_compound,
     locate_envelope,
 )
@@ -206,7 +207,7 @@ class UserMessage:
     @property
     def body_size(self) -> int:
         """Bytes of the body, its padding not counted."""
-        return self.layout.body_size
+        return self._place_of_body()[1]
 
     @property
     def trailer_offset(self) -> int:
@@ -215,9 +216,15 @@ class UserMessage:
 
     @property
     def body(self) -> bytes:
-        """MessagePropertiesHeader.MessageBody."""
+        """MessagePropertiesHeader.MessageBody, or what the HTTP request has attached (G210)."""
+        start, size = self._place_of_body()
+        return bytes(self.buffer[start : start + size])
+
+    def _place_of_body(self) -> tuple[int, int]:
         layout = self.layout
-        return bytes(self.buffer[layout.body : layout.body + layout.body_size])
+        if layout.body_size or layout.compound < 0:
+            return layout.body, layout.body_size
+        return locate_attached_body(self.buffer, layout.compound)
 
     @property
     def label(self) -> str:

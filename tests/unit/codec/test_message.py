@@ -551,3 +551,16 @@ def test_the_class_of_a_message_is_found_without_its_other_fields(
     for size in range(76, properties + 4):
         with pytest.raises(DecodeError):
             class_of(packet[:size])
+
+
+def test_the_body_of_a_message_that_came_by_http_is_in_its_packet_once() -> None:
+    body = b"attached" * 500
+    attributes = MessageAttributes(
+        body=body,
+        soap_envelope="<se:Envelope/>",
+        soap_compound_message=b"POST / HTTP/1.1\r\n\r\n" + body + b"--\r\n",
+    )
+    packet = PacketMessage(build_user_message(attributes))
+    assert bytes(packet.buffer).count(body) == 1
+    assert packet.layout.body_size == 0
+    assert (packet.body, packet.body_size) == (body, len(body))

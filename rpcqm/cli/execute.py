@@ -84,7 +84,7 @@ def running(arguments: argparse.Namespace) -> "Handle":
             environment["RPCQM_DATA_DIR"] = str(arguments.data_dir)
         status = await _run(command, environment, octets_of(message))
         if status:
-            raise CommandError(f"`{command}` {_outcome(status)}; the message stays in `{queue}`.")
+            raise CommandError(f"`{command}` {_outcome(status)}; nothing was received from `{queue}`.")
 
     return run
 

@@ -49,7 +49,7 @@ def test_a_command_that_fails_keeps_the_message_and_sends_nothing(
         run("send", orders, "--transactional", "--body", body)
     command = f"{RPCQM} send {bills} --transactional --file - && exit 7"
     outcome = refused("receive", orders, "--transactional", "--all", "--exec", command)
-    assert f"ended with exit status 7; the message stays in `{orders}`" in outcome.errors
+    assert f"ended with exit status 7; nothing was received from `{orders}`" in outcome.errors
     assert held(attempt, bills) == []
     assert held(attempt, orders) == [("one", 1), ("two", 0)]
 

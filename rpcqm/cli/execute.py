@@ -84,7 +84,9 @@ def running(arguments: argparse.Namespace) -> "Handle":
             environment["RPCQM_DATA_DIR"] = str(arguments.data_dir)
         status = await _run(command, environment, octets_of(message))
         if status:
-            raise CommandError(f"`{command}` {_outcome(status)}; nothing was received from `{queue}`.")
+            raise CommandError(
+                f"`{command}` {_outcome(status)}; nothing was received from `{queue}`."
+            )
 
     return run
 

@@ -11,10 +11,18 @@ from rpcqm.capture.conversation.binary import (
     BinaryPacket,
     begins_packet,
 )
-from rpcqm.capture.conversation.call import MSMQ_BINARY, NCACN_IP_TCP, CapturedCall, Conversation
+from rpcqm.capture.conversation.call import (
+    MC_MQSRM,
+    MSMQ_BINARY,
+    NCACN_IP_TCP,
+    CapturedCall,
+    Conversation,
+)
+from rpcqm.capture.conversation.http import begins_http, is_answer
 from rpcqm.capture.conversation.interfaces import Context
 from rpcqm.capture.conversation.pdu_stream import CLIENT_TYPES, find_pdu, pdu_type_at
 from rpcqm.capture.conversation.rpc import RpcConversation
+from rpcqm.capture.conversation.srmp import SrmpConversation, SrmpExchange
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import read_records
 from rpcqm.capture.file.record import Record
@@ -22,8 +30,9 @@ from rpcqm.capture.file.tcp import Flow, FlowDirection, TcpReassembler
 from rpcqm.capture.unsealing.accounts import UnsealingAccount
 from rpcqm.rpc.tower import Tower
 
-Exchange = CapturedCall | BinaryPacket
-"""What is shown, exported and replayed: a call, or a packet of the binary protocol."""
+Exchange = CapturedCall | BinaryPacket | SrmpExchange
+"""What is shown, exported and replayed: a call, a packet of the binary protocol, or a message over
+HTTP with its answer."""
 
 _ENOUGH = 16
 """Octets that tell what a connection carries: the header of a PDU, or of a packet."""
@@ -100,6 +109,8 @@ class _Detector:
             self._found_rpc(direction, kind)
         elif begins_packet(begin):
             self._found_binary(direction)
+        elif begins_http(begin):
+            self._found_http(direction, begin)
         elif not self._flow.whole and (at := find_pdu(data)) >= 0:
             # In the middle of a connection, and of a PDU.
             self._held = [(direction, data[at:], *self._held[-1][2:])]
@@ -125,6 +136,13 @@ class _Detector:
         if not flow.whole and flow.client.endswith(f":{PORT}"):
             flow.turn_round()
         self._analysis.carries_packets(flow, self._held[0][2])
+        self._hand_on()
+
+    def _found_http(self, direction: FlowDirection, begin: bytes) -> None:
+        flow = self._flow
+        if not flow.whole and is_answer(begin) == (direction is flow.forward):
+            flow.turn_round()
+        self._analysis.carries_http(flow)
         self._hand_on()
 
     def _hand_on(self) -> None:
@@ -189,6 +207,19 @@ class Analysis:
         flow.backward.take = packets.from_server.take
         flow.forward.gap = packets.from_client.gap
         flow.backward.gap = packets.from_server.gap
+
+    def carries_http(self, flow: Flow) -> None:
+        """HTTP may carry anything; there is a conversation once it is one of [MC-MQSRM]."""
+
+        def open_conversation(time: int) -> Conversation:
+            return self._conversation(flow, MC_MQSRM, time)
+
+        http = SrmpConversation(open_conversation, self.problems, self._emit).http
+        flow.forward.take = http.from_client.take
+        flow.backward.take = http.from_server.take
+        flow.forward.gap = http.from_client.gap
+        flow.backward.gap = http.from_server.gap
+        flow.finished = http.finish
 
     def feed(self, record: Record) -> None:
         self.tcp.feed(record)

@@ -1,14 +1,23 @@
 """Calls as lines for people and as objects for programs."""
 
 import functools
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.conversation.binary import BinaryPacket
 from rpcqm.capture.conversation.call import CapturedCall
+from rpcqm.capture.conversation.srmp import SrmpExchange
 from rpcqm.capture.conversation.subjects import message_identifiers
 from rpcqm.capture.ndr_fields import StubField, stub_fields
 from rpcqm.capture.packet_fields import packet_fields
+from rpcqm.capture.srmp_fields import (
+    elements,
+    head_fields,
+    request_object,
+    response_object,
+    summary,
+)
 from rpcqm.capture.values import Plain, message_attributes, plain
 from rpcqm.codec.interface import Value
 from rpcqm.codec.packet.message import PacketMessage
@@ -157,6 +166,8 @@ def line(exchange: Exchange, queue: str) -> str:
     if isinstance(exchange, BinaryPacket):
         arrow = "→" if exchange.from_client else "←"
         status, text = "-", f"{arrow} {_packet_text(exchange)}"
+    elif isinstance(exchange, SrmpExchange):
+        status, text = exchange.status_name or "no answer", summary(exchange)
     else:
         status, text = _status(exchange), arguments_text(exchange)
     about = f" queue={queue}" if queue else ""
@@ -217,6 +228,8 @@ def _side(exchange: Exchange, response: bool) -> Plain:
             return None
         packet = exchange.decoded_request()
         return {"size": len(exchange.octets)} if packet is None else plain(packet)
+    if isinstance(exchange, SrmpExchange):
+        return response_object(exchange) if response else request_object(exchange)
     value = exchange.decoded_response() if response else exchange.decoded_request()
     if value is not None:
         return plain(value)
@@ -232,12 +245,30 @@ def full(exchange: Exchange) -> list[str]:
     """Every decoded field of a call or packet, one per line with its offset and size."""
     if isinstance(exchange, BinaryPacket):
         return _section(f"packet, {len(exchange.octets)} octets", *packet_fields(exchange.octets))
+    if isinstance(exchange, SrmpExchange):
+        return list(_srmp_lines(exchange))
     lines = _half(exchange, False)
     if exchange.ended:
         lines += _half(exchange, True)
     for text in message_identifiers(exchange):
         lines.append(f"    message {text}")
     return lines
+
+
+def _srmp_lines(exchange: SrmpExchange) -> Iterator[str]:
+    """Both heads with their offsets, and between them the elements of the envelope."""
+    asked, answer = exchange.asked, exchange.answer
+    title = f"request, {asked.size} octets, record at {asked.offset}"
+    yield from _section(title, head_fields(asked), "")
+    for path, value in elements(exchange):
+        yield f"    {path} = {value}"
+    if answer is None:
+        yield "  response: not captured"
+        return
+    title = f"response, {answer.size} octets, record at {answer.offset}"
+    yield from _section(title, head_fields(answer), "")
+    if answer.body:
+        yield f"    body = {bytes(answer.body)!r}"
 
 
 def _half(call: CapturedCall, response: bool) -> list[str]:

@@ -67,6 +67,13 @@ def add(commands: "argparse._SubParsersAction[Parser]") -> None:
         help="the port of the server's binary protocol (1801)",
     )
     parser.add_argument(
+        "--http-port",
+        metavar="N",
+        type=int,
+        default=80,
+        help="the port at which the server takes messages over HTTP (80)",
+    )
+    parser.add_argument(
         "--fixture",
         action=argparse.BooleanOptionalAction,
         default=None,
@@ -184,7 +191,7 @@ def _server(
         first = logons[0]
         credentials = NtlmCredentials(first.name, domain=first.domain, nt_hash=first.hashes[-1])
     address = host if host.replace(".", "").isdigit() else "127.0.0.1"
-    server = Server(host, port, ".", address, arguments.binary_port)
+    server = Server(host, port, ".", address, arguments.binary_port, arguments.http_port)
     yield server, RemoteServer(host, port, credentials), logons
 
 

@@ -1,4 +1,4 @@
-"""One captured call, or one packet of the binary protocol."""
+"""One captured call, and the conversation that it belongs to."""
 
 import functools
 from dataclasses import dataclass, field
@@ -11,6 +11,7 @@ from rpcqm.codec.interface import Operation
 
 NCACN_IP_TCP = "ncacn_ip_tcp"
 MSMQ_BINARY = "MS-MQQB"
+MC_MQSRM = "MC-MQSRM"
 
 _MILLION = 1_000_000
 

@@ -7,6 +7,7 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.conversation.binary import BinaryPacket
 from rpcqm.capture.conversation.call import CapturedCall
+from rpcqm.capture.conversation.srmp import SrmpExchange
 from rpcqm.capture.values import queue_text
 from rpcqm.codec.interface import Operation, Value
 from rpcqm.codec.layout import NULL_GUID
@@ -39,6 +40,8 @@ class Subjects:
         """The queue that a call or a packet is about; empty if it is not known."""
         if isinstance(exchange, BinaryPacket):
             return _destination(exchange)
+        if isinstance(exchange, SrmpExchange):
+            return exchange.queue
         operation = exchange.operation
         if operation is None:
             return ""
@@ -117,6 +120,8 @@ def message_identifiers(exchange: Exchange) -> list[str]:
     """The identifiers of the messages that a call or packet carries, as `{guid}\\number`."""
     if isinstance(exchange, BinaryPacket):
         return [text for text in [identifier_of(exchange.decoded_request())] if text]
+    if isinstance(exchange, SrmpExchange):
+        return exchange.identifiers
     found: list[str] = []
     for part in (exchange.decoded_request(), exchange.decoded_response()):
         for value in _values(part, IDENTIFIER_DEPTH):

@@ -22,8 +22,8 @@ from rpcqm.capture.conversation.binary import BinaryConversation, BinaryPacket
 from rpcqm.capture.conversation.binary_progress import SessionProgress, at, kind_of, milestones
 from rpcqm.capture.conversation.call import Conversation
 from rpcqm.capture.file.problems import Problems
-from rpcqm.capture.replay.binary_rewriting import QUEUE_MANAGER, SEQUENCE, Rewriter
-from rpcqm.capture.replay.mapping import Mapping
+from rpcqm.capture.replay.binary_rewriting import SEQUENCE, Rewriter
+from rpcqm.capture.replay.mapping import QUEUE_MANAGER, Mapping
 from rpcqm.capture.replay.outcome import Outcome, Server
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.acknowledgement import PacketKind

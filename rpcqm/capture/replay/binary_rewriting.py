@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 from rpcqm.base.errors import DecodeError
 from rpcqm.capture.conversation.binary import BinaryPacket
 from rpcqm.capture.conversation.binary_progress import kind_of
-from rpcqm.capture.replay.mapping import Mapping
+from rpcqm.capture.replay.mapping import QUEUE_MANAGER, Mapping
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.acknowledgement import PacketKind
 from rpcqm.codec.packet.fields import (
@@ -25,7 +25,6 @@ from rpcqm.codec.packet.user import QueueFormatType, decode_queue_name, encode_d
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.mqvalues import INFINITE
 
-QUEUE_MANAGER = "queue manager"
 SEQUENCE = "transaction sequence"
 
 _ACKNOWLEDGEMENTS = (PacketKind.ORDER_ACK, PacketKind.FINAL_ACK)

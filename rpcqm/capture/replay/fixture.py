@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from http import HTTPStatus
+from urllib.parse import unquote
 
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.hresult import HResult
@@ -11,6 +13,7 @@ from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.conversation.binary import BinaryPacket
 from rpcqm.capture.conversation.binary_progress import final_ack_of
 from rpcqm.capture.conversation.call import CapturedCall
+from rpcqm.capture.conversation.srmp import SrmpExchange
 from rpcqm.capture.conversation.subjects import Subjects, message_identifiers
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
@@ -26,7 +29,7 @@ from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.security.sddl import parse_sddl
 
 EVERYBODY = "D:(A;;GA;;;WD)(A;;GA;;;AN)"
-_PRIVATE = re.compile(r"(?i)private\$\\([^;]+)")
+_PRIVATE = re.compile(r"(?i)private\$(?:\\([^;]+)|/([^;?]+))")
 _OPENS = frozenset({"R_OpenQueue", "R_OpenQueueForMove", "rpc_QMOpenQueueInternal"})
 
 
@@ -64,6 +67,8 @@ class _Inference:
         if isinstance(exchange, BinaryPacket):
             if exchange.from_client and exchange.name == PacketKind.USER_MESSAGE.value:
                 self._message(exchange, queue)
+        elif isinstance(exchange, SrmpExchange):
+            self._posted(exchange, queue)
         elif exchange.fault is None:
             self._call(exchange, queue)
 
@@ -75,6 +80,16 @@ class _Inference:
             transactional = message.layout.transaction >= 0
             known = self.found.queues.get(queue, False)
             self.found.queues[queue] = known or transactional
+
+    def _posted(self, exchange: SrmpExchange, queue: str) -> None:
+        """A message over HTTP that was taken: only a stream goes to a transactional queue."""
+        self._sent.update(message_identifiers(exchange))
+        envelope = exchange.envelope
+        if envelope is None or exchange.status != HTTPStatus.OK:
+            return
+        if queue and folded(queue) not in self._created:
+            known = self.found.queues.get(queue, False)
+            self.found.queues[queue] = known or envelope.stream is not None
 
     def refused(self, identifiers: Iterable[str], exchanges: Iterable[Exchange]) -> None:
         """The queues of these messages were not there."""
@@ -147,7 +162,7 @@ def _correlation(packet: PacketMessage) -> str:
 def _name(queue: str) -> str:
     """The name of a private queue, without its subqueue."""
     match = _PRIVATE.search(queue)
-    return match[1] if match else ""
+    return (match[1] or unquote(match[2])) if match else ""
 
 
 def _read(call: CapturedCall, queue: str, known: dict[str, PresupposedMessage]) -> None:

@@ -45,6 +45,8 @@ USED = {
 }
 """Parameters of requests, and members of theirs, by which a client names it again."""
 
+QUEUE_MANAGER = "queue manager"
+
 _DEEPEST = 6
 """How deep structures are searched: no type of the IDL nests deeper."""
 

@@ -21,6 +21,7 @@ class Server:
     machine: str = "."
     address: str = "127.0.0.1"
     binary_port: int = 1801
+    http_port: int = 80
     socket: Path | None = None
 
 

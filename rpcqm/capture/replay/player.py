@@ -17,6 +17,7 @@ from rpcqm.capture.replay.binary_comparison import compare
 from rpcqm.capture.replay.mapping import Mapping
 from rpcqm.capture.replay.outcome import DIFFERENT, SAME, Outcome, Result, Server
 from rpcqm.capture.replay.policy import Comparison, Difference
+from rpcqm.capture.replay.srmp import SrmpPlayer, posts_of
 from rpcqm.capture.unsealing.accounts import UnsealingAccount
 from rpcqm.codec.interface import Interface, load
 from rpcqm.rpc.client import Binding, PendingCall, RpcClient
@@ -121,7 +122,9 @@ class Replay:
         self._mapping = Mapping(server.machine, server.address)
         calls = [each for each in exchanges if isinstance(each, CapturedCall)]
         self._outcomes = [Outcome(call) for call in sorted(calls, key=lambda call: call.time)]
-        self._players = players_of(exchanges, server, self._mapping)
+        self._sessions = players_of(exchanges, server, self._mapping)
+        self._posts = posts_of(exchanges, server, self._mapping)
+        self._players: list[BinaryPlayer | SrmpPlayer] = [*self._sessions, *self._posts]
         self._connections: dict[int, _Connection] = {}
         self._groups: dict[tuple[str, int], int] = {}
         self._ports: dict[str, int] = {}
@@ -190,7 +193,7 @@ class Replay:
         """Connect once, so that a server that does not listen is told in one sentence."""
         port = self.server.endpoint_mapper_port
         if not self._outcomes:
-            port = self.server.binary_port
+            port = self.server.binary_port if self._sessions else self.server.http_port
         _, writer = await asyncio.open_connection(self.server.host, port)
         writer.close()
         await writer.wait_closed()
@@ -212,7 +215,7 @@ class Replay:
                 self._overlapped.add(id(outcome))
         return events
 
-    async def _play(self, player: BinaryPlayer, outcome: Outcome) -> None:
+    async def _play(self, player: BinaryPlayer | SrmpPlayer, outcome: Outcome) -> None:
         await self._land(outcome.call.time)
         try:
             await player.play(outcome)
@@ -220,7 +223,7 @@ class Replay:
             player.closed(f"it could not be played: {error}")
 
     async def _catch_up(self, moment: int | None) -> None:
-        """Wait for the sessions of the binary protocol; what is on its way gets a while."""
+        """Wait for other queue managers' messages; what is on its way gets a while."""
         for player in self._players:
             await player.caught_up(moment)
         if any(player.in_flight for player in self._players):
@@ -351,7 +354,9 @@ class Replay:
         comparison = Comparison(self._mapping)
         for live in self._played:
             self._compare(live, comparison)
-        self._outcomes += compare(self._players, comparison)
+        self._outcomes += compare(self._sessions, comparison)
+        for player in self._posts:
+            self._outcomes += player.compare(comparison)
         return comparison.ignored
 
     def _compare(self, live: _Live, comparison: Comparison) -> None:

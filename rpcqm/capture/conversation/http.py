@@ -435,7 +435,7 @@ class HttpConversation:
 
     def _hand_on(self, pair: _Pair) -> None:
         answer = pair.answer
-        if pair.request.ended == 0:
+        if not pair.asked:
             pair.request.damaged("it was not captured to its end")
         if answer is None:
             pair.request.odd("its answer was not captured")

@@ -10,9 +10,9 @@ from rpcqm.capture.conversation.binary import BinaryPacket
 from rpcqm.capture.conversation.binary_progress import SessionProgress, at, milestones
 from rpcqm.capture.conversation.call import MSMQ_BINARY, Conversation
 from rpcqm.capture.replay.binary import players_of
-from rpcqm.capture.replay.binary_rewriting import QUEUE_MANAGER, SEQUENCE, Rewriter
+from rpcqm.capture.replay.binary_rewriting import SEQUENCE, Rewriter
 from rpcqm.capture.replay.fixture import infer
-from rpcqm.capture.replay.mapping import Mapping
+from rpcqm.capture.replay.mapping import QUEUE_MANAGER, Mapping
 from rpcqm.capture.replay.outcome import Server
 from rpcqm.codec.packet.base import BaseHeader, SessionHeader
 from rpcqm.codec.packet.internal import (

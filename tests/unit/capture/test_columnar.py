@@ -20,11 +20,12 @@ from rpcqm.capture.columnar.listing import Listing, milliseconds, times
 from rpcqm.capture.columnar.record_batch import RecordBatch, read_pieces
 from rpcqm.capture.columnar.rows import call_columns
 from rpcqm.capture.conversation.call import CapturedCall
+from rpcqm.capture.conversation.srmp import SrmpExchange
 from rpcqm.capture.conversation.subjects import Subjects
 from rpcqm.capture.export import COLUMNS, arrow_schema, row
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.reading import read_records
-from rpcqm.capture.report import line, utc_time
+from rpcqm.capture.report import as_object, line, utc_time
 from rpcqm.capture.unsealing.accounts import UnsealingAccount, parse_account
 from tests.support.accounts import PASSWORD
 from tests.support.captures import pcap, pcapng
@@ -46,6 +47,8 @@ def flat(exchange: Exchange) -> tuple[Any, ...]:
     """All that is known of an exchange."""
     each = exchange.conversation
     told = (each.number, each.client, each.server, each.protocol, each.started, each.level)
+    if isinstance(exchange, SrmpExchange):
+        return (*told, *as_object(exchange).items(), exchange.offset)
     if not isinstance(exchange, CapturedCall):
         return (*told, exchange.octets, exchange.from_client, exchange.time, exchange.offset)
     names = [name for name in CapturedCall.__slots__ if not name.startswith("_")]

@@ -17,6 +17,7 @@ from rpcqm.capture.conversation.subjects import message_identifiers
 from rpcqm.capture.file.problems import Problems
 from rpcqm.capture.file.writing import CaptureWriter
 from rpcqm.capture.report import as_object, full, line
+from rpcqm.capture.values import Plain
 from rpcqm.cli.main import main
 from tests.support import srmp_capture
 from tests.support.analysed import calls_of
@@ -30,7 +31,7 @@ def srmp(path: Path = TARGET) -> list[SrmpExchange]:
     return [each for each in calls_of(path)[0] if isinstance(each, SrmpExchange)]
 
 
-def told(path: Path) -> list[dict[str, object]]:
+def told(path: Path) -> list[dict[str, Plain]]:
     return [as_object(each) for each in srmp(path)]
 
 

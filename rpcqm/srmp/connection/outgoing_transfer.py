@@ -1,47 +1,336 @@
-"""The way of one outgoing queue to its HTTP name ([MC-MQSRM] 3.1.7, 3.1.6)."""
+"""The way of one outgoing queue to its HTTP name ([MC-MQSRM] 3.1.7, 3.1.6.1, 3.1.6.2, 3.1.6.4).
 
+One message at a time is posted, and locked until its answer has come. A message of a stream has a
+number that is durable before it leaves, and stays until its receipt.
+"""
+
+from functools import partial
 from typing import TYPE_CHECKING
 
+from rpcqm.adm.enums import OutgoingQueueState
+from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.adm.queue import OutgoingQueue, OutgoingTransferInfo
+from rpcqm.base.clock import Timer
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import DecodeError, HResult, MQError
+from rpcqm.base.log import get_logger
+from rpcqm.base.retry import RetryTimer
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.types.mqvalues import ConnectionStatus
+from rpcqm.qm.connection_failures import connect_failure, error_of
+from rpcqm.qm.names import next_hop_text, plain_address
+from rpcqm.qm.transfer import cannot_reach_queue, is_stamped_here
+from rpcqm.srmp.connection.network import Answer
+from rpcqm.srmp.connection.queue_stream import QueueStream
+from rpcqm.srmp.elements import StreamId
+from rpcqm.srmp.outgoing import is_relayed
+from rpcqm.srmp.redirection import find_redirection, matches_any
+from rpcqm.srmp.urls import request_url, to_uri
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
     from rpcqm.srmp.connection.protocol import SrmpProtocol
 
+_log = get_logger("srmp")
+
+_STOPPED = frozenset({OutgoingQueueState.ON_HOLD, OutgoingQueueState.LOCKED})
+_OK = 200
+_REFUSED = frozenset({400, 413, 414})
+"""Answers that will be the same each time (G221)."""
+
 
 class OutgoingTransfer:
-    """Posts the messages of one outgoing queue, one at a time."""
+    """Posts the messages of one outgoing queue."""
 
     def __init__(self, protocol: "SrmpProtocol", queue: OutgoingQueue) -> None:
         self._protocol = protocol
+        self._clock, self._timers = protocol.clock, protocol.timers
+        self._queue_manager, self._outgoing = protocol.queue_manager, protocol.outgoing
+        self._transfer, self._dispatcher = protocol.sending, protocol.dispatcher
+        self._records, self._message_trace = protocol.protocol_records, protocol.message_trace
         self.queue = queue
+        self.name = FormatName.parse(queue.destination_format_name)
+        self.uri = to_uri(self.name)
+        self._url = request_url(self.uri)
+        self._posting: int | None = None
+        self._numbering = False
+        self._failures = 0
+        self._changing_state = False
+        self._retry = RetryTimer(
+            protocol.timers, lambda: protocol.settings.retry, self._retransmission_timer
+        )
+        self._cleanup: Timer | None = None
+        self.stream = QueueStream(protocol, queue, self.resend)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether nothing may be sent: on hold, locked, or the queue manager is offline."""
+        offline = self._protocol.stopping or not self._queue_manager.connection_active
+        return offline or self.queue.state in _STOPPED
+
+    @property
+    def _can_send(self) -> bool:
+        busy = self._posting is not None or self._numbering or self._retry.runs
+        return not busy and not self.stopped
 
     def wake(self) -> None:
-        """There is something to send."""
+        """Have the next message sent when it is its turn ([MC-MQSRM] 3.1.7.7)."""
+        key = self.queue.message_position_list.first_available() if self._can_send else None
+        if key is not None:
+            position = MessagePosition(self.queue, key)
+            self._dispatcher.add_message_to_dispatch_collection(None, position)
+
+    # Sending
 
     def send(self) -> None:
-        """Send the next message."""
+        """[MC-MQSRM] 3.1.7.2; the first message whose time is not over."""
+        while self._can_send:
+            message = self._transfer.lock_next(self.queue, self)
+            if message is None:
+                return
+            if not self._expired(message):
+                self._begin(message)
 
-    def removed(self, change: StoreTransaction, key: int) -> None:
-        """A message has left the queue some other way."""
+    def _expired(self, message: Message) -> bool:
+        """[MC-MQSRM] 3.1.7.2.1; whether the time to reach the queue is over."""
+        over = cannot_reach_queue(message, self._clock.now() // 1000)
+        if over:
+            reason = MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
+            self._transfer.failed(self.queue, message.lookup_identifier, reason)
+        return over
+
+    def _begin(self, message: Message) -> None:
+        """A message of a stream leaves when its number is durable ([MC-MQSRM] 3.1.7.2.3)."""
+        changes = None
+        own = is_stamped_here(message, self._queue_manager.identifier)
+        if own and not is_relayed(message.attributes):
+            changes = self.stream.number(message.lookup_identifier)
+        if not changes:
+            self._post(message)
+            return
+        self._numbering = True
+        self._records.write(changes).add_done_callback(partial(self._numbered, message))
+
+    def _numbered(self, message: Message, outcome: Completion[None]) -> None:
+        self._numbering = False
+        if outcome.error is None and not self.stopped:
+            self._post(message)
+            self.wake()
+        else:
+            self._release(message.lookup_identifier)
+
+    def _post(self, message: Message) -> None:
+        """[MC-MQSRM] 3.1.7.2.4, .5."""
+        key = message.lookup_identifier
+        protocol = self._protocol
+        try:
+            stream = self.stream.element(key, self.uri)
+            headers, body = protocol.request_of(message.attributes, self.name, stream)
+        except (DecodeError, MQError) as error:
+            _log.warning("a message cannot be written", queue=self.uri, error=str(error))
+            self._transfer.failed(self.queue, key, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
+            return
+        self._posting = key
+        self._establish()
+        answered = protocol.network.post(
+            self._url,
+            self._connect_to,
+            headers,
+            body,
+            timeout=protocol.settings.retry,
+            may_connect=protocol.may_connect(self.queue),
+        )
+        answered.add_done_callback(partial(self._answered, message))
+
+    def _establish(self) -> None:
+        """[MC-MQSRM] 3.1.7.9."""
+        if self.queue.state is not OutgoingQueueState.CONNECTED:
+            self._set_state(OutgoingQueueState.WAITING)
+            self._record(ConnectionStatus.IN_PROCESS)
+
+    @property
+    def _connect_to(self) -> str:
+        """Where to connect instead, "" for the host itself ([MC-MQSRM] 3.1.7.9, G224)."""
+        settings = self._protocol.settings
+        if matches_any(settings.outbound_exceptions, self.uri):
+            return ""
+        return find_redirection(settings.outbound, self.uri) or ""
+
+    # Answers
+
+    def _answered(self, message: Message, outcome: Completion[Answer]) -> None:
+        """[MC-MQSRM] 3.1.7.2.5; after the end everything is sent again by the next start."""
+        self._posting = None
+        if self._protocol.stopping:
+            return
+        key = message.lookup_identifier
+        error = outcome.error
+        if error is not None:
+            self._not_received(key, *connect_failure(error), repr(error))
+            return
+        status, address = outcome.result()
+        if status == _OK or status in _REFUSED:
+            self._reached(message, address)
+        if status == _OK:
+            self._accepted(key)
+        elif status in _REFUSED:
+            self._refused(key, status)
+        else:
+            failure = ConnectionStatus.UNKNOWN_FAILURE
+            self._not_received(key, failure, error_of(failure), f"the answer is {status}", address)
+        self.wake()
+
+    def _reached(self, message: Message, address: str) -> None:
+        """The host is there: the connection stays, until it is idle for long."""
+        self._failures = 0
+        if address:
+            self.queue.next_hops = [next_hop_text(address)]
+        if self.queue.state is not OutgoingQueueState.CONNECTED:
+            self._record(ConnectionStatus.ESTABLISHED, address=address)
+            self._set_state(OutgoingQueueState.CONNECTED)
+        self._message_trace.sent(self.queue, message, address)
+        self._restart_cleanup()
+
+    def _accepted(self, key: int) -> None:
+        """A message of a stream stays, any other is gone."""
+        if self.stream.awaits_receipt(key):
+            self.stream.transmitted(key)
+        elif not self.stream.awaits_decision(key):
+            self._message_trace.acknowledged(self.queue, key, "by the next hop")
+            self._unless_gone(partial(self._transfer.delivered, self.queue, key))
+
+    def _refused(self, key: int, status: int) -> None:
+        _log.warning("a message was refused", queue=self.uri, status=status)
+        reason = MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
+        self._unless_gone(partial(self._transfer.failed, self.queue, key, reason))
+
+    def _unless_gone(self, remove: "partial[Completion[None]]") -> None:
+        """An administrator or a receipt may have removed the message meanwhile."""
+        try:
+            remove()
+        except MQError as error:
+            if error.status is not HResult.MQ_ERROR_MESSAGE_NOT_FOUND:
+                raise
+
+    def _not_received(
+        self, key: int, status: ConnectionStatus, error: int, reason: str, address: str = ""
+    ) -> None:
+        """Try again after the Retransmission Timer; strangers' hosts less and less often (G225)."""
+        _log.debug("a message was not received", queue=self.uri, reason=reason)
+        self._record(status, error, address)
+        self._failures += 1
+        if not self.stopped:
+            is_strangers = self.queue in self._protocol.acknowledgement_queues
+            self._retry.start(self._failures if is_strangers else 1)
+        self._disconnect(OutgoingQueueState.INACTIVE)
+        self._dispatcher.remove_messages_from_dispatch_collection_by_queue(self.queue)
+        self._release(key)
+
+    def _release(self, key: int) -> None:
+        """Give a message back that awaits no decision."""
+        if not self.stream.awaits_decision(key):
+            self._transfer.release(self.queue, key)
+
+    # Connections
+
+    def _retransmission_timer(self) -> None:
+        """[MC-MQSRM] 3.1.6.1."""
+        self.wake()
+
+    def _restart_cleanup(self) -> None:
+        if self._cleanup is not None:
+            self._cleanup.cancel()
+        delay = self._protocol.settings.session_cleanup
+        self._cleanup = self._timers.call_later(delay, self._session_cleanup_timer)
+
+    def _session_cleanup_timer(self) -> None:
+        """[MC-MQSRM] 3.1.6.4; what is under way is not idle."""
+        if self._posting is None:
+            self._disconnect(OutgoingQueueState.DISCONNECTED)
+        else:
+            self._restart_cleanup()
+
+    def _disconnect(self, state: OutgoingQueueState) -> None:
+        if self._cleanup is not None:
+            self._cleanup.cancel()
+            self._cleanup = None
+        self._protocol.network.close(self._url, self._connect_to)
+        self._set_state(state)
+
+    # Administrators
 
     def hold(self) -> None:
-        """[MC-MQSRM] 3.1.7.4."""
-
-    def resume(self) -> None:
-        """[MC-MQSRM] 3.1.7.5."""
-
-    def resend_now(self) -> None:
-        """Send what is not acknowledged again."""
-
-    def try_now(self) -> None:
-        """Connect now, however often that has failed."""
+        """Nothing follows what is under way ([MC-MQSRM] 3.1.7.4)."""
+        self.disconnect()
 
     def disconnect(self) -> None:
-        """Give up what is under way."""
+        """Send nothing more until `try_now`."""
+        self._retry.cancel()
+        self.stream.stop()
+        self._disconnect(OutgoingQueueState.DISCONNECTED)
+
+    def resume(self) -> None:
+        """[MC-MQSRM] 3.1.7.5; not what the protocol itself calls inactive."""
+        if not self._changing_state:
+            self.try_now()
+
+    def try_now(self) -> None:
+        """Send everything that is not acknowledged, however often that has failed."""
+        self._retry.cancel()
+        self._failures = 0
+        self.resend()
+        self.stream.wait()
+
+    def resend_now(self) -> None:
+        """Send what is not acknowledged again, because an administrator says so."""
+        self._retry.cancel()
+        self.stream.resend_now()
+        self.wake()
 
     def stop(self) -> None:
         """The queue manager stops."""
+        self.disconnect()
+
+    # Streams
+
+    def resend(self) -> None:
+        """Send every message again that awaits its stream receipt ([MC-MQSRM] 3.1.6.2)."""
+        with self._dispatcher.gathering:
+            for key in self.stream.take_sent():
+                if key != self._posting:
+                    self._transfer.release(self.queue, key)
+            self.wake()
+
+    def stream_receipt(self, stream: StreamId, last_ordinal: int) -> bool:
+        """[MC-MQSRM] 3.1.5.1.8; whether the stream is this one."""
+        known = self.stream.receipt(stream, last_ordinal, self)
+        if known:
+            self.wake()
+        return known
+
+    def removed(self, change: StoreTransaction, key: int) -> None:
+        """A message has left the queue, for example because it has expired."""
+        self.stream.removed(change, key)
+
+    # What administrators see
 
     def show(self, info: OutgoingTransferInfo) -> None:
-        """Tell administrators how far the stream has come."""
+        """Tell how far the stream has come."""
+        self.stream.show(info)
+
+    def _record(
+        self, status: ConnectionStatus, error: int | None = None, address: str = ""
+    ) -> None:
+        addresses = (plain_address(address),) if address else ()
+        number = error_of(status) if error is None else error
+        self._outgoing.record_connection(self.queue, status, number, addresses)
+
+    def _set_state(self, state: OutgoingQueueState) -> None:
+        if self.queue.state in _STOPPED or self.queue.state is state:
+            return
+        self._changing_state = True
+        try:
+            self._outgoing.set_state(self.queue, state)
+        finally:
+            self._changing_state = False

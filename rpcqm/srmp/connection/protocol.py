@@ -4,26 +4,40 @@ Nothing here knows sockets: an `SrmpNetwork` posts, so that tests can simulate o
 """
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.adm.message import MessagePosition
 from rpcqm.adm.queue import OutgoingQueue, OutgoingTransferInfo, Queue
-from rpcqm.base.completion import Completion
+from rpcqm.base.completion import Completion, completed
+from rpcqm.base.log import get_logger
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.http.exchange import HttpRequest, HttpResponse
 from rpcqm.qm.outgoing import is_http
-from rpcqm.srmp.connection.network import SrmpNetwork
+from rpcqm.qm.protocol_records import Changes
+from rpcqm.srmp.connection.network import MayConnect, SrmpNetwork
 from rpcqm.srmp.connection.outgoing_transfer import OutgoingTransfer
+from rpcqm.srmp.connection.own_urls import OwnUrls
 from rpcqm.srmp.connection.receiving import Receiver
-from rpcqm.srmp.elements import StreamId
+from rpcqm.srmp.connection.stream_records import as_last_stream, last_stream, queues_with_streams
+from rpcqm.srmp.elements import Stream, StreamId
+from rpcqm.srmp.multipart import write_request
+from rpcqm.srmp.outgoing import written
+from rpcqm.srmp.outgoing_stream import next_stream
+from rpcqm.srmp.redirection import find_redirection
 from rpcqm.srmp.settings import SrmpSettings
+from rpcqm.srmp.writing import write_envelope
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
     from rpcqm.qm.engine import QueueManagerEngine
+
+_log = get_logger("srmp")
+_TIDY_AT_LEAST = 64
 
 
 class SrmpProtocol:
@@ -49,6 +63,13 @@ class SrmpProtocol:
         self.settings = settings
         self.stopping = False
         self.transfers: dict[OutgoingQueue, OutgoingTransfer] = {}
+        self.streams: dict[int, OutgoingQueue] = {}
+        """The streams that are sent from here, by their ordinals."""
+        self._last_stream = last_stream(engine.protocol_records)
+        self._tidy_at = _TIDY_AT_LEAST
+        self.own_urls = OwnUrls(engine.queue_manager, engine.registry)
+        self.may_connect: Callable[[OutgoingQueue], MayConnect | None] = lambda queue: None
+        """Which addresses may be connected to for a queue; None for all."""
         self.receiver = Receiver(self)
         engine.positions.deleted_hooks.append(self._message_position_deleted)
 
@@ -61,8 +82,9 @@ class SrmpProtocol:
         self.dispatcher.send_by_srmp = self.send_user_message_wrapper
         self._online_hooks.append(self._online_changed)
         self._stopped_hooks.append(self.stop)
+        streaming = set(queues_with_streams(self.protocol_records))
         for queue in self.outgoing.list():
-            if carries(queue) and queue.message_count:
+            if carries(queue) and (queue.message_count or queue.queue_id in streaming):
                 self.transfer(queue).wake()
 
     def stop(self) -> None:
@@ -91,16 +113,24 @@ class SrmpProtocol:
 
         False when no such stream is sent from here. `peer` is who says so.
         """
-        raise NotImplementedError
+        queue = self.streams.get(stream.ordinal)
+        known = queue is not None and self.transfer(queue).stream_receipt(stream, last_ordinal)
+        if not known:
+            _log.debug("receipt of another stream", peer=peer, stream=stream.ordinal)
+        return completed(known)
 
     def final_stream_receipt(
         self, stream: StreamId, ordinal: int, message_class: MessageClass, peer: str
     ) -> Completion[bool]:
         """The fate of a message of a stream is decided ([MC-MQSRM] 3.1.5.1.9).
 
-        False when no such message waits here.
+        False when no such message waits here. `peer` is who says so.
         """
-        raise NotImplementedError
+        queue = self.streams.get(stream.ordinal)
+        if queue is None:
+            _log.debug("final receipt of another stream", peer=peer, stream=stream.ordinal)
+            return completed(False)
+        return self.transfer(queue).stream.final_receipt(stream, ordinal, message_class)
 
     # Sending
 
@@ -108,8 +138,36 @@ class SrmpProtocol:
         """The transfer of a queue, made when it is first needed."""
         transfer = self.transfers.get(queue)
         if transfer is None:
+            if len(self.transfers) >= self._tidy_at:
+                self._tidy()
             transfer = self.transfers[queue] = OutgoingTransfer(self, queue)
         return transfer
+
+    def _tidy(self) -> None:
+        """Forget the transfers of queues that are deleted."""
+        for queue in [queue for queue in self.transfers if queue.deleted]:
+            self.transfers.pop(queue).stop()
+        self._tidy_at = max(_TIDY_AT_LEAST, 2 * len(self.transfers))
+
+    def next_stream(self) -> tuple[int, Changes]:
+        """The ordinal of a new stream, and the change that keeps it ([MC-MQSRM] 3.1.3.1)."""
+        self._last_stream = next_stream(self._last_stream, self.clock.now() // 1000)
+        return self._last_stream, as_last_stream(self._last_stream)
+
+    def request_of(
+        self, message: PacketMessage, name: FormatName, stream: Stream | None
+    ) -> tuple[tuple[tuple[str, str], ...], bytes]:
+        """The headers and the content by which a message travels. Raises DecodeError, MQError."""
+        sent = written(message, name, partial(self.own_urls.of, self.settings), stream)
+        guid = sent.guid or self.queue_manager.identifier
+        return write_request(write_envelope(sent.envelope), sent.body, sent.extension, guid)
+
+    def receipts_url(self, uri: str) -> str:
+        """Where the receipts of a stream to a URL go ([MC-MQSRM] 3.1.7.2.4)."""
+        settings = self.settings
+        replaced = find_redirection(settings.stream_receipt, uri)
+        own = self.own_urls.order_queue(settings, uri)
+        return replaced or settings.default_stream_receipt_url or own
 
     def _message_position_available(self, queue: Queue, key: int) -> None:
         """[MC-MQSRM] 3.1.7.7; an inactive queue may connect (G49)."""
@@ -128,8 +186,8 @@ class SrmpProtocol:
     def _message_position_deleted(
         self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass
     ) -> None:
-        if isinstance(queue, OutgoingQueue) and carries(queue):
-            self.transfer(queue).removed(change, key)
+        if isinstance(queue, OutgoingQueue) and queue in self.transfers:
+            self.transfers[queue].removed(change, key)
 
     def _state_changed(self, queue: OutgoingQueue) -> None:
         """[MC-MQSRM] 3.1.7.4, 3.1.7.5."""

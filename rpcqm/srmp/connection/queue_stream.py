@@ -1,0 +1,201 @@
+"""The stream of an outgoing queue, its records, and its messages ([MC-MQSRM] 3.1.5.1.8, .9)."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rpcqm.adm.enums import PositionState
+from rpcqm.adm.message import FLAG_NEGATIVE_JOURNALING
+from rpcqm.adm.queue import OutgoingQueue, OutgoingTransferInfo
+from rpcqm.base.completion import Completion, completed
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.qm.protocol_records import Changes, apply_changes
+from rpcqm.qm.transfer import SentAs
+from rpcqm.srmp.connection.stream_records import StreamRecords
+from rpcqm.srmp.elements import Stream, StreamId
+from rpcqm.srmp.outgoing_stream import OutgoingStream
+from rpcqm.store.transaction import StoreTransaction
+
+if TYPE_CHECKING:
+    from rpcqm.srmp.connection.protocol import SrmpProtocol
+
+_GONE = frozenset({PositionState.DELETED, PositionState.LEAVING})
+
+
+class QueueStream:
+    """One stream after the other: a new one begins when no receipt of the last is outstanding.
+
+    `resend` is called when the receipts of a stream are too long in coming.
+    """
+
+    def __init__(
+        self, protocol: "SrmpProtocol", queue: OutgoingQueue, resend: Callable[[], None]
+    ) -> None:
+        self._protocol = protocol
+        self._queue = queue
+        self._transfer, self._message_trace = protocol.sending, protocol.message_trace
+        self._resend = resend
+        self._kept = StreamRecords(protocol.protocol_records, queue)
+        self._sent: dict[int, None] = {}
+        self._stream = self._restored()
+        self._shown = self._stream
+
+    def _new(self, identifier: int) -> OutgoingStream:
+        protocol = self._protocol
+        return OutgoingStream(
+            identifier,
+            protocol.clock,
+            protocol.timers,
+            self._resend,
+            lambda: protocol.settings.resend_timer_table,
+        )
+
+    def _restored(self) -> OutgoingStream | None:
+        data = self._kept.stream()
+        if data is None:
+            return None
+        stream = self._new(0)
+        stream.restore(data, self._kept.numbers())
+        if stream.over:
+            return None
+        self._protocol.streams[stream.identifier] = self._queue
+        return stream
+
+    # Sending
+
+    def number(self, key: int) -> Changes:
+        """Give a message its number; the changes that keep it, none if it has one already."""
+        changes: dict[bytes, bytes | None] = {}
+        stream = self._stream
+        if stream is None:
+            identifier, kept = self._protocol.next_stream()
+            changes.update(kept)
+            stream = self._stream = self._shown = self._new(identifier)
+            self._protocol.streams[identifier] = self._queue
+        if stream.number_of(key) is None:
+            number = stream.assign(key)
+            changes.update(self._kept.numbered(key, number, stream.encode()))
+        return changes
+
+    def element(self, key: int, uri: str) -> Stream | None:
+        """The <stream> element of a message; None without a number.
+
+        The first one that its destination gets says where receipts go, whatever its number, and
+        that nothing comes before it (G226).
+        """
+        stream = self._stream
+        number = None if stream is None else stream.number_of(key)
+        if stream is None or number is None:
+            return None
+        identifier = StreamId(self._protocol.queue_manager.identifier, stream.identifier)
+        previous = stream.previous_of(key)
+        receipts_to = None if previous else self._protocol.receipts_url(uri)
+        return Stream(identifier, number, previous, receipts_to)
+
+    def transmitted(self, key: int) -> None:
+        """A message has left: wait for its receipt."""
+        self._sent[key] = None
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait for the receipts of what has left."""
+        if self._stream is not None and self._stream.keys:
+            self._stream.transmitted()
+
+    def awaits_receipt(self, key: int) -> bool:
+        return self._stream is not None and self._stream.number_of(key) is not None
+
+    def awaits_decision(self, key: int) -> bool:
+        return self._stream is not None and self._stream.awaits_decision(key)
+
+    def take_sent(self) -> list[int]:
+        """What has left and awaits its stream receipt; it is to be sent again."""
+        sent, self._sent = self._sent, {}
+        return list(sent)
+
+    def resend_now(self) -> None:
+        if self._stream is not None:
+            self._stream.resend_now()
+
+    def stop(self) -> None:
+        """Wait for nothing."""
+        if self._stream is not None:
+            self._stream.stop()
+
+    # Receipts
+
+    def receipt(self, named: StreamId, last_ordinal: int, owner: object) -> bool:
+        """Free what has arrived ([MC-MQSRM] 3.1.5.1.8); whether the stream is the one of here."""
+        stream = self._of(named)
+        if stream is None:
+            return False
+        arrived = stream.receipt(last_ordinal)
+        for key, number in arrived.items():
+            self._sent.pop(key, None)
+            if self._is_decided_later(key):
+                stream.await_decision(key, number)
+        for key, number in arrived.items():
+            self._arrived(stream, key, number, owner)
+        return True
+
+    def _is_decided_later(self, key: int) -> bool:
+        """Whether a dead letter of it is wanted: it stays until its fate is known."""
+        position = self._queue.message_position_list.position(key)
+        return position is not None and bool(position.flags & FLAG_NEGATIVE_JOURNALING)
+
+    def _of(self, named: StreamId) -> OutgoingStream | None:
+        stream = self._stream
+        if stream is None or named.guid != self._protocol.queue_manager.identifier:
+            return None
+        return stream if named.ordinal == stream.identifier else None
+
+    def _arrived(self, stream: OutgoingStream, key: int, number: int, owner: object) -> None:
+        positions = self._queue.message_position_list
+        if positions.state(key) in _GONE:
+            return
+        self._message_trace.acknowledged(self._queue, key, "in order")
+        if stream.awaits_decision(key):
+            positions.lock(key, owner)
+            sent_as = SentAs(stream.identifier, number)
+            changes = self._kept.kept(stream.encode())
+            self._transfer.await_final_acknowledgement(self._queue, key, changes, sent_as)
+        else:
+            changes = self._kept.without(key, self._encoded_unless_over())
+            self._transfer.delivered(self._queue, key, changes)
+
+    def _encoded_unless_over(self) -> bytes | None:
+        """[MC-MQSRM] 3.1.7.6."""
+        stream = self._stream
+        if stream is None or not stream.over:
+            return None if stream is None else stream.encode()
+        stream.stop()
+        self._protocol.streams.pop(stream.identifier, None)
+        self._stream = None
+        return None
+
+    def final_receipt(
+        self, named: StreamId, ordinal: int, message_class: MessageClass
+    ) -> Completion[bool]:
+        """The fate of a message ([MC-MQSRM] 3.1.5.1.9); False when it is not here."""
+        stream = self._of(named)
+        key = None if stream is None else stream.find(ordinal)
+        positions = self._queue.message_position_list
+        if stream is None or key is None or positions.state(key) in _GONE:
+            return completed(False)
+        stream.forget(key)
+        self._sent.pop(key, None)
+        changes = self._kept.without(key, self._encoded_unless_over())
+        finished = self._transfer.finished(self._queue, key, message_class, changes)
+        return finished.giving(True)
+
+    def removed(self, change: StoreTransaction, key: int) -> None:
+        """A message has left some other way, for example because it has expired."""
+        self._sent.pop(key, None)
+        if self._stream is not None and self._stream.forget(key):
+            apply_changes(change, self._kept.without(key, self._encoded_unless_over()))
+
+    # What administrators see
+
+    def show(self, info: OutgoingTransferInfo) -> None:
+        """The stream, or the last one when no other is begun."""
+        if self._shown is not None:
+            self._shown.show(info)

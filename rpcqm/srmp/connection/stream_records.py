@@ -1,0 +1,73 @@
+"""The streams of outgoing queues, as they are kept until all receipts have come.
+
+A number is a record of its own beside the stream of its queue, so that it is durable before the
+message that carries it leaves (G47, G55).
+"""
+
+import struct
+from collections.abc import Iterator
+
+from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.qm.protocol_records import Changes, ProtocolRecords
+
+_STREAM_PREFIX = b"srmp stream:"
+_NUMBER_PREFIX = b"srmp number:"
+_LAST_STREAM = b"srmp last stream"
+_QUEUE = struct.Struct(">I")
+_NUMBER_KEY = struct.Struct(">IQ")
+_NUMBER = struct.Struct("<I")
+_STREAM_SIZE = 8
+
+
+def last_stream(records: ProtocolRecords) -> int:
+    """The number of the last stream that was begun, 0 before the first."""
+    return int.from_bytes(records.get(_LAST_STREAM) or b"", "little")
+
+
+def as_last_stream(identifier: int) -> Changes:
+    """The change that keeps it."""
+    return {_LAST_STREAM: identifier.to_bytes(_STREAM_SIZE, "little")}
+
+
+def queues_with_streams(records: ProtocolRecords) -> Iterator[int]:
+    """The identifiers of queues whose receipts are outstanding."""
+    for record, _ in records.records(_STREAM_PREFIX):
+        yield _QUEUE.unpack_from(record, len(_STREAM_PREFIX))[0]
+
+
+class StreamRecords:
+    """What is kept of the stream of one outgoing queue, and of the numbers in it."""
+
+    def __init__(self, records: ProtocolRecords, queue: OutgoingQueue) -> None:
+        self._records = records
+        self._queue = queue
+        self._stream_key = _STREAM_PREFIX + _QUEUE.pack(queue.queue_id)
+
+    def _number_key(self, key: int) -> bytes:
+        return _NUMBER_PREFIX + _NUMBER_KEY.pack(self._queue.queue_id, key)
+
+    def stream(self) -> bytes | None:
+        """The encoded stream; None when none is begun."""
+        return self._records.get(self._stream_key)
+
+    def numbers(self) -> dict[int, int]:
+        """The numbers of the messages that are still in the queue, by lookup identifiers."""
+        numbers: dict[int, int] = {}
+        prefix = _NUMBER_PREFIX + _QUEUE.pack(self._queue.queue_id)
+        for record, value in self._records.records(prefix):
+            key = _NUMBER_KEY.unpack_from(record, len(_NUMBER_PREFIX))[1]
+            if key in self._queue.message_position_list:
+                numbers[key] = _NUMBER.unpack(value)[0]
+        return numbers
+
+    def numbered(self, key: int, number: int, stream: bytes) -> Changes:
+        """The changes that keep the number of a message, and the stream as it is then."""
+        return {self._number_key(key): _NUMBER.pack(number), self._stream_key: stream}
+
+    def kept(self, stream: bytes | None) -> Changes:
+        """The change that keeps the stream, or forgets it when it is over."""
+        return {self._stream_key: stream}
+
+    def without(self, key: int, stream: bytes | None) -> Changes:
+        """The same, and the number of a message is forgotten."""
+        return {self._number_key(key): None, self._stream_key: stream}

@@ -1,0 +1,233 @@
+"""The stream of an outgoing queue: exactly once, in order ([MC-MQSRM] 3.1.1.2, 3.1.1.1.6).
+
+Nothing here knows how it is kept: `encode` gives the octets, and whoever keeps them sees to it that
+a number is durable before the message that carries it leaves.
+"""
+
+import secrets
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rpcqm.adm.queue import NO_SEQUENCE, OutgoingTransferInfo
+from rpcqm.base.clock import Clock, Timer, Timers
+from rpcqm.base.errors import DecodeError
+from rpcqm.codec.packet.types import SequenceInfo
+
+_STATE = struct.Struct("<QIII")
+_TIMESTAMP_BITS = 32
+_START_BITS = 31
+_STEP_BITS = 24
+_SIGN = 1 << 63
+
+
+def next_stream(last: int, now: int) -> int:
+    """The number of a new stream, greater than `last`, the one before; `now` is seconds since 1970.
+
+    Its upper half is a time ([MC-MQSRM] 2.2.5.3.1). Nobody but the destination can guess the lower
+    half, so that a receipt proves by it that the destination has written it (G223).
+    """
+    beginning = now << _TIMESTAMP_BITS | secrets.randbits(_START_BITS)
+    return beginning if beginning > last else last + 1 + secrets.randbits(_STEP_BITS)
+
+
+@dataclass(eq=False, repr=False)
+class OutgoingStream:
+    """What has been sent in a stream, and what has been acknowledged of it.
+
+    Messages are named by keys (lookup identifiers). `resend` is called when the Stream Receipt
+    Wait Timer says that everything unacknowledged has to be sent again; `table` holds its times in
+    milliseconds.
+    """
+
+    identifier: int
+    _clock: Clock
+    _timers: Timers
+    _resend: Callable[[], None]
+    _table: Callable[[], tuple[int, ...]]
+
+    def __post_init__(self) -> None:
+        self.next_number = 1
+        self.acknowledged = 0
+        self.receipts = 0
+        self.last_receipt_time: int | None = None
+        self.resend_index = 0
+        self.resend_time: int | None = None
+        self._timer: Timer | None = None
+        self._numbers: dict[int, int] = {}
+        self._deciding: dict[int, int] = {}
+        self._previous: dict[int, int] | None = None
+
+    # The messages
+
+    @property
+    def keys(self) -> list[int]:
+        """What awaits its stream receipt, in the order of the numbers."""
+        return list(self._numbers)
+
+    def number_of(self, key: int) -> int | None:
+        """The number of a message that awaits its stream receipt."""
+        return self._numbers.get(key)
+
+    def assign(self, key: int) -> int:
+        """Give a message its number, at its first transmission ([MC-MQSRM] 3.1.7.2.3)."""
+        number = self.next_number
+        self.next_number += 1
+        self._numbers[key] = number
+        self._previous = None
+        return number
+
+    def previous_of(self, key: int) -> int:
+        """The number of what is still there before a message, or of what was acknowledged last.
+
+        What went before it may have expired. KeyError when the message has no number.
+        """
+        if self._previous is None:
+            self._previous = {}
+            previous = self.acknowledged
+            for other, number in self._numbers.items():
+                self._previous[other] = previous
+                previous = number
+        return self._previous[key]
+
+    def forget(self, key: int) -> bool:
+        """Forget a message that has left, whatever it awaits; its number stays unused.
+
+        Whether it was one of the stream ([MC-MQSRM] 3.1.7.6).
+        """
+        if self._deciding.pop(key, None) is not None:
+            return True
+        if self._numbers.pop(key, None) is None:
+            return False
+        self._previous = None
+        if not self._numbers:
+            self._stop()
+        return True
+
+    @property
+    def over(self) -> bool:
+        """Whether no receipt is outstanding: the next message begins another stream."""
+        return not self._numbers and not self._deciding
+
+    # Receipts
+
+    def receipt(self, last_ordinal: int) -> dict[int, int]:
+        """Everything up to a number has arrived; what had not been acknowledged, with its numbers.
+
+        A number that was never given is ignored. The ladder begins anew when something new is
+        acknowledged (G28). Source: [MC-MQSRM] 3.1.5.1.8.1, .2.
+        """
+        if last_ordinal >= self.next_number:
+            return {}
+        self.last_receipt_time = self._clock.now() // 1000
+        self.receipts += 1
+        if last_ordinal <= self.acknowledged:
+            return {}
+        self.acknowledged = last_ordinal
+        done = {key: number for key, number in self._numbers.items() if number <= last_ordinal}
+        for key in done:
+            del self._numbers[key]
+        self._previous = None
+        self.resend_index = 0
+        self._stop()
+        if self._numbers:
+            self.transmitted()
+        return done
+
+    def await_decision(self, key: int, number: int) -> None:
+        """A message awaits its final stream receipt ([MC-MQSRM] 3.1.1.3.3)."""
+        self._deciding[key] = number
+
+    def awaits_decision(self, key: int) -> bool:
+        """Whether a message has arrived, and its fate is not known."""
+        return key in self._deciding
+
+    def find(self, number: int) -> int | None:
+        """The key of a message of which a receipt is outstanding ([MC-MQSRM] 3.1.5.1.9.1)."""
+        for messages in (self._deciding, self._numbers):
+            for key, given in messages.items():
+                if given == number:
+                    return key
+        return None
+
+    # The Stream Receipt Wait Timer
+
+    @property
+    def resend_interval(self) -> int:
+        """Milliseconds to the next resending; the last entry of the table stays."""
+        table = self._table()
+        return table[min(self.resend_index, len(table) - 1)]
+
+    def transmitted(self) -> None:
+        """A message has been sent: wait for its receipt ([MC-MQSRM] 3.1.2.2)."""
+        if self._timer is None:
+            self.resend_time = (self._clock.now() + self.resend_interval) // 1000
+            self._timer = self._timers.call_later(self.resend_interval, self._expired)
+
+    def resend_now(self) -> None:
+        """Do as if the timer had expired, because an administrator says so."""
+        self._stop()
+        if self._numbers:
+            self._expired()
+
+    def _expired(self) -> None:
+        """[MC-MQSRM] 3.1.6.2; each time-out climbs one step of the ladder (App. A <18>, G28)."""
+        self._timer = None
+        self.resend_index = min(self.resend_index + 1, len(self._table()) - 1)
+        self._resend()
+        if self._numbers:
+            self.transmitted()
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.resend_time = None
+
+    def stop(self) -> None:
+        """Nothing can be sent at the moment ([MC-MQSRM] 3.1.7.2.5, 3.1.7.4)."""
+        self._stop()
+
+    # What is kept, and what is shown
+
+    def encode(self) -> bytes:
+        """The octets that have to survive a restart, apart from the numbers of messages."""
+        return _STATE.pack(self.identifier, self.next_number, self.acknowledged, self.receipts)
+
+    def restore(self, data: bytes, numbers: dict[int, int]) -> None:
+        """Restore what `encode` has written, with the numbers of messages that are left.
+
+        Those that are acknowledged await their final stream receipt. Raises DecodeError.
+        """
+        try:
+            state = _STATE.unpack(data)
+        except struct.error as error:
+            raise DecodeError(f"damaged outgoing stream: {error}") from error
+        self.identifier, self.next_number, self.acknowledged, self.receipts = state
+        for key, number in sorted(numbers.items(), key=lambda entry: entry[1]):
+            acknowledged = number <= self.acknowledged
+            (self._deciding if acknowledged else self._numbers)[key] = number
+        self._previous = None
+        self.next_number = max([self.next_number, *(number + 1 for number in numbers.values())])
+
+    def show(self, info: OutgoingTransferInfo) -> None:
+        """Fill in what administrators see ([MC-MQSRM] 3.1.5.1.8.2, 3.1.7.2.3)."""
+        keys = self.keys
+        info.eod_last_ack_time = self.last_receipt_time
+        info.eod_last_ack_count = self.receipts
+        info.eod_no_ack_count = len(keys)
+        info.eod_resend_interval = self.resend_interval // 1000
+        info.eod_first_non_ack = self._info_of(keys[0]) if keys else NO_SEQUENCE
+        info.eod_last_non_ack = self._info_of(keys[-1]) if keys else NO_SEQUENCE
+        info.eod_last_ack = self._info(self.acknowledged, max(self.acknowledged - 1, 0))
+        info.eod_next_seq = self._info(self.next_number, self.next_number - 1)
+        info.eod_resend_count = self.resend_index
+        info.eod_resend_time = self.resend_time
+
+    def _info_of(self, key: int) -> SequenceInfo:
+        return self._info(self._numbers[key], self.previous_of(key))
+
+    def _info(self, number: int, previous: int) -> SequenceInfo:
+        identifier = self.identifier
+        signed = identifier - 2 * _SIGN if identifier & _SIGN else identifier
+        return SequenceInfo(signed, number, previous)

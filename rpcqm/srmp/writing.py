@@ -90,8 +90,9 @@ def _commitment_request(request: CommitmentReceiptRequest) -> str:
 
 
 def _stream(stream: Stream) -> str:
-    """<previous> is written unless it is 0."""
-    previous = f"<previous>{stream.previous}</previous>" if stream.previous else ""
+    """<previous> is written unless this is number 1: left out it would be the number before."""
+    first = stream.current == 1 and not stream.previous
+    previous = "" if first else f"<previous>{stream.previous}</previous>"
     start = ""
     if stream.send_receipts_to is not None:
         url = escaped(stream.send_receipts_to)

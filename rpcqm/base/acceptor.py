@@ -8,7 +8,9 @@ import asyncio
 import errno
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from rpcqm.base.admission import Ticket
 from rpcqm.base.log import get_logger
@@ -20,6 +22,9 @@ PAUSE_SECONDS = 1.0
 """How long nothing is accepted when the system has no descriptor left."""
 
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+if TYPE_CHECKING:
+    import ssl  # takes time to load, and few listeners need it
 
 _log = get_logger("base")
 
@@ -35,13 +40,36 @@ def tcp_socket(host: str, port: int) -> socket.socket:
     return socket.create_server((host, port), family=family, backlog=BACKLOG)
 
 
+def keep_alive(listening: socket.socket, seconds: int) -> None:
+    """Let the kernel find out about clients that vanished; accepted sockets inherit it."""
+    if seconds > 0:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, seconds)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(1, seconds // 4))
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
+
+
+@dataclass(slots=True)
+class Tls:
+    """What connections are protected with; another context holds for those that come later.
+
+    `handshake_seconds` is None for the time that the loop itself allows.
+    """
+
+    context: "ssl.SSLContext"
+    handshake_seconds: float | None
+
+
 class Acceptor:
     """Accepts on a bound socket, which is its own from now on, until it is closed."""
 
-    def __init__(self, listening: socket.socket, admit: Admit, make: Make) -> None:
+    def __init__(
+        self, listening: socket.socket, admit: Admit, make: Make, tls: Tls | None = None
+    ) -> None:
         self._listening = listening
         self._admit = admit
         self._make = make
+        self._tls = tls
         self._loop = asyncio.get_running_loop()
         self._connecting: set[asyncio.Task[object]] = set()
         self._pause: asyncio.TimerHandle | None = None
@@ -50,13 +78,15 @@ class Acceptor:
         self._loop.add_reader(listening, self._accept_some)
 
     def close(self) -> None:
-        """Accept no more; connections go on."""
+        """Accept no more; connections go on, but for handshakes of TLS."""
         if self._listening.fileno() < 0:
             return
         if self._pause is not None:
             self._pause.cancel()
         self._loop.remove_reader(self._listening)
         self._listening.close()
+        for task in self._connecting if self._tls is not None else ():
+            task.cancel()
 
     def _accept_some(self) -> None:
         for _ in range(AT_ONCE):
@@ -88,12 +118,21 @@ class Acceptor:
             return
         accepted.setblocking(False)
         make = partial(self._make, ticket)
-        task = self._loop.create_task(self._loop.connect_accepted_socket(make, accepted))
+        task = self._loop.create_task(
+            self._loop.connect_accepted_socket(make, accepted, **self._protection())
+        )
         self._connecting.add(task)
-        task.add_done_callback(partial(self._connected, accepted, ticket))
+        peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else "local"
+        task.add_done_callback(partial(self._connected, accepted, ticket, peer))
+
+    def _protection(self) -> dict[str, Any]:
+        if self._tls is None:
+            return {}
+        seconds = self._tls.handshake_seconds
+        return {"ssl": self._tls.context, "ssl_handshake_timeout": seconds}
 
     def _connected(
-        self, accepted: socket.socket, ticket: Ticket, task: "asyncio.Task[object]"
+        self, accepted: socket.socket, ticket: Ticket, peer: str, task: "asyncio.Task[object]"
     ) -> None:
         self._connecting.discard(task)
         cancelled = task.cancelled()
@@ -102,4 +141,5 @@ class Acceptor:
         ticket.leave()
         accepted.close()
         if not cancelled:
-            _log.warning("a connection could not be taken over", reason=str(task.exception()))
+            reason = str(task.exception()) or type(task.exception()).__name__
+            _log.warning("a connection could not be taken over", peer=peer, reason=reason)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from rpcqm.base.acceptor import Acceptor, tcp_socket
+from rpcqm.base.acceptor import Acceptor, keep_alive, tcp_socket
 from rpcqm.base.addresses import owner_of
 from rpcqm.base.admission import Admission, Caller, Ticket
 from rpcqm.base.clock import Clock, SystemClock
@@ -128,7 +128,7 @@ class RpcServer:
         `secondary_address` is what binds are answered with, the port if empty.
         """
         host, port = listening.getsockname()[:2]
-        _keep_alive(listening, self.limits.keepalive_milliseconds // 1000)
+        keep_alive(listening, self.limits.keepalive_milliseconds // 1000)
         address = (secondary_address or str(port)).encode()
         endpoint = self._endpoint(NCACN_IP_TCP, address, interfaces)
         listener = Acceptor(listening, self._admit_address, partial(self._make, endpoint))
@@ -360,12 +360,3 @@ class RpcServer:
         elif 0 < limits.unauthenticated_milliseconds <= now - connection.silent_since:
             return "" if association.authenticated else "idle without authentication"
         return ""
-
-
-def _keep_alive(listening: socket.socket, seconds: int) -> None:
-    """Let the kernel find out about clients that vanished; accepted sockets inherit it."""
-    if seconds > 0:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, seconds)
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, max(1, seconds // 4))
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)

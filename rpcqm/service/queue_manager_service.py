@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rpcqm import config
 from rpcqm.base.admission import Admission, room_for_connections
@@ -49,6 +50,9 @@ from rpcqm.store.errors import StoreError
 from rpcqm.store.settings import MIB, StoreSettings
 from rpcqm.store.store import Store
 
+if TYPE_CHECKING:
+    from rpcqm.service.srmp import SrmpDoor
+
 REMOTE_READ_PORT = 2103
 QM2QM_PORT = 2105
 
@@ -82,6 +86,8 @@ class QueueManagerService:
         self._callers = remote_read.CallAdmission(_read_security(configuration.security))
         self._recorded: Callable[[SecurityProviders], SecurityProviders] = lambda each: each
         self._admission = _admission(configuration.limits)
+        self._metrics = Metrics()
+        self._srmp: SrmpDoor | None = None
 
     async def start(self) -> None:
         """Open every door, then say so; StartError, with everything closed again, on failure."""
@@ -109,7 +115,7 @@ class QueueManagerService:
         Connections and open queues go on as they are. Raises ConfigurationError with every
         mistake, also of a file that is named; then nothing has changed.
         """
-        read = reload.read(configuration, self._accounts)
+        read = reload.read(configuration, self._accounts, srmp=self._srmp is not None)
         self._read_accounts_again()
         old, self._configuration = self._configuration, in_force(self._configuration, configuration)
         taken = differing(old, self._configuration)
@@ -120,6 +126,8 @@ class QueueManagerService:
         self._server.adjust(_limits(configuration.limits), self._recorded(read.providers))
         self._remote_targets = read.remote_targets
         self._binary.adjust(configuration.binary, read.binary)
+        if self._srmp is not None and read.srmp is not None:
+            self._srmp.adjust(configuration, read.srmp)
         return taken, [*differing(self._configuration, configuration), *self._listeners_to_open()]
 
     def _listeners_to_open(self) -> list[str]:
@@ -172,8 +180,7 @@ class QueueManagerService:
         _tell_switches(self._configuration)
         self._remote_targets = reload.remote_targets(self._configuration)
         _prepare_directory(self._configuration.data_dir)
-        metrics = Metrics()
-        store = self._open_store(metrics)
+        store = self._open_store(self._metrics)
         accounts = self._accounts = Accounts(store, self._configuration.data_dir, clock=self._clock)
         engine = self._engine = self._start_engine(store)
         recorder = None if self._capture is None else self._record(self._capture)
@@ -183,7 +190,7 @@ class QueueManagerService:
             providers=self._recorded(reload.make_providers(self._configuration, accounts)),
             limits=_limits(self._configuration.limits),
             clock=self._clock,
-            metrics=metrics,
+            metrics=self._metrics,
             local_identity=accounts.local_identity,
             admission=self._admission,
         )
@@ -199,8 +206,12 @@ class QueueManagerService:
         if recorder is not None:
             recording_binary.record(binary, recorder)
         self._undo.push_async_callback(binary.stop)
+        if self._srmp is not None:
+            self._undo.push_async_callback(self._srmp.stop)
         await self._open_listeners(server, local, binary)
         binary.start()
+        if self._srmp is not None:
+            self._srmp.start(self._configuration)
         self.ready = ReadyFile(
             os.getpid(),
             engine.queue_manager.computer_name,
@@ -228,6 +239,13 @@ class QueueManagerService:
             raise StartError(f"Cannot read {error.filename}: {error.strerror}.") from error
         except ValueError as error:
             raise StartError(f"The table [binary] of the configuration: {error}.") from error
+
+    def _make_srmp_door(self, engine: QueueManagerEngine) -> None:
+        """Without a port nothing of it is loaded; it too has to hear of every removal."""
+        from rpcqm.service.srmp import open_door
+
+        configuration = self._configuration
+        self._srmp = open_door(engine, self._clock, configuration, self._admission, self._metrics)
 
     def _open_store(self, metrics: Metrics) -> Store:
         loop = asyncio.get_running_loop()
@@ -258,6 +276,7 @@ class QueueManagerService:
 
     def _start_engine(self, store: Store) -> QueueManagerEngine:
         configuration = self._configuration
+        serves_http = max(configuration.http_port, configuration.https_port) >= 0
         settings = QueueManagerSettings(
             computer_name=configuration.name,
             qualified_computer_name=_qualified(configuration.name),
@@ -266,6 +285,7 @@ class QueueManagerService:
             queue_quota=configuration.storage.quota_of_new_queues,
             supporting_server=configuration.security.supporting_server,
             hardened_security=configuration.security.hardened_security,
+            srmp_http_support=serves_http,
             send_insecure_nacks=configuration.security.send_insecure_nacks,
             workgroup_default_security=configuration.security.workgroup_default_security,
             queue_manager_version=version("rpcqm"),
@@ -276,6 +296,8 @@ class QueueManagerService:
         engine = QueueManagerEngine(store, self._clock, timers, settings)
         engine.trail.days = configuration.storage.trail_days
         engine.loaded_hooks.append(partial(self._make_binary_listener, engine))
+        if serves_http:
+            engine.loaded_hooks.append(partial(self._make_srmp_door, engine))
         engine.queue_manager_started()
         return engine
 
@@ -328,6 +350,9 @@ class QueueManagerService:
         await self._open("qm2qm", qm2qm, configuration.qm2qm_port, QM2QM_PORT)
         if not configuration.security.hardened_security:
             await self._open("binary", binary.listen, configuration.binary_port, BINARY_PORT)
+        if self._srmp is not None:
+            await self._open("http", self._srmp.listen_http, configuration.http_port, 0)
+            await self._open("https", self._srmp.listen_https, configuration.https_port, 0)
         await self._open("epm", epm, configuration.epm_port, configuration.epm_port)
 
     async def _open(self, listener: str, listen: Listen, port: int | None, first: int) -> None:

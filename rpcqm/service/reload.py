@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rpcqm.binary.connection.listener import ListenerFiles, read_files
 from rpcqm.config import Configuration, ConfigurationError
@@ -13,6 +13,9 @@ from rpcqm.rpc.security.context import AuthenticationError, SecurityProvider
 from rpcqm.rpc.security.ntlm import AccountDirectory, NtlmSettings
 from rpcqm.rpc.security.providers import security_providers
 from rpcqm.service.remote_targets import RemoteTargets
+
+if TYPE_CHECKING:
+    from rpcqm.config.srmp_files import SrmpContexts
 
 T = TypeVar("T")
 
@@ -33,10 +36,14 @@ class ReadSettings:
     providers: Mapping[int, SecurityProvider]
     binary: ListenerFiles
     remote_targets: RemoteTargets
+    srmp: "SrmpContexts | None"
 
 
-def read(configuration: Configuration, accounts: AccountDirectory) -> ReadSettings:
-    """Read every file that is named; ConfigurationError with every mistake, of all of them."""
+def read(configuration: Configuration, accounts: AccountDirectory, srmp: bool) -> ReadSettings:
+    """Read every file that is named; ConfigurationError with every mistake, of all of them.
+
+    The certificates for messages over HTTP are read if these are served (`srmp`).
+    """
     mistakes: list[Mistake] = []
 
     def attempt(read: Callable[[Configuration], T]) -> T | None:
@@ -50,9 +57,10 @@ def read(configuration: Configuration, accounts: AccountDirectory) -> ReadSettin
     providers = attempt(lambda configuration: _providers(configuration, accounts))
     binary = attempt(_binary)
     targets = attempt(remote_targets)
+    contexts = attempt(_srmp) if srmp else None
     if providers is None or binary is None or targets is None or mistakes:
         raise ConfigurationError(mistakes)
-    return ReadSettings(directory, providers, binary, targets)
+    return ReadSettings(directory, providers, binary, targets, contexts)
 
 
 def directory_file(configuration: Configuration) -> DirectoryFile | None:
@@ -98,6 +106,12 @@ def _binary(configuration: Configuration) -> ListenerFiles:
         raise ConfigurationError([Mistake("binary", text)]) from error
     except ValueError as error:
         raise ConfigurationError([Mistake("binary", f"{error}.")]) from error
+
+
+def _srmp(configuration: Configuration) -> "SrmpContexts":
+    from rpcqm.config.srmp_files import read_srmp_files  # the module ssl takes time to load
+
+    return read_srmp_files(configuration.srmp)
 
 
 def in_force(old: Configuration, new: Configuration) -> Configuration:

@@ -23,6 +23,7 @@ VARIABLE = {
         "a call was refused",
     },
     ("rpcqm/rpc/server.py", "event"): {"a connection timed out", "a connection was given up"},
+    ("rpcqm/http/server.py", "event"): {"a connection timed out", "a connection was given up"},
 }
 NOT_SHOWN = {"exc_info", "always", None}
 """Arguments of a line that are no members of it, and `**` for what the page says by hand."""

@@ -1,0 +1,45 @@
+"""What is sent back."""
+
+from typing import TYPE_CHECKING
+
+from aiohttp import hdrs, web
+
+if TYPE_CHECKING:
+    from rpcqm.http.connection import HttpConnection
+
+
+class Answer(web.Response):
+    """A response that says nothing about the program.
+
+    One that `lingers` on a connection ends it, after what still comes has been read away.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        body: bytes = b"",
+        headers: tuple[tuple[str, str], ...] = (),
+        lingers: "HttpConnection | None" = None,
+    ) -> None:
+        super().__init__(status=status, body=body, headers=headers)
+        self._lingers = lingers
+        if lingers is not None:
+            self.force_close()
+
+    async def _prepare_headers(self) -> None:
+        await super()._prepare_headers()
+        self.headers.pop(hdrs.SERVER, None)
+        if self._lingers is not None:
+            self.headers[hdrs.CONNECTION] = "close"
+
+    async def _write_headers(self) -> None:
+        """Our own version, whatever the request's was: a request of version 2.0 is answered too."""
+        assert self._payload_writer is not None
+        line = f"HTTP/1.1 {self.status} {self.reason}"
+        await self._payload_writer.write_headers(line, self.headers)
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Send all of it."""
+        await super().write_eof(data)
+        if self._lingers is not None:
+            await self._lingers.linger()

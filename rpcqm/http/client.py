@@ -1,0 +1,290 @@
+"""HTTP/1.1 as a client: one POST after the other over connections that are kept.
+
+Names are resolved here, so that a connection goes to an address that was allowed, and to no other.
+"""
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from multidict import CIMultiDict
+from yarl import URL
+
+from rpcqm.base.clock import Clock
+from rpcqm.http.limits import FIELD_BYTES, HEADERS, LINE_BYTES
+
+ANSWER_BYTES = 1 << 16
+"""What is read of an answer's body, which nobody wants, so that its connection can be kept."""
+CONNECTIONS = 64
+"""Connections to one place; more requests wait."""
+KEPT_SECONDS = 300
+"""How long an unused connection is kept: the Session Cleanup Timer of [MC-MQSRM] 3.1.2.4."""
+RESOLVED_MILLISECONDS = 30_000
+"""How long the addresses of a name are remembered."""
+PLACES = 1024
+"""Places, and names, of which something is remembered; beyond, those not in use are forgotten."""
+
+_SKIPPED = ("Accept", "Accept-Encoding", "User-Agent", "Content-Type")
+"""Headers that aiohttp would add."""
+
+MayConnect = Callable[[str], bool]
+
+
+class Posted(NamedTuple):
+    """The status of an answer, and the address that it came from."""
+
+    status: int
+    address: str
+
+
+class _Pinned(AbstractResolver):
+    """Every name has the one address that was chosen."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        family = socket.AF_INET6 if ":" in self._address else socket.AF_INET
+        found = ResolveResult(
+            hostname=host,
+            host=self._address,
+            port=port,
+            family=family,
+            proto=0,
+            flags=socket.AI_NUMERICHOST,
+        )
+        return [found]
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class _Place(NamedTuple):
+    """Where connections go."""
+
+    scheme: str
+    host: str
+    port: int
+    address: str
+    proxy: str
+
+
+class _Session:
+    """The connections to one place."""
+
+    def __init__(self, place: _Place, tls: ssl.SSLContext) -> None:
+        resolver = None if place.proxy else _Pinned(place.address)
+        connector = aiohttp.TCPConnector(
+            resolver=resolver,
+            use_dns_cache=False,
+            ssl=tls,
+            limit=CONNECTIONS,
+            keepalive_timeout=KEPT_SECONDS,
+        )
+        self.http = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=_SKIPPED,
+            auto_decompress=False,
+            trust_env=False,
+            timeout=aiohttp.ClientTimeout(),  # each request has its own
+            max_line_size=LINE_BYTES,
+            max_field_size=FIELD_BYTES,
+            max_headers=HEADERS,
+        )
+        self.used = 0
+        self.unwanted = self.has_answered = False
+
+
+class HttpClient:
+    """Posts; `proxy_for` gives the proxy for a URL, "" for none."""
+
+    def __init__(self, clock: Clock, tls: ssl.SSLContext, proxy_for: Callable[[str], str]) -> None:
+        self._clock = clock
+        self._tls = tls
+        self._proxy_for = proxy_for
+        self._sessions: dict[_Place, _Session] = {}
+        self._resolved: dict[tuple[str, int], tuple[int, tuple[str, ...]]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def adjust(self, tls: ssl.SSLContext, proxy_for: Callable[[str], str]) -> None:
+        """Trust other authorities and use another proxy, for new connections."""
+        self._tls, self._proxy_for = tls, proxy_for
+        for place in list(self._sessions):
+            self._forget(place)
+
+    async def post(
+        self,
+        url: str,
+        connect_to: str,
+        headers: Sequence[tuple[str, str]],
+        body: bytes,
+        *,
+        seconds: float,
+        may_connect: MayConnect | None = None,
+    ) -> Posted:
+        """POST to a URL, over a connection to the place of another if `connect_to` is one.
+
+        Raises OSError: TimeoutError after `seconds`, PermissionError when no address may be
+        connected to.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._post(url, connect_to, headers, body, may_connect)
+        except OSError:
+            raise
+        except (aiohttp.ClientError, ValueError) as error:
+            raise ConnectionError(str(error) or type(error).__name__) from error
+
+    async def _post(
+        self,
+        url: str,
+        connect_to: str,
+        headers: Sequence[tuple[str, str]],
+        body: bytes,
+        may_connect: MayConnect | None,
+    ) -> Posted:
+        asked = URL(url, encoded=True)
+        near = URL(connect_to, encoded=True) if connect_to else asked
+        proxy = "" if connect_to else self._proxy_for(url)
+        sent = CIMultiDict([("Host", asked.host_port_subcomponent or ""), *headers])
+        target = URL(f"{near.origin()}{asked.raw_path_qs or '/'}", encoded=True)
+        failure: OSError | None = None
+        for address in await self._addresses(near, may_connect, proxy):
+            place = _Place(near.scheme, near.host or "", near.port or 0, address, proxy)
+            try:
+                status = await self._ask(place, target, sent, body)
+            except aiohttp.ClientConnectorError as error:
+                failure = error
+                self._resolved.pop((place.host, place.port), None)
+            else:
+                return Posted(status, address)
+        raise failure or OSError(f"{near.host} has no address")
+
+    async def _ask(self, place: _Place, target: URL, headers: CIMultiDict[str], body: bytes) -> int:
+        """Ask once more where a kept connection was closed just when it was used again.
+
+        The first request may have arrived; receivers know a message that comes twice.
+        """
+        session = self._session(place)
+        try:
+            return await self._ask_once(session, place, target, headers, body)
+        except aiohttp.ServerDisconnectedError:
+            self._forget(place, session)
+            if not session.has_answered:
+                raise
+        return await self._ask_once(self._session(place), place, target, headers, body)
+
+    async def _ask_once(
+        self, session: _Session, place: _Place, target: URL, headers: CIMultiDict[str], body: bytes
+    ) -> int:
+        session.used += 1
+        try:
+            status = await _status(session, place, target, headers, body)
+            session.has_answered = True
+            return status
+        finally:
+            session.used -= 1
+            if session.unwanted:
+                self._forget(place, session)
+
+    def _session(self, place: _Place) -> _Session:
+        session = self._sessions.get(place)
+        if session is None:
+            if len(self._sessions) >= PLACES:
+                for each in [p for p, known in self._sessions.items() if not known.used]:
+                    self._forget(each)
+            session = self._sessions[place] = _Session(place, self._tls)
+        return session
+
+    async def _addresses(
+        self, near: URL, may_connect: MayConnect | None, proxy: str
+    ) -> Sequence[str]:
+        """Where to connect; raises OSError, PermissionError if it is allowed nowhere.
+
+        A proxy resolves the name again. So what it may not reach is a matter of its own rules.
+        """
+        if proxy and may_connect is None:
+            return ("",)
+        found = await self._resolve(near.host or "", near.port or 0)
+        allowed = [each for each in found if may_connect is None or may_connect(each)]
+        if found and not allowed:
+            raise PermissionError(f"{near.host} is at {', '.join(found)}, which is not allowed")
+        return ("",) if proxy else allowed
+
+    async def _resolve(self, host: str, port: int) -> tuple[str, ...]:
+        if _is_address(host):
+            return (host,)
+        now, key = self._clock.monotonic(), (host, port)
+        until, known = self._resolved.get(key, (0, ()))
+        if now < until:
+            return known
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = tuple(dict.fromkeys(str(each[4][0]) for each in found))
+        if len(self._resolved) >= PLACES:
+            self._resolved.clear()
+        self._resolved[key] = now + RESOLVED_MILLISECONDS, addresses
+        return addresses
+
+    def close(self, url: str, connect_to: str) -> None:
+        """Close the connections to that place that nobody uses at the moment."""
+        near = URL(connect_to or url, encoded=True)
+        for place in list(self._sessions):
+            if (place.scheme, place.host, place.port) == (near.scheme, near.host, near.port):
+                self._forget(place)
+
+    def _forget(self, place: _Place, session: _Session | None = None) -> None:
+        """Close what is not in use now, and what is as soon as it is not."""
+        known = self._sessions.get(place)
+        if session is None or session is known:
+            session = self._sessions.pop(place, None)
+        if session is None:
+            return
+        session.unwanted = True
+        if not session.used:
+            task = asyncio.get_running_loop().create_task(session.http.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    async def stop(self) -> None:
+        """Close every connection."""
+        for place in list(self._sessions):
+            await self._sessions.pop(place).http.close()
+        if self._closing:
+            await asyncio.wait(self._closing)
+
+
+async def _status(
+    session: _Session, place: _Place, target: URL, headers: CIMultiDict[str], body: bytes
+) -> int:
+    """The status of an answer; its body is read away, or its connection closed."""
+    async with session.http.post(
+        target,
+        data=body,
+        headers=headers,
+        allow_redirects=False,
+        proxy=place.proxy or None,
+        server_hostname=place.host if place.scheme == "https" else None,
+    ) as response:
+        left = ANSWER_BYTES
+        while left > 0 and (part := await response.content.read(left)):
+            left -= len(part)
+        if left <= 0:
+            response.close()
+        return response.status
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,266 @@
+"""HTTP/1.1 as a server, within the bounds of the other listeners.
+
+aiohttp parses and writes. Time, memory and the number of connections are bounded here.
+"""
+
+import asyncio
+import socket
+import ssl
+from dataclasses import dataclass
+from functools import partial
+
+from aiohttp import web
+from aiohttp.http import HttpVersion10, HttpVersion11
+from aiohttp.web_protocol import RequestPayloadError
+
+from rpcqm.base.acceptor import Acceptor, Tls, keep_alive, tcp_socket
+from rpcqm.base.addresses import owner_of
+from rpcqm.base.admission import Admission, Ticket
+from rpcqm.base.clock import Clock
+from rpcqm.base.log import get_logger
+from rpcqm.base.metrics import Metrics
+from rpcqm.http.answer import Answer
+from rpcqm.http.connection import HttpConnection
+from rpcqm.http.exchange import HttpHandler, HttpRequest
+from rpcqm.http.limits import HttpLimits
+
+SWEEP_SECONDS = 1.0
+"""Deadlines are whole seconds and more, so that looking once a second is exact enough."""
+
+_log = get_logger("http")
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """One port."""
+
+    port: int
+    secure: bool
+
+
+class Refused(Exception):
+    """A request that is answered with a status before anybody has seen its body."""
+
+    def __init__(self, status: int, reason: str, *headers: tuple[str, str]) -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+        self.headers = headers
+
+
+class HttpServer:
+    """Serves POST requests on any number of ports; all of them go to one handler.
+
+    `admission` says who may connect; listeners of other protocols share it.
+    """
+
+    def __init__(
+        self,
+        handler: HttpHandler,
+        clock: Clock,
+        admission: Admission,
+        limits: HttpLimits | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.clock = clock
+        self.limits = limits or HttpLimits()
+        self.metrics = metrics if metrics is not None else Metrics()
+        self._handler = handler
+        self._admission = admission
+        self._manager = web.Server(self._handle)
+        self._acceptors: list[Acceptor] = []
+        self._tls: Tls | None = None
+        self._connections: set[HttpConnection] = set()
+        self._sweeper: asyncio.TimerHandle | None = None
+
+    async def listen(self, host: str, port: int, context: ssl.SSLContext | None = None) -> int:
+        """Listen, with TLS if there is a context, and return the port. Raises OSError."""
+        listening = tcp_socket(host, port)
+        bound = int(listening.getsockname()[1])
+        keep_alive(listening, self.limits.keepalive_milliseconds // 1000)
+        tls = None
+        if context is not None:
+            tls = self._tls = Tls(context, self._handshake_seconds())
+        place = Listening(bound, secure=context is not None)
+        self._acceptors.append(Acceptor(listening, self._admit, partial(self._make, place), tls))
+        if self._sweeper is None:
+            self._sweep_later()
+        return bound
+
+    def adjust(self, limits: HttpLimits, context: ssl.SSLContext | None) -> None:
+        """Go on with other limits, and with another certificate for new connections."""
+        self.limits = limits
+        if self._tls is not None and context is not None:
+            self._tls.context = context
+            self._tls.handshake_seconds = self._handshake_seconds()
+
+    async def stop(self) -> None:
+        """Stop listening, let the requests in flight be answered, and end every connection."""
+        for acceptor in self._acceptors:
+            acceptor.close()
+        self._manager.pre_shutdown()
+        await self._manager.shutdown(self.limits.stop_milliseconds / 1000)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+
+    @property
+    def connections(self) -> int:
+        return len(self._connections)
+
+    # What connections call.
+
+    def keep(self, connection: HttpConnection) -> None:
+        self._connections.add(connection)
+        self.metrics.count("http.connections")
+
+    def forget(self, connection: HttpConnection) -> None:
+        self._connections.discard(connection)
+
+    # Requests.
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = request.protocol
+        assert isinstance(connection, HttpConnection)
+        try:
+            return await self._answer(request, connection)
+        except Refused as error:
+            connection.refused(error.reason, error.status)
+            return Answer(error.status, headers=error.headers, lingers=connection)
+        except (RequestPayloadError, web.PayloadAccessError) as error:
+            connection.refused(str(error), 400)
+            return Answer(400, lingers=connection)
+        except ConnectionError:
+            raise  # it has gone, and said so
+        except Exception:  # a mistake of ours is answered, and the others are served
+            _log.exception("a request failed", peer=connection.peer)
+            return Answer(500, lingers=connection)
+
+    async def _answer(self, request: web.BaseRequest, connection: HttpConnection) -> Answer:
+        length = self._check(request)
+        if request.headers.get("Expect"):
+            await _continue(request)
+        body = await self._body(request) if length != 0 else b""
+        self.metrics.count("http.requests")
+        host = connection.peer.rpartition(":")[0]
+        place = connection.listening
+        answer = await self._handler(
+            HttpRequest(
+                request.method,
+                _octets_of(request.raw_path),
+                tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in request.raw_headers),
+                body,
+                host,
+                place.secure,
+                place.port,
+            )
+        )
+        return Answer(answer.status, answer.body, answer.headers)
+
+    def _check(self, request: web.BaseRequest) -> int | None:
+        """The length of a body, None if it comes in chunks; raises Refused."""
+        if request.version not in (HttpVersion10, HttpVersion11):
+            raise Refused(505, "not HTTP/1.0 or HTTP/1.1")
+        if request.method != "POST":
+            raise Refused(405, f"{request.method} is not served", ("Allow", "POST"))
+        headers = request.headers
+        if headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise Refused(415, "the body is compressed")
+        if headers.get("Expect", "100-continue").lower() != "100-continue":
+            raise Refused(417, "something else than 100-continue is expected")
+        if "Transfer-Encoding" in headers:
+            if headers["Transfer-Encoding"].lower() != "chunked":
+                raise Refused(415, "the transfer is encoded otherwise than in chunks")
+            return None
+        length = request.content_length or 0
+        if length > self.limits.body_bytes:
+            raise Refused(413, f"the body has {length} octets")
+        return length
+
+    async def _body(self, request: web.BaseRequest) -> bytes:
+        """All of it; raises Refused when it is too long."""
+        parts, size = [], 0
+        while part := await request.content.readany():
+            parts.append(part)
+            size += len(part)
+            if size > self.limits.body_bytes:
+                raise Refused(413, f"the body has more than {self.limits.body_bytes} octets")
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    # Who may connect.
+
+    def _admit(self, accepted: socket.socket, address: tuple[str, int]) -> Ticket | None:
+        owner = owner_of(address[0])
+        reason = self._admission.refusal(owner)
+        if not reason:
+            return self._admission.let_in(owner)
+        self.metrics.count("http.connections_refused")
+        _log.warning("a connection was refused", peer=f"{address[0]}:{address[1]}", reason=reason)
+        return None
+
+    def _make(self, place: Listening, ticket: Ticket) -> HttpConnection:
+        loop = asyncio.get_running_loop()
+        return HttpConnection(self._manager, self, place, ticket, loop)
+
+    def _handshake_seconds(self) -> float | None:
+        milliseconds = self.limits.unfinished_milliseconds
+        return milliseconds / 1000 if milliseconds else None
+
+    # Deadlines.
+
+    def _sweep_later(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep_and_go_on)
+
+    def _sweep_and_go_on(self) -> None:
+        self.sweep()
+        self._sweep_later()
+
+    def sweep(self) -> None:
+        """End connections that owe something for too long, or have been idle for too long."""
+        now = self.clock.monotonic()
+        held = 0
+        for connection in list(self._connections):
+            connection.note_what_is_taken(now)
+            held += connection.held
+            reason = self._overdue(connection, now)
+            if reason:
+                self.metrics.count("http.connections_timed_out")
+                _cut_off(connection, "a connection timed out", reason)
+        if held > self.limits.held_bytes_in_all:
+            self._give_up_most(held)
+
+    def _give_up_most(self, held: int) -> None:
+        """End the connections for which most is kept."""
+        for connection in sorted(self._connections, key=lambda each: -each.held):
+            if held <= self.limits.held_bytes_in_all:
+                break
+            held -= connection.held
+            self.metrics.count("http.connections_given_up")
+            _cut_off(connection, "a connection was given up", "too much is held in all")
+
+    def _overdue(self, connection: HttpConnection, now: int) -> str:
+        limits, owed_since = self.limits, connection.owed_since
+        if owed_since is not None:
+            if 0 < limits.unfinished_milliseconds <= now - owed_since:
+                return "unfinished"
+        elif connection.busy:
+            connection.silent_since = now
+        elif 0 < limits.idle_milliseconds <= now - connection.silent_since:
+            return "idle"
+        return "unread" if 0 < limits.unread_milliseconds <= now - connection.taken_since else ""
+
+
+def _cut_off(connection: HttpConnection, event: str, reason: str) -> None:
+    _log.info(event, peer=connection.peer, reason=reason)
+    connection.abort()
+
+
+async def _continue(request: web.BaseRequest) -> None:
+    """Tell a client that waits for it that its body is wanted."""
+    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    request.writer.output_size = 0  # the answer itself has not begun
+
+
+def _octets_of(text: str) -> str:
+    """The target with a character for each octet, as headers have it."""
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("latin-1")

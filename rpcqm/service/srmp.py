@@ -1,0 +1,186 @@
+"""Messages over HTTP as a service starts them: ports, certificates, settings."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+
+from rpcqm.base.admission import Admission
+from rpcqm.base.clock import Clock
+from rpcqm.base.completion import Completion
+from rpcqm.base.log import get_logger
+from rpcqm.base.metrics import Metrics
+from rpcqm.config import Configuration, LimitsSection
+from rpcqm.config.srmp_files import SrmpContexts, read_srmp_files
+from rpcqm.http.client import HttpClient, Posted
+from rpcqm.http.limits import HttpLimits
+from rpcqm.http.server import HttpServer
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.srmp.connection.network import Answer, MayConnect
+from rpcqm.srmp.connection.protocol import SrmpProtocol
+from rpcqm.srmp.redirection import matches_any
+from rpcqm.srmp.settings import SrmpSettings
+
+HTTP_PORT = 80
+"""Where Windows sends."""
+
+_log = get_logger("srmp")
+
+
+class SrmpDoor:
+    """Listens, sends, and stops; the engine has been started.
+
+    `ports` are those that listen, by endpoint.
+    """
+
+    def __init__(
+        self,
+        engine: QueueManagerEngine,
+        clock: Clock,
+        configuration: Configuration,
+        contexts: SrmpContexts,
+        admission: Admission,
+        metrics: Metrics,
+    ) -> None:
+        self.ports: dict[str, int] = {}
+        wanted = {"http": configuration.http_port, "https": configuration.https_port}
+        self._network = _Network(HttpClient(clock, contexts.client, _proxy_for(configuration)))
+        self.protocol = SrmpProtocol(engine, self._network, settings_of(configuration, wanted))
+        limits = _limits(configuration.limits)
+        self._server = HttpServer(self.protocol.receive, clock, admission, limits, metrics)
+        self._context = contexts.server
+
+    async def listen_http(self, host: str, port: int) -> int:
+        """Accept requests without TLS, and return the port. Raises OSError."""
+        bound = self.ports["http"] = await self._server.listen(host, port)
+        if bound != HTTP_PORT:
+            _log.info("other queue managers expect the port to be 80", port=bound)
+        return bound
+
+    async def listen_https(self, host: str, port: int) -> int:
+        """Accept requests with TLS, and return the port. Raises OSError."""
+        bound = self.ports["https"] = await self._server.listen(host, port, self._context)
+        return bound
+
+    def start(self, configuration: Configuration) -> None:
+        """Send what waits; the ports are known now."""
+        self.protocol.adjust(settings_of(configuration, self.ports))
+        self.protocol.start()
+
+    def adjust(self, configuration: Configuration, contexts: SrmpContexts) -> None:
+        """Go on with other settings and certificates; connections stay."""
+        self.protocol.adjust(settings_of(configuration, self.ports))
+        self._server.adjust(_limits(configuration.limits), contexts.server)
+        self._network.client.adjust(contexts.client, _proxy_for(configuration))
+
+    async def stop(self) -> None:
+        """Answer what is in flight, and close all connections."""
+        await self._server.stop()
+        self.protocol.stop()
+        await self._network.stop()
+
+
+class _Network:
+    """An `SrmpNetwork` of real connections."""
+
+    def __init__(self, client: HttpClient) -> None:
+        self.client = client
+        self._tasks: set[asyncio.Task[Posted]] = set()
+
+    def post(
+        self,
+        url: str,
+        connect_to: str,
+        headers: tuple[tuple[str, str], ...],
+        body: bytes,
+        *,
+        timeout: int,
+        may_connect: MayConnect | None = None,
+    ) -> Completion[Answer]:
+        """POST, as `SrmpNetwork` says."""
+        return self._run(
+            self.client.post(
+                url, connect_to, headers, body, seconds=timeout / 1000, may_connect=may_connect
+            )
+        )
+
+    def close(self, url: str, connect_to: str) -> None:
+        """Close what is not used."""
+        self.client.close(url, connect_to)
+
+    async def stop(self) -> None:
+        """Give up what is under way; nobody waits for it any more."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.client.stop()
+
+    def _run(self, posting: Coroutine[object, None, Posted]) -> Completion[Answer]:
+        answered: Completion[Answer] = Completion()
+        task = asyncio.get_running_loop().create_task(posting)
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._tell, answered))
+        return answered
+
+    def _tell(self, answered: Completion[Answer], task: "asyncio.Task[Posted]") -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            answered.fail(ConnectionAbortedError("the queue manager stops"))
+        elif (error := task.exception()) is not None:
+            answered.fail(error)
+        else:
+            answered.succeed(Answer(*task.result()))
+
+
+def open_door(
+    engine: QueueManagerEngine,
+    clock: Clock,
+    configuration: Configuration,
+    admission: Admission,
+    metrics: Metrics,
+) -> SrmpDoor:
+    """The door of a configuration; raises ConfigurationError."""
+    contexts = read_srmp_files(configuration.srmp)
+    return SrmpDoor(engine, clock, configuration, contexts, admission, metrics)
+
+
+def settings_of(configuration: Configuration, ports: dict[str, int]) -> SrmpSettings:
+    """What the protocol needs of a configuration."""
+    section = configuration.srmp
+    return SrmpSettings(
+        http_port=ports.get("http", -1),
+        https_port=ports.get("https", -1),
+        retry=section.retry_milliseconds,
+        receipt_coalescing=section.receipt_coalescing_milliseconds,
+        stream_receipt_wait=section.stream_receipt_wait_milliseconds,
+        transparent_store_and_forward=section.transparent_store_and_forward,
+        default_stream_receipt_url=section.default_stream_receipt_url,
+        inbound=section.inbound,
+        outbound=section.outbound,
+        outbound_exceptions=section.outbound_exceptions,
+        stream_receipt=section.stream_receipt,
+        receipts_to=frozenset(host.strip("[]").lower() for host in section.receipts_to),
+        proxy=section.proxy,
+    )
+
+
+def _proxy_for(configuration: Configuration) -> Callable[[str], str]:
+    section = configuration.srmp
+
+    def proxy_for(url: str) -> str:
+        return "" if matches_any(section.outbound_exceptions, url) else section.proxy
+
+    return proxy_for
+
+
+def _limits(limits: LimitsSection) -> HttpLimits:
+    """Nobody logs on: the shorter of the two times for idle connections holds."""
+    idle = [each for each in (limits.idle_seconds, limits.unauthenticated_seconds) if each]
+    return HttpLimits(
+        body_bytes=limits.call_bytes,
+        held_bytes_in_all=limits.held_bytes,
+        unfinished_milliseconds=limits.unfinished_seconds * 1000,
+        unread_milliseconds=limits.unread_seconds * 1000,
+        idle_milliseconds=min(idle, default=0) * 1000,
+        stop_milliseconds=limits.stop_seconds * 1000,
+    )

@@ -20,6 +20,8 @@ settings.register_profile(
 )
 settings.load_profile("rpcqm")
 
+SLOW = ("integration/pipeline", "interop", "model", "crash", "fuzz", "integration")
+
 KNOWN = {
     row["id"]
     for row in csv.DictReader(
@@ -39,7 +41,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def slow_first(item: pytest.Item) -> int:
+    """Which of several processes' tests begin first: those of files that take long."""
+    return next(
+        (rank for rank, folder in enumerate(SLOW) if item.nodeid.startswith(f"tests/{folder}/")),
+        len(SLOW),
+    )
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        # Otherwise one process would have the slowest file to itself at the end.
+        items.sort(key=slow_first)
     for item in items:
         unknown = [point for point in points_of(item) if point not in KNOWN]
         if unknown:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.forked_commands import START_FROM_NOTHING, install
+
 # No test depends on how fast the machine is, and what has landed stays green: CI tries the same
 # values each time, everybody else new ones.
 settings.register_profile(
@@ -124,6 +126,8 @@ class NoSkips:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if START_FROM_NOTHING not in os.environ:
+        install()
     # What a shell runs in the background ignores SIGINT, and so would the commands of tests.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if "PYTEST_XDIST_WORKER" in os.environ:

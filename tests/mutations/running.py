@@ -24,6 +24,7 @@ from tests.mutations import hook
 from tests.mutations.data import Mutation
 from tests.mutations.idl import IDL, mutate_idl
 from tests.mutations.syntax import ROOT, mutate
+from tests.support.forked_commands import START_FROM_NOTHING
 
 PRELOADED = (
     "asyncio",
@@ -173,7 +174,7 @@ def _child(test: str, change: Mapping[str, str] | None, folder: Path) -> None:
         for descriptor in (1, 2):
             os.dup2(output, descriptor)
         os.chdir(ROOT)
-        os.environ["RPCQM_CI"] = "1"
+        os.environ |= {"RPCQM_CI": "1", START_FROM_NOTHING: "1"}
         if change:
             os.environ.update(hook.environment(folder, change))
             hook.install(change)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rpcqm.testing import PrivateQueueManager
+from tests.support.forked_commands import started_from_nothing
 
 Command = Callable[..., Any]
 
@@ -51,9 +52,10 @@ def outcome(process: "subprocess.Popen[bytes]") -> tuple[int, bytes, bytes]:
 
 
 def python(*words: str) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        [sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    with started_from_nothing():
+        return subprocess.Popen(
+            [sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
 
 
 @pytest.mark.parametrize(

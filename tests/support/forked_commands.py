@@ -156,7 +156,7 @@ def serve(control: socket.socket) -> None:
             os._exit(0)
         if (number := _fork_twice()) == 0:
             control.close()
-            _become(*json.loads(request), files)
+            _become(files, *json.loads(request))
             return
         for file in files:
             os.close(file)
@@ -194,7 +194,7 @@ def _fork_twice() -> int:
 
 
 def _become(
-    words: list[str], directory: str, environment: dict[str, str], umask: int, files: list[int]
+    files: list[int], words: list[str], directory: str, environment: dict[str, str], umask: int
 ) -> None:
     """Take over what the command was started with."""
     signal.signal(signal.SIGINT, signal.default_int_handler)

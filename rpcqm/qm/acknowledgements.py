@@ -309,7 +309,7 @@ class Acknowledgements:
         read, or when the acknowledgement cannot be put into its queue. One for a queue elsewhere
         goes into an outgoing queue.
         """
-        if reason in _INSECURE and not self._settings.send_insecure_nacks:
+        if reason in _INSECURE and not self._tells_insecurely(message):
             return
         try:
             wanted = message.attributes.acknowledgements_requested
@@ -323,6 +323,11 @@ class Acknowledgements:
             _log.warning("acknowledgement not sent", reason=reason.name, error=str(error))
             return
         self.send_if_possible(transaction, acknowledgement, destination, source, sender)
+
+    def _tells_insecurely(self, message: Message) -> bool:
+        """Whether the sender learns why it was refused; one here learns what others told us."""
+        refused_elsewhere = isinstance(message.queue, OutgoingQueue) and not message.source_address
+        return self._settings.send_insecure_nacks or refused_elsewhere
 
     def _sender_elsewhere(self, message: Message) -> Identity | None:
         """Whose rights an acknowledgement here needs; None for who has opened the queue here.

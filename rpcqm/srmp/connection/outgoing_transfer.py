@@ -191,6 +191,7 @@ class OutgoingTransfer:
             self._set_state(OutgoingQueueState.CONNECTED)
         self._message_trace.sent(self.queue, message, address)
         self._restart_cleanup()
+        self.stream.wait()
 
     def _accepted(self, key: int) -> None:
         """A message of a stream stays, any other is gone."""
@@ -223,6 +224,7 @@ class OutgoingTransfer:
         if not self.stopped:
             is_strangers = self.queue in self._protocol.acknowledgement_queues
             self._retry.start(self._failures if is_strangers else 1)
+        self.stream.stop()
         self._disconnect(OutgoingQueueState.INACTIVE)
         self._dispatcher.remove_messages_from_dispatch_collection_by_queue(self.queue)
         self._release(key)

@@ -77,19 +77,14 @@ class QueueStream:
         return changes
 
     def element(self, key: int, uri: str) -> Stream | None:
-        """The <stream> element of a message; None without a number.
-
-        The first one that its destination gets says where receipts go, whatever its number, and
-        that nothing comes before it (G226).
-        """
+        """The <stream> element of a message; None without a number (G226)."""
         stream = self._stream
         number = None if stream is None else stream.number_of(key)
         if stream is None or number is None:
             return None
         identifier = StreamId(self._protocol.queue_manager.identifier, stream.identifier)
-        previous = stream.previous_of(key)
-        receipts_to = None if previous else self._protocol.receipts_url(uri)
-        return Stream(identifier, number, previous, receipts_to)
+        receipts_to = self._protocol.receipts_url(uri) if number == 1 else None
+        return Stream(identifier, number, stream.previous_of(key), receipts_to)
 
     def transmitted(self, key: int) -> None:
         """A message has left: wait for its receipt."""

@@ -18,10 +18,13 @@ _CHOSEN = frozenset(
         *("phContext", "pphContext", "phContextFrom", "hQueue", "phQueue", "hCursor", "phCursor"),
         *("LookupId", "LookupIdentifier", "dwRequestId", "ullContextTo", "pMoveContext"),
         *("pClientId", "entry_handle", "dwContext", "hProxy", "pLicGuid", "lpClientName"),
+        # Of messages over HTTP.
+        *("id", "via", "sent_at", "expires_at", "received_at", "decided_at", "ttrq"),
+        *("stream_id", "send_receipts_to", "source_qm_guid", "correlation"),
     }
 )
 """Parameters that differ from run to run although the request is the same."""
-_MACHINE = re.compile(r"(?i)\b(TCP|OS|HTTP):[^\\/\"]+|^[^\\/:]*(?=\\\\?private\$)")
+_MACHINE = re.compile(r"(?i)\b(TCP|OS|HTTPS?):(?://)?[^\\/\"]+|^[^\\/:]*(?=\\\\?private\$)")
 
 
 def add(parser: argparse.ArgumentParser) -> None:

@@ -21,7 +21,7 @@ from tests.support.captures import pcapng
 from tests.support.traffic import traffic
 
 CAPTURES = Path(__file__).parents[2] / "vectors" / "captures"
-FILES = ("wine-none.pcapng", "impacket-privacy.pcapng")
+FILES = ("wine-none.pcapng", "impacket-privacy.pcapng", "srmp.pcapng")
 ACCOUNT = f"alice:{PASSWORD}"
 
 
@@ -31,7 +31,7 @@ def run(*words: object) -> int:
 
 @pytest.fixture(scope="module")
 def tables(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `ingest` makes of two captures and a damaged file."""
+    """What `ingest` makes of three captures and a damaged file."""
     directory = tmp_path_factory.mktemp("tables")
     captures = directory / "captures"
     captures.mkdir()
@@ -68,6 +68,23 @@ def test_what_is_damaged_is_a_row_of_problems(spark: Any, tables: Path) -> None:
     report = json.loads((tables / "report.json").read_text("utf-8"))
     assert report["problems"][0]["kind"] == "unreadable"
     assert "<svg" in (tables / "report.html").read_text("utf-8")
+
+
+def test_messages_over_http_are_calls_and_messages(spark: Any, tables: Path) -> None:
+    calls = spark.read.parquet(str(tables / "calls")).where("protocol = 'MC-MQSRM'")
+    rows = calls.orderBy("conversation", "record").collect()
+    assert len(rows) == len(calls_of(CAPTURES / "srmp.pcapng")[0]) == 13
+    stream = [row for row in rows if "tsimpleq" in (row.queue or "")]
+    assert [json.loads(row.request)["stream"]["current"] for row in stream] == [1, 2, 3]
+    assert {(row.status, row.status_name) for row in stream} == {(200, "200 OK")}
+    (wrong,) = [row for row in rows if row.status == 400]
+    assert json.loads(wrong.request)["error"].startswith("it is no message")
+    flows = spark.read.parquet(str(tables / "flows")).where("protocol = 'MC-MQSRM'").collect()
+    assert sorted(row.calls for row in flows) == [1, 5, 7]
+    messages = spark.read.parquet(str(tables / "messages")).where("interface = 'MC-MQSRM'")
+    number = "{00000000-0000-0000-0000-000000000000}\\1"
+    about = [row for row in messages.collect() if row.message_id == number]
+    assert {row.name for row in about} > {"DeliveryReceipt", "CommitmentReceipt"}
 
 
 def test_only_new_files_are_ingested(spark: Any, tables: Path) -> None:

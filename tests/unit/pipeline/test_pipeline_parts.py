@@ -32,6 +32,14 @@ def test_requests_are_the_same_whatever_was_chosen_anew() -> None:
     assert same_request(None) is None
 
 
+def test_messages_over_http_are_the_same_whoever_sends_them_and_when() -> None:
+    one: dict[str, Any] = {"id": r"{a}\1", "to": "http://here:8080/msmq/private$/q", "sent_at": 1}
+    other = {"id": r"{b}\7", "to": "http://192.0.2.9/msmq/private$/q", "sent_at": 2}
+    assert same_request(json.dumps(one)) == same_request(json.dumps(other))
+    elsewhere = other | {"to": "http://192.0.2.9/msmq/private$/p"}
+    assert same_request(json.dumps(one)) != same_request(json.dumps(elsewhere))
+
+
 def row(name: str, request: Any, response: Any, status: int = 0) -> dict[str, Any]:
     return {
         "name": name,

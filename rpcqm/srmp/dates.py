@@ -16,7 +16,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @lru_cache(maxsize=256)
 def parse_date(text: str) -> int:
-    """Read `YYYYMMDDThhmmss`, with separators, a fraction and a `Z` as well.
+    """Read `YYYYMMDDThhmmss`, with separators, a fraction and a `Z` as well (G203).
 
     DecodeError for another form, and before 1970 or behind 2106.
     """

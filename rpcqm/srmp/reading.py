@@ -206,7 +206,7 @@ def _date(element: _Element) -> int:
 
 
 def _number(element: _Element, most: int = _BITS_32) -> int:
-    """[MC-MQSRM] 2.2.1.3, as far as the field that holds it reaches."""
+    """[MC-MQSRM] 2.2.1.3, as far as the field that holds it reaches (G204)."""
     text = _value(element)
     if _NUMBER.fullmatch(text) is None or (number := int(text)) > most:
         raise DecodeError(f"<{etree.QName(element).localname}> is no number up to {most}")

@@ -1,6 +1,6 @@
 """The XML of envelopes: read within bounds, found again as it was written, and escaped.
 
-An envelope is UTF-8, has no document type, and so no entities but the five of XML itself.
+An envelope is UTF-8, has no document type, and so no entities but the five of XML itself (G203).
 """
 
 import re
@@ -160,7 +160,7 @@ _ESCAPES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", '"': "&quot;", "\r": "&#13;"
 
 
 def escaped(text: str) -> str:
-    """A text for an element or an attribute; what no XML can hold is U+FFFD."""
+    """A text for an element or an attribute; what no XML can hold is U+FFFD (G203)."""
     if _SPECIAL.search(text) is None:
         return text
     return _SPECIAL.sub(lambda found: _ESCAPES.get(found[0], "\ufffd"), text)

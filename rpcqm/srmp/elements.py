@@ -132,12 +132,16 @@ class Reference:
 
 @dataclass(slots=True)
 class Signature:
-    """[MC-MQSRM] 2.2.7; `signed_info` is the element as it was written."""
+    """[MC-MQSRM] 2.2.7; `signed_info` is the element as it was written.
+
+    `certificate` is what <KeyInfo> of XML signatures holds, of which the text says nothing (G205).
+    """
 
     signature_method: str
     references: tuple[Reference, ...]
     signature_value: bytes
     signed_info: bytes = b""
+    certificate: bytes | None = None
 
 
 @dataclass(slots=True)

@@ -6,9 +6,9 @@ What does not have the form of section 2 is a DecodeError, which is answered by 
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import Any
 from uuid import UUID
 
 from lxml import etree
@@ -40,13 +40,13 @@ from rpcqm.srmp.xml import (
     SOAP,
     SRMP,
     WS_ROUTING,
-    children,
     parse_xml,
-    text_of,
     written,
 )
 
 CORRELATION_SIZE = 20
+_LONGEST_CORRELATION = 64
+"""Characters, with white space between them; without any they are 28."""
 _MUST_UNDERSTAND = f"{{{SOAP}}}mustUnderstand"
 _GUID = "([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})"
 _GUID_STRING = re.compile(_GUID)
@@ -54,14 +54,14 @@ _MESSAGE_ID = re.compile(f"uuid:([0-9]{{1,20}})@{_GUID}")
 _STREAM_ID = re.compile(rf"uid:{_GUID}\\([0-9]{{1,20}})")
 _DESTINATION = re.compile("https?://|MSMQ:MULTICAST=", re.IGNORECASE)
 _NUMBER = re.compile("[0-9]{1,20}")
+_CACHED = 256
+"""Values that many envelopes have in common; what is refused is not kept, so each is short."""
 _BITS_64 = (1 << 64) - 1
-_BITS_32 = (1 << 32) - 1
-_BITS_16 = (1 << 16) - 1
-_HIGHEST_PRIORITY = 7
+_MAXIMUM_REFERENCES = 2
 
-_T = TypeVar("_T")
 _Element = etree._Element
-_Found = Mapping[str, _Element]
+_ENVELOPE = f"{{{SOAP}}}Envelope"
+_HEADER, _BODY = f"{{{SOAP}}}Header", f"{{{SOAP}}}Body"
 
 
 def read_request(request: HttpRequest) -> SrmpRequest:
@@ -100,12 +100,12 @@ def _is_receipt(envelope: Envelope) -> bool:
 
 def _parse_envelope(octets: bytes) -> tuple[str, Envelope]:
     text, root = parse_xml(octets)
-    if root.tag != f"{{{SOAP}}}Envelope":
+    if root.tag != _ENVELOPE:
         raise DecodeError("no SOAP envelope")
-    entries = children(root, _ENVELOPE_NAMES, frozenset(_ENVELOPE_NAMES.values()))
-    if root[0] is not entries["Header"] or root[1] is not entries["Body"]:
-        raise DecodeError("an envelope that does not begin with <Header> and <Body>")
-    envelope = _header(entries["Header"])
+    tags = [child.tag for child in root]
+    if tags[:2] != [_HEADER, _BODY] or _HEADER in tags[2:] or _BODY in tags[2:]:
+        raise DecodeError("an envelope is one <Header>, and one <Body> directly behind it")
+    envelope = _header(root[0])
     if envelope.signature is not None:
         path = (f"{SOAP}}}Envelope", f"{SOAP}}}Header", f"{SIGNATURE}}}Signature")
         found = written(text, *path, f"{SIGNATURE}}}SignedInfo")
@@ -113,330 +113,422 @@ def _parse_envelope(octets: bytes) -> tuple[str, Envelope]:
     return text, envelope
 
 
-# The entries of the header
+# Values: what is written in an element, without white space around it
 
 
-def _names(namespace: str, *names: str) -> dict[str, str]:
-    return {f"{{{namespace}}}{name}": name for name in names}
+def _same(text: str) -> str:
+    return text
 
 
-_ENVELOPE_NAMES = _names(SOAP, "Header", "Body")
-_RECEIPTS = ("deliveryReceipt", "commitmentReceipt", "streamReceipt")
-_ENTRIES = {
-    **_names(WS_ROUTING, "path"),
-    **_names(SRMP, "properties", "services", *_RECEIPTS),
-    **_names(MSMQ, "Msmq"),
-    **_names(SIGNATURE, "Signature"),
-}
-_STREAM = f"{{{SRMP}}}stream"
-_MARKED = frozenset(("path", "properties", "services", "stream"))
+def _present(_: str) -> bool:
+    return True
 
 
-def _header(header: _Element) -> Envelope:
-    found = _entries(header)
-    for name in ("path", "properties"):
-        if name not in found:
-            raise DecodeError(f"<{name}> is missing")
-    msmq = _optional(found, "Msmq", _msmq)
-    path = _path(found["path"], msmq is not None)
-    properties = children(found["properties"], _PROPERTIES, _NEEDED_PROPERTIES)
-    stream = _optional(found, "stream", _stream)
-    services = _optional(found, "services", _services) or Services()
-    if stream is not None:
-        if msmq is None:
-            raise DecodeError("<stream> without <Msmq>")
-        services.durable = True
-    return Envelope(
-        *path[:3],
-        expires_at=_date(properties["expiresAt"]),
-        sent_at=_optional(properties, "sentAt", _date),
-        via=path.via,
-        services=services,
-        stream=stream,
-        delivery_receipt=_optional(found, "deliveryReceipt", _delivery_receipt),
-        commitment_receipt=_optional(found, "commitmentReceipt", _commitment_receipt),
-        stream_receipt=_optional(found, "streamReceipt", _stream_receipt),
-        msmq=msmq,
-        signature=_optional(found, "Signature", _signature),
-    )
-
-
-def _entries(header: _Element) -> dict[str, _Element]:
-    """The known entries by name; <Stream> is in any case (G48)."""
-    found: dict[str, _Element] = {}
-    for entry in header:
-        name = _ENTRIES.get(entry.tag)
-        if name is None:
-            if entry.tag.lower() != _STREAM:
-                _check_ignorable(entry)
-                continue
-            name = "stream"
-        if name in found:
-            raise DecodeError(f"<{name}> is there twice")
-        if name in _MARKED and not _must_understand(entry):
-            raise DecodeError(f"<{name}> is not marked by mustUnderstand")
-        found[name] = entry
-    return found
-
-
-def _must_understand(entry: _Element) -> bool:
-    return entry.get(_MUST_UNDERSTAND, "").strip() == "1"
-
-
-def _check_ignorable(entry: _Element) -> None:
-    mark = entry.get(_MUST_UNDERSTAND, "0").strip()
-    if mark != "0":
-        raise DecodeError(f"{entry.tag} is to be understood, and is not known")
-
-
-# Values
-
-
-def _optional(found: _Found, name: str, read: Callable[[_Element], _T]) -> _T | None:
-    element = found.get(name)
-    return None if element is None else read(element)
-
-
-def _value(element: _Element) -> str:
-    return text_of(element).strip()
-
-
-def _date(element: _Element) -> int:
-    return parse_date(_value(element))
-
-
-def _number(element: _Element, most: int = _BITS_32) -> int:
+def _number(most: int) -> Callable[[str], int]:
     """[MC-MQSRM] 2.2.1.3, as far as the field that holds it reaches (G204)."""
-    text = _value(element)
-    if _NUMBER.fullmatch(text) is None or (number := int(text)) > most:
-        raise DecodeError(f"<{etree.QName(element).localname}> is no number up to {most}")
-    return number
+
+    @lru_cache(maxsize=_CACHED)
+    def parsed(text: str) -> int:
+        if _NUMBER.fullmatch(text) is None or (number := int(text)) > most:
+            raise DecodeError(f"{text!r} is no number up to {most}")
+        return number
+
+    return parsed
 
 
-@lru_cache(maxsize=256)
-def _parsed_guid(text: str) -> UUID:
+_class, _number_32 = _number(0xFFFF), _number(0xFFFF_FFFF)
+_priority = _number(7)
+
+
+@lru_cache(maxsize=_CACHED)
+def _guid(text: str) -> UUID:
+    """[MC-MQSRM] 2.2.1.1: without braces."""
+    if _GUID_STRING.fullmatch(text) is None:
+        raise DecodeError(f"{text!r} is no GUID")
     return UUID(text)
 
 
-def _guid(element: _Element) -> UUID:
-    """[MC-MQSRM] 2.2.1.1: without braces."""
-    text = _value(element)
-    if _GUID_STRING.fullmatch(text) is None:
-        raise DecodeError(f"<{etree.QName(element).localname}> is no GUID")
-    return _parsed_guid(text)
-
-
-def _message_id(element: _Element) -> MessageId:
-    found = _MESSAGE_ID.fullmatch(_value(element))
+def _message_id(text: str) -> MessageId:
+    found = _MESSAGE_ID.fullmatch(text)
     if found is None or (ordinal := int(found[1])) > _BITS_64:
-        raise DecodeError("<id> is not uuid:number@GUID")
-    return MessageId(_parsed_guid(found[2]), ordinal)
+        raise DecodeError(f"{text!r} is not uuid:number@GUID")
+    return MessageId(_guid(found[2]), ordinal)
 
 
-def _stream_id(element: _Element) -> StreamId:
-    found = _STREAM_ID.fullmatch(_value(element))
+def _stream_id(text: str) -> StreamId:
+    found = _STREAM_ID.fullmatch(text)
     if found is None or (ordinal := int(found[2])) > _BITS_64:
-        raise DecodeError("<streamId> is not uid:GUID\\number")
-    return StreamId(_parsed_guid(found[1]), ordinal)
+        raise DecodeError(f"{text!r} is not uid:GUID\\number")
+    return StreamId(_guid(found[1]), ordinal)
 
 
-def _base64(element: _Element) -> bytes:
-    text = "".join(text_of(element).split())
+def _base64(text: str) -> bytes:
     try:
-        return base64.b64decode(text, validate=True)
+        return base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError) as error:
-        name = etree.QName(element).localname
-        raise DecodeError(f"<{name}> is not Base64") from error
+        raise DecodeError(f"{text!r} is not Base64") from error
 
 
-# <path> and <properties>
-
-_PATH = _names(WS_ROUTING, "action", "to", "id", "rev")
-_NEEDED_PATH = frozenset(("action", "to", "id"))
-_VIA = _names(WS_ROUTING, "via")
-_NEEDED_VIA = frozenset(("via",))
-_PROPERTIES = _names(SRMP, "expiresAt", "sentAt")
-_NEEDED_PROPERTIES = frozenset(("expiresAt",))
+@lru_cache(maxsize=_CACHED)
+def _correlation(text: str) -> bytes:
+    if len(text) > _LONGEST_CORRELATION or len(correlation := _base64(text)) != CORRELATION_SIZE:
+        raise DecodeError(f"{text!r} is no correlation of {CORRELATION_SIZE} bytes")
+    return correlation
 
 
-class _Path(NamedTuple):
-    action: str
-    to: str
-    id: MessageId
-    via: str | None
+def _format_names(text: str) -> tuple[str, ...]:
+    if not text:
+        raise DecodeError("no name")
+    return tuple(text.split())
 
 
-def _path(path: _Element, has_msmq: bool) -> _Path:
-    """[MC-MQSRM] 2.2.4; without <Msmq> the identifier is 1@NULL, whatever <id> says."""
-    found = children(path, _PATH, _NEEDED_PATH)
-    to = _value(found["to"])
-    if _DESTINATION.match(to) is None:
-        raise DecodeError("<to> is no URL of a queue")
-    via = None
-    if "rev" in found:
-        via = _value(children(found["rev"], _VIA, _NEEDED_VIA)["via"]) or None
-    number = _message_id(found["id"]) if has_msmq else MessageId()
-    return _Path(text_of(found["action"]), to, number, via)
+def _decision(text: str) -> bool:
+    if text not in ("positive", "negative"):
+        raise DecodeError(f"{text!r} is neither positive nor negative")
+    return text == "positive"
 
 
-# <services>, <stream> and receipts
-
-_SERVICES = _names(SRMP, "durable", "deliveryReceiptRequest", "commitmentReceiptRequest")
-_REQUEST = _names(SRMP, "sendTo", "positiveOnly", "negativeOnly")
-_NEEDED_REQUEST = frozenset(("sendTo",))
-_STREAM_NAMES = _names(SRMP, "streamId", "current", "previous", "start")
-_NEEDED_STREAM = frozenset(("streamId", "current"))
-_START = _names(SRMP, "sendReceiptsTo")
-_NEEDED_START = frozenset(("sendReceiptsTo",))
-_DELIVERY = _names(SRMP, "receivedAt", "id")
-_COMMITMENT = _names(SRMP, "decidedAt", "decision", "id")
-_STREAM_RECEIPT = _names(SRMP, "streamId", "lastOrdinal")
-_DECISIONS = {"positive": True, "negative": False}
+def _destination(text: str) -> str:
+    if _DESTINATION.match(text) is None:
+        raise DecodeError(f"{text!r} is no URL of a queue")
+    return text
 
 
-def _services(services: _Element) -> Services:
-    found = children(services, _SERVICES)
-    return Services(
-        "durable" in found,
-        _optional(found, "deliveryReceiptRequest", _delivery_request),
-        _optional(found, "commitmentReceiptRequest", _commitment_request),
+# Elements: each table has the fields of a class, and how they are read
+
+_Leaf = tuple[str, Callable[[str], object]]
+"""A field, and what makes its value of the text in an element that holds no elements."""
+_Nested = tuple[str, Callable[[_Element], object]]
+_Table = tuple[Mapping[str, _Leaf], Mapping[str, _Nested]]
+
+
+def _table(namespace: str, leaves: Mapping[str, _Leaf], **nested: _Nested) -> _Table:
+    """By the names of elements: the fields that they are for, and their readers."""
+    return (
+        {f"{{{namespace}}}{element}": entry for element, entry in leaves.items()},
+        {f"{{{namespace}}}{element}": entry for element, entry in nested.items()},
     )
 
 
-def _delivery_request(request: _Element) -> str:
-    return _value(children(request, _REQUEST, _NEEDED_REQUEST)["sendTo"])
+def _fields(parent: _Element, table: _Table, *required: str) -> dict[str, Any]:
+    """The fields for which there is an element; other elements are passed over (G48).
+
+    DecodeError if one is there twice, or a required one is not.
+    """
+    leaves, nested = table
+    values: dict[str, Any] = {}
+    for child in parent:
+        tag = child.tag
+        if tag in leaves:
+            name, parse = leaves[tag]
+            value: object = _parsed(child, parse)
+        elif tag in nested:
+            name, read = nested[tag]
+            value = read(child)
+        else:
+            continue
+        if name in values:
+            raise DecodeError(f"<{_local_name(child)}> is there twice")
+        values[name] = value
+    for name in required:
+        if name not in values:
+            raise DecodeError(f"<{_local_name(parent)}> does not tell {name}")
+    return values
 
 
-def _commitment_request(request: _Element) -> CommitmentReceiptRequest:
-    found = children(request, _REQUEST, _NEEDED_REQUEST)
-    send_to = _value(found["sendTo"])
-    return CommitmentReceiptRequest(send_to, "positiveOnly" in found, "negativeOnly" in found)
+def _parsed(element: _Element, parse: Callable[[str], object]) -> object:
+    if len(element):
+        raise DecodeError(f"<{_local_name(element)}> holds elements")
+    try:
+        return parse((element.text or "").strip())
+    except DecodeError as error:
+        raise DecodeError(f"<{_local_name(element)}>: {error.reason}") from error
 
 
-def _stream(stream: _Element) -> Stream:
-    """[MC-MQSRM] 2.2.5.3; a missing <previous> is the number before (G46)."""
-    found = children(stream, _STREAM_NAMES, _NEEDED_STREAM)
-    current = _number(found["current"])
-    if current == 0:
-        raise DecodeError("<current> is 0")
-    previous = _optional(found, "previous", _number)
-    return Stream(
-        _stream_id(found["streamId"]),
-        current,
-        current - 1 if previous is None else previous,
-        _optional(found, "start", _start),
-    )
+def _local_name(element: _Element) -> str:
+    return etree.QName(element).localname
 
 
-def _start(start: _Element) -> str:
-    return _value(children(start, _START, _NEEDED_START)["sendReceiptsTo"])
-
-
-def _delivery_receipt(receipt: _Element) -> DeliveryReceipt:
-    found = children(receipt, _DELIVERY, frozenset(_DELIVERY.values()))
-    return DeliveryReceipt(_date(found["receivedAt"]), _message_id(found["id"]))
-
-
-def _commitment_receipt(receipt: _Element) -> CommitmentReceipt:
-    found = children(receipt, _COMMITMENT, frozenset(_COMMITMENT.values()))
-    decision = _DECISIONS.get(_value(found["decision"]))
-    if decision is None:
-        raise DecodeError("<decision> is neither positive nor negative")
-    return CommitmentReceipt(_date(found["decidedAt"]), decision, _message_id(found["id"]))
-
-
-def _stream_receipt(receipt: _Element) -> StreamReceipt:
-    found = children(receipt, _STREAM_RECEIPT, frozenset(_STREAM_RECEIPT.values()))
-    return StreamReceipt(_stream_id(found["streamId"]), _number(found["lastOrdinal"]))
+def _text(element: _Element) -> str:
+    """With the white space around it."""
+    if len(element):
+        raise DecodeError(f"<{_local_name(element)}> holds elements")
+    return element.text or ""
 
 
 # <Msmq>
 
-_MSMQ_NAMES = _names(
+_EOD = _table(
     MSMQ,
-    *("Class", "Priority", "Journal", "DeadLetter", "Correlation", "Trace", "ConnectorType"),
-    *("App", "BodyType", "HashAlgorithm", "Eod", "Provider", "SourceQmGuid"),
-    *("DestinationMqf", "AdminMqf", "ResponseMqf", "TTrq"),
+    {
+        "First": ("first", _present),
+        "Last": ("last", _present),
+        "ConnectorId": ("connector_id", _guid),
+    },
 )
-_NEEDED_MSMQ = frozenset(("Class", "Priority", "BodyType", "SourceQmGuid"))
-_EOD = _names(MSMQ, "First", "Last", "ConnectorId")
-_PROVIDER = _names(MSMQ, "Type", "Name")
-
-
-def _msmq(element: _Element) -> Msmq:
-    found = children(element, _MSMQ_NAMES, _NEEDED_MSMQ)
-    return Msmq(
-        message_class=_number(found["Class"], _BITS_16),
-        priority=_number(found["Priority"], _HIGHEST_PRIORITY),
-        journal="Journal" in found,
-        dead_letter="DeadLetter" in found,
-        correlation=_optional(found, "Correlation", _correlation),
-        trace="Trace" in found,
-        connector_type=_optional(found, "ConnectorType", _guid),
-        app=_optional(found, "App", _number) or 0,
-        body_type=_number(found["BodyType"]),
-        hash_algorithm=_optional(found, "HashAlgorithm", _number) or 0,
-        eod=_optional(found, "Eod", _eod),
-        provider=_optional(found, "Provider", _provider),
-        source_qm_guid=_guid(found["SourceQmGuid"]),
-        destination_mqf=_optional(found, "DestinationMqf", _format_names) or (),
-        admin_mqf=_optional(found, "AdminMqf", _format_names) or (),
-        response_mqf=_optional(found, "ResponseMqf", _format_names) or (),
-        ttrq=_optional(found, "TTrq", _date),
-    )
-
-
-def _correlation(element: _Element) -> bytes:
-    correlation = _base64(element)
-    if len(correlation) != CORRELATION_SIZE:
-        raise DecodeError(f"<Correlation> of {len(correlation)} bytes")
-    return correlation
+_PROVIDER = _table(MSMQ, {"Type": ("type", _number_32)}, Name=("name", _text))
 
 
 def _eod(element: _Element) -> Eod:
-    found = children(element, _EOD)
-    return Eod("First" in found, "Last" in found, _optional(found, "ConnectorId", _guid))
+    return Eod(**_fields(element, _EOD))
 
 
 def _provider(element: _Element) -> Provider:
     """[MC-MQSRM] 3.1.7.2.4 leaves out what is 0 or empty, against 2.2.6.12."""
-    found = children(element, _PROVIDER)
-    return Provider(_optional(found, "Type", _number) or 0, _optional(found, "Name", text_of) or "")
+    return Provider(**{"type": 0, **_fields(element, _PROVIDER)})
 
 
-def _format_names(element: _Element) -> tuple[str, ...]:
-    names = tuple(text_of(element).split())
-    if not names:
-        raise DecodeError(f"<{etree.QName(element).localname}> holds no name")
-    return names
+_MSMQ = _table(
+    MSMQ,
+    {
+        "Class": ("message_class", _class),
+        "Priority": ("priority", _priority),
+        "Journal": ("journal", _present),
+        "DeadLetter": ("dead_letter", _present),
+        "Correlation": ("correlation", _correlation),
+        "Trace": ("trace", _present),
+        "ConnectorType": ("connector_type", _guid),
+        "App": ("app", _number_32),
+        "BodyType": ("body_type", _number_32),
+        "HashAlgorithm": ("hash_algorithm", _number_32),
+        "SourceQmGuid": ("source_qm_guid", _guid),
+        "DestinationMqf": ("destination_mqf", _format_names),
+        "AdminMqf": ("admin_mqf", _format_names),
+        "ResponseMqf": ("response_mqf", _format_names),
+        "TTrq": ("ttrq", parse_date),
+    },
+    Eod=("eod", _eod),
+    Provider=("provider", _provider),
+)
+
+
+def _msmq(element: _Element) -> Msmq:
+    needed = ("message_class", "priority", "body_type", "source_qm_guid")
+    return Msmq(**_fields(element, _MSMQ, *needed))
+
+
+# <services> and <stream>
+
+_SEND_TO = _table(
+    SRMP,
+    {
+        "sendTo": ("send_to", _same),
+        "positiveOnly": ("positive_only", _present),
+        "negativeOnly": ("negative_only", _present),
+    },
+)
+
+
+def _delivery_request(request: _Element) -> str:
+    return str(_fields(request, _SEND_TO, "send_to")["send_to"])
+
+
+def _commitment_request(request: _Element) -> CommitmentReceiptRequest:
+    return CommitmentReceiptRequest(**_fields(request, _SEND_TO, "send_to"))
+
+
+_SERVICES = _table(
+    SRMP,
+    {"durable": ("durable", _present)},
+    deliveryReceiptRequest=("delivery_receipt_request", _delivery_request),
+    commitmentReceiptRequest=("commitment_receipt_request", _commitment_request),
+)
+
+
+def _services(services: _Element) -> Services:
+    return Services(**_fields(services, _SERVICES))
+
+
+_START = _table(SRMP, {"sendReceiptsTo": ("url", _same)})
+
+
+def _start(start: _Element) -> str:
+    return str(_fields(start, _START, "url")["url"])
+
+
+_STREAM = _table(
+    SRMP,
+    {
+        "streamId": ("stream_id", _stream_id),
+        "current": ("current", _number_32),
+        "previous": ("previous", _number_32),
+    },
+    start=("send_receipts_to", _start),
+)
+
+
+def _stream(stream: _Element) -> Stream:
+    """[MC-MQSRM] 2.2.5.3; a missing <previous> is the number before (G46)."""
+    values = _fields(stream, _STREAM, "stream_id", "current")
+    if values["current"] == 0:
+        raise DecodeError("<current> is 0")
+    return Stream(**{"previous": values["current"] - 1, **values})
+
+
+# Receipts
+
+_DELIVERY_RECEIPT = _table(
+    SRMP, {"receivedAt": ("received_at", parse_date), "id": ("id", _message_id)}
+)
+_COMMITMENT_RECEIPT = _table(
+    SRMP,
+    {
+        "decidedAt": ("decided_at", parse_date),
+        "decision": ("positive", _decision),
+        "id": ("id", _message_id),
+    },
+)
+_STREAM_RECEIPT = _table(
+    SRMP, {"streamId": ("stream_id", _stream_id), "lastOrdinal": ("last_ordinal", _number_32)}
+)
+
+
+def _delivery_receipt(receipt: _Element) -> DeliveryReceipt:
+    return DeliveryReceipt(**_fields(receipt, _DELIVERY_RECEIPT, "received_at", "id"))
+
+
+def _commitment_receipt(receipt: _Element) -> CommitmentReceipt:
+    needed = ("decided_at", "positive", "id")
+    return CommitmentReceipt(**_fields(receipt, _COMMITMENT_RECEIPT, *needed))
+
+
+def _stream_receipt(receipt: _Element) -> StreamReceipt:
+    return StreamReceipt(**_fields(receipt, _STREAM_RECEIPT, "stream_id", "last_ordinal"))
 
 
 # <Signature>
 
-_SIGNATURE_NAMES = _names(SIGNATURE, "SignedInfo", "SignatureValue")
-_METHOD = _names(SIGNATURE, "SignatureMethod")
-_REFERENCE = f"{{{SIGNATURE}}}Reference"
-_MAXIMUM_REFERENCES = 2
-_DIGEST = _names(SIGNATURE, "DigestMethod", "DigestValue")
+
+def _algorithm(element: _Element) -> str:
+    return element.get("Algorithm") or ""
 
 
-def _signature(element: _Element) -> Signature:
-    """[MC-MQSRM] 2.2.7, without its SignedInfo as it was written."""
-    found = children(element, _SIGNATURE_NAMES, frozenset(_SIGNATURE_NAMES.values()))
-    info = found["SignedInfo"]
-    method = children(info, _METHOD, frozenset(_METHOD.values()))["SignatureMethod"]
-    references = tuple(map(_reference, _references(info)))
+_REFERENCE = _table(
+    SIGNATURE,
+    {"DigestValue": ("digest_value", _base64)},
+    DigestMethod=("digest_method", _algorithm),
+)
+_SIGNED_INFO = _table(SIGNATURE, {}, SignatureMethod=("signature_method", _algorithm))
+_REFERENCE_TAG = f"{{{SIGNATURE}}}Reference"
+
+
+def _signed_info(info: _Element) -> tuple[str, tuple[Reference, ...]]:
+    method = _fields(info, _SIGNED_INFO, "signature_method")["signature_method"]
+    references = tuple(_reference(child) for child in info if child.tag == _REFERENCE_TAG)
     if len(references) > _MAXIMUM_REFERENCES:
         raise DecodeError(f"<SignedInfo> with {len(references)} references")
-    value = _base64(found["SignatureValue"])
-    return Signature(method.get("Algorithm", ""), references, value)
-
-
-def _references(info: _Element) -> Iterable[_Element]:
-    return (child for child in info if child.tag == _REFERENCE)
+    return method, references
 
 
 def _reference(element: _Element) -> Reference:
-    found = children(element, _DIGEST, frozenset(_DIGEST.values()))
-    method = found["DigestMethod"].get("Algorithm", "")
-    return Reference(element.get("URI", ""), method, _base64(found["DigestValue"]))
+    values = _fields(element, _REFERENCE, "digest_method", "digest_value")
+    return Reference(element.get("URI") or "", **values)
+
+
+_X509_DATA = _table(SIGNATURE, {"X509Certificate": ("certificate", _base64)})
+_KEY_INFO = _table(
+    SIGNATURE,
+    {},
+    X509Data=("certificate", lambda data: _fields(data, _X509_DATA).get("certificate")),
+)
+_SIGNATURE = _table(
+    SIGNATURE,
+    {"SignatureValue": ("signature_value", _base64)},
+    SignedInfo=("signed_info", _signed_info),
+    KeyInfo=("certificate", lambda info: _fields(info, _KEY_INFO).get("certificate")),
+)
+
+
+def _signature(element: _Element) -> Signature:
+    """[MC-MQSRM] 2.2.7; its SignedInfo as it was written is added by who has the text."""
+    values = _fields(element, _SIGNATURE, "signed_info", "signature_value")
+    method, references = values.pop("signed_info")
+    return Signature(method, references, **values)
+
+
+# The header and its entries
+
+_REV = _table(WS_ROUTING, {"via": ("via", _same)})
+
+
+def _rev(rev: _Element) -> str | None:
+    """[MC-MQSRM] 2.2.4.4: an empty <via> is as none."""
+    return _fields(rev, _REV, "via")["via"] or None
+
+
+_PATH = _table(
+    WS_ROUTING,
+    {"to": ("to", _destination), "id": ("id", _same)},
+    action=("action", _text),
+    rev=("via", _rev),
+)
+_PROPERTIES = _table(
+    SRMP, {"expiresAt": ("expires_at", parse_date), "sentAt": ("sent_at", parse_date)}
+)
+
+
+def _path(path: _Element) -> dict[str, Any]:
+    return _fields(path, _PATH, "action", "to", "id")
+
+
+def _properties(properties: _Element) -> dict[str, Any]:
+    return _fields(properties, _PROPERTIES, "expires_at")
+
+
+_ENTRIES: Mapping[str, _Nested] = {
+    f"{{{WS_ROUTING}}}path": ("path", _path),
+    f"{{{SRMP}}}properties": ("properties", _properties),
+    f"{{{SRMP}}}services": ("services", _services),
+    f"{{{SRMP}}}stream": ("stream", _stream),
+    f"{{{SRMP}}}deliveryReceipt": ("delivery_receipt", _delivery_receipt),
+    f"{{{SRMP}}}commitmentReceipt": ("commitment_receipt", _commitment_receipt),
+    f"{{{SRMP}}}streamReceipt": ("stream_receipt", _stream_receipt),
+    f"{{{MSMQ}}}Msmq": ("msmq", _msmq),
+    f"{{{SIGNATURE}}}Signature": ("signature", _signature),
+}
+_MARKED = frozenset(("path", "properties", "services", "stream"))
+_STREAM_TAG = f"{{{SRMP}}}stream"
+
+
+def _header(header: _Element) -> Envelope:
+    """[MC-MQSRM] 3.1.5.1.1; without <Msmq> the identifier is 1@NULL, whatever <id> says."""
+    values = _entries(header)
+    if "path" not in values or "properties" not in values:
+        raise DecodeError("<path> or <properties> is missing")
+    path = values.pop("path")
+    path["id"] = _message_id(path["id"]) if "msmq" in values else MessageId()
+    envelope = Envelope(**path, **values.pop("properties"), **values)
+    if envelope.stream is not None:
+        if envelope.msmq is None:
+            raise DecodeError("<stream> without <Msmq>")
+        envelope.services.durable = True
+    return envelope
+
+
+def _entries(header: _Element) -> dict[str, Any]:
+    """The entries that are known; those that need not be understood are passed over (G48)."""
+    values: dict[str, Any] = {}
+    for element in header:
+        known = _ENTRIES.get(element.tag) or _with_another_case(element)
+        if known is None:
+            continue
+        name, read = known
+        if name in values:
+            raise DecodeError(f"<{name}> is there twice")
+        if name in _MARKED and not _is_marked(element):
+            raise DecodeError(f"<{name}> is not marked by mustUnderstand")
+        values[name] = read(element)
+    return values
+
+
+def _is_marked(element: _Element) -> bool:
+    return (element.get(_MUST_UNDERSTAND) or "0").strip() != "0"
+
+
+def _with_another_case(element: _Element) -> _Nested | None:
+    """<Stream>, as the samples have it; DecodeError for what must be understood and is not."""
+    if element.tag.lower() == _STREAM_TAG:
+        return _ENTRIES[_STREAM_TAG]
+    if _is_marked(element):
+        raise DecodeError(f"{element.tag} is to be understood, and is not known")
+    return None

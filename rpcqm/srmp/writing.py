@@ -213,8 +213,15 @@ def _signature(signature: Signature) -> str:
     value = _base64(signature.signature_value)
     return (
         f'<Signature xmlns="{SIGNATURE}">{info.decode("utf-8")}'
-        f"<SignatureValue>{value}</SignatureValue></Signature>"
+        f"<SignatureValue>{value}</SignatureValue>{_key_info(signature.certificate)}</Signature>"
     )
+
+
+def _key_info(certificate: bytes | None) -> str:
+    if certificate is None:
+        return ""
+    text = f"<X509Certificate>{_base64(certificate)}</X509Certificate>"
+    return f"<KeyInfo><X509Data>{text}</X509Data></KeyInfo>"
 
 
 def _base64(octets: bytes) -> str:

@@ -4,7 +4,6 @@ An envelope is UTF-8, has no document type, and so no entities but the five of X
 """
 
 import re
-from collections.abc import Mapping
 from xml.parsers import expat
 
 from lxml import etree
@@ -74,33 +73,6 @@ def _check_bounds(octets: bytes) -> None:
         xml_bounds.check_bounds(octets, MAXIMUM_NODES)
     except (expat.ExpatError, ValueError, LookupError) as error:
         raise DecodeError(f"no XML: {error}") from error
-
-
-def children(
-    parent: etree._Element, names: Mapping[str, str], required: frozenset[str] = frozenset()
-) -> dict[str, etree._Element]:
-    """The child elements that have a name in `names`, by it; others are passed over.
-
-    DecodeError if one is there twice, or a required one is not.
-    """
-    found: dict[str, etree._Element] = {}
-    for child in parent:
-        name = names.get(child.tag)
-        if name is None:
-            continue
-        if name in found:
-            raise DecodeError(f"<{name}> is there twice")
-        found[name] = child
-    if not required <= found.keys():
-        raise DecodeError(f"<{min(required - found.keys())}> is missing")
-    return found
-
-
-def text_of(element: etree._Element) -> str:
-    """All that is written in an element; DecodeError if it has elements in it."""
-    if len(element):
-        raise DecodeError(f"<{etree.QName(element).localname}> holds elements")
-    return element.text or ""
 
 
 def written(text: str, *path: str) -> str:

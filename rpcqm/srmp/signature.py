@@ -1,0 +1,152 @@
+"""Signatures of messages over HTTP ([MC-MQSRM] 2.2.7, 3.1.5.1.6.1).
+
+XML signatures of a draft: SignedInfo is signed as it is written, without canonicalization, and holds
+digests of the attachments. No other part of the envelope is covered by it.
+"""
+
+import enum
+import hashlib
+import hmac
+from uuid import UUID
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.dsa import DSAPrivateKey, DSAPublicKey
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+from cryptography.hazmat.primitives.asymmetric.utils import (
+    decode_dss_signature,
+    encode_dss_signature,
+)
+from cryptography.hazmat.primitives.hashes import SHA1
+
+from rpcqm.srmp.elements import Envelope, Reference, Signature
+from rpcqm.srmp.writing import signed_info
+from rpcqm.srmp.xml import SIGNATURE
+
+PublicKey = DSAPublicKey | RSAPublicKey
+PrivateKey = DSAPrivateKey | RSAPrivateKey
+
+DSA_METHOD, RSA_METHOD = f"{SIGNATURE}dsa", f"{SIGNATURE}rsa-sha1"
+_DIGESTS = {f"{SIGNATURE}sha1": "sha1", f"{SIGNATURE}md5": "md5"}
+_BODY, _EXTENSION = "cid:body@", "cid:extension@"
+
+
+class SignatureResult(enum.Enum):
+    """What is known of a message's signature; a WRONG one's message is not processed."""
+
+    NONE = "none"
+    UNCHECKED = "unchecked"
+    VERIFIED = "verified"
+    WRONG = "wrong"
+
+
+def check(
+    envelope: Envelope,
+    body: bytes | None,
+    extension: bytes | None,
+    certificate: bytes | PublicKey | None = None,
+) -> SignatureResult:
+    """Whether the attachments are those that were signed, and by the owner of a certificate.
+
+    Without one, that of the signature itself counts (G205): it proves nothing of who its owner is.
+    What is well-formed, and whose key is not known or understood, is UNCHECKED.
+    """
+    signature = envelope.signature
+    if signature is None:
+        return SignatureResult.NONE
+    if signature.signature_method not in (DSA_METHOD, RSA_METHOD):
+        return SignatureResult.WRONG
+    if not _covers(signature, {_BODY: body, _EXTENSION: extension}):
+        return SignatureResult.WRONG
+    key = _public_key(signature.certificate if certificate is None else certificate)
+    if key is None:
+        return SignatureResult.UNCHECKED
+    is_good = _verifies(key, signature.signature_value, signature.signed_info)
+    return SignatureResult.VERIFIED if is_good else SignatureResult.WRONG
+
+
+def _covers(signature: Signature, attachments: dict[str, bytes | None]) -> bool:
+    """Whether there is one reference for each attachment, and its digest is right."""
+    missing = {start: octets for start, octets in attachments.items() if octets is not None}
+    for reference in signature.references:
+        start = next((start for start in missing if reference.uri.startswith(start)), None)
+        digest = _DIGESTS.get(reference.digest_method)
+        if start is None or digest is None:
+            return False
+        actual = hashlib.new(digest, missing.pop(start), usedforsecurity=False).digest()
+        if not hmac.compare_digest(actual, reference.digest_value):
+            return False
+    return bool(signature.references) and not missing
+
+
+def _public_key(certificate: bytes | PublicKey | None) -> PublicKey | None:
+    if not isinstance(certificate, bytes):
+        return certificate
+    try:
+        key = x509.load_der_x509_certificate(certificate).public_key()
+    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
+        # What is no certificate that we understand tells no key.
+        return None
+    return key if isinstance(key, PublicKey) else None
+
+
+def _verifies(key: PublicKey, value: bytes, data: bytes) -> bool:
+    """The key decides which algorithm it is: the text has DSA, its sample the size of RSA."""
+    try:
+        if isinstance(key, DSAPublicKey):
+            key.verify(_dss_signature(value), data, SHA1())
+            return True
+    except (InvalidSignature, UnsupportedAlgorithm, ValueError):
+        return False
+    return any(_verifies_rsa(key, each, data) for each in (value, value[::-1]))
+
+
+def _verifies_rsa(key: RSAPublicKey, value: bytes, data: bytes) -> bool:
+    """CryptoAPI has the octets in reverse."""
+    try:
+        key.verify(value, data, PKCS1v15(), SHA1())
+    except (InvalidSignature, UnsupportedAlgorithm, ValueError):
+        return False
+    return True
+
+
+def _dss_signature(value: bytes) -> bytes:
+    """Two numbers of equal length, one behind the other, as the library wants them."""
+    half = len(value) // 2
+    return encode_dss_signature(
+        int.from_bytes(value[:half], "big"), int.from_bytes(value[half:], "big")
+    )
+
+
+def sign(
+    body: bytes | None,
+    extension: bytes | None,
+    guid: UUID,
+    key: PrivateKey,
+    certificate: bytes | None = None,
+    digest_method: str = f"{SIGNATURE}sha1",
+) -> Signature:
+    """The signature of a message's attachments ([MC-MQSRM] 3.1.7.2.4)."""
+    attachments = ((_BODY, body), (_EXTENSION, extension))
+    digest = _DIGESTS[digest_method]
+    references = tuple(
+        Reference(
+            f"{start}{guid}",
+            digest_method,
+            hashlib.new(digest, octets, usedforsecurity=False).digest(),
+        )
+        for start, octets in attachments
+        if octets is not None
+    )
+    method = DSA_METHOD if isinstance(key, DSAPrivateKey) else RSA_METHOD
+    info = signed_info(method, references)
+    return Signature(method, references, _signature_value(key, info), info, certificate)
+
+
+def _signature_value(key: PrivateKey, info: bytes) -> bytes:
+    if isinstance(key, RSAPrivateKey):
+        return key.sign(info, PKCS1v15(), SHA1())
+    size = (key.parameters().parameter_numbers().q.bit_length() + 7) // 8
+    numbers = decode_dss_signature(key.sign(info, SHA1()))
+    return b"".join(number.to_bytes(size, "big") for number in numbers)

@@ -67,7 +67,7 @@ class _Part:
 def split_request(request: HttpRequest) -> Parts:
     """The parts of a request; raises DecodeError."""
     if request.method != "POST":
-        raise DecodeError(f"a request by {request.method}")
+        raise DecodeError(f"a request by {request.method!r}")
     if (encoding := _only_header(request, "Content-Encoding", "identity")).lower() != "identity":
         raise DecodeError(f"a request in the encoding {encoding!r}")
     content_type = _only_header(request, "Content-Type", "")

@@ -40,6 +40,7 @@ from rpcqm.srmp.xml import (
     SOAP,
     SRMP,
     WS_ROUTING,
+    check_alone,
     parse_xml,
     written,
 )
@@ -107,10 +108,16 @@ def _parse_envelope(octets: bytes) -> tuple[str, Envelope]:
         raise DecodeError("an envelope is one <Header>, and one <Body> directly behind it")
     envelope = _header(root[0])
     if envelope.signature is not None:
-        path = (f"{SOAP}}}Envelope", f"{SOAP}}}Header", f"{SIGNATURE}}}Signature")
-        found = written(text, *path, f"{SIGNATURE}}}SignedInfo")
-        envelope.signature.signed_info = found.encode("utf-8")
+        envelope.signature.signed_info = _signed_octets(text)
     return text, envelope
+
+
+def _signed_octets(text: str) -> bytes:
+    """The element <SignedInfo> as it was written: the one of which the values have been read."""
+    path = (f"{SOAP}}}Envelope", f"{SOAP}}}Header", f"{SIGNATURE}}}Signature")
+    found = written(text, *path, f"{SIGNATURE}}}SignedInfo")
+    check_alone(found)
+    return found.encode("utf-8")
 
 
 # Values: what is written in an element, without white space around it
@@ -426,16 +433,24 @@ def _reference(element: _Element) -> Reference:
 
 
 _X509_DATA = _table(SIGNATURE, {"X509Certificate": ("certificate", _base64)})
-_KEY_INFO = _table(
-    SIGNATURE,
-    {},
-    X509Data=("certificate", lambda data: _fields(data, _X509_DATA).get("certificate")),
-)
+
+
+def _x509_data(element: _Element) -> bytes | None:
+    return _fields(element, _X509_DATA).get("certificate")
+
+
+_KEY_INFO = _table(SIGNATURE, {}, X509Data=("certificate", _x509_data))
+
+
+def _key_info(element: _Element) -> bytes | None:
+    return _fields(element, _KEY_INFO).get("certificate")
+
+
 _SIGNATURE = _table(
     SIGNATURE,
     {"SignatureValue": ("signature_value", _base64)},
     SignedInfo=("signed_info", _signed_info),
-    KeyInfo=("certificate", lambda info: _fields(info, _KEY_INFO).get("certificate")),
+    KeyInfo=("certificate", _key_info),
 )
 
 

@@ -1,7 +1,7 @@
 """Signatures of messages over HTTP ([MC-MQSRM] 2.2.7, 3.1.5.1.6.1).
 
-XML signatures of a draft: SignedInfo is signed as it is written, without canonicalization, and holds
-digests of the attachments. No other part of the envelope is covered by it.
+XML signatures of a draft: SignedInfo is signed as it is written, without canonicalization, and
+holds digests of the attachments. No other part of the envelope is covered by it.
 """
 
 import enum

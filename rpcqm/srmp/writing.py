@@ -21,7 +21,7 @@ from rpcqm.srmp.elements import (
     Stream,
     StreamId,
 )
-from rpcqm.srmp.xml import MSMQ, SIGNATURE, SOAP, SRMP, WS_ROUTING, escaped
+from rpcqm.srmp.xml import MSMQ, SOAP, SRMP, WS_ROUTING, enclosing_signature, escaped
 
 _START = f'<se:Envelope xmlns:se="{SOAP}" xmlns="{SRMP}"><se:Header>'
 _END = "</se:Header><se:Body></se:Body></se:Envelope>"
@@ -208,20 +208,21 @@ def _reference(reference: Reference) -> str:
 
 
 def _signature(signature: Signature) -> str:
-    """<SignedInfo> as it was written when it was signed."""
+    """<SignedInfo> as it was written when it was signed, the others with its prefix."""
     info = signature.signed_info or signed_info(signature.signature_method, signature.references)
-    value = _base64(signature.signature_value)
-    return (
-        f'<Signature xmlns="{SIGNATURE}">{info.decode("utf-8")}'
-        f"<SignatureValue>{value}</SignatureValue>{_key_info(signature.certificate)}</Signature>"
-    )
+    text = info.decode("utf-8")
+    start, end, prefix = enclosing_signature(text)
+    value = f"<{prefix}SignatureValue>{_base64(signature.signature_value)}</{prefix}SignatureValue>"
+    return f"{start}{text}{value}{_key_info(signature.certificate, prefix)}{end}"
 
 
-def _key_info(certificate: bytes | None) -> str:
+def _key_info(certificate: bytes | None, prefix: str) -> str:
     if certificate is None:
         return ""
-    text = f"<X509Certificate>{_base64(certificate)}</X509Certificate>"
-    return f"<KeyInfo><X509Data>{text}</X509Data></KeyInfo>"
+    text = _base64(certificate)
+    for name in ("X509Certificate", "X509Data", "KeyInfo"):
+        text = f"<{prefix}{name}>{text}</{prefix}{name}>"
+    return text
 
 
 def _base64(octets: bytes) -> str:

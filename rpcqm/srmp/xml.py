@@ -127,6 +127,29 @@ class _Finder:
             self.ends, self._is_behind = index, False
 
 
+_PREFIX = re.compile("<([^\\s:/>]+:)SignedInfo")
+
+
+def enclosing_signature(signed_info: str) -> tuple[str, str, str]:
+    """Start and end of a <Signature> around a <SignedInfo> as it was written, and its prefix."""
+    found = _PREFIX.match(signed_info)
+    prefix = "" if found is None else found[1]
+    declaration = f"xmlns:{prefix[:-1]}" if prefix else "xmlns"
+    return f'<{prefix}Signature {declaration}="{SIGNATURE}">', f"</{prefix}Signature>", prefix
+
+
+def check_alone(signed_info: str) -> None:
+    """Refuse a <SignedInfo> that depends on what is declared around it; raises DecodeError.
+
+    It could not be handed on in another envelope.
+    """
+    start, end, _ = enclosing_signature(signed_info)
+    try:
+        etree.fromstring(f"{start}{signed_info}{end}".encode(), _PARSER)
+    except etree.XMLSyntaxError as error:
+        raise DecodeError(f"<SignedInfo> cannot stand alone: {error.msg}") from error
+
+
 _SPECIAL = re.compile('[<>&"\r\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]')
 _ESCAPES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", '"': "&quot;", "\r": "&#13;"}
 

@@ -16,6 +16,7 @@ from tests.fuzz import (
     targets_initiator,
     targets_rpc,
     targets_security,
+    targets_srmp,
 )
 from tests.fuzz.campaign import Campaign, Report
 from tests.fuzz.target import Target
@@ -33,6 +34,7 @@ TARGETS: Mapping[str, Target] = {
         *targets_calls.TARGETS,
         *targets_binary.TARGETS,
         *targets_initiator.TARGETS,
+        *targets_srmp.TARGETS,
     )
 }
 

@@ -4,7 +4,20 @@ from pathlib import Path
 from uuid import UUID
 
 from rpcqm.http.exchange import HttpRequest
-from rpcqm.srmp.elements import Envelope
+from rpcqm.srmp.elements import (
+    CommitmentReceipt,
+    CommitmentReceiptRequest,
+    DeliveryReceipt,
+    Envelope,
+    Eod,
+    MessageId,
+    Msmq,
+    Provider,
+    Services,
+    Stream,
+    StreamId,
+    StreamReceipt,
+)
 from rpcqm.srmp.multipart import write_request
 from rpcqm.srmp.writing import write_envelope
 
@@ -73,4 +86,34 @@ def msmq(more: str = "", message_class: int = 0) -> str:
         f'<Msmq xmlns="msmq.namespace.xml"><Class>{message_class}</Class><Priority>3</Priority>'
         "<BodyType>8</BodyType><SourceQmGuid>32221eda-9376-46df-b6ed-783091123831</SourceQmGuid>"
         f"{more}<TTrq>20070612T023719</TTrq></Msmq>"
+    )
+
+
+def full_envelope() -> Envelope:
+    """One with a value in every field but the signature."""
+    guid, other = UUID(int=8), UUID("32221eda-9376-46df-b6ed-783091123831")
+    url = "http://machine/msmq/private$"
+    stream = StreamId(guid, 4839986701558349830)
+    return Envelope(
+        "MSMQ:label & <more> \u00e4\U0001f600",
+        f"{url}/q",
+        MessageId(other, 26626),
+        2147483647,
+        1182200814,
+        f"{url}/answers?a=b&c=d",
+        Services(True, f"{url}/arrived", CommitmentReceiptRequest(f"{url}/taken", True, True)),
+        Stream(stream, 42, 40, f"{url}/order_queue$"),
+        DeliveryReceipt(1182200815, MessageId(guid, 7)),
+        CommitmentReceipt(1182200816, False, MessageId(guid, 8)),
+        StreamReceipt(stream, 41),
+        Msmq(
+            *(0x8001, 7, True, True, bytes(range(20)), True, other, 36, 8, 32772),
+            Eod(True, True, guid),
+            Provider(24, "A <provider>"),
+            other,
+            (f"{url}/one", f"{url}/two"),
+            (f"{url}/admin",),
+            ("MSMQ:DIRECT=OS:machine\\private$\\three",),
+            1182546414,
+        ),
     )

@@ -1,0 +1,62 @@
+"""Targets of messages over HTTP: requests with their parts, and envelopes by themselves."""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.http.exchange import HttpRequest
+from rpcqm.srmp.elements import Envelope, Reference, Signature
+from rpcqm.srmp.message_types import identify
+from rpcqm.srmp.reading import read_envelope, read_request
+from rpcqm.srmp.signature import DSA_METHOD, check
+from rpcqm.srmp.writing import write_envelope
+from rpcqm.srmp.xml import SIGNATURE
+from tests.fuzz.target import Target, Violation
+from tests.fuzz.targets_codec import fed_by
+from tests.support.srmp_samples import DIRECTORY, NAMES, full_envelope, sample
+
+
+def _requests() -> Iterable[bytes]:
+    return [DIRECTORY.joinpath(f"{name}.http").read_bytes() for name in NAMES]
+
+
+def _envelopes() -> Iterable[bytes]:
+    signature = Signature(
+        DSA_METHOD, (Reference("cid:body@x", f"{SIGNATURE}sha1", bytes(20)),), bytes(40)
+    )
+    yield write_envelope(replace(full_envelope(), signature=signature))
+    for name in NAMES:
+        yield read_request(sample(name)).envelope_text.encode()
+
+
+def _read_request(octets: bytes) -> Hashable:
+    """A request as a server hands it on, whatever its Content-Length."""
+    head, _, content = octets.partition(b"\r\n\r\n")
+    line, *fields = head.decode("utf-8", "surrogateescape").split("\r\n")
+    method, _, target = line.partition(" ")
+    pairs = (field.partition(": ") for field in fields)
+    headers = tuple((name, value) for name, _, value in pairs)
+    read = read_request(HttpRequest(method, target, headers, content))
+    if read.body is not None:
+        end = read.body_offset + len(read.body)
+        if read.compound[read.body_offset : end] != read.body:
+            raise Violation("the body is elsewhere in the compound message")
+    return (*_judged(read.envelope, read.body, read.extension), read.body is None)
+
+
+def _read_envelope(octets: bytes) -> Hashable:
+    return _judged(read_envelope(octets), b"body", None)
+
+
+def _judged(envelope: Envelope, body: bytes | None, extension: bytes | None) -> tuple[Any, ...]:
+    """What was read is written so that it is read again; its signature can be looked at."""
+    if read_envelope(write_envelope(envelope)) != envelope:
+        raise Violation("an envelope is read otherwise than it was written")
+    return identify(envelope), check(envelope, body, extension)
+
+
+TARGETS = (
+    Target("srmp-request", _requests, fed_by(_read_request), (DecodeError,), share=15),
+    Target("srmp-envelope", _envelopes, fed_by(_read_envelope), (DecodeError,), share=15),
+)

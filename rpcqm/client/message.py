@@ -9,6 +9,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import AcknowledgementsRequested, BodyType, DeliveryGuarantee
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.remote_read import MessagePacketExtension
+from rpcqm.codec.packet.srmp import locate_compound
 from rpcqm.codec.packet.types import SEQUENTIAL_BITS
 from rpcqm.codec.types.mqvalues import (
     INFINITE,
@@ -48,8 +49,20 @@ class ReceivedMessage(PacketMessage):
         super().__init__(packet)
         self.extensions = extensions
         self.arrival_time = arrival_time
-        self.withheld = withheld
+        self.withheld = self._withheld_of_body(withheld)
         self.lookup_identifier = (7 - self.priority) << SEQUENTIAL_BITS | sequential_identifier
+
+    def _withheld_of_body(self, withheld: int) -> int:
+        """How much of the body was not read, where `withheld` octets of what holds it were not.
+
+        The body of a message that came by HTTP is in its request, which may go on behind it.
+        """
+        compound = self.layout.compound
+        if not withheld or compound < 0:
+            return withheld
+        start, size = self.body_span
+        read_to = locate_compound(self.buffer, compound)[1] - withheld
+        return min(size, max(0, start + size - read_to))
 
     @property
     def available_body(self) -> bytes:

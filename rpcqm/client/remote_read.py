@@ -50,6 +50,11 @@ RECEIVE_ACTIONS: frozenset[int] = frozenset(
 
 WHOLE_BODY = 0x400000
 """Bytes to read of a body: no message is larger than 4 MB."""
+BEFORE_BODY = 4096
+"""Octets of an HTTP request that are read besides those of its body: most have fewer before it.
+
+Where there are more, less of the body comes.
+"""
 VERSION = (6, 1, 7601)
 """What clients of Windows 7 say; servers ignore it ([MS-MQRR] <16> to <18>)."""
 NO_TRANSACTION = UUID(int=0)
@@ -174,7 +179,7 @@ class RemoteReadSession(_Handle):
             ulTimeout=read.timeout,
             dwRequestId=read.request_id,
             dwMaxBodySize=read.body,
-            dwMaxCompoundMessageSize=WHOLE_BODY,
+            dwMaxCompoundMessageSize=min(read.body + BEFORE_BODY, WHOLE_BODY),
         )
 
     def _starting_in(
@@ -188,7 +193,7 @@ class RemoteReadSession(_Handle):
             ulTimeout=read.timeout,
             dwRequestId=read.request_id,
             dwMaxBodySize=read.body,
-            dwMaxCompoundMessageSize=WHOLE_BODY,
+            dwMaxCompoundMessageSize=min(read.body + BEFORE_BODY, WHOLE_BODY),
             pTransactionId=XACTUOW(rgb=transaction.bytes_le),
         )
 
@@ -332,7 +337,7 @@ class QueueReader:
         try:
             await session.open(self._access, self._exclusive)
         except MQError as error:
-            if not self._outgoing or error.status is not HResult.MQ_ERROR_QUEUE_NOT_FOUND:
+            if not self._outgoing or error.status is not self._not_here:
                 raise
             await self._open_outgoing(session, error)
         except RpcFault as fault:
@@ -346,12 +351,22 @@ class QueueReader:
             return older
         return session
 
+    @property
+    def _not_here(self) -> HResult:
+        """What RemoteRead says of a queue elsewhere: HTTP names are none of its own (G233)."""
+        if self._name.is_http:
+            return HResult.MQ_ERROR_INVALID_PARAMETER
+        return HResult.MQ_ERROR_QUEUE_NOT_FOUND
+
     async def _open_outgoing(self, session: RemoteReadSession, not_found: MQError) -> None:
         """Open the messages on their way to a queue elsewhere, as administrators may."""
         administrative = {PEEK_ACCESS: PEEK_ADMIN_ACCESS, RECEIVE_ACCESS: RECEIVE_ADMIN_ACCESS}
         try:
             await session.open(administrative[self._access], self._exclusive)
         except MQError:
+            if self._name.is_http:
+                status = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
+                raise MQError(status, "messages of that name are only sent") from None
             raise not_found from None
 
     @property

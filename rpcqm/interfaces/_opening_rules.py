@@ -37,8 +37,7 @@ def remote_readable(name: FormatName) -> FormatName:
         FormatNameType.QUEUE_FORMAT_TYPE_DL,
         FormatNameType.QUEUE_FORMAT_TYPE_MULTICAST,
     )
-    http = isinstance(name.value, str) and name.direct_name.protocol in ("HTTP", "HTTPS")
-    if name.type in several or http:
+    if name.type in several or name.is_http:
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, str(name))
     return name
 

@@ -13,6 +13,7 @@ from rpcqm.adm.descriptor import Cursor
 from rpcqm.adm.message import Message, MessagePosition
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus
+from rpcqm.codec.packet.binary_form import binary_form
 from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.types.mqvalues import IP_HANDSHAKE, IP_READ, RR_ACK, QueueAccessType
 from rpcqm.codec.types.qm2qm import (
@@ -330,7 +331,7 @@ class Qm2Qm:
             entry.forget()
             raise
         handle = self._lock(call, entry, message)
-        packet = message.packet
+        packet = bytes(binary_form(message.packet))
         read.lpBuffer, read.dwSize = packet, len(packet)
         read.dwArriveTime = message.arrival_time // 1000
         read.Reserved = _RETURNED_BY_SERVER

@@ -17,6 +17,7 @@ from rpcqm.base.clock import Timers
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError, NtStatus
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.grammar import URL_PROTOCOLS
 from rpcqm.codec.names.queue_format import format_name_of
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.types import SEQUENTIAL_MASK
@@ -91,7 +92,7 @@ _FORMAT_TYPES = frozenset(
         FormatNameType.QUEUE_FORMAT_TYPE_SUBQUEUE,
     }
 )
-_DIRECT_PROTOCOLS = frozenset({"TCP", "OS"})
+_DIRECT_PROTOCOLS = frozenset({"TCP", "OS", *URL_PROTOCOLS})
 
 _ADMINISTRATIVE = frozenset(
     {QueueAccessType.RECEIVE_ADMIN_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS}
@@ -183,8 +184,12 @@ class RemoteRead:
         if request.dwShareMode not in (QueueShareMode.DENY_NONE, QueueShareMode.DENY_RECEIVE):
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"sharing {request.dwShareMode:#x}")
         name = _format_name(request.pQueueFormat)
+        administrative = request.dwAccess in _ADMINISTRATIVE
+        outgoing = administrative and self._opening.is_outgoing(name, call.identity)
+        if name.is_http and not outgoing:  # only what is on its way by HTTP is here (G233)
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, str(name))
         require_level(call, self._minimum_level(request, name))
-        if request.dwAccess in _ADMINISTRATIVE and self._opening.is_outgoing(name, call.identity):
+        if outgoing:
             access = QueueAccessType(request.dwAccess)
         descriptor = self._opening.open_queue(
             name, access, QueueShareMode(request.dwShareMode), identity=call.identity

@@ -7,6 +7,7 @@ In memory a queue is known by the part of its path name behind the computer, fol
 import ipaddress
 
 from rpcqm.base.text import folded
+from rpcqm.codec.names.format_name import DirectName
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.qm.settings import QueueManagerSettings
 
@@ -15,6 +16,7 @@ class LocalNames:
     """The names of this machine (G10): NetBIOS, qualified, `localhost`, `.` and its addresses."""
 
     def __init__(self, settings: QueueManagerSettings) -> None:
+        self._settings = settings
         self.computer_name = settings.computer_name
         self.qualified_computer_name = settings.qualified_computer_name or settings.computer_name
         names = {".", "localhost", self.computer_name, self.qualified_computer_name}
@@ -31,6 +33,18 @@ class LocalNames:
         except ValueError:
             return False
         return address in self._addresses or address.is_loopback
+
+    def is_local_direct(self, name: DirectName) -> bool:
+        """Whether a direct name is about this machine: a URL must have a port of its own, too.
+
+        Another port is another program's (G231).
+        """
+        if name.is_url:
+            settings = self._settings
+            own = settings.https_port if name.protocol == "HTTPS" else settings.http_port
+            if name.port != own:
+                return False
+        return self.is_local(name.host)
 
     def path(self, kind: QueueKind, queue: str, suffix: str = "") -> PathName:
         """The path name of a queue here."""

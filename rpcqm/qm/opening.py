@@ -8,7 +8,7 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
-from rpcqm.codec.names.format_name import DirectName, FormatName, PrivateQueueFormatName
+from rpcqm.codec.names.format_name import FormatName, PrivateQueueFormatName
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType, QueueShareMode
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
@@ -27,7 +27,8 @@ _SHARED = QueueShareMode.DENY_NONE
 _RECEIVE = QueueAccessType.RECEIVE_ACCESS
 _PEEKS = frozenset({QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS})
 _ADMIN = frozenset({QueueAccessType.RECEIVE_ADMIN_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS})
-_HTTP = frozenset({"HTTP", "HTTPS"})
+_SENT_ONLY = frozenset({_SEND, *_ADMIN})
+"""How names are opened whose messages can only be sent, or wait here until they are."""
 _READ_ONLY = frozenset(
     {
         FormatNameType.QUEUE_FORMAT_TYPE_MACHINE,
@@ -42,6 +43,8 @@ _UNRESOLVED = frozenset(
         FormatNameType.QUEUE_FORMAT_TYPE_DL,
     }
 )
+
+HTTP_IS_OFF = "messages over HTTP are off; set http_port or https_port"
 
 
 @dataclass(eq=False, repr=False)
@@ -82,6 +85,8 @@ class Opening:
             return self._open_several(names, required_access, share_mode, identity)
         name = names[0]
         _check_kind(name, required_access)
+        if required_access == _SEND and not self._can_send_by(name):
+            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, HTTP_IS_OFF)
         queue = self._find(name, required_access, identity)
         if share_mode != _SHARED and identity is not None and identity.is_anonymous:
             self._access.check_open(queue, identity, _RECEIVE)  # others are kept out (G85)
@@ -152,6 +157,10 @@ class Opening:
         if queue is not None:
             queue.open_queue_descriptor_collection[handle] = descriptor
         return descriptor
+
+    def _can_send_by(self, name: FormatName) -> bool:
+        """Whether the protocol runs that carries messages for that name (G232)."""
+        return self._queue_manager.srmp_http_support or not name.is_http
 
     # Finding what is to be opened
 
@@ -225,7 +234,7 @@ class Opening:
         if queue is not None:
             closed = queue.is_journal or queue.subqueue_name or queue.queue_type is _SYSTEM
             return None if closed else queue
-        if self._is_here(name) or name.type in _UNRESOLVED:
+        if self._is_here(name) or name.type in _UNRESOLVED or not self._can_send_by(name):
             return None
         if (
             name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC
@@ -276,17 +285,12 @@ class Opening:
         self._registry.drop_if_unused(queue)
 
 
-def _direct(name: FormatName) -> DirectName | None:
-    return name.direct_name if isinstance(name.value, str) else None
-
-
 def _check_kind(name: FormatName, access: QueueAccessType) -> None:
     """Raise MQError if names of this kind cannot be opened for `access` ([MS-MQMP] 3.1.4.17)."""
-    direct = _direct(name)
     multicast = name.type is FormatNameType.QUEUE_FORMAT_TYPE_MULTICAST
-    sent_only = multicast or (direct is not None and direct.protocol in _HTTP)
+    sent_only = multicast or name.is_http
     read_only = name.type in _READ_ONLY or name.is_read_only
-    if (sent_only and access != _SEND) or (read_only and access == _SEND):
+    if (sent_only and access not in _SENT_ONLY) or (read_only and access == _SEND):
         raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, str(name))
     if read_only and access == QueueAccessType.MOVE_ACCESS:
         raise MQError(HResult.MQ_ERROR_UNSUPPORTED_ACCESS_MODE, str(name))

@@ -66,7 +66,7 @@ class Outgoing:
             multicast=name.type is FormatNameType.QUEUE_FORMAT_TYPE_MULTICAST,
             queue_id=self._store.counters.queue_id.take(),
         )
-        if self._queue_manager.hardened_security and not is_http(name):
+        if self._queue_manager.hardened_security and not name.is_http:
             queue.state = OutgoingQueueState.LOCKED
         if change is not None:
             self._put(change, queue)
@@ -86,7 +86,7 @@ class Outgoing:
         for queue in self.list():
             if queue.state not in _KEPT_STATES:
                 queue.state = OutgoingQueueState.INACTIVE
-            if hardened and not is_http(FormatName.parse(queue.destination_format_name)):
+            if hardened and not FormatName.parse(queue.destination_format_name).is_http:
                 queue.state = OutgoingQueueState.LOCKED
             elif queue.state is OutgoingQueueState.LOCKED and not hardened:
                 queue.state = OutgoingQueueState.WAITING
@@ -171,8 +171,3 @@ class Outgoing:
 def _require_unlocked(queue: OutgoingQueue) -> None:
     if queue.state is OutgoingQueueState.LOCKED:
         raise MQError(HResult.MQ_ERROR_UNSUPPORTED_OPERATION, "hardened_security locks it")
-
-
-def is_http(name: FormatName) -> bool:
-    """Whether messages for that name travel by HTTP or HTTPS."""
-    return isinstance(name.value, str) and name.direct_name.protocol in ("HTTP", "HTTPS")

@@ -82,8 +82,8 @@ class QueueRegistry:
         return self.find_by_format_name(format_name)
 
     def is_local_direct(self, name: DirectName) -> bool:
-        """Whether a direct name is about this machine (G10)."""
-        return self._names.is_local(name.host)
+        """Whether a direct name is about this machine (G10, G231)."""
+        return self._names.is_local_direct(name)
 
     def _find_private(self, value: PrivateQueueFormatName, suffix: SuffixType) -> Queue | None:
         if value.source_queue_manager != self._queue_manager.identifier:

@@ -12,7 +12,8 @@ class QueueManagerSettings:
 
     The subjects of a queue manager share one object: what is changed there counts at once.
 
-    `addresses` are the machine's own IP addresses, by which direct names may call it (G10).
+    `http_port` and `https_port` are where messages over HTTP arrive, -1 for nowhere, and
+    `srmp_http_support` is whether there are any. `addresses` are the machine's own IP addresses, by which direct names may call it (G10).
     `directory` reads the static directory, None in a workgroup.
     """
 
@@ -26,6 +27,8 @@ class QueueManagerSettings:
     routing_server: bool = False
     hardened_security: bool = False
     srmp_http_support: bool = False
+    http_port: int = -1
+    https_port: int = -1
     send_insecure_nacks: bool = False
     workgroup_default_security: bool = False
     queue_manager_version: str = ""

@@ -34,6 +34,7 @@ SETTINGS = QueueManagerSettings(
     computer_name=COMPUTER,
     qualified_computer_name="workstation.example.org",
     addresses=("192.0.2.7",),
+    srmp_http_support=True,
 )
 
 

@@ -220,8 +220,7 @@ class BinaryProtocol:
         """Whether the binary protocol is the one that sends from a queue."""
         if not isinstance(queue, OutgoingQueue) or queue.multicast:
             return False
-        name = FormatName.parse(queue.destination_format_name)
-        return not (self.is_direct(name) and name.direct_name.protocol in ("HTTP", "HTTPS"))
+        return not FormatName.parse(queue.destination_format_name).is_http
 
     def is_direct(self, name: FormatName) -> bool:
         return name.type is FormatNameType.QUEUE_FORMAT_TYPE_DIRECT

@@ -118,6 +118,11 @@ class FormatName:
         return split_direct_name(self.value)
 
     @property
+    def is_http(self) -> bool:
+        """Whether messages for that name travel by HTTP or HTTPS."""
+        return isinstance(self.value, str) and self.value[:4].upper() == "HTTP"
+
+    @property
     def path_name(self) -> PathName:
         """The path name that a direct name stands for; raises MQError for other kinds."""
         name = self.direct_name
@@ -142,7 +147,9 @@ class FormatName:
 def _key(name: FormatName) -> tuple[object, ...]:
     value = name.value
     if isinstance(value, str):
-        return name.type, folded(value).replace("/", "\\")
+        place, question, query = value.partition("?") if name.is_http else (value, "", "")
+        # The query of a URL may tell streams apart, so its case counts (G231).
+        return name.type, folded(place).replace("/", "\\") + question + query
     if isinstance(value, DistributionListName):
         return name.type, value.guid, (value.domain or "").upper()
     return name.type, value, name.suffix

@@ -9,6 +9,7 @@ import ipaddress
 import re
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
+from urllib.parse import unquote
 from uuid import UUID
 
 from rpcqm.base.errors import HResult, MQError
@@ -84,7 +85,10 @@ class MulticastAddress(NamedTuple):
 
 
 class DirectName(NamedTuple):
-    """The parts of a direct format name ([MS-MQMQ] 2.1.2)."""
+    """The parts of a direct format name ([MS-MQMQ] 2.1.2).
+
+    Of a URL, `queue` and `suffix` are without percent-encoding, and `query` is as it is written.
+    """
 
     protocol: str
     host: str
@@ -92,6 +96,12 @@ class DirectName(NamedTuple):
     queue: str
     kind: QueueKind
     suffix: str
+    query: str = ""
+
+    @property
+    def is_url(self) -> bool:
+        """Whether messages for that name travel by HTTP or HTTPS."""
+        return self.protocol in URL_PROTOCOLS
 
 
 # By the type of the name: UUID (public, machine, connector), PrivateQueueFormatName, str (direct
@@ -107,26 +117,57 @@ def split_direct_name(text: str) -> DirectName:
     match = rules.pattern.fullmatch(rest) if rules else None
     if not rules or not match or not rules.is_host(match["host"]):
         refuse(text)
-    path = match["path"].replace("/", "\\") if rules.pattern is _URL else match["path"]
-    parts = split_queue_part(path)
+    query = match["query"] or "" if rules.pattern is _URL else ""
+    path = _path_of_url(match["path"]) if rules.pattern is _URL else match["path"]
+    parts = split_queue_part(path) if path else None
     if not parts or (parts[1] is QueueKind.SYSTEM and parts[0].upper() not in SYSTEM_QUEUES):
         refuse(text)
     port = int(match["port"]) if match["port"] else rules.port
     if port is not None and port > _LAST_PORT:
         refuse(text)
-    return DirectName(protocol.upper(), match["host"], port, *parts)
+    return DirectName(protocol.upper(), match["host"], port, *parts, query)
 
 
 _LAST_PORT = 0xFFFF
-_HOST = r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\\/:\s]{1,256})"
+# What every reader of URLs takes for the host and nothing else: no user, no escapes (G231)
+_HOST = r"(?P<host>\[[0-9A-Fa-f:.]{2,45}\]|[0-9A-Za-z._~-]{1,256})"
 _URL = re.compile(
-    rf"//{_HOST}(?::(?P<port>[0-9]{{0,5}}))?/msmq[\\/](?P<path>.+)",
+    rf"//{_HOST}(?::(?P<port>[0-9]{{0,5}}))?/msmq[\\/](?P<path>[^?]+)(?P<query>\?[\x21-\x7e]*)?",
     re.IGNORECASE | re.ASCII | re.DOTALL,
 )
+_ESCAPE = re.compile("%([0-9A-Fa-f]{2})?")
+# Encoded, these would be parts of the path, or of the queue's name, that nobody has seen
+_NEVER_ENCODED = re.compile(r"[\\;\x00-\x1f\x7f]")
 _ADDRESS = re.compile(
     rf"(?P<port>)(?P<host>{COMPUTER_NAME})\\(?P<path>.+)",
     re.DOTALL,
 )
+
+
+def _path_of_url(path: str) -> str | None:
+    """The path below /msmq as path names have it; None if it is wrong (G231).
+
+    Escapes are UTF-8. A slash that is encoded belongs to the queue's name; no part may be a dot
+    or two, whether encoded or not.
+    """
+    parts = [_unescaped(part) for part in re.split(r"[\\/]", path)]
+    if any(part is None or not {".", ".."}.isdisjoint(part.split("/")) for part in parts):
+        return None
+    return "\\".join(part for part in parts if part is not None)
+
+
+def _unescaped(text: str) -> str | None:
+    """A part of a URL without its percent-encoding; None if it is wrong."""
+    if "%" not in text:
+        return text
+    escapes = _ESCAPE.findall(text)
+    decoded = unquote(text, errors="surrogateescape")  # which no queue's name may contain
+    new = [unquote(f"%{each}", errors="ignore") for each in escapes]
+    return None if "" in escapes or any(map(_NEVER_ENCODED.match, new)) else decoded
+
+
+def _is_host(text: str) -> bool:
+    return not text.startswith("[") or _is_ip_address(text)
 
 
 def _is_ip_address(text: str) -> bool:
@@ -148,11 +189,12 @@ class _Protocol(NamedTuple):
 
 
 # IPX and SPX are both in use for the same thing ([MS-MQMQ] 2.1.2, [MS-MQQB] 2.2.4).
+URL_PROTOCOLS = frozenset({"HTTP", "HTTPS"})
 _PROTOCOLS = {
     "TCP": _Protocol(_ADDRESS, _is_ip_address),
     "OS": _Protocol(_ADDRESS, bool),
-    "HTTP": _Protocol(_URL, bool, 80),
-    "HTTPS": _Protocol(_URL, bool, 443),
+    "HTTP": _Protocol(_URL, _is_host, 80),
+    "HTTPS": _Protocol(_URL, _is_host, 443),
     "IPX": _Protocol(_ADDRESS, _is_ipx_address),
     "SPX": _Protocol(_ADDRESS, _is_ipx_address),
 }

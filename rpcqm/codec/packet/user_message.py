@@ -207,7 +207,7 @@ class UserMessage:
     @property
     def body_size(self) -> int:
         """Bytes of the body, its padding not counted."""
-        return self._place_of_body()[1]
+        return self.body_span[1]
 
     @property
     def trailer_offset(self) -> int:
@@ -215,12 +215,19 @@ class UserMessage:
         return self.layout.properties_end
 
     @property
+    def srmp_end(self) -> int:
+        """Where the headers start that follow those of a message that came by HTTP."""
+        return align4(locate_compound(self.buffer, self.layout.compound)[1])
+
+    @property
     def body(self) -> bytes:
         """MessagePropertiesHeader.MessageBody, or what the HTTP request has attached (G210)."""
-        start, size = self._place_of_body()
+        start, size = self.body_span
         return bytes(self.buffer[start : start + size])
 
-    def _place_of_body(self) -> tuple[int, int]:
+    @property
+    def body_span(self) -> tuple[int, int]:
+        """Where the body starts, and its size."""
         layout = self.layout
         if layout.body_size or layout.compound < 0:
             return layout.body, layout.body_size

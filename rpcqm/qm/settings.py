@@ -13,7 +13,8 @@ class QueueManagerSettings:
     The subjects of a queue manager share one object: what is changed there counts at once.
 
     `http_port` and `https_port` are where messages over HTTP arrive, -1 for nowhere, and
-    `srmp_http_support` is whether there are any. `addresses` are the machine's own IP addresses, by which direct names may call it (G10).
+    `srmp_http_support` is whether there are any. `addresses` are the machine's own IP
+    addresses, by which direct names may call it (G10).
     `directory` reads the static directory, None in a workgroup.
     """
 

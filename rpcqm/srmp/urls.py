@@ -4,8 +4,8 @@ from urllib.parse import quote, urlsplit
 
 from rpcqm.codec.names.format_name import FormatName
 
-_HTTP = ("HTTP", "HTTPS")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_KEPT_IN_NAME = "$!'()*:@&=~"
 _KEPT = "/$%!'()*,;:@&=+~?"
 """What stays as it is in a request line, so that what is encoded already is not encoded twice."""
 
@@ -15,7 +15,7 @@ def to_uri(name: FormatName) -> str:
 
     Source: [MC-MQSRM] 2.2.4.2, 2.2.4.4, G46, G220.
     """
-    if not isinstance(name.value, str) or name.direct_name.protocol not in _HTTP:
+    if not isinstance(name.value, str) or not name.is_http:
         return f"MSMQ:{name}"
     scheme, _, rest = name.value.partition(":")
     return f"{scheme.lower()}:{rest}".replace("\\", "/")
@@ -24,11 +24,12 @@ def to_uri(name: FormatName) -> str:
 def queue_url(scheme: str, host: str, port: int, queue: str) -> str:
     r"""The URL of a queue here, like `private$\orders`; a usual port is not written (G220)."""
     place = host if port == _DEFAULT_PORTS[scheme] else f"{host}:{port}"
-    return f"{scheme}://{place}/msmq/{queue}".replace("\\", "/")
+    path = "/".join(quote(part, safe=_KEPT_IN_NAME) for part in queue.split("\\"))
+    return f"{scheme}://{place}/msmq/{path}"
 
 
 def request_url(uri: str) -> str:
     """The URL to post to, in ASCII."""
-    parts = urlsplit(uri)
+    parts = urlsplit(uri, allow_fragments=False)  # a `#` belongs to the queue's name
     query = f"?{quote(parts.query, safe=_KEPT)}" if parts.query else ""
     return f"{parts.scheme}://{parts.netloc}{quote(parts.path, safe=_KEPT)}{query}"

@@ -22,9 +22,8 @@ def binary_form(packet: Buffer) -> Buffer:
     layout, body = message.layout, message.body
     head = bytearray(packet[: layout.body])
     for name in _SIZES:
-        head[MessagePropertiesStart.place(name, layout.properties)] = len(body).to_bytes(
-            4, "little"
-        )
+        place = MessagePropertiesStart.place(name, layout.properties)
+        head[place] = len(body).to_bytes(4, "little")
     flags = message.user_flags & ~_AH
     head[USER_FLAGS] = flags.to_bytes(USER_FLAGS.stop - USER_FLAGS.start, "little")
     between = packet[layout.properties_end : layout.envelope]

@@ -17,7 +17,6 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.http.exchange import HttpRequest, HttpResponse
-from rpcqm.qm.outgoing import is_http
 from rpcqm.qm.protocol_records import Changes
 from rpcqm.srmp.connection.network import MayConnect, SrmpNetwork
 from rpcqm.srmp.connection.outgoing_transfer import OutgoingTransfer
@@ -219,7 +218,7 @@ class SrmpProtocol:
 
 def carries(queue: OutgoingQueue) -> bool:
     """Whether messages of a queue travel by HTTP."""
-    return is_http(FormatName.parse(queue.destination_format_name))
+    return FormatName.parse(queue.destination_format_name).is_http
 
 
 def _tell(answered: "asyncio.Future[int]", outcome: Completion[int]) -> None:

@@ -11,7 +11,12 @@ from rpcqm.client.transfer_buffer import transfer_buffer_of
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import format_name_of
 from rpcqm.codec.packet.enums import AcknowledgementsRequested, BodyType
-from rpcqm.codec.packet.message import MessageAttributes, MessageIdentifier, build_user_message
+from rpcqm.codec.packet.message import (
+    MessageAttributes,
+    MessageIdentifier,
+    PacketMessage,
+    build_user_message,
+)
 from rpcqm.codec.packet.remote_read import MessagePacketExtension, SubqueueHeader, message_packet
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.mqvalues import INFINITE
@@ -155,3 +160,50 @@ def test_what_no_message_has_room_for_is_refused() -> None:
     with pytest.raises(MQError) as caught:
         transfer_buffer_of(OutgoingMessage(bytes(0x400000), extension=b"x"), NOW)
     assert caught.value.status is HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+
+
+REQUEST = b"POST /msmq/private$/q HTTP/1.1\r\n\r\n" + BODY + b"--\r\nbehind the body"
+
+
+def came_by_http() -> tuple[bytes, int, int]:
+    """A message packet, and where its CompoundMessageHeader starts and ends."""
+    attributes = MessageAttributes(
+        body=BODY,
+        label="a label",
+        soap_envelope="<se:Envelope/>",
+        soap_compound_message=REQUEST,
+        soap_header="<h/>",
+        soap_body="<b/>",
+    )
+    packet = message_packet(PacketMessage(build_user_message(attributes)))
+    end = packet.index(REQUEST) + len(REQUEST)
+    return packet, end - len(REQUEST) - 16, end
+
+
+@pytest.mark.conformance("MQRR-section-stSrmpFirstSection", "MQRR-section-stSrmpSecondSection")
+@pytest.mark.parametrize("size", range(16, 16 + len(REQUEST) + 1))
+def test_a_message_that_came_by_http_has_the_part_of_its_body_that_was_read(size: int) -> None:
+    packet, start, end = came_by_http()
+    sections = [
+        section(SectionType.stSrmpFirstSection, packet[: start + size], end),
+        section(SectionType.stSrmpSecondSection, packet[end:]),
+    ]
+    message = from_sections(sections, 7, NOW)
+    shown = min(max(size - 16 - REQUEST.index(BODY), 0), len(BODY))
+    assert message.available_body == BODY[:shown]
+    assert (message.body_size, message.withheld) == (len(BODY), len(BODY) - shown)
+    assert (message.label, message.soap_envelope) == ("a label", "<se:Envelope/>")
+    assert (message.soap_header, message.soap_body) == ("<h/>", "<b/>")
+    if size == 16 + len(REQUEST):
+        assert message.soap_compound_message == REQUEST
+
+
+@pytest.mark.parametrize("size", [0, 3, 15])
+def test_a_request_that_was_cut_before_its_sizes_is_no_message(size: int) -> None:
+    packet, start, end = came_by_http()
+    sections = [
+        section(SectionType.stSrmpFirstSection, packet[: start + size], end),
+        section(SectionType.stSrmpSecondSection, packet[end:]),
+    ]
+    with pytest.raises(DecodeError):
+        from_sections(sections, 7, NOW)

@@ -375,6 +375,29 @@ def test_machine_without_suffix_has_no_queue_format() -> None:
         "DIRECT=OS:host\\\u017fystem$;JOURNAL",
         "DIRECT=HTTP://host/m\u017fmq/q",
         "DIRECT=HTTP://host:65536/msmq/q",
+        "DIRECT=HTTP://user@host/msmq/q",
+        "DIRECT=HTTP://ho%73t/msmq/q",
+        "DIRECT=HTTP://host#/msmq/q",
+        "DIRECT=HTTP://[::1/msmq/q",
+        "DIRECT=HTTP://[:::1]/msmq/q",
+        "DIRECT=HTTP://host/msmq",
+        "DIRECT=HTTP://host/msmq//q",
+        "DIRECT=HTTP://host/msmq/../q",
+        "DIRECT=HTTP://host/msmq/private$/..",
+        "DIRECT=HTTP://host/msmq/private$/%2E%2e",
+        "DIRECT=HTTP://host/msmq/private$/..%2f..%2fetc",
+        "DIRECT=HTTP://host/msmq/private$/q/../r",
+        "DIRECT=HTTP://host/msmq/private$/a%5Cb",
+        "DIRECT=HTTP://host/msmq/private$/q%3Bjournal",
+        "DIRECT=HTTP://host/msmq/private$/q%00",
+        "DIRECT=HTTP://host/msmq/private$/q%0d%0aHost:%20x",
+        "DIRECT=HTTP://host/msmq/private$/q%zz",
+        "DIRECT=HTTP://host/msmq/private$/q%4",
+        "DIRECT=HTTP://host/msmq/private$/q%ff",
+        "DIRECT=HTTP://host/msmq/private$/q%ed%a0%80",
+        "DIRECT=HTTP://host/msmq/private$/q?a b",
+        "DIRECT=HTTP://host/msmq/private$/q?a\r\nb",
+        "DIRECT=HTTP://host/msmq/private$/" + "%41" * 125,
     ],
 )
 def test_text_that_is_no_format_name_is_refused(text: str) -> None:
@@ -410,6 +433,36 @@ def test_direct_name_falls_apart_into_its_parts() -> None:
     assert (name.kind, name.queue, name.suffix) == (QueueKind.PRIVATE, "q", "sub")
     assert FormatName.parse("DIRECT=HTTP://host:/msmq/q").direct_name.port == 80
     assert FormatName.parse(r"DIRECT=TCP:::1\q").direct_name.port is None
+
+
+@pytest.mark.parametrize(
+    ("text", "queue", "query"),
+    [
+        ("HTTP://host/msmq/private$/b%C3%BCro%20q", "b\u00fcro q", ""),
+        ("HTTP://host/msmq/private%24/b\u00fcro q", "b\u00fcro q", ""),
+        ("HTTPS://[2001:db8::1]:8443/msmq/private$/a%2Fb", "a/b", ""),
+        ("HTTP://host/msmq/private$/50%25", "50%", ""),
+        ("HTTP://host/msmq/private$/..a", "..a", ""),
+        ("HTTP://host/msmq/private$/q?SenderStream=XRntV", "q", "?SenderStream=XRntV"),
+        ("HTTP://host/msmq/private$/" + "%41" * 124, "A" * 124, ""),
+    ],
+)
+def test_the_queue_of_a_url_is_read_without_its_percent_encoding(
+    text: str, queue: str, query: str
+) -> None:
+    name = FormatName.direct(text)
+    direct = name.direct_name
+    assert (direct.kind, direct.queue, direct.query) == (QueueKind.PRIVATE, queue, query)
+    assert str(name) == f"DIRECT={text}"
+    assert name.is_http
+    assert name.path_name.queue == queue
+
+
+def test_a_url_is_compared_without_regard_to_case_but_in_its_query() -> None:
+    name = FormatName.direct("HTTP://host/msmq/private$/q?Stream=Ab")
+    assert name == FormatName.direct("http://HOST/MSMQ\\PRIVATE$\\Q?Stream=Ab")
+    assert name != FormatName.direct("HTTP://host/msmq/private$/q?Stream=aB")
+    assert FormatName.direct(r"OS:host\q?A") == FormatName.direct(r"OS:host\q?a")
 
 
 def test_direct_name_and_path_name_turn_into_each_other() -> None:

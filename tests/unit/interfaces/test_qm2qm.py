@@ -1,11 +1,21 @@
 """Reading for others by qm2qm ([MS-MQQP] 3.1), with G12, G27, G34, G42, G43."""
 
+from dataclasses import replace
+
 import pytest
 
 from rpcqm.adm.enums import RemoteReadState
+from rpcqm.adm.message import Message
 from rpcqm.base.errors import FaultStatus, HResult, NtStatus
 from rpcqm.codec.interface import TransferSyntax
+from rpcqm.codec.names.format_name import FormatName, parse_format_names
 from rpcqm.codec.packet.base import BaseHeader
+from rpcqm.codec.packet.message import (
+    MessageAttributes,
+    PacketMessage,
+    build_user_message,
+    read_attributes,
+)
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.qm2qm import REMOTEREADDESC2
 from rpcqm.rpc.limits import Limits
@@ -262,6 +272,34 @@ def test_the_description_is_filled_in(qm: RunningQueueManager, reader: Qm2QmRead
     )  # not the moment, as RemoteRead has it
     assert inner.dwArriveTime == qm.clock.now() // 1000
     assert (inner.Reserved, inner.dwRequestID, inner.hRemoteQueue) == (1, 7, number)
+
+
+@pytest.mark.conformance("MQQP-packet-REMOTEREADDESC", "MQQP-op-9")
+@pytest.mark.parametrize("size", range(5))
+def test_a_message_that_came_by_http_is_read_as_any_other(
+    qm: RunningQueueManager, reader: Qm2QmReader, size: int
+) -> None:
+    queue = qm.create()
+    body = b"body!"[:size]
+    attributes = MessageAttributes(
+        body=body,
+        label="label",
+        extension=b"ext",
+        tracing_requested=True,
+        destination_queue_format_name=FormatName.parse(r"DIRECT=OS:x\q"),
+        destination_multi_queue_format_name=parse_format_names(r"DIRECT=OS:x\q,DIRECT=OS:y\q"),
+        soap_envelope="<e/>",
+        soap_compound_message=b"POST / HTTP/1.1\r\n\r\n" + body + b"--\r\n",
+        soap_header="<h/>",
+    )
+    qm.done(qm.engine.messages.enqueue_message(queue, Message(build_user_message(attributes))))
+    number, _ = reader.open(queue)
+    packet = PacketMessage(description_in(reader.read(number, PEEK_CURRENT)).lpBuffer or b"")
+    packet.validate()
+    assert not packet.is_srmp
+    assert packet.layout.body_size == len(body)
+    expected = replace(attributes, soap_envelope="", soap_compound_message=b"")
+    assert read_attributes(packet) == replace(expected, sender_identifier_type=0)
 
 
 @pytest.mark.conformance("MQQP-rule-2.2")

@@ -9,6 +9,7 @@ from rpcqm.base.errors import FaultStatus, HResult
 from rpcqm.codec.interface import TransferSyntax
 from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT, QUEUE_FORMAT_u
+from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.interfaces.remote_read import RemoteReadSecurity
 from rpcqm.rpc.constants import AuthenticationLevel
 from tests.support.callers import (
@@ -40,6 +41,8 @@ from tests.support.remote_reader import (
 MISMATCH = FaultStatus.nca_s_fault_context_mismatch
 ACCESS_DENIED = FaultStatus.RPC_S_ACCESS_DENIED
 ORDERS = r"DIRECT=OS:.\private$\orders"
+PEEK_ADMIN_ACCESS = int(QueueAccessType.PEEK_ADMIN_ACCESS)
+RECEIVE_ADMIN_ACCESS = int(QueueAccessType.RECEIVE_ADMIN_ACCESS)
 
 
 @pytest.fixture
@@ -456,3 +459,21 @@ def test_too_many_handles_leave_nothing_open(
     assert refused(reader, queue) == FaultStatus.nca_s_fault_remote_no_memory
     assert len(qm.engine.opening.descriptors) == 1
     assert format_of(queue).m_qft == 3
+
+
+@pytest.mark.conformance("MQRR-rule-2.2.3")
+def test_what_is_on_its_way_by_http_is_read_and_purged_by_administrators(
+    qm: RunningQueueManager, server: CallServer
+) -> None:
+    reader = Reader(server.connect(ADMINISTRATOR))
+    name = "DIRECT=HTTP://other/msmq/private$/q"
+    assert refused(reader, name, PEEK_ADMIN_ACCESS) == HResult.MQ_ERROR_INVALID_PARAMETER
+    queue = qm.open(name, QueueAccessType.SEND_ACCESS).queue_reference
+    assert queue is not None
+    qm.send(queue, b"out")
+    handle = reader.open(name, PEEK_ADMIN_ACCESS)
+    assert reader.body(handle, PEEK_CURRENT) == b"out"
+    assert refused(reader, name) == HResult.MQ_ERROR_INVALID_PARAMETER
+    purged = reader.caller.call("R_PurgeQueue", phContext=reader.open(name, RECEIVE_ADMIN_ACCESS))
+    assert status_name(purged.result) == "MQ_OK"
+    assert queue.message_count == 0

@@ -1,5 +1,6 @@
 """Opening and closing ([MS-MQDMPR] 3.1.7.1.5, .6)."""
 
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -7,7 +8,6 @@ import pytest
 from rpcqm.adm.enums import OutgoingQueueState, PositionState, RemoteReadState
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.codec.types.mqvalues import QueueAccessType, QueueShareMode
-from rpcqm.qm.settings import QueueManagerSettings
 from tests.support.queue_manager import SETTINGS, RunningQueueManager, refusal
 
 ELSEWHERE = "5d1f8a2e-4c3b-4a19-8e7d-6f5c4b3a2918"
@@ -75,6 +75,69 @@ def test_private_and_machine_format_names_open_queues_here(qm: RunningQueueManag
         assert qm.open(f"MACHINE={own};{suffix}").queue_reference is system
         direct = qm.open(rf"DIRECT=OS:.\SYSTEM$;{suffix}")
         assert direct.queue_reference is system
+
+
+WITH_HTTP = replace(SETTINGS, http_port=8080, https_port=8443)
+
+
+@pytest.mark.conformance("MQDMPR-event-open_queue")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "HTTP://workstation:8080/msmq/private$/orders",
+        "http://192.0.2.7:8080/MSMQ/private%24/%6Frders",
+        "HTTP://[::1]:8080/msmq/private$/orders",
+        "HTTPS://localhost:8443/msmq/private$/orders?x=y",
+    ],
+)
+def test_a_url_with_the_host_and_the_port_of_this_machine_opens_its_queue(
+    qm: RunningQueueManager, url: str
+) -> None:
+    qm.restart(WITH_HTTP)
+    queue = qm.create()
+    assert qm.open(f"DIRECT={url}", SEND).queue_reference is queue
+    missing = "DIRECT=" + url.replace("rders", "thers")
+    assert refusal(qm.open, missing, SEND) == "MQ_ERROR_QUEUE_NOT_FOUND"
+
+
+@pytest.mark.conformance("MQDMPR-event-open_queue")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "HTTP://workstation/msmq/private$/orders",
+        "HTTP://workstation:8443/msmq/private$/orders",
+        "HTTPS://workstation:8080/msmq/private$/orders",
+        "HTTP://other:8080/msmq/private$/orders",
+    ],
+)
+def test_a_url_with_another_port_is_elsewhere(qm: RunningQueueManager, url: str) -> None:
+    qm.restart(WITH_HTTP)
+    qm.create()
+    assert isinstance(qm.open(f"DIRECT={url}", SEND).queue_reference, OutgoingQueue)
+
+
+@pytest.mark.conformance("MQDMPR-event-open_queue")
+@pytest.mark.parametrize("host", ["other", "workstation"])
+def test_http_names_are_refused_while_nothing_carries_messages_over_http(
+    qm: RunningQueueManager, host: str
+) -> None:
+    qm.restart(replace(SETTINGS, srmp_http_support=False))
+    qm.create()
+    url = f"DIRECT=HTTP://{host}/msmq/private$/orders"
+    for name in (url, rf"DIRECT=OS:other\q,{url}"):
+        assert refusal(qm.open, name, SEND) == "MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION"
+    assert all("HTTP" not in each.label for each in qm.engine.outgoing.list())
+
+
+@pytest.mark.conformance("MQDMPR-event-open_queue")
+def test_a_name_of_several_queues_mixes_urls_and_others(qm: RunningQueueManager) -> None:
+    queue = qm.create()
+    name = r"DIRECT=HTTP://other/msmq/q,DIRECT=OS:.\private$\orders,DIRECT=HTTPS://x/msmq/q"
+    singles = qm.open(name, SEND).open_queue_descriptor_collection
+    first, second, third = (each.queue_reference for each in singles)
+    assert second is queue
+    assert isinstance(first, OutgoingQueue)
+    assert isinstance(third, OutgoingQueue)
 
 
 @pytest.mark.conformance("MQDMPR-event-open_queue")
@@ -205,20 +268,21 @@ def test_sending_elsewhere_makes_an_outgoing_queue(qm: RunningQueueManager) -> N
 def test_hardened_security_locks_outgoing_queues_that_are_not_http(
     qm: RunningQueueManager, name: str, state: OutgoingQueueState
 ) -> None:
-    qm.restart(QueueManagerSettings(computer_name=SETTINGS.computer_name, hardened_security=True))
+    qm.restart(replace(SETTINGS, hardened_security=True))
     queue = qm.open(name, SEND).queue_reference
     assert isinstance(queue, OutgoingQueue)
     assert queue.state is state
 
 
+@pytest.mark.parametrize("name", [r"DIRECT=OS:other\q", "DIRECT=HTTP://other/msmq/q"])
 def test_an_outgoing_queue_with_messages_is_opened_by_administrators(
-    qm: RunningQueueManager,
+    qm: RunningQueueManager, name: str
 ) -> None:
-    descriptor = qm.open(r"DIRECT=OS:other\q", SEND)
+    descriptor = qm.open(name, SEND)
     queue = descriptor.queue_reference
     assert queue is not None
     qm.send(queue, b"out")
-    reader = qm.open(r"DIRECT=OS:other\q", PEEK_ADMIN)
+    reader = qm.open(name, PEEK_ADMIN)
     assert qm.done(qm.engine.messages.peek_message(reader, 0)).attributes.body == b"out"
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rpcqm.adm.enums import RemoteReadState
-from rpcqm.adm.message import Message
+from rpcqm.adm.message import NEVER, Message
 from rpcqm.base.errors import FaultStatus, HResult, NtStatus
 from rpcqm.codec.interface import TransferSyntax
 from rpcqm.codec.names.format_name import FormatName, parse_format_names
@@ -285,6 +285,7 @@ def test_a_message_that_came_by_http_is_read_as_any_other(
         body=body,
         label="label",
         extension=b"ext",
+        time_to_reach_queue=NEVER,
         tracing_requested=True,
         destination_queue_format_name=FormatName.parse(r"DIRECT=OS:x\q"),
         destination_multi_queue_format_name=parse_format_names(r"DIRECT=OS:x\q,DIRECT=OS:y\q"),

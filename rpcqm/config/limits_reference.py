@@ -48,6 +48,7 @@ class Bound:
 
 REFUSED = "the call is refused"
 CLOSED = "the connection is closed"
+BAD_REQUEST = "the request is answered with 400, and the connection closed"
 
 BOUNDS: tuple[Bound, ...] = (
     # Connections.
@@ -345,6 +346,42 @@ BOUNDS: tuple[Bound, ...] = (
         "What one connection has not taken of what was sent to it.",
         "rpcqm.binary.connection.tcp:UNSENT_BYTES",
         "octets",
+    ),
+    # Messages over HTTP.
+    Bound(
+        "http.line_bytes",
+        BAD_REQUEST,
+        "Target of a request.",
+        "rpcqm.http.limits:LINE_BYTES",
+        "octets",
+    ),
+    Bound(
+        "http.field_bytes",
+        BAD_REQUEST,
+        "Name of a header, and its value.",
+        "rpcqm.http.limits:FIELD_BYTES",
+        "octets",
+    ),
+    Bound(
+        "http.headers",
+        BAD_REQUEST,
+        "Headers of a request.",
+        "rpcqm.http.limits:HEADERS",
+        "headers",
+    ),
+    Bound(
+        "http.answer_bytes",
+        "the connection is closed, and the answer counts",
+        "Body of an answer to what is sent from here, which is read away.",
+        "rpcqm.http.client:ANSWER_BYTES",
+        "octets",
+    ),
+    Bound(
+        "http.places",
+        "places whose connections are not in use are forgotten",
+        "Places to which connections are kept, and names whose addresses are remembered.",
+        "rpcqm.http.client:PLACES",
+        "places",
     ),
     # Bodies, for programs that ask what is in them (G102).
     Bound(

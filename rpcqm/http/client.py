@@ -7,7 +7,7 @@ import asyncio
 import ipaddress
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 import aiohttp
@@ -33,6 +33,8 @@ _SKIPPED = ("Accept", "Accept-Encoding", "User-Agent", "Content-Type")
 """Headers that aiohttp would add."""
 
 MayConnect = Callable[[str], bool]
+Resolve = Callable[[str, int], Awaitable[tuple[str, ...]]]
+"""The addresses of a name, for a port; raises OSError."""
 
 
 class Posted(NamedTuple):
@@ -66,7 +68,7 @@ class _Pinned(AbstractResolver):
         """Nothing is open."""
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
     """Where connections go."""
 
     scheme: str
@@ -79,7 +81,7 @@ class _Place(NamedTuple):
 class _Session:
     """The connections to one place."""
 
-    def __init__(self, place: _Place, tls: ssl.SSLContext) -> None:
+    def __init__(self, place: Place, tls: ssl.SSLContext) -> None:
         resolver = None if place.proxy else _Pinned(place.address)
         connector = aiohttp.TCPConnector(
             resolver=resolver,
@@ -98,6 +100,7 @@ class _Session:
             max_line_size=LINE_BYTES,
             max_field_size=FIELD_BYTES,
             max_headers=HEADERS,
+            read_bufsize=ANSWER_BYTES,
         )
         self.used = 0
         self.unwanted = self.has_answered = False
@@ -106,11 +109,18 @@ class _Session:
 class HttpClient:
     """Posts; `proxy_for` gives the proxy for a URL, "" for none."""
 
-    def __init__(self, clock: Clock, tls: ssl.SSLContext, proxy_for: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        tls: ssl.SSLContext,
+        proxy_for: Callable[[str], str],
+        resolve: Resolve | None = None,
+    ) -> None:
         self._clock = clock
+        self._addresses_of = resolve or _addresses_of
         self._tls = tls
         self._proxy_for = proxy_for
-        self._sessions: dict[_Place, _Session] = {}
+        self._sessions: dict[Place, _Session] = {}
         self._resolved: dict[tuple[str, int], tuple[int, tuple[str, ...]]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -138,6 +148,8 @@ class HttpClient:
         try:
             async with asyncio.timeout(seconds):
                 return await self._post(url, connect_to, headers, body, may_connect)
+        except aiohttp.ClientConnectorError as error:
+            raise error.os_error from error
         except OSError:
             raise
         except (aiohttp.ClientError, ValueError) as error:
@@ -158,7 +170,7 @@ class HttpClient:
         target = URL(f"{near.origin()}{asked.raw_path_qs or '/'}", encoded=True)
         failure: OSError | None = None
         for address in await self._addresses(near, may_connect, proxy):
-            place = _Place(near.scheme, near.host or "", near.port or 0, address, proxy)
+            place = Place(near.scheme, near.host or "", near.port or 0, address, proxy)
             try:
                 status = await self._ask(place, target, sent, body)
             except aiohttp.ClientConnectorError as error:
@@ -168,7 +180,7 @@ class HttpClient:
                 return Posted(status, address)
         raise failure or OSError(f"{near.host} has no address")
 
-    async def _ask(self, place: _Place, target: URL, headers: CIMultiDict[str], body: bytes) -> int:
+    async def _ask(self, place: Place, target: URL, headers: CIMultiDict[str], body: bytes) -> int:
         """Ask once more where a kept connection was closed just when it was used again.
 
         The first request may have arrived; receivers know a message that comes twice.
@@ -183,7 +195,7 @@ class HttpClient:
         return await self._ask_once(self._session(place), place, target, headers, body)
 
     async def _ask_once(
-        self, session: _Session, place: _Place, target: URL, headers: CIMultiDict[str], body: bytes
+        self, session: _Session, place: Place, target: URL, headers: CIMultiDict[str], body: bytes
     ) -> int:
         session.used += 1
         try:
@@ -195,7 +207,7 @@ class HttpClient:
             if session.unwanted:
                 self._forget(place, session)
 
-    def _session(self, place: _Place) -> _Session:
+    def _session(self, place: Place) -> _Session:
         session = self._sessions.get(place)
         if session is None:
             if len(self._sessions) >= PLACES:
@@ -226,9 +238,7 @@ class HttpClient:
         until, known = self._resolved.get(key, (0, ()))
         if now < until:
             return known
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        addresses = tuple(dict.fromkeys(str(each[4][0]) for each in found))
+        addresses = await self._addresses_of(host, port)
         if len(self._resolved) >= PLACES:
             self._resolved.clear()
         self._resolved[key] = now + RESOLVED_MILLISECONDS, addresses
@@ -241,7 +251,7 @@ class HttpClient:
             if (place.scheme, place.host, place.port) == (near.scheme, near.host, near.port):
                 self._forget(place)
 
-    def _forget(self, place: _Place, session: _Session | None = None) -> None:
+    def _forget(self, place: Place, session: _Session | None = None) -> None:
         """Close what is not in use now, and what is as soon as it is not."""
         known = self._sessions.get(place)
         if session is None or session is known:
@@ -263,7 +273,7 @@ class HttpClient:
 
 
 async def _status(
-    session: _Session, place: _Place, target: URL, headers: CIMultiDict[str], body: bytes
+    session: _Session, place: Place, target: URL, headers: CIMultiDict[str], body: bytes
 ) -> int:
     """The status of an answer; its body is read away, or its connection closed."""
     async with session.http.post(
@@ -275,11 +285,19 @@ async def _status(
         server_hostname=place.host if place.scheme == "https" else None,
     ) as response:
         left = ANSWER_BYTES
-        while left > 0 and (part := await response.content.read(left)):
+        while left >= 0 and (part := await response.content.readany()):
             left -= len(part)
-        if left <= 0:
+        if left < 0:
             response.close()
+            session.unwanted = True  # the response may have ended meanwhile, and been kept
         return response.status
+
+
+async def _addresses_of(host: str, port: int) -> tuple[str, ...]:
+    """What the system says."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(str(each[4][0]) for each in found))
 
 
 def _is_address(host: str) -> bool:

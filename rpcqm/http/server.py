@@ -130,7 +130,7 @@ class HttpServer:
             connection.refused(str(error), 400)
             return Answer(400, lingers=connection)
         except ConnectionError:
-            raise  # it has gone, and said so
+            return Answer(400)  # nobody is there to read it; the connection has told why
         except Exception:  # a mistake of ours is answered, and the others are served
             _log.exception("a request failed", peer=connection.peer)
             return Answer(500, lingers=connection)

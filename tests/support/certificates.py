@@ -1,9 +1,11 @@
 """Self-signed certificates for tests."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 
 _NAME = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "alice")])
@@ -27,3 +29,31 @@ def certificate_of(key: CertificateIssuerPrivateKeyTypes, extended: bool = False
         builder = builder.add_extension(x509.BasicConstraints(False, None), critical=True)
     signed = builder.sign(key, hashes.SHA256())
     return signed.public_bytes(serialization.Encoding.DER)
+
+
+def write_tls_files(directory: Path, name: str = "tls") -> tuple[Path, Path]:
+    """A new certificate for localhost, and its key, as PEM files."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(_START)
+        .not_valid_after(_START + timedelta(days=36_500))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    places = directory / f"{name}.pem", directory / f"{name}.key"
+    places[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    places[1].write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return places

@@ -1,11 +1,9 @@
 """A server on loopback inside the test's process, on an event loop in a thread of its own."""
 
 import asyncio
-import threading
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
 
 import uvloop
 
@@ -15,43 +13,20 @@ from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.security.ntlm import AccountDirectory
 from rpcqm.rpc.security.providers import security_providers
 from rpcqm.rpc.server import RpcServer
-
-T = TypeVar("T")
+from tests.support.loop_thread import LoopThread
 
 Served = tuple[ServedInterface, object] | tuple[ServedInterface, object, InterfacePolicy]
 
 
-class RunningServer:
+class RunningServer(LoopThread):
     """What a test needs of a server that runs in another thread."""
 
     def __init__(self, server: RpcServer, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
         self.server = server
-        self.loop = loop
         self.port = 0
         self.epm_port = 0
         self.path = Path()
-
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the server's loop; its result."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(30)
-
-    def do(self, function: Callable[[], T]) -> T:
-        """Run a function on the server's loop; its result."""
-
-        async def call() -> T:
-            return function()
-
-        return self.run(call())
-
-    def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until the server's loop sees a condition become true."""
-
-        async def wait() -> None:
-            async with asyncio.timeout(20):
-                while not condition():
-                    await asyncio.sleep(0.002)
-
-        self.run(wait())
 
 
 @contextmanager
@@ -73,8 +48,6 @@ def serving(
     `directory` there is a Unix socket in it as well.
     """
     loop = uvloop.new_event_loop() if on_uvloop else asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
     providers = (
         security_providers(accounts, keytab=keytab, principal=principal)
         if accounts is not None
@@ -86,9 +59,7 @@ def serving(
         yield running
     finally:
         running.run(running.server.stop())
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+        running.end()
 
 
 async def _listen(

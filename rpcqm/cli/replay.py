@@ -200,7 +200,7 @@ def _fresh(
     exchanges: "list[Exchange]",
 ) -> "Iterator[tuple[Server, Target, list[UnsealingAccount]]]":
     """A queue manager of its own that takes the levels, interfaces and users of the capture."""
-    from rpcqm.capture.conversation.call import NCACN_IP_TCP
+    from rpcqm.capture.conversation.call import MC_MQSRM, NCACN_IP_TCP
     from rpcqm.capture.replay.outcome import Server
     from rpcqm.capture.replay.player import is_local
     from rpcqm.client.target import LocalServer
@@ -222,11 +222,17 @@ supporting_server = {str(dependent).lower()}
 """
     users = {each.conversation.account for each in exchanges if each.conversation.level > 1}
     names = sorted({user.rpartition("\\")[2].lower() for user in users} - {"", _NOBODY})
-    with private_queue_manager(configuration=security) as made:
+    # Only sending queue managers knock there, and most captures have none.
+    posts = any(each.protocol == MC_MQSRM for each in exchanges)
+    configuration = f"http_port = 0\n{security}" if posts else security
+    with private_queue_manager(configuration=configuration) as made:
         logons = [_add_account(made, name) for name in names]
         host, port = made.endpoint("epm")
         binary_port = made.endpoint("binary")[1]
-        server = Server(host, port, binary_port=binary_port, socket=made.socket)
+        http_port = made.endpoint("http")[1] if posts else 0
+        server = Server(
+            host, port, binary_port=binary_port, http_port=http_port, socket=made.socket
+        )
         yield server, LocalServer(made.socket), logons
 
 

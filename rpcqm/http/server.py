@@ -6,6 +6,7 @@ aiohttp parses and writes. Time, memory and the number of connections are bounde
 import asyncio
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -68,6 +69,7 @@ class HttpServer:
         self._handler = handler
         self._admission = admission
         self._manager = web.Server(self._handle)
+        self.make_connection: Callable[..., HttpConnection] = HttpConnection
         self._acceptors: list[Acceptor] = []
         self._tls: Tls | None = None
         self._connections: set[HttpConnection] = set()
@@ -199,7 +201,7 @@ class HttpServer:
 
     def _make(self, place: Listening, ticket: Ticket) -> HttpConnection:
         loop = asyncio.get_running_loop()
-        return HttpConnection(self._manager, self, place, ticket, loop)
+        return self.make_connection(self._manager, self, place, ticket, loop)
 
     def _handshake_seconds(self) -> float | None:
         milliseconds = self.limits.unfinished_milliseconds

@@ -41,6 +41,7 @@ from rpcqm.service.listeners import Listen, open_listener
 from rpcqm.service.local_socket import LocalSocket
 from rpcqm.service.maintenance import Maintenance
 from rpcqm.service.recording import binary as recording_binary
+from rpcqm.service.recording import http as recording_http
 from rpcqm.service.recording.rpc import Recorder
 from rpcqm.service.reload import differing, in_force
 from rpcqm.service.remote_queues import RemoteQueues
@@ -205,6 +206,8 @@ class QueueManagerService:
         binary = self._binary
         if recorder is not None:
             recording_binary.record(binary, recorder)
+            if self._srmp is not None:
+                recording_http.record(self._srmp, recorder)
         self._undo.push_async_callback(binary.stop)
         if self._srmp is not None:
             self._undo.push_async_callback(self._srmp.stop)

@@ -12,6 +12,7 @@ from rpcqm.base.metrics import Metrics
 from rpcqm.config import Configuration, LimitsSection
 from rpcqm.config.srmp_files import SrmpContexts, read_srmp_files
 from rpcqm.http.client import HttpClient, Posted
+from rpcqm.http.connection import HttpConnection
 from rpcqm.http.limits import HttpLimits
 from rpcqm.http.server import HttpServer
 from rpcqm.qm.engine import QueueManagerEngine
@@ -22,6 +23,9 @@ from rpcqm.srmp.settings import SrmpSettings
 
 HTTP_PORT = 80
 """Where Windows sends."""
+
+Posting = Callable[[str, tuple[tuple[str, str], ...], bytes, Completion[Answer]], None]
+"""Told of a post: its URL, headers and body, and what comes of it."""
 
 _log = get_logger("srmp")
 
@@ -48,6 +52,11 @@ class SrmpDoor:
         limits = _limits(configuration.limits)
         self._server = HttpServer(self.protocol.receive, clock, admission, limits, metrics)
         self._context = contexts.server
+
+    def watch(self, make_connection: Callable[..., HttpConnection], posted: Posting) -> None:
+        """Tell somebody of all connections, and of all posts as they begin."""
+        self._server.make_connection = make_connection
+        self._network.posted = posted
 
     async def listen_http(self, host: str, port: int) -> int:
         """Accept requests without TLS, and return the port. Raises OSError."""
@@ -84,6 +93,7 @@ class _Network:
 
     def __init__(self, client: HttpClient) -> None:
         self.client = client
+        self.posted: Posting = lambda url, headers, body, answered: None
         self._tasks: set[asyncio.Task[Posted]] = set()
 
     def post(
@@ -97,11 +107,13 @@ class _Network:
         may_connect: MayConnect | None = None,
     ) -> Completion[Answer]:
         """POST, as `SrmpNetwork` says."""
-        return self._run(
+        answered = self._run(
             self.client.post(
                 url, connect_to, headers, body, seconds=timeout / 1000, may_connect=may_connect
             )
         )
+        self.posted(url, headers, body, answered)
+        return answered
 
     def close(self, url: str, connect_to: str) -> None:
         """Close what is not used."""

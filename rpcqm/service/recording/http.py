@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from rpcqm.base.completion import Completion
@@ -29,7 +29,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 def record(door: SrmpDoor, recorder: Recorder) -> None:
     """Record every connection of a door, and every post."""
-    door.watch(partial(_RecordedConnection, recorder), _Posts(recorder).post)
+    door.watch(partial(_RecordedConnection, recorder), Posts(recorder).post)
 
 
 class _Copying:
@@ -61,9 +61,9 @@ class _RecordedConnection(HttpConnection):
         self._written_to: WrittenConnection | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
         written_to = self._written_to = self._recorder.written(transport)
-        super().connection_made(_Copying(transport, written_to))  # type: ignore[arg-type]  # duck
+        copying = _Copying(cast(asyncio.Transport, transport), written_to)
+        super().connection_made(cast(asyncio.BaseTransport, copying))
 
     def data_received(self, data: bytes) -> None:
         if data and self._written_to is not None:
@@ -77,7 +77,7 @@ class _RecordedConnection(HttpConnection):
             self._written_to = None
 
 
-class _Posts:
+class Posts:
     """Writes each post that was answered."""
 
     def __init__(self, recorder: Recorder) -> None:

@@ -5,10 +5,14 @@ import socket
 import time
 from pathlib import Path
 
+from rpcqm.base.completion import Completion
 from rpcqm.capture.conversation.srmp import SrmpExchange
 from rpcqm.capture.replay.mapping import Mapping
 from rpcqm.capture.replay.srmp_rewriting import SrmpRewriter
 from rpcqm.cli.main import main
+from rpcqm.service.recording.http import Posts
+from rpcqm.service.recording.rpc import Recorder
+from rpcqm.srmp.connection.network import Answer
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 from tests.support.analysed import calls_of
 from tests.support.srmp_capture import TARGET
@@ -16,6 +20,8 @@ from tests.support.srmp_capture import TARGET
 HTTP = "http_port = 0\n"
 EVERYBODY = "D:(A;;GA;;;WD)(A;;GA;;;AN)"
 CAPTURED = [each for each in calls_of(TARGET)[0] if isinstance(each, SrmpExchange)]
+SENT = {"machine2": "192.0.2.7", "[2001:db8::7]:8080": "2001:db8::7", "by-a-proxy": ""}
+"""Names of other queue managers, and where each of them answers from."""
 QUEUES = {"simpleq": False, "tsimpleq": True}
 
 
@@ -25,15 +31,17 @@ def make_queues(made: PrivateQueueManager) -> None:
         made.run(*words, *(["--transactional"] if transactional else []))
 
 
-def post(made: PrivateQueueManager, numbers: list[int]) -> None:
-    """Post what the vector has, over one connection; each is answered before the next."""
+def post(made: PrivateQueueManager, numbers: list[int]) -> list[int]:
+    """Post what the vector has over one connection, each when the one before is answered."""
     host, port = made.endpoint("http")
     rewriter = SrmpRewriter(Mapping(), host, port)
     later = int(time.time()) - CAPTURED[0].time // 10**9
+    statuses = []
     with socket.create_connection((host, port), 20) as connection:
         for number in numbers:
             connection.sendall(rewriter.request(CAPTURED[number], later))
-            assert connection.recv(1 << 16).startswith(b"HTTP/1.1 ")
+            statuses.append(int(connection.recv(1 << 16).split(b" ")[1]))
+    return statuses
 
 
 def posted(path: Path) -> list[SrmpExchange]:
@@ -46,37 +54,38 @@ def test_messages_over_http_are_recorded_and_play_again(tmp_path: Path) -> None:
     path, result = tmp_path / "served.pcapng", tmp_path / "result.json"
     with private_queue_manager(["--capture", str(path)], configuration=HTTP) as made:
         make_queues(made)
-        post(made, [1, 4, 5, 12])
-        body = made.run("receive", "simpleq", "--json").stdout
-        assert "orderTime" in json.loads(body)["body"]
+        statuses = post(made, [1, 4, 5, 12])
     found = posted(path)
-    assert [(each.name, each.status) for each in found] == [
-        ("UserMessage", 200),
-        ("UserMessage", 200),
-        ("UserMessage", 200),
-        ("POST", 400),
-    ]
+    assert [each.name for each in found] == ["UserMessage"] * 3 + ["POST"]
+    assert [each.status for each in found] == statuses
+    assert "orderTime" in bytes(found[0].asked.body).decode()
     assert main(["capture", "replay", str(path), "--in-process", "--json", str(result)]) == 0
     told = json.loads(result.read_text("utf-8"))
-    assert [each["verdict"] for each in told["results"] if each["name"] == "UserMessage"] == [
-        "same"
-    ] * 3
+    assert [each["verdict"] for each in told["results"][-4:]] == ["same"] * 4
 
 
 def test_what_the_queue_manager_posts_itself_is_recorded(tmp_path: Path) -> None:
-    path = tmp_path / "sent.pcapng"
-    with (
-        private_queue_manager(configuration=HTTP) as receiver,
-        private_queue_manager(["--capture", str(path)], configuration=HTTP) as sender,
-    ):
-        make_queues(receiver)
-        host, port = receiver.endpoint("http")
-        sender.run("send", f"DIRECT=HTTP://{host}:{port}/msmq/private$/simpleq", input="hello")
-        read = receiver.run("receive", "simpleq", "--wait", "20", "--json").stdout
-        assert json.loads(read)["body"] == "hello"
-        stopped = sender.stop()
-        assert stopped == 0
-    (found,) = posted(path)
-    assert (found.name, found.status) == ("UserMessage", 200)
-    assert found.conversation.client.startswith("127.200.0.3:")
-    assert found.conversation.server == f"{host}:{port}"
+    recorder = Recorder(path := tmp_path / "sent.pcapng")
+    posts = Posts(recorder)
+    for number, (name, address) in enumerate(SENT.items()):
+        request = CAPTURED[number].http_request
+        answered: Completion[Answer] = Completion()
+        posts.post(f"http://{name}/msmq/private$/q?x", request.headers, request.body, answered)
+        answered.succeed(Answer(200 + number, address))
+    failed: Completion[Answer] = Completion()
+    posts.post("http://nobody/msmq/private$/q", (), b"", failed)
+    failed.fail(ConnectionRefusedError())
+    recorder.close()
+    found = posted(path)
+    assert [(each.name, each.status) for each in found] == [
+        ("UserMessage", 200),
+        ("UserMessage", 201),
+        ("UserMessage", 202),
+    ]
+    assert [each.asked.first[1] for each in found] == ["/msmq/private$/q?x"] * 3
+    assert [each.conversation.server for each in found] == [
+        "192.0.2.7:80",
+        "[2001:db8::7]:8080",
+        "127.200.0.4:80",
+    ]
+    assert found[0].conversation.client == "127.200.0.3:1024"

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.qm.protocol_records import Changes, ProtocolRecords
 
-_STREAM_PREFIX = b"srmp stream:"
-_NUMBER_PREFIX = b"srmp number:"
+_STREAM_PREFIX = b"srmp sent stream:"
+_NUMBER_PREFIX = b"srmp sent number:"
 _LAST_STREAM = b"srmp last stream"
 _QUEUE = struct.Struct(">I")
 _NUMBER_KEY = struct.Struct(">IQ")

@@ -4,8 +4,9 @@ import csv
 import json
 import os
 import signal
-from importlib import resources
+from importlib import import_module, resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,6 +23,7 @@ settings.register_profile(
 )
 settings.load_profile("rpcqm")
 
+SPARK = "tests/integration/pipeline/"
 SLOW = ("integration/pipeline", "interop", "model", "crash", "fuzz", "integration")
 
 KNOWN = {
@@ -60,6 +62,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if unknown:
             raise pytest.UsageError(f"{item.nodeid} claims unknown points: {', '.join(unknown)}")
         item.user_properties.append(("conformance", points_of(item)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """What --dist loadfile does, but all of Spark's tests in one process."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    scheduling = import_module("xdist.scheduler").LoadFileScheduling(config, log)
+    # A second Spark takes seconds to start, and is starved beside the first one.
+    scheduling._split_scope = lambda node: SPARK if node.startswith(SPARK) else node.split("::")[0]
+    return scheduling
 
 
 class ConformanceReport:

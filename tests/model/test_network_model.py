@@ -93,7 +93,7 @@ class NetworkModel(RuleBasedStateMachine):
 
 
 NetworkModel.TestCase.settings = settings(
-    max_examples=max(1, int(os.environ.get("RPCQM_MODEL_EXAMPLES", "100")) // 10),
+    max_examples=max(1, int(os.environ.get("RPCQM_MODEL_EXAMPLES", "60")) // 10),
     stateful_step_count=int(os.environ.get("RPCQM_MODEL_STEPS", "30")),
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -433,6 +433,28 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.codec.bodies.xml_bounds:MAXIMUM_NAMES",
         "characters",
     ),
+    # Envelopes of messages over HTTP (G203).
+    Bound(
+        "srmp.envelope",
+        "the request is answered by 400",
+        "Size of the envelope of a message over HTTP.",
+        "rpcqm.srmp.xml:MAXIMUM_ENVELOPE",
+        "octets",
+    ),
+    Bound(
+        "srmp.envelope_nodes",
+        "the request is answered by 400",
+        "Elements and attributes of an envelope.",
+        "rpcqm.srmp.xml:MAXIMUM_NODES",
+        "nodes",
+    ),
+    Bound(
+        "srmp.part_headers",
+        "the request is answered by 400",
+        "Size of the headers of a part of a request.",
+        "rpcqm.srmp.multipart:MAXIMUM_PART_HEADERS",
+        "octets",
+    ),
     # Files that were made elsewhere (G104).
     Bound(
         "file.list_items",

@@ -149,7 +149,7 @@ def _read_part(content: bytes, position: int) -> _Part:
     """A part whose delimiter ends at `position`."""
     if not content.startswith(b"\r\n", position):
         raise DecodeError("a delimiter without the end of its line", position)
-    end = content.find(b"\r\n\r\n", position, position + MAXIMUM_PART_HEADERS + 4)
+    end = content.find(b"\r\n\r\n", position, position + MAXIMUM_PART_HEADERS + 6)
     if end < 0:
         raise DecodeError("the headers of a part do not end", position)
     headers = _read_headers(content[position + 2 : end])

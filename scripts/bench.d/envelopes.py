@@ -1,0 +1,80 @@
+"""Envelopes of messages over HTTP: ours encoded and decoded, against lxml alone reading the same.
+
+lxml parses with the same protections and gives the name, the text and the attributes of each
+element; we make of them values that were checked, and write the envelope of these values too.
+
+Run alone: .venv/bin/python scripts/bench.d/envelopes.py
+"""
+
+import gc
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from harness import Figure, pairs
+from lxml import etree
+
+from rpcqm.srmp.reading import read_envelope, read_request
+from rpcqm.srmp.writing import write_envelope
+from tests.support.srmp_samples import sample
+
+CALLS = 500
+ROUNDS = 40
+SAMPLE = "4.5_multicast"
+
+
+def rate(function: Callable[[], object]) -> float:
+    """Calls per second of processor time: the best of some rounds, without collections."""
+    best = float("inf")
+    gc.disable()
+    try:
+        for _ in range(ROUNDS):
+            began = time.process_time()
+            for _ in range(CALLS):
+                function()
+            best = min(best, time.process_time() - began)
+    finally:
+        gc.enable()
+    return CALLS / best
+
+
+def lxml_alone(octets: bytes) -> Callable[[], object]:
+    parser = etree.XMLParser(
+        encoding="utf-8",
+        resolve_entities=False,
+        load_dtd=False,
+        no_network=True,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    return lambda: [
+        (each.tag, each.text, each.items()) for each in etree.fromstring(octets, parser).iter()
+    ]
+
+
+def run() -> list[Figure]:
+    octets = read_request(sample(SAMPLE)).envelope_text.encode()
+    envelope = read_envelope(octets)
+    theirs = lxml_alone(octets)
+
+    def both() -> None:
+        read_envelope(octets)
+        write_envelope(envelope)
+
+    measured = pairs(lambda: rate(both), lambda: rate(theirs))
+    return [
+        Figure("envelope, encoded and decoded", measured.ratio, 0.5, note=measured.spread),
+        Figure("envelope, encoded", rate(lambda: write_envelope(envelope)), unit="per second"),
+        Figure("envelope, decoded", rate(lambda: read_envelope(octets)), unit="per second"),
+    ]
+
+
+if __name__ == "__main__":
+    for figure in run():
+        asked = "" if figure.target is None else f" (target {figure.target:g})"
+        met = "" if figure.met else "  MISSED"
+        print(f"{figure.name}: {figure.value:.4g} {figure.unit}{asked}{met}  {figure.note}")

@@ -82,19 +82,20 @@ def elements(exchange: SrmpExchange) -> Iterator[tuple[str, Plain]]:
     """Every element that is there, by its path, and the beginnings of what is attached."""
     request = exchange.decoded_request()
     if request is not None:
-        yield from _leaves("", element(request.envelope))
+        yield from leaves("", element(request.envelope))
         for name, octets in (("body", request.body), ("extension", request.extension)):
             if octets is not None:
                 more = "…" if len(octets) > _SHOWN_OCTETS else ""
                 yield f"{name} ({len(octets)} octets)", octets[:_SHOWN_OCTETS].hex(" ") + more
 
 
-def _leaves(path: str, value: Plain) -> Iterator[tuple[str, Plain]]:
+def leaves(path: str, value: Plain) -> Iterator[tuple[str, Plain]]:
+    """The values in what `element` gives, each with its path; none for what is not there."""
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from _leaves(f"{path}.{name}" if path else name, inner)
+            yield from leaves(f"{path}.{name}" if path else name, inner)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from _leaves(f"{path}[{index}]", inner)
+            yield from leaves(f"{path}[{index}]", inner)
     elif value is not None:
         yield path, value

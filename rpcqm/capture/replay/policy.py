@@ -11,13 +11,16 @@ from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.capture.ndr_fields import StubField
 from rpcqm.capture.packet_fields import packet_fields
 from rpcqm.capture.replay.mapping import NO_HANDLE, Mapping
+from rpcqm.capture.srmp_fields import element, leaves
 from rpcqm.codec.interface import Value
 from rpcqm.codec.packet.base import SIGNATURE_OCTETS
 from rpcqm.codec.packet.fields import SIGNATURE
 from rpcqm.codec.packet.remote_read import MessagePacketExtension
+from rpcqm.codec.packet.srmp import CompoundMessageHeader, SRMPEnvelopeHeader
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.types.remoteread import SectionBuffer
 from rpcqm.rpc.tower import Tower
+from rpcqm.srmp.reading import read_envelope
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,12 @@ class Rule:
     detail: str = ""
 
 
+_URL = re.compile("(?i)https?://([^/?]*)(.*)", re.DOTALL)
 _QUEUE_NAMES = tuple(f"UserHeader.{name}Queue" for name in ("Destination", "Admin", "Response"))
 _MESSAGE_ID, _SOURCE = "UserHeader.MessageID", "UserHeader.SourceQueueManager"
+
+_OF_HTTP = ("SRMPEnvelopeHeader", "CompoundMessageHeader")
+"""Headers of a message that came by HTTP: its request, whose host and dates are other ones."""
 
 EXACT = Rule("exact")
 HANDLE = Rule("mapped", "handle")
@@ -46,6 +53,14 @@ def _ignored(reason: str) -> Rule:
 _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
     (re.compile(pattern), rule)
     for pattern, rule in (
+        (
+            r"SRMPEnvelopeHeader\.(.*\.)?(sent_at|expires_at|ttrq|received_at|decided_at)$",
+            _ignored("the message was sent at another time"),
+        ),
+        (r"SRMPEnvelopeHeader\.(id|.*_receipt\.id)$", _mapped("identifier over HTTP")),
+        (r"SRMPEnvelopeHeader\..*\.stream_id$", _mapped("stream")),
+        (r"SRMPEnvelopeHeader\..*\.source_qm_guid$", _mapped("queue manager over HTTP")),
+        (r"(SRMPEnvelopeHeader\..*|Queue)\.host$", _mapped("host over HTTP")),
         (r"pdwArriveTime$", _ignored("the time of arrival is another one")),
         (r"\.SentTime$", _ignored("the message was sent at another time")),
         (r"\.TimeToReachQueue$", _ignored("it is absolute, from the time of sending on")),
@@ -196,7 +211,8 @@ def _sizes(section: SectionBuffer, path: str) -> Iterator[tuple[str, object]]:
 
 
 def _names_size(fields: list[StubField]) -> int:
-    return sum(field.size for field in fields if field.path in _QUEUE_NAMES)
+    varying = (*_QUEUE_NAMES, *_OF_HTTP)
+    return sum(field.size for field in fields if field.path in varying)
 
 
 def _queue_name(value: str, path: str) -> Iterator[tuple[str, object]]:
@@ -226,6 +242,10 @@ def packet_parts(octets: bytes, path: str) -> Iterator[tuple[str, object]]:
         inner = f"{path}.{field.path}"
         if isinstance(field.value, str) and "\\private$\\" in field.value.lower():
             yield from _queue_name(field.value, inner)
+        elif isinstance(field.value, str) and _URL.fullmatch(field.value):
+            yield from _url(field.value, inner)
+        elif field.path in _OF_HTTP and isinstance(field.value, bytes):
+            yield from _http_parts(field.value, inner)
         elif field.path == "BaseHeader.PacketSize":
             yield f"{inner}.#without_names", field.value - _names_size(fields)
         else:
@@ -239,6 +259,31 @@ def packet_parts(octets: bytes, path: str) -> Iterator[tuple[str, object]]:
         size = UserMessage(octets).size
         if len(octets) > size:
             yield from _extension(MessagePacketExtension.decode(octets, size), path)
+
+
+def _http_parts(octets: bytes, path: str) -> Iterator[tuple[str, object]]:
+    """The elements of an envelope, hosts of URLs apart; of a whole request its body alone."""
+    try:
+        if path.endswith(_OF_HTTP[1]):
+            yield f"{path}.body", CompoundMessageHeader.decode(octets)[0].body
+            return
+        text = SRMPEnvelopeHeader.decode(octets)[0].data
+        envelope = read_envelope(text.encode())
+    except (DecodeError, UnicodeEncodeError):
+        # What cannot be read is compared as it is.
+        yield path, octets
+        return
+    for name, value in leaves("", element(envelope)):
+        if isinstance(value, str) and _URL.fullmatch(value):
+            yield from _url(value, f"{path}.{name}")
+        else:
+            yield f"{path}.{name}", value
+
+
+def _url(value: str, path: str) -> Iterator[tuple[str, object]]:
+    _, host, rest = _URL.split(value)[:3]
+    yield f"{path}.host", host.lower()
+    yield f"{path}.path", rest
 
 
 def _extension(extension: MessagePacketExtension, path: str) -> Iterator[tuple[str, object]]:

@@ -4,6 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -14,9 +15,12 @@ from rpcqm.capture.replay.fixture import infer
 from rpcqm.capture.replay.mapping import Mapping
 from rpcqm.capture.replay.outcome import Result, Server
 from rpcqm.capture.replay.player import Replay
+from rpcqm.capture.replay.policy import Comparison, packet_parts
 from rpcqm.capture.replay.srmp_rewriting import SrmpRewriter
+from rpcqm.codec.packet.message import build_user_message
 from rpcqm.http.exchange import HttpRequest
 from rpcqm.srmp.elements import Envelope, SrmpRequest
+from rpcqm.srmp.incoming import attributes_of
 from rpcqm.srmp.reading import read_request
 from tests.support.analysed import calls_of
 from tests.support.srmp_capture import TARGET
@@ -219,3 +223,38 @@ def test_queues_of_messages_that_were_taken_are_presupposed() -> None:
     assert found.queues["tsimpleq"]
     assert not found.queues["simpleq"]
     assert not found.messages
+
+
+# What is read of it is compared.
+
+
+def packet(request: SrmpRequest) -> dict[str, object]:
+    octets = build_user_message(attributes_of(request, 1_181_320_000))
+    return dict(packet_parts(bytes(octets), "answer"))
+
+
+def differing(one: SrmpRequest, other: SrmpRequest) -> set[str]:
+    found = Comparison(Mapping()).compare_fields(packet(one), packet(other))
+    return {each.field.removeprefix("answer.") for each in found}
+
+
+def test_a_message_that_was_posted_again_is_read_as_the_captured_one() -> None:
+    for each in POSTS[1], POSTS[4]:
+        captured = each.decoded_request()
+        assert captured is not None
+        live = read(SrmpRewriter(Mapping(), "127.0.0.1", 8123).request(each, DAY))
+        assert differing(captured, live) == set()
+
+
+def test_another_body_path_or_priority_is_a_difference_of_what_is_read() -> None:
+    request = POSTS[1].http_request
+    captured = POSTS[1].decoded_request()
+    assert captured is not None
+    for old, new, field in (
+        (b"<orderId>3<", b"<orderId>4<", "CompoundMessageHeader.body"),
+        (b"private$/simpleQ<", b"private$/simplex<", "SRMPEnvelopeHeader.to.path"),
+        (b"<Priority>3<", b"<Priority>4<", "SRMPEnvelopeHeader.msmq.priority"),
+    ):
+        assert old in request.body
+        changed = replace(request, body=request.body.replace(old, new))
+        assert field in differing(captured, read_request(changed))

@@ -16,7 +16,8 @@ class LocalNames:
     """The names of this machine (G10): NetBIOS, qualified, `localhost`, `.` and its addresses."""
 
     def __init__(self, settings: QueueManagerSettings) -> None:
-        self._settings = settings
+        self.http_ports = {"HTTP": settings.http_port, "HTTPS": settings.https_port}
+        """Where messages over HTTP arrive, by the protocol of their names; -1 for nowhere."""
         self.computer_name = settings.computer_name
         self.qualified_computer_name = settings.qualified_computer_name or settings.computer_name
         names = {".", "localhost", self.computer_name, self.qualified_computer_name}
@@ -39,12 +40,8 @@ class LocalNames:
 
         Another port is another program's (G231).
         """
-        if name.is_url:
-            settings = self._settings
-            own = settings.https_port if name.protocol == "HTTPS" else settings.http_port
-            if name.port != own:
-                return False
-        return self.is_local(name.host)
+        here = not name.is_url or name.port == self.http_ports[name.protocol]
+        return here and self.is_local(name.host)
 
     def path(self, kind: QueueKind, queue: str, suffix: str = "") -> PathName:
         """The path name of a queue here."""

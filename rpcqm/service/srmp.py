@@ -45,6 +45,7 @@ class SrmpDoor:
         admission: Admission,
         metrics: Metrics,
     ) -> None:
+        self._engine = engine
         self.ports: dict[str, int] = {}
         wanted = {"http": configuration.http_port, "https": configuration.https_port}
         self._network = _Network(HttpClient(clock, contexts.client, _proxy_for(configuration)))
@@ -61,6 +62,7 @@ class SrmpDoor:
     async def listen_http(self, host: str, port: int) -> int:
         """Accept requests without TLS, and return the port. Raises OSError."""
         bound = self.ports["http"] = await self._server.listen(host, port)
+        self._engine.names.http_ports["HTTP"] = bound
         if bound != HTTP_PORT:
             _log.info("other queue managers expect the port to be 80", port=bound)
         return bound
@@ -68,6 +70,7 @@ class SrmpDoor:
     async def listen_https(self, host: str, port: int) -> int:
         """Accept requests with TLS, and return the port. Raises OSError."""
         bound = self.ports["https"] = await self._server.listen(host, port, self._context)
+        self._engine.names.http_ports["HTTPS"] = bound
         return bound
 
     def start(self, configuration: Configuration) -> None:

@@ -226,6 +226,8 @@ def as_json(message: ReceivedMessage) -> dict[str, object]:
         "body_type": message.body_type,
         "body_size": message.body_size,
     }
+    if message.is_srmp:
+        described["soap_envelope"] = message.soap_envelope
     return described | body_json(message)
 
 

@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 import socket
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
 from rpcqm.base.clock import Clock, SystemClock
-from rpcqm.base.errors import MQError, RpcFault
+from rpcqm.base.errors import HResult, MQError, RpcFault
 from rpcqm.client.connection import Connections, require_value
 from rpcqm.client.identity import licence_guid
 from rpcqm.client.outgoing import OutgoingMessage
@@ -54,6 +54,19 @@ async def close_handle(connections: Connections, handle: bytes) -> None:
     request = qmcomm.rpc_ACCloseHandleRequest(phQueue=handle)
     with contextlib.suppress(ServerUnreachableError):  # its end has closed the queue
         await connections.call(request)
+
+
+@contextlib.contextmanager
+def _told_of_http(name: FormatName) -> Iterator[None]:
+    """Say why an HTTP name cannot be sent to: that travels in no status (G232)."""
+    try:
+        yield
+    except MQError as error:
+        unsupported = error.status is HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
+        if unsupported and name.is_http and not name.is_read_only:
+            detail = "its messages over HTTP are off, set `http_port` or `https_port`"
+            raise MQError(error.status, detail) from error
+        raise
 
 
 class InternalTransaction:
@@ -133,7 +146,8 @@ class QueueSender:
 
     async def _open(self) -> tuple[bytes, int]:
         """Open all queues by one handle ([MS-MQMP] 3.2.4.7); returns it with its number."""
-        opened = await self._connections.call(opening_request(self._name, SEND_ACCESS))
+        with _told_of_http(self._name):
+            opened = await self._connections.call(opening_request(self._name, SEND_ACCESS))
         handle, number = opened.phQueue, opened.pdwQMContext
         try:
             for name in self._more:
@@ -150,7 +164,8 @@ class QueueSender:
         request = rpcqm_sending.R_AddDestinationRequest(
             dwQMContext=number, pQueueFormat=queue_format_of(name)
         )
-        await self._connections.call(request)
+        with _told_of_http(name):
+            await self._connections.call(request)
 
     async def _handle_for(self, dead_letter_queue: FormatName | None) -> bytes:
         """The handle whose messages have that dead-letter queue; opens it if necessary.

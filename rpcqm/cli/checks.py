@@ -272,7 +272,7 @@ def check_ports(patient: CheckedMachine) -> Iterator[CheckResult]:
         return
     for door, (host, port) in patient.running.endpoints.items():
         try:
-            socket.create_connection((_reachable(host), port), TIMEOUT).close()
+            socket.create_connection((reachable(host), port), TIMEOUT).close()
         except OSError as error:
             text = f"Nobody answers at {host}, port {port}: {error.strerror}."
             yield CheckResult(f"{door} door", Level.PROBLEM, text)
@@ -282,7 +282,7 @@ def check_ports(patient: CheckedMachine) -> Iterator[CheckResult]:
 
 def _free_ports(configuration: Configuration) -> Iterator[CheckResult]:
     yield CheckResult("queue manager", Level.WARNING, "None runs on the data directory.")
-    for door in ("epm", "rpc", "qm2qm", "binary"):
+    for door in ("epm", "rpc", "qm2qm", "binary", "http", "https"):
         port = getattr(configuration, f"{door}_port")
         if port is None or port <= 0:
             continue
@@ -301,7 +301,7 @@ def _family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
-def _reachable(host: str) -> str:
+def reachable(host: str) -> str:
     """Where this machine reaches what listens there."""
     return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
 
@@ -322,7 +322,7 @@ def check_windows(patient: CheckedMachine) -> Iterator[CheckResult]:
     if port != WINDOWS_PORT:
         text = f"It would ask at port {WINDOWS_PORT}, where nothing of ours is; set `epm_port`."
         yield CheckResult("Windows", Level.WARNING, text)
-    yield _asked_as_windows_would(_reachable(host), port)
+    yield _asked_as_windows_would(reachable(host), port)
 
 
 def _asked_as_windows_would(host: str, port: int) -> CheckResult:

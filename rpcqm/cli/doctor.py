@@ -5,11 +5,14 @@ from pathlib import Path
 
 from rpcqm.cli.checks import CHECKS, CheckedMachine, CheckResult, Level
 from rpcqm.cli.errors import ExitStatus
+from rpcqm.cli.http_checks import HTTP_CHECKS
 from rpcqm.cli.options import add_local_options, configuration
 from rpcqm.cli.output import Table, print_json
 from rpcqm.cli.parser import Parser, add_command
 from rpcqm.cli.safety_checks import SAFETY_CHECKS
 from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
+
+_ALL = (*CHECKS, *HTTP_CHECKS, *SAFETY_CHECKS)
 
 DETAILS = """\
 It looks at file rights, accounts, disk, clock, limits, name resolution, ports and the switches
@@ -38,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Look at everything, and tell it in a table."""
     configured = configuration(arguments)
     patient = CheckedMachine(configured, _running(configured.data_dir))
-    findings = [finding for check in (*CHECKS, *SAFETY_CHECKS) for finding in check(patient)]
+    findings = [finding for check in _ALL for finding in check(patient)]
     if arguments.json:
         print_json([_for_programs(finding) for finding in findings])
     else:

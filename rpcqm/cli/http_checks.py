@@ -1,0 +1,78 @@
+"""What `rpcqm doctor` says of messages over HTTP: its own doors, and their certificate."""
+
+import http.client
+import socket
+import ssl
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from rpcqm.cli.checks import TIMEOUT, Check, CheckedMachine, CheckResult, Level, reachable
+
+SOON = timedelta(days=30)
+"""How long before its end a certificate is worth a warning: renewal takes weeks in some places."""
+
+_NOT_ALLOWED = 405
+
+
+def check_http_door(patient: CheckedMachine) -> Iterator[CheckResult]:
+    """Whether requests are answered; what is asked leaves nothing behind but a line of the log."""
+    running = patient.running
+    if running is None or "http" not in running.endpoints:
+        return
+    host, port = running.endpoints["http"]
+    asking = http.client.HTTPConnection(reachable(host), port, timeout=TIMEOUT)
+    try:
+        asking.request("GET", "/")
+        status = asking.getresponse().status
+    except (OSError, http.client.HTTPException) as error:
+        text = f"No request is answered at {host}, port {port}: {error or type(error).__name__}."
+        yield CheckResult("HTTP", Level.PROBLEM, text)
+        return
+    finally:
+        asking.close()
+    if status == _NOT_ALLOWED:
+        yield CheckResult("HTTP", Level.GOOD, f"Port {port} takes messages, and nothing else.")
+    else:
+        text = f"Port {port} answers with status {status}: something else may serve it."
+        yield CheckResult("HTTP", Level.WARNING, text)
+
+
+def check_https_door(patient: CheckedMachine) -> Iterator[CheckResult]:
+    """Whether TLS works, and how long the certificate that is in use is valid."""
+    running = patient.running
+    if running is None or "https" not in running.endpoints:
+        return
+    host, port = running.endpoints["https"]
+    try:
+        ends = _end_of_certificate(reachable(host), port)
+    except OSError as error:
+        text = f"TLS fails at {host}, port {port}: {error or type(error).__name__}."
+        yield CheckResult("HTTPS", Level.PROBLEM, text)
+        return
+    now = datetime.now(UTC)
+    day = ends.date().isoformat()
+    if ends < now:
+        yield CheckResult("HTTPS", Level.PROBLEM, f"The certificate was valid until {day} only.")
+    elif ends < now + SOON:
+        yield CheckResult("HTTPS", Level.WARNING, f"The certificate is valid until {day} only.")
+    else:
+        yield CheckResult("HTTPS", Level.GOOD, f"The certificate is valid until {day}.")
+
+
+def _end_of_certificate(host: str, port: int) -> datetime:
+    """When the certificate of a server ends; raises OSError."""
+    # Only now, because cryptography takes time to load.
+    from cryptography.x509 import load_der_x509_certificate
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # whether others trust it is not seen from here
+    with (
+        socket.create_connection((host, port), TIMEOUT) as plain,
+        context.wrap_socket(plain) as protected,
+    ):
+        octets = protected.getpeercert(binary_form=True) or b""
+    return load_der_x509_certificate(octets).not_valid_after_utc
+
+
+HTTP_CHECKS: tuple[Check, ...] = (check_http_door, check_https_door)

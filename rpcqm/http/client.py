@@ -1,4 +1,4 @@
-"""HTTP/1.1 as a client: one POST after the other over connections that are kept.
+"""HTTP/1.1 as a client: one POST after the other over connections that are kept (G208).
 
 Names are resolved here, so that a connection goes to an address that was allowed, and to no other.
 """

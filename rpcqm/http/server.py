@@ -1,4 +1,4 @@
-"""HTTP/1.1 as a server, within the bounds of the other listeners.
+"""HTTP/1.1 as a server, within the bounds of the other listeners (G206, G207).
 
 aiohttp parses and writes. Time, memory and the number of connections are bounded here.
 """

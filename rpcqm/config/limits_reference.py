@@ -334,6 +334,20 @@ BOUNDS: tuple[Bound, ...] = (
         "octets",
     ),
     Bound(
+        "srmp.relay_queues",
+        "HTTP status 500",
+        "Outgoing queues, beyond which messages by HTTP for other machines make no new one.",
+        "rpcqm.srmp.connection.destinations:RELAY_QUEUES",
+        "queues",
+    ),
+    Bound(
+        "srmp.hosts_of_strangers",
+        "the addresses of the host that was used longest ago are forgotten",
+        "Hosts of URLs in strangers' messages whose addresses are remembered.",
+        "rpcqm.srmp.connection.stranger_urls:HOSTS",
+        "hosts",
+    ),
+    Bound(
         "binary.pending_messages",
         "nothing more is read from it until half of them are on the disk",
         "Messages of one connection that are not on the disk yet.",

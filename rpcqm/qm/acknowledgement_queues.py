@@ -61,6 +61,8 @@ class AcknowledgementQueues:
     def __post_init__(self) -> None:
         self.is_known: Callable[[FormatName], bool] = lambda name: False
         """Whether the protocol that sends knows who a name leads to, from its settings."""
+        self.may_name: Callable[[FormatName, str, OutgoingQueue | None], bool] = lambda *_: True
+        """Whether a message from a source may name a URL, whose queue may be there already."""
         self.refused = 0
         """Acknowledgements that were dropped because there are too many queues."""
         self._sources: dict[OutgoingQueue, str] = {}
@@ -96,6 +98,19 @@ class AcknowledgementQueues:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def source_of(self, queue: OutgoingQueue) -> str | None:
+        """Where the stranger is that a queue was made for; None if somebody here sends to it."""
+        return self._sources.get(queue)
+
+    def check_url(self, name: FormatName, source: str, queue: OutgoingQueue | None) -> None:
+        """TooManyAcknowledgementQueuesError for a URL that a message from `source` may not name.
+
+        What was sent here names what its sender may open (G217).
+        """
+        sent_here = source == str(self._queue_manager.identifier)
+        if name.is_http and not sent_here and not self.may_name(name, source, queue):
+            self._refuse(source, "a message names a URL that srmp.receipts_to does not list")
 
     def create(self, name: FormatName, change: StoreTransaction, source: str) -> OutgoingQueue:
         """The outgoing queue to a destination that a message from `source` has named.
@@ -138,6 +153,8 @@ class AcknowledgementQueues:
         raise TooManyAcknowledgementQueuesError
 
     def _is_known(self, name: FormatName) -> bool:
+        if name.is_http:
+            return False
         return self.is_known(name) or self._is_in_directory(name)
 
     def _is_in_directory(self, name: FormatName) -> bool:

@@ -4,8 +4,10 @@
 and 3.1.6.1.1 for journals and dead letters. All of it belongs to the commit that causes it.
 """
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rpcqm.adm.message import (
     FLAG_ADMINISTRATION_QUEUE,
@@ -28,7 +30,9 @@ from rpcqm.codec.packet.enums import (
     MessageClass,
     SenderIdentifierType,
 )
+from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.patch import with_message_class
+from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.security.identifier import Sid
 from rpcqm.qm.access import AccessControl
@@ -53,6 +57,10 @@ STRANGERS_DEAD_LETTERS = 256_000
 """KB in the dead-letter queue beyond which no refused message from elsewhere is kept."""
 
 _RECEIVED = MessageClass.MQMSG_CLASS_ACK_RECEIVE
+
+ReceiptOf = Callable[
+    [PacketMessage, MessageClass], tuple[MessageClass, FormatName | None, MessageIdentifier] | None
+]
 
 _DEAD_AT_DESTINATION = frozenset(
     {
@@ -82,6 +90,14 @@ _INSECURE = frozenset(
 """Classes that unauthenticated senders are not told unless SendInsecureNacks is set."""
 
 
+class WantedAcknowledgement(NamedTuple):
+    """The class of an acknowledgement, where it goes, and what it is about if not the message."""
+
+    message_class: MessageClass
+    destination: FormatName | None
+    correlation: MessageIdentifier | None = None
+
+
 @dataclass(eq=False, repr=False)
 class Acknowledgements:
     """Consequences of arrivals and removals, inside the commit that causes them."""
@@ -99,6 +115,8 @@ class Acknowledgements:
 
     def __post_init__(self) -> None:
         self._positions.consequences = self
+        self.receipt_of: ReceiptOf | None = None
+        """What a message that came by HTTP asks for; the protocol that reads envelopes sets it."""
 
     # Arrivals
 
@@ -312,11 +330,13 @@ class Acknowledgements:
         if reason in _INSECURE and not self._tells_insecurely(message):
             return
         try:
-            wanted = message.attributes.acknowledgements_requested
-            destination = message.attributes.administration_queue_format_name
-            if destination is None or not wanted & _request_for(reason):
+            wanted = self._wanted(message, reason)
+            if wanted is None or wanted.destination is None:
                 return
-            acknowledgement = self._composer.acknowledgement(message, reason, destination)
+            destination = wanted.destination
+            acknowledgement = self._composer.acknowledgement(
+                message, wanted.message_class, destination, wanted.correlation
+            )
             source = unproven_source(message)
             sender = self._sender_elsewhere(message)
         except (DecodeError, MQError) as error:
@@ -328,6 +348,16 @@ class Acknowledgements:
         """Whether the sender learns why it was refused; one here learns what others told us."""
         refused_elsewhere = isinstance(message.queue, OutgoingQueue) and not message.source_address
         return self._settings.send_insecure_nacks or refused_elsewhere
+
+    def _wanted(self, message: Message, reason: MessageClass) -> WantedAcknowledgement | None:
+        """What the message asks for; what came by HTTP says so in its envelope."""
+        attributes = message.attributes
+        if attributes.is_srmp and self.receipt_of is not None:
+            found = self.receipt_of(attributes, reason)
+            return None if found is None else WantedAcknowledgement(*found)
+        if not attributes.acknowledgements_requested & _request_for(reason):
+            return None
+        return WantedAcknowledgement(reason, attributes.administration_queue_format_name)
 
     def _sender_elsewhere(self, message: Message) -> Identity | None:
         """Whose rights an acknowledgement here needs; None for who has opened the queue here.

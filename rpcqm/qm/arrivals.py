@@ -18,6 +18,7 @@ from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import MQError
 from rpcqm.base.identity import Identity
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.patch import set_hop_count
 from rpcqm.codec.packet.user import MAXIMUM_HOP_COUNT, UserFlags
@@ -68,12 +69,20 @@ class Arrivals:
         if address not in (NULL_GUID, self._queue_manager.identifier):
             return self._forwarding_queue(message)
         name = message.attributes.destination_queue_format_name
-        queue = None if name is None else self._registry.find_addressed_here(name)
+        if name is None:
+            raise RejectedError(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
+        return self.queue_here(name, message.envelope.transactional)
+
+    def queue_here(self, name: FormatName, transactional: bool) -> Queue:
+        """The queue here of that name, whatever host it calls, if it takes such messages.
+
+        RejectedError as `destination`.
+        """
+        queue = self._registry.find_addressed_here(name)
         if queue is None or queue.parent is not None:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
         if queue.queue_type is QueueType.SYSTEM:
             raise RejectedError(self._refusal_of_system_queue(queue))
-        transactional = message.envelope.transactional
         if transactional and not queue.transactional:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q)
         if queue.transactional and not transactional:

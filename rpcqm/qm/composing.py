@@ -134,9 +134,16 @@ class Composer:
         return changed
 
     def acknowledgement(
-        self, message: Message, message_class: int, destination: FormatName
+        self,
+        message: Message,
+        message_class: int,
+        destination: FormatName,
+        correlation: MessageIdentifier | None = None,
     ) -> Message:
-        """The administration acknowledgement of a message ([MS-MQQB] 3.1.7.15)."""
+        """The administration acknowledgement of a message ([MS-MQQB] 3.1.7.15).
+
+        A receipt by HTTP has the label of its message and no body ([MC-MQSRM] 2.2.4.1, 2.2.2).
+        """
         original = message.attributes
         attributes = MessageAttributes(
             destination_queue_format_name=destination,
@@ -145,11 +152,13 @@ class Composer:
             delivery_guarantee=original.delivery_guarantee,
             sent_time=self._clock.now() // 1000,
             time_to_reach_queue=INFINITE,
-            correlation_identifier=original.identifier,
+            correlation_identifier=correlation or original.identifier,
             response_queue_format_name=original.destination_queue_format_name,
             sender_identifier_type=SenderIdentifierType.NONE,
         )
-        if message_class >= 0x8000 and not _was_private(original):
+        if original.is_srmp or destination.is_http:
+            attributes.label = original.label
+        if message_class >= 0x8000 and not _was_private(original) and not destination.is_http:
             attributes.body = original.body
             attributes.body_type = original.body_type
         self._set_destination_queue_manager(attributes, destination)

@@ -242,6 +242,8 @@ class Opening:
         ):
             return None
         found = self._outgoing.find(name)
+        if source:
+            self._acknowledgement_queues.check_url(name, source, found)
         if found is None and source:
             return self._acknowledgement_queues.create(name, change, source)
         return found or self._outgoing.create(name, change)

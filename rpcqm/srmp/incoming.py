@@ -78,13 +78,18 @@ def name_of(uri: str | None) -> FormatName | None:
     if not uri:
         return None
     try:
-        if uri.lower().startswith(_WEB):
+        if is_url(uri):
             return FormatName.direct(uri)
         if uri[: len(LABEL_PREFIX)].upper() == LABEL_PREFIX:
             return FormatName.parse(uri[len(LABEL_PREFIX) :])
     except MQError:  # an application's own text; what asks for no answer needs no name
         return None
     return None
+
+
+def is_url(uri: str) -> bool:
+    """Whether a URI is the URL of a queue, and not another name of one."""
+    return uri.lower().startswith(_WEB)
 
 
 def label_of(action: str) -> str:

@@ -46,16 +46,17 @@ class IncomingStream:
         if not accepted:
             self.reject_count += 1
             return False
-        if stream.send_receipts_to is not None and stream.current == 1:
+        if stream.send_receipts_to is not None:
             self.guid, self.ordinal = stream.stream_id
             self.send_receipts_to = stream.send_receipts_to
         self.number, self.reject_count = stream.current, 0
         return True
 
     def _begins_with(self, stream: Stream) -> bool:
-        """The first message of another stream than the present one."""
-        begins = stream.send_receipts_to is not None and stream.current == 1
-        return begins and stream.stream_id != self.stream_id
+        """The first message of another stream than the present one, or the first left (G226)."""
+        if stream.send_receipts_to is None or stream.stream_id == self.stream_id:
+            return False
+        return stream.current == 1 or stream.previous == 0
 
     def _goes_on_with(self, stream: Stream) -> bool:
         """The next message, or one behind numbers that its sender has given up."""

@@ -107,7 +107,7 @@ def _post(to: str, kind: str, content: bytes) -> Post:
         "SOAPAction": '"MSMQMessage"',
         "Proxy-Accept": "NonInteractiveClient",
     }
-    target = "/" + to.split("/", 3)[3]
+    target = "/" + "".join(to.split("/", 3)[3:])
     return Post(target, content, headers)
 
 

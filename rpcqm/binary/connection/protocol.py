@@ -30,8 +30,6 @@ from rpcqm.binary.connection.receiving import Receiver
 from rpcqm.binary.connection.remembered_peer import peer_key
 from rpcqm.binary.connection.sequence_numbers import sequence_key
 from rpcqm.binary.connection.session_reuse import SessionReuse, claims
-from rpcqm.binary.history import PREFIX as HISTORY_PREFIX
-from rpcqm.binary.history import MessageIDHistory
 from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.binary.routing import Routing
 from rpcqm.binary.sequence import next_identifier, sequence_of
@@ -44,6 +42,7 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import PacketMessage, build_user_message
 from rpcqm.codec.packet.types import TxSequenceID
 from rpcqm.codec.types.mqvalues import FormatNameType
+from rpcqm.qm.message_history import MessageIDHistory
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
@@ -54,6 +53,7 @@ _log = get_logger("binary")
 Peers = dict[str, list[NextHop]]
 """Where to find queue managers, by host name or GUID in lower case; it comes before the DNS."""
 
+HISTORY_PREFIX = b"qb history:"
 LAST_SEQUENCE_KEY = b"qb last sequence"
 _SEQUENCE_SIZE = 8
 _TIDY_AT_LEAST = 64
@@ -96,7 +96,13 @@ class BinaryProtocol:
         self._tidy_at = _TIDY_AT_LEAST
         self.routing = self._new_routing()
         self._last_sequence = self._kept_last_sequence()
-        self.history = MessageIDHistory(engine.clock, engine.timers, self.settings)
+        self.history = MessageIDHistory(
+            engine.clock,
+            engine.timers,
+            HISTORY_PREFIX,
+            self.settings.message_id_history_size,
+            self.settings.message_id_history_cleanup,
+        )
         self.history.restore(engine.protocol_records.records(HISTORY_PREFIX))
         self.incoming_transfers = IncomingTransfers(self)
         self.borrowing = SessionReuse(self, engine.acknowledgement_queues)

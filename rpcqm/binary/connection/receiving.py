@@ -15,7 +15,6 @@ from rpcqm.base.completion import Completion, failed
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.acknowledgement_authors import is_destination, is_router
-from rpcqm.binary.connection.forwarding import Forwarded, fingerprint
 from rpcqm.binary.connection.incoming_transfers import (
     IncomingTransfer,
     final_ack_body,
@@ -39,6 +38,7 @@ from rpcqm.codec.packet.internal import FinalAckBody, OrderAckBody
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.packet.user import QueueFormatType, UserFlags
+from rpcqm.qm.forwarded import Forwarded, fingerprint
 from rpcqm.qm.protection import RejectedError
 from rpcqm.qm.transfer import SentAs
 from rpcqm.store.transaction import StoreTransaction
@@ -397,6 +397,8 @@ class Receiver:
         envelope = message.envelope
         own = self._queue_manager.identifier.bytes_le
         if not envelope.transactional or envelope.source_machine == own:
+            return
+        if message.attributes.is_srmp:
             return
         header = transaction_header_of(message)
         if envelope.user_flags & _JOURNALING or header.flags.FA:

@@ -22,6 +22,7 @@ from rpcqm.srmp.connection.network import MayConnect, SrmpNetwork
 from rpcqm.srmp.connection.outgoing_transfer import OutgoingTransfer
 from rpcqm.srmp.connection.own_urls import OwnUrls
 from rpcqm.srmp.connection.receiving import Receiver
+from rpcqm.srmp.connection.stranger_urls import StrangerUrls
 from rpcqm.srmp.connection.stream_records import as_last_stream, last_stream, queues_with_streams
 from rpcqm.srmp.elements import Stream, StreamId
 from rpcqm.srmp.multipart import write_request
@@ -57,6 +58,7 @@ class SrmpProtocol:
         self.composer, self.arrivals = engine.composer, engine.arrivals
         self.acknowledgements = engine.acknowledgements
         self.acknowledgement_queues = engine.acknowledgement_queues
+        self.protection = engine.protection
         self._online_hooks, self._stopped_hooks = engine.online_hooks, engine.stopped_hooks
         self.network = network
         self.settings = settings
@@ -67,7 +69,13 @@ class SrmpProtocol:
         self._last_stream = last_stream(engine.protocol_records)
         self._tidy_at = _TIDY_AT_LEAST
         self.own_urls = OwnUrls(engine.queue_manager, engine.registry)
-        self.may_connect: Callable[[OutgoingQueue], MayConnect | None] = lambda queue: None
+        self.stranger_urls = StrangerUrls(
+            lambda: self.settings, engine.directory, engine.acknowledgement_queues
+        )
+        engine.acknowledgement_queues.may_name = self.stranger_urls.may_name
+        self.may_connect: Callable[[OutgoingQueue], MayConnect | None] = (
+            self.stranger_urls.may_connect
+        )
         """Which addresses may be connected to for a queue; None for all."""
         self.receiver = Receiver(self)
         engine.positions.deleted_hooks.append(self._message_position_deleted)
@@ -185,6 +193,7 @@ class SrmpProtocol:
     def _message_position_deleted(
         self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass
     ) -> None:
+        self.receiver.removed(change, queue, key, reason)
         if isinstance(queue, OutgoingQueue) and queue in self.transfers:
             self.transfers[queue].removed(change, key)
 

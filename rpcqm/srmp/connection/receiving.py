@@ -1,25 +1,367 @@
-"""What others send by HTTP ([MC-MQSRM] 3.1.5.1)."""
+"""What others send by HTTP ([MC-MQSRM] 3.1.5.1): the way of a request to a queue.
 
-from typing import TYPE_CHECKING
+A request is answered with 200 when its message is on the disk together with what remembers that it
+was taken: the stream of one, the history of another. What is refused for good counts as taken.
+"""
 
+import hashlib
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from rpcqm.adm.message import Message
+from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion, completed
+from rpcqm.base.errors import DecodeError, MQError
+from rpcqm.base.identity import ANONYMOUS
+from rpcqm.base.log import get_logger
+from rpcqm.base.text import folded
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.message import build_user_message
 from rpcqm.http.exchange import HttpRequest
+from rpcqm.qm.forwarded import Forwarded
+from rpcqm.qm.message_history import MessageIDHistory
+from rpcqm.qm.protection import RejectedError
+from rpcqm.srmp.connection.destinations import BadRequestError, Destination, Destinations
+from rpcqm.srmp.connection.incoming_streams import IncomingStreams, StreamReceiver
+from rpcqm.srmp.connection.owed_receipts import OwedReceipts, told_as
+from rpcqm.srmp.elements import Envelope, SrmpRequest, Stream
+from rpcqm.srmp.incoming import attributes_of, expires_at, identity_of, is_exempt, is_url
+from rpcqm.srmp.message_types import MessageType, identify
+from rpcqm.srmp.reading import read_request
+from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
     from rpcqm.srmp.connection.protocol import SrmpProtocol
 
-_UNAVAILABLE = 503
+HISTORY_PREFIX = b"srmp history:"
+
+_TAKEN = 200
+_BAD_REQUEST = 400
+_NO_ROOM = 500
+
+_SENDER_UNPROVED = frozenset(
+    {
+        MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED,
+        MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE,
+        MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION,
+    }
+)
+"""Refusals of which a forger must not make a duplicate of somebody's next message (G106)."""
+
+_log = get_logger("srmp")
+
+Changes = dict[bytes, bytes | None]
+T = TypeVar("T")
+
+
+class Arrived(NamedTuple):
+    """A message that has come, and from which address."""
+
+    request: SrmpRequest
+    message: Message
+    peer: str
+
+    @property
+    def envelope(self) -> Envelope:
+        return self.request.envelope
+
+    @property
+    def identity(self) -> bytes:
+        """What makes it one of its own: source, number and destination, as written."""
+        guid, ordinal = identity_of(self.envelope)
+        to = folded(self.envelope.to).encode("utf-8", "surrogatepass")
+        destination = hashlib.blake2b(to, digest_size=8).digest()
+        return guid.bytes_le + ordinal.to_bytes(8, "little") + destination
 
 
 class Receiver:
-    """The way of a request to a queue here."""
+    """Takes messages from all peers."""
 
     def __init__(self, protocol: "SrmpProtocol") -> None:
         self._protocol = protocol
-
-    def receive(self, request: HttpRequest) -> Completion[int]:
-        """The status to answer with, once what came is as durable as it asks for."""
-        return completed(_UNAVAILABLE)
+        self._clock, self._arrivals = protocol.clock, protocol.arrivals
+        settings = protocol.settings
+        self._history = MessageIDHistory(
+            protocol.clock,
+            protocol.timers,
+            HISTORY_PREFIX,
+            settings.history_size,
+            settings.history_cleanup,
+        )
+        self._history.restore(protocol.protocol_records.records(HISTORY_PREFIX))
+        self._destinations = Destinations(protocol)
+        self._streams = IncomingStreams(protocol)
+        self._forwarded = Forwarded()
+        self._owed = OwedReceipts(protocol, self._streams)
 
     def stop(self) -> None:
         """Stop the timers."""
+        self._history.stop()
+        self._streams.stop()
+
+    def receive(self, request: HttpRequest) -> Completion[int]:
+        """The status to answer with, once what came is as durable as it asks for.
+
+        500 when the queue manager has no room: nothing has changed then, and the peer sends again.
+        """
+        try:
+            return self._take(read_request(request), request.peer)
+        except (DecodeError, BadRequestError) as error:
+            _log.info("an HTTP request was refused", peer=request.peer, reason=str(error))
+            return completed(_BAD_REQUEST)
+        except MQError as error:
+            _log.warning(
+                "no room for a message that came by HTTP", peer=request.peer, reason=str(error)
+            )
+            return completed(_NO_ROOM)
+
+    def _take(self, request: SrmpRequest, peer: str) -> Completion[int]:
+        """[MC-MQSRM] 3.1.5.1.3 to .5."""
+        destination = self._destinations.find(request.envelope.to)
+        arrived = self._deserialized(request, destination, peer)
+        if not destination.is_here:
+            return self._forward(arrived, destination.name)
+        kind = identify(request.envelope)
+        if kind is MessageType.STREAM_RECEIPT or kind is MessageType.FINAL_STREAM_RECEIPT:
+            return self._stream_receipt(request.envelope, peer)
+        in_stream = request.envelope.stream is not None
+        try:
+            queue = self._destinations.queue_here(destination.name, in_stream)
+        except RejectedError as error:
+            return self._refuse(arrived, error.reason, {}, None)
+        if kind is None:
+            return self._drop(arrived, "its kind is unknown")
+        return self._take_user_message(arrived, queue)
+
+    def _deserialized(self, request: SrmpRequest, destination: Destination, peer: str) -> Arrived:
+        """[MC-MQSRM] 3.1.5.1.1; what goes on has the URL of the inbound map (G215)."""
+        attributes = attributes_of(request, self._clock.now() // 1000)
+        if not destination.is_here or not is_url(request.envelope.to):
+            attributes.destination_queue_format_name = destination.name
+        try:
+            message = Message(build_user_message(attributes))
+        except MQError as error:
+            raise DecodeError(f"no packet can hold it: {error}") from error
+        message.source_address = peer
+        return Arrived(request, message, peer)
+
+    # Stream receipts
+
+    def _stream_receipt(self, envelope: Envelope, peer: str) -> Completion[int]:
+        """[MC-MQSRM] 3.1.5.1.8, .9: they are for the queue manager, and go into no queue."""
+        receipt, commitment = envelope.stream_receipt, envelope.commitment_receipt
+        assert receipt is not None
+        if commitment is None:
+            told = self._protocol.stream_receipt(receipt.stream_id, receipt.last_ordinal, peer)
+        else:
+            assert envelope.msmq is not None
+            told = self._protocol.final_stream_receipt(
+                receipt.stream_id,
+                receipt.last_ordinal,
+                MessageClass(envelope.msmq.message_class),
+                peer,
+            )
+        return _answered(told)
+
+    # Forwarding
+
+    def _forward(self, arrived: Arrived, name: FormatName) -> Completion[int]:
+        """A message for another machine waits in an outgoing queue ([MC-MQSRM] 3.1.5.1.3, G216)."""
+        message, stream = arrived.message, arrived.envelope.stream
+        if expires_at(arrived.envelope) < self._clock.now() // 1000:
+            return self._drop(arrived, "it has expired")
+        if stream is not None:
+            return self._forward_in_stream(arrived, name, stream)
+        if self._is_known(arrived):
+            return self._repeated(arrived)
+        queue = self._destinations.outgoing_queue(name)
+        changes, undo = self._remembered(arrived)
+        return self._commit(queue, message, changes, undo)
+
+    def _forward_in_stream(
+        self, arrived: Arrived, name: FormatName, stream: Stream
+    ) -> Completion[int]:
+        """It goes on however often it comes, because its destination answers its sender.
+
+        Only while the same one waits here is it not stored again (G155).
+        """
+        printed = hashlib.blake2b(
+            repr((stream.stream_id, stream.current, str(name))).encode("utf-8", "surrogatepass"),
+            digest_size=16,
+        ).digest()
+        if printed in self._forwarded:
+            return completed(_TAKEN)
+        queue = self._destinations.outgoing_queue(name)
+        answer = self._commit(queue, arrived.message, {}, _nothing)
+        answer.add_done_callback(partial(self._note_forwarded, printed, arrived.message))
+        return answer
+
+    def _note_forwarded(self, printed: bytes, message: Message, answer: Completion[int]) -> None:
+        if answer.error is None and answer.result() == _TAKEN:
+            self._forwarded.add(printed, message)
+
+    # Messages for queues here
+
+    def _take_user_message(self, arrived: Arrived, queue: Queue) -> Completion[int]:
+        """[MC-MQSRM] 3.1.5.1.6, .11, .12; receipts for applications go the same way (.7, .10)."""
+        stream = arrived.envelope.stream
+        repeated = self._is_known(arrived)
+        if stream is not None:
+            return self._take_in_stream(arrived, queue, stream, repeated)
+        if repeated:
+            return self._repeated(arrived)
+        changes, undo = self._remembered(arrived)
+        return self._store(arrived, queue, changes, undo, None)
+
+    def _take_in_stream(
+        self, arrived: Arrived, queue: Queue, stream: Stream, repeated: bool
+    ) -> Completion[int]:
+        """Exactly once and in order ([MC-MQSRM] 3.1.5.1.6.3); what is not next is dropped."""
+        receiver = self._streams.of(stream.stream_id.guid, arrived.envelope.to)
+        before = receiver.state.copy()
+        if not receiver.accept(stream, arrived.peer, repeated):
+            self._streams.show(receiver)
+            return completed(_TAKEN)
+        changes, forget = self._remembered(arrived)
+
+        def undo() -> None:
+            forget()
+            before.durable = receiver.state.durable
+            receiver.state = before
+            self._streams.show(receiver)
+
+        changes[receiver.key] = self._streams.took(receiver, queue)
+        answer = self._store(arrived, queue, changes, undo, receiver)
+        answer.add_done_callback(partial(_settled, receiver, stream))
+        return answer
+
+    def _store(
+        self,
+        arrived: Arrived,
+        queue: Queue,
+        changes: Changes,
+        undo: Callable[[], None],
+        receiver: StreamReceiver | None,
+    ) -> Completion[int]:
+        try:
+            self._check(arrived, queue)
+            stored = self._arrivals.store(queue, arrived.message, changes)
+        except RejectedError as error:
+            if receiver is None and error.reason in _SENDER_UNPROVED:
+                undo()
+            return self._refuse(arrived, error.reason, changes, receiver)
+        except Exception:
+            undo()
+            raise
+        if self._protocol.message_trace:
+            self._protocol.message_trace.arrived(queue, arrived.message)
+        return _answered(stored, undo)
+
+    def _check(self, arrived: Arrived, queue: Queue) -> None:
+        """Who has not signed is Anonymous ([MC-MQSRM] 3.1.5.1.6.1, .12). Raises RejectedError."""
+        if expires_at(arrived.envelope) < self._clock.now() // 1000:
+            raise RejectedError(MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
+        self._protocol.protection.check_arrived(queue, False, False)
+        self._arrivals.check_access(queue, ANONYMOUS)
+        self._arrivals.check_expiry(arrived.message)
+
+    def _commit(
+        self, queue: OutgoingQueue, message: Message, changes: Changes, undo: Callable[[], None]
+    ) -> Completion[int]:
+        try:
+            return _answered(self._arrivals.store(queue, message, changes), undo)
+        except RejectedError as error:
+            undo()
+            raise BadRequestError(error.reason.name) from error
+        except Exception:
+            undo()
+            raise
+
+    def _drop(self, arrived: Arrived, reason: str) -> Completion[int]:
+        _log.info(
+            "a message that came by HTTP was not taken",
+            peer=arrived.peer,
+            reason=reason,
+            queue=arrived.envelope.to,
+            id=str(arrived.message.attributes.identifier),
+        )
+        return completed(_TAKEN)
+
+    def _refuse(
+        self,
+        arrived: Arrived,
+        reason: MessageClass,
+        changes: Changes,
+        receiver: StreamReceiver | None,
+    ) -> Completion[int]:
+        """It counts as taken, and is never sent again; its sender is told where it asks (G218)."""
+        self._drop(arrived, reason.name)
+        told = told_as(reason)
+        refused = self._arrivals.reject(arrived.message, told, changes)
+        if receiver is not None and arrived.message.attributes.negative_journaling_requested:
+            with self._protocol.store.transaction("final stream receipt") as change:
+                receiver.send_final_receipt(change, arrived.envelope, told, arrived.peer)
+        return _answered(refused)
+
+    # Duplicates
+
+    def _is_known(self, arrived: Arrived) -> bool:
+        """[MC-MQSRM] 3.1.5.1.11."""
+        exempt = is_exempt(identity_of(arrived.envelope))
+        return not exempt and arrived.identity in self._history
+
+    def _repeated(self, arrived: Arrived) -> Completion[int]:
+        """It has been taken: what has taken it is durable by then."""
+        history = self._history
+        history.refresh(arrived.identity)
+        return _answered(self._protocol.protocol_records.write(history.take_stale()))
+
+    def _remembered(self, arrived: Arrived) -> tuple[Changes, Callable[[], None]]:
+        """What makes a message known, with the commit of the message; and how to forget it."""
+        changes: Changes = {}
+        if is_exempt(identity_of(arrived.envelope)):
+            return changes, _nothing
+        identity, recoverable = arrived.identity, arrived.message.envelope.recoverable
+        self._history.add(identity, changes if recoverable else None)
+        return changes, partial(self._history.remove, identity, changes)
+
+    # Removals
+
+    def removed(
+        self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass
+    ) -> None:
+        """A message has left a queue ([MC-MQSRM] 3.1.7.3)."""
+        if isinstance(queue, OutgoingQueue):
+            self._forwarded.removed(queue, key)
+        elif queue.main.queue_id in self._streams.fed and not queue.is_journal:
+            self._owed.removed_from_stream(
+                change, self._protocol.positions.message_at(queue, key), reason
+            )
+
+
+def _answered(outcome: Completion[T], undo: Callable[[], None] | None = None) -> Completion[int]:
+    """200 when that is durable; 500 when it has failed, and then it has not happened."""
+    answer: Completion[int] = Completion()
+
+    def done(outcome: Completion[T]) -> None:
+        if outcome.error is None:
+            answer.succeed(_TAKEN)
+            return
+        if undo is not None:
+            undo()
+        _log.warning("a message that came by HTTP was not kept", error=str(outcome.error))
+        answer.succeed(_NO_ROOM)
+
+    outcome.add_done_callback(done)
+    return answer
+
+
+def _settled(receiver: StreamReceiver, stream: Stream, answer: Completion[int]) -> None:
+    if answer.error is None and answer.result() == _TAKEN:
+        receiver.state.settled(stream)
+
+
+def _nothing() -> None:
+    """There is nothing to undo."""

@@ -342,7 +342,7 @@ def test_what_only_strangers_have_named_is_tried_less_and_less_often(sending: Se
     name = FormatName.parse(NAME)
     original = _message_of(sending)
     with engine.store.transaction("stranger") as change:
-        queue = engine.acknowledgement_queues.create(name, change, "203.0.113.1")
+        queue = engine.acknowledgement_queues.create(name, change, sending.shop.address)
         message = engine.composer.acknowledgement(
             original, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE, name
         )

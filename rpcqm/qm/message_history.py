@@ -1,27 +1,33 @@
-"""MessageIDHistoryTable: which messages have been taken lately ([MS-MQQB] 3.1.5.8.1, G22)."""
+"""MessageIDHistoryTable: which messages have been taken lately.
+
+[MS-MQQB] 3.1.5.8.1, G22, [MC-MQSRM] 3.1.1.1.5; each protocol has one of its own.
+"""
 
 import struct
 from collections import OrderedDict
 from collections.abc import Iterable
 
 from rpcqm.base.clock import Clock, Timer, Timers
-from rpcqm.binary.settings import BinarySettings
 
-PREFIX = b"qb history:"
 _TIME = struct.Struct("<Q")
 
 
 class MessageIDHistory:
     """Identities of messages (source, ordinal, destination) and when they were seen last.
 
-    At most `message_id_history_size` of them, none older than `message_id_history_cleanup`. The
-    table says what to keep: `add` and `refresh` fill in changes for the commit of the message.
+    At most `size` of them, none older than `cleanup` milliseconds. The table says what to keep,
+    under keys that begin with `prefix`: `add` and `refresh` fill in changes for the commit of the
+    message.
     """
 
-    def __init__(self, clock: Clock, timers: Timers, settings: BinarySettings) -> None:
+    def __init__(
+        self, clock: Clock, timers: Timers, prefix: bytes, size: int, cleanup: int
+    ) -> None:
         self._clock = clock
         self._timers = timers
-        self._settings = settings
+        self.prefix = prefix
+        self._size = size
+        self._cleanup_time = cleanup
         self._entries: OrderedDict[bytes, int] = OrderedDict()
         self._stale: list[bytes] = []
         self._timer: Timer | None = None
@@ -34,7 +40,7 @@ class MessageIDHistory:
 
     def restore(self, records: Iterable[tuple[bytes, bytes]]) -> None:
         """Take over the stored records, in any order."""
-        entries = [(_TIME.unpack(value)[0], key[len(PREFIX) :]) for key, value in records]
+        entries = [(_TIME.unpack(value)[0], key[len(self.prefix) :]) for key, value in records]
         for time, identifier in sorted(entries):
             self._entries[identifier] = time
         self._trim()
@@ -50,31 +56,29 @@ class MessageIDHistory:
         self._entries[identifier] = now = self._clock.now()
         self._trim()
         if changes is not None:
-            changes[PREFIX + identifier] = _TIME.pack(now)
+            changes[self.prefix + identifier] = _TIME.pack(now)
             for stale in self._stale:
-                changes[PREFIX + stale] = None
+                changes[self.prefix + stale] = None
             self._stale.clear()
         self._start()
 
     def remove(self, identifier: bytes, changes: dict[bytes, bytes | None]) -> None:
         """The message could not be taken after all; `changes` are those that `add` was given."""
         self._entries.pop(identifier, None)
-        changes.pop(PREFIX + identifier, None)
+        changes.pop(self.prefix + identifier, None)
 
     def _trim(self) -> None:
-        while len(self._entries) > self._settings.message_id_history_size:
+        while len(self._entries) > self._size:
             self._stale.append(self._entries.popitem(last=False)[0])
 
     def _start(self) -> None:
         if self._timer is None and self._entries:
-            self._timer = self._timers.call_later(
-                self._settings.message_id_history_cleanup, self._cleanup
-            )
+            self._timer = self._timers.call_later(self._cleanup_time, self._cleanup)
 
     def _cleanup(self) -> None:
         """[MS-MQQB] 3.1.6.7."""
         self._timer = None
-        oldest = self._clock.now() - self._settings.message_id_history_cleanup
+        oldest = self._clock.now() - self._cleanup_time
         while self._entries:
             identifier, time = next(iter(self._entries.items()))
             if time >= oldest:
@@ -86,7 +90,7 @@ class MessageIDHistory:
     def take_stale(self) -> dict[bytes, bytes | None]:
         """Records to delete that no message has taken along yet."""
         stale, self._stale = self._stale, []
-        return {PREFIX + identifier: None for identifier in stale}
+        return {self.prefix + identifier: None for identifier in stale}
 
     def stop(self) -> None:
         if self._timer is not None:

@@ -1,0 +1,114 @@
+"""Where a message goes that has come by HTTP ([MC-MQSRM] 3.1.5.1.3)."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.errors import DecodeError, HResult, MQError
+from rpcqm.codec.names.format_name import DirectName, FormatName
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.types.mqvalues import FormatNameType
+from rpcqm.qm.protection import RejectedError
+from rpcqm.srmp.incoming import destination_of
+from rpcqm.srmp.redirection import find_redirection
+
+if TYPE_CHECKING:
+    from rpcqm.srmp.connection.protocol import SrmpProtocol
+
+RELAY_QUEUES = 4096
+"""Outgoing queues beyond which strangers' messages make no new one, whatever they name."""
+
+_DEFAULT_PORTS = {"HTTP": 80, "HTTPS": 443}
+
+
+class BadRequestError(Exception):
+    """A message that is answered with 400; the text says why."""
+
+
+class Destination(NamedTuple):
+    """The name that a message goes to, by its envelope or the inbound map, and whether it is here.
+
+    What goes on has that name as its `<to>` from now on.
+    """
+
+    name: FormatName
+    is_here: bool
+
+
+class Destinations:
+    """Finds the queues of messages, here or on their way to elsewhere."""
+
+    def __init__(self, protocol: "SrmpProtocol") -> None:
+        self._protocol = protocol
+
+    def find(self, to: str) -> Destination:
+        """Where <to> leads, by the inbound map before all else (G215). Raises BadRequestError."""
+        settings = self._protocol.settings
+        redirected = find_redirection(settings.inbound, to)
+        try:
+            name = destination_of(to if redirected is None else redirected)
+        except DecodeError as error:
+            raise BadRequestError(str(error)) from error
+        if name.type is FormatNameType.QUEUE_FORMAT_TYPE_MULTICAST:
+            return Destination(self._listening_to(name), True)
+        if self.is_here(name):
+            return Destination(name, True)
+        if redirected is None and not settings.transparent_store_and_forward:
+            raise BadRequestError("the host is another one")
+        if not _is_web(name):
+            raise BadRequestError("no URL to forward to")
+        return Destination(name, False)
+
+    def is_here(self, name: FormatName) -> bool:
+        """Whether a name means this machine: its host with our port or none (G215)."""
+        if not isinstance(name.value, str):
+            return False
+        direct = name.direct_name
+        return self._protocol.names.is_local(direct.host) and self._is_our_port(direct)
+
+    def _is_our_port(self, name: DirectName) -> bool:
+        settings = self._protocol.settings
+        usual = _DEFAULT_PORTS.get(name.protocol)
+        return name.port in (None, usual, settings.http_port, settings.https_port)
+
+    def queue_here(self, name: FormatName, in_stream: bool) -> Queue:
+        """The queue of a name that means this machine.
+
+        Raises BadRequestError for one that is not there, or that wants messages of the other kind;
+        RejectedError for one of the queue manager's own.
+        """
+        try:
+            return self._protocol.arrivals.queue_here(name, in_stream)
+        except RejectedError as error:
+            if error.reason is MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED:
+                raise
+            raise BadRequestError(_REASONS.get(error.reason, error.reason.name)) from error
+
+    def _listening_to(self, name: FormatName) -> FormatName:
+        """The direct name of the queue with a multicast address. Raises BadRequestError."""
+        address = str(name).partition("=")[2]
+        queues = self._protocol.queue_manager.queue_collection.values()
+        found = next((queue for queue in queues if queue.multicast_address == address), None)
+        if found is None:
+            raise BadRequestError("no queue has that multicast address")
+        return FormatName.parse(f"DIRECT=OS:{found.pathname}")
+
+    def outgoing_queue(self, name: FormatName) -> OutgoingQueue:
+        """Where a message for elsewhere waits; MQ_ERROR_INSUFFICIENT_RESOURCES for too many."""
+        outgoing = self._protocol.outgoing
+        found = outgoing.find(name)
+        if found is not None:
+            return found
+        if len(outgoing.list()) >= RELAY_QUEUES:
+            raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many outgoing queues")
+        return outgoing.create(name)
+
+
+_REASONS = {
+    MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q: "there is no such queue",
+    MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_Q: "the queue is not transactional",
+    MessageClass.MQMSG_CLASS_NACK_NOT_TRANSACTIONAL_MSG: "the queue is transactional",
+}
+
+
+def _is_web(name: FormatName) -> bool:
+    return isinstance(name.value, str) and name.direct_name.protocol in _DEFAULT_PORTS

@@ -17,7 +17,6 @@ from rpcqm.codec.packet.types import SequenceInfo
 _STATE = struct.Struct("<QIII")
 _TIMESTAMP_BITS = 32
 _START_BITS = 31
-_STEP_BITS = 24
 _SIGN = 1 << 63
 
 
@@ -27,8 +26,9 @@ def next_stream(last: int, now: int) -> int:
     Its upper half is a time ([MC-MQSRM] 2.2.5.3.1). Nobody but the destination can guess the lower
     half, so that a receipt proves by it that the destination has written it (G223).
     """
-    beginning = now << _TIMESTAMP_BITS | secrets.randbits(_START_BITS)
-    return beginning if beginning > last else last + 1 + secrets.randbits(_STEP_BITS)
+    # One second, one stream: from the destination of one nobody can guess that of the next.
+    seconds = max(now, (last >> _TIMESTAMP_BITS) + 1)
+    return seconds << _TIMESTAMP_BITS | secrets.randbits(_START_BITS)
 
 
 @dataclass(eq=False, repr=False)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from harness import HERE, Figure
 
-SHARED = {"authenticated", "broker", "driver", "harness", "recorded", "served", "sessions"}
+SHARED = {"authenticated", "bare", "broker", "driver", "harness", "recorded", "served", "sessions"}
 
 
 def benches() -> list[str]:

@@ -3,7 +3,7 @@
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -43,12 +43,12 @@ SESSION = b"\xfe\xed\xfa\xce"
 
 @contextmanager
 def queue_manager(
-    name: str, more: str = "", cpu: int = server_cpu
+    name: str, more: str = "", cpu: int = server_cpu, options: Sequence[str] = ()
 ) -> Iterator[PrivateQueueManager]:
-    """`rpcqm serve` on one processor; `more` is added to its TOML."""
+    """`rpcqm serve` with options on one processor; `more` is added to its TOML."""
     with TemporaryDirectory(dir=BUILD) as directory:
         made = PrivateQueueManager(
-            Path(directory) / "data", configuration=f'name = "{name}"\n{CONFIGURATION}{more}'
+            Path(directory) / "data", options, f'name = "{name}"\n{CONFIGURATION}{more}'
         )
         with ExitStack() as stack:
             stack.callback(made.stop)

@@ -13,7 +13,7 @@ the answer of the receive that waits for it at the other, with nothing else on i
 import socket
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -56,10 +56,11 @@ class Two:
     receiver: PrivateQueueManager
     at_sender: BlockingClient
     at_receiver: BlockingClient
+    elsewhere: str = ELSEWHERE
 
     def act(self, action: str) -> None:
         """Let an administrator pause or resume the outgoing queue."""
-        name = queue_format_of(FormatName.parse(ELSEWHERE))
+        name = queue_format_of(FormatName.parse(self.elsewhere))
         what = qmmgmt.MGMT_OBJECT(
             type=qmmgmt.MGMT_QUEUE, u=qmmgmt.MGMT_OBJECT_u(qmmgmt.MGMT_QUEUE, name)
         )
@@ -85,13 +86,13 @@ class Two:
     def send(self, count: int) -> int:
         """Send at least so many to the other one; how many were sent."""
         before = self._waiting()
-        script = sending(SIZE, ELSEWHERE).ours
+        script = sending(SIZE, self.elsewhere).ours
         while (sent := self._waiting() - before) < count:
             load(self.sender.endpoint("rpc")[1], 16, script, 0.5, 0)
         return sent
 
     def _waiting(self) -> int:
-        asked = self.at_sender.management.outgoing_queue(FormatName.parse(ELSEWHERE))
+        asked = self.at_sender.management.outgoing_queue(FormatName.parse(self.elsewhere))
         found = self.at_sender.run(asked)
         return found.message_count if found else 0
 
@@ -117,12 +118,13 @@ class Two:
 
 
 @contextmanager
-def two() -> Iterator[Two]:
-    """The pair; a message has been sent, so that the outgoing queue exists."""
+def two(options: Sequence[str] = (), more: str = "") -> Iterator[Two]:
+    """The pair, with further options and settings; a message has been sent, so that the outgoing
+    queue exists."""
     with ExitStack() as stack:
-        receiver = stack.enter_context(queue_manager("receiver", cpu=client_cpu))
+        receiver = stack.enter_context(queue_manager("receiver", more, client_cpu, options))
         peers = f'[binary]\npeers = "receiver=127.0.0.1:{receiver.endpoint("binary")[1]}"\n'
-        sender = stack.enter_context(queue_manager("sender", peers))
+        sender = stack.enter_context(queue_manager("sender", peers + more, options=options))
         for each in (sender, receiver):
             each.run("queue", "create", QUEUE, "--sddl", EVERYONE)
         made = Two(

@@ -18,6 +18,7 @@ PACKAGES = {
     "gcc": "gcc",
     "haproxy": "haproxy",
     "java": "default-jdk-headless",
+    "javac": "default-jdk-headless",
     "kadmin.local": "krb5-admin-server",
     "kdb5_util": "krb5-kdc",
     "kinit": "krb5-user",

@@ -1,4 +1,4 @@
-"""A network between two queue managers that fails, as a proxy on loopback.
+"""A network between two queue managers that fails, as a proxy on loopback, for packets or HTTP.
 
 What goes wrong is decided by a seed, packet by packet: a packet is delayed, cut in the middle or
 damaged where its reader can see it; a connection ends for one side while its last bytes reach the
@@ -8,8 +8,10 @@ one of its own, while another is open.
 
 import asyncio
 import random
+import re
 import threading
 from collections import Counter, deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -20,11 +22,34 @@ from rpcqm.codec.packet.base import BASE_HEADER_SIZE, frame_size
 
 Place = tuple[str, int]
 
+Frame = Callable[[bytearray], int]
+"""How many octets the first packet of what has come has; 0 while it is not there wholly."""
+
 _CHUNK = 1 << 16
 _EARLIER = 8
 _REMEMBERED = 1 << 16
 _VISIBLE = (0, 4, 5, 6, 7)
 """Octets of a packet, version and signature, whose damage cannot stay unseen."""
+
+
+def binary_frame(data: bytearray) -> int:
+    """Frames packets of [MS-MQQB]; what is none is passed on as it comes."""
+    size = len(data)
+    if size < BASE_HEADER_SIZE:
+        return 0
+    with suppress(DecodeError):
+        return wanted if size >= (wanted := frame_size(data)) else 0
+    return size
+
+
+def http_frame(data: bytearray) -> int:
+    """Frames requests and answers of HTTP that tell their length."""
+    head, end, _ = data.partition(b"\r\n\r\n")
+    if not end:
+        return 0
+    length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
+    size = len(head) + len(end) + (int(length[1]) if length else 0)
+    return size if len(data) >= size else 0
 
 
 @dataclass(frozen=True)
@@ -71,13 +96,7 @@ class _Direction:
 
     def _next_packet(self) -> bytes:
         """A whole packet, or whatever there is when it is none."""
-        size = len(self._buffer)
-        if size < BASE_HEADER_SIZE:
-            return b""
-        with suppress(DecodeError):
-            if size < (wanted := frame_size(self._buffer)):
-                return b""
-            size = wanted
+        size = self._proxy.frame(self._buffer)
         packet = bytes(self._buffer[:size])
         del self._buffer[:size]
         return packet
@@ -108,9 +127,16 @@ class FaultyProxy:
     `target` may be set later; `faults` may be changed at any time. `happened` counts what has.
     """
 
-    def __init__(self, seed: int, faults: ProxyFaults, target: Place = ("127.0.0.1", 0)) -> None:
+    def __init__(
+        self,
+        seed: int,
+        faults: ProxyFaults,
+        target: Place = ("127.0.0.1", 0),
+        frame: Frame = binary_frame,
+    ) -> None:
         self.target = target
         self.faults = faults
+        self.frame = frame
         self.random = random.Random(seed)
         self.happened: Counter[str] = Counter()
         self.port = 0

@@ -1,5 +1,6 @@
 """Other people's proxies on loopback, as the user who runs the tests: nginx, squid and haproxy."""
 
+import random
 import socket
 import subprocess
 import tempfile
@@ -78,6 +79,18 @@ def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
     return port
+
+
+def fixed_port() -> int:
+    """One that also stays free while the process that listens at it is dead: nobody is given it."""
+    while True:
+        port = random.randrange(*_NOT_GIVEN_BY_THE_KERNEL)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+
+
+_NOT_GIVEN_BY_THE_KERNEL = (20_000, 32_000)
+"""Below ip_local_port_range, of which outgoing connections have theirs."""
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -21,19 +21,42 @@ from rpcqm.client.sending import QueueSender
 from rpcqm.client.target import LocalServer, ServerUnreachableError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
-from tests.support.binary_proxy import FaultyProxy, ProxyFaults
+from tests.support.binary_proxy import FaultyProxy, Frame, ProxyFaults, binary_frame, http_frame
+from tests.support.http_proxies import fixed_port
 from tests.support.queue_manager import MEMORY
 
-FAULTS = ProxyFaults(cut=0.005, corrupt=0.005, linger=0.005, replay=0.3, delay=0.004, late=1.0)
 PATIENCE = 120.0
 JOURNALED = 0.3
 """How many transactional messages want to know what becomes of them."""
-_TIMES = "retry_milliseconds = 100\nback_off_milliseconds = 200\n"
 _PAUSE = 0.005
 
 
-def _to(queue: str) -> FormatName:
-    return FormatName.parse(f"DIRECT=OS:bob\\private$\\{queue}")
+@dataclass(frozen=True)
+class Wire:
+    """By what Alice sends to Bob, and how it fails; `queue` names one of his through a proxy."""
+
+    door: str
+    queue: str
+    faults: ProxyFaults
+    frame: Frame
+
+    def to(self, queue: str, port: int) -> FormatName:
+        return FormatName.parse(self.queue.format(queue=queue, port=port))
+
+
+BINARY = Wire(
+    "binary",
+    "DIRECT=OS:bob\\private$\\{queue}",
+    ProxyFaults(cut=0.005, corrupt=0.005, linger=0.005, replay=0.3, delay=0.004, late=1.0),
+    binary_frame,
+)
+HTTP = Wire(
+    "http",
+    "DIRECT=HTTP://127.0.0.1:{port}/msmq/private$/{queue}",
+    # Nothing in HTTP would notice damage, and a word of it that is damaged is a refusal.
+    ProxyFaults(cut=0.02, linger=0.02, replay=0.3, delay=0.004, late=1.0),
+    http_frame,
+)
 
 
 @dataclass
@@ -69,32 +92,50 @@ class Outcome:
 
 
 class FailingPair:
-    """Alice sends to Bob, each through a proxy of the other."""
+    """Alice sends to Bob through the proxy `forth`, and by HTTP he answers through `back`."""
 
     def __init__(
-        self, seed: int, alice: PrivateQueueManager, bob: PrivateQueueManager, forth: FaultyProxy
+        self,
+        seed: int,
+        wire: Wire,
+        alice: PrivateQueueManager,
+        bob: PrivateQueueManager,
+        forth: FaultyProxy,
+        back: FaultyProxy,
     ) -> None:
         self._random = Random(seed)
+        self._wire = wire
         self._alice = alice
         self._bob = bob
         self._forth = forth
+        self._back = back
         self._sending = True
         self._socket = alice.socket
-        forth.target = bob.endpoint("binary")
+        self._connect()
         bob.run("queue", "create", "stream", "--transactional")
         bob.run("queue", "create", "orders")
         self.ledgers = {"stream": Ledger(), "orders": Ledger()}
 
-    def run(self, kills: int) -> Outcome:
-        """Send while the network fails and both die in turn; then let everything arrive."""
-        asyncio.run(self._live(kills))
-        happened = self._forth.happened.copy()
-        self._forth.faults = ProxyFaults()
+    def run(self, kills: int, messages: int = 0) -> Outcome:
+        """Send so many at least while the network fails and both die in turn; then let everything
+        arrive."""
+        asyncio.run(self._live(kills, messages))
+        happened = self._forth.happened + self._back.happened
+        self._forth.faults = self._back.faults = ProxyFaults()
         problems = asyncio.run(self._settle())
-        total = sum(len(ledger.certain) for ledger in self.ledgers.values())
-        return Outcome(total, kills, happened, problems)
+        return Outcome(self.sent, kills, happened, problems)
 
-    async def _live(self, kills: int) -> None:
+    @property
+    def sent(self) -> int:
+        """How many messages are certain."""
+        return sum(len(ledger.certain) for ledger in self.ledgers.values())
+
+    def _connect(self) -> None:
+        """Ports may be others after a start."""
+        self._forth.target = self._bob.endpoint(self._wire.door)
+        self._back.target = self._alice.endpoint(self._wire.door)
+
+    async def _live(self, kills: int, messages: int) -> None:
         senders = [asyncio.create_task(self._send(queue)) for queue in self.ledgers]
         for number in range(kills):
             await asyncio.sleep(self._random.uniform(0.5, 1.5))
@@ -102,8 +143,11 @@ class FailingPair:
             await asyncio.to_thread(victim.kill)
             await asyncio.sleep(self._random.uniform(0, 0.5))
             await asyncio.to_thread(victim.start)
-            self._forth.target = self._bob.endpoint("binary")
+            self._connect()
         await asyncio.sleep(self._random.uniform(0.5, 1.5))
+        async with asyncio.timeout(PATIENCE):
+            while self.sent < messages:
+                await asyncio.sleep(_PAUSE)
         self._sending = False
         await asyncio.gather(*senders)
 
@@ -123,7 +167,7 @@ class FailingPair:
         ledger = self.ledgers[queue]
         ledger.last += 1
         ledger.perhaps.add(ledger.last)
-        async with client.open_sender(_to(queue)) as sender:
+        async with client.open_sender(self._wire.to(queue, self._forth.port)) as sender:
             if queue == "orders":
                 await sender.send(OutgoingMessage(b"%d" % ledger.last))
             else:
@@ -189,23 +233,61 @@ def _local(queue: str) -> FormatName:
     return FormatName.parse(f"DIRECT=OS:.\\private$\\{queue}")
 
 
+_TIMES = "retry_milliseconds = 100\nback_off_milliseconds = 200\n"
+_TIMES_OF_HTTP = (
+    "retry_milliseconds = 100\nreceipt_coalescing_milliseconds = 50\n"
+    "stream_receipt_wait_milliseconds = 500\nreceipts_to = ['127.0.0.1']\n"
+)
+
+
+def _binary_settings(forth: FaultyProxy, _back: FaultyProxy) -> tuple[str, str]:
+    """The configurations of Alice and Bob."""
+    times = f"[binary]\n{_TIMES}"
+    return f'{times}peers = "bob=127.0.0.1:{forth.port}"\n', times
+
+
+def _http_settings(forth: FaultyProxy, back: FaultyProxy) -> tuple[str, str]:
+    """The same; each knows by which URL the other one sends to it."""
+    receipts = f"http://127.0.0.1:{back.port}/msmq/private$/order_queue$"
+    return (
+        _http_setting(back.port, f'default_stream_receipt_url = "{receipts}"\n'),
+        _http_setting(forth.port, ""),
+    )
+
+
+def _http_setting(public: int, more: str) -> str:
+    # A port that a dead process has left is taken again by the next one.
+    return (
+        f"http_port = {fixed_port()}\n[srmp]\n{_TIMES_OF_HTTP}{more}[[srmp.inbound]]\n"
+        f'from = "http://127.0.0.1:{public}/*"\nto = "http://127.0.0.1/*"\n'
+    )
+
+
 @contextmanager
-def failing_pair(seed: int, faults: ProxyFaults = FAULTS) -> Iterator[FailingPair]:
-    """Alice, Bob with his queues, and the network from one to the other."""
+def failing_pair(
+    seed: int, wire: Wire = BINARY, faults: ProxyFaults | None = None
+) -> Iterator[FailingPair]:
+    """Alice, Bob with his queues, and the network between them."""
+    how = wire.faults if faults is None else faults
     with tempfile.TemporaryDirectory(dir=MEMORY) as name, ExitStack() as stack:
         place = Path(name)
-        forth = stack.enter_context(FaultyProxy(seed, faults))
-        settings = f'name = "%s"\n[storage]\nreserve = 1\n[binary]\n{_TIMES}'
-        bob = private_queue_manager(configuration=settings % "bob", data_dir=place / "bob")
-        peers = f'peers = "bob=127.0.0.1:{forth.port}"\n'
-        alice = private_queue_manager(
-            configuration=settings % "alice" + peers, data_dir=place / "alice"
+        forth = stack.enter_context(FaultyProxy(seed, how, frame=wire.frame))
+        back = stack.enter_context(FaultyProxy(seed + 1_000_000, how, frame=wire.frame))
+        settings = (_http_settings if wire is HTTP else _binary_settings)(forth, back)
+        alice, bob = (
+            stack.enter_context(_named(name, place, setting))
+            for name, setting in zip(("alice", "bob"), settings, strict=True)
         )
-        pair = FailingPair(seed, stack.enter_context(alice), stack.enter_context(bob), forth)
-        yield pair
+        yield FailingPair(seed, wire, alice, bob, forth, back)
 
 
-def run_seed(seed: int, kills: int) -> Outcome:
+def _named(name: str, place: Path, settings: str) -> AbstractContextManager[PrivateQueueManager]:
+    first, table, more = settings.partition("[")
+    configuration = f'name = "{name}"\n{first}[storage]\nreserve = 1\n{table}{more}'
+    return private_queue_manager(configuration=configuration, data_dir=place / name)
+
+
+def run_seed(seed: int, kills: int, wire: Wire = BINARY, messages: int = 0) -> Outcome:
     """One storm, with so many deaths of one queue manager or the other."""
-    with failing_pair(seed) as pair:
-        return pair.run(kills)
+    with failing_pair(seed, wire) as pair:
+        return pair.run(kills, messages)

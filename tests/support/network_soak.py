@@ -1,7 +1,8 @@
 """Message by message over networks that fail, between queue managers that die.
 
 python -m tests.support.network_soak [--seeds N] [--first N] [--messages N] [--pause FILE]
-python -m tests.support.network_soak --processes [--seeds N] [--first N] [--kills N]
+python -m tests.support.network_soak --processes|--http [--seeds N] [--first N] [--kills N]
+                                     [--messages N]
 
 Each seed sends messages from three queue managers by two routers to several destinations each,
 transactional, recoverable and express, with tracing, journals, dead letters, acknowledgements and
@@ -11,7 +12,8 @@ acknowledgements, and every machine dies at random. In the end a judge explains 
 message at each destination; none may be lost, doubled, wrongly dead or stuck. Simulated clock and
 network: a seed is a run.
 
-With --processes two are real ones, killed by a signal, with a failing proxy between them.
+With --processes two are real ones, killed by a signal, with a failing proxy between them; with
+--http they send by HTTP, at least so many messages.
 """
 
 import argparse
@@ -70,6 +72,16 @@ def simulated(seed: int, arguments: argparse.Namespace) -> tuple[list[str], str]
 def with_processes(seed: int, arguments: argparse.Namespace) -> tuple[list[str], str]:
     """The same with real processes, whose timing no seed decides."""
     outcome = network_processes.run_seed(seed, arguments.kills)
+    return _told(outcome)
+
+
+def by_http(seed: int, arguments: argparse.Namespace) -> tuple[list[str], str]:
+    """Those send over HTTP."""
+    wire = network_processes.HTTP
+    return _told(network_processes.run_seed(seed, arguments.kills, wire, arguments.messages))
+
+
+def _told(outcome: network_processes.Outcome) -> tuple[list[str], str]:
     about = f"{outcome.messages} messages, {outcome.kills} kills, {_counted(outcome.happened)}"
     return outcome.problems, about
 
@@ -84,7 +96,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--messages", type=int, default=2000)
     parser.add_argument("--processes", action="store_true")
-    parser.add_argument("--kills", type=int, default=20, help="with --processes")
+    parser.add_argument("--http", action="store_true")
+    parser.add_argument("--kills", type=int, default=20, help="with --processes or --http")
     parser.add_argument("--pause", type=Path, help="begin no seed while this file is there")
     return parser.parse_args()
 
@@ -93,7 +106,7 @@ def main() -> int:
     """Run the seeds, one line each; 1 when a seed has problems."""
     arguments = _arguments()
     log.configure("critical")
-    run = with_processes if arguments.processes else simulated
+    run = by_http if arguments.http else with_processes if arguments.processes else simulated
     failed = 0
     for seed in range(arguments.first, arguments.first + arguments.seeds):
         while arguments.pause is not None and arguments.pause.exists():

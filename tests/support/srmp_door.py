@@ -5,7 +5,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion
@@ -66,7 +65,7 @@ class Peers:
         timeout: int,
         may_connect: MayConnect | None = None,
     ) -> Completion[Answer]:
-        host = urlsplit(url).hostname or ""
+        host = url.split("/")[2].partition(":")[0]
         address = self.addresses.get(host, host)
         answer: Completion[Answer] = Completion()
         if may_connect is not None and not may_connect(address):

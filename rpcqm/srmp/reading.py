@@ -123,10 +123,6 @@ def _signed_octets(text: str) -> bytes:
 # Values: what is written in an element, without white space around it
 
 
-def _same(text: str) -> str:
-    return text
-
-
 def _present(_: str) -> bool:
     return True
 
@@ -246,8 +242,9 @@ def _fields(parent: _Element, table: _Table, *required: str) -> dict[str, Any]:
 def _parsed(element: _Element, parse: Callable[[str], object]) -> object:
     if len(element):
         raise DecodeError(f"<{_local_name(element)}> holds elements")
+    text = element.text
     try:
-        return parse((element.text or "").strip())
+        return parse(text.strip() if text else "")
     except DecodeError as error:
         raise DecodeError(f"<{_local_name(element)}>: {error.reason}") from error
 
@@ -319,7 +316,7 @@ def _msmq(element: _Element) -> Msmq:
 _SEND_TO = _table(
     SRMP,
     {
-        "sendTo": ("send_to", _same),
+        "sendTo": ("send_to", str),
         "positiveOnly": ("positive_only", _present),
         "negativeOnly": ("negative_only", _present),
     },
@@ -346,7 +343,7 @@ def _services(services: _Element) -> Services:
     return Services(**_fields(services, _SERVICES))
 
 
-_START = _table(SRMP, {"sendReceiptsTo": ("url", _same)})
+_START = _table(SRMP, {"sendReceiptsTo": ("url", str)})
 
 
 def _start(start: _Element) -> str:
@@ -463,7 +460,7 @@ def _signature(element: _Element) -> Signature:
 
 # The header and its entries
 
-_REV = _table(WS_ROUTING, {"via": ("via", _same)})
+_REV = _table(WS_ROUTING, {"via": ("via", str)})
 
 
 def _rev(rev: _Element) -> str | None:
@@ -473,7 +470,7 @@ def _rev(rev: _Element) -> str | None:
 
 _PATH = _table(
     WS_ROUTING,
-    {"to": ("to", _destination), "id": ("id", _same)},
+    {"to": ("to", _destination), "id": ("id", str)},
     action=("action", _text),
     rev=("via", _rev),
 )
@@ -537,7 +534,8 @@ def _entries(header: _Element) -> dict[str, Any]:
 
 
 def _is_marked(element: _Element) -> bool:
-    return (element.get(_MUST_UNDERSTAND) or "0").strip() != "0"
+    mark = element.get(_MUST_UNDERSTAND)
+    return mark is not None and mark.strip() != "0"
 
 
 def _with_another_case(element: _Element) -> _Nested | None:

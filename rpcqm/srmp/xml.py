@@ -35,6 +35,7 @@ _PARSER = etree.XMLParser(
     huge_tree=False,
     remove_comments=True,
     remove_pis=True,
+    collect_ids=False,
 )
 
 

@@ -21,8 +21,8 @@ from rpcqm.srmp.reading import read_envelope, read_request
 from rpcqm.srmp.writing import write_envelope
 from tests.support.srmp_samples import sample
 
-CALLS = 500
-ROUNDS = 40
+CALLS = 50
+ROUNDS = 400
 SAMPLE = "4.5_multicast"
 
 

@@ -41,7 +41,6 @@ from rpcqm.service.listeners import Listen, open_listener
 from rpcqm.service.local_socket import LocalSocket
 from rpcqm.service.maintenance import Maintenance
 from rpcqm.service.recording import binary as recording_binary
-from rpcqm.service.recording import http as recording_http
 from rpcqm.service.recording.rpc import Recorder
 from rpcqm.service.reload import differing, in_force
 from rpcqm.service.remote_queues import RemoteQueues
@@ -207,6 +206,9 @@ class QueueManagerService:
         if recorder is not None:
             recording_binary.record(binary, recorder)
             if self._srmp is not None:
+                # Only now, because aiohttp takes time to load.
+                from rpcqm.service.recording import http as recording_http
+
                 recording_http.record(self._srmp, recorder)
         self._undo.push_async_callback(binary.stop)
         if self._srmp is not None:

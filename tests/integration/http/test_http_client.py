@@ -135,6 +135,7 @@ def test_tls_is_checked_against_the_authorities_that_are_named(
         post(url)
 
 
+@pytest.mark.conformance("MQSRM-event-establish_transport_connection")
 def test_only_the_connection_goes_elsewhere_where_there_is_a_redirection(
     running: RunningHttpServer, post: Post
 ) -> None:

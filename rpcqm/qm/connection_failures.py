@@ -1,6 +1,7 @@
 """Why a connection failed, as administrators see it ([MS-MQMQ] 2.3.12.25, G114)."""
 
 import errno
+import socket
 
 from rpcqm.base.errors import HResult
 from rpcqm.codec.types.mqvalues import ConnectionStatus
@@ -57,6 +58,8 @@ def error_of(status: ConnectionStatus) -> int:
 
 def connect_failure(error: BaseException) -> tuple[ConnectionStatus, int]:
     """The status and the HRESULT that tell why a connection could not be made."""
+    if isinstance(error, socket.gaierror):
+        return ConnectionStatus.DNS_FAILURE, error_of(ConnectionStatus.DNS_FAILURE)
     if isinstance(error, TimeoutError):
         return ConnectionStatus.SOCKET_CONNECT_FAILURE, _WIN32 | _TIMED_OUT
     number = (error.errno if isinstance(error, OSError) else None) or 0

@@ -57,6 +57,9 @@ def attributes_of(request: SrmpRequest, arrived: int) -> MessageAttributes:
     _add_receipts(attributes, envelope.services)
     attributes.final_ack_required = envelope.services.commitment_receipt_request is not None
     _add_msmq(attributes, msmq)
+    about = envelope.delivery_receipt or envelope.commitment_receipt
+    if about is not None and attributes.correlation_identifier == NULL_IDENTIFIER:
+        attributes.correlation_identifier = correlation_of(about.id)
     if envelope.stream is not None:
         _add_stream(attributes, envelope.stream, msmq)
     return attributes

@@ -29,6 +29,7 @@ DOORS = {
     "tests/unit/test_accounts": "a file",
     "tests/unit/test_directory_file": "a file",
     "tests/unit/test_file_bounds": "a file",
+    "tests/unit/srmp/test_outgoing": "requests of a queue manager",
     "tests/crash": "a restart",
     "tests/integration": "a client of a server process",
     "tests/unit/interfaces": "a call over a connection",

@@ -5,6 +5,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion
@@ -65,7 +66,7 @@ class Peers:
         timeout: int,
         may_connect: MayConnect | None = None,
     ) -> Completion[Answer]:
-        host = url.split("/")[2].partition(":")[0]
+        host = urlsplit(url).hostname or ""
         address = self.addresses.get(host, host)
         answer: Completion[Answer] = Completion()
         if may_connect is not None and not may_connect(address):

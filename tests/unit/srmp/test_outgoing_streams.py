@@ -116,6 +116,8 @@ def test_receipts_come_to_a_port_that_is_listened_to(
 
 @pytest.mark.conformance("MQSRM-rule-3.1.7.2.2", "MQSRM-element-id", "MQSRM-element-sentAt")
 def test_a_message_that_is_sent_again_is_the_same(sending: Sending) -> None:
+    sending.alice.send("DIRECT=HTTP://other/msmq/private$/orders", b"number 1")
+    now = sending.simulation.clock.now() // 1000
     sending.shop.answers = [REFUSED, 500]
     sent = sending.send_in_order()
     sending.settle(60)
@@ -124,6 +126,7 @@ def test_a_message_that_is_sent_again_is_the_same(sending: Sending) -> None:
     envelopes = sending.shop.envelopes
     assert len(envelopes) == 4
     assert all(envelope == envelopes[0] for envelope in envelopes)
+    assert envelopes[0].sent_at == now
     assert (envelopes[0].id.guid, envelopes[0].id.ordinal) == (
         sent.queue_manager_guid,
         sent.ordinal,

@@ -1,5 +1,6 @@
 """Outgoing queues to HTTP names ([MC-MQSRM] 3.1.7, 3.1.6.1, 3.1.6.4)."""
 
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -189,13 +190,23 @@ def test_a_queue_connects_sends_and_falls_idle(sending: Sending) -> None:
     assert queue.state is OutgoingQueueState.CONNECTED
 
 
-def test_a_connection_that_failed_is_in_the_history(sending: Sending) -> None:
-    sending.shop.answers = [REFUSED]
+@pytest.mark.parametrize(
+    ("answer", "status", "error"),
+    [
+        (REFUSED, ConnectionStatus.SOCKET_CONNECT_FAILURE, 0x8007_274D),
+        (socket.gaierror(-2, "no such host"), ConnectionStatus.DNS_FAILURE, 0x8007_2AF9),
+        (TimeoutError(), ConnectionStatus.SOCKET_CONNECT_FAILURE, 0x8007_274C),
+        (500, ConnectionStatus.UNKNOWN_FAILURE, 0xC00E_0001),
+    ],
+)
+def test_a_failure_is_in_the_history(
+    sending: Sending, answer: int | OSError, status: ConnectionStatus, error: int
+) -> None:
+    sending.shop.answers = [answer]
     sending.send()
     sending.settle(1)
     failed = sending.queue.connection_history[-1]
-    assert failed.status is ConnectionStatus.SOCKET_CONNECT_FAILURE
-    assert failed.error == 0x8007_274D
+    assert (failed.status, failed.error) == (status, error)
 
 
 def test_what_is_under_way_is_not_idle(sending: Sending) -> None:

@@ -1,0 +1,109 @@
+"""Whom URLs in strangers' messages may lead to (G217)."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rpcqm.srmp.connection import stranger_urls
+from rpcqm.srmp.connection.stranger_urls import StrangerUrls, address_of
+from tests.support.srmp_door import PEER, SRMP, Door, msmq
+from tests.support.srmp_text import Elements, durable, message
+
+ORDERS = "http://workstation/msmq/private$/orders"
+
+
+def ask(door: Door, host: str, peer: str = PEER, ordinal: int = 1) -> None:
+    """A message that wants a receipt sent to a host."""
+    url = f"<sendTo>http://{host}/msmq/private$/receipts</sendTo>"
+    services = durable(f"<deliveryReceiptRequest>{url}</deliveryReceiptRequest>")
+    elements = Elements(ordinal=ordinal, services=services, msmq=msmq())
+    assert door.post(message(ORDERS, b"content", elements), peer) == 200
+    door.settle()
+
+
+def hosts(door: Door) -> list[str]:
+    """The hosts that have been posted to."""
+    return [posted.url.split("/")[2] for posted in door.peers.posted]
+
+
+@pytest.mark.parametrize("host", [PEER, f"{PEER}:8080", f"[::ffff:{PEER}]"])
+def test_a_peer_may_name_its_own_address(door: Door, host: str) -> None:
+    ask(door, host)
+    assert hosts(door) == [host]
+
+
+@pytest.mark.parametrize(
+    "host", ["203.0.113.6", "127.0.0.2", "169.254.1.1", "0.0.0.0", "[::1]", "[fe80::1]", "10.0.0.1"]
+)
+def test_a_peer_may_not_name_another_address(door: Door, host: str) -> None:
+    ask(door, host)
+    assert (hosts(door), door.outgoing, door.contents()) == ([], [], [b"content"])
+
+
+def test_a_name_must_resolve_to_the_peer(door: Door) -> None:
+    door.peers.addresses = {"own.example": PEER, "other.example": "10.0.0.1"}
+    ask(door, "own.example")
+    ask(door, "other.example", ordinal=2)
+    assert hosts(door) == ["own.example"]
+    assert door.peers.refused == ["http://other.example/msmq/private$/receipts"]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "169.254.1.1", "::1", "224.0.0.1"])
+def test_a_name_that_leads_inward_is_not_followed(door: Door, address: str) -> None:
+    door.peers.addresses = {"inward.example": address}
+    ask(door, "inward.example", peer=PEER)
+    ask(door, "inward.example", peer=address, ordinal=2)
+    assert hosts(door) == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:9000", "gateway.example", "[::1]:9000"])
+def test_a_host_that_is_listed_may_be_named_by_all(directory: Path, host: str) -> None:
+    listed = frozenset({"127.0.0.1", "Gateway.Example", "::1"})
+    door = Door(directory, replace(SRMP, http_port=18080, receipts_to=listed))
+    door.peers.addresses = {"gateway.example": "127.0.0.1"}
+    ask(door, host, peer="127.0.0.1" if host.startswith("127") else PEER)
+    assert hosts(door) == [host]
+    door.stop()
+
+
+def test_a_queue_of_one_stranger_is_not_for_another(door: Door) -> None:
+    door.peers.addresses = {"own.example": PEER}
+    ask(door, "own.example")
+    ask(door, "own.example", peer="203.0.113.99", ordinal=2)
+    ask(door, "own.example", ordinal=3)
+    assert hosts(door) == ["own.example", "own.example"]
+
+
+def test_a_host_with_two_addresses_may_come_from_either(door: Door) -> None:
+    door.peers.addresses = {"own.example": PEER}
+    ask(door, "own.example")
+    door.protocol.stranger_urls.note("own.example", _address("203.0.113.99"))
+    ask(door, "own.example", peer="203.0.113.99", ordinal=2)
+    assert hosts(door) == ["own.example", "own.example"]
+
+
+def test_it_holds_after_a_restart(door: Door) -> None:
+    door.peers.addresses = {"other.example": "10.0.0.1"}
+    ask(door, "other.example")
+    door.restart()
+    door.advance(door.srmp.retry)
+    assert hosts(door) == []
+    assert len(door.peers.refused) > 1
+
+
+@pytest.mark.bound("srmp.hosts_of_strangers")
+def test_the_addresses_of_so_many_hosts_are_remembered(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stranger_urls, "HOSTS", 2)
+    urls: StrangerUrls = door.protocol.stranger_urls
+    for number in (1, 2, 1, 3):
+        urls.note(f"host{number}", _address(PEER))
+    assert list(urls._seen) == ["host1", "host3"]
+
+
+def _address(text: str) -> stranger_urls.Address:
+    address = address_of(text)
+    assert address is not None
+    return address

@@ -173,8 +173,9 @@ def test_what_has_expired_is_not_sent_but_kept(sending: Sending) -> None:
 )
 def test_a_queue_connects_sends_and_falls_idle(sending: Sending) -> None:
     sending.send()
-    sending.settle(1)
     queue = sending.queue
+    assert queue.state.value == "Waiting"
+    sending.settle(1)
     assert queue.state is OutgoingQueueState.CONNECTED
     assert sending.statuses == [ConnectionStatus.IN_PROCESS, ConnectionStatus.ESTABLISHED]
     assert queue.next_hops == ["IP=198.51.100.1"]

@@ -1,0 +1,79 @@
+"""Messages that came by HTTP and go on ([MC-MQSRM] 3.1.5.1.3, G222)."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from rpcqm.srmp.elements import Envelope
+from rpcqm.srmp.settings import Redirection
+from tests.support.http_network import SETTINGS, Host, HttpNode, http_simulation
+from tests.support.http_sending import NAME
+
+
+class Relaying:
+    """Alice posts to the shop by way of Bob, who passes on what is for others."""
+
+    def __init__(self, alice: HttpNode, bob: HttpNode, shop: Host) -> None:
+        self.alice, self.bob, self.shop = alice, bob, shop
+
+
+@pytest.fixture
+def relaying() -> Iterator[Relaying]:
+    with http_simulation() as simulation:
+        alice, bob = simulation.node("alice"), simulation.node("bob")
+        bob.adjust(replace(SETTINGS, transparent_store_and_forward=True))
+        rule = ("http://shop/*", "http://bob/")
+        alice.adjust(replace(SETTINGS, outbound=(Redirection(*rule),)))
+        yield Relaying(alice, bob, simulation.host("shop"))
+
+
+def passed_on(relaying: Relaying) -> list[Envelope]:
+    relaying.alice.simulation.advance(2_000)
+    return relaying.shop.envelopes
+
+
+def test_a_message_goes_on_as_it_came(relaying: Relaying) -> None:
+    sent = relaying.alice.send(NAME, b"body", extension=b"more", label="a label")
+    (envelope,) = passed_on(relaying)
+    (request,) = relaying.shop.requests
+    assert (request.body, request.extension) == (b"body", b"more")
+    assert (envelope.id.guid, envelope.id.ordinal) == (sent.queue_manager_guid, sent.ordinal)
+    assert envelope.msmq is not None
+    assert envelope.msmq.source_qm_guid == sent.queue_manager_guid
+    assert (envelope.to, envelope.action) == (
+        "http://shop/msmq/private$/orders",
+        "MSMQ:a label",
+    )
+    assert (relaying.alice.unsent, relaying.bob.unsent) == (0, 0)
+
+
+@pytest.mark.conformance("MQSRM-element-TransparentStoreAndForward")
+def test_a_stream_goes_on_as_it_came_and_is_gone(relaying: Relaying) -> None:
+    for body in (b"1", b"2"):
+        relaying.alice.send(NAME, body, transactional=True, negative_journaling_requested=True)
+    first, second = passed_on(relaying)
+    assert first.stream is not None
+    assert second.stream is not None
+    own = relaying.alice.engine.queue_manager.identifier
+    assert first.stream.stream_id == second.stream.stream_id
+    assert first.stream.stream_id.guid == own
+    assert (first.stream.current, second.stream.current) == (1, 2)
+    assert first.stream.send_receipts_to == "http://alice/msmq/private$/order_queue$"
+    assert (relaying.alice.unsent, relaying.bob.unsent) == (2, 0)
+    relaying.alice.simulation.advance(3_000)
+    assert len(relaying.shop.requests) == 2
+
+
+def test_a_relay_that_is_killed_goes_on(relaying: Relaying) -> None:
+    relaying.shop.usual = ConnectionRefusedError(111, "refused")
+    relaying.alice.send(NAME, b"recoverable")
+    passed_on(relaying)
+    assert relaying.alice.unsent == 0
+    relaying.bob.kill()
+    relaying.shop.usual = 200
+    relaying.shop.requests.clear()
+    relaying.bob.start()
+    passed_on(relaying)
+    assert relaying.shop.bodies == [b"recoverable"]
+    assert relaying.bob.unsent == 0

@@ -17,6 +17,9 @@ from rpcqm.codec.packet.types import SequenceInfo
 _STATE = struct.Struct("<QIII")
 _TIMESTAMP_BITS = 32
 _START_BITS = 31
+_STEP_BITS = 24
+_FAR_AHEAD = 1 << 28
+"""Seconds; many streams in each of them must not use up the 32 bits of the upper half."""
 _SIGN = 1 << 63
 
 
@@ -28,6 +31,8 @@ def next_stream(last: int, now: int) -> int:
     """
     # One second, one stream: from the destination of one nobody can guess that of the next.
     seconds = max(now, (last >> _TIMESTAMP_BITS) + 1)
+    if seconds > now + _FAR_AHEAD:
+        return last + 1 + secrets.randbits(_STEP_BITS)
     return seconds << _TIMESTAMP_BITS | secrets.randbits(_START_BITS)
 
 

@@ -9,6 +9,7 @@ import pytest
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.types import SequenceInfo
 from rpcqm.srmp.elements import StreamId
+from rpcqm.srmp.outgoing_stream import next_stream
 from rpcqm.srmp.settings import Redirection
 from tests.support.http_network import SETTINGS, http_simulation
 from tests.support.http_sending import Sending
@@ -55,6 +56,19 @@ def test_transactional_messages_are_numbered_and_stay(sending: Sending) -> None:
 def test_the_upper_half_of_a_stream_is_a_time(sending: Sending) -> None:
     stream = send_three(sending)
     assert stream.ordinal >> 32 == sending.simulation.clock.now() // 1_000_000 * 1000
+
+
+def test_streams_become_greater_for_as_long_as_there_is_room() -> None:
+    now = 1_800_000_000
+    last, steps = next_stream(0, now), []
+    for _ in range(1000):
+        following = next_stream(last, now)
+        steps.append((following >> 32) - (last >> 32))
+        last = following
+    assert set(steps) == {1}
+    far = (now + (1 << 28) + 1) << 32
+    assert far < next_stream(far, now) < far + (1 << 25)
+    assert next_stream(far, now + 10) < 1 << 64
 
 
 @pytest.mark.conformance("MQSRM-element-start")

@@ -265,7 +265,6 @@ class Receiver:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
         self._protocol.protection.check_arrived(queue, False, False)
         self._arrivals.check_access(queue, ANONYMOUS)
-        self._arrivals.check_expiry(arrived.message)
 
     def _commit(
         self, queue: OutgoingQueue, message: Message, changes: Changes, undo: Callable[[], None]
@@ -309,8 +308,7 @@ class Receiver:
 
     def _is_known(self, arrived: Arrived) -> bool:
         """[MC-MQSRM] 3.1.5.1.11."""
-        exempt = is_exempt(identity_of(arrived.envelope))
-        return not exempt and arrived.identity in self._history
+        return arrived.identity in self._history
 
     def _repeated(self, arrived: Arrived) -> Completion[int]:
         """It has been taken: what has taken it is durable by then."""

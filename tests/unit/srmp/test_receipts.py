@@ -144,9 +144,7 @@ def test_a_negative_receipt_tells_of_deletion_and_expiry(door: Door, how: str) -
 
 @pytest.mark.conformance("MQSRM-rule-3.1.7.3.2", "MQSRM-element-DeadLetter")
 @pytest.mark.parametrize("how", ["purge", "expire", "receive"])
-def test_what_expires_or_is_purged_here_is_a_dead_letter_where_it_asks(
-    door: Door, how: str
-) -> None:
+def test_what_expires_or_is_purged_is_a_dead_letter_where_it_asks(door: Door, how: str) -> None:
     ask(door, more="<DeadLetter/>", expires="20260601T120010")
     ask(door, ordinal=8, expires="20260601T120010")
     if how == "purge":

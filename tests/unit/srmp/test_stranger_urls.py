@@ -57,6 +57,12 @@ def test_a_name_that_leads_inward_is_not_followed(door: Door, address: str) -> N
     assert hosts(door) == []
 
 
+@pytest.mark.parametrize("address", ["127.0.0.9", "169.254.1.1"])
+def test_what_leads_inward_is_not_the_peers_own(door: Door, address: str) -> None:
+    ask(door, f"{address}:9000", peer=address)
+    assert (hosts(door), door.outgoing) == ([], [])
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1:9000", "gateway.example", "[::1]:9000"])
 def test_a_host_that_is_listed_may_be_named_by_all(directory: Path, host: str) -> None:
     listed = frozenset({"127.0.0.1", "Gateway.Example", "::1"})

@@ -33,7 +33,6 @@ from rpcqm.store.records import (
     Family,
 )
 from rpcqm.store.settings import StoreSettings
-from rpcqm.store.uncommitted import PREPARED
 
 SYSTEM_QUEUES = 16
 """Queue ids below this have no record of their own."""
@@ -178,8 +177,6 @@ class _Check:
                 self._found(StoreProblemKind.UNREADABLE_STAGED, f"operation {key.hex()}")
                 continue
             transaction_id, number = STAGED_KEY.unpack(key)
-            if number == PREPARED:
-                continue
             subject = f"operation {number} of transaction {transaction_id.hex()}"
             if len(value) < STAGED.size:
                 self._found(StoreProblemKind.UNREADABLE_STAGED, subject)

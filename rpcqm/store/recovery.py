@@ -8,8 +8,7 @@ from rocksdict import WriteBatch
 
 from rpcqm.store.columns import Columns
 from rpcqm.store.database import Database
-from rpcqm.store.records import SERIAL, STAGED, STAGED_KEY, Family
-from rpcqm.store.uncommitted import PREPARED, UncommittedOperation, UncommittedTransaction
+from rpcqm.store.records import SERIAL, STAGED, Family
 
 if TYPE_CHECKING:
     from rpcqm.store.store import Store
@@ -19,11 +18,11 @@ RUN = 4096
 
 
 def recover(store: "Store", database: Database) -> None:
-    """Load counters, index and prepared transactions; drop what open transactions staged."""
+    """Load counters and index; drop what open transactions have staged."""
     for counter in store.counters.all():
         counter.resume(database.get(Family.META, counter.key))
     _load_positions(store, database)
-    _load_staged(store, database)
+    _drop_staged(database)
 
 
 def _load_positions(store: "Store", database: Database) -> None:
@@ -40,41 +39,13 @@ def _load_positions(store: "Store", database: Database) -> None:
             store.index(columns.queue_ids[at]).count_moves(columns.keys[at], moves)
 
 
-def _load_staged(store: "Store", database: Database) -> None:
-    for key, value in database.items(Family.STAGED):
-        transaction_id, number = STAGED_KEY.unpack(key)
-        staged = store.uncommitted.setdefault(
-            transaction_id, UncommittedTransaction(transaction_id)
-        )
-        if number == PREPARED:
-            staged.record = value
-        else:
-            staged.operations[number] = _staged_operation(number, value)
-            staged.next_number = number + 1
-    for staged in list(store.uncommitted.values()):
-        if staged.record is None:
-            del store.uncommitted[staged.transaction_id]
-            _drop(staged, database)
-        else:
-            _charge(staged, store)
-
-
-def _staged_operation(number: int, value: bytes) -> UncommittedOperation:
-    _, queue_id, serial, size = STAGED.unpack_from(value)
-    return UncommittedOperation(number, value[STAGED.size :], queue_id, serial or None, size)
-
-
-def _charge(staged: UncommittedTransaction, store: "Store") -> None:
-    for operation in staged.operations.values():
-        if operation.serial is not None:
-            store.charge_staged(operation)
-
-
-def _drop(staged: UncommittedTransaction, database: Database) -> None:
+def _drop_staged(database: Database) -> None:
+    """Transactions do not survive a restart (G65), nor do the packets that they were to send."""
     batch = WriteBatch(raw_mode=True)
-    for operation in staged.operations.values():
-        key = STAGED_KEY.pack(staged.transaction_id, operation.number)
+    for key, value in database.items(Family.STAGED):
         batch.delete(key, database.handles[Family.STAGED])
-        if operation.serial is not None:
-            batch.delete(SERIAL.pack(operation.serial), database.handles[Family.BODY])
-    database.write(batch, sync=True)
+        _, _, serial, _ = STAGED.unpack_from(value)
+        if serial:
+            batch.delete(SERIAL.pack(serial), database.handles[Family.BODY])
+    if not batch.is_empty():
+        database.write(batch, sync=True)

@@ -27,7 +27,6 @@ from rpcqm.store.records import (
     PositionRecord,
 )
 from rpcqm.store.uncommitted import (
-    PREPARED,
     TRANSACTION_ID_LENGTH,
     UncommittedOperation,
     UncommittedTransaction,
@@ -295,8 +294,7 @@ class StoreTransaction:
     def stage(self, transaction_id: bytes, data: bytes) -> int:
         """Keep an operation of an open transaction; its number.
 
-        `data` is the queue manager's own. It is written but not synced: recovery drops it unless
-        the transaction was prepared.
+        `data` is the queue manager's own. It is written but not synced: recovery drops it.
         """
         return self._stage(transaction_id, STAGED_OPERATION, 0, 0, 0, data).number
 
@@ -388,9 +386,6 @@ class StoreTransaction:
         if staged is None:
             return
         self.steps.append((None, dict.__setitem__, self._store.uncommitted, transaction_id, staged))
-        if staged.record is not None:
-            self._put_staged(transaction_id, PREPARED, None)
-            self.sync = True
         for operation in staged.operations.values():
             self._drop_staged(transaction_id, operation)
 
@@ -399,17 +394,6 @@ class StoreTransaction:
         if operation.serial is not None and operation.charged:
             self.operations.append((_serial(operation.serial), None, self._store.body_handle))
             self.steps.append((_release_staged, None, self._store, operation))
-
-    def prepare(self, transaction_id: bytes, record: bytes) -> None:
-        """Make the staged operations of a transaction durable, with the queue manager's own record.
-
-        After a restart it is in `store.uncommitted` again, until `unstage`.
-        """
-        staged = self._staged(transaction_id)
-        self.steps.append((None, setattr, staged, "record", staged.record))
-        staged.record = record
-        self._put_staged(transaction_id, PREPARED, record)
-        self.sync = True
 
     # The end
 

@@ -2,9 +2,6 @@
 
 from dataclasses import dataclass, field
 
-PREPARED = 0
-"""The number under which a prepared transaction keeps its record; operations follow."""
-
 TRANSACTION_ID_LENGTH = 16
 """Bytes of an XACTUOW ([MS-MQMQ] 2.2.18.1.8)."""
 
@@ -27,9 +24,8 @@ class UncommittedOperation:
 
 @dataclass(slots=True)
 class UncommittedTransaction:
-    """What a transaction (16 bytes of XACTUOW) has staged; `record` is set once prepared."""
+    """What a transaction (16 bytes of XACTUOW) has staged, by numbers from 1 on."""
 
     transaction_id: bytes
-    record: bytes | None = None
     operations: dict[int, UncommittedOperation] = field(default_factory=dict)
-    next_number: int = PREPARED + 1
+    next_number: int = 1

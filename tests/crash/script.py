@@ -38,7 +38,6 @@ class Model:
 
     queues: dict[int, dict[int, StoredMessage]] = field(default_factory=dict)
     records: dict[bytes, bytes] = field(default_factory=dict)
-    uncommitted: dict[bytes, tuple[bytes, list[tuple[bytes, bytes]]]] = field(default_factory=dict)
 
 
 class Script:
@@ -52,6 +51,7 @@ class Script:
         self._key = 0
         self._touched: set[int] = set()
         self._names: set[bytes] = set()
+        self._open: dict[bytes, list[bytes]] = {}
         self.model = Model(queues={queue: {} for queue in QUEUES})
         self.changes: list[list[Operation]] = []
         self.states = [deepcopy(self.model)]
@@ -63,7 +63,7 @@ class Script:
             [self._insert] * 5
             + [self._remove] * 4
             + [self._move] * 2
-            + [self._update, self._purge, self._put, self._delete, self._prepare, self._decide]
+            + [self._update, self._purge, self._put, self._delete, self._stage, self._decide]
             + [self._empty]
         )
         change: list[Operation] = []
@@ -147,27 +147,26 @@ class Script:
         del self.model.records[name]
         return [("delete", name)]
 
-    def _prepare(self) -> list[Operation]:
+    def _stage(self) -> list[Operation]:
         name = self._random.randbytes(16)
         self._names.add(name)
         packets = [self._random.randbytes(700) for _ in range(2)]
-        self.model.uncommitted[name] = (b"decided", [(b"a message", packet) for packet in packets])
-        return [("prepare", name, packets)]
+        self._open[name] = packets
+        return [("stage", name, packets)]
 
     def _decide(self) -> list[Operation]:
-        if not self.model.uncommitted:
+        if not self._open:
             return []
-        name = self._random.choice(sorted(self.model.uncommitted))
+        name = self._random.choice(sorted(self._open))
         if name in self._names:
             return []
+        packets = self._open.pop(name)
         if self._random.random() < 0.5:
-            del self.model.uncommitted[name]
             return [("abort", name)]
         self._key += 1
         self._touched.add(self._key)
-        packet = self.model.uncommitted.pop(name)[1][0][1]
-        self.model.queues[QUEUES[0]][self._key] = StoredMessage(packet, 5, NEVER, 1)
-        return [("commit", name, self._key)]
+        self.model.queues[QUEUES[0]][self._key] = StoredMessage(packets[0], 5, NEVER, 1)
+        return [("commit", name, packets, self._key)]
 
     def _empty(self) -> list[Operation]:
         """Remove everything from a queue in one change, now and then."""
@@ -215,13 +214,16 @@ def _purge(store: Store, txn: StoreTransaction, queue: int, key: int) -> None:
     txn.purge(queue, key)
 
 
-def _prepare(store: Store, txn: StoreTransaction, name: bytes, packets: list[bytes]) -> None:
+def _stage(store: Store, txn: StoreTransaction, name: bytes, packets: list[bytes]) -> None:
     for packet in packets:
         txn.stage_message(name, QUEUES[0], packet, b"a message")
-    txn.prepare(name, b"decided")
 
 
-def _commit(store: Store, txn: StoreTransaction, name: bytes, key: int) -> None:
+def _commit(
+    store: Store, txn: StoreTransaction, name: bytes, packets: list[bytes], key: int
+) -> None:
+    if name not in store.uncommitted:  # the process that has staged them was killed
+        _stage(store, txn, name, packets)
     txn.insert_staged(name, 1, key, arrival=5, flags=1)
     txn.unstage(name)
 
@@ -234,7 +236,7 @@ OPERATIONS: dict[str, Callable[..., None]] = {
     "purge": _purge,
     "put": lambda store, txn, name, value: txn.put(Family.STREAM, name, value),
     "delete": lambda store, txn, name: txn.delete(Family.STREAM, name),
-    "prepare": _prepare,
+    "stage": _stage,
     "commit": _commit,
     "abort": lambda store, txn, name: txn.unstage(name),
 }
@@ -253,12 +255,6 @@ def model_of(store: Store) -> Model:
         index = store.index(queue)
         keys = list(index.keys())
         model.queues[queue] = {key: _stored(store, queue, key) for key in keys}
-    for name, staged in store.uncommitted.items():
-        operations = [
-            (operation.data, store.read_packet(operation.serial or 0))
-            for operation in staged.operations.values()
-        ]
-        model.uncommitted[name] = (staged.record or b"", operations)
     model.records = dict(store.records(Family.STREAM))
     return model
 

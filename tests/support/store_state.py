@@ -16,9 +16,9 @@ def state_of(store: Store) -> dict[str, Any]:
     """What can be seen, and what is on its way."""
     queues = {number: queue_state(store, store.index(number)) for number in store.queue_ids()}
     staged = {
-        name: (staged.record, {number: astuple(op) for number, op in staged.operations.items()})
+        name: {number: astuple(op) for number, op in staged.operations.items()}
         for name, staged in store.uncommitted.items()
-        if staged.operations or staged.record is not None
+        if staged.operations
     }
     records = {
         family: {
@@ -53,12 +53,7 @@ def queue_state(store: Store, index: QueueIndex) -> dict[str, Any]:
 
 def after_restart(state: dict[str, Any]) -> dict[str, Any]:
     """What of a state must be there again: no express message, no lock, no open transaction."""
-    staged = {name: value for name, value in state["staged"].items() if value[0] is not None}
     charges = Charges()
-    for _, operations in staged.values():
-        for _, _, queue_id, serial, size, charged in operations.values():
-            if serial is not None and charged:
-                charges.add(queue_id, size)
     messages = {number: _kept(queue["messages"]) for number, queue in state["queues"].items()}
     for number, kept in messages.items():
         for position, *_ in kept.values():
@@ -68,7 +63,7 @@ def after_restart(state: dict[str, Any]) -> dict[str, Any]:
             number: {"messages": messages.get(number, {}), "pending": {}, "account": account}
             for number, account in charges.accounts.items()
         },
-        "staged": staged,
+        "staged": {},
         "records": state["records"],
         "total": charges.total,
         "express": (0, 0),

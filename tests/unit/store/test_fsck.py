@@ -53,7 +53,6 @@ def sound(turns: Turns) -> Path:
             txn.insert(queue_id, key, bytes(5_000), arrival=1)
         txn.stage_message(OPEN, Q, b"staged", b"data")
         txn.stage(OPEN, b"operation")
-        txn.prepare(OPEN, b"record")
     turns.end()
     store.close()
     return turns.directory

@@ -147,10 +147,6 @@ def test_staged_operations_are_written_but_not_synced(
         txn.stage_message(b"t" * 16, Q, b"packet", b"")
     turns.end()
     assert disk.writes == [False]
-    with store.transaction("prepare") as txn:
-        txn.prepare(b"t" * 16, b"")
-    turns.end()
-    assert disk.writes == [False, True]
 
 
 def test_a_reserved_counter_is_synced_even_without_a_transaction(

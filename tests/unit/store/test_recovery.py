@@ -87,47 +87,6 @@ def test_an_open_transaction_is_dropped_with_its_messages(turns: Turns) -> None:
     store.close()
 
 
-@pytest.mark.conformance("MQDMPR-element-TransactionalOperation")
-def test_a_prepared_transaction_is_there_and_can_be_committed(turns: Turns) -> None:
-    store = turns.open()
-    with store.transaction("prepare") as txn:
-        first = txn.stage_message(TRANSACTION, 1, b"first", b"send")
-        txn.stage_message(TRANSACTION, 1, b"second", b"send")
-        txn.stage(TRANSACTION, b"receive")
-        txn.prepare(TRANSACTION, b"decided")
-    turns.end()
-    store = turns.reopen(store)
-    staged = store.uncommitted[TRANSACTION]
-    assert staged.record == b"decided"
-    assert [operation.data for operation in staged.operations.values()] == [
-        b"send",
-        b"send",
-        b"receive",
-    ]
-    assert store.index(1).account.bytes == len(b"first" + b"second")
-    with store.transaction("commit") as txn:
-        serial = txn.insert_staged(TRANSACTION, first, 7, arrival=1)
-        txn.unstage(TRANSACTION)
-    turns.end()
-    assert store.read_packet(serial) == b"first"
-    assert store.index(1).account.bytes == len(b"first")
-    store = turns.reopen(store)
-    assert store.uncommitted == {}
-    assert list(store.index(1).keys()) == [7]
-    store.close()
-
-
-def test_numbers_of_staged_operations_go_on_after_a_restart(turns: Turns) -> None:
-    store = turns.open()
-    with store.transaction("prepare") as txn:
-        first = txn.stage(TRANSACTION, b"first")
-        txn.prepare(TRANSACTION, b"")
-    store = turns.reopen(store)
-    with store.transaction("stage") as txn:
-        assert txn.stage(TRANSACTION, b"second") > first
-    store.close()
-
-
 @pytest.mark.conformance("MQDMPR-element-MessagePosition")
 def test_a_purged_message_is_still_to_be_removed_after_a_restart(turns: Turns) -> None:
     store = turns.open()

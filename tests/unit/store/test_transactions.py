@@ -20,12 +20,12 @@ from tests.support.stores import Turns
 
 A, B = 1, 2
 PLAIN, LOCKED, EXPRESS, LOCKED_EXPRESS, LARGE, MOVED = range(1, 7)
-OPEN, PREPARED = b"open transaction", b"prepared transac"
+OPEN, OTHER = b"open transaction", b"another transact"
 SPARE = 99
 
 
 def populate(store: Store, turns: Turns) -> None:
-    """Messages of every kind, a queue, an open and a prepared transaction."""
+    """Messages of every kind, a queue, and two open transactions."""
     store.counters.lookup_identifier.take()
     queue = Queue(queue_id=store.counters.queue_id.take())
     with store.transaction("populate") as txn:
@@ -38,9 +38,8 @@ def populate(store: Store, turns: Turns) -> None:
         txn.put(Family.QUEUE, QUEUE_ID.pack(queue.queue_id), encode_queue(queue))
         txn.stage_message(OPEN, A, b"staged", b"to A")
         txn.stage(OPEN, b"an operation")
-        txn.stage_message(PREPARED, B, b"staged too", b"to B")
-        txn.stage(PREPARED, b"an operation")
-        txn.prepare(PREPARED, b"decided")
+        txn.stage_message(OTHER, B, b"staged too", b"to B")
+        txn.stage(OTHER, b"an operation")
     turns.end()
     with store.transaction("count a move") as txn:
         txn.update_position(B, MOVED, moves=Moves(1, 2, 3))
@@ -70,8 +69,8 @@ def commit_staged(txn: StoreTransaction) -> None:
 
 
 def commit_with_another_packet(txn: StoreTransaction) -> None:
-    txn.insert_staged(PREPARED, 1, SPARE, arrival=20, packet=b"patched packet")
-    txn.unstage(PREPARED)
+    txn.insert_staged(OTHER, 1, SPARE, arrival=20, packet=b"patched packet")
+    txn.unstage(OTHER)
 
 
 def delete_a_queue(txn: StoreTransaction) -> None:
@@ -106,10 +105,7 @@ CASES: dict[str, Callable[[StoreTransaction], object]] = {
     "delete": lambda txn: txn.delete(Family.QUEUE, QUEUE_ID.pack(16)),
     "stage": lambda txn: txn.stage(b"a new one" + bytes(7), b"data"),
     "stage message": lambda txn: txn.stage_message(OPEN, A, b"more", b"data"),
-    "prepare": lambda txn: txn.prepare(OPEN, b"decided"),
-    "prepare nothing": lambda txn: txn.prepare(b"nothing" + bytes(9), b"decided"),
     "unstage": lambda txn: txn.unstage(OPEN),
-    "unstage prepared": lambda txn: txn.unstage(PREPARED),
     "unstage nothing": lambda txn: txn.unstage(b"nothing" + bytes(9)),
     "commit staged": commit_staged,
     "commit with another packet": commit_with_another_packet,

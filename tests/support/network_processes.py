@@ -39,6 +39,7 @@ class Wire:
     queue: str
     faults: ProxyFaults
     frame: Frame
+    pause: float = _PAUSE
 
     def to(self, queue: str, port: int) -> FormatName:
         return FormatName.parse(self.queue.format(queue=queue, port=port))
@@ -56,6 +57,8 @@ HTTP = Wire(
     # Nothing in HTTP would notice damage, and a word of it that is damaged is a refusal.
     ProxyFaults(cut=0.02, linger=0.02, replay=0.3, delay=0.004, late=1.0),
     http_frame,
+    # Each message waits for the answer to the one before, while both processes are often dead.
+    pause=0.03,
 )
 
 
@@ -155,13 +158,13 @@ class FailingPair:
         while self._sending:
             with suppress(ServerUnreachableError):
                 await self._send_over_one_connection(queue)
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(self._wire.pause)
 
     async def _send_over_one_connection(self, queue: str) -> None:
         async with QueueManagerClient(LocalServer(self._socket)) as client:
             while self._sending:
                 await self._send_next(client, queue)
-                await asyncio.sleep(_PAUSE)
+                await asyncio.sleep(self._wire.pause)
 
     async def _send_next(self, client: QueueManagerClient, queue: str) -> None:
         ledger = self.ledgers[queue]
@@ -195,7 +198,7 @@ class FailingPair:
                     arrived = await _all_of(bob, queue, ledger)
                     problems += ledger.problems(arrived, in_order=queue == "stream")
                     await _receive(bob, queue, len(arrived))
-            return problems + await _left_behind(client)
+                return problems + await _left_behind(client) + await _left_behind(bob)
 
 
 async def _all_of(client: QueueManagerClient, queue: str, ledger: Ledger) -> list[int]:

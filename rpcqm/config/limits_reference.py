@@ -335,7 +335,7 @@ BOUNDS: tuple[Bound, ...] = (
     ),
     Bound(
         "srmp.relay_queues",
-        "HTTP status 500",
+        "the message is answered with 500",
         "Outgoing queues, beyond which messages by HTTP for other machines make no new one.",
         "rpcqm.srmp.connection.destinations:RELAY_QUEUES",
         "queues",

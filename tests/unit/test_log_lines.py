@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 LEVELS = {"exception": "error"}
 VARIABLE = {
     ("rpcqm/qm/acknowledgement_queues.py", "event"): {
+        "a message names a URL that srmp.receipts_to does not list",
         "too much waits in outgoing queues to strangers",
         "too many outgoing queues for acknowledgements to strangers",
     },

@@ -218,10 +218,11 @@ class AcknowledgementQueues:
 def unproven_source(message: Message) -> str:
     """Where a message without a proved sender came from; "" when its signature was good.
 
-    That is an address, or the queue manager that it names where no address was kept with it.
+    That is an address, or the queue manager that it names where no address was kept with it. What
+    came by HTTP has signed attachments only, not what it asks for (G165).
     """
     attributes = message.attributes
-    if attributes.authentication_level:
+    if attributes.authentication_level and not attributes.is_srmp:
         return ""
     return message.source_address or str(attributes.identifier.queue_manager_guid)
 

@@ -362,13 +362,14 @@ class Acknowledgements:
     def _sender_elsewhere(self, message: Message) -> Identity | None:
         """Whose rights an acknowledgement here needs; None for who has opened the queue here.
 
-        Who has signed its message is its account, anybody else Anonymous (G113).
+        Who has signed its message is its account, anybody else Anonymous (G113). What was signed of
+        one that came by HTTP is not the queue that it names (G165).
         """
         if is_source(self._queue_manager, message) and not message.source_address:
             return None
         attributes = message.attributes
         by_account = attributes.sender_identifier_type == SenderIdentifierType.SID
-        if not attributes.authentication_level or not by_account:
+        if not attributes.authentication_level or not by_account or attributes.is_srmp:
             return ANONYMOUS
         try:
             sid = str(Sid.decode(attributes.sender_identifier))

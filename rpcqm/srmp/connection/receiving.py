@@ -13,12 +13,10 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import DecodeError, MQError
-from rpcqm.base.identity import ANONYMOUS
 from rpcqm.base.log import get_logger
 from rpcqm.base.text import folded
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.codec.packet.message import build_user_message
 from rpcqm.http.exchange import HttpRequest
 from rpcqm.qm.forwarded import Forwarded
 from rpcqm.qm.message_history import MessageIDHistory
@@ -26,6 +24,7 @@ from rpcqm.qm.protection import RejectedError
 from rpcqm.srmp.connection.destinations import BadRequestError, Destination, Destinations
 from rpcqm.srmp.connection.incoming_streams import IncomingStreams, StreamReceiver
 from rpcqm.srmp.connection.owed_receipts import OwedReceipts, told_as
+from rpcqm.srmp.connection.signed_senders import Signed, packet_of, signed
 from rpcqm.srmp.elements import Envelope, SrmpRequest, Stream
 from rpcqm.srmp.incoming import attributes_of, expires_at, identity_of, is_exempt, is_url
 from rpcqm.srmp.message_types import MessageType, identify
@@ -57,11 +56,12 @@ T = TypeVar("T")
 
 
 class Arrived(NamedTuple):
-    """A message that has come, and from which address."""
+    """A message that has come, from which address, and who has signed it."""
 
     request: SrmpRequest
     message: Message
     peer: str
+    sender: Signed
 
     @property
     def envelope(self) -> Envelope:
@@ -140,12 +140,13 @@ class Receiver:
         attributes = attributes_of(request, self._clock.now() // 1000)
         if not destination.is_here or not is_url(request.envelope.to):
             attributes.destination_queue_format_name = destination.name
+        sender = signed(request, self._protocol.directory) if destination.is_here else Signed()
         try:
-            message = Message(build_user_message(attributes))
+            message = Message(packet_of(attributes, sender))
         except MQError as error:
             raise DecodeError(f"no packet can hold it: {error}") from error
         message.source_address = peer
-        return Arrived(request, message, peer)
+        return Arrived(request, message, peer, sender)
 
     # Stream receipts
 
@@ -261,10 +262,13 @@ class Receiver:
 
     def _check(self, arrived: Arrived, queue: Queue) -> None:
         """Who has not signed is Anonymous ([MC-MQSRM] 3.1.5.1.6.1, .12). Raises RejectedError."""
+        sender = arrived.sender
         if expires_at(arrived.envelope) < self._clock.now() // 1000:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT)
-        self._protocol.protection.check_arrived(queue, False, False)
-        self._arrivals.check_access(queue, ANONYMOUS)
+        if sender.is_wrong:
+            raise RejectedError(MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE)
+        self._protocol.protection.check_arrived(queue, bool(sender.sid), False)
+        self._arrivals.check_access(queue, sender.identity)
 
     def _commit(
         self, queue: OutgoingQueue, message: Message, changes: Changes, undo: Callable[[], None]

@@ -139,7 +139,7 @@ def _range_rows(split: Split, task: int, parts: int) -> Iterator[IndexRow]:
     try:
         for piece in reading:
             if isinstance(piece, RecordBatch):
-                yield from _stretch_rows(split.file, piece, task, parts)
+                yield from _batch_rows(split.file, piece, task, parts)
             else:
                 yield _record_row(split.file, piece, task, parts)
     except (CaptureError, OSError) as error:
@@ -181,29 +181,29 @@ def unpacked(octets: bytes, count: int) -> Array:
     return np.frombuffer(octets, f"<u{size}", count, 9).astype(np.int64) + least
 
 
-def _stretch_rows(file: str, stretch: RecordBatch, task: int, parts: int) -> Iterator[IndexRow]:
-    part = _parts(stretch, parts)
+def _batch_rows(file: str, records: RecordBatch, task: int, parts: int) -> Iterator[IndexRow]:
+    part = _parts(records, parts)
     for number in distinct(part):
         mine = np.flatnonzero(part == number)
         for at in range(0, len(mine) if number >= 0 else 0, _MOST_RECORDS):
             rows = mine[at : at + _MOST_RECORDS]
-            arrays = _arrays(**{name: getattr(stretch, name)[rows] for name in _ARRAYS})
-            more = {"count": len(rows), "header": stretch.header}
-            first = int(stretch.offset[rows[0]])
+            arrays = _arrays(**{name: getattr(records, name)[rows] for name in _ARRAYS})
+            more = {"count": len(rows), "header": records.header}
+            first = int(records.offset[rows[0]])
             yield _row(task, file, number, first, "records", **more, **arrays)
 
 
-def _parts(stretch: RecordBatch, parts: int) -> Array:
+def _parts(records: RecordBatch, parts: int) -> Array:
     """The part of a file that each record belongs to; -1 for what changes nothing."""
-    found = tcp_headers(stretch)
-    part = np.full(len(stretch), -1, np.int64)
-    slow = np.ones(len(stretch), bool)
+    found = tcp_headers(records)
+    part = np.full(len(records), -1, np.int64)
+    slow = np.ones(len(records), bool)
     if found is not None:
         known = found.sound & ~found.idle
         part[known] = _hashed(found.head["addresses"][known], found.head["ports"][known], parts)
         slow = ~(found.sound | found.harmless)
     for index in np.flatnonzero(slow).tolist():
-        record = stretch.record(index)
+        record = records.record(index)
         part[index] = part_of(record[1], record[2], parts)
     return part
 
@@ -272,7 +272,7 @@ class _Rows:
 
 
 def _pieces(rows: _Rows, task: int, mapped: mmap.mmap, tables: ColumnTables) -> Iterator[Piece]:
-    """What the rows of one task have, in long stretches."""
+    """What the rows of one task have, in large batches."""
     waiting: list[IndexRow] = []
     while (row := rows.head) is not None and row["task"] == task:
         rows.next()
@@ -285,7 +285,7 @@ def _pieces(rows: _Rows, task: int, mapped: mmap.mmap, tables: ColumnTables) -> 
             continue
         full = sum(each["count"] for each in waiting) + row["count"] > _MOST_RECORDS
         if waiting and (full or row["kind"] == "record"):
-            yield _stretch(waiting, mapped)
+            yield _records(waiting, mapped)
             waiting = []
         if row["kind"] == "records":
             waiting.append(row)
@@ -293,10 +293,10 @@ def _pieces(rows: _Rows, task: int, mapped: mmap.mmap, tables: ColumnTables) -> 
         offset, time, captured, link = (unpacked(row[name], 1)[0] for name in _ARRAYS)
         yield int(time), int(link), row["data"], int(captured), int(offset)
     if waiting:
-        yield _stretch(waiting, mapped)
+        yield _records(waiting, mapped)
 
 
-def _stretch(rows: list[IndexRow], mapped: mmap.mmap) -> RecordBatch:
+def _records(rows: list[IndexRow], mapped: mmap.mmap) -> RecordBatch:
     """The records of some rows, one behind the other."""
     offset, time, captured, link = (
         np.concatenate([unpacked(row[name], row["count"]) for row in rows]) for name in _ARRAYS

@@ -156,7 +156,7 @@ def claimed(split: Split) -> RangeClaim:
 
 
 class RangeReading:
-    """The records of a range, in stretches; `claim` is what has been taken of it so far.
+    """The records of a range, in batches; `claim` is what has been taken of it so far.
 
     Iterating raises CaptureError and OSError as for whole files.
     """
@@ -284,7 +284,7 @@ def _inside(
 
 
 def records_of(found: Iterable[Piece]) -> Iterator[Record]:
-    """The records of stretches one by one."""
+    """The records of batches one by one."""
     for piece in found:
         if isinstance(piece, RecordBatch):
             yield from (piece.record(index) for index in range(len(piece)))

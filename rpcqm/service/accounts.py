@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import rpcqm.rpc.security.logon_guard
+import rpcqm.rpc.security.logon_throttle
 from rpcqm.base.clock import Clock, SystemClock
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError, NtStatus
@@ -96,7 +96,7 @@ class Accounts:
     ) -> None:
         self._store = store
         self._clock = clock or SystemClock()
-        self.guard = rpcqm.rpc.security.logon_guard.GuessGuard(self._clock)
+        self.throttle = rpcqm.rpc.security.logon_throttle.GuessThrottle(self._clock)
         self._own_uid = os.getuid() if own_uid is None else own_uid
         self.user_file = directory / FILE_NAME
         self._records = {

@@ -13,7 +13,7 @@ from rpcqm.store.priority_index import PriorityIndex
 from rpcqm.store.queue_usage import QueueUsage
 from rpcqm.store.records import MAX_IDENTIFIER, NO_MOVES, Moves, PositionRecord
 
-LANES = 8
+PRIORITIES = 8
 
 _AVAILABLE = int(PositionState.AVAILABLE)
 _LOCKED = int(PositionState.LOCKED)
@@ -35,10 +35,10 @@ class QueueIndex:
 
     __slots__ = (
         "_doomed",
-        "_lanes",
         "_loaded",
         "_moves",
         "_owners",
+        "_priorities",
         "account",
         "available",
         "bytes",
@@ -53,7 +53,7 @@ class QueueIndex:
 
     def __init__(self, queue_id: int, heap: ExpiryHeap, total: QueueUsage) -> None:
         self.queue_id = queue_id
-        self._lanes = tuple(PriorityIndex(queue_id, heap) for _ in range(LANES))
+        self._priorities = tuple(PriorityIndex(queue_id, heap) for _ in range(PRIORITIES))
         self._owners: dict[int, object] = {}
         self._moves: dict[int, Moves] = {}
         self._doomed: set[int] = set()
@@ -71,9 +71,9 @@ class QueueIndex:
     def first_available(self) -> int | None:
         """The key of the first available message; None if no message is available."""
         if self.available:
-            for lane in self._lanes:
-                if (at := lane.open.find(1)) >= 0:
-                    chunk = lane.chunks[at]
+            for priority in self._priorities:
+                if (at := priority.open.find(1)) >= 0:
+                    chunk = priority.chunks[at]
                     return chunk.keys[chunk.states.find(_AVAILABLE)]
         return None
 
@@ -94,15 +94,15 @@ class QueueIndex:
         return self._seek_back(key - 1, available) if key else None
 
     def _seek(self, key: int, available: bool) -> int | None:
-        for lane in self._lanes[key >> SEQUENTIAL_BITS :]:
-            if lane.chunks and (found := lane.first_from(key, available)) is not None:
+        for priority in self._priorities[key >> SEQUENTIAL_BITS :]:
+            if priority.chunks and (found := priority.first_from(key, available)) is not None:
                 return found
         return None
 
     def _seek_back(self, key: int, available: bool) -> int | None:
-        for number in range(min(key >> SEQUENTIAL_BITS, LANES - 1), -1, -1):
-            lane = self._lanes[number]
-            if lane.chunks and (found := lane.last_until(key, available)) is not None:
+        for number in range(min(key >> SEQUENTIAL_BITS, PRIORITIES - 1), -1, -1):
+            priority = self._priorities[number]
+            if priority.chunks and (found := priority.last_until(key, available)) is not None:
                 return found
         return None
 
@@ -116,7 +116,7 @@ class QueueIndex:
 
         The time is milliseconds since 1970.
         """
-        firsts = (lane.first_from(0, False) for lane in self._lanes if lane.chunks)
+        firsts = (priority.first_from(0, False) for priority in self._priorities if priority.chunks)
         found = (self.position(key) for key in firsts if key is not None)
         return min((each.arrival for each in found if each is not None), default=0)
 
@@ -135,8 +135,8 @@ class QueueIndex:
         """
         return [
             key
-            for lane in self._lanes
-            for chunk in lane.chunks
+            for priority in self._priorities
+            for chunk in priority.chunks
             if serial in chunk.serials
             for key, found, state in zip(chunk.keys, chunk.serials, chunk.states, strict=True)
             if found == serial and _STATES[state] is not PositionState.DELETED
@@ -186,17 +186,17 @@ class QueueIndex:
 
     def _find(self, key: int) -> tuple[PriorityIndex, int, Chunk, int] | None:
         number = key >> SEQUENTIAL_BITS
-        if number >= LANES:
+        if number >= PRIORITIES:
             return None
-        lane = self._lanes[number]
-        at = bisect_left(lane.largest, key)
-        if at == len(lane.chunks):
+        priority = self._priorities[number]
+        at = bisect_left(priority.largest, key)
+        if at == len(priority.chunks):
             return None
-        chunk = lane.chunks[at]
+        chunk = priority.chunks[at]
         slot = bisect_left(chunk.keys, key)
         if slot == len(chunk.keys) or chunk.keys[slot] != key or chunk.states[slot] == DELETED:
             return None
-        return lane, at, chunk, slot
+        return priority, at, chunk, slot
 
     # Locking: in memory only, because a restart gives back what nobody has removed
 
@@ -224,14 +224,14 @@ class QueueIndex:
 
     def _turn(self, place: tuple[PriorityIndex, int, Chunk, int], state: int) -> None:
         """Change the state of an entry, and all that is counted by state."""
-        lane, at, chunk, slot = place
+        priority, at, chunk, slot = place
         before = chunk.states[slot]
         chunk.states[slot] = state
         if before == _AVAILABLE:
             chunk.available -= 1
             self.available -= 1
             if not chunk.available:
-                lane.open[at] = 0
+                priority.open[at] = 0
         elif before == _LEAVING:
             self.leaving -= 1
         if state == _LEAVING:
@@ -239,9 +239,9 @@ class QueueIndex:
         elif state == _AVAILABLE:
             chunk.available += 1
             self.available += 1
-            lane.open[at] = 1
+            priority.open[at] = 1
             if chunk.expiries[slot] < chunk.earliest:
-                lane.heap.push(chunk, chunk.expiries[slot])
+                priority.heap.push(chunk, chunk.expiries[slot])
 
     # For transactions of the store, which undo or complete what they begin
 
@@ -258,9 +258,9 @@ class QueueIndex:
 
     def _is_free(self, key: int) -> bool:
         number = key >> SEQUENTIAL_BITS
-        if number >= LANES:
+        if number >= PRIORITIES:
             return False
-        largest = self._lanes[number].largest
+        largest = self._priorities[number].largest
         return not largest or key > largest[-1] or self._find(key) is None
 
     def withdraw(self, key: int) -> None:
@@ -282,7 +282,9 @@ class QueueIndex:
         self, key: int, serial: int, size: int, arrival: int, expiry: int, flags: int, state: int
     ) -> None:
         """Insert an entry that is charged already."""
-        self._lanes[key >> SEQUENTIAL_BITS].insert(key, serial, size, arrival, expiry, flags, state)
+        self._priorities[key >> SEQUENTIAL_BITS].insert(
+            key, serial, size, arrival, expiry, flags, state
+        )
         self.count += 1
         self.entered += 1
         self.bytes += size
@@ -339,7 +341,7 @@ class QueueIndex:
         place = self._find(key)
         if place is None:
             raise PositionStateError(f"there is no message {key:#x}")
-        lane, at, chunk, slot = place
+        priority, at, chunk, slot = place
         size = chunk.sizes[slot]
         chunk.states[slot] = DELETED
         chunk.live -= 1
@@ -352,7 +354,7 @@ class QueueIndex:
             self._owners.pop(key, None)
         if self._moves:
             self._moves.pop(key, None)
-        lane.shrink(at)
+        priority.shrink(at)
 
     def purge(self, key: int) -> None:
         """Mark a locked message for removal when its owner lets go of it."""
@@ -391,14 +393,14 @@ class QueueIndex:
 
     def load(self, columns: Columns, start: int, end: int) -> None:
         """Append and charge a run of position records of this queue, when starting."""
-        if columns.keys[end - 1] >> SEQUENTIAL_BITS >= LANES:
+        if columns.keys[end - 1] >> SEQUENTIAL_BITS >= PRIORITIES:
             raise StoreError(f"The queue {self.queue_id} holds an impossible identifier.")
         size = sum(columns.sizes[start:end])
         available = columns.states.count(_AVAILABLE, start, end)
         while start < end:
             number = columns.keys[start] >> SEQUENTIAL_BITS
             stop = bisect_left(columns.keys, (number + 1) << SEQUENTIAL_BITS, start, end)
-            self._lanes[number].load(columns, start, stop)
+            self._priorities[number].load(columns, start, stop)
             self.count += stop - start
             self._loaded += stop - start
             self.account.count += stop - start
@@ -418,8 +420,8 @@ class QueueIndex:
 
     def keys(self) -> Iterable[int]:
         """Every key in order; the queue must not change meanwhile."""
-        for lane in self._lanes:
-            for chunk in lane.chunks:
+        for priority in self._priorities:
+            for chunk in priority.chunks:
                 for key, state in zip(chunk.keys, chunk.states, strict=True):
                     if state != DELETED:
                         yield key

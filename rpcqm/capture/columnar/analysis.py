@@ -29,6 +29,7 @@ Single = tuple[int, Exchange]
 Take = Callable[[list[Single], CallBatch | None], None]
 
 _HALF = 1 << 31
+"""Sequence numbers wrap: less than half of them ahead is ahead, anything else is behind."""
 _MAPPER = "ept"
 _MOST_OPEN = 256
 """With more calls open at once it is not worth looking for each of them."""
@@ -67,7 +68,7 @@ class ColumnarAnalysis(Analysis):
         flow.finished = finished
 
     def feed_piece(self, piece: Piece) -> None:
-        """Take what `read_pieces` gives."""
+        """Take a batch of records, or one record, as `read_pieces` gives them."""
         if isinstance(piece, RecordBatch):
             batch = _BatchAnalysis(self, piece).play()
         else:
@@ -84,15 +85,15 @@ class ColumnarAnalysis(Analysis):
             singles, self._singles = self._singles, []
             self._take(singles, batch)
 
-    def feed_at(self, index: int, stretch: RecordBatch) -> None:
-        """Take one record of a stretch by itself."""
+    def feed_at(self, index: int, records: RecordBatch) -> None:
+        """Take one record of a batch by itself."""
         self._index = index
-        self.tcp.feed(stretch.record(index))
+        self.tcp.feed(records.record(index))
 
-    def pass_to(self, index: int, stream: PduStream, data: bytes, stretch: RecordBatch) -> None:
+    def pass_to(self, index: int, stream: PduStream, data: bytes, records: RecordBatch) -> None:
         """Give one side of a connection the octets of a record that come next."""
         self._index = index
-        stream.take(data, int(stretch.time[index]), int(stretch.offset[index]))
+        stream.take(data, int(records.time[index]), int(records.offset[index]))
 
     def connection(self, client: bytes) -> tuple[FlowDirection, RpcConversation] | None:
         """The connection with this key of its client; None if it is not known."""
@@ -106,30 +107,30 @@ class ColumnarAnalysis(Analysis):
 class _BatchAnalysis:
     """Analyses one batch: single records and consecutive segments, each in its turn."""
 
-    def __init__(self, analysis: ColumnarAnalysis, stretch: RecordBatch) -> None:
+    def __init__(self, analysis: ColumnarAnalysis, records: RecordBatch) -> None:
         self._analysis = analysis
-        self._stretch = stretch
-        self._segments: Segments | None = segments(stretch) if len(stretch) else None
+        self._records = records
+        self._segments: Segments | None = segments(records) if len(records) else None
         self._runs = find_consecutive(self._segments) if self._segments is not None else None
         self._taken: list[tuple[int, RpcConversation]] = []
 
     def play(self) -> CallBatch | None:
         """Feed the whole record batch; returns the calls of its runs."""
-        found, runs, stretch = self._segments, self._runs, self._stretch
+        found, runs, records = self._segments, self._runs, self._records
         if found is None or runs is None:
-            alone = ~found.idle if found is not None else np.ones(len(stretch), bool)
+            alone = ~found.idle if found is not None else np.ones(len(records), bool)
             for index in np.flatnonzero(alone).tolist():
-                self._analysis.feed_at(index, stretch)
+                self._analysis.feed_at(index, records)
             return None
         alone = ~found.idle
         alone[runs.place] = False
-        self._analysis.tcp.packets += len(stretch) - int(alone.sum())
+        self._analysis.tcp.packets += len(records) - int(alone.sum())
         self._play(np.flatnonzero(alone).tolist(), runs, found)
         return self._batch(runs, found) if self._taken else None
 
     def _play(self, alone: list[int], runs: ConsecutiveSegments, found: Segments) -> None:
         begins = runs.place[runs.start]
-        player = _ConsecutiveAnalysis(self._analysis, self._stretch, runs, found)
+        player = _ConsecutiveAnalysis(self._analysis, self._records, runs, found)
         # A sorted list is a heap.
         waiting = alone
         for number in np.argsort(begins, kind="stable").tolist():
@@ -140,12 +141,12 @@ class _BatchAnalysis:
                 continue
             for index in runs.place[runs.start[number] : runs.stop[number]].tolist():
                 heapq.heappush(waiting, index)
-        self._feed(waiting, len(self._stretch))
+        self._feed(waiting, len(self._records))
 
     def _feed(self, waiting: list[int], before: int) -> None:
         """Feed the records one by one that come before another."""
         while waiting and waiting[0] < before:
-            self._analysis.feed_at(heapq.heappop(waiting), self._stretch)
+            self._analysis.feed_at(heapq.heappop(waiting), self._records)
 
     def _batch(self, runs: ConsecutiveSegments, found: Segments) -> CallBatch:
         """The calls of the runs that were taken."""
@@ -158,14 +159,14 @@ class _BatchAnalysis:
         return self._columns(found, asked[order], told[order], owner[mine][order])
 
     def _columns(self, found: Segments, asked: Array, told: Array, owner: Array) -> CallBatch:
-        stretch = self._stretch
+        records = self._records
         contexts, context = self._contexts(owner, found.context[asked])
         fault = np.full(len(told), -1, np.int64)
         for row in np.flatnonzero(found.kind[told] == 3).tolist():
             at = int(found.payload[told[row]]) + HEADER
-            fault[row] = int.from_bytes(stretch.buffer[at : at + 4], "little")
+            fault[row] = int.from_bytes(records.buffer[at : at + 4], "little")
         return CallBatch(
-            stretch.buffer,
+            records.buffer,
             [rpc.conversation for _, rpc in self._taken],
             contexts,
             told,
@@ -173,12 +174,12 @@ class _BatchAnalysis:
             context,
             found.call[asked],
             found.opnum[asked],
-            stretch.time[asked],
-            stretch.offset[asked],
+            records.time[asked],
+            records.offset[asked],
             found.payload[asked] + HEADER,
             found.length[asked] - HEADER,
-            stretch.time[told],
-            stretch.offset[told],
+            records.time[told],
+            records.offset[told],
             found.payload[told] + HEADER,
             np.where(fault < 0, found.length[told] - HEADER, 0),
             fault,
@@ -206,12 +207,12 @@ class _ConsecutiveAnalysis:
     def __init__(
         self,
         analysis: ColumnarAnalysis,
-        stretch: RecordBatch,
+        records: RecordBatch,
         runs: ConsecutiveSegments,
         found: Segments,
     ) -> None:
         self._analysis = analysis
-        self._stretch = stretch
+        self._records = records
         self._runs = runs
         self._found = found
         self._loose_from = np.searchsorted(runs.loose, runs.start).tolist()
@@ -222,7 +223,7 @@ class _ConsecutiveAnalysis:
         self._bad = (runs.bad | self._hollow()).tolist()
 
     def _hollow(self) -> Array:
-        """Runs in which more stands alone than is paired."""
+        """Runs in which more segments stand alone than are paired: columns gain nothing there."""
         loose = np.bincount(self._runs.run[self._runs.loose], minlength=len(self._runs.start))
         return loose * 2 > self._runs.stop - self._runs.start
 
@@ -260,7 +261,7 @@ class _ConsecutiveAnalysis:
         )
 
     def _not_early(self, number: int, client: FlowDirection, server: FlowDirection) -> bool:
-        """Whether what acknowledges something from before the run comes in its time."""
+        """Whether no segment acknowledges octets that the other side has not sent yet."""
         first, last = self._unsure_from[number], self._unsure_to[number]
         unsure = self._runs.unsure[first:last]
         expected = np.where(self._runs.request[unsure], server.next or 0, client.next or 0)
@@ -272,7 +273,8 @@ class _ConsecutiveAnalysis:
         low, high = int(identifiers.min()), int(identifiers.max())
         every = [low] if low == high else np.unique(identifiers).tolist()
         known = [rpc.contexts.get(each) for each in every]
-        # What the endpoint mapper tells is for other connections, and they wait for it.
+        # The endpoint mapper's answers tell the interfaces of other connections: these need them
+        # before they are analysed.
         return all(each and each.uuid is not None and each.name != _MAPPER for each in known)
 
     @staticmethod
@@ -291,7 +293,7 @@ class _ConsecutiveAnalysis:
     def _pass(
         self, number: int, start: int, stop: int, client: FlowDirection, rpc: RpcConversation
     ) -> None:
-        """Go on behind the run: answers to earlier requests, and requests without answers yet."""
+        """Bring the connection behind the run, and feed its segments that pair with none in it."""
         runs, found = self._runs, self._found
         for position in runs.loose[self._loose_from[number] : self._loose_to[number]].tolist():
             self._take_alone(position, rpc)
@@ -304,9 +306,9 @@ class _ConsecutiveAnalysis:
     def _take_alone(self, position: int, rpc: RpcConversation) -> None:
         index = int(self._runs.place[position])
         begin = int(self._found.payload[index])
-        data = self._stretch.buffer[begin : begin + int(self._found.length[index])]
+        data = self._records.buffer[begin : begin + int(self._found.length[index])]
         stream = rpc.from_client if self._runs.request[position] else rpc.from_server
-        self._analysis.pass_to(index, stream, data, self._stretch)
+        self._analysis.pass_to(index, stream, data, self._records)
 
 
 def analyse_columns(
@@ -316,7 +318,7 @@ def analyse_columns(
     accounts: Sequence[UnsealingAccount] = (),
     opened: Callable[[Conversation], None] | None = None,
 ) -> ColumnarAnalysis:
-    """As `analyse`, in columns where that is possible."""
+    """Analyse a capture as `analyse` does, in columns where that is possible."""
     analysis = ColumnarAnalysis(take, problems, accounts, opened)
     for piece in read_pieces(path, problems):
         analysis.feed_piece(piece)

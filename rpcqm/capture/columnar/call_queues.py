@@ -1,4 +1,4 @@
-"""Which queues calls are about, with the calls that tell it taken in their order."""
+"""Which queues calls are about: the calls that open and close handles are taken in order."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Rows of regular segments of one connection, one behind the other, and the calls they make.
 
 Everything is computed for all connections of a batch at once; what a run needs to know of its
-connection's state before it is left to whoever plays it.
+connection's state before it is left to the caller that plays it (`analysis`).
 """
 
 from dataclasses import dataclass
@@ -12,9 +12,10 @@ from rpcqm.capture.columnar.record_batch import Array
 from rpcqm.capture.columnar.segments import MASK, Directions, Segments, directions
 
 SHORTEST_RUN = 8
-"""Shorter runs are not worth their overhead."""
+"""Fewer segments cost less record by record than in columns."""
 
 _HALF = 1 << 31
+"""Sequence numbers wrap: less than half of them ahead is ahead, anything else is behind."""
 
 
 @dataclass(slots=True)
@@ -43,7 +44,7 @@ class ConsecutiveSegments:
 
 
 def find_consecutive(found: Segments) -> ConsecutiveSegments | None:
-    """All runs of a stretch; None if it has no run."""
+    """All runs of a batch; None if it has no run."""
     place = np.flatnonzero(found.regular | found.keyed)
     if not len(place):
         return None
@@ -57,13 +58,13 @@ def find_consecutive(found: Segments) -> ConsecutiveSegments | None:
 
 
 def _by_flow(sides: Directions) -> Array:
-    """An order that brings the segments of each flow together."""
+    """An order of the segments that puts those of each flow together."""
     narrow = np.uint16 if len(sides.keys) < 1 << 16 else np.int64
     return np.argsort(sides.flow.astype(narrow), kind="stable")
 
 
 def _last_before(mine: Array, begin: Array) -> Array:
-    """For each position, the last one before it that is `mine`; below `begin`: there is none."""
+    """For each position the last one before it that is `mine`; -1 if that is below `begin`."""
     every = np.where(mine, np.arange(len(mine)), -1)
     before = np.empty_like(every)
     before[0] = -1
@@ -84,11 +85,11 @@ class _Sorted:
         self.code = sides.code[order].astype(np.int64)
         self.flow = sides.flow[order]
         self.opposite = sides.other[self.code]
-        # Whatever may belong to any flow parts all runs.
+        # A record that may belong to any flow ends all runs.
         self.barrier = np.cumsum(found.barriers)[place]
 
     def leave_out_what_does_not_follow(self) -> None:
-        """Segments that do not follow the one before are not regular after all."""
+        """Take for irregular the segments that do not follow the one before them."""
         count = len(self.place)
         changed = np.flatnonzero(self.flow[1:] != self.flow[:-1]) + 1
         begin = np.zeros(count, np.int64)
@@ -108,7 +109,7 @@ class _Sorted:
         self.regular = self.regular & good & same
 
     def _before(self, lower: Array, begin: Array) -> tuple[Array, Array]:
-        """The last segments before each, of the same and of the other direction; -1: none."""
+        """The last segments before each, of its own and of the other direction; -1 for none."""
         one, two = _last_before(lower, begin), _last_before(~lower, begin)
         return np.where(lower, one, two), np.where(lower, two, one)
 

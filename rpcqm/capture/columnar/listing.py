@@ -102,7 +102,7 @@ def group_lines(group: SameShapeCalls, queues: Text, visible: Callable[[str], st
 
 
 def _each(texts: Text, change: Callable[[str], str]) -> Text:
-    """Texts of which many are alike, each changed."""
+    """Texts of which many are alike, with `change` applied once to each different one."""
     encoded = texts.dictionary_encode()
     changed = strings([change(each) for each in encoded.dictionary.to_pylist()])
     return changed.take(encoded.indices)
@@ -134,7 +134,7 @@ def milliseconds(nanoseconds: Array) -> Text:
     """Durations as `{:9.3f}` has them."""
     rounded = (nanoseconds + 500) // 1000
     text = joined(pc.utf8_lpad(decimal(rounded // 1000), 5), ".", _digits(rounded % 1000, 3))
-    # Which way a half goes is decided by the number that stands for it.
+    # Python rounds a half by the binary fraction that stands for it: it decides itself.
     odd = (nanoseconds % 1000 == 500) | (nanoseconds < 0)
     if not odd.any():
         return text

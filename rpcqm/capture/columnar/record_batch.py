@@ -23,6 +23,7 @@ BLOCK = 1 << 23
 """Octets that are read at a time: numpy needs many records to be worth its calls."""
 _SECOND = 1_000_000_000
 _PACKET_HEAD, _PACKET_BLOCK = 28, 32
+"""Octets of an Enhanced Packet Block in front of its frame, and of one without a frame."""
 _FIRST_BLOCKS, _SMALL_BLOCK = 64, 400
 """So many blocks are followed first; if they are smaller on average, the rest is searched."""
 
@@ -93,7 +94,7 @@ def _pcap_records(reader: pcap.PcapReader) -> RecordBatch | None:
     reader.near = reader.form.unpack(buffer, starts[-1])[0]
     base = reader.base
     reader.go_to(at)
-    return _pcap_stretch(reader.form, buffer, base, starts)
+    return _pcap_batch(reader.form, buffer, base, starts)
 
 
 def _pcap_chain(form: pcap.PcapFormat, buffer: bytes, at: int, limit: int) -> tuple[list[int], int]:
@@ -104,6 +105,7 @@ def _pcap_chain(form: pcap.PcapFormat, buffer: bytes, at: int, limit: int) -> tu
     last = min(end - pcap.RECORD_HEADER, limit - 1)
     while at <= last:
         captured, original = lengths(buffer, at)
+        # Some writers capture a little more than they say there was; damage shows more.
         if captured > MAXIMUM_RECORD or captured > original + 65536:
             break
         stop = at + 16 + captured
@@ -114,7 +116,7 @@ def _pcap_chain(form: pcap.PcapFormat, buffer: bytes, at: int, limit: int) -> tu
     return starts, at
 
 
-def _pcap_stretch(form: pcap.PcapFormat, buffer: bytes, base: int, found: list[int]) -> RecordBatch:
+def _pcap_batch(form: pcap.PcapFormat, buffer: bytes, base: int, found: list[int]) -> RecordBatch:
     starts = np.array(found, np.int64)
     words = words_at(buffer, starts, 4, form.order)
     time = words[:, 0] * _SECOND + words[:, 1] * form.unit
@@ -215,6 +217,7 @@ def _times(section: pcapng.Section, words: Array) -> tuple[Array, Array]:
 def _nanoseconds(interface: pcapng.CapturedInterface, ticks: Array) -> Array:
     if _SECOND % interface.resolution == 0 and not interface.offset_seconds:
         factor = _SECOND // interface.resolution
+        # The product must not overflow 64 bits; numbers that large are computed one by one.
         if not len(ticks) or 0 <= int(ticks.min()) <= int(ticks.max()) < (1 << 62) // factor:
             return ticks * factor
     exact = [interface.nanoseconds(each & (1 << 64) - 1) for each in ticks.tolist()]
@@ -222,5 +225,5 @@ def _nanoseconds(interface: pcapng.CapturedInterface, ticks: Array) -> Array:
 
 
 def read_pieces(path: Path, problems: Problems) -> Iterator[Piece]:
-    """As `read_records`, in stretches; raises what that raises."""
+    """As `read_records`, with rows of ordinary packets as batches; raises what that raises."""
     return pieces(reader_of(path, problems, BLOCK))

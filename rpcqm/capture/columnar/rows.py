@@ -76,7 +76,7 @@ def _numbers(group: SameShapeCalls) -> Any:
 
 
 def lists(columns: list[Text], count: int) -> Any:
-    """What columns have, row by row, as lists; nothing twice in a list."""
+    """For each row the list of the values that the columns have there, each value once."""
     if not columns:
         return pa.ListArray.from_arrays(
             arrow(np.zeros(count + 1, np.int32)), pa.array([], pa.string())
@@ -98,7 +98,7 @@ MESSAGE_COLUMNS = (
 
 
 def message_columns(calls: Columns) -> Columns:
-    """A row for each message of calls, of their columns."""
+    """The columns of the messages: a row for each message that the calls carry."""
     lists = calls["message_ids"]
     owners = pc.list_parent_indices(lists)
     kept = {name: calls[name].take(owners) for name in MESSAGE_COLUMNS}

@@ -56,7 +56,7 @@ _PDU_HEAD = np.dtype(
 
 @dataclass(slots=True)
 class Segments:
-    """Of each record of a stretch: `regular` ones are whole PDUs of calls in clear.
+    """Of each record of a batch: `regular` ones are whole PDUs of calls in clear.
 
     `idle` records change nothing; `keyed` ones are TCP segments of IPv4 that are neither, and
     `barriers` may belong to any connection. `payload` is where in the buffer a PDU begins;
@@ -97,16 +97,16 @@ class TcpHeaders:
     payload: Array
 
 
-def tcp_headers(stretch: RecordBatch) -> TcpHeaders | None:
-    """The headers of the frames of a stretch; None if their link type is not read in columns."""
-    link = int(stretch.link[0])
-    if link not in _PLACES or len(stretch.buffer) < 128:
+def tcp_headers(records: RecordBatch) -> TcpHeaders | None:
+    """The headers of the frames of a batch; None if their link type is not read in columns."""
+    link = int(records.link[0])
+    if link not in _PLACES or len(records.buffer) < 128:
         return None
     type_at, ip_at = _PLACES[LinkType(link)]
-    inside = stretch.captured >= ip_at + _HEADERS
-    inside &= stretch.begin <= len(stretch.buffer) - ip_at - _HEADERS
-    inside &= stretch.link == link
-    head = _head(stretch, np.where(inside, stretch.begin, 0), type_at, ip_at)
+    inside = records.captured >= ip_at + _HEADERS
+    inside &= records.begin <= len(records.buffer) - ip_at - _HEADERS
+    inside &= records.link == link
+    head = _head(records, np.where(inside, records.begin, 0), type_at, ip_at)
     ipv4 = inside & (head["version"] == 0x45)
     if type_at >= 0:
         ipv4 &= head["type"] == _IPV4
@@ -114,21 +114,21 @@ def tcp_headers(stretch: RecordBatch) -> TcpHeaders | None:
     tcp = unbroken & (head["protocol"] == _TCP)
     harmless = inside & _harmless(head, unbroken, tcp, type_at)
     if type_at >= 0:
-        harmless |= _short_and_harmless(stretch, ~inside, type_at)
-    return _tcp(stretch, head, tcp, ip_at, harmless)
+        harmless |= _short_and_harmless(records, ~inside, type_at)
+    return _tcp(records, head, tcp, ip_at, harmless)
 
 
-def segments(stretch: RecordBatch) -> Segments | None:
+def segments(records: RecordBatch) -> Segments | None:
     """The segments of a record batch; None if no frame of it can be regular."""
-    found = tcp_headers(stretch)
+    found = tcp_headers(records)
     if found is None:
         return None
     length, payload, head = found.length, found.payload, found.head
     regular = found.calm & found.whole & (length >= _PDU)
-    regular &= payload <= len(stretch.buffer) - _FAULT_PDU
+    regular &= payload <= len(records.buffer) - _FAULT_PDU
     if not regular.any():
         return None
-    pdu = gather(stretch.buffer, np.where(regular, payload, 0), _FAULT_PDU).view(_PDU_HEAD)
+    pdu = gather(records.buffer, np.where(regular, payload, 0), _FAULT_PDU).view(_PDU_HEAD)
     regular &= _is_call(pdu, length)
     return Segments(
         regular,
@@ -148,7 +148,7 @@ def segments(stretch: RecordBatch) -> Segments | None:
     )
 
 
-def _head(stretch: RecordBatch, begin: Array, type_at: int, ip_at: int) -> Array:
+def _head(records: RecordBatch, begin: Array, type_at: int, ip_at: int) -> Array:
     places = {name: (code, ip_at + at) for name, (code, at) in _IP_AND_TCP.items()}
     if type_at >= 0:
         places["type"] = (">u2", type_at)
@@ -160,7 +160,7 @@ def _head(stretch: RecordBatch, begin: Array, type_at: int, ip_at: int) -> Array
             "itemsize": ip_at + _HEADERS,
         }
     )
-    return gather(stretch.buffer, begin, made.itemsize).view(made)
+    return gather(records.buffer, begin, made.itemsize).view(made)
 
 
 def _harmless(head: Array, whole: Array, tcp: Array, type_at: int) -> Array:
@@ -172,25 +172,25 @@ def _harmless(head: Array, whole: Array, tcp: Array, type_at: int) -> Array:
     return np.asarray(other | ((kind != _IPV4) & ~np.isin(kind, _TAGS)))
 
 
-def _short_and_harmless(stretch: RecordBatch, short: Array, type_at: int) -> Array:
+def _short_and_harmless(records: RecordBatch, short: Array, type_at: int) -> Array:
     """Frames too short for TCP of which the EtherType says the same (ARP)."""
-    found = np.zeros(len(stretch), bool)
+    found = np.zeros(len(records), bool)
     for index in np.flatnonzero(short).tolist():
-        at = int(stretch.begin[index]) + type_at
-        there = int(stretch.captured[index]) >= type_at + 2
-        kind = int.from_bytes(stretch.buffer[at : at + 2], "big")
+        at = int(records.begin[index]) + type_at
+        there = int(records.captured[index]) >= type_at + 2
+        kind = int.from_bytes(records.buffer[at : at + 2], "big")
         found[index] = there and kind != _IPV4 and kind not in _TAGS
     return found
 
 
-def _tcp(stretch: RecordBatch, head: Array, tcp: Array, ip_at: int, harmless: Array) -> TcpHeaders:
+def _tcp(records: RecordBatch, head: Array, tcp: Array, ip_at: int, harmless: Array) -> TcpHeaders:
     total, start = head["total"].astype(np.int64), (head["words"] >> 2 & 0x3C).astype(np.int64)
     length = total - 20 - start
     # Segmentation by the network card leaves 0 as the total length.
     sound = tcp & (total > 0) & (start >= 20) & (length >= 0)
     calm = sound & (head["flags"] & _ENDS == 0)
-    payload = stretch.begin + (ip_at + 20) + start
-    whole = stretch.captured >= ip_at + total
+    payload = records.begin + (ip_at + 20) + start
+    whole = records.captured >= ip_at + total
     return TcpHeaders(head, sound, calm, calm & (length == 0), harmless, whole, length, payload)
 
 
@@ -205,10 +205,10 @@ def _is_call(pdu: Array, length: Array) -> Array:
 
 @dataclass(slots=True)
 class Directions:
-    """Who sends each of some records: `code` is the direction's number, `flow` its flow's.
+    """The directions of some records: `code` is the direction's number, `flow` its flow's number.
 
     `keys` are the keys of directions by number, `other` the numbers of the opposite ones (-1
-    where it sends nothing here).
+    where the opposite direction sends nothing in these records).
     """
 
     code: Array
@@ -218,7 +218,8 @@ class Directions:
 
 
 def directions(addresses: Array, ports: Array) -> Directions | None:
-    """The directions of TCP segments; None if they cannot be told apart."""
+    """The directions of TCP segments; None if two of them have one hash."""
+    # Odd factors with well mixed bits: two pairs with one product are improbable, and looked for.
     mixed = addresses * np.uint64(0x9E3779B97F4A7C15) ^ ports.astype(np.uint64) * np.uint64(
         0xC2B2AE3D27D4EB4F
     )

@@ -38,6 +38,7 @@ Method = tuple[Operation, TransferSyntax, bool]
 """A method in a transfer syntax, and whether its responses are meant."""
 
 MOST_LEAVES = 128
+"""Each leaf costs several decodings: with more, only stubs that are equal share a template."""
 MOST_TEMPLATES = 32
 """Of one method, side and length; what fits none of them is decoded by itself."""
 LEAST_ROWS = 8
@@ -47,6 +48,7 @@ _LOOKED_AT = 16
 _FETCHED = 256
 """How many octets at the beginning of stubs are fetched at once: most fields are there."""
 _LONGEST_STUB = 1 << 20
+"""Longer stubs are decoded by themselves: few of them are alike."""
 _LONGEST_TRIED = 1 << 14
 """Leaves of longer stubs are not tried: each takes a decoding of the whole."""
 _NUMBER, _GUID, _OCTETS = "number", "guid", "octets"
@@ -67,12 +69,12 @@ class Stubs:
         return len(self.places)
 
     def one(self, row: int) -> bytes:
-        """One of them by itself."""
+        """The octets of one stub."""
         begin = int(self.places[row])
         return self.buffer[begin : begin + self.size]
 
     def chosen(self, rows: Array) -> "Stubs":
-        """Some of them."""
+        """Some of the stubs."""
         if len(rows) == len(self):
             return self
         made = Stubs(self.buffer, self.places[rows], self.size)
@@ -81,7 +83,7 @@ class Stubs:
         return made
 
     def octets(self, offset: int, size: int) -> Array:
-        """Octets of each, as rows."""
+        """`size` octets at an offset of each stub, as rows."""
         end = offset + size
         if end > _FETCHED:
             return octets_at(self.buffer, self.places + offset, size)
@@ -90,7 +92,7 @@ class Stubs:
         return self._begin[:, offset:end]
 
     def numbers(self, offset: int, code: str) -> Array:
-        """A number of each."""
+        """The number at an offset of each stub; `code` is its numpy type."""
         octets = np.ascontiguousarray(self.octets(offset, np.dtype(code).itemsize))
         return octets.view(code)[:, 0]
 
@@ -136,7 +138,7 @@ class Leaf:
 
 
 class _LeafWalk(StubWalk):
-    """Finds what could be a leaf."""
+    """Walks through a stub and notes what could be a leaf."""
 
     def __init__(self, stub: bytes, wire: Any) -> None:
         super().__init__(stub, wire)
@@ -186,7 +188,7 @@ class Template:
 
     @property
     def counted_leaves(self) -> list[Leaf]:
-        """Numbers within parameters of which lists tell something: sizes, and elements."""
+        """The leaves with numbers that a listing shows: sizes, and elements of lists."""
         numbers = (leaf for leaf in self.leaves if leaf.is_number)
         return [n for n in numbers if n.path[-1] == "SectionSize" or isinstance(n.path[-1], int)]
 
@@ -238,7 +240,7 @@ def make_template(
 
 
 def _gaps(walk: StubWalk, size: int) -> Iterator[tuple[int, int]]:
-    """What no field covers: padding, and what is behind the last field."""
+    """The offsets of octets that no field covers: padding, and what is behind the last field."""
     covered = np.zeros(size, bool)
     for field in walk.fields:
         covered[field.offset : field.offset + field.size] = True
@@ -280,7 +282,7 @@ class _Trial:
         return found == self._flat | {leaf.path: leaf.shown(octets)}
 
     def ignores(self, start: int, stop: int) -> bool:
-        """Whether what is between two offsets says nothing."""
+        """Whether the octets between two offsets change nothing in the decoded value."""
         return all(
             self._with(start, each * (stop - start)) == self._flat for each in (b"\0", b"\xff")
         )
@@ -359,7 +361,10 @@ class Templates:
         places: Array,
         sizes: Array,
     ) -> Iterator[tuple[Template, Array, Stubs]]:
-        """Templates, positions of the stubs that fit, and these; what is left over fits none."""
+        """Each template with the positions of the stubs that fit it, and these stubs.
+
+        A stub that fits no template is in none of the results.
+        """
         for size in distinct(sizes):
             rows = np.flatnonzero(sizes == size)
             stubs = Stubs(buffer, places[rows], size)
@@ -380,7 +385,7 @@ class Templates:
             rows, stubs = rows[rest], stubs.chosen(rest)
 
     def _learnt(self, method: Method, stubs: Stubs, known: list[Template]) -> bool:
-        """Whether there is one more template, made of one of some stubs that fit no other."""
+        """Make a template of one of some stubs that fit no other; whether that succeeded."""
         key = (*method, stubs.size)
         for row in range(len(stubs) - LEAST_ROWS + 1):
             self._tries[key] = self._tries.get(key, 0) + 1

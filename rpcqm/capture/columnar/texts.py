@@ -19,6 +19,7 @@ _HEX = np.array([_DIGITS[n >> 4] | _DIGITS[n & 15] << 8 for n in range(256)], "<
 _GUID_ORDER = np.array([3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15])
 _GUID_PLACES = np.array([n for n in range(36) if n not in (8, 13, 18, 23)])
 _MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93)
+"""Odd factors with well mixed bits: rows that differ get equal products improbably."""
 
 
 def arrow(numbers: Array) -> Any:
@@ -49,7 +50,7 @@ def constant(text: str | None) -> Any:
 
 
 def codes(values: Array) -> tuple[Array, Any]:
-    """For each number which of the different ones it is, and these as a column."""
+    """For each number its index among the different numbers, and these as a column."""
     encoded = arrow(values).dictionary_encode()
     return np.frombuffer(encoded.indices.buffers()[1], np.int32, len(values)), encoded.dictionary
 
@@ -68,7 +69,7 @@ def fixed(characters: Array) -> Text:
 
 
 def _of_one_length(data: Any, count: int, size: int) -> Text:
-    if count * size >= 1 << 31:
+    if count * size >= 1 << 31:  # Arrow has signed 32-bit offsets here
         raise ValueError(f"{count} strings of {size} characters are too many")
     ends = np.arange(count + 1, dtype=np.int32) * np.int32(size)
     return pa.StringArray.from_buffers(count, pa.py_buffer(ends), data)
@@ -105,13 +106,13 @@ def is_empty(texts: Text) -> Text:
 
 
 def instead(mask: Text, one: str | None, other: Text | str) -> Text:
-    """The first where the mask says so, else the second."""
+    """`one` where the mask is true, `other` elsewhere."""
     texts = constant(other) if isinstance(other, str) else other
     return pc.if_else(mask, constant(one), texts)
 
 
 def column(parts: Sequence[Text | str], count: int) -> Text:
-    """As `joined`, with neighbours that are constant put together before."""
+    """Join texts as `joined` does, after joining neighbours that are constant."""
     merged: list[Text | str] = []
     for part in parts:
         if isinstance(part, str) and merged and isinstance(merged[-1], str):
@@ -124,7 +125,7 @@ def column(parts: Sequence[Text | str], count: int) -> Text:
 
 
 def named(numbers: Array, name: Callable[[int], str]) -> Text:
-    """A text for each number, asked for once for each that is there."""
+    """A text for each number; `name` is called once for each different number."""
     encoded = arrow(numbers).dictionary_encode()
     names = [name(each) for each in encoded.dictionary.to_pylist()]
     return strings(names).take(encoded.indices)

@@ -24,7 +24,7 @@ def kept(directory: Path, name: str, sources: list[bytes], make: Callable[[], T]
     for source in sources:
         digest.update(hashlib.sha256(source).digest())
     path = directory / "__pycache__" / f"{name}.{digest.hexdigest()[:24]}.tree"
-    # A damaged copy can make the reader raise nearly anything; it is made anew.
+    # A damaged copy can make pickle raise nearly anything; the object is made anew.
     with suppress(Exception):
         made: T = pickle.loads(path.read_bytes())
         return made
@@ -35,7 +35,7 @@ def kept(directory: Path, name: str, sources: list[bytes], make: Callable[[], T]
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write at once or not at all, and drop what older sources left."""
+    """Write the file whole or not at all, and delete copies of older sources."""
     path.parent.mkdir(exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     with os.fdopen(handle, "wb") as file:

@@ -1,4 +1,4 @@
-"""IDL files → typed trees.  `load_idl` is the way in."""
+"""Turns IDL files into typed trees; `load_idl` is the function that others call."""
 
 import functools
 import uuid
@@ -47,7 +47,7 @@ def idl_names() -> list[str]:
 
 @functools.cache
 def load_idl(name: str) -> IdlFile:
-    """Read idl/<name>.idl; the tree is made once.
+    """Read idl/<name>.idl; a process makes the tree once.
 
     Raises IdlError if the file does not exist or is not understood.
     """

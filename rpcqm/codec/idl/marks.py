@@ -66,7 +66,7 @@ def base_type(name: str) -> Integer | Float | Void | BindingHandle | None:
 
 
 class Marks:
-    """The attributes of one declaration, by name; those not in `known` are refused."""
+    """The attributes of one declaration, by name; an attribute not in `known` is refused."""
 
     TYPES = _POINTERS | {
         *("context_handle", "context_handle_serialize", "context_handle_noserialize"),

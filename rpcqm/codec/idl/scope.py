@@ -51,7 +51,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What is declared where: a type specifier with one declarator and its attributes.
+    """One declaration: a type specifier with one declarator and its attributes.
 
     `top_level` is true for parameters, whose outermost pointer is a reference pointer
     unless they say otherwise, and `only_out` for those among them that are [out] alone.
@@ -120,7 +120,7 @@ class Scope:
             self._tags[kind, spec.tag] = (spec, name or spec.tag)
 
     def _as_now(self, function: Callable[[], _T]) -> Callable[[], _T]:
-        """The function, to be called under the defaults of this place of the file."""
+        """Wrap a function so that it runs later under the defaults of this place of the file."""
         then = self.pointer_default, self.ms_union
 
         def call() -> _T:

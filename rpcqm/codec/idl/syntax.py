@@ -177,7 +177,7 @@ def _name(children: _Children) -> str | None:
 
 
 def _attributes(children: _Children) -> Attributes:
-    """All attribute lists among the children, in one."""
+    """The attributes of all attribute lists among the children."""
     lists = (child.items for child in children if isinstance(child, _AttributeList))
     return tuple(itertools.chain.from_iterable(lists))
 

@@ -1,4 +1,4 @@
-"""Who may do what: rights of MSMQ's objects and the access check of [MS-DTYP] 2.5.3.2."""
+"""The rights on MSMQ's objects, and the access check of [MS-DTYP] 2.5.3.2."""
 
 import enum
 from collections.abc import Set as AbstractSet
@@ -229,7 +229,7 @@ def is_audited(
 ) -> bool:
     """Whether the system access control list asks for a record of an access of a principal.
 
-    That is when one of its entries concerns the principal, one of the desired rights and the
+    It asks when one of its entries concerns the principal, one of the desired rights and the
     outcome ([MS-DTYP] 2.4.4.1 AceFlags, 2.4.4.10). Conditions cannot be evaluated here: a
     conditional entry asks for a record (G70).
     """
@@ -265,7 +265,7 @@ class PreparedDescriptor:
         self.audited = descriptor.sacl is not None and bool(descriptor.sacl.aces)
 
     def granted(self, sids: frozenset[str]) -> int:
-        """Every right that a request for it alone would be granted."""
+        """All rights that the descriptor grants to a principal."""
         answer = self._answers.get(sids)
         if answer is None:
             answer = self._evaluate(sids)

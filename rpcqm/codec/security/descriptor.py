@@ -116,7 +116,7 @@ class Ace:
 
     @classmethod
     def decode(cls, buffer: Buffer, offset: int = 0) -> tuple[Self, int]:
-        """Read one entry and tell where the next one starts; raises DecodeError."""
+        """Read one entry, and return the offset behind it; raises DecodeError if it is damaged."""
         require(buffer, offset, _ACE_HEADER.size, "ACE")
         kind, flags, size = _ACE_HEADER.unpack_from(buffer, offset)
         if size < _ACE_HEADER.size or size % 4:
@@ -172,7 +172,7 @@ class Acl:
 
     @classmethod
     def decode(cls, buffer: Buffer, offset: int = 0) -> Self:
-        """Read a list; raises DecodeError."""
+        """Read a list; raises DecodeError if it is damaged."""
         require(buffer, offset, _ACL_HEADER.size, "ACL")
         revision, _, size, count, _ = _ACL_HEADER.unpack_from(buffer, offset)
         if revision not in (2, 4) or size < _ACL_HEADER.size:
@@ -185,7 +185,7 @@ class Acl:
         return cls(tuple(aces), revision)
 
     def encode(self) -> bytes:
-        """The list's bytes; raises ValueError when they are more than 65535."""
+        """The list's bytes; raises ValueError if they are more than AclSize can tell (65535)."""
         body = b"".join(ace.encode() for ace in self.aces)
         size = _ACL_HEADER.size + len(body)
         if size > _ACL_SIZE_AT_MOST:
@@ -210,7 +210,7 @@ class SecurityDescriptor:
 
     @classmethod
     def decode(cls, buffer: Buffer) -> Self:
-        """Read the self-relative form; raises DecodeError."""
+        """Read the self-relative form; raises DecodeError if it is damaged."""
         require(buffer, 0, _DESCRIPTOR_HEADER.size, "security descriptor")
         revision, sbz1, control, *offsets = _DESCRIPTOR_HEADER.unpack_from(buffer)
         if revision != 1 or not control & Control.SR:
@@ -246,7 +246,7 @@ class SecurityDescriptor:
         return head + b"".join(body)
 
     def replaced(self, other: "SecurityDescriptor", parts: int) -> "SecurityDescriptor":
-        """This descriptor with the `parts` (SecurityInformation) that `other` brings."""
+        """A copy in which the `parts` (SecurityInformation) are those of `other`."""
         flags = sum(flag for part, flag in _CONTROL_OF.items() if parts & part)
 
         def source(part: SecurityInformation) -> "SecurityDescriptor":
@@ -262,7 +262,7 @@ class SecurityDescriptor:
         )
 
     def selected(self, parts: int) -> "SecurityDescriptor":
-        """Only the `parts` (SecurityInformation) of this descriptor."""
+        """A copy with only the `parts` (SecurityInformation) of this descriptor."""
         return SecurityDescriptor().replaced(self, parts)
 
 

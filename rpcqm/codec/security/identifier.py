@@ -30,7 +30,7 @@ class Sid:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read the form S-1-5-32-544; raises ValueError ([MS-DTYP] 2.4.2.1)."""
+        """Read the form S-1-5-32-544 ([MS-DTYP] 2.4.2.1); raises ValueError if it is not a SID."""
         match = _TEXT.fullmatch(text)
         if not match:
             raise ValueError(f"{text!r} is no SID")
@@ -39,7 +39,7 @@ class Sid:
 
     @classmethod
     def decode(cls, buffer: Buffer, offset: int = 0) -> Self:
-        """Read the packet representation; raises DecodeError ([MS-DTYP] 2.4.2.2)."""
+        """Read the bytes of a SID ([MS-DTYP] 2.4.2.2); raises DecodeError if they are damaged."""
         require(buffer, offset, 8, "SID")
         revision, count = buffer[offset], buffer[offset + 1]
         if revision != 1 or count > _SUB_AUTHORITIES_AT_MOST:
@@ -56,7 +56,7 @@ class Sid:
 
     @property
     def encoded_size(self) -> int:
-        """Bytes of the packet representation."""
+        """Length of the packet representation in bytes."""
         return 8 + 4 * len(self.sub_authorities)
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class Sid:
 
 @lru_cache(maxsize=4096)
 def sid_bytes(text: str) -> bytes:
-    """Packet representation of a SID in text form; raises ValueError."""
+    """The packet representation of a SID in text form; raises ValueError if it is not a SID."""
     return Sid.parse(text).encode()
 
 
@@ -162,7 +162,7 @@ _FIRST_OWN_IDENTIFIER = 1000
 def is_account(sid: Sid) -> bool:
     """Whether an identifier can be that of one account of a machine or domain.
 
-    Others name groups, sessions, or what every system has ([MS-DTYP] 2.4.2.4).
+    Other identifiers name groups, sessions, or what every system has ([MS-DTYP] 2.4.2.4).
     """
     parts = sid.sub_authorities
     if len(parts) != _DOMAIN_PARTS or (sid.authority, parts[0]) != _DOMAIN_AUTHORITY:

@@ -77,7 +77,7 @@ _OBJECT_TYPES = (
 def parse_sddl(text: str, domain: Sid | None = None) -> SecurityDescriptor:
     """Read a descriptor; `domain` is what names like DA are relative to.
 
-    Raises MQError(MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR) with the place that is wrong.
+    Raises MQError(MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR) that tells which part is wrong.
     """
     parts = _PARTS.fullmatch(text.strip())
     if not parts:
@@ -96,7 +96,7 @@ def parse_sddl(text: str, domain: Sid | None = None) -> SecurityDescriptor:
 def format_sddl(descriptor: SecurityDescriptor) -> str:
     """The text of a descriptor.
 
-    Raises MQError(MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR) for entries without a text form.
+    Raises MQError(MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR) if an entry has no text form.
     """
     parts = []
     if descriptor.owner:
@@ -115,7 +115,7 @@ def format_sddl(descriptor: SecurityDescriptor) -> str:
 def parse_sid(text: str, domain: Sid | None = None) -> Sid:
     """Read a SID or its two-letter name.
 
-    Raises MQError(MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR).
+    Raises MQError(MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR) if it is neither.
     """
     name = text.upper()
     if name in WELL_KNOWN:

@@ -102,7 +102,7 @@ class SecurityProvider(Protocol):
     """A row of a server's table of security providers ([MS-RPCE] 3.1.3.1.1)."""
 
     def accept(self, level: AuthenticationLevel, address: str = "") -> Handshake:
-        """A new handshake with a client; `address` is its host, as a LogonGuard has it."""
+        """A new handshake with a client; `address` is its host, as a LogonThrottle has it."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""Logging on: what a peer claims to be, and the guard that may refuse an attempt."""
+"""Logging on: what a peer claims to be, and the throttle that may refuse an attempt."""
 
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -32,7 +32,7 @@ def _harmless(text: str) -> str:
     return visible(text[:LONGEST_CLAIM])[:LONGEST_CLAIM]
 
 
-class LogonGuard(Protocol):
+class LogonThrottle(Protocol):
     """Asked around every attempt to prove a password, so that guesses can be slowed down.
 
     `account` is folded (`folded_name`), `address` is the peer's host without its port; on a
@@ -53,20 +53,20 @@ class LogonGuard(Protocol):
 
 
 @runtime_checkable
-class Guarded(Protocol):
-    """Accounts that bring the guard of their passwords with them."""
+class Throttled(Protocol):
+    """Accounts that bring the throttle of their passwords with them."""
 
     @property
-    def guard(self) -> LogonGuard: ...
+    def throttle(self) -> LogonThrottle: ...
 
 
-def guard_of(accounts: object) -> LogonGuard | None:
-    """The guard that accounts bring with them, so that there is one for all that read them."""
-    return accounts.guard if isinstance(accounts, Guarded) else None
+def throttle_of(accounts: object) -> LogonThrottle | None:
+    """The throttle that accounts bring with them, so that there is one for all that read them."""
+    return accounts.throttle if isinstance(accounts, Throttled) else None
 
 
-class OpenGuard:
-    """A guard that lets everybody try as often as they like."""
+class NoThrottle:
+    """A throttle that lets everybody try as often as they like."""
 
     def admit(self, account: str, address: str) -> None:
         """Refuse nothing."""

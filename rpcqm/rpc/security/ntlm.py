@@ -27,7 +27,7 @@ from rpcqm.rpc.security.context import (
     ProtectionError,
     normalized_level,
 )
-from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim, LogonGuard, OpenGuard, claimed
+from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim, LogonThrottle, NoThrottle, claimed
 from rpcqm.rpc.security.ntlm_messages import AvId, nt_hash
 from rpcqm.rpc.security.ntlm_protection import NegotiateFlags, NtlmProtection, ProtectionDirection
 
@@ -180,13 +180,13 @@ class NtlmAcceptor(_NtlmHandshake):
         self,
         accounts: AccountDirectory,
         settings: NtlmSettings | None = None,
-        guard: LogonGuard | None = None,
+        throttle: LogonThrottle | None = None,
         address: str = "",
     ) -> None:
         super().__init__()
         self._accounts = accounts
         self._settings = settings or NtlmSettings()
-        self._guard = guard or OpenGuard()
+        self._throttle = throttle or NoThrottle()
         self._address = address
         self._identity = ANONYMOUS
         self._negotiate = self._challenge = self._server_challenge = b""
@@ -242,13 +242,13 @@ class NtlmAcceptor(_NtlmHandshake):
             self._finish(message.flags, _exported_key(message, bytes(messages.KEY_LENGTH)))
             return
         account = folded_name(message.user)
-        self._guard.admit(account, self._address)
+        self._throttle.admit(account, self._address)
         try:
             self._log_on(message, token)
         except (AuthenticationError, DecodeError):
-            self._guard.failed(account, self._address)
+            self._throttle.failed(account, self._address)
             raise
-        self._guard.succeeded(account, self._address)
+        self._throttle.succeeded(account, self._address)
 
     def _check_flags(self, message: messages.Authenticate) -> None:
         """Nobody may take session security back, as Samba does it: their key protects nothing."""
@@ -478,13 +478,13 @@ class NtlmProvider:
         self,
         accounts: AccountDirectory,
         principal_name: str = "",
-        guard: LogonGuard | None = None,
+        throttle: LogonThrottle | None = None,
         settings: NtlmSettings | None = None,
     ) -> None:
         self.principal_name = principal_name
         self._accounts = accounts
-        self._guard = guard
+        self._throttle = throttle
         self._settings = settings
 
     def accept(self, level: AuthenticationLevel, address: str = "") -> NtlmAcceptor:
-        return NtlmAcceptor(self._accounts, self._settings, self._guard, address)
+        return NtlmAcceptor(self._accounts, self._settings, self._throttle, address)

@@ -6,7 +6,7 @@ from pathlib import Path
 from rpcqm.rpc.constants import AuthenticationType
 from rpcqm.rpc.security import logon
 from rpcqm.rpc.security.context import AuthenticationError, SecurityProvider
-from rpcqm.rpc.security.logon import LogonGuard
+from rpcqm.rpc.security.logon import LogonThrottle
 from rpcqm.rpc.security.ntlm import AccountDirectory, NtlmProvider, NtlmSettings
 from rpcqm.rpc.security.spnego import KERBEROS, MS_KERBEROS, NTLM, MechanismProvider, SpnegoProvider
 
@@ -17,16 +17,16 @@ def security_providers(
     ntlm: bool = True,
     keytab: Path | None = None,
     principal: str = "",
-    guard: LogonGuard | None = None,
+    throttle: LogonThrottle | None = None,
     ntlm_settings: NtlmSettings | None = None,
 ) -> dict[int, SecurityProvider]:
     """The providers by authentication type: NTLM, Kerberos where there is a keytab, and SPNEGO.
 
-    A `guard` is asked around every attempt to prove a password. Without a `principal` the
+    A `throttle` is asked around every attempt to prove a password. Without a `principal` the
     server's name is the first in the keytab, else that of the host. Raises AuthenticationError
     when the keytab cannot be used.
     """
-    guard = guard or logon.guard_of(accounts)
+    throttle = throttle or logon.throttle_of(accounts)
     name = principal or f"host/{socket.gethostname()}"
     providers: dict[int, SecurityProvider] = {}
     mechanisms: dict[str, MechanismProvider] = {}
@@ -36,7 +36,7 @@ def security_providers(
         mechanisms |= {MS_KERBEROS: kerberos, KERBEROS: kerberos}
         name = kerberos.principal_name
     if ntlm:
-        provider = NtlmProvider(accounts, name, guard, ntlm_settings)
+        provider = NtlmProvider(accounts, name, throttle, ntlm_settings)
         providers[AuthenticationType.RPC_C_AUTHN_WINNT] = mechanisms[NTLM] = provider
     if mechanisms:
         providers[AuthenticationType.RPC_C_AUTHN_GSS_NEGOTIATE] = SpnegoProvider(mechanisms)

@@ -60,8 +60,8 @@ class SecurityTable:
     """What authentication a connection has, by auth_context_id.
 
     `base` is what calls have on a connection without any; `authenticated` says that there is one.
-    `address` is the client's, for the guard that slows its attempts down; `on_logon` is called for
-    every handshake that has succeeded.
+    `address` is the client's, for the throttle that slows its attempts down; `on_logon` is called
+    for every handshake that has succeeded.
     """
 
     __slots__ = (

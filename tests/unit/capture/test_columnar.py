@@ -74,7 +74,7 @@ class InColumns:
         self.rows: list[tuple[int, Any]] = []
         self.in_batches = self.in_groups = 0
         self._teller = QueueTracker()
-        self._stretches = 0
+        self._batches = 0
 
     def take(self, singles: list[Single], batch: CallBatch | None) -> None:
         several = list(batch.calls()) if batch is not None else []
@@ -137,7 +137,7 @@ def test_spoilt_traffic_is_the_same_in_columns(
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 1 << 30), blocks=st.booleans(), nano=st.booleans(), big=st.booleans())
-def test_damaged_files_have_the_same_records_in_stretches(
+def test_damaged_files_have_the_same_records_in_batches(
     tmp_path_factory: pytest.TempPathFactory, seed: int, blocks: bool, nano: bool, big: bool
 ) -> None:
     rng = random.Random(seed)

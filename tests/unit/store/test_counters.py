@@ -53,10 +53,10 @@ def test_many_restarts_never_repeat_an_identifier(turns: Turns) -> None:
     assert min(seen) == 16
 
 
-@pytest.mark.parametrize(("priority", "lane"), [(0, 7), (3, 4), (7, 0)])
-def test_a_lookup_identifier_carries_the_priority(store: Store, priority: int, lane: int) -> None:
+@pytest.mark.parametrize(("priority", "high"), [(0, 7), (3, 4), (7, 0)])
+def test_a_lookup_identifier_carries_the_priority(store: Store, priority: int, high: int) -> None:
     """G1: the high byte is 7 - priority, so that identifiers follow the order of the queue."""
     first = store.counters.next_lookup_identifier(priority)
     second = store.counters.next_lookup_identifier(priority)
-    assert first >> 56 == second >> 56 == lane
+    assert first >> 56 == second >> 56 == high
     assert second == first + 1

@@ -153,7 +153,7 @@ def test_entries_take_few_bytes_after_most_were_removed(index: QueueIndex) -> No
     for number in range(20_000):
         if number % 10:
             remove(index, number)
-    chunks = index._lanes[0].chunks
+    chunks = index._priorities[0].chunks
     assert sum(len(chunk.keys) for chunk in chunks) <= 2 * index.count + 64 * len(chunks)
     assert len(chunks) <= 20
 

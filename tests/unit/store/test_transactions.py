@@ -49,8 +49,8 @@ def populate(store: Store, turns: Turns) -> None:
 
 
 def insert_three_priorities(txn: StoreTransaction) -> None:
-    for lane in (7, 0, 3):
-        txn.insert(A, lane << 56 | SPARE, b"new", arrival=1, expiry=5, flags=0x3F)
+    for high_byte in (7, 0, 3):
+        txn.insert(A, high_byte << 56 | SPARE, b"new", arrival=1, expiry=5, flags=0x3F)
 
 
 def insert_and_remove(txn: StoreTransaction, durable: bool) -> None:

@@ -80,8 +80,8 @@ class _Address:
         return _Guesses()
 
 
-class GuessGuard:
-    """The LogonGuard of a queue manager: one for all of its listeners.
+class GuessThrottle:
+    """The LogonThrottle of a queue manager: one for all of its listeners.
 
     From the sixth wrong guess in a minute on, an account is refused from that address without a
     look at the password: for a second, then for twice as long after each further wrong guess, up

@@ -8,6 +8,7 @@ import binascii
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
@@ -49,20 +50,21 @@ CORRELATION_SIZE = 20
 _LONGEST_CORRELATION = 64
 """Characters, with white space between them; without any they are 28."""
 _MUST_UNDERSTAND = f"{{{SOAP}}}mustUnderstand"
-_GUID = "([0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})"
-_GUID_STRING = re.compile(_GUID)
-_MESSAGE_ID = re.compile(f"uuid:([0-9]{{1,20}})@{_GUID}")
-_STREAM_ID = re.compile(rf"uid:{_GUID}\\([0-9]{{1,20}})")
-_DESTINATION = re.compile("https?://|MSMQ:MULTICAST=", re.IGNORECASE)
-_NUMBER = re.compile("[0-9]{1,20}")
+_GUID_STRING = re.compile("[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+_DESTINATIONS = ("http://", "https://", "msmq:multicast=")
+_LONGEST_START = max(map(len, _DESTINATIONS))
+_LONGEST_NUMBER = 20
+"""Digits; leading zeros are read as well."""
 _CACHED = 256
 """Values that many envelopes have in common; what is refused is not kept, so each is short."""
 _BITS_64 = (1 << 64) - 1
 _MAXIMUM_REFERENCES = 2
 
 _Element = etree._Element
+_children: Callable[[_Element], list[_Element]] = itemgetter(slice(None))
+"""All at once: for those few, lxml takes as long to begin to go from one to the next."""
 _ENVELOPE = f"{{{SOAP}}}Envelope"
-_HEADER, _BODY = f"{{{SOAP}}}Header", f"{{{SOAP}}}Body"
+_HEADER, _BODY = _USUAL = [f"{{{SOAP}}}Header", f"{{{SOAP}}}Body"]
 
 
 def read_request(request: HttpRequest) -> SrmpRequest:
@@ -103,8 +105,10 @@ def _parse_envelope(octets: bytes) -> tuple[str, Envelope]:
     text, root = parse_xml(octets)
     if root.tag != _ENVELOPE:
         raise DecodeError("no SOAP envelope")
-    tags = [child.tag for child in root]
-    if tags[:2] != [_HEADER, _BODY] or _HEADER in tags[2:] or _BODY in tags[2:]:
+    tags = [child.tag for child in _children(root)]
+    if tags != _USUAL and (
+        tags[:2] != [_HEADER, _BODY] or _HEADER in tags[2:] or _BODY in tags[2:]
+    ):
         raise DecodeError("an envelope is one <Header>, and one <Body> directly behind it")
     envelope = _header(root[0])
     if envelope.signature is not None:
@@ -130,17 +134,20 @@ def _present(_: str) -> bool:
 def _number(most: int) -> Callable[[str], int]:
     """[MC-MQSRM] 2.2.1.3, as far as the field that holds it reaches (G204)."""
 
-    @lru_cache(maxsize=_CACHED)
     def parsed(text: str) -> int:
-        if _NUMBER.fullmatch(text) is None or (number := int(text)) > most:
+        is_number = text.isdecimal() and text.isascii() and len(text) <= _LONGEST_NUMBER
+        if not is_number or (number := int(text)) > most:
             raise DecodeError(f"{text!r} is no number up to {most}")
         return number
 
     return parsed
 
 
-_class, _number_32 = _number(0xFFFF), _number(0xFFFF_FFFF)
-_priority = _number(7)
+_ordinal = _number(_BITS_64)
+"""Hardly one comes twice, so that none is kept."""
+_number_32 = lru_cache(maxsize=_CACHED)(_number(0xFFFF_FFFF))
+_class = lru_cache(maxsize=_CACHED)(_number(0xFFFF))
+_priority = lru_cache(maxsize=_CACHED)(_number(7))
 
 
 @lru_cache(maxsize=_CACHED)
@@ -152,17 +159,17 @@ def _guid(text: str) -> UUID:
 
 
 def _message_id(text: str) -> MessageId:
-    found = _MESSAGE_ID.fullmatch(text)
-    if found is None or (ordinal := int(found[1])) > _BITS_64:
+    ordinal, _, guid = text.removeprefix("uuid:").partition("@")
+    if not text.startswith("uuid:"):
         raise DecodeError(f"{text!r} is not uuid:number@GUID")
-    return MessageId(_guid(found[2]), ordinal)
+    return MessageId(_guid(guid), _ordinal(ordinal))
 
 
 def _stream_id(text: str) -> StreamId:
-    found = _STREAM_ID.fullmatch(text)
-    if found is None or (ordinal := int(found[2])) > _BITS_64:
+    guid, _, ordinal = text.removeprefix("uid:").partition("\\")
+    if not text.startswith("uid:"):
         raise DecodeError(f"{text!r} is not uid:GUID\\number")
-    return StreamId(_guid(found[1]), ordinal)
+    return StreamId(_guid(guid), _ordinal(ordinal))
 
 
 def _base64(text: str) -> bytes:
@@ -192,7 +199,7 @@ def _decision(text: str) -> bool:
 
 
 def _destination(text: str) -> str:
-    if _DESTINATION.match(text) is None:
+    if not text[:_LONGEST_START].lower().startswith(_DESTINATIONS):
         raise DecodeError(f"{text!r} is no URL of a queue")
     return text
 
@@ -220,11 +227,16 @@ def _fields(parent: _Element, table: _Table, *required: str) -> dict[str, Any]:
     """
     leaves, nested = table
     values: dict[str, Any] = {}
-    for child in parent:
+    for child in _children(parent):
         tag = child.tag
-        if tag in leaves:
-            name, parse = leaves[tag]
-            value: object = _parsed(child, parse)
+        if leaf := leaves.get(tag):
+            name, parse = leaf
+            if len(child):
+                raise DecodeError(f"<{_local_name(child)}> holds elements")
+            try:
+                value: object = parse((child.text or "").strip())
+            except DecodeError as error:
+                raise DecodeError(f"<{_local_name(child)}>: {error.reason}") from error
         elif tag in nested:
             name, read = nested[tag]
             value = read(child)
@@ -237,16 +249,6 @@ def _fields(parent: _Element, table: _Table, *required: str) -> dict[str, Any]:
         if name not in values:
             raise DecodeError(f"<{_local_name(parent)}> does not tell {name}")
     return values
-
-
-def _parsed(element: _Element, parse: Callable[[str], object]) -> object:
-    if len(element):
-        raise DecodeError(f"<{_local_name(element)}> holds elements")
-    text = element.text
-    try:
-        return parse(text.strip() if text else "")
-    except DecodeError as error:
-        raise DecodeError(f"<{_local_name(element)}>: {error.reason}") from error
 
 
 def _local_name(element: _Element) -> str:
@@ -418,7 +420,9 @@ _REFERENCE_TAG = f"{{{SIGNATURE}}}Reference"
 
 def _signed_info(info: _Element) -> tuple[str, tuple[Reference, ...]]:
     method = _fields(info, _SIGNED_INFO, "signature_method")["signature_method"]
-    references = tuple(_reference(child) for child in info if child.tag == _REFERENCE_TAG)
+    references = tuple(
+        _reference(child) for child in _children(info) if child.tag == _REFERENCE_TAG
+    )
     if len(references) > _MAXIMUM_REFERENCES:
         raise DecodeError(f"<SignedInfo> with {len(references)} references")
     return method, references
@@ -520,7 +524,7 @@ def _header(header: _Element) -> Envelope:
 def _entries(header: _Element) -> dict[str, Any]:
     """The entries that are known; those that need not be understood are passed over (G48)."""
     values: dict[str, Any] = {}
-    for element in header:
+    for element in _children(header):
         known = _ENTRIES.get(element.tag) or _with_another_case(element)
         if known is None:
             continue

@@ -5,6 +5,9 @@ What the text there mistypes is written as section 2.2 has it (G46).
 
 import base64
 import re
+from collections.abc import Callable
+from functools import lru_cache
+from uuid import UUID
 
 from rpcqm.srmp.dates import format_date
 from rpcqm.srmp.elements import (
@@ -26,6 +29,9 @@ from rpcqm.srmp.xml import MSMQ, SOAP, SRMP, WS_ROUTING, enclosing_signature, es
 _START = f'<se:Envelope xmlns:se="{SOAP}" xmlns="{SRMP}"><se:Header>'
 _END = "</se:Header><se:Body></se:Body></se:Envelope>"
 _SPACE = re.compile(r"\s")
+
+_guid: Callable[[UUID], str] = lru_cache(maxsize=256)(str)
+"""[MC-MQSRM] 2.2.1.1; those of queue managers and connectors are in many envelopes."""
 
 
 def write_envelope(envelope: Envelope) -> bytes:
@@ -54,7 +60,7 @@ def _path(envelope: Envelope) -> str:
 
 
 def _message_id(message_id: MessageId) -> str:
-    return f"uuid:{message_id.ordinal}@{message_id.guid}"
+    return f"uuid:{message_id.ordinal}@{_guid(message_id.guid)}"
 
 
 def _properties(envelope: Envelope) -> str:
@@ -104,7 +110,7 @@ def _stream(stream: Stream) -> str:
 
 
 def _stream_id(stream_id: StreamId) -> str:
-    return f"<streamId>uid:{stream_id.guid}\\{stream_id.ordinal}</streamId>"
+    return f"<streamId>uid:{_guid(stream_id.guid)}\\{stream_id.ordinal}</streamId>"
 
 
 # Receipts
@@ -146,13 +152,13 @@ def _msmq(msmq: Msmq) -> str:
         "<DeadLetter/>" if msmq.dead_letter else "",
         "" if msmq.correlation is None else _correlation(msmq.correlation),
         "<Trace/>" if msmq.trace else "",
-        f"<ConnectorType>{msmq.connector_type}</ConnectorType>" if msmq.connector_type else "",
+        _connector_type(msmq.connector_type) if msmq.connector_type else "",
         f"<App>{msmq.app}</App>" if msmq.app else "",
         f"<BodyType>{msmq.body_type}</BodyType>",
         f"<HashAlgorithm>{msmq.hash_algorithm}</HashAlgorithm>" if msmq.hash_algorithm else "",
         "" if msmq.eod is None else _eod(msmq.eod),
         "" if msmq.provider is None else _provider(msmq.provider),
-        f"<SourceQmGuid>{msmq.source_qm_guid}</SourceQmGuid>",
+        f"<SourceQmGuid>{_guid(msmq.source_qm_guid)}</SourceQmGuid>",
         _format_names("DestinationMqf", msmq.destination_mqf),
         _format_names("AdminMqf", msmq.admin_mqf),
         _format_names("ResponseMqf", msmq.response_mqf),
@@ -162,6 +168,11 @@ def _msmq(msmq: Msmq) -> str:
     return "".join(parts)
 
 
+def _connector_type(guid: UUID) -> str:
+    return f"<ConnectorType>{_guid(guid)}</ConnectorType>"
+
+
+@lru_cache(maxsize=256)
 def _correlation(correlation: bytes) -> str:
     return f"<Correlation>{_base64(correlation)}</Correlation>"
 
@@ -171,7 +182,7 @@ def _eod(eod: Eod) -> str:
     last = "<Last/>" if eod.last else ""
     connector = ""
     if eod.connector_id is not None:
-        connector = f"<ConnectorId>{eod.connector_id}</ConnectorId>"
+        connector = f"<ConnectorId>{_guid(eod.connector_id)}</ConnectorId>"
     return f"<Eod>{first}{last}{connector}</Eod>"
 
 

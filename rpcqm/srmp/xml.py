@@ -24,6 +24,8 @@ MAXIMUM_NODES = 4_096
 _PLAIN_TAGS = 2 * xml_bounds.MAXIMUM_DEPTH
 _PLAIN_ATTRIBUTES = 256
 """With so few `<` and `=` nothing can go beyond a bound; all that honest senders write is below."""
+_PLAIN_SIZE = 4 * MAXIMUM_NODES
+"""So few octets hold no more nodes: the smallest one is `<a/>`."""
 _DECLARED_ENCODING = re.compile(rb"<\?xml[^>]*?\sencoding\s*=\s*[\"']([^\"']*)")
 _MARK = b"\xef\xbb\xbf"
 
@@ -58,7 +60,7 @@ def parse_xml(octets: bytes) -> tuple[str, etree._Element]:
 
 def _check_head(octets: bytes) -> None:
     """Refuse a document type, wherever it may be written, and another encoding."""
-    if b"<!DOCTYPE" in octets:
+    if 0x21 in octets and b"<!DOCTYPE" in octets:  # the octet `!` is found at once
         raise DecodeError("an envelope with a document type")
     if octets.startswith(b"<?xml"):
         declared = _DECLARED_ENCODING.match(octets)
@@ -68,7 +70,8 @@ def _check_head(octets: bytes) -> None:
 
 def _check_bounds(octets: bytes) -> None:
     """Before a tree is built: how deep it is, and how many elements and attributes it has."""
-    if octets.count(b"<") <= _PLAIN_TAGS and octets.count(b"=") <= _PLAIN_ATTRIBUTES:
+    has_few_tags = octets.count(b"<") <= _PLAIN_TAGS
+    if has_few_tags and (len(octets) <= _PLAIN_SIZE or octets.count(b"=") <= _PLAIN_ATTRIBUTES):
         return
     try:
         xml_bounds.check_bounds(octets, MAXIMUM_NODES)

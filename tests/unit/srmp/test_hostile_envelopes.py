@@ -161,6 +161,12 @@ def test_the_elements_and_attributes_of_an_envelope_are_bounded(more: int, is_re
             read_envelope(octets)
 
 
+def test_few_elements_with_many_attributes_are_bounded() -> None:
+    many = " ".join(f"a{number}=''" for number in range(MAXIMUM_NODES))
+    with pytest.raises(DecodeError, match="too many"):
+        read_envelope(minimal(f"<x {many}/>"))
+
+
 @pytest.mark.parametrize(("more", "is_read"), [(0, True), (1, False)])
 def test_the_depth_of_an_envelope_is_bounded(more: int, is_read: bool) -> None:
     depth = MAXIMUM_DEPTH - 2 + more

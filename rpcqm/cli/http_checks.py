@@ -1,12 +1,16 @@
 """What `rpcqm doctor` says of messages over HTTP: its own doors, and their certificate."""
 
+import asyncio
 import http.client
 import socket
 import ssl
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+from rpcqm.base.errors import DecodeError, MQError, RpcFault
 from rpcqm.cli.checks import TIMEOUT, Check, CheckedMachine, CheckResult, Level, reachable
+from rpcqm.cli.outgoing import NO_RECEIPTS
 
 SOON = timedelta(days=30)
 """How long before its end a certificate is worth a warning: renewal takes weeks in some places."""
@@ -75,4 +79,29 @@ def _end_of_certificate(host: str, port: int) -> datetime:
     return load_der_x509_certificate(octets).not_valid_after_utc
 
 
-HTTP_CHECKS: tuple[Check, ...] = (check_http_door, check_https_door)
+def check_receipts(patient: CheckedMachine) -> Iterator[CheckResult]:
+    """The queues elsewhere that take messages in order, and whose receipts do not come."""
+    running = patient.running
+    if running is None or not {"http", "https"} & set(running.endpoints):
+        return
+    try:
+        lacking = asyncio.run(asyncio.wait_for(_lacking_receipts(running.socket), TIMEOUT))
+    except (MQError, RpcFault, DecodeError, OSError, TimeoutError) as error:
+        text = f"What is on its way cannot be told: {error or type(error).__name__}."
+        yield CheckResult("receipts", Level.WARNING, text)
+        return
+    for name in lacking:
+        yield CheckResult("receipts", Level.WARNING, f"`{name}`: {NO_RECEIPTS}")
+
+
+async def _lacking_receipts(local: Path) -> list[str]:
+    # Only now, because the interfaces take time to load.
+    from rpcqm.client.queue_manager import QueueManagerClient
+    from rpcqm.client.target import LocalServer
+
+    async with QueueManagerClient(LocalServer(local)) as client:
+        queues = await client.management.outgoing_queues()
+        return [queue.format_name for queue in queues if queue.lacks_receipts]
+
+
+HTTP_CHECKS: tuple[Check, ...] = (check_http_door, check_https_door, check_receipts)

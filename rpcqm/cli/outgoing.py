@@ -38,6 +38,12 @@ def print_all(queues: list[OutgoingQueueInformation], as_json: bool) -> None:
     table.print()
 
 
+NO_RECEIPTS = (
+    "The receiver takes messages, and its receipts do not come: can it reach, and does it trust, "
+    "this computer's URL? `default_stream_receipt_url` of [srmp] names another one."
+)
+
+
 def print_one(queue: OutgoingQueueInformation, as_json: bool) -> None:
     """Everything about a queue, its connections and acknowledgements."""
     if as_json:
@@ -55,6 +61,7 @@ def print_one(queue: OutgoingQueueInformation, as_json: bool) -> None:
             "Not received yet": f"{queue.unread} arrived, waiting for their final acknowledgement",
             "Sent again": _resent(queue),
             "Connections": history,
+            **({"Receipts": NO_RECEIPTS} if queue.lacks_receipts else {}),
         }
     )
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 PURGE_DETAILS = """\
 A message that asks for it becomes a dead letter. By the format name of a queue elsewhere,
 administrators purge what waits here to be sent there. What is being sent, or has arrived in order
-and waits for its final acknowledgement, stays until that is decided."""
+and waits for its final acknowledgement, stays until that is decided. What has been sent over HTTP
+and has no receipt goes if `rpcqm network pause` comes first."""
 
 
 def add(commands: "argparse._SubParsersAction[Parser]") -> None:

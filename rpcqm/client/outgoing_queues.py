@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.types import SequenceInfo
 from rpcqm.codec.properties import ManagementQueueProperty, PropVariant
 from rpcqm.codec.types.mqvalues import ConnectionStatus
@@ -76,6 +77,14 @@ class OutgoingQueueInformation:
     resend_count: int
     resend_time: int
     history: tuple[ConnectionEvent, ...]
+
+    @property
+    def lacks_receipts(self) -> bool:
+        """Whether the receiver takes messages over HTTP in order, and its receipts do not come."""
+        if not FormatName.parse(self.format_name).is_http or not self.history:
+            return False
+        taken = self.history[-1].status == STATUSES[ConnectionStatus.ESTABLISHED]
+        return taken and self.unacknowledged > 0 and self.resend_count > 0
 
 
 def information(values: Mapping[str, Any]) -> OutgoingQueueInformation:

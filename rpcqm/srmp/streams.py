@@ -66,6 +66,18 @@ class IncomingStream:
             return True
         return stream.current > self.number >= stream.previous
 
+    def follow(self, stream: Stream) -> bool:
+        """Take another SendReceiptsTo from the first message of this stream, that comes again.
+
+        Whether it is another: its sender has been mended meanwhile (G169).
+        """
+        url = stream.send_receipts_to
+        if stream.stream_id != self.stream_id or url in (None, self.send_receipts_to):
+            return False
+        assert url is not None
+        self.send_receipts_to = url
+        return True
+
     @property
     def stream_id(self) -> StreamId:
         """IncomingId."""

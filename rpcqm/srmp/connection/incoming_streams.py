@@ -60,8 +60,16 @@ class StreamReceiver:
         self.schedule.message_received()
         if repeated:
             self.state.reject_count += 1
-            return False
-        return self.state.accept(stream)
+        elif self.state.accept(stream):
+            return True
+        self._follow(stream)
+        return False
+
+    def _follow(self, stream: Stream) -> None:
+        """What is not durable yet must not become so by this; the message comes again."""
+        state = self.state
+        if state.is_durable and state.follow(stream):
+            self._protocol.protocol_records.write({self.key: state.encode()})
 
     def show(self, info: IncomingTransactionalTransferInfo) -> None:
         """Tell administrators how far it has come ([MC-MQSRM] 3.1.5.1.6.4)."""

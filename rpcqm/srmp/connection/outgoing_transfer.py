@@ -190,16 +190,23 @@ class OutgoingTransfer:
             self._record(ConnectionStatus.ESTABLISHED, address=address)
             self._set_state(OutgoingQueueState.CONNECTED)
         self._message_trace.sent(self.queue, message, address)
-        self._restart_cleanup()
-        self.stream.wait()
+        if not self.stopped:
+            self._restart_cleanup()
+            self.stream.wait()
 
     def _accepted(self, key: int) -> None:
         """A message of a stream stays, any other is gone."""
         if self.stream.awaits_receipt(key):
-            self.stream.transmitted(key)
+            self._await_receipt(key)
         elif not self.stream.awaits_decision(key):
             self._message_trace.acknowledged(self.queue, key, "by the next hop")
             self._unless_gone(partial(self._transfer.delivered, self.queue, key))
+
+    def _await_receipt(self, key: int) -> None:
+        if self.stopped:
+            self._release(key)
+        else:
+            self.stream.transmitted(key)
 
     def _refused(self, key: int, status: int) -> None:
         _log.warning("a message was refused", queue=self.uri, status=status)
@@ -237,7 +244,8 @@ class OutgoingTransfer:
     # Connections
 
     def _retransmission_timer(self) -> None:
-        """[MC-MQSRM] 3.1.6.1."""
+        """[MC-MQSRM] 3.1.6.1; what had failed may be gone, what left before it is there (G168)."""
+        self.stream.wait()
         self.wake()
 
     def _restart_cleanup(self) -> None:
@@ -267,7 +275,12 @@ class OutgoingTransfer:
         self.disconnect()
 
     def disconnect(self) -> None:
-        """Send nothing more until `try_now`."""
+        """Send nothing more until `try_now`; what awaits receipts can be purged (G168)."""
+        self._stop_timers()
+        if self.stopped:
+            self.resend()
+
+    def _stop_timers(self) -> None:
         self._retry.cancel()
         self.stream.stop()
         self._disconnect(OutgoingQueueState.DISCONNECTED)
@@ -292,7 +305,7 @@ class OutgoingTransfer:
 
     def stop(self) -> None:
         """The queue manager stops."""
-        self.disconnect()
+        self._stop_timers()
 
     # Streams
 
@@ -307,7 +320,9 @@ class OutgoingTransfer:
     def stream_receipt(self, stream: StreamId, last_ordinal: int) -> bool:
         """[MC-MQSRM] 3.1.5.1.8; whether the stream is this one."""
         known = self.stream.receipt(stream, last_ordinal, self)
-        if known:
+        if self.stopped:
+            self.stream.stop()
+        elif known:
             self.wake()
         return known
 

@@ -83,8 +83,9 @@ class QueueStream:
         if stream is None or number is None:
             return None
         identifier = StreamId(self._protocol.queue_manager.identifier, stream.identifier)
-        receipts_to = self._protocol.receipts_url(uri) if number == 1 else None
-        return Stream(identifier, number, stream.previous_of(key), receipts_to)
+        previous = stream.previous_of(key)
+        receipts_to = None if previous else self._protocol.receipts_url(uri)
+        return Stream(identifier, number, previous, receipts_to)
 
     def transmitted(self, key: int) -> None:
         """A message has left: wait for its receipt."""

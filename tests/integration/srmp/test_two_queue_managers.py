@@ -4,7 +4,9 @@ import json
 import socket
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -126,3 +128,40 @@ def test_a_stream_arrives_once_and_in_order_though_both_are_killed(pair: Pair) -
     pair.receiver.start()
     pair.await_empty()
     assert pair.receive_all("stream") == [str(number) for number in range(6) for _ in range(5)]
+
+
+class _Taking(BaseHTTPRequestHandler):
+    """Takes everything, and sends no receipt."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_request(self, code: object = "-", size: object = "-") -> None:
+        pass
+
+
+@pytest.fixture
+def taking() -> Iterator[int]:
+    """The port of a receiver that cannot reach its senders."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Taking) as server:
+        Thread(target=server.serve_forever).start()
+        yield server.server_port
+        server.shutdown()
+
+
+def test_an_administrator_learns_of_receipts_that_do_not_come_and_can_give_up(
+    pair: Pair, taking: int
+) -> None:
+    name = pair.url("stream", taking)
+    sender = pair.sender
+    sender.run("send", name, "--transactional", "--body", "x", "--count", "5")
+    end = time.monotonic() + 30
+    while "default_stream_receipt_url" not in sender.run("explain", name).stdout:
+        assert time.monotonic() < end
+    told = json.loads(sender.run("doctor", "--json", check=False).stdout)
+    assert [each["text"].split("`")[1] for each in told if each["subject"] == "receipts"] == [name]
+    sender.run("network", "pause", name)
+    assert sender.run("purge", name).stdout == "Purged 5 messages.\n"

@@ -10,6 +10,7 @@ from rpcqm.srmp.elements import StreamId
 from tests.support.srmp_door import (
     HERE,
     ORDER_QUEUE,
+    PEER,
     SENDER,
     SRMP,
     STREAM,
@@ -31,11 +32,12 @@ def send(
     to: str = STREAM,
     guid: str = SENDER,
     ordinal: int = 0,
+    receipts_to: str = ORDER_QUEUE,
     **elements: Any,
 ) -> int:
     """A message of a stream; its body is its number."""
     begins = number == 1 if start is None else start
-    place = in_stream(guid, number, ORDER_QUEUE if begins else "", previous, stream)
+    place = in_stream(guid, number, receipts_to if begins else "", previous, stream)
     elements.setdefault("services", durable())
     return door.send(
         to,
@@ -211,6 +213,27 @@ def test_a_repetition_is_acknowledged_after_a_restart_as_well(door: Door) -> Non
     door.advance(COALESCING)
     assert acknowledged(door) == [2]
     assert door.receipts[0].to == ORDER_QUEUE
+
+
+def test_another_url_for_receipts_holds_from_a_repeated_start_on(door: Door) -> None:
+    """Its sender has been mended; nobody else knows the number of the stream (G169)."""
+    mended = f"http://{PEER}/msmq/private$/mended"
+    send(door, 1)
+    send(door, 2)
+    send(door, 1, receipts_to=mended)
+    door.crash()
+    send(door, 3)
+    door.advance(COALESCING)
+    assert contents(door) == "123"
+    assert [(each.to, acknowledged(door)) for each in door.receipts] == [(mended, [3])]
+
+
+def test_a_start_of_another_stream_that_comes_again_leads_no_receipt_away(door: Door) -> None:
+    send(door, 1, stream=7)
+    send(door, 1, stream=8)
+    send(door, 1, stream=7, receipts_to=f"http://{PEER}/msmq/private$/elsewhere")
+    door.advance(COALESCING)
+    assert [each.to for each in door.receipts] == [ORDER_QUEUE]
 
 
 def test_nothing_is_acknowledged_before_it_is_durable(door: Door) -> None:

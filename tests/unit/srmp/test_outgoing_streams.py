@@ -356,6 +356,78 @@ def test_a_resumed_queue_sends_everything_again_that_is_not_acknowledged(sending
     assert sending.numbers == [1, 2, 3] * 2
 
 
+@pytest.mark.conformance("MQSRM-event-pause_queue")
+def test_what_awaits_receipts_can_be_purged_on_hold(sending: Sending) -> None:
+    send_three(sending)
+    sending.alice.engine.outgoing.admin_pause_queue(sending.queue)
+    sending.alice.engine.queues.purge_queue(sending.queue)
+    sending.settle(1)
+    assert sending.alice.unsent == 0
+    sending.alice.engine.outgoing.admin_resume_queue(sending.queue)
+    sending.send_in_order(b"next")
+    sending.settle(60)
+    last = sending.streams[-1]
+    assert (last.current, last.previous) == (1, 0)
+    assert sending.receipt(1)
+    assert sending.alice.unsent == 0
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_what_is_accepted_during_a_pause_waits_for_its_end(sending: Sending, offline: bool) -> None:
+    engine = sending.alice.engine
+    sending.send_in_order()
+    engine.take_offline() if offline else engine.outgoing.admin_pause_queue(sending.queue)
+    sending.settle(1000)
+    assert sending.numbers == [1]
+    assert sending.info.eod_resend_time is None
+    assert sending.info.eod_resend_count == 0
+    engine.bring_online() if offline else engine.outgoing.admin_resume_queue(sending.queue)
+    sending.settle(1)
+    assert sending.numbers == [1, 1]
+
+
+def test_a_receipt_during_a_pause_counts_and_starts_nothing(sending: Sending) -> None:
+    send_three(sending)
+    sending.alice.engine.outgoing.admin_pause_queue(sending.queue)
+    assert sending.receipt(2)
+    sending.settle(1)
+    assert sending.alice.unsent == 1
+    assert sending.info.eod_resend_time is None
+
+
+@pytest.mark.conformance("MQSRM-timer-stream_receipt_wait")
+def test_what_left_before_a_failure_is_sent_again_though_what_failed_is_gone(
+    sending: Sending,
+) -> None:
+    sending.send_in_order(b"1")
+    sending.settle(1)
+    sending.shop.answers = [REFUSED]
+    sending.send_in_order(b"expires", time_to_reach_queue=5)
+    sending.settle(100)
+    assert sending.numbers[-1] == 1
+    assert len(sending.numbers) > 2
+
+
+def test_the_first_that_is_left_says_where_receipts_go(sending: Sending) -> None:
+    sending.send_in_order(b"expires", time_to_reach_queue=5)
+    sending.send_in_order(b"2")
+    sending.settle(100)
+    last = sending.streams[-1]
+    assert (last.current, last.previous) == (2, 0)
+    assert last.send_receipts_to == "http://alice/msmq/private$/order_queue$"
+
+
+def test_another_url_for_receipts_holds_for_the_stream_under_way(sending: Sending) -> None:
+    send_three(sending)
+    sending.alice.adjust(replace(SETTINGS, default_stream_receipt_url="http://mended/x"))
+    sending.settle(40)
+    assert [each.send_receipts_to for each in sending.streams[3:6]] == [
+        "http://mended/x",
+        None,
+        None,
+    ]
+
+
 # 3.1.5.1.9
 
 

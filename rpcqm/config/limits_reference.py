@@ -469,6 +469,20 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.srmp.multipart:MAXIMUM_PART_HEADERS",
         "octets",
     ),
+    Bound(
+        "srmp.key_bits",
+        "the signature proves nothing, and hinders nothing",
+        "Key of the certificate that comes with a signature.",
+        "rpcqm.srmp.signature:KEY_BITS",
+        "bits",
+    ),
+    Bound(
+        "srmp.exponent_bits",
+        "the signature proves nothing, and hinders nothing",
+        "Public exponent of an RSA key that comes with a signature.",
+        "rpcqm.srmp.signature:EXPONENT_BITS",
+        "bits",
+    ),
     # Files that were made elsewhere (G104).
     Bound(
         "file.list_items",

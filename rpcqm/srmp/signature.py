@@ -7,6 +7,7 @@ holds digests of the attachments. No other part of the envelope is covered by it
 import enum
 import hashlib
 import hmac
+from typing import TypeGuard
 from uuid import UUID
 
 from cryptography import x509
@@ -29,6 +30,10 @@ PrivateKey = DSAPrivateKey | RSAPrivateKey
 
 DSA_METHOD, RSA_METHOD = f"{SIGNATURE}dsa", f"{SIGNATURE}rsa-sha1"
 _DIGESTS = {f"{SIGNATURE}sha1": "sha1", f"{SIGNATURE}md5": "md5"}
+KEY_BITS = 4_096
+"""Longer keys take tens of milliseconds, in which nothing else is done."""
+EXPONENT_BITS = 64
+"""Everybody's exponent has 17 bits; OpenSSL takes none beyond 64 with keys beyond 3,072."""
 _BODY, _EXTENSION = "cid:body@", "cid:extension@"
 
 
@@ -88,7 +93,15 @@ def _public_key(certificate: bytes | PublicKey | None) -> PublicKey | None:
     except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
         # What is no certificate that we understand tells no key.
         return None
-    return key if isinstance(key, PublicKey) else None
+    return key if _is_cheap(key) else None
+
+
+def _is_cheap(key: object) -> TypeGuard[PublicKey]:
+    """Whether any stranger may have a signature checked by it; others say nothing (G190)."""
+    if isinstance(key, RSAPublicKey):
+        exponent = key.public_numbers().e.bit_length()
+        return key.key_size <= KEY_BITS and exponent <= EXPONENT_BITS
+    return isinstance(key, DSAPublicKey) and key.key_size <= KEY_BITS
 
 
 def _verifies(key: PublicKey, value: bytes, data: bytes) -> bool:

@@ -74,12 +74,13 @@ def envelope(to: str, elements: Elements) -> str:
     )
 
 
-def multipart(text: str, body: bytes) -> tuple[str, bytes]:
+def multipart(text: str, body: bytes | None, **more: bytes) -> tuple[str, bytes]:
     """A Content-Type and the parts: each ends by its own length, and a delimiter follows."""
-    parts = (
-        ("text/xml; charset=UTF-8", "", text.encode()),
-        ("application/octet-stream", f"Content-Id: body@{SOURCE}\r\n", body),
-    )
+    parts = [("text/xml; charset=UTF-8", "", text.encode())]
+    attached = more if body is None else {"body": body, **more}
+    for name, octets in attached.items():
+        identifier = f"Content-Id: {name}@{SOURCE}\r\n"
+        parts.append(("application/octet-stream", identifier, octets))
     written = b"".join(
         f"--{_BOUNDARY}\r\nContent-Type: {kind}\r\n"
         f"Content-Length: {len(part)}\r\n{more}\r\n".encode()
@@ -92,8 +93,12 @@ def multipart(text: str, body: bytes) -> tuple[str, bytes]:
 
 def message(to: str, body: bytes, elements: Elements | None = None) -> Post:
     """A user message to a URL."""
-    kind, content = multipart(envelope(to, elements or Elements()), body)
-    return _post(to, kind, content)
+    return attaching(to, elements or Elements(), body)
+
+
+def attaching(to: str, elements: Elements, body: bytes | None, **more: bytes) -> Post:
+    """A user message with other attachments: body, extension."""
+    return _post(to, *multipart(envelope(to, elements), body, **more))
 
 
 def receipt(to: str, elements: Elements) -> Post:

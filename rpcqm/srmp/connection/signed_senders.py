@@ -4,17 +4,14 @@ A signature proves its key, and the directory whose that key is: of everybody el
 proves nothing (G165).
 """
 
-import hashlib
 from typing import NamedTuple
 
-from rpcqm.adm.directory_object import User
-from rpcqm.adm.enums import DirectoryOperationResult
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.identity import ANONYMOUS, Identity, authenticated
 from rpcqm.codec.packet.enums import MessageAuthenticationLevel, SenderIdentifierType
 from rpcqm.codec.packet.message import MessageAttributes, build_user_message
 from rpcqm.codec.packet.patch import set_authentication_level
-from rpcqm.codec.security.identifier import Sid
+from rpcqm.codec.security.identifier import Sid, is_account
 from rpcqm.qm.directory import Directory
 from rpcqm.srmp.elements import SrmpRequest
 from rpcqm.srmp.signature import SignatureResult, check
@@ -40,29 +37,24 @@ def signed(request: SrmpRequest, directory: Directory) -> Signed:
     if result is not SignatureResult.VERIFIED or signature.certificate is None:
         return Signed()
     sid = _owner(signature.certificate, directory)
-    try:
-        text = str(Sid.decode(sid))
-    except DecodeError:
+    if sid is None:
         return Signed()
-    return Signed(False, authenticated(text, text), sid, signature.certificate)
+    return Signed(False, authenticated(str(sid), str(sid)), sid.encode(), signature.certificate)
 
 
-def _owner(certificate: bytes, directory: Directory) -> bytes:
-    """The SID of the user whose certificate the directory says that it is, b"" for nobody's."""
-    digest = hashlib.md5(certificate, usedforsecurity=False).digest()
-    attributes = ("security_identifier", "certificate_digest_list", "certificates")
-    status, query = directory.read_directory_begin(User, attributes=attributes)
-    if status is not DirectoryOperationResult.SUCCESS:
-        return b""
+def _owner(certificate: bytes, directory: Directory) -> Sid | None:
+    """The one account whose certificate the directory says that it is (G190).
+
+    None for nobody's, for that of several users, and of a user whose SID is no account's.
+    """
+    owners = directory.certificate_owners(certificate)
+    if len(owners) != 1:
+        return None
     try:
-        while True:
-            status, user = directory.read_directory_next(query)
-            if not isinstance(user, User):
-                return b""
-            if digest in user.certificate_digest_list and certificate in user.certificates:
-                return user.security_identifier
-    finally:
-        directory.read_directory_end(query)
+        sid = Sid.decode(owners.pop())
+    except DecodeError:  # a user whose SID nobody has told yet
+        return None
+    return sid if is_account(sid) else None
 
 
 def packet_of(attributes: MessageAttributes, sender: Signed) -> bytes:

@@ -17,6 +17,8 @@ from rpcqm.srmp.elements import Envelope, Reference, Signature, SrmpRequest
 from rpcqm.srmp.reading import read_envelope, read_request
 from rpcqm.srmp.signature import (
     DSA_METHOD,
+    EXPONENT_BITS,
+    KEY_BITS,
     PrivateKey,
     SignatureResult,
     check,
@@ -24,7 +26,7 @@ from rpcqm.srmp.signature import (
 )
 from rpcqm.srmp.writing import signed_info, write_envelope
 from rpcqm.srmp.xml import SIGNATURE
-from tests.support.certificates import certificate_of
+from tests.support.certificates import certificate_for, certificate_of
 from tests.support.srmp_samples import minimal, msmq, posted
 
 BODY, EXTENSION = b"the body", b"the extension"
@@ -295,3 +297,23 @@ def test_what_is_signed_depends_on_nothing_around_it() -> None:
     )
     with pytest.raises(DecodeError, match="cannot stand alone"):
         read_envelope(minimal(msmq() + signature))
+
+
+@pytest.mark.bound("srmp.key_bits")
+@pytest.mark.bound("srmp.exponent_bits")
+@pytest.mark.parametrize(
+    ("bits", "exponent", "expected"),
+    [
+        (KEY_BITS, 65_537, SignatureResult.WRONG),
+        (KEY_BITS + 8, 65_537, SignatureResult.UNCHECKED),
+        (2_048, (1 << EXPONENT_BITS) - 1, SignatureResult.WRONG),
+        (2_048, (1 << EXPONENT_BITS) + 1, SignatureResult.UNCHECKED),
+    ],
+)
+def test_a_key_that_takes_long_is_not_tried(
+    bits: int, exponent: int, expected: SignatureResult
+) -> None:
+    modulus = (1 << bits) - 0x1235
+    key = rsa.RSAPublicNumbers(exponent, modulus).public_key()
+    signature = sign(BODY, None, QUEUE_MANAGER, rsa_key(), certificate_for(key, rsa_key()))
+    assert check(replace(plain(), signature=signature), BODY, None) is expected

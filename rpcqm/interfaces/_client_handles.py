@@ -172,7 +172,7 @@ class ClientHandles:
             self._wrong_numbers.count(call)
 
     def check_wrong_numbers(self, call: Call) -> None:
-        """Refuse an anonymous caller that has given too many of them."""
+        """Refuse an anonymous caller that has given too many wrong numbers."""
         if call.identity.is_anonymous:
             self._wrong_numbers.check(call)
 

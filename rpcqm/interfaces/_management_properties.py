@@ -34,6 +34,7 @@ from rpcqm.qm.outgoing import Outgoing
 from rpcqm.qm.queues import QueueEvents
 
 _LARGEST = 0xFFFF_FFFF
+"""What a 32-bit count shows of a larger number."""
 
 QUEUE_TYPES = {
     QueueType.PUBLIC: ManagementQueueType.MGMT_QUEUE_TYPE_PUBLIC,

@@ -1,4 +1,4 @@
-"""What can be opened how by qmcomm, and what is open ([MS-MQMP] 3.1.4.2, 3.1.4.17, 3.1.4.21)."""
+"""What qmcomm opens, and how ([MS-MQMP] 3.1.4.2, 3.1.4.17, 3.1.4.21)."""
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.base.errors import HResult, MQError
@@ -21,7 +21,7 @@ def descriptor_of(handle: ContextHandle) -> OpenQueueDescriptor:
 
 
 def names_of(handle: ContextHandle) -> tuple[FormatName, ...]:
-    """What a queue was opened by; MQError(MQ_ERROR_INVALID_HANDLE) when it has been deleted."""
+    """The names that a queue was opened by; raises MQ_ERROR_INVALID_HANDLE if it is deleted."""
     proxy = proxy_of(handle)
     if proxy is not None:
         return (proxy.format_name,)
@@ -43,7 +43,10 @@ def remote_readable(name: FormatName) -> FormatName:
 
 
 def check_opening(request: rpc_QMOpenQueueInternalRequest) -> None:
-    """What goes together in rpc_QMOpenQueueInternal; the queue's kind is checked on opening."""
+    """Raise MQError if parameters of rpc_QMOpenQueueInternal do not go together.
+
+    The queue's kind is checked when it is opened.
+    """
     access, share_mode = request.dwDesiredAccess, request.dwShareMode
     valid = access in _OPEN_ACCESSES and share_mode in tuple(QueueShareMode)
     if access == QueueAccessType.SEND_ACCESS:

@@ -53,8 +53,10 @@ class PendingRequestTable:
         return iter(list(self._entries.values()))
 
     def require_free(self, request_id: int) -> None:
-        """Raise MQError: INVALID_PARAMETER for a request id in use, INSUFFICIENT_RESOURCES when
-        the handle has as many reads as it may have.
+        """Check that a read may begin under a request id.
+
+        Raises MQError: INVALID_PARAMETER if the id is in use, INSUFFICIENT_RESOURCES if the handle
+        has as many reads as it may have.
         """
         if request_id in self._entries or request_id in self._peeks:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"request {request_id} is pending")
@@ -64,7 +66,7 @@ class PendingRequestTable:
     def begin_receive(
         self, request_id: int, transaction: Transaction | None
     ) -> PendingRequestEntry:
-        """The entry of a receive that begins; MQError as `require_free` raises it."""
+        """The entry of a receive that begins; raises MQError as `require_free` raises it."""
         self.require_free(request_id)
         entry = self._entries[request_id] = PendingRequestEntry(request_id, transaction)
         return entry

@@ -62,8 +62,8 @@ def attributes_of(
 ) -> dict[str, object]:
     """The attributes that properties set, of a queue to be created or of an existing one.
 
-    Of a property that is named twice the first value counts. MQError: ILLEGAL_PROPID for what
-    is no queue property, PROPERTY_NOTALLOWED for one that cannot be set now, PROPERTY for a
+    Of a property that is named twice the first value counts. Raises MQError: ILLEGAL_PROPID for
+    what is no queue property, PROPERTY_NOTALLOWED for one that cannot be set now, PROPERTY for a
     value of another type, ILLEGAL_PROPERTY_VALUE.
     """
     attributes: dict[str, object] = {}
@@ -89,7 +89,7 @@ def values_of(
 ) -> list[PROPVARIANT]:
     """The values of properties; each structure has the type of its property, or VT_NULL.
 
-    MQError: ILLEGAL_PROPID, PROPERTY_NOTALLOWED for a property that qmcomm does not have,
+    Raises MQError: ILLEGAL_PROPID, PROPERTY_NOTALLOWED for a property that qmcomm does not have,
     PROPERTY for a structure of another type.
     """
     values = []

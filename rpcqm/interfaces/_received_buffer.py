@@ -1,6 +1,7 @@
 """From a message to the CACTransferBufferV2 of its receiver ([MS-MQMP] 3.1.1.11, 3.1.5.3).
 
-Fields that came as NULL stay NULL; buffers are filled as far as the message goes.
+A field that the client gave as NULL stays NULL; a buffer is filled as far as the text or
+octets of the message go.
 """
 
 from collections.abc import Callable
@@ -31,7 +32,7 @@ def fill(buffer: CACTransferBufferV2, message: Message, now: int) -> HResult:
     """Put a message into the buffer; MQ_OK, or the code of the first buffer that is too small.
 
     Even then the lengths are told, so that a client can come back with buffers that fit.
-    `now` is in seconds since 1970. DecodeError for a damaged packet.
+    `now` is in seconds since 1970. Raises DecodeError for a damaged packet.
     """
     packet = message.attributes
     statuses = [
@@ -84,7 +85,7 @@ def _text(name: FormatName | tuple[FormatName, ...] | None) -> str:
 def _fill_name(
     structure: Value, pointer: str, size: str, length: str, text: str, error: HResult
 ) -> HResult:
-    """A text whose buffer `length` describes, while `size` says how much of it travels.
+    """Write a text: `length` describes its buffer, `size` says how much of it travels.
 
     So a text that fits, but is longer than what travels, arrives cut ([MS-MQMP] 3.1.5.3).
     """

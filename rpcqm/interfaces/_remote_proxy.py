@@ -56,7 +56,7 @@ class RemoteReader(Protocol):
     def purge(self) -> Completion[None]: ...
 
     def close(self) -> None:
-        """Close it, without waiting for that."""
+        """Close the queue over there, without waiting for the answer."""
 
 
 class PendingRead(NamedTuple):
@@ -122,7 +122,7 @@ class RemoteQueueProxyHandle:
         return number
 
     async def close_cursor(self, cursor: int) -> None:
-        """Close both ([MS-MQMP] 3.1.4.19)."""
+        """Close a cursor here and its counterpart over there ([MS-MQMP] 3.1.4.19)."""
         remote = self.remote_cursor(cursor)
         del self.cursors[cursor]
         self.allowance.give_back()
@@ -172,7 +172,7 @@ class RemoteQueueProxies:
         return proxy if proxy is not None and proxy.owner == call.identity.sid else None
 
     def close(self, proxy: RemoteQueueProxyHandle) -> None:
-        """Close it over there as well, whatever comes of that ([MS-MQMP] 3.1.4.18)."""
+        """Close a proxy and its queue over there, whatever comes of that ([MS-MQMP] 3.1.4.18)."""
         if self._by_context.pop(proxy.context, None) is not None:
             proxy.allowance.give_back(len(proxy.cursors))
             proxy.cursors.clear()
@@ -199,7 +199,7 @@ async def read_through(
 ) -> HResult:
     """Read for a client ([MS-MQMP] 3.1.5.3); acknowledge the message once it is translated.
 
-    The status of `translate`, or of the end of the read; MQError as the other side refuses.
+    The status of `translate`, or of the end of the read; raises MQError as the other side refuses.
     """
     if action == MQ_ACTION_RECEIVE:
         proxy.require_receiving()

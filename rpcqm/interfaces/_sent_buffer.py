@@ -32,6 +32,7 @@ _LATEST_DURATION = 1_000_000_000
 
 _MAXIMUM_PRIORITY, _MAXIMUM_DELIVERY, _MAXIMUM_AUDITING, _MAXIMUM_TRACE = 7, 1, 3, 1
 _ACKNOWLEDGEMENTS = 0x0F
+"""The largest values, and the bits, that [MS-MQMP] 2.2.3.2 defines; others are refused."""
 _PRIVACY = {0: 0, 1: 1, 2: PrivacyLevel.ENHANCED, 3: PrivacyLevel.ENHANCED, 5: 5}
 """Privacy levels by pulPrivLevel; its 2 is 3 in packets (G43)."""
 
@@ -58,7 +59,7 @@ def message_attributes(
 
     `queue_manager` is the identifier of this one, `now` is in seconds since 1970, `decrypt` is
     for bodies that are encrypted for this queue manager. Who the sender is comes from the
-    caller's identity, never from the buffer. MQError where the buffer breaks a rule, mostly
+    caller's identity, never from the buffer. Raises MQError if the buffer breaks a rule, mostly
     MQ_ERROR_INVALID_PARAMETER.
     """
     old = buffer.old
@@ -98,7 +99,7 @@ def message_attributes(
 
 
 def _add_texts(attributes: MessageAttributes, old: CACTransferBufferV1) -> None:
-    """What is behind a pointer to a pointer, and mostly absent."""
+    """Add the names and texts that stand behind a pointer to a pointer, and are mostly absent."""
     attributes.label = _label(old)
     attributes.correlation_identifier = _correlation(old)
     attributes.extension = _there(old.ppMsgExtension) or b""

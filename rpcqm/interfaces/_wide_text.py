@@ -1,4 +1,4 @@
-"""Texts in buffers that count UTF-16 characters."""
+"""Texts in buffers whose lengths count UTF-16 characters."""
 
 
 def fitted(text: str, size: int) -> str:

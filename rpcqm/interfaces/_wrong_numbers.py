@@ -43,7 +43,7 @@ class WrongNumbers:
         del self._by_caller[_key(call)]
 
     def count(self, call: Call) -> None:
-        """Remember one more."""
+        """Count one more wrong number of the caller."""
         now, key = self._clock.monotonic(), _key(call)
         known = self._by_caller.get(key)
         if known is None or now - known.since >= WINDOW:

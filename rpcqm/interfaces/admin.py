@@ -71,7 +71,7 @@ POLICY = InterfacePolicy(transports=frozenset({NCALRPC}))
 
 
 class AccountView(Protocol):
-    """What is told of an account."""
+    """The attributes of an account that administrators see."""
 
     @property
     def name(self) -> str: ...
@@ -82,7 +82,7 @@ class AccountView(Protocol):
 
 
 class AccountAdministration(Protocol):
-    """Where the accounts are; MQError where it refuses."""
+    """Keeps the accounts; its methods raise MQError if they refuse."""
 
     def add(self, name: str, nt_hash: bytes, groups: Sequence[str] = ()) -> Completion[str]: ...
     def set_password(self, name: str, nt_hash: bytes) -> None: ...
@@ -91,7 +91,7 @@ class AccountAdministration(Protocol):
 
 
 class PublicQueueView(Protocol):
-    """What is told of a public queue."""
+    """The attributes of a public queue that administrators see."""
 
     @property
     def path_name(self) -> str: ...

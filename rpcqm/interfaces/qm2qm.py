@@ -100,7 +100,7 @@ class RemoteReadEntry:
 
     @property
     def tag(self) -> tuple[int, int]:
-        """What the wait is known by (G12)."""
+        """The tag under which the read waits (G12)."""
         return self.open_queue_entry.descriptor.handle, self.request_id
 
     def forget(self) -> bool:

@@ -1,7 +1,7 @@
 """qmcomm: queues, transactions and handles of dependent clients ([MS-MQMP] 3.1.4).
 
-Over ncalrpc it serves the commands of this machine; over TCP it answers only as a supporting
-server, but for the methods that remote readers need.
+Over ncalrpc it serves the commands of this machine. Over TCP it serves clients only as their
+supporting server, except for the methods that remote readers need.
 """
 
 import re

@@ -246,7 +246,7 @@ class QmComm2:
 def _answer_when(
     sent: Completion[None], response: rpc_ACSendMessageExResponse
 ) -> rpc_ACSendMessageExResponse | Completion[rpc_ACSendMessageExResponse]:
-    """The response, once the message is sent; MQError if it could not be."""
+    """The response, once the message is sent; raises MQError if it could not be."""
     if sent.done:
         sent.result()
         return response

@@ -153,7 +153,7 @@ class RemoteRead:
     # Opening and closing
 
     def R_OpenQueue(self, call: Call, request: R_OpenQueueRequest) -> R_OpenQueueResponse:
-        """Open a queue for reading, unless for receiving for peeking; failures are thrown (G40).
+        """Open a queue for receiving or peeking; failures are thrown (G40).
 
         Administrators may read what waits for queues elsewhere (G187).
         Source: [MS-MQRR] 3.1.4.2 R_OpenQueue (Opnum 2).

@@ -1,4 +1,4 @@
-"""Who may do what: access checks against the descriptors of queues and of the queue manager.
+"""Access checks against the descriptors of queues and of the queue manager.
 
 The queue manager itself (identity None) may do everything.
 """
@@ -49,6 +49,7 @@ from rpcqm.store.store import Store
 _log = get_logger("qm")
 
 _CACHE_AT_MOST = 4096
+"""Prepared descriptors that are kept; a queue manager has fewer different ones, mostly."""
 
 _OPEN_RIGHTS = {
     QueueAccessType.RECEIVE_ACCESS: MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE,
@@ -84,13 +85,13 @@ class AccessControl:
     def check_queue(self, queue: Queue, identity: Identity | None, rights: int) -> None:
         """Raise MQError(MQ_ERROR_ACCESS_DENIED) unless the queue's descriptor grants `rights`.
 
-        Refusals are logged, as all of them here; so is what the system access control list of
-        the descriptor wants audited.
+        The log has a line for every refusal, and for what the system access control list of the
+        descriptor wants audited.
         """
         self._check(queue.main.security, QUEUE_MAPPING, identity, rights, queue.pathname)
 
     def check_queue_manager(self, identity: Identity | None, rights: int) -> None:
-        """Raise MQError(MQ_ERROR_ACCESS_DENIED) unless the machine's descriptor grants them."""
+        """Raise MQError(MQ_ERROR_ACCESS_DENIED) unless the machine's descriptor grants `rights`."""
         security = self._queue_manager.security
         self._check(security, QUEUE_MANAGER_MAPPING, identity, rights, "the queue manager")
 
@@ -99,9 +100,9 @@ class AccessControl:
         return self._prepare(queue.main.security, QUEUE_MAPPING).allows(identity.sids, rights)
 
     def may_peek(self, queue: Queue, identity: Identity) -> bool:
-        """Whether the descriptor that counts for a queue lets somebody peek at it (G9).
+        """Whether the descriptor that counts for a queue lets an identity peek at it (G9).
 
-        That of the machine counts for its own journal and its dead-letter queues.
+        The machine's descriptor counts for its own journal and its dead-letter queues.
         """
         machine = self._queue_manager
         if queue is machine.system_journal_queue:
@@ -184,7 +185,7 @@ class AccessControl:
             _refuse(identity, "an outgoing queue", _OPEN_RIGHTS[access])
 
     def _machine_rights(self, access: QueueAccessType, journal: bool) -> MQQMACCESSMASK:
-        """The machine rights that opening a system queue takes; nobody may send to one."""
+        """The rights on the machine that opening a system queue takes; nobody may send to one."""
         if access in (QueueAccessType.SEND_ACCESS, QueueAccessType.MOVE_ACCESS):
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "a system queue")
         if journal:
@@ -200,7 +201,7 @@ class AccessControl:
     def get_queue_security(self, queue: Queue, parts: int, identity: Identity | None) -> bytes:
         """The `parts` (SecurityInformation) of a queue's descriptor, self-relative.
 
-        MQ_ERROR_PRIVILEGE_NOT_HELD when the auditing part is asked for by others than
+        Raises MQ_ERROR_PRIVILEGE_NOT_HELD if the auditing part is asked for by others than
         administrators.
         """
         _check_auditing(parts, identity)
@@ -214,7 +215,8 @@ class AccessControl:
 
         Others than administrators give a queue to nobody but themselves and their groups, and
         change no auditing (MQ_ERROR_ACCESS_DENIED, MQ_ERROR_PRIVILEGE_NOT_HELD).
-        MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR for bytes that are none.
+        Raises MQ_ERROR_ILLEGAL_SECURITY_DESCRIPTOR for bytes that are no
+        descriptor.
         """
         _check_auditing(parts, identity)
         rights = _rights_to_change(
@@ -289,7 +291,7 @@ class AccessControl:
 
 
 def _line(identity: Identity, what: str, rights: int, audited: bool) -> dict[str, object]:
-    """The words for an access in the log."""
+    """The fields of a log line about an access."""
     return {
         "who": identity.name,
         "sid": identity.sid,
@@ -307,7 +309,7 @@ def _refuse(identity: Identity, what: str, rights: int, audited: bool = False) -
 
 
 def _check_auditing(parts: int, identity: Identity | None) -> None:
-    """The list of what is audited is for who holds SeSecurityPrivilege."""
+    """Raise MQError if a caller without SeSecurityPrivilege asks for the audit list."""
     if not parts & SecurityInformation.SACL_SECURITY_INFORMATION or identity is None:
         return
     if not privileges_of(identity.sids) & Privilege.SeSecurityPrivilege:
@@ -322,7 +324,7 @@ def _check_new_owner(what: str, change: bytes, identity: Identity | None) -> Non
 
 
 def _rights_to_change(parts: int, permissions: int, ownership: int) -> int:
-    """What changing some parts of a descriptor takes: for its owner there is a right of its own."""
+    """The rights that changing parts of a descriptor takes; the owner part has its own right."""
     owner = SecurityInformation.OWNER_SECURITY_INFORMATION
     return (permissions if parts & ~owner else 0) | (ownership if parts & owner else 0)
 

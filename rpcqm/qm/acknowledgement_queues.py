@@ -36,6 +36,8 @@ _log = get_logger("qm")
 _PREFIX = b"stranger:"
 _LOOK_MILLISECONDS = 60_000
 _EMPTY_MILLISECONDS = 600_000
+"""How often empty queues are looked for, and for how long one is kept: a sender that goes on
+needs it again."""
 
 
 class TooManyAcknowledgementQueuesError(MQError):
@@ -100,13 +102,14 @@ class AcknowledgementQueues:
             self._timer = None
 
     def source_of(self, queue: OutgoingQueue) -> str | None:
-        """Where the stranger is that a queue was made for; None if somebody here sends to it."""
+        """The stranger's address that a queue was made for; None if somebody here sends to it."""
         return self._sources.get(queue)
 
     def check_url(self, name: FormatName, source: str, queue: OutgoingQueue | None) -> None:
-        """TooManyAcknowledgementQueuesError for a URL that a message from `source` may not name.
+        """Refuse a URL that a message from `source` may not name.
 
-        What was sent here names what its sender may open (G217).
+        Raises TooManyAcknowledgementQueuesError. What was sent here names what its sender may open
+        (G217).
         """
         sent_here = source == str(self._queue_manager.identifier)
         if name.is_http and not sent_here and not self.may_name(name, source, queue):
@@ -115,7 +118,7 @@ class AcknowledgementQueues:
     def create(self, name: FormatName, change: StoreTransaction, source: str) -> OutgoingQueue:
         """The outgoing queue to a destination that a message from `source` has named.
 
-        TooManyAcknowledgementQueuesError when strangers have too many.
+        Raises TooManyAcknowledgementQueuesError if strangers have too many.
         """
         if self._is_known(name):
             return self._outgoing.create(name, change)
@@ -127,9 +130,10 @@ class AcknowledgementQueues:
         return queue
 
     def admit(self, queue: OutgoingQueue, size: int) -> None:
-        """Let an acknowledgement of `size` bytes into a queue; TooManyAcknowledgementQueuesError.
+        """Let an acknowledgement of `size` bytes into a queue.
 
-        What is in the queues is added up at first, and then when more has gone in since.
+        Raises TooManyAcknowledgementQueuesError if too many bytes wait. The queues are added up
+        at first, and again when as many as may wait have gone in since.
         """
         source = self._sources.get(queue)
         if source is None:
@@ -144,7 +148,7 @@ class AcknowledgementQueues:
             self._refuse(source, "too much waits in outgoing queues to strangers")
 
     def _refuse(self, source: str, event: str) -> None:
-        """One line a minute at most says so."""
+        """Refuse an acknowledgement; at most one log line a minute says so."""
         self.refused += 1
         now = self._clock.monotonic()
         if self._told is None or now - self._told >= _LOOK_MILLISECONDS:
@@ -171,7 +175,7 @@ class AcknowledgementQueues:
         )
 
     def adopt(self, queue: OutgoingQueue) -> None:
-        """Somebody here sends to that queue too: it is no stranger's any more."""
+        """Take a queue out of these, because somebody here sends to it too."""
         if queue in self._sources:
             self._remove(queue)
             self._records.write({_key(queue): None})
@@ -193,7 +197,7 @@ class AcknowledgementQueues:
         self._timer = self._timers.call_later(_LOOK_MILLISECONDS, self._look)
 
     def _look(self) -> None:
-        """Drop those that have been empty for a while."""
+        """Drop the queues that have been empty for ten minutes."""
         self._timer = None
         gone: dict[bytes, bytes | None] = {}
         for queue in list(self._sources):
@@ -216,9 +220,9 @@ class AcknowledgementQueues:
 
 
 def unproven_source(message: Message) -> str:
-    """Where a message without a proved sender came from; "" when its signature was good.
+    """Where a message without a proved sender came from; "" if its signature was good.
 
-    That is an address, or the queue manager that it names where no address was kept with it. What
+    It is an address, or the queue manager that the message names if no address was kept. What
     came by HTTP has signed attachments only, not what it asks for (G165).
     """
     attributes = message.attributes

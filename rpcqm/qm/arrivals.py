@@ -62,7 +62,7 @@ class Arrivals:
         """Where a message goes: a queue here, or an outgoing queue when it is to be forwarded.
 
         An address of zero is this queue manager (G21). Only a routing server forwards, which
-        counts a hop in the packet. RejectedError: BAD_DST_Q, NOT_TRANSACTIONAL_Q,
+        counts a hop in the packet. Raises RejectedError: BAD_DST_Q, NOT_TRANSACTIONAL_Q,
         NOT_TRANSACTIONAL_MSG, HOP_COUNT_EXCEEDED, ACCESS_DENIED. Source: [MS-MQQB] 3.1.5.8.2, .5.
         """
         address = message.attributes.destination_queue_manager_identifier
@@ -76,7 +76,7 @@ class Arrivals:
     def queue_here(self, name: FormatName, transactional: bool) -> Queue:
         """The queue here of that name, whatever host it calls, if it takes such messages.
 
-        RejectedError as `destination`.
+        Raises RejectedError as `destination`.
         """
         queue = self._registry.find_addressed_here(name)
         if queue is None or queue.parent is not None:
@@ -113,7 +113,7 @@ class Arrivals:
         return self._outgoing.find(name) or self._outgoing.create(name)
 
     def check_access(self, queue: Queue, identity: Identity) -> None:
-        """Whether the sender may write; RejectedError: ACCESS_DENIED ([MS-MQQB] 3.1.5.8.3)."""
+        """Raise RejectedError(ACCESS_DENIED) unless the sender may write ([MS-MQQB] 3.1.5.8.3)."""
         if queue.queue_type is QueueType.PUBLIC:
             self._directory.take_over_security(queue)
         try:
@@ -122,7 +122,7 @@ class Arrivals:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED) from None
 
     def check_expiry(self, message: Message) -> None:
-        """Whether its time is over; RejectedError: REACH_QUEUE_TIMEOUT (G28)."""
+        """Raise RejectedError(REACH_QUEUE_TIMEOUT) if the message came too late (G28)."""
         envelope = message.envelope
         age = self._clock.now() // 1000 - envelope.sent_time
         for seconds in (envelope.time_to_reach_queue, envelope.time_to_be_received):
@@ -132,11 +132,11 @@ class Arrivals:
     def store(
         self, queue: Queue, message: Message, changes: Changes | None = None
     ) -> Completion[None]:
-        """Put it into its queue, with the acknowledgement of that ([MS-MQQB] 3.1.5.8.8, .10).
+        """Put a message into its queue, and acknowledge that ([MS-MQQB] 3.1.5.8.8, .10).
 
-        `changes` of the records belong to the same commit. RejectedError: Q_EXCEED_QUOTA.
-        MQError when the queue manager's quota or its disk is full: the session ends, and nothing
-        has changed (G59).
+        `changes` of the records belong to the same commit. Raises RejectedError: Q_EXCEED_QUOTA.
+        Raises MQError if the queue manager's quota or its disk is full: the session ends, and
+        nothing has changed (G59).
         """
         try:
             return self._messages.enqueue_message(queue, message, changes=changes)
@@ -158,7 +158,7 @@ class Arrivals:
     def transfer_info(
         self, queue: Queue, format_name: str, sender: UUID
     ) -> IncomingTransactionalTransferInfo:
-        """What is known of one sender's transfer to one name of a queue; made when it is new.
+        """The record of one sender's transfer to one name of a queue; made if it is new.
 
         Source: [MS-MQQB] 3.1.5.8.8, with the key of G55.
         """

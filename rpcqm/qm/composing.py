@@ -27,6 +27,7 @@ from rpcqm.qm.directory import Directory
 from rpcqm.store.store import Store
 
 _ORDINAL_MASK = 0xFFFF_FFFF
+"""The Uniquifier of an identifier has 32 bits; the counter goes on beyond them."""
 _LAST_TRANSACTION = TransactionFlags.ID.mask
 
 
@@ -63,9 +64,9 @@ class Composer:
     ) -> Message:
         """A message to an open queue, with what the queue manager assigns.
 
-        That is identifier, sending time, source, destination, sender and transaction, which are
-        filled into `attributes`. A transactional message is recoverable. MQError as
-        `build_user_message` raises.
+        The queue manager assigns identifier, sending time, source, destination, sender and
+        transaction, by changing `attributes`. A transactional message is recoverable. Raises
+        MQError as `build_user_message` raises.
         """
         name = descriptor.format_name
         message = attributes
@@ -89,7 +90,7 @@ class Composer:
         return composed
 
     def _limit_transfer(self, message: MessageAttributes) -> None:
-        """Enterprise.DefaultTimeToLive for a message with no limit of its own (G137)."""
+        """Give a message without a limit of its own Enterprise.DefaultTimeToLive (G137)."""
         enterprise = self._queue_manager.enterprise_reference
         if (
             message.time_to_reach_queue == NEVER
@@ -99,7 +100,7 @@ class Composer:
             message.time_to_reach_queue = enterprise.default_time_to_live
 
     def _name_own_queues(self, message: MessageAttributes) -> None:
-        """Where answers go, as others call it: `.` would be their own machine (G74)."""
+        """Name own queues for answers as other machines call them: `.` would be theirs (G74)."""
         for name in ("administration_queue_format_name", "response_queue_format_name"):
             own: FormatName | None = getattr(message, name)
             if own is not None and isinstance(own.value, str) and own.direct_name.host == ".":

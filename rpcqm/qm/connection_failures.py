@@ -7,6 +7,7 @@ from rpcqm.base.errors import HResult
 from rpcqm.codec.types.mqvalues import ConnectionStatus
 
 _WIN32 = 0x8007_0000
+"""An HRESULT is this plus a code of Winsock."""
 _TIMED_OUT = 10060
 _RESET = 10054
 _HOST_NOT_FOUND = 11001

@@ -33,7 +33,7 @@ _log = get_logger("qm")
 def owner_for(identity: Identity | None) -> Sid:
     """Who owns what an identity creates.
 
-    That is Administrators for the queue manager itself, for Anonymous, and for local users who
+    It is Administrators for the queue manager itself, for Anonymous, and for local users who
     have no account: the SID of these is that of Everyone (G83).
     """
     sid = BUILTIN_ADMINISTRATORS if identity is None else Sid.parse(identity.sid)
@@ -83,7 +83,7 @@ def _migrated(queue: Queue) -> bytes | None:
         return None
     try:
         descriptor = SecurityDescriptor.decode(queue.security)
-    except DecodeError:
+    except DecodeError:  # a damaged descriptor is no default of an earlier version
         return None
     if descriptor.owner != ANONYMOUS or not _is_workgroup_list(descriptor.dacl):
         return None

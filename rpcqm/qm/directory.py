@@ -59,7 +59,7 @@ class Directory(DirectoryAccess):
     def get_queue_path(self, format_name: FormatName) -> tuple[str, str]:
         """The path name of a queue, or "" when only its machine is known, and the machine.
 
-        MQ_ERROR_ILLEGAL_FORMATNAME for names that cannot be resolved.
+        Raises MQ_ERROR_ILLEGAL_FORMATNAME for names that cannot be resolved.
         Source: [MS-MQDMPR] 3.1.7.1.26.
         """
         value = format_name.value
@@ -106,7 +106,7 @@ class Directory(DirectoryAccess):
         return self.read_directory(Queue, [equals("identifier", format_name.value)])[1]
 
     def find_path(self, pathname: str) -> FormatName | None:
-        """The PUBLIC= name of a public queue of any machine; MQError when it is no path name."""
+        """The PUBLIC= name of a public queue of any machine; raises MQError for a bad path name."""
         path = PathName.parse(pathname)
         for attribute in ("pathname", "qualified_pathname"):
             queue = self.read_directory(Queue, [equals(attribute, str(path))])[1]
@@ -137,9 +137,8 @@ class Directory(DirectoryAccess):
     ) -> tuple[FormatName, ...]:
         """The single names that a name stands for, each once, sorted without regard to case.
 
-        MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION for distribution lists that cannot be resolved,
-        and for those that stand for no name at all.
-        Source: [MS-MQDMPR] 3.1.7.3.8.
+        Raises MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION for distribution lists that cannot be
+        resolved, and for those that stand for no name at all. Source: [MS-MQDMPR] 3.1.7.3.8.
         """
         names = (format_name,) if isinstance(format_name, FormatName) else format_name
         if len(names) == 1 and not isinstance(names[0].value, DistributionListName):
@@ -152,9 +151,9 @@ class Directory(DirectoryAccess):
         return tuple(unique)
 
     def _resolved(self, names: tuple[FormatName, ...]) -> list[FormatName]:
-        """Lists are replaced by what is in them; one that is met again adds nothing."""
+        """Replace lists by the names in them; a list that is met again adds nothing."""
         pending, found, seen = list(names), [], set()
-        for name in pending:  # which grows
+        for name in pending:  # the list grows meanwhile
             if name in seen:
                 continue
             seen.add(name)
@@ -209,7 +208,7 @@ class Directory(DirectoryAccess):
         queue.pathname = str(self._names.path(path.kind, path.queue))
         try:
             self.create_listed(queue)
-        except MQError as error:
+        except MQError as error:  # the others of the list are created all the same
             _log.warning("queue not created", queue=queue.pathname, error=str(error))
 
     # Public queues
@@ -237,14 +236,14 @@ class Directory(DirectoryAccess):
         _check(self.create_directory_object(queue)[0])
 
     def publish_changes(self, queue: Queue, attributes: list[str]) -> None:
-        """Let others know what has changed; MQ_ERROR_NO_DS, DS_ERROR."""
+        """Publish what has changed. Raises MQ_ERROR_NO_DS or DS_ERROR."""
         if self.is_there and queue.queue_type is QueueType.PUBLIC:
             status = self.write_directory(queue, attributes)
             if status is not DirectoryOperationResult.OBJECT_NOT_FOUND:
                 _check(status)
 
     def withdraw(self, queue: Queue) -> None:
-        """A public queue is deleted; MQ_ERROR_ACCESS_DENIED when the directory's file has it."""
+        """Withdraw a deleted public queue; raises MQ_ERROR_ACCESS_DENIED if the file lists it."""
         if self.is_there and queue.queue_type is QueueType.PUBLIC:
             status = self.delete_directory_object(queue)
             if status is DirectoryOperationResult.GENERIC_ERROR:

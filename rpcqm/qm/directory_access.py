@@ -79,7 +79,7 @@ class DirectoryAccess:
     def create_directory_object(
         self, element: DirectoryObject, attributes: Iterable[str] | None = None
     ) -> tuple[DirectoryOperationResult, UUID | None]:
-        """Publish an object, or the attributes listed ([MS-MQDMPR] 3.1.7.1.18, G142)."""
+        """Publish an object, or only the attributes listed ([MS-MQDMPR] 3.1.7.1.18, G142)."""
         contents = self._contents()
         if contents is None:
             self._go_offline()
@@ -93,7 +93,7 @@ class DirectoryAccess:
     def delete_directory_object(self, element: DirectoryObject) -> DirectoryOperationResult:
         """Withdraw an object ([MS-MQDMPR] 3.1.7.1.19).
 
-        GenericError for one of the file, which only its operator changes.
+        The result is GenericError for an object of the file, which only its operator changes.
         """
         contents = self._contents()
         if contents is None:
@@ -243,7 +243,7 @@ class DirectoryAccess:
             return None
         try:
             return self._source()
-        except DirectoryUnavailableError as error:
+        except DirectoryUnavailableError as error:  # the caller goes offline
             _log.warning("the directory cannot be read", error=str(error))
             return None
 

@@ -1,4 +1,4 @@
-"""The queue manager: one object per subject, over one store and one clock."""
+"""Builds the queue manager: one object per subject, over one store and one clock."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -65,7 +65,7 @@ class QueueManagerEngine:
         self.names = LocalNames(settings)
         self.dispatcher = SendDispatcher(machine)
         store.tell_together(self.dispatcher.gathering)
-        self.journeys = MessageTrace(clock)
+        self.message_trace = MessageTrace(clock)
         self.protocol_records = ProtocolRecords(store)
         self.quotas = Quotas(store, machine)
         self.protection = Protection()
@@ -85,7 +85,7 @@ class QueueManagerEngine:
         self._build_messages()
 
     def _build_queues(self) -> None:
-        """What needs the directory."""
+        """Build the subjects that need the directory."""
         store, clock, machine, settings = self.store, self.clock, self.queue_manager, self.settings
         self.acknowledgement_queues = AcknowledgementQueues(
             store,
@@ -131,7 +131,7 @@ class QueueManagerEngine:
         )
 
     def _build_messages(self) -> None:
-        """What needs open queues."""
+        """Build the subjects that need open queues."""
         store, clock, machine, settings = self.store, self.clock, self.queue_manager, self.settings
         self.composer = Composer(store, clock, machine, self.directory)
         self.acknowledgements = Acknowledgements(
@@ -177,7 +177,7 @@ class QueueManagerEngine:
             self.positions,
             self.outgoing,
             self.acknowledgements,
-            self.journeys,
+            self.message_trace,
         )
         self.arrivals = Arrivals(
             clock,
@@ -246,7 +246,7 @@ class QueueManagerEngine:
     def control_flow(self, refusing: bool) -> None:
         """Begin or end flow control, as the disk of the store gets short of room or has it again.
 
-        Those two events are nobody's otherwise (G138).
+        Nothing else raises these two events (G138).
         """
         if refusing:
             self.begin_flow_control()

@@ -47,7 +47,7 @@ class FailedDeliveries:
     def set_limit(
         self, queue: Queue, limit: int, subqueue: str, identity: Identity | None = None
     ) -> Completion[None]:
-        """Let a queue move messages to a subqueue after `limit` failures; 0 is never.
+        """Let a queue move messages to a subqueue after `limit` failures; 0 means never.
 
         Raises MQError: ACCESS_DENIED, ILLEGAL_QUEUE_PATHNAME for a subqueue that cannot be.
         """
@@ -70,7 +70,7 @@ class FailedDeliveries:
     def give_back(self, queue: Queue, key: int) -> Completion[None]:
         """Give back a locked message that was delivered in vain.
 
-        It is available at once with one abort more, which the disk learns by and by; or it is
+        It is available at once with one abort more, which is written with a later commit; or it is
         moved to the subqueue for poison, and the completion succeeds when that is durable.
         """
         if not _counts(queue, key):

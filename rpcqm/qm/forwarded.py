@@ -17,7 +17,7 @@ _WAITS = frozenset({PositionState.AVAILABLE, PositionState.LOCKED})
 
 
 def fingerprint(message: Message) -> bytes:
-    """What a message and its repetition have in common: every octet, before a hop is counted."""
+    """A digest of a message, equal for its repetition: of every octet, before a hop is counted."""
     return hashlib.blake2b(message.packet, digest_size=16).digest()
 
 

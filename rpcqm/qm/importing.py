@@ -20,7 +20,7 @@ def import_message(
 
     It has arrived once already, so nobody is sent an acknowledgement of that, no copy goes to
     the journal, and its time to reach a queue is over. Its time to be received goes on from when
-    it was sent. MQError: MQ_ERROR_INVALID_PARAMETER for what is no message,
+    it was sent. Raises MQError: MQ_ERROR_INVALID_PARAMETER for what is no message,
     MQ_ERROR_TRANSACTION_USAGE for one of the other kind than the queue, and what an enqueue
     refuses for lack of room.
     """

@@ -20,12 +20,12 @@ NOTIFY_QUEUE = "notify_queue$"
 
 
 def is_deadletter(queue: Queue) -> bool:
-    """Whether it is one of the two dead-letter queues."""
+    """Whether a queue is one of the two dead-letter queues."""
     return queue.queue_id in (DEADLETTER_ID, DEADXACT_ID)
 
 
 def is_internal(queue: Queue) -> bool:
-    """Whether applications must not touch it: order_queue$ and notify_queue$."""
+    """Whether a queue is order_queue$ or notify_queue$, which applications must not touch."""
     return queue.queue_id in (ORDER_QUEUE_ID, NOTIFY_QUEUE_ID)
 
 

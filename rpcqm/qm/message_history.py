@@ -88,7 +88,7 @@ class MessageIDHistory:
         self._start()
 
     def take_stale(self) -> dict[bytes, bytes | None]:
-        """Records to delete that no message has taken along yet."""
+        """Take the changes that delete old records, if no message has taken them along yet."""
         stale, self._stale = self._stale, []
         return {self.prefix + identifier: None for identifier in stale}
 

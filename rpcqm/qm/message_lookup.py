@@ -29,7 +29,7 @@ SLICE_BYTES = 8 << 20
 """Packets, and bytes of them, that are looked at before others are served."""
 
 PAUSE = 1
-"""Milliseconds for them."""
+"""Milliseconds between two slices, in which others are served."""
 
 
 class LocationState(enum.IntEnum):
@@ -103,7 +103,7 @@ class _Matches:
 
 
 def _look_on_disk(store: Store, first: int, matches: _Matches) -> int | None:
-    """Look at a slice; the serial to go on with, or None at the end."""
+    """Look at a slice of the packets; returns the serial to go on with, None at the end."""
     read = 0
     for number, (serial, packet) in enumerate(store.packets(first), 1):
         matches.look(serial, packet)
@@ -128,7 +128,7 @@ def _pause(timers: Timers) -> Completion[None]:
 def _places(store: Store, queues: Mapping[int, Queue], serial: int) -> Iterator[MessageLocation]:
     for queue in list(queues.values()):
         for key in store.index(queue.queue_id).keys_of(serial):
-            with contextlib.suppress(DecodeError, MQError, StoreError):
+            with contextlib.suppress(DecodeError, MQError, StoreError):  # it has gone meanwhile
                 yield _place(store, queue, key)
     for transaction in store.uncommitted.values():
         for operation in transaction.operations.values():

@@ -66,8 +66,8 @@ def seek_available_message_position_with_id(
 ) -> int:
     """The message that a lookup means ([MS-MQDMPR] 3.1.7.3.3, by order and not by presence: G34).
 
-    MQ_ERROR_MESSAGE_NOT_FOUND if there is no such message. A locked message asked for by its own
-    identifier is MQ_ERROR_TRANSACTION_USAGE to a peek, and to a receive
+    Raises MQ_ERROR_MESSAGE_NOT_FOUND if there is no such message. A locked message asked for by its
+    own identifier is MQ_ERROR_TRANSACTION_USAGE to a peek, and to a receive
     MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION when a transaction holds it.
     """
     if lookup_action is MessageSeekAction.SEEK_CURRENT:

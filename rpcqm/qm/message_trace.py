@@ -17,7 +17,9 @@ from rpcqm.qm.names import next_hop_text
 from rpcqm.qm.trail import TrailEvent, TrailEventType
 
 MOST = 10_000
+"""Messages that are remembered: a few megabytes."""
 MOST_STEPS = 32
+"""Events of one message; the first is kept, and then the last ones."""
 
 _CLASSES = {int(each): each for each in MessageClass}
 
@@ -38,31 +40,29 @@ class MessageTrace:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._journeys: OrderedDict[tuple[int, int], _MessageHops] = OrderedDict()
+        self._hops: OrderedDict[tuple[int, int], _MessageHops] = OrderedDict()
         self._told: deque[tuple[int, bytes, str, str]] = deque(maxlen=MOST)
 
     def __len__(self) -> int:
-        return len(self._journeys)
+        return len(self._hops)
 
     def sent(self, queue: OutgoingQueue, message: Message, address: str) -> None:
         """A message goes out to the address of its next hop."""
         place = (queue.queue_id, message.lookup_identifier)
-        journey = self._journeys.get(place)
-        if journey is None:
+        hops = self._hops.get(place)
+        if hops is None:
             packet = message.packet
             identifier = packet[SOURCE_QUEUE_MANAGER] + packet[MESSAGE_ID]
-            journey = self._journeys[place] = _MessageHops(
-                identifier, queue.destination_format_name
-            )
-            if len(self._journeys) > MOST:
-                self._journeys.popitem(last=False)
-        self._step(journey, TrailEventType.SENT, address)
+            hops = self._hops[place] = _MessageHops(identifier, queue.destination_format_name)
+            if len(self._hops) > MOST:
+                self._hops.popitem(last=False)
+        self._step(hops, TrailEventType.SENT, address)
 
     def acknowledged(self, queue: Queue, key: int, by: str) -> None:
         """An acknowledgement of a message has come."""
-        journey = self._journeys.get((queue.queue_id, key))
-        if journey is not None:
-            self._step(journey, TrailEventType.ACKNOWLEDGED, by)
+        hops = self._hops.get((queue.queue_id, key))
+        if hops is not None:
+            self._step(hops, TrailEventType.ACKNOWLEDGED, by)
 
     def arrived(self, queue: Queue, message: Message) -> None:
         """A message has arrived; only one that tells what became of another is of interest."""
@@ -72,19 +72,19 @@ class MessageTrace:
             name = kind.name.removeprefix("MQMSG_CLASS_")
             self._told.append((self._clock.now(), _octets(about), queue.pathname, name))
 
-    def _step(self, journey: _MessageHops, happening: TrailEventType, detail: str) -> None:
-        if len(journey.steps) == MOST_STEPS:
-            del journey.steps[1]
-        journey.steps.append((self._clock.now(), happening, detail))
+    def _step(self, hops: _MessageHops, happening: TrailEventType, detail: str) -> None:
+        if len(hops.steps) == MOST_STEPS:
+            del hops.steps[1]
+        hops.steps.append((self._clock.now(), happening, detail))
 
     def events(self, identifier: MessageIdentifier) -> Iterator[TrailEvent]:
         """The events of a message, in no particular order."""
         wanted = _octets(identifier)
-        for (_, key), journey in self._journeys.items():
-            if journey.identifier == wanted:
-                for time, happening, detail in journey.steps:
+        for (_, key), hops in self._hops.items():
+            if hops.identifier == wanted:
+                for time, happening, detail in hops.steps:
                     text = next_hop_text(detail) if happening is TrailEventType.SENT else detail
-                    yield TrailEvent(time, happening, journey.queue, key, text)
+                    yield TrailEvent(time, happening, hops.queue, key, text)
         for time, about, queue, name in self._told:
             if about == wanted:
                 yield TrailEvent(time, TrailEventType.ACKNOWLEDGED, queue, 0, name)

@@ -85,7 +85,7 @@ class MessageEvents:
 
         Without a transaction the completion succeeds when the message is as durable as it asks
         for, and can be read by then. `changes` of a protocol's records belong to the same commit.
-        EnqueueRefusedError tells the statuses 1 to 3; MQ_ERROR_QUEUE_DELETED when the queue is
+        Raises EnqueueRefusedError for the statuses 1 to 3, MQ_ERROR_QUEUE_DELETED if the queue is
         gone.
         """
         if queue.queue_manager is None:
@@ -104,7 +104,7 @@ class MessageEvents:
         return outcome
 
     def _refuse_late(self, queue: Queue, envelope: Envelope) -> None:
-        """A message that did not reach its queue in time is not taken any more."""
+        """Raise EnqueueRefusedError if a message did not reach its queue in time."""
         time_to_reach = envelope.time_to_reach_queue
         if time_to_reach == NEVER or isinstance(queue, OutgoingQueue):
             return
@@ -119,10 +119,10 @@ class MessageEvents:
     ) -> Completion[None]:
         """Send to what was opened, be it one queue or several ([MS-MQDMPR] 3.1.7.1.27).
 
-        MQ_ERROR_ACCESS_DENIED unless opened for sending; MQ_ERROR_TRANSACTION_USAGE when a local
-        queue is transactional and the sending is not, or the other way round, and what
-        `Protection.check_sent` refuses. With several queues the first refusal ends it, and
-        what was sent before stays sent.
+        Raises MQ_ERROR_ACCESS_DENIED unless the queue was opened for sending,
+        MQ_ERROR_TRANSACTION_USAGE if a local queue is transactional and the sending is not, or the
+        other way round, and MQError as `Protection.check_sent` does. With several queues the first
+        refusal ends it, and what was sent before stays sent.
         """
         if descriptor.access_type != QueueAccessType.SEND_ACCESS:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "not opened for sending")
@@ -164,9 +164,9 @@ class MessageEvents:
         """Receive the first message, or the one at a cursor ([MS-MQDMPR] 3.1.7.1.10).
 
         With a transaction, or as a two-phase read, the message is locked; else it is removed, and
-        the completion succeeds once that is durable. `tag` names the wait, for cancelling it.
-        Errors: IO_TIMEOUT, MESSAGE_NOT_FOUND and MESSAGE_ALREADY_RECEIVED of a cursor,
-        QUEUE_NOT_AVAILABLE, OPERATION_CANCELLED, QUEUE_DELETED, ACCESS_DENIED,
+        the completion succeeds once that is durable. `tag` names the wait, for cancelling it. The
+        completion fails with IO_TIMEOUT, MESSAGE_NOT_FOUND and MESSAGE_ALREADY_RECEIVED of a
+        cursor, QUEUE_NOT_AVAILABLE, OPERATION_CANCELLED, QUEUE_DELETED, ACCESS_DENIED,
         TRANSACTION_USAGE, TRANSACTION_SEQUENCE.
         """
         queue = self._open(descriptor, _RECEIVING)
@@ -246,8 +246,9 @@ class MessageEvents:
         If it was `delivered` and comes back all the same, that counts as an abort (G180).
 
         A read in a `transaction` that is kept stays in it; one that is given back leaves it (G38).
-        MQ_ERROR_TRANSACTION_SEQUENCE when the transaction, or else the descriptor, does not hold
-        the message, MQ_ERROR_MESSAGE_NOT_FOUND when it is gone. Source: [MS-MQDMPR] 3.1.7.1.12.
+        Raises MQ_ERROR_TRANSACTION_SEQUENCE if the transaction, or else the descriptor, does not
+        hold the message, MQ_ERROR_MESSAGE_NOT_FOUND if it is gone. Source: [MS-MQDMPR]
+        3.1.7.1.12.
         """
         queue = descriptor.queue_reference
         if queue is None:
@@ -382,12 +383,12 @@ class MessageEvents:
         transactional: bool,
         holder: object = None,
     ) -> None:
-        """What a move needs, in the order of [MS-MQRR] 3.1.4.10 with G36, G60 and G179.
+        """Check what a move needs, in the order of [MS-MQRR] 3.1.4.10 with G36, G60 and G179.
 
         `holder` is the open queue or the transaction that may have locked the message itself.
 
-        STATUS_INVALID_PARAMETER unless the queues are related, or the target is the system's;
-        MQ_ERROR_TRANSACTION_USAGE, MQ_ERROR_MESSAGE_NOT_FOUND,
+        Raises STATUS_INVALID_PARAMETER unless the queues are related, or the target is the
+        system's; MQ_ERROR_TRANSACTION_USAGE, MQ_ERROR_MESSAGE_NOT_FOUND,
         MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION.
         """
         queue = position.queue_reference
@@ -450,7 +451,7 @@ class MessageEvents:
         return outcome
 
     def _moved(self, target: Queue, outcome: Completion[None]) -> None:
-        """The move is durable: it does not keep the target any more (G58)."""
+        """Note that a move is durable, so that it does not keep the target any more (G58)."""
         target.pending_moves -= 1
         outcome.succeed(None)
         self._registry.drop_if_unused(target)
@@ -479,7 +480,7 @@ def _are_related(source: Queue, target: Queue) -> bool:
 
 
 def _check_join(queue: Queue, transaction: Transaction) -> None:
-    """What joining a transaction needs: that it is open, and a transactional queue."""
+    """Check what joining a transaction needs: that it is open, and the queue transactional."""
     if transaction.ended or transaction.prepared:
         raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE)
     if not queue.main.transactional:
@@ -492,7 +493,7 @@ def _check_cursor(cursor: Cursor, descriptor: OpenQueueDescriptor) -> None:
 
 
 def _key_or_wait(found: tuple[CursorStatus, int]) -> int | None:
-    """The key that a cursor has found, None to wait; MQError for what it refuses."""
+    """The key that a cursor has found, None to wait; raises MQError for what it refuses."""
     status, key = found
     if status is CursorStatus.SUCCEEDED:
         return key

@@ -31,7 +31,7 @@ class LocalNames:
             return True
         try:
             address = ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
-        except ValueError:
+        except ValueError:  # a name of another machine
             return False
         return address in self._addresses or address.is_loopback
 

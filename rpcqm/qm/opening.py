@@ -77,7 +77,7 @@ class Opening:
 
         The identity's rights are checked here (G9). A subqueue of an existing queue is made when
         it is opened for reading or moving (G14), an outgoing queue when somebody sends.
-        MQError: QUEUE_NOT_FOUND, SHARING_VIOLATION, UNSUPPORTED_FORMATNAME_OPERATION,
+        Raises MQError: QUEUE_NOT_FOUND, SHARING_VIOLATION, UNSUPPORTED_FORMATNAME_OPERATION,
         UNSUPPORTED_ACCESS_MODE, ACCESS_DENIED.
         """
         names = self._directory.expand_format_name(format_name)
@@ -122,8 +122,9 @@ class Opening:
     ) -> None:
         """Let a descriptor that was opened for sending stand for one more queue, each once.
 
-        It is the descriptor of a multiple-element format name then (G74). MQError as `open_queue`;
-        INSUFFICIENT_RESOURCES for too many, QUEUE_DELETED when the first one is gone.
+        It is the descriptor of a multiple-element format name then (G74). Raises MQError as
+        `open_queue` does, INSUFFICIENT_RESOURCES for too many names, QUEUE_DELETED if the first
+        queue is gone.
         """
         if name in descriptor.format_names:
             return
@@ -177,7 +178,7 @@ class Opening:
     def _new_subqueue(
         self, name: FormatName, access: QueueAccessType, identity: Identity | None
     ) -> Queue | None:
-        """The subqueue of a queue here, which comes to be by being opened."""
+        """The subqueue of a queue here; it is made by opening it."""
         direct = name.direct_name
         if not self._registry.is_local_direct(direct):
             return None
@@ -225,10 +226,11 @@ class Opening:
     def resolve_for_sending(
         self, name: FormatName, change: StoreTransaction, source: str = ""
     ) -> Queue | None:
-        """The queue that the queue manager's own messages to a name go into, None for nowhere.
+        """The queue for the queue manager's own messages to a name; None if no queue can take them.
 
-        An outgoing queue that has to be made belongs to `change`. `source` is where the stranger
-        is that has named it, if one has. TooManyAcknowledgementQueuesError.
+        An outgoing queue that has to be made belongs to `change`. `source` is the
+        address of the stranger that has named it, if one has. Raises
+        TooManyAcknowledgementQueuesError if strangers have too many.
         """
         queue = self._registry.find_by_format_name(name)
         if queue is not None:
@@ -299,7 +301,7 @@ def _check_kind(name: FormatName, access: QueueAccessType) -> None:
 
 
 def _check_local(queue: Queue, access: QueueAccessType) -> None:
-    """Nobody sends to a subqueue; only outgoing queues are opened as an administrator does."""
+    """Raise MQError for sending to a subqueue, or an administrator's access to a queue here."""
     if access == _SEND and queue.subqueue_name:
         raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, queue.pathname)
     if access in _ADMIN:
@@ -307,7 +309,7 @@ def _check_local(queue: Queue, access: QueueAccessType) -> None:
 
 
 def _check_sharing(queue: Queue, access: QueueAccessType, share_mode: QueueShareMode) -> None:
-    """The rules of [MS-MQDMPR] 3.1.7.1.5 between this opening and those that exist."""
+    """Check an opening against those that exist, by the rules of [MS-MQDMPR] 3.1.7.1.5."""
     existing = queue.open_queue_descriptor_collection.values()
     deny = QueueShareMode.DENY_RECEIVE
     if any(other.share_mode == deny and other.access_type == _RECEIVE for other in existing):

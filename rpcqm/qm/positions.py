@@ -125,7 +125,7 @@ class Positions:
         imported: bool = False,
         outcome: Completion[None] | None = None,
     ) -> int:
-        """Put a message at the end of its priority; its lookup identifier.
+        """Put a message at the end of its priority; returns its lookup identifier.
 
         It can be read, and `outcome` succeeds, when the transaction is committed. The packet of a
         `staged` one is on the disk already. One with `kept_flags` follows from another message:
@@ -258,8 +258,8 @@ class Positions:
     ) -> None:
         """A message has left an outgoing queue: it is kept in `target` for `reason`, or removed.
 
-        A removal without `sync` may be undone by a crash. Who hears of removals is told that it
-        has reached its queue; nobody is sent anything.
+        A removal without `sync` may be undone by a crash. The `deleted_hooks` are told that it
+        has reached its queue; no acknowledgement is sent.
         """
         if queue.trail:
             self._trail.note_at(transaction, queue, key, TrailEventType.LEFT, "")
@@ -302,14 +302,14 @@ class Positions:
             outcome.succeed(None)
 
     def message_position_available(self, queue: Queue, key: int) -> None:
-        """A message can be read: wake whom it concerns ([MS-MQDMPR] 3.1.7.2.2)."""
+        """Wake the readers of a message that has become available ([MS-MQDMPR] 3.1.7.2.2)."""
         if queue.waiting_peeks or queue.waiting_receives:
             self._readers.offer(queue, key)
         for hook in self.available_hooks:
             hook(queue, key)
 
     def lock(self, queue: Queue, message: Message, owner: object) -> None:
-        """Lock a message that was read; MQ_ERROR_MESSAGE_NOT_FOUND when it is not available."""
+        """Lock a message that was read; raises MQ_ERROR_MESSAGE_NOT_FOUND if it has gone."""
         key = message.lookup_identifier
         if not queue.message_position_list.lock(key, owner):
             raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND)

@@ -44,7 +44,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 def check_properties(values: Mapping[str, object], changing: bool = False) -> None:
     """Raise MQError for a value that its attribute cannot have.
 
-    MQ_ERROR_PROPERTY_NOTALLOWED for what cannot be set (when `changing`: any more),
+    Raises MQ_ERROR_PROPERTY_NOTALLOWED for what cannot be set (when `changing`: any more),
     MQ_ERROR_LABEL_TOO_LONG, MQ_ERROR_ILLEGAL_PROPERTY_VALUE, MQ_ERROR_PROPERTIES_CONFLICT.
     """
     for name, value in values.items():
@@ -74,6 +74,6 @@ def _is_multicast(text: str) -> bool:
     """Whether it is a.b.c.d:port of an IPv4 group."""
     try:
         read_multicast(text)
-    except MQError:
+    except MQError:  # the caller refuses it with an error of its own
         return False
     return True

@@ -25,10 +25,10 @@ class Protection:
         """Whether the signature of a message is good; a protocol that can tell sets it."""
 
     def check_arrived(self, queue: Queue, authenticated: bool, encrypted: bool) -> None:
-        """What the queue demands of signatures and encryption (G28).
+        """Check what a queue demands of signatures and encryption (G28).
 
-        RejectedError: BAD_SIGNATURE for an unsigned message to a queue that wants signed ones,
-        BAD_ENCRYPTION for a clear one where bodies must be encrypted, or the other way round.
+        Raises RejectedError: BAD_SIGNATURE for an unsigned message to a queue that wants signed
+        ones, BAD_ENCRYPTION for a clear one where bodies must be encrypted, or the other way round.
         """
         if queue.authentication and not authenticated:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_BAD_SIGNATURE)
@@ -39,11 +39,12 @@ class Protection:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_BAD_ENCRYPTION)
 
     def check_sent(self, queue: Queue, message: Message) -> None:
-        """What the queue demands of a message that is sent here; its sender is told at once.
+        """Check what a queue demands of a message that is sent here; its sender is told at once.
 
-        MQError: MESSAGE_NOT_AUTHENTICATED for an unsigned message to a queue that wants signed
-        ones, FAIL_VERIFY_SIGNATURE_EX for a signature that is not good, INSUFFICIENT_PROPERTIES
-        and ILLEGAL_PROPERTY_VALUE for a body that is to be private, or must not (G72).
+        Raises MQError: MESSAGE_NOT_AUTHENTICATED for an unsigned message to a queue that wants
+        signed ones, FAIL_VERIFY_SIGNATURE_EX for a signature that is not good,
+        INSUFFICIENT_PROPERTIES and ILLEGAL_PROPERTY_VALUE for a body that is to be private, or must
+        not (G72).
         """
         if queue.authentication and not (self.verify and self.verify(message)):
             if message.attributes.signature:

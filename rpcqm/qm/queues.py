@@ -246,7 +246,7 @@ class QueueEvents:
     # Purging
 
     def purge_queue(self, queue: Queue) -> Completion[int]:
-        """Remove all messages that nobody holds; the others when they are let go.
+        """Remove all messages that nobody holds; the others when their holders release them.
 
         The completion succeeds with the number removed, once that is durable. A message that is
         leaving is left alone (G61). Source: [MS-MQDMPR] 3.1.7.1.7.
@@ -287,7 +287,8 @@ class QueueEvents:
     ) -> Completion[None]:
         """Change attributes of a queue, all or none; done when durable.
 
-        MQ_ERROR_PROPERTY_NOTALLOWED for what cannot be changed, and those of `check_properties`.
+        Raises MQ_ERROR_PROPERTY_NOTALLOWED for what cannot be changed, and those of
+        `check_properties`.
         """
         main = queue.main
         if main.queue_type is QueueType.SYSTEM or isinstance(main, OutgoingQueue):

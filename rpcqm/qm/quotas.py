@@ -15,7 +15,7 @@ KILOBYTE = 1024
 
 
 class EnqueueRefusedError(MQError):
-    """Enqueue Message returned another status than zero; `reason` is that status."""
+    """Enqueue Message has returned a status other than zero; `reason` is that status."""
 
     def __init__(self, reason: EnqueueStatus) -> None:
         super().__init__(_STATUS[reason], reason.name)

@@ -28,7 +28,7 @@ class WaitingReaders:
     def open_cursor(self, descriptor: OpenQueueDescriptor) -> Cursor | None:
         """A cursor before the first message; None without a queue ([MS-MQDMPR] 3.1.7.1.1).
 
-        MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) when the client has too many (G129).
+        Raises MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) if the client has too many (G129).
         """
         if descriptor.queue_reference is None:
             return None
@@ -60,7 +60,7 @@ class WaitingReaders:
     def charge_cursors(self, descriptor: OpenQueueDescriptor, allowance: Allowance) -> None:
         """Count the cursors of an open queue for the client that has it open from now on.
 
-        MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) when that client has too many (G129).
+        Raises MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) if that client has too many (G129).
         """
         count = len(descriptor.cursor_collection)
         allowance.take(count)
@@ -81,7 +81,7 @@ class WaitingReaders:
     ) -> Completion[Message]:
         """Wait until a message arrives that matches ([MS-MQDMPR] 3.1.7.3.1).
 
-        MQ_ERROR_IO_TIMEOUT when the time (ms) is over, at once when it is zero (G4);
+        Raises MQ_ERROR_IO_TIMEOUT if the time (ms) is over, at once when it is zero (G4);
         MQ_ERROR_INVALID_PARAMETER for a tag that somebody already waits under.
         """
         queue = descriptor.queue_reference
@@ -201,7 +201,7 @@ class WaitingReaders:
             cursors.message_available(operation.cursor_reference, key)
         try:
             taken = operation.take(key)
-        except Exception as error:
+        except Exception as error:  # that reader learns it, and the next one is offered the message
             operation.outcome.fail(error)
             return False
         taken.add_done_callback(operation.outcome.follow)

@@ -50,7 +50,7 @@ class QueueRegistry:
     # Finding
 
     def find_by_path(self, pathname: str) -> Queue | None:
-        """The queue, journal or subqueue of that path name here; MQError when it is no path."""
+        """The queue, journal or subqueue of a path name here; raises MQError for a bad name."""
         path = PathName.parse(pathname)
         return self.find_path(path) if self._names.is_local(path.computer) else None
 

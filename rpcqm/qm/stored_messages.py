@@ -10,7 +10,7 @@ from rpcqm.store.store import Store
 def message_at(store: Store, queue: Queue, key: int) -> Message:
     """The message at a position, with its packet. Raises MQ_ERROR_MESSAGE_NOT_FOUND.
 
-    The class of a dead letter is that which it died of.
+    The class of a dead letter tells why it is one.
     """
     index = store.index(queue.queue_id)
     position = index.position(key)

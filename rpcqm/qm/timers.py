@@ -24,7 +24,7 @@ LOOK_AT_LEAST = 60_000
 
 BATCH = 1_000
 BATCHES = 100
-"""Messages removed in one commit, and commits made without a pause."""
+"""Messages removed in one commit, and commits made before others are served."""
 
 
 class TimeToBeReceivedTimer:
@@ -104,7 +104,7 @@ class TimeToBeReceivedTimer:
         return removed
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the timer."""
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()

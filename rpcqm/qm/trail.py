@@ -143,7 +143,7 @@ class Trail:
         happening: TrailEventType,
         detail: str,
     ) -> None:
-        """The same for a message that is not in hand."""
+        """Let a record belong to a commit, about a message that the caller has not read."""
         # What cannot be read can still be removed.
         with contextlib.suppress(DecodeError, MQError, StoreError):
             message = message_at(self._store, queue, key)
@@ -165,7 +165,7 @@ class Trail:
             yield TrailEvent(time, TrailEventType(happening), queue, lookup_identifier, detail)
 
     def keep(self, days: int) -> None:
-        """Keep records for so long from now on."""
+        """Keep records for `days` days from now on."""
         self.days = days
         self.stop()
         self.remove_old()
@@ -182,11 +182,12 @@ class Trail:
                 change.delete(Family.HISTORY, key)
                 change.delete(Family.HISTORY, _BY_MESSAGE + identifier + key[len(_BY_TIME) :])
                 removed += 1
+        # A second lets others be served between two lots.
         delay = 1_000 if removed == REMOVED_AT_ONCE else DAY
         self._timer = self._timers.call_later(delay, self.remove_old)
 
     def stop(self) -> None:
-        """Look no more: the store is about to be closed."""
+        """Stop the timer: the store is about to be closed."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -55,7 +55,7 @@ class Transactions:
     def create_transaction(self, identifier: UUID, owner: str | None = None) -> Transaction:
         """Begin a unit of work ([MS-MQDMPR] 3.1.7.1.8), which its `owner` alone may join (G87).
 
-        MQ_ERROR_TRANSACTION_SEQUENCE when there is one of that identifier already.
+        Raises MQ_ERROR_TRANSACTION_SEQUENCE if there is one of that identifier already.
         """
         if identifier in self._collection:
             raise MQError(HResult.MQ_ERROR_TRANSACTION_SEQUENCE, "the transaction exists already")
@@ -63,7 +63,7 @@ class Transactions:
         return transaction
 
     def find(self, identifier: UUID, caller: str | None = None) -> Transaction:
-        """An open transaction; MQ_ERROR_TRANSACTION_SEQUENCE when it is unknown (G39).
+        """An open transaction; raises MQ_ERROR_TRANSACTION_SEQUENCE if it is unknown (G39).
 
         For a `caller`, by its SID, those of others are unknown (G87); the queue manager itself
         finds all of them.
@@ -85,7 +85,7 @@ class Transactions:
     ) -> None:
         """Keep a message until the commit; its quota is reserved now (G56).
 
-        It has no lookup identifier before the commit (G54). MQ_ERROR_TRANSACTION_SEQUENCE when
+        It has no lookup identifier before the commit (G54). Raises MQ_ERROR_TRANSACTION_SEQUENCE if
         the transaction has ended, MQ_ERROR_TRANSACTION_USAGE for a message that is not
         transactional itself.
         """
@@ -106,7 +106,7 @@ class Transactions:
     def leave(self, transaction: Transaction, queue: Queue, key: int) -> None:
         """Take a received message out of its transaction, and give it back (G38).
 
-        MQ_ERROR_TRANSACTION_SEQUENCE when it was not received there, or the transaction is
+        Raises MQ_ERROR_TRANSACTION_SEQUENCE if it was not received there, or the transaction is
         prepared (G73).
         """
         if transaction.prepared or not self.forget(transaction, queue, key):
@@ -135,7 +135,7 @@ class Transactions:
         """Mark the first and the last message for each destination ([MS-MQDMPR] 3.1.4.3, G8).
 
         Both are counted over what goes to one queue, not over all operations. A commit begins
-        with it (G144). MQ_ERROR_TRANSACTION_SEQUENCE when it is prepared already.
+        with it (G144). Raises MQ_ERROR_TRANSACTION_SEQUENCE if it is prepared already.
         """
         transaction = self.find(identifier)
         if transaction.prepared:
@@ -274,12 +274,12 @@ class Transactions:
             change.call_after(partial(self._positions.release, queue, key))
 
     def _close(self, transaction: Transaction) -> None:
-        """Nothing joins it any more; its identifier is unknown from now on."""
+        """End a transaction: nothing joins it any more, and its identifier is unknown."""
         transaction.ended = True
         del self._collection[transaction.identifier]
 
     def _ended(self, transaction: Transaction) -> None:
-        """Its end is durable: subqueues that only its moves kept may go (G58)."""
+        """Drop the subqueues that only its moves kept, once its end is durable (G58)."""
         for operation in transaction.transactional_operation_collection:
             target = operation.target_queue_reference
             if target is not None:
@@ -288,7 +288,7 @@ class Transactions:
 
 
 def _written(operation: TransactionalOperation) -> None:
-    """The message is on the disk: a transaction may be larger than the memory."""
+    """Forget a message that is on the disk: a transaction may be larger than the memory."""
     if not operation.marked:
         operation.message = None
 

@@ -65,7 +65,7 @@ class Transfer:
     _positions: Positions
     _outgoing: Outgoing
     _acknowledgements: Acknowledgements
-    _journeys: MessageTrace
+    _message_trace: MessageTrace
 
     def __post_init__(self) -> None:
         self._awaiting: dict[MessageIdentifier, list[_Waiting]] = {}
@@ -228,7 +228,7 @@ class Transfer:
         position = self._held(queue, key)
         self._forget(queue, key)
         name = message_class.name.removeprefix("MQMSG_CLASS_")
-        self._journeys.acknowledged(queue, key, f"finally, {name}")
+        self._message_trace.acknowledged(queue, key, f"finally, {name}")
         source = self._acknowledgements
         with self._store.transaction("final acknowledgement") as change:
             target = source.queue_after_transfer(

@@ -90,7 +90,7 @@ It returns the call that the PDU completes.
 
 
 def _nothing(*_: object) -> None:
-    """Takes what a caller reports where nobody wants to know it."""
+    """Ignore a report: the default of callbacks."""
 
 
 class ServerAssociation:
@@ -169,7 +169,7 @@ class ServerAssociation:
 
     @property
     def unfinished(self) -> object | None:
-        """What the peer owes: a bind, a leg, the rest of a request or PDU, its going away.
+        """What the peer owes: a bind, a leg, the rest of a request or PDU, the closing.
 
         None if the peer owes nothing. The value stays equal as long as the peer owes the same.
         """
@@ -262,7 +262,7 @@ class ServerAssociation:
             try:
                 receive = self._accepted.get(ptype) or self._unexpected(ptype)
                 call = receive(pdu, flags, auth_length, call_id, big_endian)
-            except Exception as error:
+            except Exception as error:  # whatever is wrong with a PDU, its sender gets an answer
                 self._answer_failure(error, ptype, call_id, pdu)
             else:
                 if call is not None:
@@ -310,7 +310,7 @@ class ServerAssociation:
         raise ConnectionBroken(f"PDU type {ptype} in state {self.state.name}")
 
     def _answer_failure(self, error: Exception, ptype: int, call_id: int, pdu: bytes) -> None:
-        """Answer a PDU that could not be received."""
+        """Answer a PDU whose receiving has raised `error`."""
         if isinstance(error, RequestRefused):
             self._queue(_fault(call_id, error.context_id, error.status, False))
             self.on_event(CallRefused(call_id, error.opnum, error.status, error.text, pdu[:SHOWN]))
@@ -363,7 +363,7 @@ class ServerAssociation:
         assert isinstance(auth3, Auth3)
         try:
             self._negotiation.auth3(auth3)
-        except SecurityRefusal as error:
+        except SecurityRefusal as error:  # an rpc_auth_3 has no answer: the next request is refused
             self.on_event(AuthenticationFailed(str(error), pdu[:SHOWN], error.claim))
         except RpcFault as error:
             raise ConnectionBroken(error.detail, error.status, executed=False) from error
@@ -379,7 +379,7 @@ class ServerAssociation:
     def _refuse_request(
         self, pdu: bytes, flags: int, auth_length: int, call_id: int, big_endian: bool
     ) -> None:
-        """The server is stopping."""
+        """Refuse a request because the server is stopping."""
         if flags & PfcFlags.PFC_FIRST_FRAG:
             raise RequestRefused(0, 0, FaultStatus.nca_s_server_too_busy, "the server is stopping")
 
@@ -406,7 +406,7 @@ class ServerAssociation:
             self.on_event(CallOrphaned(call))
 
     def _may_end(self, call: Call, auth_length: int) -> bool:
-        """Whether a cancel or orphaned PDU is as well signed as the call that it means (G82)."""
+        """Whether a cancel or orphaned PDU is signed if the call that it means was signed (G82)."""
         security = call.security
         signed = auth_length > 0 or not security.signature_length or security.level < PKT_INTEGRITY
         if not signed:
@@ -525,7 +525,7 @@ _RESPONSE = int(PduType.response)
 
 
 def _unreadable(error: DecodeError, ptype: int) -> ConnectionBroken:
-    """The end that a PDU which cannot be read makes, with the statuses that Windows gives."""
+    """The error that ends the connection for an unreadable PDU, with the statuses of Windows."""
     status = FaultStatus.nca_s_proto_error
     if isinstance(error, PaddingError) and ptype == PduType.auth3:
         status = FaultStatus.nca_s_fault_remote_no_memory

@@ -179,7 +179,7 @@ class RpcClient:
         return PendingCall(self, call_id, future)
 
     def together(self) -> Gathering:
-        """What is sent within the block goes out at once, when it ends."""
+        """Send at once, at the end of the block, what is sent within it."""
         return self._gathering
 
     async def drained(self) -> None:
@@ -271,7 +271,7 @@ class PendingCall:
             self._future.exception()
 
     async def result(self) -> bytes:
-        """The stub data; a task that is cancelled here orphans the call."""
+        """The stub data of the response; cancelling the task that waits here orphans the call."""
         try:
             await self._client.drained()
             return await self._future
@@ -292,7 +292,8 @@ class Binding:
     async def call(self, name: str, request: Value, object_uuid: UUID | None = None) -> Any:
         """Call an operation by its IDL name; the decoded response.
 
-        Raises RpcFault, ConnectionError, and DecodeError for a response that is not one.
+        Raises RpcFault if the answer is a fault, ConnectionError if the connection is lost, and
+        DecodeError if the response cannot be decoded.
         """
         return await self.start(name, request, object_uuid).response()
 
@@ -348,6 +349,7 @@ def _check(bound: BindAccepted) -> None:
 
 
 def _bind_error(text: str, reason: int | None) -> Exception:
+    # RejectReason of authentication: its type is not known, or its check has failed.
     if reason is None or reason in (8, 9):
         return AuthenticationError(text)
     return RpcFault(FaultStatus.RPC_S_PROTOCOL_ERROR, text)

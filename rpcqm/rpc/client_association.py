@@ -6,7 +6,7 @@ goes into `receive_data`, which answers with events. The states are one table, T
 - UNBOUND: `bind` is to be called.
 - BINDING: the bind_ack, and further legs of authentication, are awaited.
 - BOUND: requests may be sent, several at once.
-- CLOSED: nothing goes any more.
+- CLOSED: nothing is sent or received any more.
 """
 
 import enum
@@ -114,7 +114,7 @@ class ClientState(enum.Enum):
 
 
 class _Reply:
-    """What has come of a response."""
+    """The fragments of a response that have come."""
 
     __slots__ = ("parts", "size")
 
@@ -228,7 +228,7 @@ class ClientAssociation:
             self._send_bare(PduType.orphaned, call_id)
 
     def _send_bare(self, ptype: PduType, call_id: int) -> None:
-        """A PDU without a body, which is signed as the call that it means (G82)."""
+        """Send a PDU without a body; it is signed if the call that it means was signed (G82)."""
         with suppress(RpcFault):  # a security context that has expired has no calls either
             self._output.append(self._security.protect(ptype, WHOLE, call_id, b"", b""))
 
@@ -250,7 +250,7 @@ class ClientAssociation:
                     break
                 self._receive_pdu(data[offset : offset + length], events)
                 offset += length
-        except (DecodeError, RpcFault) as error:
+        except (DecodeError, RpcFault) as error:  # the caller learns it from the event
             events.append(ServerBroken(str(error)))
             self.close()
         self._partial = data[offset:]
@@ -298,11 +298,11 @@ class ClientAssociation:
     def _go_on(
         self, trailer: SecurityTrailer | None, events: list[ClientEvent], bound: BindAccepted
     ) -> None:
-        """The next leg of authentication, or the end of the bind."""
+        """Send the next leg of authentication, or end the bind."""
         if self._authentication is not None and not self._security.established:
             try:
                 token = self._security.step(trailer.auth_value if trailer is not None else b"")
-            except AuthenticationError as error:
+            except AuthenticationError as error:  # the caller learns it from the event
                 events.append(BindFailed(str(error)))
                 self.close()
                 return

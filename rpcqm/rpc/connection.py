@@ -35,7 +35,7 @@ _CLOSED = State.CLOSED
 class Connection(asyncio.Protocol):
     """Feeds what is read to the association, writes what it has to send, once per turn.
 
-    It is not read from while too much is unsent, and given up when that grows further.
+    It reads nothing while too many replies are unsent, and is given up if these grow further.
     """
 
     __slots__ = (

@@ -104,7 +104,7 @@ class ContextHandle:
                 _log.exception("rundown failed", type_name=self.type_name)
 
     def forget(self) -> None:
-        """The interface has ended what the handle meant; no rundown follows."""
+        """Mark the handle as closed, without a rundown: its interface has ended what it meant."""
         self.closed = True
         self._rundown = None
 
@@ -134,7 +134,7 @@ class ContextHandleTable:
         owner: Identity,
         minimum_level: AuthenticationLevel = NONE,
     ) -> ContextHandle:
-        """A new handle; raises RpcFault when the group has enough of them, or has ended."""
+        """A new handle; raises RpcFault if the group has enough of them, or has ended."""
         if self._ended:
             raise RpcFault(FaultStatus.nca_s_comm_failure, "the client is gone")
         if len(self._handles) >= self._limit:

@@ -40,7 +40,7 @@ _ORDINARY = frozenset(
         *(status for status in HResult if "BUFFER" in status.name),
     }
 )
-"""Statuses that readers get all day: they are answers, and no refusals to be logged."""
+"""Statuses that readers get all the time: ordinary answers, which are not logged as refusals."""
 
 _UNSENDABLE = frozenset(
     {
@@ -83,9 +83,9 @@ class _HandleUse:
 class Dispatcher:
     """Runs calls; `calls` is how many there were, `metrics` counts refusals and failures.
 
-    `pending` is how many wait, for their handlers or for their turn, also those whose clients
-    have given them up. Beyond `limits` new ones are refused: of a connection as its calls in
-    flight are, of all connections so that each may still have one.
+    `pending` is how many calls wait, for their handlers or for their turn, also those whose
+    clients have given them up. Beyond `limits` new calls are refused: of one connection by its
+    limit of calls, of all connections together so that each may still have one.
     """
 
     def __init__(self, metrics: Metrics | None = None, limits: Limits | None = None) -> None:
@@ -95,7 +95,7 @@ class Dispatcher:
         self.limit(limits or Limits())
 
     def limit(self, limits: Limits) -> None:
-        """How many calls may wait from now on."""
+        """Set how many calls may wait from now on."""
         self._most_pending, self._most_of_one = limits.waiting_calls, limits.calls
 
     def dispatch(self, call: Call) -> None:
@@ -127,7 +127,7 @@ class Dispatcher:
             else:
                 request = decode(stub)
             use = self._resolve(entry, call, request) if entry.handles_in else None
-        except Exception as error:
+        except Exception as error:  # no call may go without an answer
             self._refuse(entry, call, error)
         else:
             if use is None:
@@ -136,7 +136,7 @@ class Dispatcher:
                 self._run_in_turn(entry, call, request, use)
 
     def _busy(self, call: Call) -> str:
-        """Why a call of a connection that has calls pending is refused; empty if it is not."""
+        """Why a call of a connection that has calls pending is refused; "" if it is not refused."""
         if call.association.pending >= self._most_of_one:
             return "too many calls"
         return "too many calls in all" if self.pending >= self._most_pending else ""
@@ -146,7 +146,7 @@ class Dispatcher:
         call.association.pending += change
 
     def _refuse(self, entry: OperationEntry, call: Call, error: Exception) -> None:
-        """The answer to a call that no handler has seen."""
+        """Answer a call that no handler has seen with the fault of `error`."""
         if isinstance(error, DecodeError):
             error = RpcFault(FaultStatus.RPC_X_BAD_STUB_DATA, str(error))
         if isinstance(error, RpcFault):
@@ -245,7 +245,7 @@ class Dispatcher:
             if entry.handles_out:
                 _put_handles(entry, outcome)
             call.association.send_response(call, entry.encode(outcome))
-        except Exception as error:
+        except Exception as error:  # a mistake of a handler ends its call, not the server
             self._fail(entry, call, request, error)
         if use is not None:
             use.end()
@@ -274,7 +274,7 @@ class Dispatcher:
             if entry.handles_out:
                 _put_handles(entry, outcome)
             stub = entry.encode(outcome)
-        except Exception as error:
+        except Exception as error:  # an outcome that cannot be encoded is a mistake, too
             self._fail(entry, call, None, error)
         else:
             call.association.send_response(call, stub)
@@ -282,7 +282,7 @@ class Dispatcher:
     def _fail(
         self, entry: OperationEntry, call: Call, request: Value | None, error: BaseException
     ) -> None:
-        """The answer to an error of the handler."""
+        """Answer a call whose handler has failed with `error`."""
         if isinstance(error, MQError) and entry.returns_status and request is not None:
             if error.status not in _ORDINARY:
                 self._log_refusal(entry, call, error)

@@ -198,7 +198,7 @@ class EndpointMapper:
         handle: ContextHandle | None = request.entry_handle
         try:
             rest = self._selected(call, request) if handle is None else handle.value
-        except ValueError:
+        except ValueError:  # an inquiry has no fault for this: the status tells it
             return self._looked_up(request, [], NULL_HANDLE, FaultStatus.EPT_S_CANT_PERFORM_OP)
         found = [element.entry for element in _take(rest, request.max_ents)]
         if len(found) < request.max_ents or not found:
@@ -252,7 +252,7 @@ class EndpointMapper:
         handle: ContextHandle | None = request.entry_handle
         try:
             rest = list(self._mapped(call, request)) if handle is None else handle.value
-        except DecodeError:
+        except DecodeError:  # a tower that cannot be read has a status, not a fault
             return self._answered(request, [], NULL_HANDLE, FaultStatus.EPT_S_CANT_PERFORM_OP)
         found = [_counted(tower) for tower in _take(rest, request.max_towers)]
         if rest and found and handle is None:

@@ -14,7 +14,7 @@ from rpcqm.rpc.pdu import ContextAnswer
 from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim
 
 SHOWN = 32
-"""How many octets that is."""
+"""How many of the first octets an event has."""
 
 
 @dataclass(frozen=True, slots=True)

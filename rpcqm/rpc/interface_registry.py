@@ -70,7 +70,7 @@ CallCheck = Callable[[Call], None]
 class InterfacePolicy:
     """What a server asks of the callers of one interface.
 
-    minimum_level: of every call, below it the fault is RPC_S_ACCESS_DENIED.
+    minimum_level: what every call needs; below it the fault is RPC_S_ACCESS_DENIED.
     transports: where the interface can be bound at all.
     throws: methods whose refusals are faults although they return a status.
     annotation: what the endpoint mapper says of the interface, at most 63 characters.
@@ -163,7 +163,7 @@ class RegisteredInterface:
 def register(
     interface: ServedInterface, handlers: object, policy: InterfacePolicy
 ) -> RegisteredInterface:
-    """An interface from its IDL and an object with one method per operation.
+    """Prepare an interface for dispatch, from its IDL and an object with a method per operation.
 
     An operation without a method is answered as an opnum out of range.
     """

@@ -1,4 +1,4 @@
-"""How much of everything a peer may use."""
+"""The bounds of what peers may use of a server."""
 
 from dataclasses import dataclass
 
@@ -54,6 +54,6 @@ FRAGMENT_MINIMUM = 2048
 
 
 def negotiated_fragment(proposed_xmit: int, proposed_recv: int, own: int) -> int:
-    """The one fragment size of both directions: at least 2048, a multiple of 8."""
+    """The fragment size of both directions: at least FRAGMENT_MINIMUM octets, a multiple of 8."""
     size = min(proposed_xmit, proposed_recv, own)
     return max(size, FRAGMENT_MINIMUM) & ~7

@@ -224,7 +224,7 @@ class DCERPCServer(threading.Thread):
 
     def start(self) -> None:
         """Listen, so that clients may connect from now on, and serve in a thread of its own."""
-        self._sock.listen(1024)
+        self._sock.listen(1024)  # clients that connect all at once; the kernel may allow fewer
         super().start()
 
     def run(self) -> None:

@@ -36,5 +36,5 @@ def name_of_uid(uid: int) -> str:
     """The name of a Unix user, or its number in words."""
     try:
         return pwd.getpwuid(uid).pw_name
-    except KeyError:
+    except KeyError:  # not every user id has a name
         return f"uid {uid}"

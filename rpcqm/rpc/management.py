@@ -22,6 +22,7 @@ from rpcqm.rpc.endpoints import ServerFace
 MGMT = load("mgmt")
 
 ERROR_INSUFFICIENT_BUFFER = 122
+"""A Win32 code: the name does not fit into what the caller offers."""
 
 
 class ManagementInterface:

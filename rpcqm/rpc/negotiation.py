@@ -1,4 +1,4 @@
-"""What bind, alter_context and rpc_auth_3 agree on: the server's side.
+"""The server's side of bind, alter_context and rpc_auth_3: what a connection agrees on.
 
 The result is what the rest of a connection uses: presentation contexts, security contexts, the
 association group and the fragment size.
@@ -130,8 +130,8 @@ class Negotiation:
     def alter(self, alter: AlterContext) -> AlterContextResp:
         """The alter_context_resp.
 
-        Raises SecurityRefusal when the authentication fails, BindRejected over a limit, and
-        RpcFault for the rest.
+        Raises SecurityRefusal if the authentication fails, BindRejected if a limit is exceeded, and
+        RpcFault for anything else that is wrong.
         """
         try:
             if alter.auth is not None:

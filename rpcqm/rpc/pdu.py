@@ -104,7 +104,7 @@ class SyntaxId:
     minor: int = 0
 
     def pack(self, big_endian: bool = False) -> bytes:
-        # The version is one 32-bit number, major in its low half.
+        # The version is one 32-bit number with the major version in its low half.
         first, second = (self.minor, self.major) if big_endian else (self.major, self.minor)
         return _SYNTAX.pack(big_endian, pack_uuid(self.uuid, big_endian), first, second)
 
@@ -174,7 +174,7 @@ class SecurityTrailer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pdu:
-    """What all PDUs have in common ([C706] 12.6.3.1)."""
+    """The header fields that all PDUs have ([C706] 12.6.3.1)."""
 
     call_id: int
     pfc_flags: int = WHOLE
@@ -259,7 +259,7 @@ def is_big_endian(packed_drep: bytes) -> bool:
 
 
 def unpack(data: bytes) -> Pdu:
-    """One whole PDU as its dataclass; raises DecodeError only."""
+    """One whole PDU as its dataclass; raises DecodeError, and nothing else, if it is malformed."""
     header = unpack_header(data)
     if header.rpc_vers != RPC_VERS or header.rpc_vers_minor > 1:
         raise DecodeError(f"RPC version {header.rpc_vers}.{header.rpc_vers_minor}", 0)

@@ -1,4 +1,4 @@
-"""How receiving a PDU may fail: with the connection, or without."""
+"""The errors of receiving a PDU: one ends the connection, the other only refuses a request."""
 
 from rpcqm.base.errors import FaultStatus, HResult, NtStatus
 from rpcqm.rpc.constants import RejectReason

@@ -1,4 +1,4 @@
-"""From request PDUs to whole calls: fragments, protection, and what may follow what."""
+"""Makes whole calls of request PDUs: fragments, protection, and the order of PDUs."""
 
 from typing import TYPE_CHECKING
 
@@ -82,12 +82,12 @@ class RequestReceiver:
 
     @property
     def incomplete(self) -> object | None:
-        """The request that has begun and not ended."""
+        """The request whose last fragment has not come; None if there is none."""
         return self._assembly
 
     @property
     def incomplete_bytes(self) -> int:
-        """How much of its stub data has come."""
+        """Octets of that request's stub data that have come."""
         return self._assembly.size if self._assembly is not None else 0
 
     def forget(self) -> None:
@@ -96,7 +96,10 @@ class RequestReceiver:
     def receive(
         self, pdu: bytes, flags: int, auth_length: int, call_id: int, big_endian: bool
     ) -> Call | None:
-        """The call that a request PDU completes; raises Broken and Refused."""
+        """The call that a request PDU completes; None if more fragments follow.
+
+        Raises ConnectionBroken or RequestRefused.
+        """
         if len(pdu) < REQUEST_LENGTH:
             raise ConnectionBroken("a request without its header")
         if flags != _WHOLE or big_endian or self._assembly is not None:
@@ -167,7 +170,7 @@ class RequestReceiver:
             raise ConnectionBroken(error.detail, error.status, context_id=context_id) from error
 
     def _check_first(self, flags: int, alloc_hint: int, context_id: int) -> None:
-        """What the first fragment must be."""
+        """Check the first fragment of a request."""
         if flags & _CANCEL:
             status = FaultStatus.RPC_S_NO_CALL_ACTIVE
             raise ConnectionBroken("a cancel without a call", status, executed=False)
@@ -194,7 +197,7 @@ class RequestReceiver:
     def _receive_further(
         self, assembly: _Assembly, pdu: bytes, flags: int, auth_length: int, call_id: int
     ) -> Call | None:
-        """A further fragment; all but its call_id and its stub data is ignored."""
+        """Take a further fragment: only its call_id and its stub data count."""
         call = assembly.call
         if call_id != call.call_id and self._negotiation.multiplexed:
             raise ConnectionBroken("the request before is not complete")
@@ -213,7 +216,7 @@ class RequestReceiver:
         return self._admit(call)
 
     def _admit(self, call: Call) -> Call:
-        """A whole request has come: its call is in flight from now on."""
+        """Let a whole request be a call in flight."""
         calls, call_id = self._calls, call.call_id
         if call_id in calls or len(calls) >= self._most_calls:
             raise self._not_admitted(call)

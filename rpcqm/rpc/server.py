@@ -138,12 +138,12 @@ class RpcServer:
         self, path: Path, interfaces: Iterable[RegisteredInterface] | None = None
     ) -> BoundEndpoint:
         """Listen on a Unix socket that everybody may connect to. Raises OSError."""
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError):  # a stop that was clean has removed it
             path.unlink()
         endpoint = self._endpoint(NCALRPC, os.fsencode(path), interfaces)
         listening = socket.socket(socket.AF_UNIX)
         listening.bind(str(path))
-        path.chmod(0o666)
+        path.chmod(0o666)  # who connects is known from the kernel, and calls are checked by that
         listener = Acceptor(listening, self._admit_user, partial(self._make, endpoint))
         return self._listens(listener, endpoint, str(path), 0, True)
 
@@ -171,7 +171,7 @@ class RpcServer:
             connection.stop()
         if self._connections:
             self._empty.clear()
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(TimeoutError):  # what is not answered by then is cut off
                 await asyncio.wait_for(self._empty.wait(), self.limits.stop_milliseconds / 1000)
         for connection in list(self._connections):
             connection.abort()
@@ -202,7 +202,7 @@ class RpcServer:
     def identify(
         self, endpoint: Endpoint, transport: asyncio.Transport
     ) -> tuple[str, str, SecurityContext]:
-        """A peer's text for logs, its machine or user, and the security of its plain calls."""
+        """Text of a peer for logs, its machine or user, and the security of its plain calls."""
         if endpoint.transport == NCALRPC:
             uid = peer_uid(transport.get_extra_info("socket"))
             identity = self._local_identity(uid)

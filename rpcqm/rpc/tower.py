@@ -11,6 +11,7 @@ from rpcqm.rpc.pdu import SyntaxId, unpack_uuid
 MAXIMUM_FLOORS = 6
 """Towers with more floors are refused ([MS-RPCE] 3.1.3.5.3)."""
 
+# Protocol identifiers of floors ([C706] appendix I).
 UUID_FLOOR = 0x0D
 RPC_CONNECTION_ORIENTED = 0x0B
 DOD_TCP = 0x07
@@ -60,7 +61,7 @@ class Tower:
 
     @classmethod
     def unpack(cls, octets: bytes) -> Self:
-        """Raises DecodeError for what is not a tower of an interface."""
+        """Read a tower; raises DecodeError if it is not the tower of an interface."""
         (count,) = _read(_COUNT, octets, 0)
         if not 2 <= count <= MAXIMUM_FLOORS:
             raise DecodeError(f"a tower of {count} floors", 0)

@@ -52,7 +52,7 @@ class Maintenance:
         self._queues, self._outgoing = engine.queues, engine.outgoing
         self._directory, self._access = engine.directory, engine.access
         self._quotas, self._positions = engine.quotas, engine.positions
-        self._trail, self._message_trace = engine.trail, engine.journeys
+        self._trail, self._message_trace = engine.trail, engine.message_trace
         self._failed_deliveries = engine.failed_deliveries
         self._user_file = user_file
         self._configuration = configuration

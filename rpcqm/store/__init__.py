@@ -1,1 +1,1 @@
-"""Durable keeping of messages and records: families, group commit, index, recovery."""
+"""Keeps messages and records durably: column families, group commit, index, recovery."""

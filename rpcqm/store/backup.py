@@ -21,9 +21,11 @@ CONFIGURATION_NAME = "configuration"
 CONFIGURATION_FILE = "rpcqm.toml"
 
 MAXIMUM_NOTE = 65_536
+"""Bytes that are read of a file that may not be a note at all; a note has some hundred."""
 DEEPEST = 2
 """Directories within each other in a backup, itself among them."""
 MAXIMUM_FILES = 1_000_000
+"""More than a database of many terabytes has: a larger directory is no backup."""
 
 UNFINISHED = ".restoring"
 """The directory in which a restore is put together; the next restore deletes an unfinished one."""
@@ -36,12 +38,12 @@ def write_backup(
     note: Mapping[str, object],
     configuration: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Copy a database that is in use with some files beside it, and then write a note about it.
+    """Copy a database that is in use, and some files beside it; then write a note about it.
 
     The `configuration` goes to a directory of its own, which `restore_backup` leaves where it is.
 
-    Raises StoreError if the directory is not empty, another error if it cannot be written; then
-    nothing is left of the copy.
+    Raises StoreError if the directory is not empty, another error if it cannot be written; the
+    unfinished copy is removed.
     """
     existed = directory.is_dir()
     if existed and any(directory.iterdir()):
@@ -50,7 +52,7 @@ def write_backup(
         database.checkpoint(directory)
         directory.chmod(0o700)
         for path in files:
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError):  # not every data directory has all of the files
                 _copy(path, directory / path.name)
         if configuration:
             _write_configuration(directory / CONFIGURATION_NAME, configuration)
@@ -73,12 +75,12 @@ def backed_up_configuration(backup: Path) -> str:
     try:
         with os.fdopen(_open(backup / CONFIGURATION_NAME / CONFIGURATION_FILE), "rb") as file:
             return file.read(MAXIMUM_NOTE).decode("utf-8", "replace")
-    except (OSError, StoreError):
+    except (OSError, StoreError):  # a backup without a configuration is whole all the same
         return ""
 
 
 def _remove(directory: Path, itself: bool) -> None:
-    """Take an unfinished copy away, as far as that is possible."""
+    """Remove an unfinished copy, as far as that is possible."""
     if itself:
         shutil.rmtree(directory, ignore_errors=True)
     elif directory.is_dir():
@@ -97,7 +99,7 @@ def read_note(backup: Path) -> dict[str, object]:
         note = json.loads(octets) if len(octets) <= MAXIMUM_NOTE else None
     except (FileNotFoundError, NotADirectoryError):
         raise StoreError(f"{backup} is no whole backup: it has no file {NOTE_NAME}.") from None
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError):  # what is no JSON is refused like any other wrong note
         note = None
     if not isinstance(note, dict) or not _is_plausible(note):
         raise StoreError(f"{backup} is no whole backup: {NOTE_NAME} is damaged.")
@@ -114,7 +116,7 @@ def _is_plausible(note: Mapping[str, object]) -> bool:
 
 
 def _open(path: Path) -> int:
-    """Open an ordinary file for reading; StoreError for a link, a device or a pipe."""
+    """Open an ordinary file for reading; raises StoreError for a link, a device or a pipe."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -134,8 +136,9 @@ def restore_backup(
 ) -> dict[str, object]:
     """Make a data directory from a backup, checked before it is put in place; returns the note.
 
-    StoreError says in a sentence why it cannot be; nothing has changed then. A crash leaves
-    either nothing that a queue manager would take for its data, or everything.
+    Raises StoreError, with a sentence for the operator, if it cannot be restored; nothing has
+    changed then. A crash leaves either nothing that a queue manager would take for its data, or
+    everything.
     """
     note = read_note(backup)
     _refuse_used(directory)
@@ -239,7 +242,7 @@ def _owner(directory: Path) -> tuple[int, int]:
 
 
 def _put_in_place(unfinished: Path, directory: Path) -> None:
-    """Move everything, the database last; a data directory with others' files lets them pass."""
+    """Move everything, the database last; a directory with files of others stays open to them."""
     others = [path for path in unfinished.iterdir() if path.name != DATABASE_NAME]
     for path in (*others, unfinished / DATABASE_NAME):
         sync_directory(directory)

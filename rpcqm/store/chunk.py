@@ -1,4 +1,4 @@
-"""Neighbouring messages of one queue and one priority, in columns."""
+"""A chunk: neighbouring messages of one queue and one priority, in columns."""
 
 from array import array
 from itertools import compress

@@ -18,8 +18,8 @@ class Columns:
     """The columns of a run of (key, value) position records, in the order of their keys.
 
     Whole runs are sliced, because a million records leave no time for each. Values are
-    little-endian words, keys big-endian, the machine little-endian. StoreError when a record
-    has not the length it should have.
+    little-endian words, keys big-endian, the machine little-endian. Raises StoreError if a
+    record has not the length it should have.
     """
 
     def __init__(self, records: list[tuple[bytes, bytes]]) -> None:

@@ -45,12 +45,14 @@ class Counter:
 class Counters:
     """The counters of a queue manager.
 
-    `lookup_identifier` runs over 56 bits (QueueManager.SequentialID), `queue_id` leaves 1 to 15
-    to the system (G17), `message_ordinal` is the Uniquifier of message identifiers, `transaction`
-    numbers units of work that send.
+    `lookup_identifier` runs over 56 bits (QueueManager.SequentialID), `queue_id` leaves 1 to 15 to
+    the queues of the system (G17), `message_ordinal` is the Uniquifier of message identifiers,
+    `transaction` numbers units of work that send.
     """
 
     def __init__(self, reserve: Callable[[bytes, bytes], None]) -> None:
+        # A restart resumes at the limit, and so loses what is left of a step: few numbers where
+        # they are scarce, many where each limit that is written costs more.
         self.serial = Counter("serial", 1 << 16, 1, reserve)
         self.lookup_identifier = Counter("lookup identifier", 1 << 16, 1, reserve)
         self.message_ordinal = Counter("message ordinal", 1 << 12, 1, reserve)

@@ -1,4 +1,4 @@
-"""The one RocksDB database, its settings, and nothing about messages."""
+"""The one RocksDB database and its settings; it knows nothing of messages."""
 
 import fcntl
 import json
@@ -52,7 +52,7 @@ def is_open_here(directory: Path) -> bool:
 def locked(directory: Path) -> Iterator[None]:
     """Hold the lock of a data directory, which keeps its database from being opened elsewhere.
 
-    StoreLockedError when it is open, here or in another process.
+    Raises StoreLockedError if it is open, here or in another process.
     """
     if is_open_here(directory):
         raise StoreLockedError(f"This process has {directory} open.")
@@ -117,13 +117,13 @@ class Database:
         self._synced_writes = SYNCED_NUMBER.unpack(number)[0] if number else 0
 
     def _drop_torn_config(self) -> None:
-        """The binding's own note of its mode is not written atomically; it can be made anew."""
+        """Delete the binding's own note of its mode if it is torn: it is made anew when opening."""
         path = self.path / CONFIG_NAME
         try:
             json.loads(path.read_bytes())
-        except FileNotFoundError:
+        except FileNotFoundError:  # a new database has none yet
             return
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError):  # a crash has left a part of it
             path.unlink()
 
     def _open(self, read_only: bool) -> Rdict:
@@ -143,6 +143,7 @@ class Database:
         # All families are flushed at once: an old log is free for reuse as soon as one is full.
         options.set_atomic_flush(True)
         options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
+        # Bounds of memory, of the log that a start reads, and of RocksDB's own log files.
         options.set_db_write_buffer_size(3 * self._settings.memtable)
         options.set_max_total_wal_size(8 * self._settings.memtable)
         options.set_bytes_per_sync(
@@ -207,7 +208,7 @@ class Database:
         """Write a batch, atomically; durable on return when `sync`.
 
         A synced write has its number as the last record, by which a start tells damage from what
-        a crash leaves (`mending`).
+        a crash leaves (`log_repair`).
         """
         if sync:
             self._synced_writes += 1
@@ -230,7 +231,7 @@ class Database:
         self.families[Family.BODY].compact_range(None, None)
 
     def compact(self) -> None:
-        """Give back the space of all that was removed; long."""
+        """Give back the space of all that was removed; this takes long."""
         everything = CompactOptions()
         everything.set_bottommost_level_compaction(BottommostLevelCompaction.force())
         self._collect_blobs(1.0)
@@ -245,19 +246,19 @@ class Database:
         self.families[Family.BODY].set_options({"blob_garbage_collection_age_cutoff": str(share)})
 
     def disk_bytes(self) -> int:
-        """What the files take on the disk."""
+        """The bytes that the files take on the disk."""
         total = 0
         for path in self.path.iterdir():
             with suppress(FileNotFoundError):  # a file of RocksDB may go at any time
-                total += path.stat().st_blocks * 512
+                total += path.stat().st_blocks * 512  # st_blocks has this unit everywhere
         return total
 
     def cancel_background_work(self) -> None:
-        """Let long work end soon; the database can only be closed after this."""
+        """Make work in the background end soon, without which the database cannot be closed."""
         self._db.cancel_all_background(True)
 
     def close(self) -> None:
-        """Let go of the directory; it stays locked while anybody keeps a handle or a family.
+        """Close the database; the directory stays locked while a handle or a family is in use.
 
         What is in memory goes to tables, or stays in the log.
         """

@@ -1,4 +1,4 @@
-"""Whether there is room for new messages."""
+"""Watches whether the disk has room for new messages."""
 
 import os
 from collections.abc import Callable
@@ -44,7 +44,7 @@ class DiskSpaceMonitor:
         told(self.refusing)
 
     def look_again(self) -> None:
-        """See whether there is room again; does nothing while no message is refused."""
+        """See whether there is room again, if messages are refused."""
         if self.refusing:
             self._look()
 
@@ -72,7 +72,10 @@ class DiskSpaceMonitor:
                 )
 
     def before_write(self) -> bool:
-        """What was admitted is about to be written; whether it was time to look again."""
+        """Forget what was admitted, which is about to be written; look again if it is time.
+
+        Returns whether it was time.
+        """
         self._pending = 0
         due = self._clock.monotonic() >= self._next_look
         if due:

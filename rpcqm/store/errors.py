@@ -1,4 +1,4 @@
-"""What can go wrong with a data directory, in sentences that an operator can act on."""
+"""The errors of a data directory; each text is a sentence that an operator can act on."""
 
 
 class StoreError(Exception):

@@ -8,6 +8,7 @@ from rpcqm.store.errors import StoreError
 
 SPILL_NAME = "express.spill"
 _LENGTH_BITS = 32
+"""A body in the file is one number: its offset, and its length in so many low bits."""
 
 
 class ExpressBodies:
@@ -34,7 +35,7 @@ class ExpressBodies:
         return len(self._spilled)
 
     def limit(self, budget: int) -> None:
-        """Hold at most so many bytes in memory from now on; bodies that are held already stay."""
+        """Hold at most `budget` bytes in memory from now on; bodies that are held already stay."""
         self._budget = budget
 
     def fits(self, size: int) -> bool:
@@ -42,7 +43,7 @@ class ExpressBodies:
         return self.memory + size <= self._budget
 
     def put(self, serial: int, packet: bytes) -> None:
-        """Keep a body; OSError when it has to go to the file and the file cannot grow."""
+        """Keep a body; raises OSError if it has to go to the file and the file cannot grow."""
         if self.fits(len(packet)):
             self._bodies[serial] = packet
             self.memory += len(packet)
@@ -76,7 +77,7 @@ class ExpressBodies:
         return body
 
     def serials(self) -> list[int]:
-        """The serials of all bodies there are."""
+        """The serials of all bodies that are kept."""
         return [*self._bodies, *self._spilled]
 
     def discard(self, serial: int) -> None:

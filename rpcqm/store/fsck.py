@@ -130,7 +130,7 @@ class _Check:
             try:
                 queue_id = QUEUE_ID.unpack(key)[0] if len(key) == QUEUE_ID.size else 0
                 record = decode_queue(queue_id, value)
-            except DecodeError:
+            except DecodeError:  # damage is what is looked for: it is told, and the check goes on
                 self._found(StoreProblemKind.UNREADABLE_QUEUE, f"queue {key.hex()}")
                 continue
             for number in filter(None, (queue_id, record.journal_id)):

@@ -107,8 +107,8 @@ class GroupCommit:
     """Writes groups one at a time, in order; then publishes them.
 
     `before_write` is called in the loop before each write. A write that fails is never repeated:
-    `fatal` is called, and nothing else happens any more. `together` surround what is told of one
-    group.
+    `fatal` is called, and nothing else happens any more. The contexts in `together` surround the
+    callbacks of each group.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class GroupCommit:
             self._end_of_turn(self._flush)
 
     def _flush(self) -> None:
-        """Write, but where many send, see first who else has meanwhile: a turn costs no sync."""
+        """Write the group; where many send, wait one more turn for others, which costs no sync."""
         if len(self._groups[0].transactions) > 1 and not self._waited:
             self._waited = True
             self._end_of_turn(self._flush)
@@ -193,13 +193,13 @@ class GroupCommit:
                 self._schedule()
 
     def _write(self, group: CommitGroup) -> bool:
-        """Write a group here; False when that failed."""
+        """Write a group in this thread; False if that failed."""
         if group.records:
             try:
                 began = self._stopwatch()
                 self._database.write(group.batch, group.sync)
                 self._account(group, self._stopwatch() - began)
-            except BaseException as error:
+            except BaseException as error:  # nobody knows the outcome: nothing may go on
                 self._fail(error)
                 return False
         return True
@@ -230,7 +230,7 @@ class GroupCommit:
         self._written.clear()
         try:
             self._executor(self._run_in_thread)
-        except Exception as error:
+        except Exception as error:  # without a thread nothing can be written any more
             self._fail(error)
 
     def _run_in_thread(self) -> None:
@@ -270,7 +270,7 @@ class GroupCommit:
             for transaction in group.transactions:
                 try:
                     transaction.apply()
-                except Exception as error:
+                except Exception as error:  # disk and memory differ: only a restart helps
                     self._fail(error)
                     return
                 self._run_callbacks(transaction)

@@ -14,6 +14,7 @@ from rpcqm.store.queue_usage import QueueUsage
 from rpcqm.store.records import MAX_IDENTIFIER, NO_MOVES, Moves, PositionRecord
 
 PRIORITIES = 8
+"""Priorities are 0 to 7; keys have 7 - priority in their high byte."""
 
 _AVAILABLE = int(PositionState.AVAILABLE)
 _LOCKED = int(PositionState.LOCKED)
@@ -28,9 +29,9 @@ class QueueIndex:
     Keys are lookup identifiers (u64): 7 - priority in the high byte, so that their order is the
     order of the queue (G1). What a transaction inserts is `pending` until its commit is durable.
 
-    `count` and `bytes` are of all that is visible, of which `available` and `leaving` tell how
-    many are so; `entered` counts what has come since the start. `account` is what quotas count
-    (G56); a subqueue shares it with its parent.
+    `count` and `bytes` are of all messages that are visible; `available` and `leaving` are how many
+    of these are in that state; `entered` counts what has come since the start. `account` is what
+    quotas count (G56); a subqueue shares it with its parent.
     """
 
     __slots__ = (
@@ -66,7 +67,7 @@ class QueueIndex:
         self.account = QueueUsage()
         self.total = total
 
-    # Looking
+    # Reading
 
     def first_available(self) -> int | None:
         """The key of the first available message; None if no message is available."""
@@ -130,8 +131,9 @@ class QueueIndex:
         return keys
 
     def keys_of(self, serial: int) -> list[int]:
-        """Where the message of a serial is: a look at every column, a hundredth of a second for a
-        million messages.
+        """The keys of the message with a serial.
+
+        It is looked for in every column: a hundredth of a second for a million messages.
         """
         return [
             key
@@ -165,7 +167,7 @@ class QueueIndex:
         )
 
     def expected(self, key: int) -> PositionRecord:
-        """The same; PositionStateError when the message is not here or is leaving."""
+        """The entry of a message; raises PositionStateError if it is not here or is leaving."""
         position = self.position(key)
         if position is None or self.state(key) is PositionState.LEAVING:
             raise PositionStateError(f"there is no message {key:#x}")
@@ -223,7 +225,7 @@ class QueueIndex:
         return True
 
     def _turn(self, place: tuple[PriorityIndex, int, Chunk, int], state: int) -> None:
-        """Change the state of an entry, and all that is counted by state."""
+        """Change the state of an entry, and the counts by state."""
         priority, at, chunk, slot = place
         before = chunk.states[slot]
         chunk.states[slot] = state
@@ -243,7 +245,7 @@ class QueueIndex:
             if chunk.expiries[slot] < chunk.earliest:
                 priority.heap.push(chunk, chunk.expiries[slot])
 
-    # For transactions of the store, which undo or complete what they begin
+    # Called by transactions of the store, which undo or complete what they begin
 
     def expect(self, key: int, position: PositionRecord) -> None:
         """Reserve a place for a message whose commit is on its way."""
@@ -292,7 +294,7 @@ class QueueIndex:
         self.leaving += state == _LEAVING
 
     def removable(self, key: int) -> PositionRecord:
-        """What `leave` would remove; PositionStateError as there."""
+        """The entry that `leave` would remove; raises PositionStateError as that does."""
         position = self.pending.get(key)
         if position is None:
             return self.expected(key)
@@ -382,7 +384,7 @@ class QueueIndex:
             self._moves.pop(key, None)
 
     def drop(self) -> None:
-        """Take nothing in any more; PositionStateError unless all that is here is leaving."""
+        """Accept no more messages; raises PositionStateError unless all here are leaving."""
         if self.leaving < self.count or len(self._doomed) < len(self.pending):
             raise PositionStateError(f"the queue {self.queue_id} still holds messages")
         self.dropped = True

@@ -1,4 +1,4 @@
-"""RocksDB's log format, as its write-ahead logs and manifests have it: reading it, no writing.
+"""Reads RocksDB's log format, which its write-ahead logs and manifests have.
 
 A file is blocks of 32 KiB; a record lies in one piece or in several, never over the end of a
 block. A piece begins with a masked CRC-32C (u32), its length (u16) and its type (u8); where logs
@@ -19,7 +19,9 @@ NUMBERED = 4
 """What the types of pieces with a log's number have in addition."""
 
 _CHECKED_FROM = 6
+"""Where in a piece the octets that its checksum covers begin: at its type."""
 _MASK_DELTA = 0xA282EAD8
+"""RocksDB masks checksums, so that one of data with checksums in it is no weaker."""
 
 
 def masked_crc(data: bytes) -> int:

@@ -34,6 +34,7 @@ _log = get_logger("store")
 _LOG_NAME = re.compile(r"(\d+)\.log")
 _LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE, _PREVIOUS_LOG, _OLDEST_LOG = 2, 3, 4, 9, 10
 _COMPARATOR, _FAMILY, _FAMILY_NAME, _LARGEST_FAMILY, _IDENTITY = 1, 200, 201, 203, 8193
+"""Tags of the fields of an edit (VersionEdit of RocksDB)."""
 _NUMBERS = {_LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE, _PREVIOUS_LOG, _OLDEST_LOG}
 _NUMBERS |= {_FAMILY, _LARGEST_FAMILY}
 _TEXTS = {_COMPARATOR, _FAMILY_NAME, _IDENTITY}
@@ -47,7 +48,7 @@ def repair_logs(database: Path) -> None:
     The database must not be open. Raises StoreError with a sentence if a crash does not explain the
     damage.
     """
-    oldest = 0
+    oldest = 0  # without a manifest every log counts
     if (manifest := _current_manifest(database)) is not None:
         oldest = _mend_manifest(manifest)
     _mend_logs(_logs(database, oldest))
@@ -56,7 +57,10 @@ def repair_logs(database: Path) -> None:
 def _current_manifest(database: Path) -> Path | None:
     try:
         path = database / (database / "CURRENT").read_text().strip()
-    except (FileNotFoundError, UnicodeDecodeError):  # RocksDB itself tells what is wrong
+    except (
+        FileNotFoundError,
+        UnicodeDecodeError,
+    ):  # RocksDB tells what is wrong when it opens the database
         return None
     return path if path.name.startswith("MANIFEST-") and path.is_file() else None
 
@@ -128,7 +132,7 @@ def _mend_manifest(path: Path) -> int:
 
 
 def _refuse_what_no_crash_does(path: Path, data: bytes, manifest: Manifest) -> None:
-    """Raises StoreError if the part behind the whole one had been synced."""
+    """Raise StoreError if the part behind the whole one had been synced."""
     if manifest.end == 0 or _adds_family(data, manifest.end):
         raise StoreError(
             f"The file {path} is damaged in what was durable long ago: restore a backup."
@@ -221,7 +225,7 @@ def _writes_behind(data: bytes, number: int, start: int) -> list[int]:
 def _mend_logs(logs: list[tuple[int, Path]]) -> None:
     """Cut every log at the first record that is not whole or does not join on.
 
-    That is also where what is left in a reused log begins, whoever has had it written.
+    There also begins what an earlier log has left in a reused file.
     """
     scan = LogScan()
     for number, path in logs:

@@ -45,7 +45,7 @@ def bring_to_format(
 ) -> None:
     """Make a new database, or bring one up to `target`, one atomic and durable step a version.
 
-    StoreFormatError for a database that a newer version wrote, or too old a one.
+    Raises StoreFormatError if a newer version wrote the database, or it is too old.
     """
     version = read_format(database)
     if version is None:
@@ -65,7 +65,7 @@ def bring_to_format(
 
 
 def check_format(database: Database, version: int, target: int = FORMAT) -> None:
-    """StoreFormatError when a newer version of rpcqm wrote the database."""
+    """Raise StoreFormatError if a newer version of rpcqm wrote the database."""
     if version > target:
         raise StoreFormatError(
             f"The database in {database.path} has format {version}, but this version of rpcqm "

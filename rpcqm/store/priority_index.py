@@ -10,6 +10,7 @@ from rpcqm.store.expiry import ExpiryHeap
 FULL = 512
 """The last chunk of an index grows to this, and neighbours are merged up to it."""
 SPLIT = 1024
+"""A chunk that has grown to this is split: inserting moves all behind it."""
 SMALL = 64
 """A chunk shorter than this is not worth compacting."""
 
@@ -71,7 +72,7 @@ class PriorityIndex:
             start = stop
 
     def _grow(self) -> int:
-        """Add a chunk at the end; its place."""
+        """Add a chunk at the end; returns its place."""
         if self.chunks and not self.chunks[-1].live:
             self.chunks[-1].clear()
         else:
@@ -112,7 +113,7 @@ class PriorityIndex:
         del self.chunks[at], self.largest[at], self.open[at]
 
     def _merge(self, at: int) -> None:
-        """Merge the chunk with a neighbour, when both together are no more than one."""
+        """Merge the chunk with a neighbour if both together are no longer than FULL."""
         for lower in (at, at - 1):
             if 0 <= lower < len(self.chunks) - 1:
                 chunk, upper = self.chunks[lower], self.chunks[lower + 1]

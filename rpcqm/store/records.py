@@ -12,6 +12,7 @@ NEVER = 0xFFFF_FFFF_FFFF_FFFF
 """The expiry of a message that does not expire."""
 
 MAX_IDENTIFIER = 0xFFFF_FFFF_FFFF_FFFF
+"""The largest lookup identifier that its key has room for."""
 
 FLAGS_MASK = 0x3F
 """Flags of a position that belong to the queue manager."""

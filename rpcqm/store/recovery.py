@@ -40,7 +40,7 @@ def _load_positions(store: "Store", database: Database) -> None:
 
 
 def _drop_staged(database: Database) -> None:
-    """Transactions do not survive a restart (G65), nor do the packets that they were to send."""
+    """Delete what open transactions have staged: they do not survive a restart (G65)."""
     batch = WriteBatch(raw_mode=True)
     for key, value in database.items(Family.STAGED):
         batch.delete(key, database.handles[Family.STAGED])

@@ -1,4 +1,4 @@
-"""The face of the store: one durable place for messages and records."""
+"""The store: one durable place for messages and records, and what others call of it."""
 
 import os
 import time
@@ -98,8 +98,9 @@ class Store:
     ) -> "Store":
         """Open the store of a directory, which is made when it is not there; recover it.
 
-        What is injected: see `group.Surroundings`; `free` gives the free bytes of the disk.
-        StoreError (StoreLockedError, StoreFormatError) says in a sentence why it cannot be used.
+        The arguments are those of `group_commit.StoreEnvironment`; `free` gives the free bytes of
+        the disk. Raises StoreError (StoreLockedError, StoreFormatError), with a sentence for the
+        operator, if the directory cannot be used.
         """
         path = Path(directory)
         store = cls(
@@ -127,7 +128,7 @@ class Store:
         return StoreTransaction(self, name)
 
     def begin(self, transaction: StoreTransaction) -> None:
-        """The begin of a block; called by the transaction."""
+        """Begin a block; called by the transaction."""
         if self._open_transaction is not None:
             inner, outer = transaction.name, self._open_transaction.name
             raise RuntimeError(f"the transaction {inner} began inside {outer}")
@@ -140,7 +141,7 @@ class Store:
         self._writer.add(transaction)
 
     def leave(self) -> None:
-        """The end of a block; called by the transaction."""
+        """End a block; called by the transaction."""
         self._open_transaction = None
 
     def tell_together(self, context: AbstractContextManager[object]) -> None:
@@ -169,7 +170,7 @@ class Store:
     def keep_express(self, serial: int, packet: bytes) -> None:
         """Keep the packet of an express message; called by the transaction.
 
-        MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) when it would have to go to a full disk.
+        Raises MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) if it has to go to a disk that is full.
         """
         if not self.express.fits(len(packet)):
             self.admit(len(packet))
@@ -194,7 +195,8 @@ class Store:
     def packets(self, first: int) -> Iterator[tuple[int, bytes]]:
         """Packets on the disk with their serials, from `first` on, of open transactions too.
 
-        What is pending is not seen. The iterator must not outlive the store; StoreStoppedError.
+        Pending packets are not among them. The iterator must not outlive the store. Raises
+        StoreStoppedError if the store is closed.
         """
         if self._closed:
             raise StoreStoppedError("The store has stopped.")
@@ -235,8 +237,8 @@ class Store:
     def admit(self, size: int) -> None:
         """Let a new message of `size` bytes in; called by the transaction.
 
-        MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) on a full disk. Nothing may be written any more
-        then, so that refusals have to see to the tidying too.
+        Raises MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) if the disk is full. Perhaps nothing is
+        written any more then, so that a refusal has to start the tidying too.
         """
         try:
             self.space.admit(size)
@@ -283,7 +285,7 @@ class Store:
         return self._background.run(self._database.compact)
 
     def disk_bytes(self) -> int:
-        """What the store takes on the disk."""
+        """The bytes that the store takes on the disk."""
         return self._database.disk_bytes()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What belongs to one event, and becomes durable as a whole or not at all."""
+"""A transaction of the store: changes that become durable as a whole or not at all."""
 
 from collections.abc import Callable
 from functools import partial
@@ -125,7 +125,7 @@ class StoreTransaction:
         durable: bool = True,
         consequence: bool = False,
     ) -> int:
-        """Store a message, visible after the commit; its serial.
+        """Store a message, visible after the commit; returns its serial.
 
         Times are milliseconds since 1970; `flags` are the caller's own (0 to 0x3F). A message
         that is not `durable` is express: it lives until the next restart. One that follows from
@@ -262,7 +262,7 @@ class StoreTransaction:
         self.sync = True
 
     def lock(self, queue_id: int, lookup_identifier: int, owner: object) -> bool:
-        """Lock an available message; given back when the block fails. False when it is not."""
+        """Lock an available message until the block fails; False if it is not available."""
         index = self._store.index(queue_id)
         if not index.lock(lookup_identifier, owner):
             return False
@@ -292,7 +292,7 @@ class StoreTransaction:
     # Operations of open transactions
 
     def stage(self, transaction_id: bytes, data: bytes) -> int:
-        """Keep an operation of an open transaction; its number.
+        """Keep an operation of an open transaction; returns its number.
 
         `data` is the queue manager's own. It is written but not synced: recovery drops it.
         """
@@ -301,9 +301,9 @@ class StoreTransaction:
     def stage_message(
         self, transaction_id: bytes, queue_id: int, packet: bytes, data: bytes
     ) -> int:
-        """Keep a message that an open transaction sends to a queue; the operation's number.
+        """Keep a message that an open transaction sends to a queue; returns its number.
 
-        It is charged to the queue now. MQError as for `insert`.
+        It is charged to the queue now. Raises MQError as `insert` does.
         """
         store = self._store
         size = len(packet)
@@ -330,7 +330,7 @@ class StoreTransaction:
         return operation
 
     def _staged(self, transaction_id: bytes) -> UncommittedTransaction:
-        """What the transaction has staged so far; ValueError unless it is 16 bytes."""
+        """What a transaction has staged so far; raises ValueError if its id is not 16 bytes."""
         staged = self._store.uncommitted.get(transaction_id)
         if staged is None:
             if len(transaction_id) != TRANSACTION_ID_LENGTH:
@@ -356,7 +356,7 @@ class StoreTransaction:
         flags: int = 0,
         packet: bytes | None = None,
     ) -> int:
-        """Put a staged message into its queue, with another packet when one is given; its serial.
+        """Put a staged message into its queue, perhaps with another packet; returns its serial.
 
         Call `unstage` for the transaction in the same block.
         """
@@ -395,7 +395,7 @@ class StoreTransaction:
             self.operations.append((_serial(operation.serial), None, self._store.body_handle))
             self.steps.append((_release_staged, None, self._store, operation))
 
-    # The end
+    # Ending the block
 
     def call_after(self, callback: Callable[[], object]) -> None:
         """Call when the changes are as durable as promised and visible, in order of the calls.
@@ -451,7 +451,7 @@ class StoreTransaction:
                 apply(step[2], step[3])
 
     def finish(self) -> None:
-        """Say that the changes are visible and the callbacks have run."""
+        """Resolve the completions: the changes are visible and the callbacks have run."""
         self._finished = True
         self.operations.clear()
         if self._committed is not None:

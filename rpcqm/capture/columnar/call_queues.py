@@ -14,6 +14,7 @@ from rpcqm.capture.columnar.texts import Text, arrow, numbered, strings
 from rpcqm.capture.conversation.subjects import Subjects, handles_used
 
 _HANDLE_WORDS = 5
+"""A context handle as numbers of 32 bits."""
 
 
 @dataclass(slots=True)

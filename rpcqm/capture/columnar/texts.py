@@ -43,7 +43,7 @@ def strings(texts: Sequence[str]) -> Text:
     return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(ends), data)
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=1024)  # pieces of JSON and names of methods come with every batch
 def constant(text: str | None) -> Any:
     """One text for a whole column."""
     return (pa.nulls(1, pa.string()) if text is None else strings([text]))[0]

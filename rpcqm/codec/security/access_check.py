@@ -23,6 +23,7 @@ DELETE = 0x00010000
 
 _GENERIC = GENERIC_READ | GENERIC_WRITE | GENERIC_EXECUTE | GENERIC_ALL
 _CACHE_AT_MOST = 1024
+"""Principals whose rights one descriptor remembers; then all are forgotten and found anew."""
 
 
 class MQQUEUEACCESSMASK(enum.IntFlag):
@@ -285,7 +286,7 @@ class PreparedDescriptor:
     def _evaluate(self, sids: frozenset[str]) -> int:
         granted = _implicit_rights(self.descriptor, sids)
         if self.descriptor.dacl is None:
-            return granted | 0x00FFFFFF
+            return granted | 0x00FFFFFF  # all specific and standard rights
         decided = granted
         for allows, mask in _matching(self.descriptor, sids, self._mapping):
             granted |= mask & ~decided if allows else 0

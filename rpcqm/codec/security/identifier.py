@@ -65,7 +65,7 @@ class Sid:
         return "-".join(("S-1", authority, *map(str, self.sub_authorities)))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=4096)  # senders recur: as many as may be active at a time
 def sid_bytes(text: str) -> bytes:
     """The packet representation of a SID in text form; raises ValueError if it is not a SID."""
     return Sid.parse(text).encode()
@@ -157,6 +157,7 @@ _DOMAIN_AUTHORITY = (5, 21)
 _DOMAIN_PARTS = 5
 _DOMAIN_ACCOUNTS = frozenset({500, 501, 502, 503, 504})
 _FIRST_OWN_IDENTIFIER = 1000
+"""Identifiers below are those of accounts and groups that every domain has."""
 
 
 def is_account(sid: Sid) -> bool:

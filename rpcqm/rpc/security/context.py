@@ -58,11 +58,11 @@ class MessageProtection(Protocol):
         ...
 
     def sign_headers(self) -> None:
-        """From now on signatures cover the segments `head` and `tail` as well."""
+        """Let signatures cover the segments `head` and `tail` as well from now on."""
         ...
 
     def restart_ciphers(self) -> None:
-        """What follows once a negotiation has signed its list of mechanisms."""
+        """Begin anew what signing the list of mechanisms of a negotiation has used up."""
         ...
 
     def sign(self, head: bytes, body: bytes, tail: bytes) -> bytes: ...
@@ -90,7 +90,7 @@ class Handshake(Protocol):
         ...
 
     def protection(self, level: AuthenticationLevel) -> MessageProtection:
-        """Raises ProtectionError when PKT_PRIVACY is asked and sealing was not negotiated."""
+        """The protection of messages; raises ProtectionError if `level` needs more than agreed."""
         ...
 
     def peer(self) -> Identity:
@@ -216,14 +216,14 @@ class SecurityContext:
         self._handshake = None
 
     def sign_headers(self) -> None:
-        """Signatures cover PDU headers and trailers, which a connection agrees on for good."""
+        """Let signatures cover PDU headers and trailers, which a connection agrees on for good."""
         self._signs_headers = True
         if self._protection is not None:
             self._protection.sign_headers()
 
     @property
     def unsigned(self) -> "SecurityContext":
-        """The same peer without protection: what a PKT caller is that does not sign."""
+        """The context of the same peer without protection: of a PKT caller that does not sign."""
         if self._unsigned is None:
             self._unsigned = SecurityContext(
                 self.auth_type, CONNECT, self.context_id, identity=self.identity
@@ -305,7 +305,7 @@ class SecurityContext:
 
 
 def unauthenticated(identity: Identity, level: AuthenticationLevel) -> SecurityContext:
-    """What calls without a trailer have: nothing on a network, the peer's own on a socket."""
+    """The security of calls without a trailer: `identity` and `level` come from the transport."""
     return SecurityContext(
         AuthenticationType.RPC_C_AUTHN_NONE, level, 0, identity=identity, wire_level=NONE
     )

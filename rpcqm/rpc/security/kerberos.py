@@ -73,7 +73,7 @@ class KerberosProtection:
         """Nothing: every message has a key stream of its own."""
 
     def sign(self, head: bytes, body: bytes, tail: bytes) -> bytes:
-        """The signature of a message in clear; raises RpcFault when the context has expired."""
+        """The signature of a message in clear; raises RpcFault if the context has expired."""
         message = head + body + tail if self._whole else body
         try:
             signature: bytes = self._context.get_signature(message)
@@ -82,7 +82,7 @@ class KerberosProtection:
         return signature
 
     def verify(self, head: bytes, body: bytes, tail: bytes, signature: bytes) -> None:
-        """Check a message that came in clear; raises DecodeError when the signature is wrong."""
+        """Check a message that came in clear; raises DecodeError if the signature is wrong."""
         message = head + body + tail if self._whole else body
         try:
             self._context.verify_signature(message, signature)
@@ -99,7 +99,7 @@ class KerberosProtection:
         return iov[1].value, iov[3].value
 
     def unseal(self, head: bytes, sealed: bytes, tail: bytes, signature: bytes) -> bytes:
-        """The body of a sealed message; raises DecodeError when it was changed."""
+        """The body of a sealed message; raises DecodeError if it was changed."""
         iov = self._segments(head, sealed, tail, (_TOKEN, False, signature))
         try:
             if not unwrap_iov(self._context, iov).encrypted:

@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 from rpcqm.base.text import visible
 
 LONGEST_CLAIM = 256
+"""Characters of a claim that logs show: names of accounts are shorter."""
 
 
 @dataclass(frozen=True, slots=True)

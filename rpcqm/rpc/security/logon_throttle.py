@@ -17,6 +17,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 MINUTE = 60_000
+"""Milliseconds over which guesses are counted."""
 FREE_GUESSES = 5
 """Wrong guesses in a minute, at one account from one address, that have no consequences."""
 GUESSES_OF_ADDRESS = 60
@@ -33,6 +34,7 @@ ACCOUNTS_OF_ADDRESS = 64
 LOGGED_ON = 4096
 """Accounts with addresses from which they have logged on."""
 LONGEST_NAME = 256
+"""Characters by which accounts are told apart: names that are longer must not fill the memory."""
 
 
 @dataclass(slots=True)
@@ -96,7 +98,7 @@ class GuessThrottle:
         self._logged_on: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def admit(self, account: str, address: str) -> None:
-        """Raises AuthenticationError for an attempt that comes too early."""
+        """Raise AuthenticationError if an attempt comes too early."""
         name, owner = account[:LONGEST_NAME], owner_of(address)
         known = self._known(owner)
         if known is None:

@@ -121,6 +121,7 @@ _RETURNED = (
     AvId.MsvAvTimestamp,
 )
 _NETBIOS_LENGTH = 15
+"""Characters of a NetBIOS name without its suffix."""
 _FILETIME = struct.Struct("<Q")
 _EPOCH = 116_444_736_000_000_000
 """1970 in units of 100 ns since 1601."""
@@ -295,7 +296,10 @@ class NtlmAcceptor(_NtlmHandshake):
         raise AuthenticationError(f"NTLM: {'wrong password' if stored else 'no such account'}")
 
     def _check_target_info(self, info: Mapping[int, bytes]) -> None:
-        """Without the timestamp, for example, clients would not make an integrity code."""
+        """Raise AuthenticationError if target information did not come back as it was sent.
+
+        Without the timestamp, for example, clients would not make an integrity code.
+        """
         sent = dict(self._target_info)
         for kind in _RETURNED:
             if info.get(kind) != sent[kind]:
@@ -326,7 +330,7 @@ def _provides_code(info: Mapping[int, bytes]) -> bool:
 def stored_hash(path: Path, name: str, domain: str) -> bytes | None:
     """The NT hash of an account; one without a domain stands for any domain.
 
-    Raises AuthenticationError when the file cannot be read.
+    Raises AuthenticationError if the file cannot be read.
     """
     try:
         text = path.read_bytes().decode("utf-8")
@@ -350,7 +354,7 @@ def _entry(line: str) -> tuple[str, str, bytes] | None:
         return None
     try:
         secret = bytes.fromhex(fields[3])
-    except ValueError:
+    except ValueError:  # such a line has no hash: its account cannot log on
         return None
     if len(secret) != messages.HASH_LENGTH:
         return None
@@ -432,7 +436,7 @@ class NtlmInitiator(_NtlmHandshake):
             raise AuthenticationError("NTLM: the server does not say its name")
 
     def protection_offered(self, flags: int) -> None:
-        """Raises ProtectionError when the level needs what the server does not offer."""
+        """Raise ProtectionError if the level needs what the server does not offer."""
         if self._level >= PKT_PRIVACY and not flags & _Flag.NTLMSSP_NEGOTIATE_SEAL:
             raise ProtectionError("NTLM: the server does not seal")
         if not flags & _Flag.NTLMSSP_NEGOTIATE_SIGN:

@@ -33,6 +33,7 @@ PROVIDES_MIC = 0x00000002
 """The bit of MsvAvFlags by which a client says that its message has an integrity code."""
 
 _VERSION = bytes((6, 1, 0, 0, 0, 0, 0, 15))
+"""6.1 and NTLMSSP_REVISION_W2K3 ([MS-NLMP] 2.2.2.10); peers use it for logs only."""
 _NO_VERSION = bytes(8)
 _HEAD = struct.Struct("<8sI")
 _FIELD = struct.Struct("<HHI")
@@ -41,6 +42,8 @@ _PAIR = struct.Struct("<HH")
 _CLIENT_CHALLENGE = struct.Struct("<BBHIQ8sI")
 _NEGOTIATE_LENGTH, _CHALLENGE_LENGTH, _AUTHENTICATE_LENGTH = 40, 56, 88
 _SHORTEST_NEGOTIATE, _SHORTEST_CHALLENGE, _SHORTEST_AUTHENTICATE = 16, 48, 64
+"""Octets of what is written before the payload, and the least that is read: older peers send no
+version and no integrity code."""
 _Flag = NegotiateFlags
 
 

@@ -202,7 +202,7 @@ class NtlmProtection:
         return sealed, self.sign(head, body, tail)
 
     def verify(self, head: bytes, body: bytes, tail: bytes, signature: bytes) -> None:
-        """Check a message that came in clear; raises DecodeError when the signature is wrong."""
+        """Check a message that came in clear; raises DecodeError if the signature is wrong."""
         if self._whole:
             expected = self._in_mac.signature(head, body, tail)
         else:  # what stands in RandomPad means nothing, and Samba does not clear it
@@ -212,7 +212,7 @@ class NtlmProtection:
             raise DecodeError("the NTLM signature does not match")
 
     def unseal(self, head: bytes, sealed: bytes, tail: bytes, signature: bytes) -> bytes:
-        """The body of a sealed message; raises DecodeError when the signature is wrong."""
+        """The body of a sealed message; raises DecodeError if the signature is wrong."""
         body = self._in_cipher(sealed)
         self.verify(head, body, tail, signature)
         return body

@@ -1,4 +1,4 @@
-"""A server's table of security providers ([MS-RPCE] 3.1.3.1.1), made from what is at hand."""
+"""A server's table of security providers ([MS-RPCE] 3.1.3.1.1), made from accounts and a keytab."""
 
 import socket
 from pathlib import Path
@@ -44,7 +44,7 @@ def security_providers(
 
 
 def check_private(keytab: Path) -> None:
-    """Raises AuthenticationError for a file of keys that others than its owner may read."""
+    """Raise AuthenticationError if others than its owner may read a file of keys."""
     try:
         mode = keytab.stat().st_mode
     except OSError:

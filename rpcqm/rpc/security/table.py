@@ -40,7 +40,7 @@ class SecurityRefusal(Exception):
 
 
 class HandshakeUnfinished(RpcFault):
-    """A request under a handshake that is not over."""
+    """A request was made under a handshake that is not complete."""
 
     def __init__(self) -> None:
         super().__init__(FaultStatus.nca_s_proto_error, "the handshake is not over")
@@ -53,7 +53,7 @@ def _denied(
 
 
 def _nothing(context: SecurityContext) -> None:
-    """Takes logons where nobody wants to know of them."""
+    """Ignore a logon: the default of `on_logon`."""
 
 
 class SecurityTable:
@@ -96,7 +96,7 @@ class SecurityTable:
 
     @property
     def unfinished(self) -> SecurityContext | None:
-        """The oldest handshake that goes on."""
+        """The oldest handshake that is not complete; None if there is none."""
         for context in self._contexts.values():
             if not (context.established or context.refused):
                 return context
@@ -112,7 +112,7 @@ class SecurityTable:
         )
 
     def sign_headers(self) -> None:
-        """PFC_SUPPORT_HEADER_SIGN was agreed on: for the whole connection, from now on."""
+        """Sign headers from now on: the connection has agreed on PFC_SUPPORT_HEADER_SIGN."""
         if not self.signs_headers:
             self.signs_headers = True
             for context in self._contexts.values():
@@ -125,7 +125,7 @@ class SecurityTable:
         return self._step(context, trailer)
 
     def check_type(self, trailer: SecurityTrailer) -> None:
-        """What is refused in an alter_context whatever else it asks for."""
+        """Refuse a PDU that takes the authentication type back, whatever else it asks for."""
         if trailer.auth_type == AuthenticationType.RPC_C_AUTHN_NONE:
             raise _denied("the authentication type was taken back")
 

@@ -27,10 +27,12 @@ SEC_VT_MUST_PROCESS_COMMAND = 0x8000
 CLIENT_SUPPORT_HEADER_SIGNING = 0x00000001
 
 _KIND = 0x3FFF
+"""The bits of a command without its two flags, END and MUST_PROCESS."""
 _COMMAND = struct.Struct("<HH")
 _BITMASK = struct.Struct("<I")
 _HEADER2 = struct.Struct("<BBH4sIHH")
 _PCONTEXT_LENGTH = 40
+"""Octets of two syntax identifiers."""
 
 
 class TamperedError(RpcFault):
@@ -49,7 +51,7 @@ def place(stub: bytes) -> int:
 def verify(trailer: bytes, call: "Call") -> None:
     """Check the commands of a trailer, which begins with its signature, against the request.
 
-    Raises TamperedError for what does not agree, DecodeError for a trailer that is none, and
+    Raises TamperedError for what does not agree, DecodeError for octets that are no trailer, and
     RpcFault RPC_S_ACCESS_DENIED for a command that must be understood and is not.
     """
     offset, command, seen = len(SIGNATURE), 0, set[int]()

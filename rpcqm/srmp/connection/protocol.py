@@ -54,7 +54,7 @@ class SrmpProtocol:
         self.registry, self.directory = engine.registry, engine.directory
         self.protocol_records, self.dispatcher = engine.protocol_records, engine.dispatcher
         self.outgoing, self.positions = engine.outgoing, engine.positions
-        self.sending, self.message_trace = engine.transfer, engine.journeys
+        self.sending, self.message_trace = engine.transfer, engine.message_trace
         self.composer, self.arrivals = engine.composer, engine.arrivals
         self.acknowledgements = engine.acknowledgements
         self.acknowledgement_queues = engine.acknowledgement_queues

@@ -17,7 +17,9 @@ def pair() -> Iterator[Exchanging]:
 
 def told(pair: Exchanging, identifier: MessageIdentifier) -> list[tuple[str, str, str]]:
     """What Alice tells of a message: what happened, with which queue, and the detail."""
-    events = sorted(pair.alice.engine.journeys.events(identifier), key=lambda event: event.time)
+    events = sorted(
+        pair.alice.engine.message_trace.events(identifier), key=lambda event: event.time
+    )
     return [(event.happening.name, event.queue, event.detail) for event in events]
 
 
@@ -66,8 +68,8 @@ def test_what_is_known_is_bounded(pair: Exchanging, monkeypatch: pytest.MonkeyPa
         message = engine.positions.message_at(queue, key)
         identifiers.append(message.attributes.identifier)
         for hop in range(6):
-            engine.journeys.sent(queue, message, str(hop))
-    assert len(engine.journeys) == 10
+            engine.message_trace.sent(queue, message, str(hop))
+    assert len(engine.message_trace) == 10
     assert told(pair, identifiers[0]) == []
     assert [detail for _, _, detail in told(pair, identifiers[-1])] == [
         "IP=0",

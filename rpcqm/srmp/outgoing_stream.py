@@ -78,8 +78,9 @@ class OutgoingStream:
         """Give a message its number, at its first transmission ([MC-MQSRM] 3.1.7.2.3)."""
         number = self.next_number
         self.next_number += 1
+        if self._previous is not None:
+            self._previous[key] = next(reversed(self._numbers.values()), self.acknowledged)
         self._numbers[key] = number
-        self._previous = None
         return number
 
     def previous_of(self, key: int) -> int:

@@ -1,14 +1,16 @@
 """The way of one outgoing queue to its HTTP name ([MC-MQSRM] 3.1.7, 3.1.6.1, 3.1.6.2, 3.1.6.4).
 
-One message at a time is posted, and locked until its answer has come. A message of a stream has a
-number that is durable before it leaves, and stays until its receipt.
+What is posted is locked until its answer has come. One message at a time is, except where many
+wait that are in no stream. A message of a stream has a number that is durable before it leaves, and
+stays until its receipt.
 """
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
 from rpcqm.adm.enums import OutgoingQueueState
-from rpcqm.adm.message import Message, MessagePosition
+from rpcqm.adm.message import FLAG_TRANSACTIONAL, Message, MessagePosition
 from rpcqm.adm.queue import OutgoingQueue, OutgoingTransferInfo
 from rpcqm.base.clock import Timer
 from rpcqm.base.completion import Completion
@@ -20,6 +22,7 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.types.mqvalues import ConnectionStatus
 from rpcqm.qm.connection_failures import connect_failure, error_of
 from rpcqm.qm.names import next_hop_text, plain_address
+from rpcqm.qm.protocol_records import Changes
 from rpcqm.qm.transfer import cannot_reach_queue, is_stamped_here
 from rpcqm.srmp.connection.network import Answer
 from rpcqm.srmp.connection.queue_stream import QueueStream
@@ -39,6 +42,13 @@ _OK = 200
 _REFUSED = frozenset({400, 413, 414})
 """Answers that will be the same each time (G221)."""
 
+MANY_WAITING = 64
+"""Messages from which on several are posted at once, which may then overtake each other (G198)."""
+POSTS_AT_ONCE = 16
+"""So many share a sync of the receiver's disk; more would gain little."""
+NUMBERED_AT_ONCE = 64
+"""Messages of a stream whose numbers share a sync of our disk."""
+
 
 class OutgoingTransfer:
     """Posts the messages of one outgoing queue."""
@@ -53,7 +63,8 @@ class OutgoingTransfer:
         self.name = FormatName.parse(queue.destination_format_name)
         self.uri = to_uri(self.name)
         self._url = request_url(self.uri)
-        self._posting: int | None = None
+        self._posting: dict[int, bool] = {}
+        """What is posted and not answered, and whether it is transactional."""
         self._numbering = False
         self._failures = 0
         self._changing_state = False
@@ -71,8 +82,20 @@ class OutgoingTransfer:
 
     @property
     def _can_send(self) -> bool:
-        busy = self._posting is not None or self._numbering or self._retry.runs
-        return not busy and not self.stopped
+        if self._numbering or self._retry.runs or self.stopped:
+            return False
+        return not self._posting or self._may_join()
+
+    def _may_join(self) -> bool:
+        """Whether the next message may be posted beside others (G198)."""
+        positions = self.queue.message_position_list
+        if len(self._posting) >= POSTS_AT_ONCE or positions.available < MANY_WAITING:
+            return False
+        key = positions.first_available()
+        position = None if key is None else positions.position(key)
+        if position is None or any(self._posting.values()):
+            return False
+        return not position.flags & FLAG_TRANSACTIONAL
 
     def wake(self) -> None:
         """Have the next message sent when it is its turn ([MC-MQSRM] 3.1.7.7)."""
@@ -102,15 +125,36 @@ class OutgoingTransfer:
 
     def _begin(self, message: Message) -> None:
         """A message of a stream leaves when its number is durable ([MC-MQSRM] 3.1.7.2.3)."""
-        changes = None
-        own = is_stamped_here(message, self._queue_manager.identifier)
-        if own and not is_relayed(message.attributes):
-            changes = self.stream.number(message.lookup_identifier)
+        changes = self._numbers_for(message)
         if not changes:
             self._post(message)
             return
         self._numbering = True
         self._records.write(changes).add_done_callback(partial(self._numbered, message))
+
+    def _numbers_for(self, message: Message) -> Changes:
+        """What has to be durable before a message leaves: its number, and those that come next."""
+        key = message.lookup_identifier
+        if not self._is_streamed(message) or self.stream.awaits_receipt(key):
+            return {}
+        return self.stream.number((key, *self._following(key)))
+
+    def _following(self, key: int) -> Iterator[int]:
+        """What comes behind a message in its stream, up to the first that is in none."""
+        positions = self.queue.message_position_list
+        for _ in range(NUMBERED_AT_ONCE - 1):
+            following = positions.next(key)
+            if following is None:
+                return
+            key = following
+            if not self._is_streamed(self._protocol.positions.message_at(self.queue, key)):
+                return
+            yield key
+
+    def _is_streamed(self, message: Message) -> bool:
+        """Whether a message goes in a stream of here; what is relayed is in its own."""
+        own = is_stamped_here(message, self._queue_manager.identifier)
+        return own and not is_relayed(message.attributes)
 
     def _numbered(self, message: Message, outcome: Completion[None]) -> None:
         self._numbering = False
@@ -131,7 +175,7 @@ class OutgoingTransfer:
             _log.warning("a message cannot be written", queue=self.uri, error=str(error))
             self._transfer.failed(self.queue, key, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
             return
-        self._posting = key
+        self._posting[key] = message.envelope.transactional
         self._establish()
         answered = protocol.network.post(
             self._url,
@@ -161,10 +205,10 @@ class OutgoingTransfer:
 
     def _answered(self, message: Message, outcome: Completion[Answer]) -> None:
         """[MC-MQSRM] 3.1.7.2.5; after the end everything is sent again by the next start."""
-        self._posting = None
+        key = message.lookup_identifier
+        del self._posting[key]
         if self._protocol.stopping:
             return
-        key = message.lookup_identifier
         error = outcome.error
         if error is not None:
             self._not_received(key, *connect_failure(error), repr(error))
@@ -226,6 +270,9 @@ class OutgoingTransfer:
     ) -> None:
         """Try again after the Retransmission Timer; strangers' hosts less and less often (G225)."""
         _log.debug("a message was not received", queue=self.uri, reason=reason)
+        if self._retry.runs:  # others that were posted with it have failed before
+            self._release(key)
+            return
         self._record(status, error, address)
         self._failures += 1
         if not self.stopped:
@@ -256,7 +303,7 @@ class OutgoingTransfer:
 
     def _session_cleanup_timer(self) -> None:
         """[MC-MQSRM] 3.1.6.4; what is under way is not idle."""
-        if self._posting is None:
+        if not self._posting:
             self._disconnect(OutgoingQueueState.DISCONNECTED)
         else:
             self._restart_cleanup()
@@ -313,7 +360,7 @@ class OutgoingTransfer:
         """Send every message again that awaits its stream receipt ([MC-MQSRM] 3.1.6.2)."""
         with self._dispatcher.gathering:
             for key in self.stream.take_sent():
-                if key != self._posting:
+                if key not in self._posting:
                     self._transfer.release(self.queue, key)
             self.wake()
 

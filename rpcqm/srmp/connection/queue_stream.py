@@ -1,6 +1,6 @@
 """The stream of an outgoing queue, its records, and its messages ([MC-MQSRM] 3.1.5.1.8, .9)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from rpcqm.adm.enums import PositionState
@@ -62,19 +62,22 @@ class QueueStream:
 
     # Sending
 
-    def number(self, key: int) -> Changes:
-        """Give a message its number; the changes that keep it, none if it has one already."""
+    def number(self, keys: Iterable[int]) -> Changes:
+        """Give messages their numbers, in this order; the changes that keep them."""
         changes: dict[bytes, bytes | None] = {}
-        stream = self._stream
-        if stream is None:
-            identifier, kept = self._protocol.next_stream()
-            changes.update(kept)
-            stream = self._stream = self._shown = self._new(identifier)
-            self._protocol.streams[identifier] = self._queue
-        if stream.number_of(key) is None:
-            number = stream.assign(key)
-            changes.update(self._kept.numbered(key, number, stream.encode()))
+        stream = self._stream or self._begin(changes)
+        for key in keys:
+            if stream.number_of(key) is None:
+                number = stream.assign(key)
+                changes.update(self._kept.numbered(key, number, stream.encode()))
         return changes
+
+    def _begin(self, changes: dict[bytes, bytes | None]) -> OutgoingStream:
+        identifier, kept = self._protocol.next_stream()
+        changes.update(kept)
+        stream = self._stream = self._shown = self._new(identifier)
+        self._protocol.streams[identifier] = self._queue
+        return stream
 
     def element(self, key: int, uri: str) -> Stream | None:
         """The <stream> element of a message; None without a number (G226)."""

@@ -8,11 +8,16 @@ import pytest
 
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.types import SequenceInfo
+from rpcqm.srmp.connection.outgoing_transfer import (
+    MANY_WAITING,
+    NUMBERED_AT_ONCE,
+    POSTS_AT_ONCE,
+)
 from rpcqm.srmp.elements import StreamId
 from rpcqm.srmp.outgoing_stream import next_stream
 from rpcqm.srmp.settings import Redirection
 from tests.support.http_network import SETTINGS, http_simulation
-from tests.support.http_sending import Sending
+from tests.support.http_sending import NAME, Sending
 
 REFUSED = ConnectionRefusedError(111, "refused")
 RECEIVED = MessageClass.MQMSG_CLASS_ACK_RECEIVE
@@ -51,6 +56,29 @@ def test_transactional_messages_are_numbered_and_stay(sending: Sending) -> None:
     assert [(each.current, each.previous) for each in sending.streams] == [(1, 0), (2, 1), (3, 2)]
     assert all(envelope.services.durable for envelope in sending.shop.envelopes)
     assert sending.alice.unsent == 3
+
+
+def test_messages_of_a_stream_leave_one_after_the_other_however_many_wait(
+    sending: Sending,
+) -> None:
+    sending.shop.usual = None
+    for _ in range(MANY_WAITING + POSTS_AT_ONCE):
+        sending.alice.send_later(NAME, b"x", transactional=True)
+    sending.settle(19)
+    assert sending.numbers == [1]
+
+
+def test_numbers_of_messages_that_wait_become_durable_together(sending: Sending) -> None:
+    sending.shop.usual = None
+    for number in range(NUMBERED_AT_ONCE + 1):
+        sending.alice.send_later(NAME, b"%d" % number, transactional=True)
+    sending.settle(1)
+    assert sending.info.eod_no_ack_count == NUMBERED_AT_ONCE
+    sending.alice.restart()
+    sending.shop.usual = 200
+    sending.settle(60)
+    assert sending.numbers[-NUMBERED_AT_ONCE - 1 :] == [*range(1, NUMBERED_AT_ONCE + 2)]
+    assert sending.shop.bodies[-1] == b"%d" % NUMBERED_AT_ONCE
 
 
 def test_the_upper_half_of_a_stream_is_a_time(sending: Sending) -> None:

@@ -12,6 +12,7 @@ from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.types.mqvalues import ConnectionStatus
+from rpcqm.srmp.connection.outgoing_transfer import MANY_WAITING, POSTS_AT_ONCE
 from rpcqm.srmp.settings import Redirection
 from tests.support.binary_pair import packets
 from tests.support.http_network import SETTINGS, Host, http_simulation
@@ -55,6 +56,39 @@ def test_no_second_message_leaves_before_the_first_is_answered(sending: Sending)
     sending.send(b"second")
     sending.settle(19)
     assert sending.shop.bodies == [b"first"]
+
+
+def test_of_many_that_wait_several_leave_before_the_first_is_answered(sending: Sending) -> None:
+    """G198: sixteen of them, until fewer than 64 wait."""
+    sending.shop.usual = None
+    for number in range(MANY_WAITING + POSTS_AT_ONCE):
+        sending.alice.send_later(NAME, b"%d" % number)
+    sending.settle(19)
+    assert set(sending.shop.bodies) == {b"%d" % number for number in range(POSTS_AT_ONCE)}
+    assert len(sending.shop.bodies) == POSTS_AT_ONCE
+    sending.shop.usual = 200
+    sending.settle(60)
+    assert len(set(sending.shop.bodies)) == MANY_WAITING + POSTS_AT_ONCE
+    assert sending.alice.unsent == 0
+
+
+def test_fewer_leave_one_after_the_other(sending: Sending) -> None:
+    sending.shop.usual = None
+    for number in range(MANY_WAITING):
+        sending.alice.send_later(NAME, b"%d" % number)
+    sending.settle(19)
+    assert sending.shop.bodies == [b"0"]
+
+
+def test_posts_that_fail_together_are_one_failure(sending: Sending) -> None:
+    sending.shop.usual = 500
+    for number in range(MANY_WAITING + POSTS_AT_ONCE):
+        sending.alice.send_later(NAME, b"%d" % number)
+    sending.settle(1)
+    assert sending.statuses.count(ConnectionStatus.UNKNOWN_FAILURE) == 1
+    sending.shop.usual = 200
+    sending.settle(60)
+    assert sending.alice.unsent == 0
 
 
 @pytest.mark.conformance("MQSRM-rule-3.1.5.2.2")

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from harness import HERE, Figure
 
+sys.path.insert(0, str(HERE.parents[1]))  # some benches share inputs with the tests
+
 SHARED = {"authenticated", "bare", "broker", "driver", "harness", "recorded", "served", "sessions"}
 
 

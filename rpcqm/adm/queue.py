@@ -249,7 +249,7 @@ class OutgoingTransferInfo:
     eod_resend_time: int | None = None
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class IncomingTransactionalTransferInfo:
     """What has arrived from one sender for one queue ([MS-MQDMPR] 3.1.1.5)."""
 

@@ -341,6 +341,20 @@ BOUNDS: tuple[Bound, ...] = (
         "queues",
     ),
     Bound(
+        "srmp.streams",
+        "of the address from which most have come, the one that was used longest ago is forgotten",
+        "Streams of transactional messages by HTTP of which it is known how far they have come.",
+        "rpcqm.srmp.connection.incoming_streams:STREAMS",
+        "streams",
+    ),
+    Bound(
+        "srmp.history",
+        "of the address from which most have come, the oldest is forgotten",
+        "Messages by HTTP that are known again when they come a second time.",
+        "rpcqm.srmp.settings:SrmpSettings.history_size",
+        "messages",
+    ),
+    Bound(
         "srmp.hosts_of_strangers",
         "the addresses of the host that was used longest ago are forgotten",
         "Hosts of URLs in strangers' messages whose addresses are remembered.",

@@ -8,6 +8,7 @@ and keeps sequences between them.
 from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 from rpcqm.adm.directory_object import NULL_GUID
 from rpcqm.adm.enums import EnqueueStatus, QueueType
@@ -57,6 +58,10 @@ class Arrivals:
     def __post_init__(self) -> None:
         self.decrypt: Decrypt | None = None
         """Decrypts what was encrypted for this queue manager; a protocol with a key sets it."""
+        self._infos: WeakValueDictionary[
+            tuple[int, UUID, str], IncomingTransactionalTransferInfo
+        ] = WeakValueDictionary()
+        """What is in the collections of queues; looking there would take as long as they are."""
 
     def destination(self, message: Message) -> Queue:
         """Where a message goes: a queue here, or an outgoing queue when it is to be forwarded.
@@ -162,10 +167,15 @@ class Arrivals:
 
         Source: [MS-MQQB] 3.1.5.8.8, with the key of G55.
         """
-        collection = queue.incoming_transactional_transfer_info_collection
-        for info in collection:
-            if info.sender_identifier == sender and info.format_name == format_name:
-                return info
-        info = IncomingTransactionalTransferInfo(queue, format_name, sender)
-        collection.append(info)
+        key = (queue.queue_id, sender, format_name)
+        info = self._infos.get(key)
+        if info is None:
+            info = self._infos[key] = IncomingTransactionalTransferInfo(queue, format_name, sender)
+            queue.incoming_transactional_transfer_info_collection.append(info)
         return info
+
+    def forget_transfer_info(self, queue: Queue, format_name: str, sender: UUID) -> None:
+        """Show that transfer to nobody any more."""
+        info = self._infos.pop((queue.queue_id, sender, format_name), None)
+        if info is not None:
+            queue.incoming_transactional_transfer_info_collection.remove(info)

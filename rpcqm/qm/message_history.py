@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 
 from rpcqm.base.clock import Clock, Timer, Timers
+from rpcqm.base.shares import Shares
 
 _TIME = struct.Struct("<Q")
 
@@ -15,7 +16,8 @@ _TIME = struct.Struct("<Q")
 class MessageIDHistory:
     """Identities of messages (source, ordinal, destination) and when they were seen last.
 
-    At most `size` of them, none older than `cleanup` milliseconds. The table says what to keep,
+    At most `size` of them, none older than `cleanup` milliseconds; beyond, whoever has caused most
+    of them gives way first, where protocols tell who that is (G184). The table says what to keep,
     under keys that begin with `prefix`: `add` and `refresh` fill in changes for the commit of the
     message.
     """
@@ -29,6 +31,7 @@ class MessageIDHistory:
         self._size = size
         self._cleanup_time = cleanup
         self._entries: OrderedDict[bytes, int] = OrderedDict()
+        self._shares: Shares[bytes] = Shares()
         self._stale: list[bytes] = []
         self._timer: Timer | None = None
 
@@ -40,9 +43,10 @@ class MessageIDHistory:
 
     def restore(self, records: Iterable[tuple[bytes, bytes]]) -> None:
         """Take over the stored records, in any order."""
-        entries = [(_TIME.unpack(value)[0], key[len(self.prefix) :]) for key, value in records]
-        for time, identifier in sorted(entries):
+        entries = [(*_decoded(value), key[len(self.prefix) :]) for key, value in records]
+        for time, owner, identifier in sorted(entries):
             self._entries[identifier] = time
+            self._shares.use(identifier, owner)
         self._trim()
         self._start()
 
@@ -50,26 +54,34 @@ class MessageIDHistory:
         """A message has come again: remember it longer."""
         self._entries[identifier] = self._clock.now()
         self._entries.move_to_end(identifier)
+        self._shares.touch(identifier)
 
-    def add(self, identifier: bytes, changes: dict[bytes, bytes | None] | None) -> None:
-        """Remember a message; `changes` (None for express ones) makes that durable with it."""
+    def add(
+        self, identifier: bytes, changes: dict[bytes, bytes | None] | None, owner: str = ""
+    ) -> None:
+        """Remember a message; `changes` (None for express ones) makes that durable with it.
+
+        `owner` is who counts as having caused it.
+        """
         self._entries[identifier] = now = self._clock.now()
+        self._shares.use(identifier, owner)
         self._trim()
         if changes is not None:
-            changes[self.prefix + identifier] = _TIME.pack(now)
-            for stale in self._stale:
-                changes[self.prefix + stale] = None
-            self._stale.clear()
+            changes.update(self.take_stale())
+            changes[self.prefix + identifier] = _TIME.pack(now) + owner.encode()
         self._start()
 
     def remove(self, identifier: bytes, changes: dict[bytes, bytes | None]) -> None:
         """The message could not be taken after all; `changes` are those that `add` was given."""
         self._entries.pop(identifier, None)
+        self._shares.remove(identifier)
         changes.pop(self.prefix + identifier, None)
 
     def _trim(self) -> None:
         while len(self._entries) > self._size:
-            self._stale.append(self._entries.popitem(last=False)[0])
+            identifier = self._shares.take_surplus()
+            del self._entries[identifier]
+            self._stale.append(identifier)
 
     def _start(self) -> None:
         if self._timer is None and self._entries:
@@ -84,6 +96,7 @@ class MessageIDHistory:
             if time >= oldest:
                 break
             del self._entries[identifier]
+            self._shares.remove(identifier)
             self._stale.append(identifier)
         self._start()
 
@@ -96,3 +109,8 @@ class MessageIDHistory:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _decoded(value: bytes) -> tuple[int, str]:
+    """When a message was seen, and whose it was."""
+    return _TIME.unpack_from(value)[0], value[_TIME.size :].decode("utf-8", "replace")

@@ -16,6 +16,8 @@ from rpcqm.srmp.elements import Stream, StreamId
 from rpcqm.srmp.settings import SrmpSettings
 
 _STATE = struct.Struct("<16sQIIQI")
+_BETWEEN = "\0"
+"""No XML has it, so no URL of an envelope has."""
 
 
 @dataclass(slots=True)
@@ -24,7 +26,8 @@ class IncomingStream:
 
     `guid` and `ordinal` are IncomingId, `number` is IncomingSequenceNumber. `durable` is what may
     be acknowledged: a number whose message is on the disk, or was refused for good.
-    `last_access_time` is seconds since 1970, `queue_id` the queue that the last one went into.
+    `last_access_time` is seconds since 1970, `queue_id` the queue that the last one went into,
+    `owner` whom the address stands for that it came from.
     """
 
     guid: UUID = NULL_GUID
@@ -35,6 +38,7 @@ class IncomingStream:
     last_access_time: int = 0
     queue_id: int = 0
     durable: tuple[int, int] = (0, 0)
+    owner: str = ""
 
     def copy(self) -> "IncomingStream":
         """The present state, to go back to."""
@@ -104,18 +108,20 @@ class IncomingStream:
             self.last_access_time,
             self.queue_id,
         )
-        return state + self.send_receipts_to.encode("utf-8", "surrogatepass")
+        texts = self.send_receipts_to, self.owner
+        return state + _BETWEEN.join(texts).encode("utf-8", "surrogatepass")
 
     @classmethod
     def decode(cls, data: bytes) -> "IncomingStream":
         """The stream that `encode` has written. Raises DecodeError."""
         try:
             guid, ordinal, number, rejected, time, queue_id = _STATE.unpack_from(data)
-            url = data[_STATE.size :].decode("utf-8", "surrogatepass")
+            texts = data[_STATE.size :].decode("utf-8", "surrogatepass")
         except (struct.error, ValueError) as error:
             raise DecodeError(f"damaged incoming stream: {error}") from error
+        url, _, owner = texts.partition(_BETWEEN)
         done = ordinal, number
-        return cls(UUID(bytes_le=guid), ordinal, number, url, rejected, time, queue_id, done)
+        return cls(UUID(bytes_le=guid), ordinal, number, url, rejected, time, queue_id, done, owner)
 
 
 class ReceiptSchedule:

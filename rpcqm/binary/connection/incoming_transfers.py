@@ -226,11 +226,7 @@ class IncomingTransfers:
         transfer = IncomingTransfer(self._protocol, source, name)
         transfer.restore(data, self._protocol.protocol_records.get(transfer.rejected_key))
         self.fed.add(transfer.queue_id)
-        queue = self._protocol.queue_manager.queue_collection.get(transfer.queue_id)
-        if queue is not None:
-            info = IncomingTransactionalTransferInfo(queue, name, source)
-            transfer.show(info)
-            queue.incoming_transactional_transfer_info_collection.append(info)
+        self.show(transfer)
 
     def show(self, transfer: IncomingTransfer) -> None:
         """Show a transfer to administrators, once a message of it has been in a queue."""

@@ -4,13 +4,14 @@ A stream belongs to the GUID of its <streamId> and to the destination as its sen
 state is in the commit of each message ([MC-MQSRM] 3.1.1.1.6, 3.1.5.1.6.3, G213).
 """
 
-from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import IncomingTransactionalTransferInfo, Queue
+from rpcqm.base.addresses import owner_of
+from rpcqm.base.shares import Shares
 from rpcqm.base.text import folded
 from rpcqm.codec.packet.acknowledgement import final_ack, order_ack
 from rpcqm.codec.packet.attributes import MessageAttributes
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
 PREFIX = b"srmp incoming:"
 _GUID_SIZE = 16
-_CACHED = 10_000
-"""Streams in memory; others are read from the store again."""
+STREAMS = 10_000
+"""Streams that are kept; beyond, whoever has begun most of them loses the oldest (G184)."""
 
 
 class StreamReceiver:
@@ -53,17 +54,20 @@ class StreamReceiver:
     def accept(self, stream: Stream, peer: str, repeated: bool) -> bool:
         """Whether a message counts; its sender is owed a receipt in any case (G214).
 
-        One that is `repeated` has been taken before, whatever its number says.
+        One that is `repeated` has been taken before, whatever its number says. Who names another
+        stream than the present one, and begins none, has no part in its receipts (G185).
         """
-        self.peer = peer
-        self.state.last_access_time = self._now
-        self.schedule.message_received()
+        state = self.state
+        accepted = not repeated and state.accept(stream)
         if repeated:
-            self.state.reject_count += 1
-        elif self.state.accept(stream):
-            return True
-        self._follow(stream)
-        return False
+            state.reject_count += 1
+        if stream.stream_id == state.stream_id:
+            self.peer = peer
+            state.last_access_time = self._now
+            self.schedule.message_received()
+        if not accepted:
+            self._follow(stream)
+        return accepted
 
     def _follow(self, stream: Stream) -> None:
         """What is not durable yet must not become so by this; the message comes again."""
@@ -141,11 +145,14 @@ class IncomingStreams:
 
     def __init__(self, protocol: "SrmpProtocol") -> None:
         self._protocol = protocol
-        self._cache: OrderedDict[bytes, StreamReceiver] = OrderedDict()
+        self._receivers: dict[bytes, StreamReceiver] = {}
+        self._shares: Shares[bytes] = Shares()
         self.fed: set[int] = set()
         """Queues that have ever received a message of a stream."""
         for key, data in protocol.protocol_records.records(PREFIX):
             self._restore(key, data)
+        for receiver in sorted(self._receivers.values(), key=_last_access):
+            self._shares.use(receiver.key, receiver.state.owner)
 
     def _restore(self, key: bytes, data: bytes) -> None:
         """After a restart, show administrators again what they were shown of a stream."""
@@ -154,43 +161,67 @@ class IncomingStreams:
         guid, to = _parts_of(key)
         receiver = StreamReceiver(self._protocol, guid, to)
         receiver.state = state
+        self._receivers[key] = receiver
         self.show(receiver)
 
     def of(self, guid: UUID, to: str) -> StreamReceiver:
-        """The stream of a sender to one destination."""
-        key = key_of(guid, to)
-        found = self._cache.get(key)
-        if found is not None:
-            self._cache.move_to_end(key)
-            return found
-        receiver = StreamReceiver(self._protocol, guid, to)
-        data = self._protocol.protocol_records.get(key)
-        if data is not None:
-            receiver.state = IncomingStream.decode(data)
-        self._cache[key] = receiver
-        while len(self._cache) > _CACHED:
-            self._cache.popitem(last=False)[1].schedule.stop()
-        return receiver
+        """The stream of a sender to one destination; one that is new is kept by `took`."""
+        found = self._receivers.get(key_of(guid, to))
+        return found or StreamReceiver(self._protocol, guid, to)
 
-    def took(self, receiver: StreamReceiver, queue: Queue) -> bytes:
+    def took(self, receiver: StreamReceiver, queue: Queue) -> dict[bytes, bytes | None]:
         """Note where a message of a stream goes; what has to be durable with it."""
-        receiver.state.queue_id = queue.queue_id
+        state = receiver.state
+        state.queue_id, state.owner = queue.queue_id, owner_of(receiver.peer)
         self.fed.add(queue.queue_id)
+        self._receivers[receiver.key] = receiver
+        self._shares.use(receiver.key, state.owner)
         self.show(receiver)
-        return receiver.state.encode()
+        changes: dict[bytes, bytes | None] = {receiver.key: state.encode()}
+        while len(self._shares) > STREAMS:
+            surplus = self._shares.take_surplus()
+            self._forget(self._receivers.pop(surplus))
+            changes[surplus] = None
+        return changes
+
+    def restore(self, receiver: StreamReceiver, before: IncomingStream) -> None:
+        """Go back to where a stream was, because a message that it took is not kept after all."""
+        before.durable = receiver.state.durable
+        if before.number:
+            receiver.state = before
+            self.show(receiver)
+        elif self._receivers.pop(receiver.key, None) is not None:
+            self._shares.remove(receiver.key)
+            self._forget(receiver)
+            receiver.state = before
+
+    def _forget(self, receiver: StreamReceiver) -> None:
+        receiver.schedule.stop()
+        queue = self._protocol.queue_manager.queue_collection.get(receiver.state.queue_id)
+        if queue is not None:
+            name = _shown_name(receiver)
+            self._protocol.arrivals.forget_transfer_info(queue, name, receiver.guid)
 
     def show(self, receiver: StreamReceiver) -> None:
         """Show a stream to administrators, once a message of it has been for a queue here."""
         queues = self._protocol.queue_manager.queue_collection
         queue = queues.get(receiver.state.queue_id)
         if queue is not None:
-            name = f"DIRECT={receiver.to}"
+            name = _shown_name(receiver)
             receiver.show(self._protocol.arrivals.transfer_info(queue, name, receiver.guid))
 
     def stop(self) -> None:
         """Stop the timers."""
-        for receiver in self._cache.values():
+        for receiver in self._receivers.values():
             receiver.schedule.stop()
+
+
+def _last_access(receiver: StreamReceiver) -> int:
+    return receiver.state.last_access_time
+
+
+def _shown_name(receiver: StreamReceiver) -> str:
+    return f"DIRECT={receiver.to}"
 
 
 def key_of(guid: UUID, to: str) -> bytes:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.addresses import owner_of
 from rpcqm.base.completion import Completion, completed
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.log import get_logger
@@ -229,11 +230,9 @@ class Receiver:
 
         def undo() -> None:
             forget()
-            before.durable = receiver.state.durable
-            receiver.state = before
-            self._streams.show(receiver)
+            self._streams.restore(receiver, before)
 
-        changes[receiver.key] = self._streams.took(receiver, queue)
+        changes |= self._streams.took(receiver, queue)
         answer = self._store(arrived, queue, changes, undo, receiver)
         answer.add_done_callback(partial(_settled, receiver, stream))
         return answer
@@ -326,7 +325,7 @@ class Receiver:
         if is_exempt(identity_of(arrived.envelope)):
             return changes, _nothing
         identity, recoverable = arrived.identity, arrived.message.envelope.recoverable
-        self._history.add(identity, changes if recoverable else None)
+        self._history.add(identity, changes if recoverable else None, owner_of(arrived.peer))
         return changes, partial(self._history.remove, identity, changes)
 
     # Removals

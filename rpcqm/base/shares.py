@@ -1,0 +1,50 @@
+"""Who has how many entries of a bounded table; whoever has most gives way first.
+
+Entries that strangers can cause would else push out everybody's: a flood of one address costs that
+address its own oldest entries, and nobody else anything (G184).
+"""
+
+from collections import OrderedDict
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+
+
+class Shares(Generic[K]):
+    """The keys of a table by their owners, each owner's in the order of their last use."""
+
+    def __init__(self) -> None:
+        self._owners: dict[K, str] = {}
+        self._keys: dict[str, OrderedDict[K, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def use(self, key: K, owner: str) -> None:
+        """An owner uses a key, which is its own from now on."""
+        self.remove(key)
+        self._owners[key] = owner
+        self._keys.setdefault(owner, OrderedDict())[key] = None
+
+    def touch(self, key: K) -> None:
+        """Whoever has a key uses it."""
+        self.use(key, self._owners.get(key, ""))
+
+    def remove(self, key: K) -> None:
+        """Nobody has that key."""
+        owner = self._owners.pop(key, None)
+        if owner is None:
+            return
+        keys = self._keys[owner]
+        del keys[key]
+        if not keys:
+            del self._keys[owner]
+
+    def take_surplus(self) -> K:
+        """Remove the key that was used longest ago, of an owner who has most. KeyError for none."""
+        if not self._keys:
+            raise KeyError("no shares")
+        owner = max(self._keys, key=lambda each: len(self._keys[each]))
+        key = next(iter(self._keys[owner]))
+        self.remove(key)
+        return key

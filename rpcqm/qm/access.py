@@ -125,7 +125,7 @@ class AccessControl:
         return bool(prepared.granted(ANONYMOUS_CALLER.sids) & _READING)
 
     def is_open_to_all(self, queue: Queue) -> bool:
-        """Whether all who have logged on may delete a queue, or change its permissions."""
+        """Whether every account may delete a queue, or change its permissions."""
         if isinstance(queue, OutgoingQueue) or queue.queue_type is QueueType.SYSTEM:
             return False
         return bool(self._prepare(queue.security, QUEUE_MAPPING).granted(_ALL) & _RULING)

@@ -1,8 +1,8 @@
 """Outgoing queues that exist only because strangers want acknowledgements (G100).
 
-Who sends a message names the queue that its acknowledgements go to, wherever that is. For senders
-that have proved nothing, to hosts that nobody here knows, there are only so many such queues:
-else a few messages would make this queue manager connect to as many places as they name.
+The sender of a message names the queue that its acknowledgements go to, on whatever host. Senders
+that have not proved an identity can make only so many such queues to unknown hosts: else a few
+messages would make this queue manager connect to as many hosts as they name.
 """
 
 from collections import Counter
@@ -96,7 +96,7 @@ class AcknowledgementQueues:
             self._records.write(dict.fromkeys(lost))
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

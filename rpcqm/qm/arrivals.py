@@ -95,7 +95,7 @@ class Arrivals:
         return queue
 
     def _refusal_of_system_queue(self, queue: Queue) -> MessageClass:
-        """Why nobody sends to the queue manager's own queues (G98).
+        """Why a message to one of the queue manager's own queues is refused (G98).
 
         Journals and dead-letter queues are not in QueueCollection; order_queue$ and notify_queue$
         are, but nobody has rights there ([MS-MQDMPR] 3.1.3).
@@ -157,7 +157,7 @@ class Arrivals:
     def reject(
         self, message: Message, reason: MessageClass, changes: Changes | None = None
     ) -> Completion[None]:
-        """Acknowledge a refusal and keep a dead letter, as far as the message asks for it."""
+        """Refuse a message: acknowledge that and keep a dead letter, if the message asks for it."""
         return self._acknowledgements.message_refused(message, reason, changes)
 
     def transfer_info(

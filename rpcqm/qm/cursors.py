@@ -39,7 +39,7 @@ def initialize(cursor: Cursor) -> None:
 def get_message_for_peek(cursor: Cursor, queue: Queue) -> Found:
     """The current message, or the next one when it was not read yet ([MS-MQDMPR] 3.2.7.2).
 
-    A cursor that somebody waits with answers IllegalCursorAction.
+    The status is IllegalCursorAction if a reader waits with the cursor.
     """
     if cursor.cursor_state is CursorState.READ:
         return _current(cursor, queue)

@@ -31,7 +31,7 @@ _log = get_logger("qm")
 
 
 def owner_for(identity: Identity | None) -> Sid:
-    """Who owns what an identity creates.
+    """The owner of what an identity creates.
 
     It is Administrators for the queue manager itself, for Anonymous, and for local users who
     have no account: the SID of these is that of Everyone (G83).
@@ -61,7 +61,7 @@ def allow(sid: Sid, rights: int) -> Ace:
 def migrate(store: Store, queue_manager: QueueManager) -> None:
     """Replace the defaults of earlier versions by those of this one, once for a data directory.
 
-    Whoever sets such a descriptor afterwards keeps it (G84).
+    A descriptor of that kind that is set afterwards is kept (G84).
     """
     if store.get(Family.META, MIGRATED_KEY) is not None:
         return

@@ -290,7 +290,7 @@ class DirectoryAccess:
         self.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -302,14 +302,14 @@ class DirectoryAccess:
             self._timer = later(DIRECTORY_ONLINE, self.check_directory_online)
 
     def _go_offline(self) -> DirectoryOperationResult:
-        """The directory did not answer: try again every minute."""
+        """Note that the directory did not answer, and try again every minute."""
         if self.is_there:
             self._queue_manager.directory_offline = True
             self._look_later()
         return _NOT_CONNECTED
 
     def check_directory_online(self) -> None:
-        """See whether the directory is back, and take over what it says of us.
+        """Look for the directory again, and take over what it says of this queue manager.
 
         Source: [MS-MQDMPR] 3.1.7.1.25.
         """
@@ -456,7 +456,7 @@ def _changed(element: T, values: dict[str, object]) -> T:
 def _update(
     element: DirectoryObject, read: DirectoryObject, kept: frozenset[str] = frozenset()
 ) -> None:
-    """Take over what the directory says of the attributes of an object, in place."""
+    """Take over, in place, what the directory says of the attributes of an object."""
     for name in DIRECTORY_ATTRIBUTES[_kind(read)]:
         if name not in kept and name not in read.unsaid:
             setattr(element, name, getattr(read, name))

@@ -130,7 +130,7 @@ class FailedDeliveries:
 
 
 def _counts(queue: Queue, key: int) -> bool:
-    """Whether a message that is given back was delivered; not when the service stops."""
+    """Whether giving a message back is a failed delivery; it is not while the service stops."""
     machine = queue.queue_manager
     return (
         machine is not None

@@ -42,7 +42,7 @@ class Forwarded:
             self._fingerprints[queue.queue_id, key] = printed
 
     def removed(self, queue: Queue, key: int) -> None:
-        """A message has left its queue."""
+        """Forget a message that has left its queue."""
         printed = self._fingerprints.pop((queue.queue_id, key), None)
         if printed is not None and self._places.get(printed) == (queue, key):
             del self._places[printed]

@@ -51,7 +51,7 @@ class MessageIDHistory:
         self._start()
 
     def refresh(self, identifier: bytes) -> None:
-        """A message has come again: remember it longer."""
+        """Remember a message longer, because it has come again."""
         self._entries[identifier] = self._clock.now()
         self._entries.move_to_end(identifier)
         self._shares.touch(identifier)
@@ -72,7 +72,7 @@ class MessageIDHistory:
         self._start()
 
     def remove(self, identifier: bytes, changes: dict[bytes, bytes | None]) -> None:
-        """The message could not be taken after all; `changes` are those that `add` was given."""
+        """Forget a message that could not be taken; `changes` are those that `add` was given."""
         self._entries.pop(identifier, None)
         self._shares.remove(identifier)
         changes.pop(self.prefix + identifier, None)

@@ -1,7 +1,7 @@
 """The hops of the last messages that left for other queue managers, in memory only.
 
-Where each was sent, by which hop, and which acknowledgements have come. What has to outlast a
-restart, or more than some thousand messages, is a matter of event trails.
+They tell where each message was sent, by which hop, and which acknowledgements have come. Event
+trails keep what has to outlast a restart, or some thousand messages.
 """
 
 from collections import OrderedDict, deque
@@ -47,7 +47,7 @@ class MessageTrace:
         return len(self._hops)
 
     def sent(self, queue: OutgoingQueue, message: Message, address: str) -> None:
-        """A message goes out to the address of its next hop."""
+        """Note that a message goes out to the address of its next hop."""
         place = (queue.queue_id, message.lookup_identifier)
         hops = self._hops.get(place)
         if hops is None:
@@ -59,13 +59,13 @@ class MessageTrace:
         self._step(hops, TrailEventType.SENT, address)
 
     def acknowledged(self, queue: Queue, key: int, by: str) -> None:
-        """An acknowledgement of a message has come."""
+        """Note that an acknowledgement of a message has come; `by` describes it."""
         hops = self._hops.get((queue.queue_id, key))
         if hops is not None:
             self._step(hops, TrailEventType.ACKNOWLEDGED, by)
 
     def arrived(self, queue: Queue, message: Message) -> None:
-        """A message has arrived; only one that tells what became of another is of interest."""
+        """Note a message that has arrived, if it tells what became of another one."""
         kind = _CLASSES.get(message.attributes.message_class)
         if kind is not None and kind is not MessageClass.MQMSG_CLASS_NORMAL:
             about = message.attributes.correlation_identifier

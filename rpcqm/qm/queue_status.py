@@ -1,4 +1,4 @@
-"""What queues do: what is in them, who waits for messages, how many have come and gone."""
+"""The status of queues: their messages, their waiting readers, what has come and gone."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class QueueStatus:
 
 
 def queue_statuses(queue_manager: QueueManager, access: AccessControl) -> Iterator[QueueStatus]:
-    """Every queue but journals and our own ones, those to other queue managers included."""
+    """The status of every queue except journals, order_queue$ and notify_queue$."""
     for queue in queue_manager.queue_collection.values():
         if not queue.is_journal and not is_internal(queue):
             yield _status(queue, queue.parent is None and access.is_open_to_all(queue))

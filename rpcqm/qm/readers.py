@@ -108,7 +108,7 @@ class WaitingReaders:
             operation.timer = self._timers.call_later(timeout, expired)
 
     def waiting_message_read_timer_expired(self, operation: WaitingMessageReadOperation) -> None:
-        """The time is over ([MS-MQDMPR] 3.1.6.3)."""
+        """End a wait whose time is over ([MS-MQDMPR] 3.1.6.3)."""
         self.waiting_message_read_timer_stop(operation, HResult.MQ_ERROR_IO_TIMEOUT)
 
     def waiting_message_read_timer_stop(
@@ -116,7 +116,7 @@ class WaitingReaders:
     ) -> None:
         """End a wait without a message ([MS-MQDMPR] 3.1.7.3.5).
 
-        Does nothing when the wait has been given one: the first event wins (G61).
+        Does nothing if the reader has been given a message: the first event wins (G61).
         """
         if self._remove(operation):
             _stop_cursor(operation.cursor_reference)
@@ -131,7 +131,7 @@ class WaitingReaders:
         """End the wait under `tag` with `status` ([MS-MQDMPR] 3.1.7.1.17).
 
         The tag is unique in the queue: (descriptor handle, request id) for RPC (G12).
-        STATUS_NOT_FOUND when nobody waits under it, or has been given a message already.
+        Raises STATUS_NOT_FOUND if no reader waits under it, or the reader has a message already.
         """
         operation = queue.waiting_by_tag.get(tag)
         if operation is None:
@@ -193,7 +193,7 @@ class WaitingReaders:
     ) -> bool:
         """Hand a message to the reader that waits for it ([MS-MQDMPR] 3.1.7.3.6).
 
-        False when it could not be taken: the reader has been told why.
+        Returns False if the reader could not take it; the reader has been told why.
         """
         if not self._remove(operation):
             return False

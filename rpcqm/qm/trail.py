@@ -129,7 +129,7 @@ class Trail:
     def removed(
         self, change: StoreTransaction, queue: Queue, key: int, reason: MessageClass
     ) -> None:
-        """A message leaves its queue, for whatever reason."""
+        """Let the record of a removal belong to its commit; `reason` says which event it is."""
         received = reason is MessageClass.MQMSG_CLASS_ACK_RECEIVE
         happening = TrailEventType.RECEIVED if received else TrailEventType.REMOVED
         detail = "" if received else reason.name.removeprefix("MQMSG_CLASS_")

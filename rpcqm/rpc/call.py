@@ -25,7 +25,7 @@ ABANDONED = 2
 
 
 class Hooks:
-    """What few calls need: callbacks, and the handles that the call has opened."""
+    """The callbacks of a call, and the handles that it has opened; few calls have any."""
 
     __slots__ = ("abandoned", "cancel_asked", "cancelled", "opened", "undelivered")
 

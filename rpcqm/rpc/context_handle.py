@@ -94,7 +94,7 @@ class ContextHandle:
         self._draining = False
 
     def run_down(self) -> None:
-        """Tell the interface that nobody can use the handle any more; only once."""
+        """Tell the interface, once, that no client can use the handle any more."""
         self.closed = True
         rundown, self._rundown = self._rundown, None
         if rundown is not None:

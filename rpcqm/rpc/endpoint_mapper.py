@@ -1,4 +1,4 @@
-"""The endpoint mapper: which interface is served at which port ([C706] O, [MS-RPCE] 2.2.1.2).
+"""The endpoint mapper tells which interface is served at which port ([C706] O, [MS-RPCE] 2.2.1.2).
 
 It maps what the server of the same process serves; nothing is registered or deleted from the
 network.
@@ -311,8 +311,8 @@ def _close(call: Call, handle: ContextHandle | None) -> None:
 async def resolve(host: str, epm_port: int, interface: Interface) -> int:
     """Ask the endpoint mapper of a host for the TCP port of an interface.
 
-    Raises OSError when nobody listens, RpcFault when it is not served (EPT_S_NOT_REGISTERED) or
-    the endpoint mapper fails (the status that it tells).
+    Raises OSError if nothing listens there, RpcFault if the interface is not served
+    (EPT_S_NOT_REGISTERED) or the endpoint mapper fails (with the status that it tells).
     """
     asked = SyntaxId(interface.uuid, *interface.version)
     tower = tcp_tower(asked, NDR, "0.0.0.0", 0)

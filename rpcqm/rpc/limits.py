@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one server; sizes in octets, times in milliseconds (0 = none).
+    """Bounds of one server; sizes in octets, times in milliseconds (0: no bound).
+
+    The defaults are far above what known clients use; they bound what one client can take of a
+    machine with a few gigabytes. docs/limits.md says what happens at each.
 
     fragment_size: largest PDU sent or accepted; negotiated sizes are multiples of 8 from 2048.
     token_size: largest PDU with a leg of authentication: tickets of people in many groups are long.
@@ -22,7 +25,7 @@ class Limits:
     unread_milliseconds: in which a client must take some of what was sent to it.
     unfinished_milliseconds: for the first bind, a handshake, a PDU or a fragmented request.
     idle_milliseconds: for a connection without calls and without context handles.
-    unauthenticated_milliseconds: for one of these over which nobody has logged on.
+    unauthenticated_milliseconds: for such a connection over which no client has logged on.
     stop_milliseconds: for calls in flight when the server stops.
     keepalive_milliseconds: of silence on TCP before the kernel asks whether the peer is there.
     """

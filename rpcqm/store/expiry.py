@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class ExpiryHeap:
     """Chunks by the earliest expiry among their available messages.
 
-    Whenever `chunk.earliest` is not NEVER, the heap has an entry with that time. An entry is a
-    promise to look, not the truth: it is stale when its chunk has another time by now.
+    Whenever `chunk.earliest` is not NEVER, the heap has an entry with that time. An entry only
+    says when to look: it is stale if its chunk has another time by now.
     """
 
     __slots__ = ("_heap", "_serial")

@@ -200,7 +200,7 @@ class QueueIndex:
             return None
         return priority, at, chunk, slot
 
-    # Locking: in memory only, because a restart gives back what nobody has removed
+    # Locking: in memory only, because a restart gives back what was not removed
 
     def lock(self, key: int, owner: object) -> bool:
         """Lock an available message for `owner`; False when it is not available."""

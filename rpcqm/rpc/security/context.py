@@ -82,7 +82,7 @@ class Handshake(Protocol):
 
     @property
     def claim(self) -> LogonClaim:
-        """Who the peer says it is, as far as it has said so."""
+        """The identity that the peer claims, as far as it has claimed one."""
         ...
 
     def step(self, token: bytes) -> bytes:
@@ -94,7 +94,7 @@ class Handshake(Protocol):
         ...
 
     def peer(self) -> Identity:
-        """Who the peer proved to be."""
+        """The identity that the peer has proved."""
         ...
 
 

@@ -26,7 +26,7 @@ FIRST_DELAY = 1_000
 LONGEST_DELAY = 300_000
 """Milliseconds for which the sixth guess, and in the end every guess, puts off the next one."""
 FORGOTTEN_AFTER = 600_000
-"""Milliseconds after a delay in which nobody guesses wrong, so that the next delay is short."""
+"""Milliseconds without a wrong guess, after a delay, that make the next delay short again."""
 ADDRESSES = 2048
 """Addresses that are remembered: as many that have only guessed wrong as that are slowed."""
 ACCOUNTS_OF_ADDRESS = 64
@@ -57,7 +57,7 @@ class _Guesses:
 
 @dataclass(slots=True)
 class _Address:
-    """What has been guessed wrong from one address, the account of the last guess last."""
+    """The wrong guesses from one address; the account of the last guess stands last."""
 
     accounts: OrderedDict[str, _Guesses] = field(default_factory=OrderedDict)
     recent: deque[int] = field(default_factory=lambda: deque(maxlen=GUESSES_OF_ADDRESS))

@@ -119,7 +119,7 @@ def read_negotiate(message: bytes) -> int:
 
 
 def pack_challenge(flags: int, server_challenge: bytes, target: str, info: Pairs) -> bytes:
-    """A CHALLENGE_MESSAGE; its version is always there, as zeros where nobody asked for it."""
+    """A CHALLENGE_MESSAGE; its version is always there, zeros if the client did not ask for it."""
     # A client chooses the character set, which need not have all characters of the name.
     name, pairs = target.encode(_codec(flags), "replace"), pack_pairs(info)
     fields = _fields(_CHALLENGE_LENGTH, (name, pairs))

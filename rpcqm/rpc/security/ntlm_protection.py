@@ -53,7 +53,7 @@ class NegotiateFlags(enum.IntFlag):
 
 
 class ProtectionDirection(enum.Enum):
-    """Who a key belongs to: the text is what the key derivation hashes."""
+    """The party that a key belongs to; the text is what the key derivation hashes."""
 
     CLIENT = b"client-to-server"
     SERVER = b"server-to-client"

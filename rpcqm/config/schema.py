@@ -272,7 +272,11 @@ class BinarySection:
         ),
     ] = ""
     signing_key: Annotated[
-        str, About("RSA key (PEM file) that signs what is sent from here.", default="none")
+        str,
+        About(
+            "RSA key (PEM file) that signs what is sent from here, except over HTTP.",
+            default="none",
+        ),
     ] = ""
     signing_certificate: Annotated[
         str, About("Certificate (PEM file) of that key.", default="none")

@@ -8,25 +8,19 @@ import enum
 import hashlib
 import hmac
 from typing import TypeGuard
-from uuid import UUID
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.dsa import DSAPrivateKey, DSAPublicKey
+from cryptography.hazmat.primitives.asymmetric.dsa import DSAPublicKey
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
-from cryptography.hazmat.primitives.asymmetric.utils import (
-    decode_dss_signature,
-    encode_dss_signature,
-)
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA1
 
-from rpcqm.srmp.elements import Envelope, Reference, Signature
-from rpcqm.srmp.writing import signed_info
+from rpcqm.srmp.elements import Envelope, Signature
 from rpcqm.srmp.xml import SIGNATURE
 
 PublicKey = DSAPublicKey | RSAPublicKey
-PrivateKey = DSAPrivateKey | RSAPrivateKey
 
 DSA_METHOD, RSA_METHOD = f"{SIGNATURE}dsa", f"{SIGNATURE}rsa-sha1"
 _DIGESTS = {f"{SIGNATURE}sha1": "sha1", f"{SIGNATURE}md5": "md5"}
@@ -130,36 +124,3 @@ def _dss_signature(value: bytes) -> bytes:
     return encode_dss_signature(
         int.from_bytes(value[:half], "big"), int.from_bytes(value[half:], "big")
     )
-
-
-def sign(
-    body: bytes | None,
-    extension: bytes | None,
-    guid: UUID,
-    key: PrivateKey,
-    certificate: bytes | None = None,
-    digest_method: str = f"{SIGNATURE}sha1",
-) -> Signature:
-    """The signature of a message's attachments ([MC-MQSRM] 3.1.7.2.4)."""
-    attachments = ((_BODY, body), (_EXTENSION, extension))
-    digest = _DIGESTS[digest_method]
-    references = tuple(
-        Reference(
-            f"{start}{guid}",
-            digest_method,
-            hashlib.new(digest, octets, usedforsecurity=False).digest(),
-        )
-        for start, octets in attachments
-        if octets is not None
-    )
-    method = DSA_METHOD if isinstance(key, DSAPrivateKey) else RSA_METHOD
-    info = signed_info(method, references)
-    return Signature(method, references, _signature_value(key, info), info, certificate)
-
-
-def _signature_value(key: PrivateKey, info: bytes) -> bytes:
-    if isinstance(key, RSAPrivateKey):
-        return key.sign(info, PKCS1v15(), SHA1())
-    size = (key.parameters().parameter_numbers().q.bit_length() + 7) // 8
-    numbers = decode_dss_signature(key.sign(info, SHA1()))
-    return b"".join(number.to_bytes(size, "big") for number in numbers)

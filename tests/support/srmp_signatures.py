@@ -1,15 +1,18 @@
-"""XML signatures of the draft ([MC-MQSRM] 2.2.7), written without the product."""
+"""XML signatures of the draft ([MC-MQSRM] 2.2.7), made without the product, which signs nothing."""
 
 import base64
 import hashlib
 from collections.abc import Mapping
 from functools import cache
+from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric import dsa, rsa
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA1
 
+from rpcqm.srmp import writing
+from rpcqm.srmp.elements import Reference, Signature
 from tests.support.certificates import certificate_of
 from tests.support.srmp_text import SOURCE
 
@@ -73,3 +76,27 @@ def _value(key: Key, octets: bytes) -> bytes:
         return key.sign(octets, PKCS1v15(), SHA1())
     numbers = decode_dss_signature(key.sign(octets, SHA1()))
     return b"".join(number.to_bytes(20, "big") for number in numbers)
+
+
+def sign(
+    body: bytes | None,
+    extension: bytes | None,
+    guid: UUID,
+    key: Key,
+    known: bytes | None = None,
+    digest: str = "sha1",
+) -> Signature:
+    """The same as the element that the product reads and writes, by either method of the draft."""
+    attached = (("body", body), ("extension", extension))
+    references = tuple(
+        Reference(
+            f"cid:{name}@{guid}",
+            f"{DRAFT}{digest}",
+            hashlib.new(digest, octets, usedforsecurity=False).digest(),
+        )
+        for name, octets in attached
+        if octets is not None
+    )
+    method = f"{DRAFT}dsa" if isinstance(key, dsa.DSAPrivateKey) else f"{DRAFT}rsa-sha1"
+    info = writing.signed_info(method, references)
+    return Signature(method, references, _value(key, info), info, known)

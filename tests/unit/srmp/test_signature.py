@@ -19,15 +19,14 @@ from rpcqm.srmp.signature import (
     DSA_METHOD,
     EXPONENT_BITS,
     KEY_BITS,
-    PrivateKey,
     SignatureResult,
     check,
-    sign,
 )
 from rpcqm.srmp.writing import signed_info, write_envelope
 from rpcqm.srmp.xml import SIGNATURE
 from tests.support.certificates import certificate_for, certificate_of
 from tests.support.srmp_samples import minimal, msmq, posted
+from tests.support.srmp_signatures import Key, sign
 
 BODY, EXTENSION = b"the body", b"the extension"
 QUEUE_MANAGER = UUID("f6a3323c-7c7b-4a5f-b0ed-b3f63a200893")
@@ -48,15 +47,13 @@ def plain() -> Envelope:
     return read_envelope(minimal(msmq()))
 
 
-def signed(
-    key: PrivateKey, body: bytes | None = BODY, extension: bytes | None = EXTENSION
-) -> SrmpRequest:
+def signed(key: Key, body: bytes | None = BODY, extension: bytes | None = EXTENSION) -> SrmpRequest:
     """A signed message, sent and read."""
     signature = sign(body, extension, QUEUE_MANAGER, key)
     return read_request(posted(replace(plain(), signature=signature), body, extension))
 
 
-def judged(read: SrmpRequest, key: PrivateKey | None) -> SignatureResult:
+def judged(read: SrmpRequest, key: Key | None) -> SignatureResult:
     public = None if key is None else key.public_key()
     return check(read.envelope, read.body, read.extension, public)
 
@@ -92,7 +89,7 @@ def test_a_signature_is_written_and_read_element_by_element() -> None:
     ("body", "extension"), [(BODY, EXTENSION), (BODY, None), (None, EXTENSION), (b"", None)]
 )
 def test_a_good_signature_is_verified(
-    make: Callable[[], PrivateKey], body: bytes | None, extension: bytes | None
+    make: Callable[[], Key], body: bytes | None, extension: bytes | None
 ) -> None:
     key = make()
     assert judged(signed(key, body, extension), key) is SignatureResult.VERIFIED
@@ -101,7 +98,7 @@ def test_a_good_signature_is_verified(
 @pytest.mark.conformance("MQSRM-element-DigestValue")
 @CLAIM
 @pytest.mark.parametrize("make", [rsa_key, dsa_key])
-def test_what_was_changed_on_its_way_is_wrong(make: Callable[[], PrivateKey]) -> None:
+def test_what_was_changed_on_its_way_is_wrong(make: Callable[[], Key]) -> None:
     key = make()
     read = signed(key)
     assert read.envelope.signature is not None
@@ -154,7 +151,7 @@ def test_a_signature_of_windows_has_its_octets_in_reverse() -> None:
 
 @pytest.mark.conformance("MQSRM-element-DigestMethod")
 def test_md5_digests_are_understood() -> None:
-    signature = sign(BODY, None, QUEUE_MANAGER, rsa_key(), digest_method=f"{SIGNATURE}md5")
+    signature = sign(BODY, None, QUEUE_MANAGER, rsa_key(), digest="md5")
     read = read_request(posted(replace(plain(), signature=signature), BODY))
     assert len(signature.references[0].digest_value) == 16
     assert judged(read, rsa_key()) is SignatureResult.VERIFIED

@@ -30,7 +30,6 @@ from rpcqm.codec.packet.enums import (
     MessageClass,
     SenderIdentifierType,
 )
-from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.patch import with_message_class
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
@@ -59,7 +58,7 @@ STRANGERS_DEAD_LETTERS = 256_000
 _RECEIVED = MessageClass.MQMSG_CLASS_ACK_RECEIVE
 
 ReceiptOf = Callable[
-    [PacketMessage, MessageClass], tuple[MessageClass, FormatName | None, MessageIdentifier] | None
+    [Message, MessageClass], tuple[MessageClass, FormatName | None, MessageIdentifier] | None
 ]
 
 _DEAD_AT_DESTINATION = frozenset(
@@ -353,7 +352,7 @@ class Acknowledgements:
         """What the message asks for; what came by HTTP says so in its envelope."""
         attributes = message.attributes
         if attributes.is_srmp and self.receipt_of is not None:
-            found = self.receipt_of(attributes, reason)
+            found = self.receipt_of(message, reason)
             return None if found is None else WantedAcknowledgement(*found)
         if not attributes.acknowledgements_requested & _request_for(reason):
             return None

@@ -159,7 +159,7 @@ def _add_receipts(attributes: MessageAttributes, services: Services) -> None:
         if commitment.negative_only:
             wanted |= AcknowledgementsRequested.ACK_NEG_RECEIVE
     attributes.acknowledgements_requested = wanted
-    if wanted:
+    if send_to:
         attributes.administration_queue_format_name = _writable(name_of(send_to))
 
 

@@ -20,7 +20,7 @@ from rpcqm.codec.packet.internal import FinalAckBody, OrderAckBody
 from rpcqm.codec.packet.message import build_user_message
 from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
 from rpcqm.srmp.elements import Envelope, Stream
-from rpcqm.srmp.incoming import correlation_of, name_of
+from rpcqm.srmp.incoming import correlation_of, is_url, name_of
 from rpcqm.srmp.streams import IncomingStream, ReceiptSchedule
 from rpcqm.store.transaction import StoreTransaction
 
@@ -127,8 +127,9 @@ class StreamReceiver:
 
         The GUID of the stream is in CorrelationIdentifier, where no receipt has anything else.
         """
-        destination = name_of(self.state.send_receipts_to)
-        if destination is None:
+        uri = self.state.send_receipts_to
+        destination = name_of(uri)
+        if destination is None or not is_url(uri):
             return
         identifier = self._protocol.composer.new_identifier()
         attributes = build(destination, identifier, self._now)

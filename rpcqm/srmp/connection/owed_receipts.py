@@ -14,8 +14,8 @@ from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.srmp.connection.incoming_streams import IncomingStreams
-from rpcqm.srmp.elements import Envelope
-from rpcqm.srmp.incoming import correlation_of, name_of
+from rpcqm.srmp.elements import Envelope, Services
+from rpcqm.srmp.incoming import correlation_of, is_url, name_of
 from rpcqm.srmp.reading import read_envelope
 from rpcqm.store.transaction import StoreTransaction
 
@@ -60,7 +60,8 @@ class OwedReceipts:
 
     def __init__(self, protocol: "SrmpProtocol", streams: IncomingStreams) -> None:
         self._streams = streams
-        protocol.acknowledgements.receipt_of = receipt_of
+        self._stranger_urls = protocol.stranger_urls
+        protocol.acknowledgements.receipt_of = self.receipt_of
 
     def removed_from_stream(
         self, change: StoreTransaction, message: Message, reason: MessageClass
@@ -80,27 +81,37 @@ class OwedReceipts:
         receiver = self._streams.of(envelope.stream.stream_id.guid, envelope.to)
         receiver.send_final_receipt(change, envelope, told, message.source_address)
 
+    def receipt_of(
+        self, message: Message, reason: MessageClass
+    ) -> tuple[MessageClass, FormatName | None, MessageIdentifier] | None:
+        """The class, the destination and the correlation of a receipt; None for no receipt.
 
-def receipt_of(
-    message: PacketMessage, reason: MessageClass
-) -> tuple[MessageClass, FormatName | None, MessageIdentifier] | None:
-    """The class, the destination and the correlation of a receipt; None for no receipt.
+        Each goes to its own <sendTo> ([MC-MQSRM] 2.2.5.2.2, 2.2.5.2.3, G218).
+        """
+        envelope, told = envelope_in(message.attributes), told_as(reason)
+        if envelope is None:
+            return None
+        send_to = _send_to(envelope.services, told)
+        return told, self._place(send_to, message.source_address), correlation_of(envelope.id)
 
-    Each goes to its own <sendTo> ([MC-MQSRM] 2.2.5.2.2, 2.2.5.2.3, G218).
-    """
-    envelope, told = envelope_in(message), told_as(reason)
-    if envelope is None:
-        return None
-    services, about = envelope.services, correlation_of(envelope.id)
+    def _place(self, uri: str | None, source: str) -> FormatName | None:
+        """The name that a URI of a stranger's gives, unless it is not to be used (G166)."""
+        name = name_of(uri)
+        if uri is None or name is None or is_url(uri):
+            return name
+        return name if self._stranger_urls.may_name_other(name, source) else None
+
+
+def _send_to(services: Services, told: MessageClass) -> str | None:
+    """Where a receipt of a class is to go, None where none is asked for."""
     if told == MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE:
-        return told, name_of(services.delivery_receipt_request), about
+        return services.delivery_receipt_request
     commitment = services.commitment_receipt_request
     if commitment is None or told not in _DECIDED:
         return None
     positive = told == MessageClass.MQMSG_CLASS_ACK_RECEIVE
-    if not (commitment.positive_only if positive else commitment.negative_only):
-        return None
-    return told, name_of(commitment.send_to), about
+    wanted = commitment.positive_only if positive else commitment.negative_only
+    return commitment.send_to if wanted else None
 
 
 def envelope_in(message: PacketMessage) -> Envelope | None:

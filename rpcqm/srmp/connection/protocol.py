@@ -70,7 +70,10 @@ class SrmpProtocol:
         self._tidy_at = _TIDY_AT_LEAST
         self.own_urls = OwnUrls(engine.queue_manager, engine.registry)
         self.stranger_urls = StrangerUrls(
-            lambda: self.settings, engine.directory, engine.acknowledgement_queues
+            lambda: self.settings,
+            engine.directory,
+            engine.acknowledgement_queues,
+            engine.names,
         )
         engine.acknowledgement_queues.may_name = self.stranger_urls.may_name
         self.may_connect: Callable[[OutgoingQueue], MayConnect | None] = (

@@ -131,7 +131,7 @@ class Receiver:
         try:
             queue = self._destinations.queue_here(destination.name, in_stream)
         except RejectedError as error:
-            return self._refuse(arrived, error.reason, {}, None)
+            return self._refuse(arrived, error.reason)
         if kind is None:
             return self._drop(arrived, "its kind is unknown")
         return self._take_user_message(arrived, queue)
@@ -251,7 +251,7 @@ class Receiver:
         except RejectedError as error:
             if receiver is None and error.reason in _SENDER_UNPROVED:
                 undo()
-            return self._refuse(arrived, error.reason, changes, receiver)
+            return self._refuse(arrived, error.reason, changes, undo, receiver)
         except Exception:
             undo()
             raise
@@ -295,17 +295,23 @@ class Receiver:
         self,
         arrived: Arrived,
         reason: MessageClass,
-        changes: Changes,
-        receiver: StreamReceiver | None,
+        changes: Changes | None = None,
+        undo: Callable[[], None] | None = None,
+        receiver: StreamReceiver | None = None,
     ) -> Completion[int]:
         """It counts as taken, and is never sent again; its sender is told where it asks (G218)."""
         self._drop(arrived, reason.name)
         told = told_as(reason)
-        refused = self._arrivals.reject(arrived.message, told, changes)
-        if receiver is not None and arrived.message.attributes.negative_journaling_requested:
-            with self._protocol.store.transaction("final stream receipt") as change:
-                receiver.send_final_receipt(change, arrived.envelope, told, arrived.peer)
-        return _answered(refused)
+        try:
+            if receiver is not None and arrived.message.attributes.negative_journaling_requested:
+                # Before what makes it count: of the two this one may come twice, but not never.
+                with self._protocol.store.transaction("final stream receipt") as change:
+                    receiver.send_final_receipt(change, arrived.envelope, told, arrived.peer)
+            return _answered(self._arrivals.reject(arrived.message, told, changes), undo)
+        except Exception:
+            if undo is not None:
+                undo()
+            raise
 
     # Duplicates
 

@@ -14,6 +14,7 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
 from rpcqm.qm.directory import Directory
+from rpcqm.qm.names import LocalNames
 from rpcqm.srmp.connection.network import MayConnect
 from rpcqm.srmp.settings import SrmpSettings
 
@@ -32,10 +33,12 @@ class StrangerUrls:
         settings: Callable[[], SrmpSettings],
         directory: Directory,
         queues: AcknowledgementQueues,
+        names: LocalNames,
     ) -> None:
         self._settings = settings
         self._directory = directory
         self._queues = queues
+        self._names = names
         self._seen: OrderedDict[str, set[Address]] = OrderedDict()
 
     def is_listed(self, host: str) -> bool:
@@ -59,6 +62,19 @@ class StrangerUrls:
         if host in self._seen:
             return peer in self._seen[host]
         return queue is None or self._queues.source_of(queue) == source
+
+    def may_name_other(self, name: FormatName, source: str) -> bool:
+        """The same for a name that is no URL, whose addresses are not looked at again (G166).
+
+        What is no direct name is somebody's whom the directory knows.
+        """
+        if not isinstance(name.value, str):
+            return True
+        host = plain_host(name.direct_name.host)
+        if self._names.is_local(host) or self.is_listed(host) or self._is_in_directory(host):
+            return True
+        address = address_of(host)
+        return address is not None and not is_inward(address) and address == address_of(source)
 
     def may_connect(self, queue: OutgoingQueue) -> MayConnect | None:
         """What decides about the addresses of a queue's host; None where all are good."""

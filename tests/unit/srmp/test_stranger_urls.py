@@ -8,7 +8,7 @@ import pytest
 from rpcqm.srmp.connection import stranger_urls
 from rpcqm.srmp.connection.stranger_urls import StrangerUrls, address_of
 from tests.support.srmp_door import PEER, SRMP, Door, msmq
-from tests.support.srmp_text import Elements, durable, message
+from tests.support.srmp_text import SOURCE, Elements, durable, in_stream, message
 
 ORDERS = "http://workstation/msmq/private$/orders"
 
@@ -113,3 +113,46 @@ def _address(text: str) -> stranger_urls.Address:
     address = address_of(text)
     assert address is not None
     return address
+
+
+OTHER = "DIRECT={}\\private$\\receipts"
+
+
+@pytest.mark.parametrize(
+    "host", ["TCP:127.0.0.1", "TCP:203.0.113.6", "OS:own.example", "OS:2130706433", "TCP:::1"]
+)
+def test_a_name_that_is_no_url_leads_nowhere_either(door: Door, host: str) -> None:
+    ask_other(door, host)
+    assert door.outgoing == []
+
+
+@pytest.mark.parametrize("host", [f"TCP:{PEER}", "OS:gateway.example"])
+def test_a_name_that_is_no_url_may_lead_to_the_peer_or_who_is_listed(
+    directory: Path, host: str
+) -> None:
+    door = Door(directory, replace(SRMP, receipts_to=frozenset({"gateway.example"})))
+    ask_other(door, host)
+    (queue,) = door.outgoing
+    assert (queue.destination_format_name, queue.message_count) == (OTHER.format(host), 2)
+    door.stop()
+
+
+def ask_other(door: Door, host: str) -> None:
+    """A message that wants receipts at a name that is no URL."""
+    url = f"<sendTo>MSMQ:{OTHER.format(host)}</sendTo>"
+    services = durable(
+        f"<deliveryReceiptRequest>{url}</deliveryReceiptRequest>",
+        f"<commitmentReceiptRequest>{url}<positiveOnly/></commitmentReceiptRequest>",
+    )
+    assert door.send(ORDERS, ordinal=1, services=services, msmq=msmq()) == 200
+    door.receive(door.open(door.queue()))
+    door.settle()
+
+
+def test_a_stream_has_its_receipts_at_a_url_only(door: Door) -> None:
+    place = in_stream(SOURCE, 1, "MSMQ:" + OTHER.format(f"TCP:{PEER}"))
+    to = ORDERS.replace("orders", "stream")
+    assert door.send(to, services=durable(), stream=place, msmq=msmq("<DeadLetter/>")) == 200
+    door.receive(door.open(door.queue("stream")))
+    door.advance(SRMP.receipt_coalescing)
+    assert door.outgoing == []

@@ -122,6 +122,28 @@ CLASSES = {
 }
 """What a message class means, by its name without MQMSG_CLASS_."""
 
+STATUSES = {
+    200: (
+        "The message was taken; or it is of no use: expired, known already, or for a queue that is "
+        "full or may not be sent to.",
+        "Ask for an acknowledgement to learn which.",
+    ),
+    400: (
+        "The request is wrong, there is no such host or queue, or the queue is transactional and "
+        "the message is not, or the other way round. The message is not sent again.",
+        "The receiver's log has a line with the reason.",
+    ),
+    405: ("The request is no POST.", "Look whether a proxy or another server answers there."),
+    413: ("The message is too large. It is not sent again.", "Send a smaller body."),
+    415: ("The request is compressed.", "Look whether a proxy compresses requests."),
+    500: (
+        "The receiver has no room for the message, or failed. The message is sent again.",
+        "Look at the quota and the disk of the receiver.",
+    ),
+    503: ("The receiver stops. The message is sent again.", ""),
+}
+"""What the answer to a message over HTTP means, and what to do about it."""
+
 CLASS_PREFIX = "MQMSG_CLASS_"
 _KINDS: tuple[tuple[type[enum.IntEnum], str], ...] = (
     (HResult, "result of Message Queuing (HRESULT)"),
@@ -148,6 +170,8 @@ def codes() -> Iterator[Code]:
     for kind, words in _KINDS:
         for member in kind:
             yield _code(member, words)
+    for status, (meaning, remedy) in STATUSES.items():
+        yield Code("answer to a message over HTTP", f"HTTP {status}", status, meaning, remedy)
 
 
 def find_codes(text: str) -> list[Code]:

@@ -16,6 +16,7 @@ SOON = timedelta(days=30)
 """How long before its end a certificate is worth a warning: renewal takes weeks in some places."""
 
 _NOT_ALLOWED = 405
+_TLS = "https door"
 
 
 def check_http_door(patient: CheckedMachine) -> Iterator[CheckResult]:
@@ -30,15 +31,15 @@ def check_http_door(patient: CheckedMachine) -> Iterator[CheckResult]:
         status = asking.getresponse().status
     except (OSError, http.client.HTTPException) as error:
         text = f"No request is answered at {host}, port {port}: {error or type(error).__name__}."
-        yield CheckResult("HTTP", Level.PROBLEM, text)
+        yield CheckResult("http door", Level.PROBLEM, text)
         return
     finally:
         asking.close()
     if status == _NOT_ALLOWED:
-        yield CheckResult("HTTP", Level.GOOD, f"Port {port} takes messages, and nothing else.")
+        yield CheckResult("http door", Level.GOOD, f"Port {port} takes messages, and nothing else.")
     else:
         text = f"Port {port} answers with status {status}: something else may serve it."
-        yield CheckResult("HTTP", Level.WARNING, text)
+        yield CheckResult("http door", Level.WARNING, text)
 
 
 def check_https_door(patient: CheckedMachine) -> Iterator[CheckResult]:
@@ -51,16 +52,20 @@ def check_https_door(patient: CheckedMachine) -> Iterator[CheckResult]:
         ends = _end_of_certificate(reachable(host), port)
     except OSError as error:
         text = f"TLS fails at {host}, port {port}: {error or type(error).__name__}."
-        yield CheckResult("HTTPS", Level.PROBLEM, text)
+        yield CheckResult(_TLS, Level.PROBLEM, text)
         return
     now = datetime.now(UTC)
     day = ends.date().isoformat()
     if ends < now:
-        yield CheckResult("HTTPS", Level.PROBLEM, f"The certificate was valid until {day} only.")
+        yield CheckResult(
+            "https door", Level.PROBLEM, f"The certificate was valid until {day} only."
+        )
     elif ends < now + SOON:
-        yield CheckResult("HTTPS", Level.WARNING, f"The certificate is valid until {day} only.")
+        yield CheckResult(
+            "https door", Level.WARNING, f"The certificate is valid until {day} only."
+        )
     else:
-        yield CheckResult("HTTPS", Level.GOOD, f"The certificate is valid until {day}.")
+        yield CheckResult(_TLS, Level.GOOD, f"The certificate is valid until {day}.")
 
 
 def _end_of_certificate(host: str, port: int) -> datetime:

@@ -1,7 +1,8 @@
-"""Why a connection failed, as administrators see it ([MS-MQMQ] 2.3.12.25, G114)."""
+"""Why a connection failed, as administrators see it ([MS-MQMQ] 2.3.12.25, G114, G197)."""
 
 import errno
 import socket
+import ssl
 
 from rpcqm.base.errors import HResult
 from rpcqm.codec.types.mqvalues import ConnectionStatus
@@ -63,6 +64,8 @@ def connect_failure(error: BaseException) -> tuple[ConnectionStatus, int]:
         return ConnectionStatus.DNS_FAILURE, error_of(ConnectionStatus.DNS_FAILURE)
     if isinstance(error, TimeoutError):
         return ConnectionStatus.SOCKET_CONNECT_FAILURE, _WIN32 | _TIMED_OUT
+    if isinstance(error, ssl.SSLCertVerificationError):  # its `errno` is none of the system
+        return ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE, int(HResult.MQ_ERROR)
     number = (error.errno if isinstance(error, OSError) else None) or 0
     status = _FAILURES.get(number, ConnectionStatus.SOCKET_CONNECT_FAILURE)
     known = _WINDOWS_SOCKETS.get(number)

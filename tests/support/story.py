@@ -35,13 +35,14 @@ class StoryFailedError(AssertionError):
 class Story:
     """The machines of one page; ending the block ends them."""
 
-    def __init__(self, directory: Path, tools: Path, machines: list[str]) -> None:
+    def __init__(
+        self, directory: Path, tools: Path, machines: list[str], *, over_http: bool = False
+    ) -> None:
         self._directory = directory
         self._tools = tools
-        ports = free_ports(2 * len(machines))
-        self._doors = {
-            name: (ports[2 * place], ports[2 * place + 1]) for place, name in enumerate(machines)
-        }
+        ports = free_ports(3 * len(machines))
+        self._doors = {name: tuple(ports[3 * n : 3 * n + 3]) for n, name in enumerate(machines)}
+        self._over_http = over_http
         self._running: dict[str, PrivateQueueManager] = {}
         self._words: dict[str, str] = {}
         self._status = 0
@@ -63,7 +64,7 @@ class Story:
         self._stack.close()
 
     def _machine(self, name: str) -> PrivateQueueManager:
-        mapper, binary = self._doors[name]
+        mapper, binary, http = self._doors[name]
         peers = ", ".join(
             f"{other}=127.0.0.1:{doors[1]}" for other, doors in self._doors.items() if other != name
         )
@@ -71,15 +72,29 @@ class Story:
             f'name = "{name}"\n[storage]\nreserve = 1\n'
             f'[logging]\nformat = "text"\n[binary]\nretry_milliseconds = 100\n'
         ) + (f'peers = "{peers}"\n' if peers else "")
+        if self._over_http:
+            configuration += self._srmp()
         home = self._directory / name
         home.mkdir(parents=True)
         ports = ["--epm-port", mapper, "--binary-port", binary, "--rpc-port", 0, "--qm2qm-port", 0]
+        if self._over_http:
+            ports += ["--http-port", http]
         return PrivateQueueManager(
             home / "data",
             configuration=configuration,
             environment={"NO_COLOR": "1"},
             ports=[str(each) for each in ports],
         )
+
+    def _srmp(self) -> str:
+        """The names of the machines are in no DNS: each is sent to where it listens."""
+        names = ", ".join(f'"{name}"' for name in self._doors)
+        maps = "".join(
+            f'[[srmp.outbound]]\nfrom = "http://{name}{port}/*"\nto = "http://127.0.0.1:{http}/"\n'
+            for name, (_, _, http) in self._doors.items()
+            for port in ("", f":{http}")
+        )
+        return f"[srmp]\nretry_milliseconds = 100\nreceipts_to = [{names}]\n{maps}"
 
     def play(self, step: Step, patience: float = PATIENCE) -> list[str]:
         """Run one command; returns what it printed, StoryFailedError if the page has it wrong.
@@ -153,6 +168,11 @@ def _start(machine: PrivateQueueManager) -> list[str]:
         if ready := [line for line in lines if "ready" in line]:
             return ready
         time.sleep(_PAUSE)
+
+
+def is_over_http(story: list[Step]) -> bool:
+    """Whether a page sends over HTTP."""
+    return any("HTTP://" in step.command for step in story)
 
 
 def machines_of(story: list[Step]) -> list[str]:

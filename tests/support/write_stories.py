@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.support.command_server import quick_commands
 from tests.support.documents import Step, agrees, steps
-from tests.support.story import Story, machines_of
+from tests.support.story import Story, is_over_http, machines_of
 
 
 def main(pages: list[str]) -> None:
@@ -21,7 +21,7 @@ def main(pages: list[str]) -> None:
 
 def _rewrite(page: Path, directory: Path, tools: Path) -> None:
     story = steps(page)
-    with Story(directory, tools, machines_of(story)) as machines:
+    with Story(directory, tools, machines_of(story), over_http=is_over_http(story)) as machines:
         printed = [(step, machines.accept(step)) for step in story]
     lines = page.read_text("utf-8").splitlines()
     for step, shown in reversed(printed):

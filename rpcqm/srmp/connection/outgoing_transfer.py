@@ -269,10 +269,11 @@ class OutgoingTransfer:
         self, key: int, status: ConnectionStatus, error: int, reason: str, address: str = ""
     ) -> None:
         """Try again after the Retransmission Timer; strangers' hosts less and less often (G225)."""
-        _log.debug("a message was not received", queue=self.uri, reason=reason)
         if self._retry.runs:  # others that were posted with it have failed before
             self._release(key)
             return
+        if not self._failures:  # once, until the host is there again
+            _log.info("a message was not received", queue=self.uri, reason=reason)
         self._record(status, error, address)
         self._failures += 1
         if not self.stopped:

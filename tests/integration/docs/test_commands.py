@@ -10,7 +10,7 @@ import pytest
 from rpcqm.cli.main import build_parser
 from tests.support.command_server import quick_commands
 from tests.support.documents import PAGES, ROOT, agrees, blocks, steps, translations
-from tests.support.story import Story, StoryFailedError, machines_of
+from tests.support.story import Story, StoryFailedError, is_over_http, machines_of
 
 STORIES = [page for page in PAGES if steps(page)]
 NEEDS_MORE = re.compile(
@@ -38,7 +38,7 @@ def test_each_command_of_a_page_prints_what_the_page_shows(
     page: Path, tmp_path: Path, tools: Path
 ) -> None:
     story = steps(page)
-    with Story(tmp_path, tools, machines_of(story)) as machines:
+    with Story(tmp_path, tools, machines_of(story), over_http=is_over_http(story)) as machines:
         for step in story:
             machines.play(step)
 

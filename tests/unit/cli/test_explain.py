@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rpcqm.base.errors import FaultStatus, HResult, NtStatus
-from rpcqm.cli.codes import codes, find_codes
+from rpcqm.cli.codes import STATUSES, codes, find_codes
 from rpcqm.cli.main import main
 from rpcqm.codec.packet.enums import MessageClass
 
@@ -18,7 +18,8 @@ def explained(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str,
 
 def test_every_code_of_every_kind_has_a_meaning() -> None:
     known = list(codes())
-    assert len(known) == sum(map(len, (HResult, NtStatus, FaultStatus, MessageClass)))
+    numbers = sum(map(len, (HResult, NtStatus, FaultStatus, MessageClass)))
+    assert len(known) == numbers + len(STATUSES)
     assert all(code.meaning.endswith(".") for code in known)
 
 
@@ -43,6 +44,12 @@ def test_a_class_is_found_without_its_prefix(capsys: pytest.CaptureFixture[str])
     (code,) = explained(capsys, "NACK_Q_PURGED")
     assert code["name"] == "MQMSG_CLASS_NACK_Q_PURGED"
     assert code["meaning"] == "The queue was purged before the message was received."
+
+
+def test_the_answers_to_messages_over_http_are_known(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = explained(capsys, "400")
+    assert (code["name"], code["value"]) == ("HTTP 400", 400)
+    assert "log" in str(code["remedy"])
 
 
 def test_a_win32_error_in_an_hresult_is_explained(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """Outgoing queues to HTTP names ([MC-MQSRM] 3.1.7, 3.1.6.1, 3.1.6.4)."""
 
 import socket
+import ssl
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -231,6 +232,11 @@ def test_a_queue_connects_sends_and_falls_idle(sending: Sending) -> None:
         (REFUSED, ConnectionStatus.SOCKET_CONNECT_FAILURE, 0x8007_274D),
         (socket.gaierror(-2, "no such host"), ConnectionStatus.DNS_FAILURE, 0x8007_2AF9),
         (TimeoutError(), ConnectionStatus.SOCKET_CONNECT_FAILURE, 0x8007_274C),
+        (
+            ssl.SSLCertVerificationError(1, "expired"),
+            ConnectionStatus.CERTIFICATE_VALIDATION_FAILURE,
+            0xC00E_0001,
+        ),
         (500, ConnectionStatus.UNKNOWN_FAILURE, 0xC00E_0001),
     ],
 )
@@ -242,6 +248,19 @@ def test_a_failure_is_in_the_history(
     sending.settle(1)
     failed = sending.queue.connection_history[-1]
     assert (failed.status, failed.error) == (status, error)
+
+
+def test_the_log_tells_once_that_a_host_does_not_take_messages(sending: Sending) -> None:
+    told: list[Any] = []
+    outages: list[list[int | OSError | None]] = [[REFUSED, 500, 200], [500, 200]]
+    for answers in outages:
+        sending.shop.answers = answers
+        sending.send()
+        with capture_logs() as logs:
+            sending.settle(45)
+        lines = [each for each in logs if each["event"] == "a message was not received"]
+        told += [each["reason"] for each in lines if each["log_level"] != "debug"]
+    assert told == [repr(REFUSED), "the answer is 500"]
 
 
 def test_what_is_under_way_is_not_idle(sending: Sending) -> None:

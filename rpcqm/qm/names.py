@@ -5,6 +5,7 @@ In memory a queue is known by the part of its path name behind the computer, fol
 """
 
 import ipaddress
+from functools import lru_cache
 
 from rpcqm.base.text import folded
 from rpcqm.codec.names.format_name import DirectName
@@ -29,8 +30,10 @@ class LocalNames:
         host = host.lower()
         if host in self._names:
             return True
+        if len(host) > _LONGEST_ADDRESS:
+            return False
         try:
-            address = ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
+            address = _address(host.removeprefix("[").removesuffix("]"))
         except ValueError:  # a name of another machine
             return False
         return address in self._addresses or address.is_loopback
@@ -46,6 +49,11 @@ class LocalNames:
     def path(self, kind: QueueKind, queue: str, suffix: str = "") -> PathName:
         """The path name of a queue here."""
         return PathName(self.computer_name, queue, kind, suffix)
+
+
+_address = lru_cache(maxsize=256)(ipaddress.ip_address)
+_LONGEST_ADDRESS = 64
+"""Characters of an IPv6 address with its scope, and some; longer ones are not kept."""
 
 
 def _without_scope(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:

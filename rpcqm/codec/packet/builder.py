@@ -47,7 +47,7 @@ _NO_ADDRESS = bytes(16)
 _FIXED = NAMES_OFFSET + PROPERTIES_HEADER_SIZE
 
 
-def build_user_message(message: MessageAttributes) -> bytes:
+def build_user_message(message: MessageAttributes, soap_body_offset: int = -1) -> bytes:
     """The packet of a message, without SessionHeader.
 
     A transactional message is recoverable and has priority 0. Headers are there when one of
@@ -57,14 +57,15 @@ def build_user_message(message: MessageAttributes) -> bytes:
     MQ_ERROR_ILLEGAL_PROPERTY_VALUE for any other value that does not fit its field.
     """
     try:
-        return _build(message)
+        return _build(message, soap_body_offset)
     except (struct.error, ValueError, OverflowError) as error:
         raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, str(error)) from error
 
 
-def _build(message: MessageAttributes) -> bytes:
+def _build(message: MessageAttributes, soap_body_offset: int) -> bytes:
     body, extension = message.body, message.extension
-    if message.soap_compound_message and message.soap_envelope and _is_attached(message):
+    place = _place_of_body(message, soap_body_offset)
+    if place >= 0:
         body = b""  # a body is in a packet once (G210)
     label = _encode_label(message.label) if message.label else b""
     user_flags, address, names = _queue_names(message)
@@ -77,7 +78,7 @@ def _build(message: MessageAttributes) -> bytes:
     more_flags, before = _headers_before(message)
     if more_flags & _TH:
         base_flags, user_flags = 0, user_flags | _RECOVERABLE
-    trailer_base_flags, trailer_flags, behind = _headers_behind(message)
+    trailer_base_flags, trailer_flags, behind = _headers_behind(message, place)
     padding = _PADDING[len(label) + len(extension) + len(body) & 3]
     size = _FIXED + len(names) + len(before) + len(label) + len(extension) + len(body)
     size += len(padding) + len(behind)
@@ -94,9 +95,15 @@ def _build(message: MessageAttributes) -> bytes:
     return b"".join((head, names, before, properties, label, extension, body, padding, behind))
 
 
-def _is_attached(message: MessageAttributes) -> bool:
-    """Whether the body is in the request that is kept."""
-    return message.body in message.soap_compound_message
+def _place_of_body(message: MessageAttributes, place: int) -> int:
+    """Where in the request that is kept the body is; -1 if it is in none.
+
+    It is looked for from the start: that takes no longer than the request is long.
+    """
+    data, body = message.soap_compound_message, message.body
+    if not data or not body or not message.soap_envelope:
+        return -1
+    return place if place >= 0 and data.startswith(body, place) else data.find(body)
 
 
 def _pack_head(
@@ -239,14 +246,14 @@ def _security_header(message: MessageAttributes) -> bytes:
     ).encode()
 
 
-def _headers_behind(message: MessageAttributes) -> tuple[int, int, bytes]:
+def _headers_behind(message: MessageAttributes, place: int) -> tuple[int, int, bytes]:
     """What follows the body, each header at a multiple of four, and the flags it needs."""
     base_flags, flags, parts = 0, 0, b""
     if message.tracing_requested or message.tracing_queue_identifier is not None:
         base_flags = _BASE_DH | (_BASE_TR if message.tracing_requested else 0)
         parts = DebugHeader(message.tracing_queue_identifier).encode()
     if message.soap_envelope and message.soap_compound_message:
-        flags, parts = _AH, parts + _srmp_headers(message)
+        flags, parts = _AH, parts + _srmp_headers(message, place)
     if message.soap_header or message.soap_body:
         flags |= _HH
         parts += padded(SoapHeader(message.soap_header, message.soap_body).encode())
@@ -255,9 +262,8 @@ def _headers_behind(message: MessageAttributes) -> tuple[int, int, bytes]:
     return base_flags, flags, parts
 
 
-def _srmp_headers(message: MessageAttributes) -> bytes:
+def _srmp_headers(message: MessageAttributes, place: int) -> bytes:
     data, body = message.soap_compound_message, message.body
-    place = data.rfind(body) if body else -1
     compound = CompoundMessageHeader(data, len(body), place) if place >= 0 else None
     envelope = SRMPEnvelopeHeader(message.soap_envelope)
     return padded(envelope.encode()) + padded((compound or CompoundMessageHeader(data)).encode())

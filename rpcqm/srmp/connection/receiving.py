@@ -6,8 +6,9 @@ was taken: the stream of one, the history of another. What is refused for good c
 
 import hashlib
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, TypeVar
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
@@ -56,7 +57,8 @@ Changes = dict[bytes, bytes | None]
 T = TypeVar("T")
 
 
-class Arrived(NamedTuple):
+@dataclass(eq=False)
+class Arrived:
     """A message that has come, from which address, and who has signed it."""
 
     request: SrmpRequest
@@ -68,7 +70,7 @@ class Arrived(NamedTuple):
     def envelope(self) -> Envelope:
         return self.request.envelope
 
-    @property
+    @cached_property
     def identity(self) -> bytes:
         """What makes it one of its own: source, number and destination, as written."""
         guid, ordinal = identity_of(self.envelope)
@@ -143,7 +145,7 @@ class Receiver:
             attributes.destination_queue_format_name = destination.name
         sender = signed(request, self._protocol.directory) if destination.is_here else Signed()
         try:
-            message = Message(packet_of(attributes, sender))
+            message = Message(packet_of(attributes, sender, request.body_offset))
         except MQError as error:
             raise DecodeError(f"no packet can hold it: {error}") from error
         message.source_address = peer

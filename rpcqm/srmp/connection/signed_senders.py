@@ -57,13 +57,13 @@ def _owner(certificate: bytes, directory: Directory) -> Sid | None:
     return sid if is_account(sid) else None
 
 
-def packet_of(attributes: MessageAttributes, sender: Signed) -> bytes:
+def packet_of(attributes: MessageAttributes, sender: Signed, body_offset: int = -1) -> bytes:
     """The packet of a message, which tells readers who has signed it. Raises MQError."""
     if not sender.sid:
-        return build_user_message(attributes)
+        return build_user_message(attributes, body_offset)
     attributes.sender_identifier = sender.sid
     attributes.sender_identifier_type = SenderIdentifierType.SID
     attributes.sender_certificate = sender.certificate
-    packet = bytearray(build_user_message(attributes))
+    packet = bytearray(build_user_message(attributes, body_offset))
     set_authentication_level(packet, MessageAuthenticationLevel.XMLSIG)
     return bytes(packet)

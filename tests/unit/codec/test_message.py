@@ -148,6 +148,14 @@ def test_attribute_of_a_plain_message_has_its_default(name: str) -> None:
     assert getattr(message, name) == value
 
 
+def test_a_body_is_found_in_its_request_in_the_time_that_reading_takes() -> None:
+    """Looking for it backwards would take the product of both lengths: hours, for these."""
+    body = b"a" * 400_000 + b"b" + b"a" * 400_000
+    compound = body + b"x" + b"a" * 2_000_000
+    attributes = MessageAttributes(body=body, soap_envelope="<e/>", soap_compound_message=compound)
+    assert PacketMessage(build_user_message(attributes)).body == body
+
+
 def test_table_holds_every_attribute_of_the_data_model_but_the_position() -> None:
     assert len(PACKET_FIELDS) + len(NOT_IN_PACKETS) == 59
     derived = {

@@ -70,6 +70,15 @@ def test_a_message_keeps_the_request_that_it_came_in(door: Door) -> None:
     assert header.body == got.body == b"attached"
 
 
+def test_the_place_of_a_body_is_told_and_not_guessed(door: Door) -> None:
+    assert door.send(body=b"POST") == 200
+    (got,) = door.messages()
+    header = got.compound_message_header
+    assert header is not None
+    assert header.body == got.body == b"POST"
+    assert header.data[: header.msg_body_offset].endswith(b"\r\n\r\n")
+
+
 def test_without_msmq_there_is_no_identifier_and_no_label_without_its_prefix(door: Door) -> None:
     post = message(ORDERS, b"plain", Elements(ordinal=9, guid=SENDER))
     assert door.post(changed(post, b"MSMQ:</action>", b"other</action>")) == 200

@@ -70,7 +70,10 @@ def running(place: Path) -> Iterator[PrivateQueueManager]:
 def post(
     running: PrivateQueueManager, queue: str, written: str, body: bytes | None = None, **more: bytes
 ) -> int:
-    """The status of a message with a signature, or whatever stands for one."""
+    """The status of a message with a signature, or whatever stands for one.
+
+    Each comes from another address, because log lines are limited in rate for each.
+    """
     number = next(_numbers)
     msmq = (
         "<Class>0</Class><Priority>3</Priority><BodyType>0</BodyType>"
@@ -79,7 +82,7 @@ def post(
     elements = Elements(ordinal=number, services=durable(), receipt=written, msmq=msmq)
     to = f"http://here/msmq/private$/{queue}"
     attached = attaching(to, elements, body, **more)
-    with Stranger(running) as stranger:
+    with Stranger(running, f"127.0.{1 + number // 250}.{1 + number % 250}") as stranger:
         return stranger.post(receipt(to, elements) if body is None and not more else attached)
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.packet.message import MessageIdentifier
 from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqvalues import INFINITE
@@ -301,6 +302,21 @@ def test_a_full_disk_is_500(door: Door) -> None:
     machine.throttled = True
     assert door.send(services=durable()) == 500
     assert door.contents() == []
+
+
+def test_what_could_not_be_refused_is_refused_when_it_comes_again(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES)
+
+    expired: dict[str, Any] = {"expires": PAST, "ordinal": 5, "services": NEGATIVE}
+    with monkeypatch.context() as context:
+        context.setattr(door.protocol.arrivals, "reject", full)
+        assert door.send(**expired, msmq=msmq()) == 500
+    assert door.send(**expired, msmq=msmq()) == 200
+    door.settle()
+    assert len(door.receipts) == 1
 
 
 @pytest.mark.conformance("MQSRM-rule-3.1.5.1.6", "MQSRM-element-durable")

@@ -347,6 +347,8 @@ class OutgoingTransfer:
 
     def resend_now(self) -> None:
         """Send what is not acknowledged again, because an administrator says so."""
+        if self.stopped:
+            return
         self._retry.cancel()
         self.stream.resend_now()
         self.wake()

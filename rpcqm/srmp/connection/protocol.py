@@ -107,8 +107,14 @@ class SrmpProtocol:
         self.receiver.stop()
 
     def adjust(self, settings: SrmpSettings) -> None:
-        """Go on with other settings; what is under way ends with the old ones."""
-        self.settings = settings
+        """Go on with other settings; what is under way ends with the old ones.
+
+        Streams tell at once where their receipts go now (G168).
+        """
+        before, self.settings = self.settings, settings
+        if _receipts_of(before) != _receipts_of(settings):
+            for transfer in list(self.transfers.values()):
+                transfer.resend_now()
 
     # Receiving
 
@@ -226,6 +232,10 @@ class SrmpProtocol:
                 transfer.try_now()
             else:
                 transfer.disconnect()
+
+
+def _receipts_of(settings: SrmpSettings) -> tuple[object, ...]:
+    return settings.stream_receipt, settings.default_stream_receipt_url
 
 
 def carries(queue: OutgoingQueue) -> bool:

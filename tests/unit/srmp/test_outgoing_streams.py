@@ -409,6 +409,8 @@ def test_what_is_accepted_during_a_pause_waits_for_its_end(sending: Sending, off
     assert sending.numbers == [1]
     assert sending.info.eod_resend_time is None
     assert sending.info.eod_resend_count == 0
+    engine.outgoing.resend(sending.queue)
+    assert sending.info.eod_resend_time is None
     engine.bring_online() if offline else engine.outgoing.admin_resume_queue(sending.queue)
     sending.settle(1)
     assert sending.numbers == [1, 1]
@@ -448,7 +450,7 @@ def test_the_first_that_is_left_says_where_receipts_go(sending: Sending) -> None
 def test_another_url_for_receipts_holds_for_the_stream_under_way(sending: Sending) -> None:
     send_three(sending)
     sending.alice.adjust(replace(SETTINGS, default_stream_receipt_url="http://mended/x"))
-    sending.settle(40)
+    sending.settle(1)
     assert [each.send_receipts_to for each in sending.streams[3:6]] == [
         "http://mended/x",
         None,

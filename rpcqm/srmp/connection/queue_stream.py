@@ -55,6 +55,8 @@ class QueueStream:
             return None
         stream = self._new(0)
         stream.restore(data, self._kept.numbers())
+        if lost := self._kept.lost(over=stream.over):
+            self._protocol.protocol_records.write(lost)
         if stream.over:
             return None
         self._protocol.streams[stream.identifier] = self._queue

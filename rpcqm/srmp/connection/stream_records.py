@@ -52,13 +52,22 @@ class StreamRecords:
 
     def numbers(self) -> dict[int, int]:
         """The numbers of the messages that are still in the queue, by lookup identifiers."""
-        numbers: dict[int, int] = {}
+        positions = self._queue.message_position_list
+        return {key: number for key, number in self._all_numbers() if key in positions}
+
+    def _all_numbers(self) -> Iterator[tuple[int, int]]:
         prefix = _NUMBER_PREFIX + _QUEUE.pack(self._queue.queue_id)
         for record, value in self._records.records(prefix):
             key = _NUMBER_KEY.unpack_from(record, len(_NUMBER_PREFIX))[1]
-            if key in self._queue.message_position_list:
-                numbers[key] = _NUMBER.unpack(value)[0]
-        return numbers
+            yield key, _NUMBER.unpack(value)[0]
+
+    def lost(self, *, over: bool) -> Changes:
+        """The changes that forget what left while nobody sent, and the stream if it is `over`."""
+        positions = self._queue.message_position_list
+        gone: dict[bytes, bytes | None] = {
+            self._number_key(key): None for key, _ in self._all_numbers() if key not in positions
+        }
+        return gone | {self._stream_key: None} if over else gone
 
     def numbered(self, key: int, number: int, stream: bytes) -> Changes:
         """The changes that keep the number of a message, and the stream as it is then."""

@@ -447,6 +447,20 @@ def test_the_first_that_is_left_says_where_receipts_go(sending: Sending) -> None
     assert last.send_receipts_to == "http://alice/msmq/private$/order_queue$"
 
 
+def test_nothing_is_kept_of_what_was_purged_while_http_was_off(sending: Sending) -> None:
+    send_three(sending)
+    alice = sending.alice
+    alice.engine.outgoing.admin_pause_queue(sending.queue)
+    alice.srmp.stop()
+    alice.engine.positions.deleted_hooks.remove(alice.srmp._message_position_deleted)
+    alice.engine.queues.purge_queue(sending.queue)
+    sending.settle(1)
+    alice.restart()
+    sending.settle(1)
+    records = alice.engine.protocol_records
+    assert list(records.records(b"srmp sent ")) == []
+
+
 def test_another_url_for_receipts_holds_for_the_stream_under_way(sending: Sending) -> None:
     send_three(sending)
     sending.alice.adjust(replace(SETTINGS, default_stream_receipt_url="http://mended/x"))

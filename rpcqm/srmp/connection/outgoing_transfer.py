@@ -133,11 +133,15 @@ class OutgoingTransfer:
         self._records.write(changes).add_done_callback(partial(self._numbered, message))
 
     def _numbers_for(self, message: Message) -> Changes:
-        """What has to be durable before a message leaves: its number, and those that come next."""
+        """What has to be durable before a message leaves: its number, and those that come next.
+
+        Nothing comes after number 1 before that has been answered (G226).
+        """
         key = message.lookup_identifier
         if not self._is_streamed(message) or self.stream.awaits_receipt(key):
             return {}
-        return self.stream.number((key, *self._following(key)))
+        following = self._following(key) if self.stream.is_under_way else ()
+        return self.stream.number((key, *following))
 
     def _following(self, key: int) -> Iterator[int]:
         """What comes behind a message in its stream, up to the first that is in none."""

@@ -92,6 +92,11 @@ class QueueStream:
         receipts_to = None if previous else self._protocol.receipts_url(uri)
         return Stream(identifier, number, previous, receipts_to)
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a stream has begun, and receipts are outstanding."""
+        return self._stream is not None
+
     def transmitted(self, key: int) -> None:
         """A message has left: wait for its receipt."""
         self._sent[key] = None

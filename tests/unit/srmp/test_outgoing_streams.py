@@ -69,11 +69,12 @@ def test_messages_of_a_stream_leave_one_after_the_other_however_many_wait(
 
 
 def test_numbers_of_messages_that_wait_become_durable_together(sending: Sending) -> None:
-    sending.shop.usual = None
+    sending.shop.answers, sending.shop.usual = [200], None
     for number in range(NUMBERED_AT_ONCE + 1):
         sending.alice.send_later(NAME, b"%d" % number, transactional=True)
     sending.settle(1)
-    assert sending.info.eod_no_ack_count == NUMBERED_AT_ONCE
+    assert sending.numbers == [1, 2]
+    assert sending.info.eod_no_ack_count == NUMBERED_AT_ONCE + 1
     sending.alice.restart()
     sending.shop.usual = 200
     sending.settle(60)
@@ -195,6 +196,18 @@ def test_a_number_1_that_never_arrived_is_given_again_in_another_stream(sending:
     first, *_, last = sending.streams
     assert (last.current, last.previous) == (1, 0)
     assert last.send_receipts_to is not None
+    assert last.stream_id.ordinal > first.stream_id.ordinal
+
+
+def test_nothing_is_numbered_after_a_number_1_that_is_not_answered(sending: Sending) -> None:
+    sending.alice.engine.take_offline()
+    sending.send_in_order(b"expires", time_to_reach_queue=30)
+    sending.send_in_order(b"lives")
+    sending.shop.answers = [REFUSED, REFUSED]
+    sending.alice.engine.bring_online()
+    sending.settle(60)
+    first, *_, last = sending.streams
+    assert (last.current, last.previous) == (1, 0)
     assert last.stream_id.ordinal > first.stream_id.ordinal
 
 

@@ -28,6 +28,12 @@ from tests.support.srmp_stranger import Stranger
 from tests.support.srmp_text import SOURCE, Elements, attaching, durable, receipt
 
 RULE = pytest.mark.conformance("MQSRM-rule-3.1.5.1.6.1")
+ELEMENTS = pytest.mark.conformance(
+    "MQSRM-element-SignatureMethod",
+    "MQSRM-element-Reference",
+    "MQSRM-element-DigestValue",
+    "MQSRM-element-SignatureValue",
+)
 DOMAIN = "S-1-5-21-1-2-3"
 ALICE, BOB = f"{DOMAIN}-1001", f"{DOMAIN}-1002"
 USERS: dict[str, list[Key]] = {
@@ -165,6 +171,7 @@ INFO = signed_info(BOTH)
 
 
 @RULE
+@ELEMENTS
 @pytest.mark.parametrize(
     ("info", "status", "attached"),
     [
@@ -220,6 +227,7 @@ def test_each_rule_for_what_is_signed_keeps_a_message_out_alone(
 
 
 @RULE
+@ELEMENTS
 @pytest.mark.parametrize("sid", [ALICE, BOB])
 @pytest.mark.parametrize("value", [None, "", "AAAA", "A" * 56, "A" * 172])
 def test_a_value_that_the_key_refutes_keeps_a_message_out(

@@ -155,7 +155,9 @@ ADMIN = "DIRECT=OS:alice\\private$\\admin"
 
 
 @pytest.mark.conformance(
-    "MQSRM-element-deliveryReceiptRequest", "MQSRM-element-commitmentReceiptRequest"
+    "MQSRM-element-deliveryReceiptRequest",
+    "MQSRM-element-commitmentReceiptRequest",
+    "MQSRM-element-services",
 )
 @pytest.mark.parametrize(
     ("wanted", "arrival", "positive", "negative"),

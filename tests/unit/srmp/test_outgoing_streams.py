@@ -211,6 +211,7 @@ def test_nothing_is_numbered_after_a_number_1_that_is_not_answered(sending: Send
     assert last.stream_id.ordinal > first.stream_id.ordinal
 
 
+@pytest.mark.conformance("MQSRM-element-Stream")
 def test_the_number_is_durable_before_the_message_leaves(sending: Sending) -> None:
     sending.send_in_order(b"1")
     sending.settle(1)
@@ -242,7 +243,12 @@ def test_every_stream_is_greater_than_those_before(sending: Sending) -> None:
 # 3.1.5.1.8
 
 
-@pytest.mark.conformance("MQSRM-rule-3.1.5.1.8", "MQSRM-rule-3.1.5.1.8.1", "MQSRM-rule-3.1.5.1.8.3")
+@pytest.mark.conformance(
+    "MQSRM-rule-3.1.5.1.8",
+    "MQSRM-rule-3.1.5.1.8.1",
+    "MQSRM-rule-3.1.5.1.8.3",
+    "MQSRM-rule-3.1.3.2",
+)
 def test_a_receipt_frees_everything_up_to_its_number(sending: Sending) -> None:
     send_three(sending)
     assert sending.receipt(2)

@@ -59,7 +59,7 @@ def test_a_message_has_the_attributes_of_its_envelope(door: Door) -> None:
     assert not got.has_transaction_header
 
 
-@pytest.mark.conformance("MQSRM-rule-3.1.5.1.1")
+@pytest.mark.conformance("MQSRM-rule-3.1.5.1.1", "MQSRM-element-SRMPMessage")
 def test_a_message_keeps_the_request_that_it_came_in(door: Door) -> None:
     assert door.send(body=b"attached") == 200
     (got,) = door.messages()

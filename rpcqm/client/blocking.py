@@ -25,7 +25,8 @@ from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.queues import QueuesClient
-from rpcqm.client.remote_read import WHOLE_BODY, MoveTarget, PendingReceive, QueueReader
+from rpcqm.client.reads import WHOLE_BODY
+from rpcqm.client.remote_read import MoveTarget, PendingReceive, QueueReader
 from rpcqm.client.sending import InternalTransaction, QueueSender
 from rpcqm.client.target import Target
 from rpcqm.codec.names.format_name import FormatName

@@ -14,7 +14,8 @@ from rpcqm.client.connection import END_OF_QUEUE, Connections
 from rpcqm.client.identity import next_request_identifier
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.pipelining import pipelined
-from rpcqm.client.remote_read import QueueReader, Read, RemoteReadSession
+from rpcqm.client.reads import Read
+from rpcqm.client.remote_read import QueueReader, RemoteReadSession
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types import remoteread
 from rpcqm.codec.types.mqvalues import (

@@ -10,8 +10,9 @@ from rpcqm.base.errors import DecodeError, HResult, MQError, RpcFault
 from rpcqm.client.connection import OPEN_TIMEOUT, Connections
 from rpcqm.client.identity import licence_guid
 from rpcqm.client.message import ReceivedMessage
+from rpcqm.client.reads import NO_TRANSACTION, NOT_THERE, Read
 from rpcqm.client.remote_queue import RemoteMessage, RemoteQueue
-from rpcqm.client.remote_read import NO_TRANSACTION, NOT_THERE, MoveTarget, Read
+from rpcqm.client.remote_read import MoveTarget
 from rpcqm.client.target import ServerUnreachableError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of

@@ -6,15 +6,15 @@ Where a server does not have RemoteRead, reading goes through qm2qm.
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 from uuid import UUID
 
 from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, RpcFault
 from rpcqm.client.connection import END_OF_QUEUE, OPEN_TIMEOUT, Connections
 from rpcqm.client.identity import in_workgroup, licence_guid, next_request_identifier
 from rpcqm.client.message import ReceivedMessage, from_sections
+from rpcqm.client.reads import NO_TRANSACTION, NOT_THERE, WHOLE_BODY, Read, ReadSession
 from rpcqm.client.target import HandleLostError, OutcomeUnknownError, ServerUnreachableError
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.queue_format import queue_format_of
@@ -48,69 +48,9 @@ RECEIVE_ACTIONS: frozenset[int] = frozenset(
 )
 """The actions that lock a message until the read is ended."""
 
-WHOLE_BODY = 0x400000
-"""Bytes to read of a body: no message is larger than 4 MB."""
-BEFORE_BODY = 4096
-"""Octets of an HTTP request that are read besides those of its body: most have fewer before it.
-
-Where there are more, less of the body comes.
-"""
 VERSION = (6, 1, 7601)
 """What clients of Windows 7 say; servers ignore it ([MS-MQRR] <16> to <18>)."""
-NO_TRANSACTION = UUID(int=0)
-
-NOT_THERE = (
-    "only rpcqm lets its clients receive in a transaction; receive outside of it, and make sure "
-    "that what a message causes may happen twice"
-)
-"""Why a server that needs a transaction coordinator is not asked further."""
-
 RequestT = TypeVar("RequestT")
-
-
-class ReadSession(Protocol):
-    """A queue that is open at the server, through RemoteRead or qm2qm."""
-
-    async def start(self, read: "Read") -> ReceivedMessage:
-        """Peek at a message, or lock one until `end`; waits if `read` has a timeout."""
-
-    async def end(self, request_id: int, acknowledgement: int) -> None:
-        """Remove the message that was locked, or give it back."""
-
-    async def cancel(self, request_id: int) -> None:
-        """End a read that waits; raises MQError(STATUS_NOT_FOUND) if no such read waits."""
-
-    async def create_cursor(self) -> int:
-        """A cursor before the first message."""
-
-    async def close_cursor(self, cursor: int) -> None: ...
-
-    async def enlist(self, transaction: UUID) -> None:
-        """Let a transaction of the server receive; MQError if the server cannot."""
-
-    async def end_in(self, request_id: int, acknowledgement: int) -> None:
-        """Leave the message that was locked to its transaction, or give it back."""
-
-    async def move(
-        self, identifier: int, target: "MoveTarget", transaction: UUID = NO_TRANSACTION
-    ) -> None: ...
-
-    async def purge(self) -> None: ...
-
-    async def close(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """One read: `timeout` in milliseconds, `body` the bytes of the body that are wanted."""
-
-    action: int
-    request_id: int
-    timeout: int = 0
-    cursor: int = 0
-    identifier: int = 0
-    body: int = WHOLE_BODY
-    transaction: UUID | None = None
 
 
 class _Handle:
@@ -179,7 +119,7 @@ class RemoteReadSession(_Handle):
             ulTimeout=read.timeout,
             dwRequestId=read.request_id,
             dwMaxBodySize=read.body,
-            dwMaxCompoundMessageSize=min(read.body + BEFORE_BODY, WHOLE_BODY),
+            dwMaxCompoundMessageSize=read.request,
         )
 
     def _starting_in(
@@ -193,7 +133,7 @@ class RemoteReadSession(_Handle):
             ulTimeout=read.timeout,
             dwRequestId=read.request_id,
             dwMaxBodySize=read.body,
-            dwMaxCompoundMessageSize=min(read.body + BEFORE_BODY, WHOLE_BODY),
+            dwMaxCompoundMessageSize=read.request,
             pTransactionId=XACTUOW(rgb=transaction.bytes_le),
         )
 

@@ -32,7 +32,8 @@ def send_to_both(queue_manager: PrivateQueueManager, body: str) -> None:
 
 def left(recording: Path, body: str) -> list[UUID]:
     """The public queues to which messages with that body have left, in order."""
-    packets = recording.read_bytes().split(b"LIOR")
+    rests = recording.read_bytes().split(b"LIOR")[1:]
+    packets = [rest[: int.from_bytes(rest[:4], "little")] for rest in rests]
     heads = [packet[:200] for packet in packets if body.encode("utf-16-le") in packet]
     return [queue for head in heads for queue in (LATER, SOONER) if queue.bytes_le in head]
 

@@ -238,7 +238,7 @@ def _local(queue: str) -> FormatName:
 
 _TIMES = "retry_milliseconds = 100\nback_off_milliseconds = 200\n"
 _TIMES_OF_HTTP = (
-    "retry_milliseconds = 100\nreceipt_coalescing_milliseconds = 50\n"
+    "retry_milliseconds = 500\nreceipt_coalescing_milliseconds = 50\n"
     "stream_receipt_wait_milliseconds = 500\nreceipts_to = ['127.0.0.1']\n"
 )
 

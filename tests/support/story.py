@@ -94,7 +94,7 @@ class Story:
             for name, (_, _, http) in self._doors.items()
             for port in ("", f":{http}")
         )
-        return f"[srmp]\nretry_milliseconds = 100\nreceipts_to = [{names}]\n{maps}"
+        return f"[srmp]\nretry_milliseconds = 1000\nreceipts_to = [{names}]\n{maps}"
 
     def play(self, step: Step, patience: float = PATIENCE) -> list[str]:
         """Run one command; returns what it printed, StoryFailedError if the page has it wrong.

@@ -13,7 +13,7 @@ import pytest
 from rpcqm.testing.private import PrivateQueueManager
 
 FAST = """
-retry_milliseconds = 200
+retry_milliseconds = 1000
 receipt_coalescing_milliseconds = 50
 stream_receipt_wait_milliseconds = 500
 receipts_to = ["127.0.0.1"]

@@ -72,7 +72,7 @@ def two(require: Callable[..., None], tmp_path_factory: pytest.TempPathFactory) 
     require("nginx", "squid", "haproxy")
     ports, tls = Ports(), Tls(tmp_path_factory.mktemp("tls"))
     receipts = f"http://127.0.0.1:{ports.alice}/msmq/private$/order_queue$"
-    times = "retry_milliseconds = 200\nstream_receipt_wait_milliseconds = 500\n"
+    times = "retry_milliseconds = 1500\nstream_receipt_wait_milliseconds = 1500\n"
     alice_settings = (
         f'name = "alice"\nhttp_port = {ports.alice}\n[srmp]\n{times}verify = "{tls.certificate}"\n'
         f'default_stream_receipt_url = "{receipts}"\n'

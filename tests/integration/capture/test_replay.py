@@ -15,7 +15,8 @@ from rpcqm.testing.private import private_queue_manager
 from tests.support.accounts import PASSWORD
 
 CAPTURES = Path(__file__).parents[2] / "vectors" / "captures"
-FIXTURES = sorted(CAPTURES.glob("*.pcapng"))
+FIXTURES = sorted(path for path in CAPTURES.glob("*.pcapng") if path.stem != "srmp")
+"""Nobody has recorded the answers of the one over HTTP, which is made of samples."""
 KEYTAB = CAPTURES / "kerberos.keytab"
 FEWER_CALLS = {"samba-kerberos": 7, "binary": 20}
 ACCOUNT = f"alice:{PASSWORD}"

@@ -10,6 +10,7 @@ import pytest
 
 from rpcqm.client import mq
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.waiting import until
 
 QUEUE = "Größe 5 - naïve 日本"
 SHOUTED = "GRÖßE 5 - NAÏVE 日本"
@@ -74,7 +75,7 @@ def test_what_system_messaging_writes_before_format_names_is_understood(
     message = json.loads(said.stdout)
     assert (message["body"], message["response_queue"]) == (prefix, THERE)
     assert json.loads(b.run("queue", "show", prefix + THERE, "--json").stdout)["messages"] == 0
-    assert json.loads(a.run("trace", prefix + THERE, "--json").stdout)["messages"] == 0
+    until(lambda: json.loads(a.run("trace", prefix + THERE, "--json").stdout)["messages"] == 0)
 
 
 def test_a_list_of_format_names_has_the_prefix_once_or_before_each(

@@ -8,6 +8,8 @@ from rpcqm.base.errors import DecodeError
 
 LAST_SECOND = 0xFFFF_FFFF
 """The fields of packets that hold these times have 32 bits: until 2106."""
+NEVER = 0x7FFF_FFFF
+"""The last second that Windows writes, in January 2038: it stands for never (G44)."""
 _DATE = re.compile(
     r"([0-9]{4})(-?)([0-9]{2})\2([0-9]{2})T([0-9]{2})(:?)([0-9]{2})\6([0-9]{2})(?:\.[0-9]{1,9})?Z?"
 )

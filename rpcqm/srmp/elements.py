@@ -10,6 +10,9 @@ from uuid import UUID
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.srmp.xml import SOAP, written
 
+MSMQ_PREFIX = "MSMQ:"
+"""What labels and names of queues that are no URLs begin with ([MC-MQSRM] 2.2.4.1, 2.2.4.4)."""
+
 
 class MessageId(NamedTuple):
     """The <id> element: `uuid:` ordinal `@` GUID; of 64 bits where it comes from others."""

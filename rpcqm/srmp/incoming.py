@@ -17,11 +17,16 @@ from rpcqm.codec.packet.enums import (
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.packet.types import NULL_IDENTIFIER, MessageIdentifier, TxSequenceID
 from rpcqm.codec.types.mqvalues import INFINITE
-from rpcqm.srmp.elements import Envelope, MessageId, Msmq, Services, SrmpRequest, Stream
-
-LABEL_PREFIX = "MSMQ:"
-NEVER = 0x7FFF_FFFF
-"""The last second that Windows writes, in January 2038: it stands for never (G44)."""
+from rpcqm.srmp.dates import NEVER
+from rpcqm.srmp.elements import (
+    MSMQ_PREFIX,
+    Envelope,
+    MessageId,
+    Msmq,
+    Services,
+    SrmpRequest,
+    Stream,
+)
 
 _WEB = ("http://", "https://")
 _LOW_HALF = 0xFFFF_FFFF
@@ -83,8 +88,8 @@ def name_of(uri: str | None) -> FormatName | None:
     try:
         if is_url(uri):
             return FormatName.direct(uri)
-        if uri[: len(LABEL_PREFIX)].upper() == LABEL_PREFIX:
-            return FormatName.parse(uri[len(LABEL_PREFIX) :])
+        if uri[: len(MSMQ_PREFIX)].upper() == MSMQ_PREFIX:
+            return FormatName.parse(uri[len(MSMQ_PREFIX) :])
     except MQError:  # an application's own text; what asks for no answer needs no name
         return None
     return None
@@ -97,7 +102,7 @@ def is_url(uri: str) -> bool:
 
 def label_of(action: str) -> str:
     """The label that <action> tells."""
-    return action[len(LABEL_PREFIX) :] if action.startswith(LABEL_PREFIX) else ""
+    return action[len(MSMQ_PREFIX) :] if action.startswith(MSMQ_PREFIX) else ""
 
 
 def packet_identifier(envelope: Envelope) -> MessageIdentifier:

@@ -3,9 +3,10 @@
 import enum
 
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.srmp.elements import CommitmentReceipt, Envelope
+from rpcqm.codec.packet.internal import ORDER_ACK_LABEL
+from rpcqm.srmp.elements import MSMQ_PREFIX, CommitmentReceipt, Envelope
 
-ORDER_ACK_ACTION = "MSMQ:QM Ordering Ack"
+ORDER_ACK_ACTION = MSMQ_PREFIX + ORDER_ACK_LABEL
 _DECISIONS = {
     MessageClass.MQMSG_CLASS_ACK_RECEIVE: True,
     MessageClass.MQMSG_CLASS_NACK_DELETED: False,

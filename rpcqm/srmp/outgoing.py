@@ -18,8 +18,9 @@ from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.packet.user import UserFlags
 from rpcqm.codec.types.mqvalues import INFINITE
-from rpcqm.srmp.dates import LAST_SECOND
+from rpcqm.srmp.dates import LAST_SECOND, NEVER
 from rpcqm.srmp.elements import (
+    MSMQ_PREFIX,
     CommitmentReceipt,
     CommitmentReceiptRequest,
     DeliveryReceipt,
@@ -37,10 +38,6 @@ from rpcqm.srmp.elements import (
 from rpcqm.srmp.reading import read_envelope
 from rpcqm.srmp.urls import to_uri
 
-NEVER = 0x7FFF_FFFF
-"""The last second of 2038 that Windows can write: never (G44)."""
-
-_ACTION = "MSMQ:"
 _BY_HTTP = UserFlags.AH.bits
 _POSITIVE_RECEIPTS = (
     MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE,
@@ -170,7 +167,7 @@ def _envelope(message: PacketMessage) -> Envelope:
     )
     sent = message.sent_time
     return Envelope(
-        action=_ACTION + message.label,
+        action=MSMQ_PREFIX + message.label,
         to="" if destination is None else to_uri(destination),
         id=_message_id(message.identifier),
         expires_at=_time_after(sent, message.time_to_be_received),

@@ -3,6 +3,7 @@
 from urllib.parse import quote, urlsplit
 
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.srmp.elements import MSMQ_PREFIX
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _KEPT_IN_NAME = "$!'()*:@&=~"
@@ -16,7 +17,7 @@ def to_uri(name: FormatName) -> str:
     Source: [MC-MQSRM] 2.2.4.2, 2.2.4.4, G46, G220.
     """
     if not isinstance(name.value, str) or not name.is_http:
-        return f"MSMQ:{name}"
+        return f"{MSMQ_PREFIX}{name}"
     scheme, _, rest = name.value.partition(":")
     return f"{scheme.lower()}:{rest}".replace("\\", "/")
 

@@ -17,7 +17,7 @@ class Answer(NamedTuple):
 
 
 class SrmpNetwork(Protocol):
-    """Posts over persistent connections, one at a time for each `user`.
+    """Posts over persistent connections; what is posted at once needs as many of them.
 
     Connections are kept as long as somebody may use them again, but not longer than the Session
     Cleanup Timer. No redirect is followed.

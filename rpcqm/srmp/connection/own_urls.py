@@ -7,6 +7,7 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName
 from rpcqm.qm.registry import QueueRegistry
+from rpcqm.srmp.elements import MSMQ_PREFIX
 from rpcqm.srmp.settings import SrmpSettings
 from rpcqm.srmp.urls import queue_url, to_uri
 
@@ -24,7 +25,7 @@ class OwnUrls:
         """A name as others understand it: a queue here has a URL, whatever it is called (G220)."""
         queue = self._registry.find_by_format_name(name)
         uri = to_uri(name)
-        if queue is None or isinstance(queue, OutgoingQueue) or not uri.startswith("MSMQ:"):
+        if queue is None or isinstance(queue, OutgoingQueue) or not uri.startswith(MSMQ_PREFIX):
             return uri
         path = PathName.parse(queue.pathname)
         return self._url(settings, f"{path.kind.value}{path.queue}")

@@ -22,7 +22,7 @@ EVEN_BEFORE_PYTHON_HAS_STARTED = (-signal.SIGINT, b"", b"")
 WHILE_PYTHON_STARTS = (1, -signal.SIGINT)
 """With Python's own traceback: while it looks for its site, and while it looks for our module."""
 SWALLOWED = b"Exception ignored in: "
-"""Python ignores what is raised while it forgets a weak reference: somebody presses Ctrl-C again."""
+"""Python ignores what is raised in its callbacks: somebody presses Ctrl-C again."""
 PROGRAM = """
 import os, signal, sys, weakref
 

@@ -23,8 +23,10 @@ ALLOWED: dict[str, set[str]] = {
     "http": {"base"},
     "srmp": {"base", "codec", "adm", "http"},
     "srmp.connection": {"base", "codec", "adm", "store", "qm", "http", "srmp"},
+    "dcom": {"base", "codec", "rpc"},
+    "mqac": {"base", "codec", "adm", "qm", "rpc", "dcom"},
     "client": {"base", "codec", "rpc"},
-    "capture": {"base", "codec", "client", "rpc", "binary", "http", "srmp"},
+    "capture": {"base", "codec", "client", "rpc", "binary", "http", "srmp", "dcom"},
     "pipeline": {"base", "codec", "client", "capture"},
     "testing": {"base", "client", "service", "config"},
 }

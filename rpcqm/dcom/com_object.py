@@ -1,0 +1,42 @@
+"""What a class must be so that clients can hold its objects and call them."""
+
+from typing import ClassVar
+from uuid import UUID
+
+from rpcqm.base.identity import Identity
+from rpcqm.rpc.call import Call
+
+
+class ComCall:
+    """Who calls a method of an object, and by which of its interfaces."""
+
+    __slots__ = ("call", "iid")
+
+    def __init__(self, call: Call, iid: UUID) -> None:
+        self.call = call
+        self.iid = iid
+
+    @property
+    def identity(self) -> Identity:
+        return self.call.identity
+
+
+class ComObject:
+    """An object that clients hold by references.
+
+    `INTERFACES` names the interfaces of the IDL that it has, the newest first. A method of the
+    newest has a method here of the same name (`Open`, `get_Label`, `put_Label`, `putref_…`): it
+    takes a ComCall and then the [in] parameters in the order of the IDL, and returns the [out]
+    parameters (one as it is, several as a tuple), or a Completion or coroutine of them. It raises
+    MQError for every other HRESULT. An older interface is served by the methods that the newest
+    has at the same opnums.
+
+    Parameters: str, None or bytes for a BSTR; Variant for a VARIANT; bool for VARIANT_BOOL; int;
+    a ComObject or None for an interface pointer of ours, a `RemoteReference` for one of somebody
+    else's, both also inside of a Variant.
+    """
+
+    INTERFACES: ClassVar[tuple[str, ...]] = ()
+
+    def released(self) -> None:
+        """Nobody holds a reference any longer: give back what the object holds."""

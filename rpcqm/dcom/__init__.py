@@ -1,1 +1,1 @@
-"""COM objects over DCE/RPC ([MS-DCOM], [MS-OAUT]): references, activation, automation; no queues."""
+"""COM objects over DCE/RPC ([MS-DCOM], [MS-OAUT]): references, activation, automation."""

@@ -208,6 +208,8 @@ def _short(code: Code) -> str:
 
 
 def _code(member: enum.IntEnum, kind: str) -> Code:
+    if isinstance(member, HResult) and not member.name.startswith("MQ"):
+        kind = "result of COM (HRESULT)"
     if isinstance(member, HResult | NtStatus):
         return Code(kind, member.name, member.value, member.meaning, member.remedy)
     if isinstance(member, FaultStatus):

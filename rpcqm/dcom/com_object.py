@@ -1,5 +1,6 @@
 """What a class must be so that clients can hold its objects and call them."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 from uuid import UUID
 
@@ -21,6 +22,24 @@ class ComCall:
         return self.call.identity
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a method returns where its HRESULT is not S_OK, and clients read [out] parameters.
+
+    `values` are all of the [out] parameters, in the order of the IDL.
+    """
+
+    status: int
+    values: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteReference:
+    """An interface pointer to an object of somebody else, as its OBJREF's octets."""
+
+    objref: bytes
+
+
 class ComObject:
     """An object that clients hold by references.
 
@@ -28,8 +47,8 @@ class ComObject:
     newest has a method here of the same name (`Open`, `get_Label`, `put_Label`, `putref_…`): it
     takes a ComCall and then the [in] parameters in the order of the IDL, and returns the [out]
     parameters (one as it is, several as a tuple), or a Completion or coroutine of them. It raises
-    MQError for every other HRESULT. An older interface is served by the methods that the newest
-    has at the same opnums.
+    MQError for every other HRESULT, or returns an Outcome where [out] parameters go with it. An
+    older interface is served by the methods that the newest has at the same opnums.
 
     Parameters: str, None or bytes for a BSTR; Variant for a VARIANT; bool for VARIANT_BOOL; int;
     a ComObject or None for an interface pointer of ours, a `RemoteReference` for one of somebody

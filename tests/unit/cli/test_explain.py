@@ -53,8 +53,25 @@ def test_the_answers_to_messages_over_http_are_known(capsys: pytest.CaptureFixtu
 
 
 def test_a_win32_error_in_an_hresult_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    (code,) = explained(capsys, "0x80070005")
-    assert code["name"] == "RPC_S_ACCESS_DENIED"
+    codes = explained(capsys, "0x80070005")
+    assert [code["name"] for code in codes] == ["E_ACCESSDENIED", "RPC_S_ACCESS_DENIED"]
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "word"),
+    [
+        ("0x80070057", "E_INVALIDARG", "argument"),
+        ("-2147352567", "DISP_E_EXCEPTION", "exception"),
+        ("0x80010108", "RPC_E_DISCONNECTED", "object"),
+        ("0x80040154", "REGDB_E_CLASSNOTREG", "CLSID"),
+    ],
+)
+def test_the_codes_of_com_and_automation_are_known(
+    capsys: pytest.CaptureFixture[str], number: str, name: str, word: str
+) -> None:
+    (code,) = explained(capsys, "--", number)
+    assert (code["name"], code["kind"]) == (name, "result of COM (HRESULT)")
+    assert word in str(code["meaning"])
 
 
 def test_people_get_the_numbers_in_every_form(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from rpcqm.base.errors import FaultStatus, HResult, MQError, RpcFault
+from rpcqm.base.errors import FaultStatus, RpcFault
 from rpcqm.base.identity import ANONYMOUS
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import FormatNameType
@@ -149,12 +149,6 @@ def require_level(call: Call, minimum: AuthenticationLevel) -> None:
     """Raise RpcFault(RPC_S_ACCESS_DENIED) for a call that is less protected."""
     if call.authentication_level < minimum:
         raise _too_low(minimum)
-
-
-def require_administrator(call: Call) -> None:
-    """Raise MQError(MQ_ERROR_ACCESS_DENIED) if the caller is not an administrator."""
-    if not call.identity.is_administrator:
-        raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, call.identity.name)
 
 
 def _too_low(minimum: AuthenticationLevel) -> RpcFault:

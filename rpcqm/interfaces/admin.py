@@ -55,8 +55,8 @@ from rpcqm.codec.types.rpcqm_admin import (
     R_SetMachineSecurityRequest,
     R_SetMaxDeliveriesRequest,
 )
-from rpcqm.interfaces._authentication import require_administrator
 from rpcqm.interfaces._queue_properties import attributes_of
+from rpcqm.qm.access import require_administrator
 from rpcqm.qm.message_lookup import MessageLocation
 from rpcqm.qm.queue_status import QueueStatus
 from rpcqm.qm.trail import TrailEvent
@@ -148,31 +148,31 @@ class Admin:
 
     async def R_AddAccount(self, call: Call, request: R_AddAccountRequest) -> R_AddAccountResponse:
         """Create an account; its SID is told once it is durable (Opnum 0)."""
-        require_administrator(call)
+        require_administrator(call.identity)
         groups = _texts(request.pGroups)
         sid = await self._accounts.add(request.pwszName, request.NtHash, groups)
         return R_AddAccountResponse(ppwszSid=sid, result=0)
 
     def R_SetAccountPassword(self, call: Call, request: R_SetAccountPasswordRequest) -> HResult:
         """Give an account another password (Opnum 1)."""
-        require_administrator(call)
+        require_administrator(call.identity)
         self._accounts.set_password(request.pwszName, request.NtHash)
         return HResult.MQ_OK
 
     def R_RemoveAccount(self, call: Call, request: R_RemoveAccountRequest) -> Completion[None]:
         """Delete an account (Opnum 2)."""
-        require_administrator(call)
+        require_administrator(call.identity)
         return self._accounts.remove(request.pwszName)
 
     def R_ListAccounts(self, call: Call, request: R_ListAccountsRequest) -> R_ListAccountsResponse:
         """All accounts, by name (Opnum 3)."""
-        require_administrator(call)
+        require_administrator(call.identity)
         accounts = [_structure(account) for account in self._accounts.list()]
         return R_ListAccountsResponse(pcAccounts=len(accounts), ppAccounts=accounts, result=0)
 
     async def R_MakeBackup(self, call: Call, request: R_MakeBackupRequest) -> R_MakeBackupResponse:
         """Copy everything that is durable to a directory of this machine (Opnum 4)."""
-        require_administrator(call)
+        require_administrator(call.identity)
         problem = await self._maintenance.make_backup(request.pwszDirectory)
         return R_MakeBackupResponse(ppwszProblem=problem, result=HResult.MQ_OK)
 
@@ -180,13 +180,13 @@ class Admin:
         self, call: Call, request: R_MakeBackupWithSecretsRequest
     ) -> R_MakeBackupWithSecretsResponse:
         """The same, with the keys and passwords that the configuration names (Opnum 18)."""
-        require_administrator(call)
+        require_administrator(call.identity)
         problem = await self._maintenance.make_backup(request.pwszDirectory, secrets=True)
         return R_MakeBackupWithSecretsResponse(ppwszProblem=problem, result=HResult.MQ_OK)
 
     async def R_Compact(self, call: Call, request: R_CompactRequest) -> R_CompactResponse:
         """Give the disk space of removed messages back; tells what is used (Opnum 5)."""
-        require_administrator(call)
+        require_administrator(call.identity)
         before = self._maintenance.disk_bytes()
         await self._maintenance.compact()
         after = self._maintenance.disk_bytes()
@@ -194,7 +194,7 @@ class Admin:
 
     def R_SetEventTrail(self, call: Call, request: R_SetEventTrailRequest) -> Completion[None]:
         """Begin or end the event trail of a queue (Opnum 6)."""
-        require_administrator(call)
+        require_administrator(call.identity)
         name = format_name_of(request.pQueueFormat)
         return self._maintenance.switch_trail(name, bool(request.fOn))
 
@@ -202,7 +202,7 @@ class Admin:
         self, call: Call, request: R_GetEventTrailStateRequest
     ) -> R_GetEventTrailStateResponse:
         """Whether a queue has an event trail (Opnum 7)."""
-        require_administrator(call)
+        require_administrator(call.identity)
         on = self._maintenance.has_trail(format_name_of(request.pQueueFormat))
         return R_GetEventTrailStateResponse(pfOn=on, result=0)
 
@@ -221,7 +221,7 @@ class Admin:
         self, call: Call, request: R_GetMaxDeliveriesRequest
     ) -> R_GetMaxDeliveriesResponse:
         """After how many failed deliveries a queue puts a message aside, and where (Opnum 20)."""
-        require_administrator(call)
+        require_administrator(call.identity)
         limit, subqueue = self._maintenance.max_deliveries(format_name_of(request.pQueueFormat))
         return R_GetMaxDeliveriesResponse(pMaxDeliveries=limit, ppwszSubqueue=subqueue, result=0)
 
@@ -229,7 +229,7 @@ class Admin:
         self, call: Call, request: R_GetEventTrailRequest
     ) -> R_GetEventTrailResponse:
         """What happened to a message, in order (Opnum 8)."""
-        require_administrator(call)
+        require_administrator(call.identity)
         wanted = MessageIdentifier(request.pMessageId.Lineage, request.pMessageId.Uniquifier)
         events = [_event(event) for event in islice(self._maintenance.trail(wanted), MOST_EVENTS)]
         return R_GetEventTrailResponse(pcEvents=len(events), ppEvents=events, result=0)
@@ -238,7 +238,7 @@ class Admin:
         self, call: Call, request: R_ImportMessageRequest
     ) -> R_ImportMessageResponse:
         """Put a message that was exported into a queue, as it was (Opnum 9)."""
-        require_administrator(call)
+        require_administrator(call.identity)
         name = format_name_of(request.pQueueFormat)
         key = await self._maintenance.import_message(name, bytes(request.pPacket))
         return R_ImportMessageResponse(pLookupId=key, result=0)
@@ -247,7 +247,7 @@ class Admin:
         self, call: Call, request: R_FindMessageRequest
     ) -> R_FindMessageResponse:
         """Where a message and its copies are (Opnum 10)."""
-        require_administrator(call)
+        require_administrator(call.identity)
         wanted = MessageIdentifier(request.pMessageId.Lineage, request.pMessageId.Uniquifier)
         places = [_place(place) for place in await self._maintenance.find_message(wanted)]
         return R_FindMessageResponse(pcPlaces=len(places), ppPlaces=places, result=0)
@@ -256,13 +256,13 @@ class Admin:
         self, call: Call, request: R_ListPublicQueuesRequest
     ) -> R_ListPublicQueuesResponse:
         """The public queues that are known, of all machines (Opnum 11)."""
-        require_administrator(call)
+        require_administrator(call.identity)
         found = [_public_queue(queue) for queue in self._maintenance.public_queues()]
         return R_ListPublicQueuesResponse(pcQueues=len(found), ppQueues=found, result=0)
 
     async def R_CreatePublicQueue(self, call: Call, request: R_CreatePublicQueueRequest) -> HResult:
         """Create a public queue, once it is published and durable (Opnum 12)."""
-        require_administrator(call)
+        require_administrator(call.identity)
         attributes = attributes_of(request.aProp, request.apVar, creating=True)
         attributes.pop("pathname", None)
         if request.pSecurityDescriptor is not None:
@@ -275,7 +275,7 @@ class Admin:
         self, call: Call, request: R_ListOutgoingQueuesRequest
     ) -> R_ListOutgoingQueuesResponse:
         """The queues to other queue managers, also those that are not active (Opnum 13)."""
-        require_administrator(call)
+        require_administrator(call.identity)
         names: list[str | None] = list(self._maintenance.outgoing_queues())
         found = CALPWSTR(cElems=len(names), pElems=names)
         return R_ListOutgoingQueuesResponse(pNames=found, result=0)
@@ -284,7 +284,7 @@ class Admin:
         self, call: Call, request: R_ListExposedQueuesRequest
     ) -> R_ListExposedQueuesResponse:
         """Name the queues that Anonymous owns, or may read (Opnum 14)."""
-        require_administrator(call)
+        require_administrator(call.identity)
         names: list[str | None] = list(self._maintenance.exposed_queues())
         found = CALPWSTR(cElems=len(names), pElems=names)
         return R_ListExposedQueuesResponse(pNames=found, result=0)
@@ -293,7 +293,7 @@ class Admin:
         self, call: Call, request: R_GetQueueStatusRequest
     ) -> R_GetQueueStatusResponse:
         """What all queues do (Opnum 17)."""
-        require_administrator(call)
+        require_administrator(call.identity)
         found = [_status(status) for status in self._maintenance.queue_statuses()]
         return R_GetQueueStatusResponse(
             pNow=self._maintenance.now(),

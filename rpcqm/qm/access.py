@@ -290,6 +290,12 @@ class AccessControl:
         return SecurityDescriptor(owner=BUILTIN_ADMINISTRATORS, dacl=Acl(aces)).encode()
 
 
+def require_administrator(identity: Identity) -> None:
+    """Raise MQError(MQ_ERROR_ACCESS_DENIED) if the caller is not an administrator."""
+    if not identity.is_administrator:
+        raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, identity.name)
+
+
 def _line(identity: Identity, what: str, rights: int, audited: bool) -> dict[str, object]:
     """The fields of a log line about an access."""
     return {

@@ -12,7 +12,9 @@ from rpcqm.interfaces.qmcomm2 import QmComm2
 from rpcqm.interfaces.qmmgmt import QmMgmt
 from rpcqm.interfaces.remote_read import RemoteRead
 from rpcqm.interfaces.sending import Sending
+from rpcqm.mqac.machine import Machine
 from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.management import Management
 
 Port = Callable[[], int]
 """Tells a TCP port, 0 where nothing listens."""
@@ -106,9 +108,9 @@ def qm2qm(
     return Qm2Qm(engine.queues, engine.readers, engine.messages, handles, rpc_port, qm2qm_port)
 
 
-def qmmgmt(engine: QueueManagerEngine, admission: CallAdmission | None = None) -> QmMgmt:
-    """The handlers of qmmgmt."""
-    return QmMgmt(
+def management(engine: QueueManagerEngine) -> Management:
+    """What administrators ask and order, by qmmgmt and by COM objects."""
+    return Management(
         engine.queue_manager,
         engine.registry,
         engine.queues,
@@ -116,10 +118,35 @@ def qmmgmt(engine: QueueManagerEngine, admission: CallAdmission | None = None) -
         engine.bring_online,
         engine.take_offline,
         engine.store.compact,
-        admission,
     )
+
+
+def qmmgmt(engine: QueueManagerEngine, admission: CallAdmission | None = None) -> QmMgmt:
+    """The handlers of qmmgmt."""
+    return QmMgmt(management(engine), admission)
 
 
 def sending(engine: QueueManagerEngine, handles: ClientHandles) -> Sending:
     """The handlers of rpcqm_sending."""
     return Sending(engine.registry, engine.access, engine.opening, handles)
+
+
+def machine(engine: QueueManagerEngine) -> Machine:
+    """What the COM objects use of a queue manager."""
+    return Machine(
+        queue_manager=engine.queue_manager,
+        clock=engine.clock,
+        names=engine.names,
+        registry=engine.registry,
+        access=engine.access,
+        directory=engine.directory,
+        readers=engine.readers,
+        queues=engine.queues,
+        opening=engine.opening,
+        outgoing=engine.outgoing,
+        composer=engine.composer,
+        transactions=engine.transactions,
+        messages=engine.messages,
+        arrivals=engine.arrivals,
+        management=management(engine),
+    )

@@ -6,8 +6,8 @@ from rpcqm.adm.queue import Queue
 from rpcqm.codec.properties import NULL_VARIANT, ManagementQueueProperty, PropVariant
 from rpcqm.codec.propvariant import propvariant_of, variant_of
 from rpcqm.codec.types.qmmgmt import MGMT_OBJECT, MGMT_OBJECT_u
-from rpcqm.interfaces._management_properties import ManagementProperties
 from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.management_properties import ManagementProperties
 from tests.support.callers import ADMINISTRATOR, CallServer
 from tests.support.remote_reader import format_of, status_name
 

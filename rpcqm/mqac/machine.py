@@ -1,0 +1,50 @@
+"""What the coclasses use of the queue manager."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.clock import Clock
+from rpcqm.qm.access import AccessControl
+from rpcqm.qm.arrivals import Arrivals
+from rpcqm.qm.composing import Composer
+from rpcqm.qm.directory import Directory
+from rpcqm.qm.management import Management
+from rpcqm.qm.messages import MessageEvents
+from rpcqm.qm.names import LocalNames
+from rpcqm.qm.opening import Opening
+from rpcqm.qm.outgoing import Outgoing
+from rpcqm.qm.queues import QueueEvents
+from rpcqm.qm.readers import WaitingReaders
+from rpcqm.qm.registry import QueueRegistry
+from rpcqm.qm.transactions import Transactions
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Machine:
+    """The subjects of one queue manager, and the choices of its operator.
+
+    `empty_is_nothing` tells whether a read that finds no message answers a null pointer with S_OK,
+    as Windows does, and not an error, as [MC-MQAC] says (G270).
+    """
+
+    queue_manager: QueueManager
+    clock: Clock
+    names: LocalNames
+    registry: QueueRegistry
+    access: AccessControl
+    directory: Directory
+    readers: WaitingReaders
+    queues: QueueEvents
+    opening: Opening
+    outgoing: Outgoing
+    composer: Composer
+    transactions: Transactions
+    messages: MessageEvents
+    arrivals: Arrivals
+    management: Management
+    empty_is_nothing: Callable[[], bool] = _never

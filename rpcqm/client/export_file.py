@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.codec.packet.base import LARGEST_KEPT_PACKET
 
 MAGIC = b"RPCQMEXP"
 VERSION = 1
 MAXIMUM_NOTE = 1 << 16
 """Bytes of a note: far more than any has, and little enough to be read from a damaged file."""
-MAXIMUM_PACKET = 0x0040_0000
-"""Bytes of a packet ([MS-MQMQ] 2.2.19.1, PacketSize)."""
+MAXIMUM_PACKET = LARGEST_KEPT_PACKET
 
 _OPENING = struct.Struct("<8sII")
 _RECORD = struct.Struct("<III")

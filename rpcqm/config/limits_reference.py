@@ -334,6 +334,13 @@ BOUNDS: tuple[Bound, ...] = (
         "octets",
     ),
     Bound(
+        "srmp.message",
+        "the request is answered with 400",
+        "Body and extension of a message that comes by HTTP.",
+        "rpcqm.codec.packet.base:LARGEST_BODY_BY_HTTP",
+        "B",
+    ),
+    Bound(
         "srmp.relay_queues",
         "the message is answered with 500",
         "Outgoing queues, beyond which messages by HTTP for other machines make no new one.",

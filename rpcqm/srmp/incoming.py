@@ -9,6 +9,7 @@ from uuid import UUID
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.names.format_name import FormatName, to_destination
+from rpcqm.codec.packet.base import LARGEST_BODY_BY_HTTP
 from rpcqm.codec.packet.enums import (
     AcknowledgementsRequested,
     DeliveryGuarantee,
@@ -40,6 +41,7 @@ def attributes_of(request: SrmpRequest, arrived: int) -> MessageAttributes:
     <to> decides where it goes, not the target of the request (G212).
     """
     envelope = request.envelope
+    _check_size(request)
     msmq = envelope.msmq or Msmq()
     sent = arrived if envelope.sent_at is None else envelope.sent_at
     attributes = MessageAttributes(
@@ -68,6 +70,13 @@ def attributes_of(request: SrmpRequest, arrived: int) -> MessageAttributes:
     if envelope.stream is not None:
         _add_stream(attributes, envelope.stream, msmq)
     return attributes
+
+
+def _check_size(request: SrmpRequest) -> None:
+    """A message is at most as large as others may send it, whatever the request takes (G235)."""
+    size = len(request.body or b"") + len(request.extension or b"")
+    if size > LARGEST_BODY_BY_HTTP:
+        raise DecodeError(f"a message of {size} bytes")
 
 
 def destination_of(to: str) -> FormatName:

@@ -21,6 +21,10 @@ VERSION = 0x10
 SIGNATURE_OCTETS = b"LIOR"
 SIGNATURE = int.from_bytes(SIGNATURE_OCTETS, "little")
 MAXIMUM_PACKET_SIZE = 0x00400000
+LARGEST_BODY_BY_HTTP = 0x00400000
+LARGEST_KEPT_PACKET = 0x00540000
+"""A message that came by HTTP is kept with its request and, in UTF-16, its envelope: 4 MiB have
+room with all that a request may have around them (G235). No other packet may be so large."""
 DEFAULT_PRIORITY = 3
 
 BASE_HEADER_SIZE = 16
@@ -50,7 +54,7 @@ class BaseHeader(Structure):
     packet_size: UInt32 = BASE_HEADER_SIZE
     time_to_reach_queue: UInt32 = INFINITE
 
-    def validate(self) -> None:
+    def validate(self, largest: int = MAXIMUM_PACKET_SIZE) -> None:
         """Refuse, with a DecodeError, what breaks the section's rules.
 
         The signature's bytes are little-endian, as the examples of [MS-MQQB] 4.1 show.
@@ -59,7 +63,7 @@ class BaseHeader(Structure):
             raise DecodeError(f"packet of version 0x{self.version_number:02X}", 0)
         if self.signature != SIGNATURE:
             raise DecodeError(f"packet with the signature 0x{self.signature:08X}", 4)
-        if not BASE_HEADER_SIZE <= self.packet_size <= MAXIMUM_PACKET_SIZE:
+        if not BASE_HEADER_SIZE <= self.packet_size <= largest:
             raise DecodeError(f"packet of {self.packet_size} bytes", 8)
         if self.flags.TR and not self.flags.DH:
             raise DecodeError("tracing without a debug header", 2)
@@ -102,11 +106,11 @@ _SESSION, _TRACING = BaseFlags.SH.bits, BaseFlags.TR.bits
 _SESSION_OR_INTERNAL = _SESSION | BaseFlags.IN.bits
 
 
-def frame_size(buffer: Buffer) -> int:
+def frame_size(buffer: Buffer, largest: int = MAXIMUM_PACKET_SIZE) -> int:
     """Length of the packet that begins with these (at least sixteen) bytes.
 
     Raises DecodeError when they begin no packet ([MS-MQQB] 3.1.5.1.2). The fields are looked at
-    without a BaseHeader, which says what is wrong where something is.
+    without a BaseHeader, which says what is wrong where something is. PacketSize may be `largest`.
     """
     if len(buffer) >= BASE_HEADER_SIZE:
         size: int
@@ -114,10 +118,10 @@ def frame_size(buffer: Buffer) -> int:
         if (
             version == VERSION
             and signature == SIGNATURE
-            and BASE_HEADER_SIZE <= size <= MAXIMUM_PACKET_SIZE
+            and BASE_HEADER_SIZE <= size <= largest
             and not flags & _TRACING
         ):
             return size + SESSION_HEADER_SIZE if flags & _SESSION_OR_INTERNAL == _SESSION else size
     header = BaseHeader.decode(buffer)
-    header.validate()
+    header.validate(largest)
     return header.frame_size

@@ -11,7 +11,13 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.layout import NULL_GUID, encode_text, padded
 from rpcqm.codec.names.format_name import to_destination, to_other_queue
 from rpcqm.codec.packet.attributes import MessageAttributes
-from rpcqm.codec.packet.base import MAXIMUM_PACKET_SIZE, SIGNATURE, VERSION, BaseFlags
+from rpcqm.codec.packet.base import (
+    LARGEST_KEPT_PACKET,
+    MAXIMUM_PACKET_SIZE,
+    SIGNATURE,
+    VERSION,
+    BaseFlags,
+)
 from rpcqm.codec.packet.enums import DeliveryGuarantee, SenderIdentifierType
 from rpcqm.codec.packet.fields import (
     ADMINISTRATION_TYPE,
@@ -52,7 +58,7 @@ def build_user_message(message: MessageAttributes, soap_body_offset: int = -1) -
 
     A transactional message is recoverable and has priority 0. Headers are there when one of
     their attributes is set. Raises MQError: MQ_ERROR_LABEL_TOO_LONG,
-    MQ_ERROR_INSUFFICIENT_RESOURCES for a packet over 4 MiB,
+    MQ_ERROR_INSUFFICIENT_RESOURCES for a packet over 4 MiB (that came by HTTP: G235),
     MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION for destinations that no packet can have,
     MQ_ERROR_ILLEGAL_PROPERTY_VALUE for any other value that does not fit its field.
     """
@@ -82,7 +88,7 @@ def _build(message: MessageAttributes, soap_body_offset: int) -> bytes:
     padding = _PADDING[len(label) + len(extension) + len(body) & 3]
     size = _FIXED + len(names) + len(before) + len(label) + len(extension) + len(body)
     size += len(padding) + len(behind)
-    if size > MAXIMUM_PACKET_SIZE:
+    if size > (LARGEST_KEPT_PACKET if trailer_flags & _AH else MAXIMUM_PACKET_SIZE):
         raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, f"packet of {size} bytes")
     head = _pack_head(
         message,

@@ -7,6 +7,7 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.codec.layout import Buffer, align4, decode_text, require
 from rpcqm.codec.packet.base import (
     BASE_HEADER_SIZE,
+    LARGEST_KEPT_PACKET,
     SESSION_HEADER_SIZE,
     SessionHeader,
     frame_size,
@@ -247,7 +248,7 @@ class UserMessage:
         Checked are sizes, bounds, flags and identifiers, and that the buffer holds the packet
         and nothing else; bits that a receiver has to ignore are ignored.
         """
-        size = frame_size(self.buffer)
+        size = frame_size(self.buffer, LARGEST_KEPT_PACKET)
         if self.buffer[_INTERNAL_AT] & _INTERNAL:
             raise DecodeError("internal packet instead of a message", _INTERNAL_AT)
         self._validate_sizes(size)

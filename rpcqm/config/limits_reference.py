@@ -408,7 +408,7 @@ BOUNDS: tuple[Bound, ...] = (
         "http.answer_bytes",
         "the connection is closed, and the answer counts",
         "Body of an answer to what is sent from here, which is read away.",
-        "rpcqm.http.client:ANSWER_BYTES",
+        "rpcqm.http.client_session:ANSWER_BYTES",
         "octets",
     ),
     Bound(

@@ -8,29 +8,20 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
-from multidict import CIMultiDict
+from aiohttp import hdrs
 from yarl import URL
 
 from rpcqm.base.clock import Clock
-from rpcqm.http.limits import FIELD_BYTES, HEADERS, LINE_BYTES
+from rpcqm.http.client_session import Place, Session
 
-ANSWER_BYTES = 1 << 16
-"""What is read of an answer's body, which nobody wants, so that its connection can be kept."""
-CONNECTIONS = 64
-"""Connections to one place; more requests wait."""
-KEPT_SECONDS = 300
-"""How long an unused connection is kept: the Session Cleanup Timer of [MC-MQSRM] 3.1.2.4."""
 RESOLVED_MILLISECONDS = 30_000
 """How long the addresses of a name are remembered."""
 PLACES = 1024
 """Places, and names, of which something is remembered; beyond, those not in use are forgotten."""
-
-_SKIPPED = ("Accept", "Accept-Encoding", "User-Agent", "Content-Type")
-"""Headers that aiohttp would add."""
 
 MayConnect = Callable[[str], bool]
 Resolve = Callable[[str, int], Awaitable[tuple[str, ...]]]
@@ -44,66 +35,31 @@ class Posted(NamedTuple):
     address: str
 
 
-class _Pinned(AbstractResolver):
-    """Every name has the one address that was chosen."""
+class _Target(NamedTuple):
+    """Where a URL leads: where to connect, and how a request begins.
 
-    def __init__(self, address: str) -> None:
-        self._address = address
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        family = socket.AF_INET6 if ":" in self._address else socket.AF_INET
-        found = ResolveResult(
-            hostname=host,
-            host=self._address,
-            port=port,
-            family=family,
-            proto=0,
-            flags=socket.AI_NUMERICHOST,
-        )
-        return [found]
-
-    async def close(self) -> None:
-        """Nothing is open."""
-
-
-class Place(NamedTuple):
-    """Where connections go."""
+    `start` is the request line and Host; `start_for_proxy` is the same for a proxy that takes the
+    request itself.
+    """
 
     scheme: str
     host: str
     port: int
-    address: str
-    proxy: str
+    start: str
+    start_for_proxy: str
 
 
-class _Session:
-    """The connections to one place."""
-
-    def __init__(self, place: Place, tls: ssl.SSLContext) -> None:
-        resolver = None if place.proxy else _Pinned(place.address)
-        connector = aiohttp.TCPConnector(
-            resolver=resolver,
-            use_dns_cache=False,
-            ssl=tls,
-            limit=CONNECTIONS,
-            keepalive_timeout=KEPT_SECONDS,
-        )
-        self.http = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers=_SKIPPED,
-            auto_decompress=False,
-            trust_env=False,
-            timeout=aiohttp.ClientTimeout(),  # each request has its own
-            max_line_size=LINE_BYTES,
-            max_field_size=FIELD_BYTES,
-            max_headers=HEADERS,
-            read_bufsize=ANSWER_BYTES,
-        )
-        self.used = 0
-        self.unwanted = self.has_answered = False
+@lru_cache(maxsize=PLACES)
+def _target(url: str, connect_to: str) -> _Target:
+    """Raises ValueError for what is no URL, or would be more than a line of a request."""
+    asked = URL(url, encoded=True)
+    near = URL(connect_to, encoded=True) if connect_to else asked
+    path, origin = asked.raw_path_qs or "/", str(near.origin())
+    host = asked.host_port_subcomponent or ""
+    if not (path + host).isprintable() or " " in path:
+        raise ValueError(f"{url!r} is no URL")
+    start, end = f"{hdrs.METH_POST} ", f"{path} HTTP/1.1\r\n{hdrs.HOST}: {host}\r\n"
+    return _Target(near.scheme, near.host or "", near.port or 0, start + end, start + origin + end)
 
 
 class HttpClient:
@@ -120,7 +76,7 @@ class HttpClient:
         self._addresses_of = resolve or _addresses_of
         self._tls = tls
         self._proxy_for = proxy_for
-        self._sessions: dict[Place, _Session] = {}
+        self._sessions: dict[Place, Session] = {}
         self._resolved: dict[tuple[str, int], tuple[int, tuple[str, ...]]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -163,43 +119,39 @@ class HttpClient:
         body: bytes,
         may_connect: MayConnect | None,
     ) -> Posted:
-        asked = URL(url, encoded=True)
-        near = URL(connect_to, encoded=True) if connect_to else asked
+        target = _target(url, connect_to)
         proxy = "" if connect_to else self._proxy_for(url)
-        sent = CIMultiDict([("Host", asked.host_port_subcomponent or ""), *headers])
-        target = URL(f"{near.origin()}{asked.raw_path_qs or '/'}", encoded=True)
+        head = _head(target, headers, body, proxy)
         failure: OSError | None = None
-        for address in await self._addresses(near, may_connect, proxy):
-            place = Place(near.scheme, near.host or "", near.port or 0, address, proxy)
+        for address in await self._addresses(target, may_connect, proxy):
+            place = Place(target.scheme, target.host, target.port, address, proxy)
             try:
-                status = await self._ask(place, target, sent, body)
+                status = await self._ask(place, head, body)
             except aiohttp.ClientConnectorError as error:
                 failure = error
                 self._resolved.pop((place.host, place.port), None)
             else:
                 return Posted(status, address)
-        raise failure or OSError(f"{near.host} has no address")
+        raise failure or OSError(f"{target.host} has no address")
 
-    async def _ask(self, place: Place, target: URL, headers: CIMultiDict[str], body: bytes) -> int:
+    async def _ask(self, place: Place, head: str, body: bytes) -> int:
         """Ask once more where a kept connection was closed just when it was used again.
 
         The first request may have arrived; receivers know a message that comes twice.
         """
         session = self._session(place)
         try:
-            return await self._ask_once(session, place, target, headers, body)
+            return await self._ask_once(session, place, head, body)
         except aiohttp.ServerDisconnectedError:
             self._forget(place, session)
             if not session.has_answered:
                 raise
-        return await self._ask_once(self._session(place), place, target, headers, body)
+        return await self._ask_once(self._session(place), place, head, body)
 
-    async def _ask_once(
-        self, session: _Session, place: Place, target: URL, headers: CIMultiDict[str], body: bytes
-    ) -> int:
+    async def _ask_once(self, session: Session, place: Place, head: str, body: bytes) -> int:
         session.used += 1
         try:
-            status = await _status(session, place, target, headers, body)
+            status = await session.ask(head, body)
             session.has_answered = True
             return status
         finally:
@@ -207,17 +159,17 @@ class HttpClient:
             if session.unwanted:
                 self._forget(place, session)
 
-    def _session(self, place: Place) -> _Session:
+    def _session(self, place: Place) -> Session:
         session = self._sessions.get(place)
         if session is None:
             if len(self._sessions) >= PLACES:
                 for each in [p for p, known in self._sessions.items() if not known.used]:
                     self._forget(each)
-            session = self._sessions[place] = _Session(place, self._tls)
+            session = self._sessions[place] = Session(place, self._tls)
         return session
 
     async def _addresses(
-        self, near: URL, may_connect: MayConnect | None, proxy: str
+        self, near: _Target, may_connect: MayConnect | None, proxy: str
     ) -> Sequence[str]:
         """Where to connect; raises OSError, PermissionError if it is allowed nowhere.
 
@@ -225,7 +177,7 @@ class HttpClient:
         """
         if proxy and may_connect is None:
             return ("",)
-        found = await self._resolve(near.host or "", near.port or 0)
+        found = await self._resolve(near.host, near.port)
         allowed = [each for each in found if may_connect is None or may_connect(each)]
         if found and not allowed:
             raise PermissionError(f"{near.host} is at {', '.join(found)}, which is not allowed")
@@ -251,7 +203,7 @@ class HttpClient:
             if (place.scheme, place.host, place.port) == (near.scheme, near.host, near.port):
                 self._forget(place)
 
-    def _forget(self, place: Place, session: _Session | None = None) -> None:
+    def _forget(self, place: Place, session: Session | None = None) -> None:
         """Close what is not in use now, and what is as soon as it is not."""
         known = self._sessions.get(place)
         if session is None or session is known:
@@ -260,37 +212,26 @@ class HttpClient:
             return
         session.unwanted = True
         if not session.used:
-            task = asyncio.get_running_loop().create_task(session.http.close())
+            task = asyncio.get_running_loop().create_task(session.close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
     async def stop(self) -> None:
         """Close every connection."""
         for place in list(self._sessions):
-            await self._sessions.pop(place).http.close()
+            await self._sessions.pop(place).close()
         if self._closing:
             await asyncio.wait(self._closing)
 
 
-async def _status(
-    session: _Session, place: Place, target: URL, headers: CIMultiDict[str], body: bytes
-) -> int:
-    """The status of an answer; its body is read away, or its connection closed."""
-    async with session.http.post(
-        target,
-        data=body,
-        headers=headers,
-        allow_redirects=False,
-        proxy=place.proxy or None,
-        server_hostname=place.host if place.scheme == "https" else None,
-    ) as response:
-        left = ANSWER_BYTES
-        while left >= 0 and (part := await response.content.readany()):
-            left -= len(part)
-        if left < 0:
-            response.close()
-            session.unwanted = True  # the response may have ended meanwhile, and been kept
-        return response.status
+def _head(target: _Target, headers: Sequence[tuple[str, str]], body: bytes, proxy: str) -> str:
+    """The head of a request, without its end; raises ValueError for what is no header."""
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
+    if lines.count("\r") + lines.count("\n") != 2 * len(headers):
+        raise ValueError("a header of several lines")
+    relayed = proxy and target.scheme == "http"
+    start = target.start_for_proxy if relayed else target.start
+    return f"{start}{lines}{hdrs.CONTENT_LENGTH}: {len(body)}\r\n"
 
 
 async def _addresses_of(host: str, port: int) -> tuple[str, ...]:
@@ -300,6 +241,7 @@ async def _addresses_of(host: str, port: int) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(each[4][0]) for each in found))
 
 
+@lru_cache(maxsize=PLACES)
 def _is_address(host: str) -> bool:
     try:
         ipaddress.ip_address(host.partition("%")[0])

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 class Listener:
     """`say` gives the answers of the next requests; an empty one closes the connection.
 
-    `heard` is everything that was asked.
+    `heard` is everything that was asked. While `reading` is not set, nothing is read behind an
+    answer.
     """
 
     def __init__(self) -> None:
@@ -18,6 +19,9 @@ class Listener:
         self.url = f"http://127.0.0.1:{self.port}/"
         self.heard = b""
         self.connections = 0
+        self.reading = threading.Event()
+        self.reading.set()
+        self._accepted: list[socket.socket] = []
         self._answers: list[bytes] = []
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
@@ -26,11 +30,16 @@ class Listener:
         """Answer the next requests so."""
         self._answers += answers
 
+    def speak(self, unasked: bytes) -> None:
+        """Say something on the newest connection that nobody has asked for."""
+        self._accepted[-1].sendall(unasked)
+
     def _serve(self) -> None:
         with contextlib.suppress(OSError):  # it is closed when the test ends
             while True:
                 accepted, _ = self._listening.accept()
                 self.connections += 1
+                self._accepted.append(accepted)
                 threading.Thread(target=self._answer, args=(accepted,), daemon=True).start()
 
     def _answer(self, accepted: socket.socket) -> None:
@@ -41,9 +50,11 @@ class Listener:
                 if not answer:
                     return
                 accepted.sendall(answer)
+                self.reading.wait()
 
     def close(self) -> None:
         """Listen no more."""
+        self.reading.set()
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         self._thread.join(10)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from rpcqm.http.client import ANSWER_BYTES, PLACES, RESOLVED_MILLISECONDS, HttpClient, Place, Posted
+from rpcqm.http.client import PLACES, RESOLVED_MILLISECONDS, HttpClient, Posted
+from rpcqm.http.client_session import ANSWER_BYTES, Place
 from rpcqm.http.exchange import HttpResponse
 from rpcqm.http.tls import client_context, server_context
 from tests.support.certificates import write_tls_files
@@ -20,6 +21,8 @@ HEADERS = (
     ("SOAPAction", '"MSMQMessage"'),
     ("Proxy-Accept", "NonInteractiveClient"),
 )
+MORE_THAN_IS_SENT_UNREAD = 32 << 20
+"""Octets that the kernel does not hold for somebody who does not read."""
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -120,6 +123,47 @@ def test_a_connection_that_is_closed_at_once_is_no_answer(post: Post) -> None:
         with pytest.raises(OSError, match="disconnected"):
             post(other.url)
     assert other.connections == 1
+
+
+def test_what_nobody_has_asked_for_is_no_answer(
+    running: RunningHttpServer, client: HttpClient, post: Post
+) -> None:
+    with listening() as other:
+        other.say(OK, OK)
+        assert post(other.url).status == 200
+        other.speak(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+        running.until(lambda: _has_heard_something(client))
+        assert post(other.url).status == 200
+    assert other.connections == 2
+
+
+def _has_heard_something(client: HttpClient) -> bool:
+    """Whether a kept connection holds what was not asked for."""
+    (session,) = client._sessions.values()
+    (kept,) = session._connector._conns.values()
+    return any(protocol.should_close for protocol, _ in kept)
+
+
+def test_a_connection_whose_request_was_not_taken_wholly_is_closed(post: Post) -> None:
+    """Who has answered before the end of a request takes the rest of it for the next one."""
+    with listening() as other:
+        other.reading.clear()
+        other.say(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n", OK)
+        assert post(other.url, body=bytes(MORE_THAN_IS_SENT_UNREAD)).status == 413
+        assert post(other.url, seconds=5).status == 200
+    assert other.connections == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "header"), [("q HTTP/1.1\r\nA: b", "x"), ("q", "x\r\nA: b"), ("q", "x\nA: b")]
+)
+def test_nothing_that_is_posted_has_more_lines_than_its_head(
+    running: RunningHttpServer, client: HttpClient, path: str, header: str
+) -> None:
+    url = f"http://127.0.0.1:{running.port}/{path}"
+    with pytest.raises(ConnectionError):
+        running.run(client.post(url, "", [("Content-Type", header)], b"", seconds=20))
+    assert not running.requests
 
 
 def test_tls_is_checked_against_the_authorities_that_are_named(

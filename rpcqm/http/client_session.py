@@ -1,0 +1,149 @@
+"""The connections of the client to one place, and a request and its answer over one of them.
+
+aiohttp connects, through proxies and with TLS, keeps what is not in use, and parses answers. A
+request is written here: what aiohttp does for each of them takes five times as long.
+"""
+
+import asyncio
+import socket
+import ssl
+from typing import NamedTuple
+
+import aiohttp
+from aiohttp import hdrs
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.streams import StreamReader
+from yarl import URL
+
+from rpcqm.http.limits import FIELD_BYTES, HEADERS, LINE_BYTES
+
+ANSWER_BYTES = 1 << 16
+"""What is read of an answer's body, which nobody wants, so that its connection can be kept."""
+CONNECTIONS = 64
+"""Connections to one place; more requests wait."""
+KEPT_SECONDS = 300
+"""How long an unused connection is kept: the Session Cleanup Timer of [MC-MQSRM] 3.1.2.4."""
+
+_NO_TIMEOUT = aiohttp.ClientTimeout()
+"""Each request has its own, and whoever makes it watches that."""
+_INFORMATIONAL = range(100, 200)
+_SWITCHING_PROTOCOLS = 101
+
+
+class Place(NamedTuple):
+    """Where connections go."""
+
+    scheme: str
+    host: str
+    port: int
+    address: str
+    proxy: str
+
+
+class _Pinned(AbstractResolver):
+    """Every name has the one address that was chosen."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        family = socket.AF_INET6 if ":" in self._address else socket.AF_INET
+        found = ResolveResult(
+            hostname=host,
+            host=self._address,
+            port=port,
+            family=family,
+            proto=0,
+            flags=socket.AI_NUMERICHOST,
+        )
+        return [found]
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class Session:
+    """The connections to one place; `used` counts the requests under way."""
+
+    def __init__(self, place: Place, tls: ssl.SSLContext) -> None:
+        self._connector = aiohttp.TCPConnector(
+            resolver=None if place.proxy else _Pinned(place.address),
+            use_dns_cache=False,
+            ssl=tls,
+            limit=CONNECTIONS,
+            keepalive_timeout=KEPT_SECONDS,
+        )
+        self._to = aiohttp.ClientRequest(
+            hdrs.METH_POST,
+            URL.build(scheme=place.scheme, host=place.host, port=place.port),
+            proxy=URL(place.proxy) if place.proxy else None,
+            server_hostname=place.host if place.scheme == "https" else None,
+            loop=asyncio.get_running_loop(),
+        )
+        self.used = 0
+        self.unwanted = self.has_answered = False
+
+    async def ask(self, head: str, body: bytes) -> int:
+        """The status of the answer to a request; `head` is that of the request, without its end.
+
+        Raises aiohttp's errors.
+        """
+        connection = await self._connector.connect(self._to, [], _NO_TIMEOUT)
+        authorization = self._to.headers.get(hdrs.PROXY_AUTHORIZATION)
+        if authorization is not None:
+            head += f"{hdrs.PROXY_AUTHORIZATION}: {authorization}\r\n"
+        try:
+            status, kept = await _exchange(connection, f"{head}\r\n".encode() + body)
+        except BaseException:
+            connection.close()
+            raise
+        if kept:
+            connection.release()
+        else:
+            connection.close()
+        return status
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._connector.close()
+
+
+async def _exchange(connection: Connection, request: bytes) -> tuple[int, bool]:
+    """The status of an answer, and whether its connection can be used again.
+
+    It can where the answer was read away, and nothing of the request is left to be sent. What has
+    come before the request is no answer to it.
+    """
+    protocol, transport = connection.protocol, connection.transport
+    if protocol is None or transport is None or protocol.should_close:
+        raise aiohttp.ServerDisconnectedError
+    protocol.set_response_params(
+        read_until_eof=True,
+        auto_decompress=False,
+        read_bufsize=ANSWER_BYTES,
+        max_line_size=LINE_BYTES,
+        max_field_size=FIELD_BYTES,
+        max_headers=HEADERS,
+    )
+    transport.write(request)
+    status, content = await _answer(protocol)
+    left = ANSWER_BYTES
+    while left >= 0 and (part := await content.readany()):
+        left -= len(part)
+    return status, left >= 0 and not transport.get_write_buffer_size()
+
+
+async def _answer(protocol: ResponseHandler) -> tuple[int, StreamReader]:
+    """The status and the body of an answer; others that only inform may come before it."""
+    try:
+        message, content = await protocol.read()
+        while message.code in _INFORMATIONAL and message.code != _SWITCHING_PROTOCOLS:
+            message, content = await protocol.read()
+    except HttpProcessingError as error:
+        raise aiohttp.ClientPayloadError(error.message) from error
+    return message.code, content

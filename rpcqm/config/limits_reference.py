@@ -568,6 +568,32 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.store.backup:MAXIMUM_FILES",
         "files",
     ),
+    # COM objects.
+    Bound("dcom.objects", "the call that makes one gets E_OUTOFMEMORY"),
+    Bound("dcom.objects_per_caller", "the call that makes one gets E_OUTOFMEMORY"),
+    Bound("dcom.waiting_calls_per_caller", REFUSED),
+    Bound("dcom.ping_sets_per_caller", "the ping is answered with ERROR_NOT_ENOUGH_QUOTA"),
+    Bound(
+        "dcom.references_of_an_interface",
+        "more get E_OUTOFMEMORY",
+        "Public references to one interface of an object, and private ones of one caller.",
+        "rpcqm.dcom.exporter:MOST_REFERENCES",
+        "references",
+    ),
+    Bound(
+        "dcom.ping_sets_of_an_object",
+        "the ping is answered with OR_INVALID_OID",
+        "Sets of pings that one object is in.",
+        "rpcqm.dcom.ping_sets:MOST_SETS",
+        "sets",
+    ),
+    Bound(
+        "dcom.reclaimed_at_once",
+        "the others are served before the rest is reclaimed",
+        "Objects of dead clients that are reclaimed in a row.",
+        "rpcqm.dcom.ping_sets:BATCH",
+        "objects",
+    ),
 )
 
 

@@ -32,6 +32,9 @@ FILE_VARIABLE = "RPCQM_CONFIG"
 HTTPS_PORT = ("https_port",)
 CERTIFICATE = ("srmp", "certificate")
 KEY = ("srmp", "key")
+DCOM_ENABLED = ("dcom", "enabled")
+EPM_PORT = ("epm_port",)
+DCOM_PORT = ("dcom_port",)
 
 T = TypeVar("T")
 
@@ -84,6 +87,7 @@ class _Values:
         """The values that were gathered, and defaults for the rest; raises ConfigurationError."""
         self._check_ports()
         self._check_certificate()
+        self._check_dcom()
         if self.mistakes:
             raise ConfigurationError(self.mistakes)
         parts = {name: _made(table, self._of(name)) for name, table in tables().items()}
@@ -110,6 +114,16 @@ class _Values:
         elif not given and isinstance(port, int) and port >= 0:
             text = f"`https_port` is {port}, which needs `srmp.certificate` and `srmp.key`."
             self.mistakes.append(Mistake(self._where[HTTPS_PORT], text))
+
+    def _check_dcom(self) -> None:
+        """Objects are activated at one port and called at another: they need both."""
+        if not self._values.get(DCOM_ENABLED):
+            return
+        for path in (EPM_PORT, DCOM_PORT):
+            port = self._values.get(path)
+            if isinstance(port, int) and port < 0:
+                text = f"`dcom.enabled` needs `{path[0]}`, which is {port}."
+                self.mistakes.append(Mistake(self._where[path], text))
 
     def _of(self, *above: str) -> dict[str, object]:
         return {path[-1]: value for path, value in self._values.items() if path[:-1] == above}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, get_args, get_origin, get_type_hint
 
 from rpcqm.codec.names.path_name import COMPUTER_NAME
 from rpcqm.config.about import PORTS, About
+from rpcqm.config.dcom_section import DcomSection
 from rpcqm.config.srmp_section import SrmpSection
 
 if TYPE_CHECKING:
@@ -399,6 +400,14 @@ class Configuration:
             default="1801, else the next free of 1812, 1823 …",
         ),
     ] = None
+    dcom_port: Annotated[
+        int | None,
+        About(
+            "MSMQ's COM objects, if `dcom.enabled`.",
+            PORTS,
+            default="2107, else the next free of 2118, 2129 …",
+        ),
+    ] = None
     http_port: Annotated[
         int, About("Messages over HTTP, both ways; Windows sends to 80.", PORTS)
     ] = -1
@@ -423,6 +432,7 @@ class Configuration:
     binary: BinarySection = field(default_factory=BinarySection)
     remote: RemoteSection = field(default_factory=RemoteSection)
     srmp: SrmpSection = field(default_factory=SrmpSection)
+    dcom: DcomSection = field(default_factory=DcomSection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,6 +469,7 @@ def tables() -> dict[str, type["DataclassInstance"]]:
         "binary": BinarySection,
         "remote": RemoteSection,
         "srmp": SrmpSection,
+        "dcom": DcomSection,
     }
 
 

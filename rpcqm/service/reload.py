@@ -22,6 +22,7 @@ T = TypeVar("T")
 FIXED = (
     *("data_dir", "host", "name", "ready_file"),
     *("epm_port", "rpc_port", "qm2qm_port", "binary_port", "http_port", "https_port"),
+    "dcom_port",
 )
 """Settings that hold as long as the process, besides binary.ping: who and where it is, and what
 it listens on.

@@ -18,7 +18,7 @@ SAFE_TO_TURN = {
 }
 """Settings that are off by default and lower nothing when they are on."""
 
-GUARDED = ("security", "binary", "remote", "srmp")
+GUARDED = ("security", "binary", "remote", "srmp", "dcom")
 
 
 def test_nothing_is_on_by_default() -> None:

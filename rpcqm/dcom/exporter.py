@@ -1,0 +1,307 @@
+"""The object exporter: which objects clients hold, by which interfaces, and how often.
+
+[MS-DCOM] 3.1.1. One exporter serves every object of the process, without input and output. An
+object lives while an interface of it has references or a call uses it; the ping sets of
+`ping_sets` tell when clients that hold references are gone.
+"""
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+from rpcqm.base.clock import Clock
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.log import get_logger
+from rpcqm.codec.automation.objref import StdObjRef
+from rpcqm.dcom.com_object import ComObject
+
+INITIAL_REFERENCES = 5
+"""Public references that come with a marshalled object, as [MS-DCOM] 3.1.1.5.1 wants them."""
+MOST_REFERENCES = 0x7FFFFFFF
+"""Public or private references of one interface: far more than clients ever ask for."""
+
+_log = get_logger("dcom")
+
+
+@dataclass(frozen=True, slots=True)
+class ExporterLimits:
+    """How much clients may hold: of one caller, and of all callers together."""
+
+    objects: int = 200_000
+    objects_per_caller: int = 20_000
+    waiting_calls_per_caller: int = 1_000
+    ping_sets_per_caller: int = 1_000
+
+
+class InterfaceEntry:
+    """An interface of an object that clients hold: an entry of the IPID table."""
+
+    __slots__ = ("iid", "ipid", "object", "private", "public")
+
+    def __init__(self, entry: "ObjectEntry", iid: UUID, ipid: bytes) -> None:
+        self.object = entry
+        self.iid = iid
+        self.ipid = ipid
+        self.public = 0
+        self.private: dict[str, int] | None = None
+        """Private references by the callers who hold them; most interfaces never have any."""
+
+
+class ObjectEntry:
+    """An object that clients hold: an entry of the OID table.
+
+    `used` counts calls that run on it or have it as an argument, `sets` are the ping sets that it
+    is in. `last_call` is monotonic, in milliseconds.
+    """
+
+    __slots__ = ("com_object", "interfaces", "last_call", "oid", "owner", "sets", "used")
+
+    def __init__(self, com_object: ComObject, oid: int, owner: str, now: int) -> None:
+        self.com_object = com_object
+        self.oid = oid
+        self.owner = owner
+        self.last_call = now
+        self.interfaces: tuple[InterfaceEntry, ...] = ()
+        self.sets: tuple[PingSet, ...] = ()
+        self.used = 0
+
+
+class PingSet:
+    """Objects that a client pings together; `last_ping` is monotonic, in milliseconds.
+
+    `alone` is what the `sets` are of an object that is in no other set.
+    """
+
+    __slots__ = ("alone", "last_ping", "members", "owner", "sequence")
+
+    def __init__(self, owner: str, sequence: int, now: int) -> None:
+        self.owner = owner
+        self.sequence = sequence
+        self.last_ping = now
+        self.members: set[ObjectEntry] = set()
+        self.alone = (self,)
+
+    def add(self, entry: ObjectEntry) -> None:
+        if entry not in self.members:
+            self.members.add(entry)
+            entry.sets = (*entry.sets, self) if entry.sets else self.alone
+
+    def remove(self, entry: ObjectEntry) -> None:
+        if entry in self.members:
+            self.members.remove(entry)
+            entry.sets = tuple(each for each in entry.sets if each is not self)
+
+
+class ObjectExporter:
+    """The tables of IPIDs and OIDs; `supports` tells whether an object has an interface.
+
+    Callers are known by their SIDs. Refusals are MQError with the codes of [MS-DCOM].
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        supports: Callable[[ComObject, UUID], bool],
+        limits: ExporterLimits | None = None,
+    ) -> None:
+        self.clock = clock
+        self.limits = limits or ExporterLimits()
+        self.oxid = new_identifier()
+        self.rem_unknown = secrets.token_bytes(16)
+        self._supports = supports
+        self._interfaces: dict[bytes, InterfaceEntry] = {}
+        self._objects: dict[int, ObjectEntry] = {}
+        self._by_object: dict[ComObject, ObjectEntry] = {}
+        self._owned: dict[str, int] = {}
+        self.on_first: Callable[[], None] = lambda: None
+        """Called when there is an object and there was none before."""
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    @property
+    def interfaces(self) -> int:
+        """How many interfaces of objects clients hold."""
+        return len(self._interfaces)
+
+    def objects(self) -> Iterator[ObjectEntry]:
+        """Every object that clients hold; the tables must not change meanwhile."""
+        return iter(self._objects.values())
+
+    def owned_by(self, caller: str) -> int:
+        """How many objects were made for a caller."""
+        return self._owned.get(caller, 0)
+
+    def find(self, ipid: bytes) -> InterfaceEntry | None:
+        return self._interfaces.get(ipid)
+
+    def find_object(self, oid: int) -> ObjectEntry | None:
+        return self._objects.get(oid)
+
+    # References that clients get.
+
+    def marshal(
+        self, com_object: ComObject, iid: UUID, caller: str, references: int = INITIAL_REFERENCES
+    ) -> StdObjRef:
+        """Give `caller` references to an object ([MS-DCOM] 3.1.1.5.1).
+
+        Raises MQError: E_NOINTERFACE if the object does not have the interface, E_OUTOFMEMORY if
+        the caller holds too many objects.
+        """
+        entry = self._by_object.get(com_object)
+        if entry is None:
+            if not self._supports(com_object, iid):
+                raise MQError(HResult.E_NOINTERFACE, str(iid))
+            entry = self._add_object(com_object, caller)
+        entry.last_call = self.clock.monotonic()
+        return self._give(self._interface(entry, iid), references)
+
+    def query(self, ipid: bytes, iid: UUID, references: int) -> StdObjRef:
+        """Give references to another interface of an object ([MS-DCOM] 3.1.1.5.6.1.1).
+
+        Raises MQError: RPC_E_INVALID_OBJECT for an IPID that is not there, else as `marshal`.
+        """
+        return self._give(self._interface(self.entry_of(ipid), iid), references)
+
+    def entry_of(self, ipid: bytes) -> ObjectEntry:
+        """The object that has an interface, which counts as called now.
+
+        Raises MQError (RPC_E_INVALID_OBJECT) if there is none.
+        """
+        found = self._interfaces.get(ipid)
+        if found is None:
+            raise MQError(HResult.RPC_E_INVALID_OBJECT, "no such IPID")
+        found.object.last_call = self.clock.monotonic()
+        return found.object
+
+    def add_references(self, ipid: bytes, public: int, private: int, caller: str) -> None:
+        """Count more references ([MS-DCOM] 3.1.1.5.6.1.2); private ones are the caller's alone.
+
+        Raises MQError: CO_E_OBJNOTREG for an IPID that is not there, E_OUTOFMEMORY beyond the
+        largest count.
+        """
+        found = self._interfaces.get(ipid)
+        if found is None:
+            raise MQError(HResult.CO_E_OBJNOTREG, "no such IPID")
+        held = (found.private or {}).get(caller, 0) + private
+        if max(found.public + public, held) > MOST_REFERENCES:
+            raise MQError(HResult.E_OUTOFMEMORY, "too many references")
+        found.public += public
+        if private:
+            found.private = {**(found.private or {}), caller: held}
+
+    def release(self, ipid: bytes, public: int, private: int, caller: str) -> None:
+        """Take references back ([MS-DCOM] 3.1.1.5.6.1.3).
+
+        More than there are takes all that there are, an IPID that is not there does nothing, and
+        the private references of others stay.
+        """
+        found = self._interfaces.get(ipid)
+        if found is None:
+            return
+        found.public = max(found.public - public, 0)
+        if private and found.private and caller in found.private:
+            found.private[caller] -= private
+            if found.private[caller] <= 0:
+                del found.private[caller]
+        self._remove_if_unheld(found)
+
+    # References that clients give.
+
+    def unmarshal(self, std: StdObjRef) -> ObjectEntry:
+        """The object that a caller refers to; the references that come with it are taken back.
+
+        `used` of the entry is counted: `let_go` ends that. [MS-DCOM] 3.1.1.5.3: neither the IID
+        nor the OID counts. Raises MQError: E_NOINTERFACE for an IPID that is not there.
+        """
+        found = self._interfaces.get(std.ipid)
+        if found is None:
+            raise MQError(HResult.E_NOINTERFACE, "no such IPID")
+        found.object.used += 1
+        found.public = max(found.public - std.public_refs, 0)
+        self._remove_if_unheld(found)
+        return found.object
+
+    # Lifetime.
+
+    def let_go(self, entry: ObjectEntry) -> None:
+        """A call that has used an object is over."""
+        entry.used -= 1
+        entry.last_call = self.clock.monotonic()
+        if not (entry.used or entry.interfaces):
+            self._remove_object(entry)
+
+    def reclaim(self, entry: ObjectEntry) -> None:
+        """Take an object from all who hold it: they are gone ([MS-DCOM] 3.1.1.6.2)."""
+        for interface in entry.interfaces:
+            del self._interfaces[interface.ipid]
+        entry.interfaces = ()
+        if not entry.used:
+            self._remove_object(entry)
+
+    def close(self) -> None:
+        """Reclaim every object: the service ends."""
+        for entry in list(self._objects.values()):
+            self.reclaim(entry)
+
+    # The tables.
+
+    def _add_object(self, com_object: ComObject, caller: str) -> ObjectEntry:
+        owned, limits = self._owned.get(caller, 0), self.limits
+        if owned >= limits.objects_per_caller or len(self._objects) >= limits.objects:
+            raise MQError(HResult.E_OUTOFMEMORY, "too many objects")
+        if not self._objects:
+            self.on_first()
+        entry = ObjectEntry(com_object, new_identifier(), caller, self.clock.monotonic())
+        self._objects[entry.oid] = self._by_object[com_object] = entry
+        self._owned[caller] = owned + 1
+        return entry
+
+    def _interface(self, entry: ObjectEntry, iid: UUID) -> InterfaceEntry:
+        """The entry of an interface; a new one, without references, if the object has it."""
+        for interface in entry.interfaces:
+            if interface.iid == iid:
+                return interface
+        if not self._supports(entry.com_object, iid):
+            raise MQError(HResult.E_NOINTERFACE, str(iid))
+        interface = InterfaceEntry(entry, iid, secrets.token_bytes(16))
+        entry.interfaces += (interface,)
+        self._interfaces[interface.ipid] = interface
+        return interface
+
+    def _give(self, interface: InterfaceEntry, references: int) -> StdObjRef:
+        if interface.public + references > MOST_REFERENCES:
+            raise MQError(HResult.E_OUTOFMEMORY, "too many references")
+        interface.public += references
+        return StdObjRef(0, references, self.oxid, interface.object.oid, interface.ipid)
+
+    def _remove_if_unheld(self, interface: InterfaceEntry) -> None:
+        if interface.public or interface.private:
+            return
+        del self._interfaces[interface.ipid]
+        entry = interface.object
+        entry.interfaces = tuple(each for each in entry.interfaces if each is not interface)
+        if not (entry.used or entry.interfaces):
+            self._remove_object(entry)
+
+    def _remove_object(self, entry: ObjectEntry) -> None:
+        del self._objects[entry.oid]
+        del self._by_object[entry.com_object]
+        for pinged in entry.sets:
+            pinged.members.discard(entry)
+        entry.sets = ()
+        owned = self._owned[entry.owner] - 1
+        if owned:
+            self._owned[entry.owner] = owned
+        else:
+            del self._owned[entry.owner]
+        try:
+            entry.com_object.released()
+        except Exception:  # the client is gone or content: nobody but us can hear of it
+            _log.exception("an object could not be released", kind=type(entry.com_object).__name__)
+
+
+def new_identifier() -> int:
+    """An OXID, OID or SETID that nobody can guess; never so small that it could be a number."""
+    return secrets.randbits(63) | 1 << 63

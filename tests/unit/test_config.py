@@ -198,6 +198,9 @@ def test_every_table_of_the_schema_is_known() -> None:
 URL = "http://h/msmq/*"
 REDIRECTIONS = f"[{{ from = '{URL}', to = '{URL}' }}]", (Redirection(URL, URL),)
 EXAMPLES: dict[str, tuple[str, object]] = {
+    "dcom.launch": ("'D:(A;;RP;;;BA)'", "D:(A;;RP;;;BA)"),
+    "dcom.access": ("'D:(A;;LC;;;BA)'", "D:(A;;LC;;;BA)"),
+    "dcom.advertise": ("['h', '::1']", ("h", "::1")),
     "srmp.proxy": ("'http://h:3128'", "http://h:3128"),
     "srmp.receipts_to": ("['h', '::1']", ("h", "::1")),
     "srmp.default_stream_receipt_url": ("'https://h/msmq/q'", "https://h/msmq/q"),

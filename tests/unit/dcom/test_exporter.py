@@ -95,13 +95,12 @@ def test_an_object_has_one_ipid_for_each_interface_and_one_oid(world: World) -> 
 
 def test_an_interface_that_the_object_lacks_is_refused(world: World) -> None:
     thing, std = world.thing()
-    for ask in (
-        lambda: world.exporter.query(std.ipid, FOREIGN, 1),
-        lambda: world.exporter.marshal(thing, FOREIGN, ALICE),
-        lambda: world.exporter.marshal(Thing(), FOREIGN, ALICE),
-    ):
+    with pytest.raises(MQError) as error:
+        world.exporter.query(std.ipid, FOREIGN, 1)
+    assert refusal(error) is HResult.E_NOINTERFACE
+    for asked in (thing, Thing()):
         with pytest.raises(MQError) as error:
-            ask()
+            world.exporter.marshal(asked, FOREIGN, ALICE)
         assert refusal(error) is HResult.E_NOINTERFACE
     assert len(world.exporter) == 1
 

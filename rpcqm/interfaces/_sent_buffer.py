@@ -5,7 +5,7 @@ from uuid import UUID
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.queue import OutgoingQueue
-from rpcqm.base.errors import DecodeError, HResult, MQError
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.text import wide_length
 from rpcqm.codec.interface import NULL, NullPointer
 from rpcqm.codec.names.format_name import FormatName
@@ -24,6 +24,7 @@ from rpcqm.codec.types.qmcomm import (
 )
 from rpcqm.interfaces._wide_text import fitted, until_null
 from rpcqm.qm.arrivals import Decrypt
+from rpcqm.qm.privacy import body_in_clear, check_privacy
 
 PROV_RSA_FULL = 1
 
@@ -165,7 +166,7 @@ def _add_privacy(
     descriptor: OpenQueueDescriptor,
     decrypt: Decrypt | None,
 ) -> None:
-    """Encryption needs the destination's key, which direct names do not lead to.
+    """Add how private the body is to be, or how it was encrypted.
 
     What was encrypted for a queue here is decrypted ([MS-MQMP] 3.1.5.2); its key is of no more
     use then (G126).
@@ -173,31 +174,15 @@ def _add_privacy(
     level = _PRIVACY.get(old.pulPrivLevel or 0)
     if level is None:
         raise _invalid("pulPrivLevel")
-    direct = any(isinstance(name.value, str) for name in descriptor.format_names)
-    if direct and (level or old.bEncrypted):
-        raise MQError(
-            HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, "no encryption by direct name"
-        )
+    check_privacy(descriptor, bool(level or old.bEncrypted))
     key = _there(old.ppSymmKeys) or b""
     if old.ulSymmKeysSize and not key:
         raise _invalid("ppSymmKeys")
     attributes.privacy_level = level
     if old.bEncrypted and key and not isinstance(descriptor.queue_reference, OutgoingQueue):
-        attributes.body = _in_clear(attributes, key, decrypt)
+        attributes.body = body_in_clear(attributes, key, decrypt)
     elif old.bEncrypted:
         attributes.symmetric_key = key
-
-
-def _in_clear(attributes: MessageAttributes, key: bytes, decrypt: Decrypt | None) -> bytes:
-    """The body, decrypted with the key of this queue manager."""
-    level, algorithm = attributes.privacy_level, attributes.encryption_algorithm
-    try:
-        if decrypt is None:
-            raise DecodeError("no key to decrypt")
-        return decrypt(attributes.body, key, int(level), int(algorithm))
-    except DecodeError as error:
-        unsupported = HResult.MQ_ERROR_ENCRYPTION_PROVIDER_NOT_SUPPORTED
-        raise MQError(unsupported, str(error)) from error
 
 
 def _add_sender(

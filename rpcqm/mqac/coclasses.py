@@ -1,10 +1,24 @@
 """The coclasses that clients can activate ([MC-MQAC] 1.9)."""
 
 from collections.abc import Callable
+from functools import partial
 from uuid import UUID
 
 from rpcqm.dcom.com_object import ComObject
+from rpcqm.mqac.destination import MSMQDestination
 from rpcqm.mqac.machine import Machine
+from rpcqm.mqac.message import MSMQMessage
+from rpcqm.mqac.transaction import (
+    MSMQCoordinatedTransactionDispenser,
+    MSMQTransaction,
+    MSMQTransactionDispenser,
+)
+
+MSMQ_MESSAGE = UUID("d7d6e075-dccd-11d0-aa4b-0060970debae")
+MSMQ_DESTINATION = UUID("eba96b18-2168-11d3-898c-00e02c074f6b")
+MSMQ_TRANSACTION = UUID("d7d6e080-dccd-11d0-aa4b-0060970debae")
+MSMQ_TRANSACTION_DISPENSER = UUID("d7d6e084-dccd-11d0-aa4b-0060970debae")
+MSMQ_COORDINATED_TRANSACTION_DISPENSER = UUID("d7d6e082-dccd-11d0-aa4b-0060970debae")
 
 Coclasses = dict[UUID, Callable[[], ComObject]]
 """What makes a new object of a class, by its CLSID."""
@@ -12,4 +26,10 @@ Coclasses = dict[UUID, Callable[[], ComObject]]
 
 def coclasses(machine: Machine) -> Coclasses:
     """The classes of a queue manager: only those whose methods are all there."""
-    return {}
+    return {
+        MSMQ_MESSAGE: partial(MSMQMessage, machine),
+        MSMQ_DESTINATION: partial(MSMQDestination, machine),
+        MSMQ_TRANSACTION: MSMQTransaction,
+        MSMQ_TRANSACTION_DISPENSER: partial(MSMQTransactionDispenser, machine),
+        MSMQ_COORDINATED_TRANSACTION_DISPENSER: MSMQCoordinatedTransactionDispenser,
+    }

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.dcom.com_object import ComCall, ComObject
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.arrivals import Arrivals
 from rpcqm.qm.composing import Composer
@@ -14,6 +16,7 @@ from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.names import LocalNames
 from rpcqm.qm.opening import Opening
 from rpcqm.qm.outgoing import Outgoing
+from rpcqm.qm.protection import Protection
 from rpcqm.qm.queues import QueueEvents
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.registry import QueueRegistry
@@ -47,4 +50,11 @@ class Machine:
     messages: MessageEvents
     arrivals: Arrivals
     management: Management
+    protection: Protection
     empty_is_nothing: Callable[[], bool] = _never
+
+    def __post_init__(self) -> None:
+        self.openers: dict[int, str] = {}
+        """The SIDs of those who have queues open through objects, by the handles (G286)."""
+        self.queue_info: Callable[[ComCall, tuple[FormatName, ...]], ComObject]
+        """Makes the MSMQQueueInfo of a format name, refreshed if it can be; `coclasses` sets it."""

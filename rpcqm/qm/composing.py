@@ -1,5 +1,6 @@
 """The fields that the sending queue manager puts into a message."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
@@ -61,12 +62,13 @@ class Composer:
         attributes: MessageAttributes,
         identity: Identity | None,
         transaction: Transaction | None = None,
+        sign: Callable[[MessageAttributes], None] | None = None,
     ) -> Message:
         """A message to an open queue, with what the queue manager assigns.
 
         The queue manager assigns identifier, sending time, source, destination, sender and
-        transaction, by changing `attributes`. A transactional message is recoverable. Raises
-        MQError as `build_user_message` raises.
+        transaction, by changing `attributes`; then `sign` adds a signature. A transactional
+        message is recoverable. Raises MQError as `build_user_message` and `sign` raise.
         """
         name = descriptor.format_name
         message = attributes
@@ -84,6 +86,8 @@ class Composer:
             message.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
         if identity is not None and message.sender_identifier_type == SenderIdentifierType.SID:
             message.sender_identifier = sid_bytes(identity.sid)
+        if sign is not None:
+            sign(message)
         allow_peek = message.allow_peek_when_locked
         composed = Message(build_user_message(message), allow_peek_when_locked=allow_peek)
         composed.application_deadletter_queue = message.application_deadletter_queue
@@ -103,9 +107,20 @@ class Composer:
         """Name own queues for answers as other machines call them: `.` would be theirs (G74)."""
         for name in ("administration_queue_format_name", "response_queue_format_name"):
             own: FormatName | None = getattr(message, name)
-            if own is not None and isinstance(own.value, str) and own.direct_name.host == ".":
-                address = own.value.replace(".", self._queue_manager.computer_name, 1)
-                setattr(message, name, FormatName.direct(address))
+            if own is not None:
+                setattr(message, name, self._named_for_others(own))
+        for name in (
+            "administration_multi_queue_format_name",
+            "response_multi_queue_format_name",
+        ):
+            several: tuple[FormatName, ...] = getattr(message, name)
+            if several:
+                setattr(message, name, tuple(map(self._named_for_others, several)))
+
+    def _named_for_others(self, name: FormatName) -> FormatName:
+        if not isinstance(name.value, str) or name.direct_name.host != ".":
+            return name
+        return FormatName.direct(name.value.replace(".", self._queue_manager.computer_name, 1))
 
     def _set_destination_queue_manager(self, message: MessageAttributes, name: FormatName) -> None:
         if name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC:

@@ -3,6 +3,7 @@
 Source: [MS-MQDMPR] 3.1.7.1.26, 3.1.7.3.8.
 """
 
+import re
 from collections.abc import Callable
 from typing import NoReturn
 from uuid import UUID
@@ -113,6 +114,28 @@ class Directory(DirectoryAccess):
             if queue is not None:
                 return FormatName(FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC, queue.identifier)
         return None
+
+    def find_directory_path(self, path: str) -> FormatName:
+        """What a path in the directory, LDAP://…, names ([MC-MQAC] 3.12.6.1).
+
+        It is the path or the distinguished name of a public queue, or <GUID=…> of a queue or a
+        distribution list (G287). Raises MQ_ERROR_QUEUE_NOT_FOUND.
+        """
+        scheme, _, rest = path.partition("//")
+        if scheme.upper() == "LDAP:" and rest and not self._queue_manager.directory_offline:
+            name = rest if "=" in rest.partition("/")[0] else rest.partition("/")[2]
+            filters = [equals("directory_path", path), equals("full_path", name)]
+            filters += [equals("identifier", guid) for guid in _guid_in(name)]
+            for wanted in filters:
+                queue = self.read_directory(Queue, [wanted])[1]
+                if queue is not None:
+                    return FormatName(FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC, queue.identifier)
+            for guid in _guid_in(name):
+                found = self.read_directory(DistributionList, [equals("identifier", guid)])[1]
+                if found is not None:
+                    value = DistributionListName(found.identifier, None)
+                    return FormatName(FormatNameType.QUEUE_FORMAT_TYPE_DL, value)
+        raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, path)
 
     def destination_queue_manager(self, format_name: FormatName) -> UUID | None:
         """The owner of the queue that a name means; None if the directory does not know it."""
@@ -251,6 +274,16 @@ class Directory(DirectoryAccess):
             if status is not DirectoryOperationResult.OBJECT_NOT_FOUND:
                 _check(status)
 
+
+def _guid_in(name: str) -> list[UUID]:
+    """The identifier in <GUID=…>, or none."""
+    found = _GUID_PATH.fullmatch(name)
+    return [] if found is None else [UUID(found[1])]
+
+
+_GUID_PATH = re.compile(
+    r"<GUID=\{?([0-9A-Fa-f]{8}(?:-?[0-9A-Fa-f]{4}){3}-?[0-9A-Fa-f]{12})\}?>", re.I
+)
 
 _REFUSALS = {
     DirectoryOperationResult.DIRECTORY_NOT_CONNECTED: HResult.MQ_ERROR_NO_DS,

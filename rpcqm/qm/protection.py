@@ -5,7 +5,8 @@ from collections.abc import Callable
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.enums import MessageAuthenticationLevel, MessageClass
+from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
 
 
@@ -23,6 +24,27 @@ class Protection:
     def __init__(self) -> None:
         self.verify: Callable[[Message], bool] | None = None
         """Whether the signature of a message is good; a protocol that can tell sets it."""
+        self.sign: Callable[[MessageAttributes, MessageAuthenticationLevel], None] | None = None
+        """Signs a message of an application in place, or raises MQError; a protocol sets it."""
+        self.certificate_of: Callable[[bytes], bytes] | None = None
+        """The certificate of a user, by his SID's octets, that messages can be signed for."""
+
+    def internal_certificate(self, security_id: bytes) -> bytes:
+        """The InternalCertificate of a user ([MS-MQDMPR] 3.1.1.19), b"" if there is none (G285)."""
+        return b"" if self.certificate_of is None else self.certificate_of(security_id)
+
+    def sign_sent(self, message: MessageAttributes, level: MessageAuthenticationLevel) -> None:
+        """Sign a message in place, as its sender wants it.
+
+        Raises MQ_ERROR_NO_INTERNAL_USER_CERT without a certificate,
+        MQ_ERROR_CANNOT_SIGN_DATA_EX without its key, MQ_ERROR_CANNOT_HASH_DATA_EX for a hash
+        that is not made any more.
+        """
+        if not message.sender_certificate:
+            raise MQError(HResult.MQ_ERROR_NO_INTERNAL_USER_CERT)
+        if self.sign is None:
+            raise MQError(HResult.MQ_ERROR_CANNOT_SIGN_DATA_EX, "no keys")
+        self.sign(message, level)
 
     def check_arrived(self, queue: Queue, authenticated: bool, encrypted: bool) -> None:
         """Check what a queue demands of signatures and encryption (G28).

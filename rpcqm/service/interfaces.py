@@ -148,5 +148,6 @@ def machine(engine: QueueManagerEngine) -> Machine:
         transactions=engine.transactions,
         messages=engine.messages,
         arrivals=engine.arrivals,
+        protection=engine.protection,
         management=management(engine),
     )

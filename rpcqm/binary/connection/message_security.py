@@ -15,7 +15,7 @@ from rpcqm.adm.directory_object import User
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock, Timers
-from rpcqm.base.errors import DecodeError
+from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.base.identity import ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, Identity
 from rpcqm.binary import ciphers
 from rpcqm.binary.blobs import decode_public_keys
@@ -240,6 +240,41 @@ class MessageSecurity:
         known = [equals("security_identifier", security_id)]
         found = self._directory.read_directory(User, known)[1]
         return found is not None and certificate in _certificates(found.certificates)
+
+    # Of applications
+
+    def certificate_of(self, security_id: bytes) -> bytes:
+        """Our certificate if the directory knows it as one of that user's, else b"" (G285)."""
+        own = self._keys.certificate
+        return own if own and self._is_registered(security_id, own) else b""
+
+    def sign_sent(self, message: MessageAttributes, level: MessageAuthenticationLevel) -> None:
+        """Sign a message in place for its sender; its certificate must be ours (G285).
+
+        A signature of level 3.0 stands in the header of all destinations, which it covers; one
+        of level 2.0 covers a single destination, so that several get one of 3.0.
+        """
+        key = self._keys.signing_key
+        if key is None or message.sender_certificate != self._keys.certificate:
+            raise MQError(HResult.MQ_ERROR_CANNOT_SIGN_DATA_EX, "no key for that certificate")
+        if level is MessageAuthenticationLevel.SIG20 and (
+            message.destination_multi_queue_format_name
+        ):
+            level = MessageAuthenticationLevel.SIG30
+        name = message.destination_queue_format_name
+        if level is MessageAuthenticationLevel.SIG30 and name is not None:
+            several = message.destination_multi_queue_format_name
+            message.destination_multi_queue_format_name = several or (name,)
+        try:
+            packet = UserMessage(build_user_message(message))
+            signature = sign(packet, key, level, message.hash_algorithm)
+        except DecodeError as error:
+            raise MQError(HResult.MQ_ERROR_CANNOT_HASH_DATA_EX, str(error)) from error
+        if level is MessageAuthenticationLevel.SIG30:
+            message.multiple_destination_signature = signature
+        else:
+            message.signature = signature
+        message.authentication_level = level
 
     # Leaving
 

@@ -122,6 +122,8 @@ class BinaryProtocol:
         self.dispatcher.send_by_binary = self.send_user_message_wrapper
         self._online_hooks.append(self._online_changed)
         self.protection.verify = self.security.verified
+        self.protection.sign = self.security.sign_sent
+        self.protection.certificate_of = self.security.certificate_of
         self.arrivals.decrypt = self.security.decrypted
         self._stopped_hooks.append(self.stop)
         if self.routing is not None:

@@ -145,8 +145,8 @@ def elsewhere(pair: Exchanging) -> None:
     """Alice sends to Bob's address what is for a queue manager that Bob is not."""
     readdress = pair.alice.engine.composer.compose
 
-    def compose(descriptor, attributes, identity, transaction=None):  # type: ignore[no-untyped-def]
-        message = readdress(descriptor, attributes, identity, transaction)
+    def compose(descriptor, attributes, identity, transaction=None, sign=None):  # type: ignore[no-untyped-def]
+        message = readdress(descriptor, attributes, identity, transaction, sign)
         message.packet = message.packet[:32] + bytes(range(16)) + message.packet[48:]
         return message
 

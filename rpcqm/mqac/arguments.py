@@ -1,0 +1,90 @@
+"""Arguments as clients pass them: VARIANTs, BSTRs and interface pointers to plain values."""
+
+from typing import TypeVar
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.automation.values import SafeArray, Variant
+from rpcqm.codec.types.mqvalues import VARENUM
+from rpcqm.dcom.com_object import ComObject
+
+VT_BYTES = VARENUM.VT_ARRAY | VARENUM.VT_UI1
+"""An array of octets."""
+_NOTHING = frozenset({VARENUM.VT_EMPTY, VARENUM.VT_NULL})
+
+Object = TypeVar("Object", bound=ComObject)
+
+
+def plain(argument: Variant | None) -> Variant | None:
+    """What an argument refers to; None if it was not given, or holds nothing.
+
+    A client of late binding passes a reference to a VARIANT; two such steps are all that
+    [MS-OAUT] 2.2.29.2 allows.
+    """
+    for _ in range(2):
+        if argument is None or not argument.vt & VARENUM.VT_BYREF:
+            break
+        inner = argument.value
+        argument = (
+            inner if isinstance(inner, Variant) else Variant(argument.vt & ~VARENUM.VT_BYREF, inner)
+        )
+    if argument is None or argument.vt in _NOTHING or argument.vt == VARENUM.VT_ERROR:
+        return None
+    return argument
+
+
+def integer(argument: Variant | None, default: int) -> int:
+    """A number, whatever its type; raises DISP_E_TYPEMISMATCH for what is none."""
+    given = plain(argument)
+    if given is None:
+        return default
+    value = given.value
+    if isinstance(value, bool):
+        return -1 if value else 0
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float) and value == value // 1:
+        return int(value)
+    raise MQError(HResult.DISP_E_TYPEMISMATCH, f"VARIANT of type {given.vt}")
+
+
+def boolean(argument: Variant | None, default: bool) -> bool:
+    """A Boolean: every number but 0 is true."""
+    return bool(integer(argument, int(default)))
+
+
+def text(argument: str | bytes | None) -> str:
+    """A BSTR, "" for NULL; raises MQ_ERROR_ILLEGAL_PROPERTY_VALUE for octets that are no text."""
+    if isinstance(argument, bytes):
+        raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, "no text")
+    return argument or ""
+
+
+def octets(argument: Variant) -> bytes:
+    """An array of octets, b"" for nothing; raises E_INVALIDARG for anything else."""
+    given = plain(argument)
+    if given is None:
+        return b""
+    array = given.value
+    if given.vt == VT_BYTES and isinstance(array, SafeArray) and isinstance(array.values, bytes):
+        return array.values
+    raise MQError(HResult.E_INVALIDARG, f"VARIANT of type {given.vt}, not an array of octets")
+
+
+def instance(pointer: object, of: type[Object]) -> Object | None:
+    """The object that a client passes, None for NULL; raises E_INVALIDARG for one of another kind.
+
+    Objects of clients are of another kind, too: nobody looks at them through the network.
+    """
+    if pointer is None or isinstance(pointer, of):
+        return pointer
+    raise MQError(HResult.E_INVALIDARG, f"not {of.__name__}")
+
+
+def octets_variant(values: bytes) -> Variant:
+    """The VARIANT of octets; of none it is an empty array."""
+    return Variant(VT_BYTES, SafeArray(VARENUM.VT_UI1, values))
+
+
+def signed(value: int) -> int:
+    """An unsigned number of 32 bits as a `long`."""
+    return value - 0x1_0000_0000 if value >= 0x8000_0000 else value

@@ -1,0 +1,12 @@
+"""Moments as clients of automation see them."""
+
+from rpcqm.codec.automation.values import Variant
+from rpcqm.codec.types.mqvalues import VARENUM
+
+_DAYS_TO_1970 = 25_569
+_SECONDS_OF_DAY = 86_400
+
+
+def date_variant(seconds: int) -> Variant:
+    """A moment in seconds since 1970 as a VT_DATE: days since 1899-12-30, UTC."""
+    return Variant(VARENUM.VT_DATE, _DAYS_TO_1970 + seconds / _SECONDS_OF_DAY)

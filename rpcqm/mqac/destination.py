@@ -1,0 +1,132 @@
+"""MSMQDestination: one queue or several that messages are sent to ([MC-MQAC] 3.12)."""
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.automation.values import Variant
+from rpcqm.codec.names.format_name import FormatName, parse_format_names
+from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
+from rpcqm.dcom.com_object import ComCall
+from rpcqm.mqac._message_properties import not_implemented
+from rpcqm.mqac.arguments import integer, text
+from rpcqm.mqac.machine import Machine
+from rpcqm.mqac.named_queues import NamedQueues, SendingTarget
+from rpcqm.mqac.path_names import format_name_of_path
+
+INVALID_HANDLE_VALUE = -1
+
+
+class MSMQDestination(NamedQueues, SendingTarget):
+    """Queues by a format name, a path name or a path in the directory, open for sending or not."""
+
+    INTERFACES = ("IMSMQDestination", "IMSMQPrivateDestination")
+
+    def __init__(self, machine: Machine, names: tuple[FormatName, ...] = ()) -> None:
+        self._machine = machine
+        self.queue_format_names = names
+        self.open_queue_descriptor = None
+        self._is_opener = False
+        self._directory_path = ""
+        self._queue_path_name = ""
+
+    def Open(self, call: ComCall) -> None:
+        """[MC-MQAC] 3.12.4.1.1 Open (Opnum 7)."""
+        if self.open_queue_descriptor is not None:
+            raise MQError(HResult.S_FALSE, "open already")
+        self._open(call)
+
+    def _open(self, call: ComCall) -> None:
+        if not self.queue_format_names:
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_FORMATNAME, "no queue was named")
+        descriptor = self._machine.opening.open_queue(
+            self.queue_format_names, QueueAccessType.SEND_ACCESS, identity=call.identity
+        )
+        self.open_queue_descriptor, self._is_opener = descriptor, True
+        self._machine.openers[descriptor.handle] = call.identity.sid
+
+    def Close(self, call: ComCall) -> None:
+        """[MC-MQAC] 3.12.4.1.2 Close (Opnum 8)."""
+        if self.open_queue_descriptor is None:
+            raise MQError(HResult.S_FALSE, "closed already")
+        self._close()
+
+    def _close(self) -> None:
+        descriptor, self.open_queue_descriptor = self.open_queue_descriptor, None
+        if descriptor is not None:
+            self._machine.openers.pop(descriptor.handle, None)
+            self._machine.opening.close_queue(descriptor)
+
+    def released(self) -> None:
+        if self._is_opener:
+            self._close()
+
+    def get_IsOpen(self, call: ComCall) -> bool:
+        """[MC-MQAC] 3.12.4.1.3 IsOpen (Opnum 9)."""
+        return self.open_queue_descriptor is not None
+
+    # Names
+
+    def get_ADsPath(self, call: ComCall) -> str:
+        """[MC-MQAC] 3.12.4.1.6 ADsPath (Opnum 12)."""
+        return self._directory_path
+
+    def put_ADsPath(self, call: ComCall, bstrADsPath: str | bytes | None) -> None:
+        """[MC-MQAC] 3.12.4.1.7 ADsPath (Opnum 13)."""
+        self._directory_path = text(bstrADsPath)
+        name = self._machine.directory.find_directory_path(self._directory_path)
+        self._rename(call, (name,), "", self._directory_path)
+
+    def get_PathName(self, call: ComCall) -> str:
+        """[MC-MQAC] 3.12.4.1.8 PathName (Opnum 14)."""
+        return self._queue_path_name
+
+    def put_PathName(self, call: ComCall, bstrPathName: str | bytes | None) -> None:
+        """[MC-MQAC] 3.12.4.1.9 PathName (Opnum 15)."""
+        self._queue_path_name = text(bstrPathName)
+        name = format_name_of_path(self._machine, self._queue_path_name)
+        self._rename(call, (name,), self._queue_path_name, "")
+
+    def get_FormatName(self, call: ComCall) -> str:
+        """[MC-MQAC] 3.12.4.1.10 FormatName (Opnum 16)."""
+        return self.queue_format_name
+
+    def put_FormatName(self, call: ComCall, bstrFormatName: str | bytes | None) -> None:
+        """[MC-MQAC] 3.12.4.1.11 FormatName (Opnum 17)."""
+        given = text(bstrFormatName)
+        self._rename(call, parse_format_names(given) if given else (), "", "")
+
+    def _rename(
+        self, call: ComCall, names: tuple[FormatName, ...], path_name: str, directory_path: str
+    ) -> None:
+        """Stand for other queues; what was open is closed, and they are opened."""
+        self.queue_format_names = names
+        self._queue_path_name, self._directory_path = path_name, directory_path
+        if self.open_queue_descriptor is not None:
+            self._close()
+            self._open(call)
+
+    # What is only a name
+
+    get_IADs = not_implemented
+    putref_IADs = not_implemented
+    get_Destinations = not_implemented
+    putref_Destinations = not_implemented
+    get_Properties = not_implemented
+
+    # IMSMQPrivateDestination
+
+    def get_Handle(self, call: ComCall) -> Variant:
+        """[MC-MQAC] 3.12.4.2.1 Handle (Opnum 7)."""
+        descriptor = self.open_queue_descriptor
+        handle = INVALID_HANDLE_VALUE if descriptor is None else descriptor.handle
+        return Variant(VARENUM.VT_I8, handle)
+
+    def put_Handle(self, call: ComCall, varHandle: Variant) -> None:
+        """Stand for what the same caller has open by that handle, or for nothing (G286).
+
+        Source: [MC-MQAC] 3.12.4.2.2 Handle (Opnum 8).
+        """
+        handle = integer(varHandle, INVALID_HANDLE_VALUE)
+        self.released()
+        self._queue_path_name = self._directory_path = ""
+        self.open_queue_descriptor, self._is_opener = None, False
+        if self._machine.openers.get(handle) == call.identity.sid:
+            self.open_queue_descriptor = self._machine.opening.descriptors.get(handle)

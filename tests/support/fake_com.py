@@ -1,0 +1,24 @@
+"""Objects of [MC-MQAC] called without a network, by a caller who is only said to be there."""
+
+from typing import cast
+
+from rpcqm.base.completion import Completion
+from rpcqm.base.identity import Identity
+from rpcqm.dcom.com_object import ComCall
+from tests.support.callers import ALICE
+
+
+class FakeCall:
+    """As much of a Call as objects look at."""
+
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
+
+
+def call_of(identity: Identity = ALICE) -> ComCall:
+    return cast(ComCall, FakeCall(identity))
+
+
+def is_done(outcome: object) -> bool:
+    """Whether a method that answers later has answered."""
+    return isinstance(outcome, Completion) and outcome.done

@@ -31,6 +31,7 @@ from rpcqm.codec.idl.tree import (
     StructureType,
     Type,
     Union,
+    WireMarshal,
 )
 from rpcqm.codec.ndr.classes import has_default, message
 
@@ -48,6 +49,12 @@ _SIMPLE: dict[type[object], str] = {
     ContextHandleType: "bytes",
     InterfacePointer: "bytes | None",
     String: "str",
+}
+
+_AUTOMATION = {
+    "BSTR": "str | bytes | None",
+    "VARIANT": "Variant",
+    "SAFEARRAY": "SafeArray | None",
 }
 
 
@@ -103,6 +110,7 @@ class _Stub:
             "from enum import IntEnum",
             "from typing import Any, Final",
             "from uuid import UUID",
+            "from rpcqm.codec.automation.values import SafeArray, Variant",
             "from rpcqm.codec.interface import NullPointer, OperationRequest, Value",
         ]
         for module, names in sorted(self.foreign.items()):
@@ -120,11 +128,9 @@ class _Stub:
             for alias in made.aliases:
                 yield f"{alias} = {name}"
         for declaration in self.file.interfaces.values():
-            inherited = declaration.base.operations if declaration.base else ()
-            for operation in declaration.operations:
-                if operation is not None and operation not in inherited:
-                    yield self._message(operation, response=False)
-                    yield self._message(operation, response=True)
+            for operation in () if declaration.automation else declaration.own:
+                yield self._message(operation, response=False)
+                yield self._message(operation, response=True)
 
     def _declaration(self, made: StructureType | Union | Enumeration, name: str) -> str:
         match made:
@@ -172,6 +178,10 @@ class _Stub:
                 return f"{self.python(to)} | None"
             case StructureType() | Union():
                 return self._named(made)
+            case WireMarshal(name=name):
+                return _AUTOMATION[name]
+            case Integer(truth=True):
+                return "bool"
         return _SIMPLE[type(made)]
 
     def _array(self, element: Type) -> str:

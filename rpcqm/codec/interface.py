@@ -44,6 +44,7 @@ __all__ = [
     "TransferSyntax",
     "Value",
     "load",
+    "names_of",
     "read",
     "types_of",
 ]
@@ -171,6 +172,9 @@ class Operation:
         return f"<Operation {self.opnum} {self.name}>"
 
 
+_OF_OBJECTS: dict[Wire, Compiler] = {}
+
+
 class Interface:
     """An RPC interface; `operations` has None for each opnum not used on the wire.
 
@@ -190,7 +194,8 @@ class Interface:
             None if operation is None else self._operation(operation)
             for operation in declaration.operations
         )
-        self._compilers: dict[Wire, Compiler] = {}
+        # Methods of objects have names of their own in all files, and inherit: one for all.
+        self._compilers = _OF_OBJECTS if declaration.is_object else {}
 
     def operation(self, name: str) -> Operation:
         """The operation of that name; raises KeyError if the interface has no such operation."""
@@ -234,8 +239,10 @@ class Interface:
 def load(name: str, ms_union: bool = False) -> Interface:
     """The interface that idl/<name>.idl declares; the same object each time.
 
+    Of a file with several the interface is named as well: "dcom.IRemUnknown".
+
     Raises IdlError for a file that is not there or not understood, and ValueError for one that
-    declares no interface.
+    has no such interface.
     """
     return _load(name, ms_union)
 
@@ -248,41 +255,56 @@ def read(
     Raises IdlError for a text that is not understood, and ValueError for one that declares no
     interface, or several.
     """
-    interface = _only(read_idl(text, name), ms_union=False)
+    interface = Interface(_only(read_idl(text, name)))
     interface.syntaxes = tuple(syntaxes)
     return interface
 
 
 @functools.cache
 def _load(name: str, ms_union: bool) -> Interface:
-    return _only(load_idl(name), ms_union)
+    file_name, _, interface_name = name.partition(".")
+    file = load_idl(file_name)
+    if not interface_name:
+        return Interface(_only(file), ms_union)
+    if interface_name not in file.interfaces:
+        raise ValueError(f"{file.name} declares no interface {interface_name}")
+    return Interface(file.interfaces[interface_name], ms_union)
 
 
-def _only(file: IdlFile, ms_union: bool) -> Interface:
+def _only(file: IdlFile) -> InterfaceDeclaration:
     declared = list(file.interfaces.values())
     if len(declared) != 1:
         raise ValueError(f"{file.name} declares {len(declared)} interfaces, not one")
-    return Interface(declared[0], ms_union)
+    return declared[0]
+
+
+def names_of(file: IdlFile) -> Iterator[str]:
+    """The names by which `load` finds the interfaces of a file."""
+    name = file.name.removesuffix(".idl")
+    if len(file.interfaces) == 1:
+        yield name
+    else:
+        yield from (f"{name}.{each}" for each in file.interfaces)
 
 
 def types_of(name: str, module: str) -> dict[str, object]:
     """The classes and constants of idl/<name>.idl: structures, unions, enumerations, and the
-    requests and responses of its interface, by their names.  `module` is where they belong.
+    requests and responses of its interfaces, by their names.  `module` is where they belong.
+
+    Methods of automation are called by their names, and their messages stand in no module.
     """
     file = load_idl(name)
     classes: dict[str, type] = {}
     for made in file.types.values():
         classes.update(_classes(made))
-    for declaration in file.interfaces.values():
-        inherited = declaration.base.operations if declaration.base else ()
-        for operation in declaration.operations:
-            if operation is not None and operation not in inherited:
-                request, response = message(operation, False), message(operation, True)
-                assert issubclass(request.python_class, OperationRequest)
-                request.python_class.interface_name = name
-                request.python_class.operation = operation
-                classes[request.name] = request.python_class
-                classes[response.name] = response.python_class
+    for known, declaration in zip(names_of(file), file.interfaces.values(), strict=True):
+        for operation in () if declaration.automation else declaration.own:
+            request, response = message(operation, False), message(operation, True)
+            assert issubclass(request.python_class, OperationRequest)
+            request.python_class.interface_name = known
+            request.python_class.operation = operation
+            classes[request.name] = request.python_class
+            classes[response.name] = response.python_class
     for each in classes.values():
         each.__module__ = module
     return {**file.constants, **classes}

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from rpcqm.codec.idl.load import idl_names, load_idl
 from rpcqm.codec.idl.tree import Integer
 from rpcqm.codec.interface import load
+from tests.support.interfaces import INTERFACES
 from tests.support.widl import COMMAND, INCLUDED, prepare
 
-INTERFACES = [name for name in idl_names() if load_idl(name).interfaces]
 PROCEDURE = re.compile(r"\(procedure (\w+)::(\w+)\) \*/.*?/\* method (\d+) \*/", re.DOTALL)
 PARAMETER = re.compile(r"\(parameter (\w+)\) \*/\s*NdrFcShort\(\w+\),\s*/\* flags: ([^*]*)")
 

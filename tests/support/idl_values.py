@@ -25,6 +25,7 @@ from rpcqm.codec.idl.tree import (
     StructureType,
     Type,
     Union,
+    WireMarshal,
 )
 from rpcqm.codec.ndr.classes import class_of, message
 from rpcqm.codec.ndr.values import NULL, Value
@@ -194,6 +195,8 @@ def scalars(made: Type) -> st.SearchStrategy[Any]:
     match made:
         case Integer(limits=(low, high)):
             return st.integers(low, high)
+        case Integer(truth=True):
+            return st.booleans()
         case Integer(size=size, signed=signed):
             bits = 8 * (size or 4)
             return st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) if signed else _bits(bits)
@@ -207,6 +210,8 @@ def scalars(made: Type) -> st.SearchStrategy[Any]:
             return st.binary(min_size=20, max_size=20)
         case InterfacePointer():
             return st.none() | st.binary(max_size=40)
+        case WireMarshal("BSTR"):
+            return st.none() | st.text(_WIDE, max_size=12)
     raise TypeError(made)
 
 

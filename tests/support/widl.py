@@ -26,6 +26,8 @@ COMMAND = [
 INCLUDED = ("mqmq", "mqvalues")
 """The files without interfaces, of which the others need headers."""
 
+_OBJECTS = ("dcom", "oaut", "oautvalues", "mqac", "mqacvalues")
+
 _ANNOTATION = re.compile(r"/\*\s*rpcqm:(?P<body>[^*]*)\*/")
 _HANDLE = re.compile(r"\[in\]\s*handle_t\s+\w+\s*(?P<comma>,?)\s*")
 _INTERFACE = re.compile(r"\[(?P<attributes>[^\[\]]*\buuid\([^\[\]]*)\]\s*interface")
@@ -33,7 +35,7 @@ _INTERFACE = re.compile(r"\[(?P<attributes>[^\[\]]*\buuid\([^\[\]]*)\]\s*interfa
 
 def prepare(directory: Path) -> list[str]:
     """Write the copies into a directory; gives the names of the files with interfaces."""
-    names = [name for name in idl_names() if name != "dtyp"]
+    names = [name for name in idl_names() if name != "dtyp" and name not in _OBJECTS]
     renamed = _colliding()
     for name in names:
         text = (resources.files("rpcqm.idl") / f"{name}.idl").read_text("utf-8")

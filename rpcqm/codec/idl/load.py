@@ -7,23 +7,28 @@ from importlib import resources
 from pathlib import Path, PurePath
 
 from rpcqm.codec.idl.cache import kept
-from rpcqm.codec.idl.marks import BindingHandle, Marks, Void
+from rpcqm.codec.idl.marks import BindingHandle, InterfaceName, Marks, Void
 from rpcqm.codec.idl.nodes import (
     AttributeNode,
     BaseSpec,
+    CoclassNode,
     ConstantNode,
     IdlError,
     Import,
     InterfaceNode,
     Name,
+    NamedSpec,
     OperationNode,
     ParameterNode,
     Statement,
     Text,
     TypedefNode,
+    TypeSpec,
 )
 from rpcqm.codec.idl.scope import Declaration, Scope
 from rpcqm.codec.idl.tree import (
+    Coclass,
+    Dispinterface,
     IdlFile,
     InterfaceDeclaration,
     OperationDeclaration,
@@ -36,6 +41,7 @@ from rpcqm.codec.idl.tree import (
 __all__ = ["IdlError", "idl_names", "load_idl", "read_idl"]
 
 _UNUSED = "NotUsedOnWire"
+_PROPERTIES = {"propget": "get", "propput": "put", "propputref": "putref"}
 _PARSER = ("syntax.py", "nodes.py")
 
 
@@ -100,8 +106,11 @@ class _InterfaceReader:
             self._declare(statement)
         self.scope.finish()
         for statement in statements:
-            if isinstance(statement, InterfaceNode) and statement.body is not None:
-                self._interface(statement, statement.body)
+            if isinstance(statement, CoclassNode):
+                self._coclass(statement)
+            elif isinstance(statement, InterfaceNode) and statement.body is not None:
+                make = self._dispinterface if statement.dispatch else self._interface
+                make(statement, statement.body)
 
     def _declare(self, statement: Statement) -> None:
         match statement:
@@ -112,7 +121,7 @@ class _InterfaceReader:
             case TypedefNode():
                 self.scope.declare(statement)
             case InterfaceNode():
-                self.scope.interfaces.add(statement.name)
+                self.file.interface_names.add(statement.name)
                 self._declare_body(statement)
 
     def _declare_body(self, node: InterfaceNode) -> None:
@@ -139,7 +148,8 @@ class _InterfaceReader:
         marks = Marks(self.file.name, node.attributes, Marks.INTERFACES)
         self.scope.pointer_default = self._pointer_default(marks)
         base = self._base(node)
-        wired, callbacks = self._operations(body, len(base.operations) if base else 0)
+        is_object = "object" in marks or (base is not None and base.is_object)
+        wired, callbacks = self._operations(node, body, base, is_object)
         self.scope.finish()
         self.file.interfaces[node.name] = InterfaceDeclaration(
             name=node.name,
@@ -148,24 +158,51 @@ class _InterfaceReader:
             operations=(base.operations if base else ()) + tuple(wired),
             callbacks=tuple(callbacks),
             base=base,
-            syntaxes=self._syntaxes(marks),
+            syntaxes=self._syntaxes(marks, is_object),
             strict_context_handle="strict_context_handle" in marks,
             type_strict_context_handle="type_strict_context_handle" in marks,
+            is_object=is_object,
+            attributes=frozenset(marks.by_name),
+        )
+
+    def _dispinterface(self, node: InterfaceNode, body: tuple[Statement, ...]) -> None:
+        marks = Marks(self.file.name, node.attributes, Marks.INTERFACES)
+        operations: list[OperationDeclaration] = []
+        for each in body:
+            assert isinstance(each, OperationNode)
+            known = Marks(self.file.name, each.attributes, Marks.OPERATIONS)
+            operations.append(self._operation(each, known, len(operations), node.name))
+        self.file.dispinterfaces[node.name] = Dispinterface(
+            node.name, self._uuid(marks, node), tuple(operations)
+        )
+
+    def _coclass(self, node: CoclassNode) -> None:
+        known = (Marks(self.file.name, m.attributes, Marks.COCLASS_MEMBERS) for m in node.members)
+        members = list(zip(known, (m.name for m in node.members), strict=True))
+        had = [name for marks, name in members if "source" not in marks]
+        default = [n for marks, n in members if "default" in marks and "source" not in marks]
+        marks = Marks(self.file.name, node.attributes, Marks.COCLASSES)
+        self.file.coclasses[node.name] = Coclass(
+            node.name,
+            self._uuid(marks, node),
+            tuple(had),
+            (default or had)[0],
+            tuple(name for marks, name in members if "source" in marks),
         )
 
     def _base(self, node: InterfaceNode) -> InterfaceDeclaration | None:
         if node.base is None:
             return None
-        for file in (self.file, *self.file.imports):
+        for file in self.file.files():
             if node.base in file.interfaces:
                 return file.interfaces[node.base]
         raise self.scope.error(node.line, f"there is no interface {node.base}")
 
-    def _uuid(self, marks: Marks, node: InterfaceNode) -> uuid.UUID:
-        match marks.get("uuid"):
-            case AttributeNode(arguments=(Text(value),)):
-                return uuid.UUID(value)
-        raise self.scope.error(node.line, f"interface {node.name} has no uuid")
+    def _uuid(self, marks: Marks, node: InterfaceNode | CoclassNode) -> uuid.UUID:
+        found = marks.uuid()
+        if found is None:
+            raise self.scope.error(node.line, f"interface {node.name} has no uuid")
+        return found
 
     def _version(self, marks: Marks, node: InterfaceNode) -> tuple[int, int]:
         attribute = marks.get("version")
@@ -177,14 +214,22 @@ class _InterfaceReader:
                 return int(major), int(minor)
         return int(getattr(attribute.arguments[0], "value", 0)), 0
 
-    def _syntaxes(self, marks: Marks) -> frozenset[str]:
+    def _syntaxes(self, marks: Marks, is_object: bool) -> frozenset[str]:
         attribute = marks.get("syntaxes")
-        return frozenset({"NDR"}) if attribute is None else frozenset(_words(attribute))
+        if attribute is None:
+            return frozenset({"NDR", "NDR64"} if is_object else {"NDR"})
+        return frozenset(_words(attribute))
 
     def _operations(
-        self, body: tuple[Statement, ...], opnum: int
+        self,
+        interface: InterfaceNode,
+        body: tuple[Statement, ...],
+        base: InterfaceDeclaration | None,
+        is_object: bool,
     ) -> tuple[list[OperationDeclaration | None], list[OperationDeclaration]]:
         """The operations by opnum, and the callbacks, which have opnums of their own."""
+        opnum = len(base.operations) if base else 0
+        owner = interface.name if is_object else ""
         wired: list[OperationDeclaration | None] = []
         callbacks: list[OperationDeclaration] = []
         for node in body:
@@ -192,32 +237,62 @@ class _InterfaceReader:
                 continue
             marks = Marks(self.file.name, node.attributes, Marks.OPERATIONS)
             if "callback" in marks:
-                callbacks.append(self._operation(node, marks, len(callbacks)))
+                callbacks.append(self._operation(node, marks, len(callbacks), owner))
             else:
                 number = opnum + len(wired)
-                wired.append(self._wired(node, marks, number))
+                wired.append(self._wired(node, marks, number, owner))
         return wired, callbacks
 
-    def _wired(self, node: OperationNode, marks: Marks, opnum: int) -> OperationDeclaration | None:
+    def _wired(
+        self, node: OperationNode, marks: Marks, opnum: int, owner: str
+    ) -> OperationDeclaration | None:
         if node.name.endswith(_UNUSED):
             if node.name != f"Opnum{opnum}{_UNUSED}":
                 raise self.scope.error(node.line, f"{node.name} stands at opnum {opnum}")
             return None
-        return None if "local" in marks else self._operation(node, marks, opnum)
+        return None if "local" in marks else self._operation(node, marks, opnum, owner)
 
-    def _operation(self, node: OperationNode, marks: Marks, opnum: int) -> OperationDeclaration:
+    def _operation(
+        self, node: OperationNode, marks: Marks, opnum: int, owner: str
+    ) -> OperationDeclaration:
         parameters = [self._parameter(p, node.parameters) for p in node.parameters]
         result = self.scope.resolve(node.spec, "", node.line)
-        if isinstance(result, BindingHandle) or node.pointers:
+        if isinstance(result, BindingHandle | InterfaceName) or node.pointers:
             raise self.scope.error(node.line, "a method returns a number or nothing")
         return OperationDeclaration(
-            node.name,
+            self._called(node.name, marks),
             opnum,
-            tuple(p for p in parameters if p is not None),
+            (*self._implicit(owner), *(p for p in parameters if p is not None)),
             None if isinstance(result, Void) else result,
             frozenset(marks.by_name),
             node.line,
+            owner,
+            self._member(node, marks),
         )
+
+    def _called(self, name: str, marks: Marks) -> str:
+        for attribute, prefix in _PROPERTIES.items():
+            if attribute in marks:
+                return f"{prefix}_{name}"
+        return name
+
+    def _implicit(self, owner: str) -> tuple[Parameter, ...]:
+        """What every call of an object has before its parameters, [MS-DCOM] 2.2.13.
+
+        A dispinterface's methods have it as well: they never stand on the wire by themselves.
+        """
+        if not owner:
+            return ()
+        this = self.scope.lookup("ORPCTHIS", 0)
+        that = self.scope.lookup("ORPCTHAT", 0)
+        return (
+            Parameter("orpcthis", this, True, False),
+            Parameter("orpcthat", that, False, True),
+        )
+
+    def _member(self, node: OperationNode, marks: Marks) -> int | None:
+        number = marks.expression("id")
+        return None if number is None else self.scope.number(number, node.line)
 
     def _parameter(
         self, node: ParameterNode, siblings: tuple[ParameterNode, ...]
@@ -232,7 +307,16 @@ class _InterfaceReader:
             self.scope.set_tag(made, marks, node.line, lambda tag: self._sibling(tag, siblings))
         switch = marks.expression("switch_is")
         name = node.declarator.name
-        return Parameter(name, made, "in" in marks, "out" in marks, switch, node.line)
+        return Parameter(
+            name,
+            made,
+            "in" in marks,
+            "out" in marks,
+            switch,
+            node.line,
+            frozenset(marks.by_name),
+            _written(node.spec) + "*" * node.declarator.pointers,
+        )
 
     def _parameter_type(self, node: ParameterNode, marks: Marks) -> Type:
         declaration = Declaration(
@@ -246,6 +330,10 @@ class _InterfaceReader:
                 marks = Marks(self.file.name, node.attributes, Marks.PARAMETERS)
                 return self._parameter_type(node, marks)
         raise self.scope.error(siblings[0].line, f"there is no parameter {name} to switch on")
+
+
+def _written(spec: TypeSpec) -> str:
+    return spec.name if isinstance(spec, NamedSpec | BaseSpec) else ""
 
 
 def _words(attribute: AttributeNode) -> list[str]:

@@ -1,6 +1,8 @@
 """The attributes of a declaration, and the types of the language itself."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from uuid import UUID
 
 from rpcqm.codec.idl.nodes import (
     AttributeNode,
@@ -11,6 +13,7 @@ from rpcqm.codec.idl.nodes import (
     IdlError,
     Name,
     Number,
+    Text,
     Unary,
 )
 from rpcqm.codec.idl.tree import Float, Integer, PointerKind
@@ -25,6 +28,13 @@ class Void:
 
 class BindingHandle:
     """The type handle_t: a binding, which is not on the wire."""
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceName:
+    """An interface itself, which only pointers can point to."""
+
+    name: str
 
 
 _INTEGERS: dict[str, tuple[int, bool]] = {
@@ -71,25 +81,53 @@ class Marks:
     TYPES = _POINTERS | {
         *("context_handle", "context_handle_serialize", "context_handle_noserialize"),
         *(
+            "disable_consistency_check",
             "guid",
+            "hidden",
             "ms_union",
             "name",
+            "objref",
             "public",
             "range",
             "string",
             "switch_type",
+            "truth",
             "unsigned",
+            "uuid",
             "v1_enum",
+            "wire_marshal",
         ),
     }
     MEMBERS = _POINTERS | {
-        *("case", "default", "iid_is", "length_is", "max_is", "ms_union", "range", "size_is"),
+        *(
+            "case",
+            "default",
+            "disable_consistency_check",
+            "iid_is",
+            "length_is",
+            "max_is",
+            "ms_union",
+            "range",
+            "size_is",
+        ),
         *("string", "switch_is", "switch_type"),
     }
-    PARAMETERS = MEMBERS | {"context_handle", "in", "inner", "optional", "out", "retval"}
+    PARAMETERS = MEMBERS | {
+        *("context_handle", "defaultvalue", "in", "inner", "lcid", "optional", "out", "retval")
+    }
     OPERATIONS = frozenset(
         {
-            *("broadcast", "callback", "idempotent", "local", "maybe"),
+            *(
+                "broadcast",
+                "callback",
+                "helpstring",
+                "hidden",
+                "id",
+                "idempotent",
+                "local",
+                "maybe",
+            ),
+            *("propget", "propput", "propputref", "restricted", "vararg"),
             "by_number",  # names what is open by a number, which ends with its connection
             "harmless",  # leaves nothing when the connection is lost: locks are given back
             "repeatable",  # changes nothing, or only what ends with the connection; so harmless too
@@ -97,11 +135,14 @@ class Marks:
     )
     INTERFACES = frozenset(
         {
-            *("endpoint", "helpstring", "local", "ms_union", "object", "pointer_default"),
+            *("dual", "endpoint", "helpstring", "hidden", "local", "ms_union", "nonextensible"),
+            *("object", "odl", "oleautomation", "pointer_default", "restricted"),
             *("strict_context_handle", "syntaxes", "type_strict_context_handle"),
             *("unique", "uuid", "version"),
         }
     )
+    COCLASSES = frozenset({"appobject", "helpstring", "hidden", "noncreatable", "uuid", "version"})
+    COCLASS_MEMBERS = frozenset({"default", "restricted", "source"})
 
     def __init__(self, file: str, attributes: Attributes, known: Iterable[str]) -> None:
         self.file = file
@@ -115,6 +156,12 @@ class Marks:
 
     def get(self, name: str) -> AttributeNode | None:
         return self.by_name.get(name)
+
+    def uuid(self) -> UUID | None:
+        match self.by_name.get("uuid"):
+            case AttributeNode(arguments=(Text(value),)):
+                return UUID(value)
+        return None
 
     def pointer_kind(self) -> PointerKind | None:
         """The kind that an explicit pointer attribute gives, or None."""

@@ -191,13 +191,31 @@ class OperationNode:
 
 @dataclass(frozen=True, slots=True)
 class InterfaceNode:
-    """An interface; `body` of None is a forward declaration."""
+    """An interface; `body` of None is a forward declaration.
+
+    `dispatch`: a dispinterface, whose methods have no opnums.
+    """
 
     attributes: Attributes
     name: str
     base: str | None
     body: "tuple[Statement, ...] | None"
     line: int
+    dispatch: bool = False
 
 
-Statement = Import | ConstantNode | TypedefNode | OperationNode | InterfaceNode
+@dataclass(frozen=True, slots=True)
+class CoclassMember:
+    attributes: Attributes
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CoclassNode:
+    attributes: Attributes
+    name: str
+    members: tuple[CoclassMember, ...]
+    line: int
+
+
+Statement = Import | ConstantNode | TypedefNode | OperationNode | InterfaceNode | CoclassNode

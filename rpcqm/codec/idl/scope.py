@@ -7,7 +7,7 @@ from itertools import chain, repeat
 from typing import TypeVar
 
 from rpcqm.codec.idl.expression import evaluate, names_in
-from rpcqm.codec.idl.marks import BindingHandle, Marks, Void, base_type
+from rpcqm.codec.idl.marks import BindingHandle, InterfaceName, Marks, Void, base_type
 from rpcqm.codec.idl.nodes import (
     Arm,
     AttributeNode,
@@ -43,9 +43,10 @@ from rpcqm.codec.idl.tree import (
     Type,
     Union,
     UnionArm,
+    WireMarshal,
 )
 
-Resolved = Type | Void | BindingHandle
+Resolved = Type | Void | BindingHandle | InterfaceName
 _T = TypeVar("_T")
 
 
@@ -86,7 +87,6 @@ class Scope:
         self.file = file
         self.pointer_default = PointerKind.UNIQUE
         self.ms_union = False
-        self.interfaces: set[str] = set()
         self._tags: dict[tuple[str, str], tuple[TypeSpec, str]] = {}
         self._bodies: dict[int, StructureType | Union | Enumeration] = {}
         self._pending: dict[str, Callable[[], Type]] = {}
@@ -102,6 +102,9 @@ class Scope:
         if isinstance(named, Name):
             plain = named.text
         self._note_tag(node.spec, plain)
+        if "objref" in marks:
+            self.file.interface_names.update(d.name for d in node.declarators)
+            return
         for declarator in node.declarators:
             declaration = Declaration(marks, node.spec, declarator, node.line)
             if self._find(self.file, declarator.name, set()) or declarator.name in self._pending:
@@ -142,6 +145,8 @@ class Scope:
             return self._context_handle(name, declaration)
         if "guid" in marks:
             return Guid()
+        if "wire_marshal" in marks:
+            return WireMarshal(name)
         made = self.type_of(declaration, plain or name)
         if isinstance(made, StructureType | Union | Enumeration) and made.name != name:
             made.aliases.append(name)
@@ -149,6 +154,8 @@ class Scope:
             made.v1 = made.v1 or "v1_enum" in marks
         if isinstance(made, Integer) and "unsigned" in marks:
             return replace(made, signed=False)
+        if isinstance(made, Integer) and "truth" in marks:
+            return replace(made, truth=True)
         return made
 
     def _context_handle(self, name: str, declaration: Declaration) -> ContextHandleType:
@@ -180,9 +187,7 @@ class Scope:
     def constants(self) -> Mapping[str, int]:
         """Every constant and enumerator that is visible here."""
         found: dict[str, int] = {}
-        files = [self.file]
-        for file in files:
-            files.extend(f for f in file.imports if f not in files)
+        for file in self.file.files():
             found = {**file.constants, **found}
         return found
 
@@ -218,8 +223,8 @@ class Scope:
                     raise self.error(line, f"there is no type {words}")
                 return found
             case NamedSpec(named):
-                if named in self.interfaces:
-                    return InterfacePointer(named)
+                if any(named in file.interface_names for file in self.file.files()):
+                    return InterfaceName(named)
                 return self.lookup(named, line)
             case TagSpec(kind, tag):
                 return self._tagged(kind, tag, line)
@@ -264,6 +269,8 @@ class Scope:
     def _check_value(self, made: Resolved, line: int) -> Type:
         if isinstance(made, Void | BindingHandle):
             raise self.error(line, "void and handle_t have no values")
+        if isinstance(made, InterfaceName):
+            raise self.error(line, f"{made.name} is an interface: there are only pointers to it")
         return made
 
     def _fill_structure(self, structure: StructureType, spec: StructSpec) -> None:
@@ -356,9 +363,9 @@ class Scope:
         if "context_handle" in declaration.marks and isinstance(base, Void):
             return ContextHandleType(name)
         layers = self._layers(declaration)
-        if isinstance(base, InterfacePointer) and layers:
+        if isinstance(base, InterfaceName) and layers:
             layers.pop()
-            base = replace(base, iid_is=declaration.marks.expression("iid_is"))
+            base = InterfacePointer(base.name, declaration.marks.expression("iid_is"))
         made = self._check_value(base, declaration.line)
         made = self._unwrap(made, layers, declaration)
         self._add_counts(layers, declaration)

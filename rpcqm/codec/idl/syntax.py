@@ -22,6 +22,8 @@ from rpcqm.codec.idl.nodes import (
     Attributes,
     BaseSpec,
     Binary,
+    CoclassMember,
+    CoclassNode,
     Conditional,
     ConstantNode,
     Declarator,
@@ -56,6 +58,8 @@ start: statement*
     | declaration
     | operation
     | interface
+    | dispinterface
+    | coclass
     | "cpp_quote" "(" STRING+ ")" ";"? -> nothing
     | ";" -> nothing
 
@@ -67,6 +71,10 @@ operation: attributes specifier stars NAME "(" (parameter ("," parameter)*)? ")"
 interface: attributes INTERFACE NAME base_name? "{" statement* "}"
     | attributes INTERFACE NAME ";" -> interface_ahead
 base_name: ":" NAME
+dispinterface: attributes DISPINTERFACE NAME "{" "properties" ":" "methods" ":" operation* "}"
+    | attributes DISPINTERFACE NAME ";" -> interface_ahead
+coclass: attributes COCLASS NAME "{" coclass_member* "}"
+coclass_member: attributes (INTERFACE | DISPINTERFACE) NAME ";"
 
 attributes: (attribute_list | annotation)*
 attribute_list: "[" attribute ("," attribute)* ","? "]"
@@ -123,6 +131,8 @@ IMPORT: "import"
 CONST: "const"
 TYPEDEF: "typedef"
 INTERFACE: "interface"
+DISPINTERFACE: "dispinterface"
+COCLASS: "coclass"
 STRUCT: "struct"
 UNION: "union"
 ENUM: "enum"
@@ -391,6 +401,19 @@ class _Statements(_Transformer):
 
     def interface_ahead(self, meta: Meta, children: _Children) -> InterfaceNode:
         return InterfaceNode(children[0].items, str(children[2]), None, None, _line(meta))
+
+    def dispinterface(self, meta: Meta, children: _Children) -> InterfaceNode:
+        attributes, _keyword, name, *body = children
+        return InterfaceNode(
+            attributes.items, str(name), None, tuple(body), _line(meta), dispatch=True
+        )
+
+    def coclass(self, meta: Meta, children: _Children) -> CoclassNode:
+        attributes, _keyword, name, *members = children
+        return CoclassNode(attributes.items, str(name), tuple(members), _line(meta))
+
+    def coclass_member(self, _meta: Meta, children: _Children) -> CoclassMember:
+        return CoclassMember(children[0].items, str(children[2]))
 
 
 class _Builder(_Statements, _Arms, _Declarations, _Expressions):

@@ -7,6 +7,7 @@ wire and are not in the tree: a parameter has the type that the pointer points t
 
 import enum
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from rpcqm.codec.idl.nodes import Expression
@@ -17,7 +18,8 @@ class Integer:
     """An integer of `size` octets; of 0: as wide as a pointer (`__int3264`).
 
     `octet` marks the one-octet types of which arrays are bytes, `character` wchar_t and
-    char, of which strings are made.  `limits` are those of [range].
+    char, of which strings are made, `truth` VARIANT_BOOL, which is True, all of its bits set, or
+    False.  `limits` are those of [range].
     """
 
     name: str
@@ -26,6 +28,7 @@ class Integer:
     octet: bool = False
     character: bool = False
     limits: tuple[int, int] | None = None
+    truth: bool = False
 
     def within(self, low: int, high: int) -> "Integer":
         return replace(self, limits=(low, high))
@@ -66,6 +69,15 @@ class InterfacePointer:
 
     name: str
     iid_is: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WireMarshal:
+    """BSTR, VARIANT or SAFEARRAY: a pointer to a structure that functions of its own read and
+    write, `codec.automation`.
+    """
+
+    name: str
 
 
 class PointerKind(enum.Enum):
@@ -171,6 +183,7 @@ Type = (
     | Guid
     | ContextHandleType
     | InterfacePointer
+    | WireMarshal
     | Pointer
     | Array
     | String
@@ -181,17 +194,26 @@ Type = (
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
+    """`declared` is the type as written, as "IMSMQQueue4**"; `attributes` too, by name."""
+
     name: str
     type: Type
     in_: bool
     out: bool
     switch: Expression | None = None
     line: int = 0
+    attributes: frozenset[str] = frozenset()
+    declared: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class OperationDeclaration:
-    """A method; `result` is None for void; `attributes` as written, by name."""
+    """A method; `result` is None for void; `attributes` as written, by name.
+
+    A property's is called as in memory: get_X, put_X, putref_X.  `owner` is the interface that
+    declares the method, for the methods of objects, and `member` its number in IDispatch, where
+    it is written.
+    """
 
     name: str
     opnum: int
@@ -199,6 +221,13 @@ class OperationDeclaration:
     result: "Type | None"
     attributes: frozenset[str] = frozenset()
     line: int = 0
+    owner: str = ""
+    member: int | None = None
+
+    @property
+    def message_name(self) -> str:
+        """What its request's and response's classes are named after."""
+        return f"{self.owner}_{self.name}" if self.owner else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,14 +243,68 @@ class InterfaceDeclaration:
     syntaxes: frozenset[str] = frozenset()
     strict_context_handle: bool = False
     type_strict_context_handle: bool = False
+    is_object: bool = False
+    attributes: frozenset[str] = frozenset()
+
+    @property
+    def bases(self) -> Iterator["InterfaceDeclaration"]:
+        """What the interface is derived from, the nearest first."""
+        base = self.base
+        while base is not None:
+            yield base
+            base = base.base
+
+    @property
+    def automation(self) -> bool:
+        """Whether the interface is derived from IDispatch."""
+        return any(base.name == "IDispatch" for base in self.bases)
+
+    @property
+    def own(self) -> tuple[OperationDeclaration, ...]:
+        """The operations that the interface itself declares."""
+        inherited = len(self.base.operations) if self.base else 0
+        return tuple(o for o in self.operations[inherited:] if o is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Dispinterface:
+    """An interface that is only called by IDispatch: methods with member numbers."""
+
+    name: str
+    uuid: uuid.UUID
+    operations: tuple[OperationDeclaration, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Coclass:
+    """A class of objects: the interfaces that they have, and those that they call (`sources`)."""
+
+    name: str
+    uuid: uuid.UUID
+    interfaces: tuple[str, ...]
+    default: str
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(eq=False, slots=True)
 class IdlFile:
-    """One IDL file: its own types and constants, and the interface that it declares."""
+    """One IDL file: its own types and constants, and the interfaces that it declares.
+
+    `interface_names`: what a pointer to is the pointer to an interface.
+    """
 
     name: str
     types: dict[str, Type] = field(default_factory=dict)
     constants: dict[str, int] = field(default_factory=dict)
     imports: list["IdlFile"] = field(default_factory=list)
     interfaces: dict[str, InterfaceDeclaration] = field(default_factory=dict)
+    dispinterfaces: dict[str, Dispinterface] = field(default_factory=dict)
+    coclasses: dict[str, Coclass] = field(default_factory=dict)
+    interface_names: set[str] = field(default_factory=set)
+
+    def files(self) -> list["IdlFile"]:
+        """This file and all that it imports, each once."""
+        found = [self]
+        for file in found:
+            found.extend(f for f in file.imports if f not in found)
+        return found

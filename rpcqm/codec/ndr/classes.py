@@ -21,6 +21,7 @@ from rpcqm.codec.idl.tree import (
     StructureType,
     Type,
     Union,
+    WireMarshal,
 )
 from rpcqm.codec.ndr.values import REQUIRED, OperationRequest, Value, union_class, value_class
 
@@ -29,7 +30,7 @@ def nullable(made: Type) -> bool:
     """Whether a value can be None: a null pointer."""
     if isinstance(made, Pointer):
         return made.kind is not PointerKind.REF
-    return isinstance(made, InterfacePointer)
+    return isinstance(made, InterfacePointer | WireMarshal)
 
 
 def has_default(made: Type) -> bool:
@@ -83,7 +84,7 @@ def message(operation: OperationDeclaration, response: bool) -> OperationMessage
             sent = (*sent, Parameter("result", operation.result, False, True))
     else:
         sent = tuple(p for p in operation.parameters if p.in_)
-    name = operation.name + ("Response" if response else "Request")
+    name = operation.message_name + ("Response" if response else "Request")
     extras = tuple(dict.fromkeys(_extras(sent)))
     fields = [(p.name, None if nullable(p.type) else REQUIRED) for p in sent]
     fields += [(extra, REQUIRED) for extra in extras]

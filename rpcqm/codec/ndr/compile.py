@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.codec.automation.marshalling import functions
 from rpcqm.codec.idl.tree import OperationDeclaration, Type
 from rpcqm.codec.ndr.classes import OperationMessage, message
 from rpcqm.codec.ndr.decode import Decoder, Readers
@@ -160,7 +161,8 @@ class Compiler:
     """
 
     def __init__(self, wire: Wire) -> None:
-        self.module = Module(wire, _NAMESPACE)
+        marshalling = functions(wire.ndr64, wire.big_endian)
+        self.module = Module(wire, {**_NAMESPACE, **marshalling})
         self._readers = Readers(self.module)
         self._writers = Writers(self.module)
         self._codecs: dict[str, MessageCodec] = {}
@@ -186,4 +188,5 @@ class Compiler:
         self._generate(made)
         names: dict[str, Any] = self.module.namespace
         exec(compile(self.module.take(), f"<ndr {made.name}>", "exec"), names)
-        return MessageCodec(names[f"decode_{made.name}"], names[f"encode_{made.name}"])
+        decode, encode = names[f"decode_{made.name}"], names[f"encode_{made.name}"]
+        return MessageCodec(decode, encode)

@@ -26,11 +26,13 @@ from rpcqm.codec.idl.tree import (
     Type,
     Union,
     UnionArm,
+    WireMarshal,
 )
 from rpcqm.codec.ndr.classes import class_of
 from rpcqm.codec.ndr.layout import (
     Position,
     alignment,
+    marshaller,
     minimum,
     open_end,
     recursive,
@@ -167,8 +169,8 @@ class Decoder(Emitter):
                 self.union(made, target, frame, switch, last)
             case Pointer():
                 self.pointer(made, target, frame)
-            case InterfacePointer():
-                self.interface_pointer(target)
+            case InterfacePointer() | WireMarshal():
+                self.marshalled(made, target)
             case Array():
                 self.array(made, target, frame)
             case String():
@@ -181,6 +183,8 @@ class Decoder(Emitter):
         code, size = scalar(made, self.wire) or ("", 0)
         after = None
         match made:
+            case Integer(truth=True):
+                after = partial(self.line, f"{target} = {target} != 0")
             case Integer(limits=(low, high)):
                 after = partial(self._range, target, low, high)
             case Enumeration() if code == "H":
@@ -316,21 +320,23 @@ class Decoder(Emitter):
         else:
             self.refuse(frame.python(size), reason)
 
-    def interface_pointer(self, target: str) -> None:
-        """Read the pointer to an OBJREF: a counted array of octets in a structure."""
+    def marshalled(self, made: InterfacePointer | WireMarshal, target: str) -> None:
+        """Read a pointer whose referent a function of `codec.automation` reads, later."""
         name = self.fresh("p")
         self.take(self.wire.word_code, self.wire.word, self.wire.word, name)
-        octets = Array(Integer("byte", 1, octet=True), size=Name("size"))
-        fields = [Field("size", Integer("unsigned long", 4)), Field("data", octets)]
-        made = Pointer(PointerKind.UNIQUE, StructureType("MInterfacePointer", fields))
-        frame = Frame("", frozenset())
+        self.deferred.append(Deferred(partial(self.marshalled_referent, made, name, target)))
 
-        def emit() -> None:
-            self.referent(made, name, target, frame)
-            with self.source.block(f"if {target} is not None:"):
-                self.line(f"{target} = {target}.data")
-
-        self.deferred.append(Deferred(emit))
+    def marshalled_referent(
+        self, made: InterfacePointer | WireMarshal, name: str, target: str
+    ) -> None:
+        self.settle()
+        ends: list[Position] = []
+        with self.branch(f"if {name}:", ends):
+            self.line(f"{target}, o = read_{marshaller(made)}(buf, o, end)")
+            self.position.set(1)
+        with self.branch("else:", ends):
+            self.line(f"{target} = {'EMPTY' if marshaller(made) == 'VARIANT' else None}")
+        self.meet(ends)
 
     # arrays and strings
 
@@ -417,7 +423,7 @@ class Decoder(Emitter):
                 self._numbers(element, count, target)
             case Guid():
                 self._guids(count, target)
-            case Pointer():
+            case Pointer() | InterfacePointer() | WireMarshal():
                 self._pointers(element, count, target)
             case StructureType() if self.is_called(element):
                 self.call(self.readers.array(element), target, count)
@@ -470,20 +476,27 @@ class Decoder(Emitter):
         self.line(f"{target} = [{each}]")
         self._advance_to(end, 16)
 
-    def _pointers(self, element: Pointer, count: str, target: str) -> None:
-        if element.kind is PointerKind.REF:
+    def _pointers(
+        self, element: Pointer | InterfacePointer | WireMarshal, count: str, target: str
+    ) -> None:
+        if isinstance(element, Pointer) and element.kind is PointerKind.REF:
             raise TypeError("arrays of reference pointers are not supported")
         identifiers, items = self.fresh("p"), self.fresh("i")
         self._numbers(Integer("", 0), count, identifiers)
         self.deferred.append(Deferred(partial(self._referents, element, identifiers, items)))
         self.line(f"{target} = {items} = []")
 
-    def _referents(self, element: Pointer, identifiers: str, items: str) -> None:
+    def _referents(
+        self, element: Pointer | InterfacePointer | WireMarshal, identifiers: str, items: str
+    ) -> None:
         self.settle()
         name, item = self.fresh("p"), self.fresh("v")
         with self.source.block(f"for {name} in {identifiers}:"):
             self.position.set(1)
-            self.referent(element, name, item, Frame("", frozenset()))
+            if isinstance(element, Pointer):
+                self.referent(element, name, item, Frame("", frozenset()))
+            else:
+                self.marshalled_referent(element, name, item)
             self.settle()
             self.line(f"{items}.append({item})")
         self.position.set(1)

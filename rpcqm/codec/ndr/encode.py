@@ -24,10 +24,12 @@ from rpcqm.codec.idl.tree import (
     Type,
     Union,
     UnionArm,
+    WireMarshal,
 )
 from rpcqm.codec.ndr.layout import (
     Position,
     alignment,
+    marshaller,
     open_end,
     scalar,
 )
@@ -129,8 +131,8 @@ class Encoder(Emitter):
                 self.union(made, value, frame, switch)
             case Pointer():
                 self.pointer(made, value, frame)
-            case InterfacePointer():
-                self.interface_pointer(value)
+            case InterfacePointer() | WireMarshal():
+                self.marshalled(made, value)
             case Array():
                 self.array(made, value, frame)
             case String():
@@ -145,6 +147,8 @@ class Encoder(Emitter):
             code = "h"
         what = value
         match made:
+            case Integer(truth=True):
+                what = f"-1 if {value} else 0"
             case Integer(limits=(low, high)):
                 name = value.rpartition(".")[2]
                 self.refuse(f"not {low} <= {value} <= {high}", f"{name} is not in {low}..{high}")
@@ -249,25 +253,19 @@ class Encoder(Emitter):
         else:
             self.whole(made.to, value, frame)
 
-    def interface_pointer(self, value: str) -> None:
-        """Write the pointer to an OBJREF: a counted array of octets in a structure."""
+    def marshalled(self, made: InterfacePointer | WireMarshal, value: str) -> None:
+        """Write a pointer whose referent a function of `codec.automation` writes, later."""
+        what = "ids()" if _never_null(made) else f"0 if {value} is None else ids()"
         word = self.wire.word
-        self.take(self.wire.word_code, word, word, f"0 if {value} is None else ids()")
+        self.take(self.wire.word_code, word, word, what)
+        self.deferred.append(Deferred(partial(self.marshalled_referent, made, value)))
 
-        def emit() -> None:
-            self.settle()
-            ends: list[Position] = []
-            with self.branch(f"if {value} is not None:", ends):
-                self.take(self.wire.word_code, word, word, f"len({value})")
-                self.take("I", 4, 4, f"len({value})")
-                self.flush()
-                self.line(f"w({value})")
-                self.settle()
-                self.line(f"o += len({value})")
-                self.position.set(1)
-            self.meet([*ends, self.position])
-
-        self.deferred.append(Deferred(emit))
+    def marshalled_referent(self, made: InterfacePointer | WireMarshal, value: str) -> None:
+        self.settle()
+        condition = "if True:" if _never_null(made) else f"if {value} is not None:"
+        with self.source.block(condition):
+            self.line(f"o = write_{marshaller(made)}(w, o, {value}, ids)")
+        self.position.set(1)
 
     # arrays and strings
 
@@ -384,7 +382,7 @@ class Encoder(Emitter):
                 self.line(f'w(b"".join([each.{field} for each in {value}]))')
                 self.line(f"o += len({value}) * 16")
                 self.position.advance_by_multiple(16)
-            case Pointer():
+            case Pointer() | InterfacePointer() | WireMarshal():
                 self._pointers(element, value)
             case StructureType() if self.is_called(element):
                 self.call(self.writers.array(element), value)
@@ -404,23 +402,28 @@ class Encoder(Emitter):
         self.line(f"o += len({value}) * {size}")
         self.position.advance_by_multiple(size)
 
-    def _pointers(self, element: Pointer, value: str) -> None:
-        if element.kind is PointerKind.REF:
+    def _pointers(self, element: Pointer | InterfacePointer | WireMarshal, value: str) -> None:
+        if isinstance(element, Pointer) and element.kind is PointerKind.REF:
             raise TypeError("arrays of reference pointers are not supported")
-        call = "full.refer(each)" if _aliased(element) else "ids()"
+        aliased = isinstance(element, Pointer) and _aliased(element)
+        call = "full.refer(each)" if aliased else "ids()"
+        null = "False" if _never_null(element) else "each is None"
         word = self.wire.word
         form = f'"{self.wire.order}%d{self.wire.word_code}" % len({value})'
-        self.line(f"w(pack({form}, *[0 if each is None else {call} for each in {value}]))")
+        self.line(f"w(pack({form}, *[0 if {null} else {call} for each in {value}]))")
         self.line(f"o += len({value}) * {word}")
         self.position.advance_by_multiple(word)
         self.deferred.append(Deferred(partial(self._referents, element, value)))
 
-    def _referents(self, element: Pointer, value: str) -> None:
+    def _referents(self, element: Pointer | InterfacePointer | WireMarshal, value: str) -> None:
         self.settle()
         name = self.fresh("v")
         with self.source.block(f"for {name} in {value}:"):
             self.position.set(1)
-            self.referent(element, name, Frame("", frozenset()))
+            if isinstance(element, Pointer):
+                self.referent(element, name, Frame("", frozenset()))
+            else:
+                self.marshalled_referent(element, name)
             self.settle()
         self.position.set(1)
 
@@ -451,6 +454,11 @@ def _is_text(element: Type) -> bool:
 
 def _is_octet(element: Type) -> bool:
     return isinstance(element, Integer) and element.octet
+
+
+def _never_null(made: Type) -> bool:
+    """Whether there is always a referent: a null BSTR is one, and no VARIANT is an empty one."""
+    return isinstance(made, WireMarshal) and made.name != "SAFEARRAY"
 
 
 def _aliased(made: Pointer) -> bool:

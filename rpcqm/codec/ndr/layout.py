@@ -11,6 +11,7 @@ from rpcqm.codec.idl.tree import (
     Float,
     Guid,
     Integer,
+    InterfacePointer,
     Pointer,
     PointerKind,
     String,
@@ -18,6 +19,7 @@ from rpcqm.codec.idl.tree import (
     Type,
     Union,
     UnionArm,
+    WireMarshal,
 )
 
 _INTEGER_CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
@@ -102,6 +104,11 @@ def scalar(made: Type, wire: Wire) -> tuple[str, int] | None:
         case ContextHandleType():
             return "20s", 20
     return None
+
+
+def marshaller(made: InterfacePointer | WireMarshal) -> str:
+    """What the functions are called after that read and write what such a pointer points to."""
+    return made.name if isinstance(made, WireMarshal) else "OBJREF"
 
 
 def parts(made: Type) -> Iterator[Type]:

@@ -4,18 +4,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rpcqm.codec.idl.load import idl_names, load_idl
 from rpcqm.codec.idl.tree import OperationDeclaration
 from rpcqm.codec.interface import load
 from rpcqm.codec.ndr.compile import Wire
 from rpcqm.codec.ndr.impacket_classes import impacket_module
 from tests.support.idl_values import messages
 from tests.support.impacket_values import from_impacket, to_impacket
+from tests.support.interfaces import INTERFACES
 
 OPERATIONS = [
     pytest.param(name, operation, id=f"{name}-{operation.name}")
-    for name in idl_names()
-    if load_idl(name).interfaces
+    for name in INTERFACES
     for operation in load(name).declaration.operations
     if operation is not None
 ]

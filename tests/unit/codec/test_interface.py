@@ -97,10 +97,9 @@ def test_every_file_has_a_module_of_its_types() -> None:
             if isinstance(made, type) and issubclass(made, Value):
                 assert made.__module__ == module.__name__
         for interface in load_idl(name).interfaces.values():
-            for operation in interface.operations:
-                if operation is not None:
-                    assert getattr(module, f"{operation.name}Request").__name__
-                    assert getattr(module, f"{operation.name}Response").__name__
+            for operation in () if interface.automation else interface.own:
+                assert getattr(module, f"{operation.message_name}Request").__name__
+                assert getattr(module, f"{operation.message_name}Response").__name__
 
 
 def test_enumerations_are_names_of_plain_numbers() -> None:

@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.idl.load import idl_names, load_idl
 from rpcqm.codec.idl.tree import OperationDeclaration
 from rpcqm.codec.interface import TransferSyntax, load
 from rpcqm.codec.ndr.compile import MessageCodec, Wire
@@ -20,11 +19,11 @@ from rpcqm.codec.types.mqmq import CAPROPVARIANT, PROPVARIANT, PROPVARIANT_varUn
 from rpcqm.codec.types.mqvalues import VT_NULL, VT_VARIANT, VT_VECTOR
 from rpcqm.codec.types.qmcomm import OBJECT_FORMAT, OBJECT_FORMAT_u, R_QMSetObjectPropertiesRequest
 from tests.support.idl_values import messages
+from tests.support.interfaces import INTERFACES
 
 OPERATIONS = [
     pytest.param(name, operation, id=f"{name}-{operation.name}")
-    for name in idl_names()
-    if load_idl(name).interfaces
+    for name in INTERFACES
     for operation in load(name).declaration.operations
     if operation is not None
 ]
@@ -102,9 +101,7 @@ def test_a_huge_count_allocates_nothing(wire: Wire) -> None:
     """Each word of a stub in turn becomes a huge number: counts are checked before use."""
     big = struct.pack(wire.order + wire.word_code, (1 << 8 * wire.word - 1) - 1)
     peaks = []
-    for name in idl_names():
-        if not load_idl(name).interfaces:
-            continue
+    for name in INTERFACES:
         for operation in load(name).declaration.operations:
             for response, codec in codecs_of(name, operation, wire) if operation else ():
                 assert operation is not None

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rpcqm.codec.idl.load import idl_names, load_idl
 from rpcqm.codec.idl.tree import OperationDeclaration
 from rpcqm.codec.interface import load
 from rpcqm.codec.ndr.compile import MessageCodec, Wire
 from tests.support.idl_values import messages
+from tests.support.interfaces import INTERFACES, OF_OBJECTS
 
 WIRES = {
     "ndr": Wire(),
@@ -16,12 +16,11 @@ WIRES = {
     "big-endian": Wire(big_endian=True),
     "ms_union": Wire(ms_union=True),
 }
-INTERFACES = [name for name in idl_names() if load_idl(name).interfaces]
 OPERATIONS = [
     pytest.param(name, operation, id=f"{name}-{operation.name}")
-    for name in INTERFACES
-    for operation in load(name).declaration.operations
-    if operation is not None
+    for name in [*INTERFACES, *(n for n in OF_OBJECTS if n.startswith("dcom"))]
+    for operation in load(name).declaration.own
+    if not load(name).declaration.automation
 ]
 
 

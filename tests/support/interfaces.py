@@ -1,0 +1,14 @@
+"""The interfaces of idl/, by the names that `load` takes."""
+
+from rpcqm.codec.idl.load import idl_names, load_idl
+from rpcqm.codec.interface import names_of
+
+OBJECTS = ("dcom", "oaut", "mqac")
+"""The files with interfaces of objects, which have tests of their own."""
+
+INTERFACES = [
+    name for file in idl_names() if file not in OBJECTS for name in names_of(load_idl(file))
+]
+"""The interfaces of files that declare one."""
+
+OF_OBJECTS = [name for file in OBJECTS for name in names_of(load_idl(file))]

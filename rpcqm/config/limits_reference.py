@@ -362,6 +362,20 @@ BOUNDS: tuple[Bound, ...] = (
         "messages",
     ),
     Bound(
+        "srmp.envelope_templates",
+        "that which was used longest ago is forgotten, and such envelopes are parsed again",
+        "Forms of envelopes that are known again without parsing them.",
+        "rpcqm.srmp.settings:SrmpSettings.envelope_templates",
+        "forms",
+    ),
+    Bound(
+        "srmp.template_envelope",
+        "it is parsed each time that it comes",
+        "Longest envelope whose form is remembered.",
+        "rpcqm.srmp.templates:LONGEST",
+        "octets",
+    ),
+    Bound(
         "srmp.hosts_of_strangers",
         "the addresses of the host that was used longest ago are forgotten",
         "Hosts of URLs in strangers' messages whose addresses are remembered.",

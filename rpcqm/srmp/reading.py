@@ -66,15 +66,34 @@ _children: Callable[[_Element], list[_Element]] = itemgetter(slice(None))
 _ENVELOPE = f"{{{SOAP}}}Envelope"
 _HEADER, _BODY = _USUAL = [f"{{{SOAP}}}Header", f"{{{SOAP}}}Body"]
 
+Parse = Callable[[bytes], tuple[str, Envelope]]
+"""Reads an envelope; raises DecodeError."""
 
-def read_request(request: HttpRequest) -> SrmpRequest:
+
+def parse_envelope(octets: bytes) -> tuple[str, Envelope]:
+    """The text of an envelope, and what it says ([MC-MQSRM] 2.2.2); raises DecodeError."""
+    text, root = parse_xml(octets)
+    if root.tag != _ENVELOPE:
+        raise DecodeError("no SOAP envelope")
+    tags = [child.tag for child in _children(root)]
+    if tags != _USUAL and (
+        tags[:2] != [_HEADER, _BODY] or _HEADER in tags[2:] or _BODY in tags[2:]
+    ):
+        raise DecodeError("an envelope is one <Header>, and one <Body> directly behind it")
+    envelope = _header(root[0])
+    if envelope.signature is not None:
+        envelope.signature.signed_info = _signed_octets(text)
+    return text, envelope
+
+
+def read_request(request: HttpRequest, parse: Parse = parse_envelope) -> SrmpRequest:
     """The parts of a request ([MC-MQSRM] 3.1.5.1.1); raises DecodeError.
 
     A user message with attachments has a body or an extension; receipts have neither. What has
     only an envelope is a message without a body.
     """
     parts = split_request(request)
-    text, envelope = _parse_envelope(parts.envelope)
+    text, envelope = parse(parts.envelope)
     has_attachment = parts.body is not None or parts.extension is not None
     if _is_receipt(envelope) and has_attachment:
         raise DecodeError("a receipt with an attachment")
@@ -93,27 +112,15 @@ def read_request(request: HttpRequest) -> SrmpRequest:
 
 def read_envelope(octets: bytes) -> Envelope:
     """An envelope ([MC-MQSRM] 2.2.2); raises DecodeError."""
-    return _parse_envelope(octets)[1]
+    return parse_envelope(octets)[1]
 
 
 def _is_receipt(envelope: Envelope) -> bool:
-    receipts = (envelope.delivery_receipt, envelope.commitment_receipt, envelope.stream_receipt)
-    return any(receipt is not None for receipt in receipts)
-
-
-def _parse_envelope(octets: bytes) -> tuple[str, Envelope]:
-    text, root = parse_xml(octets)
-    if root.tag != _ENVELOPE:
-        raise DecodeError("no SOAP envelope")
-    tags = [child.tag for child in _children(root)]
-    if tags != _USUAL and (
-        tags[:2] != [_HEADER, _BODY] or _HEADER in tags[2:] or _BODY in tags[2:]
-    ):
-        raise DecodeError("an envelope is one <Header>, and one <Body> directly behind it")
-    envelope = _header(root[0])
-    if envelope.signature is not None:
-        envelope.signature.signed_info = _signed_octets(text)
-    return text, envelope
+    return (
+        envelope.delivery_receipt is not None
+        or envelope.commitment_receipt is not None
+        or envelope.stream_receipt is not None
+    )
 
 
 def _signed_octets(text: str) -> bytes:
@@ -145,9 +152,17 @@ def _number(most: int) -> Callable[[str], int]:
 
 _ordinal = _number(_BITS_64)
 """Hardly one comes twice, so that none is kept."""
-_number_32 = lru_cache(maxsize=_CACHED)(_number(0xFFFF_FFFF))
+number_32 = lru_cache(maxsize=_CACHED)(_number(0xFFFF_FFFF))
 _class = lru_cache(maxsize=_CACHED)(_number(0xFFFF))
 _priority = lru_cache(maxsize=_CACHED)(_number(7))
+
+
+def current(text: str) -> int:
+    """Messages of a stream are counted from 1 on ([MC-MQSRM] 2.2.5.3)."""
+    number = number_32(text)
+    if number == 0:
+        raise DecodeError("no message of a stream has the number 0")
+    return number
 
 
 @lru_cache(maxsize=_CACHED)
@@ -158,7 +173,8 @@ def _guid(text: str) -> UUID:
     return UUID(text)
 
 
-def _message_id(text: str) -> MessageId:
+def message_id(text: str) -> MessageId:
+    """The element <id> ([MC-MQSRM] 2.2.4.3)."""
     ordinal, _, guid = text.removeprefix("uuid:").partition("@")
     if not text.startswith("uuid:"):
         raise DecodeError(f"{text!r} is not uuid:number@GUID")
@@ -180,10 +196,11 @@ def _base64(text: str) -> bytes:
 
 
 @lru_cache(maxsize=_CACHED)
-def _correlation(text: str) -> bytes:
-    if len(text) > _LONGEST_CORRELATION or len(correlation := _base64(text)) != CORRELATION_SIZE:
+def correlation(text: str) -> bytes:
+    """The element <Correlation> ([MC-MQSRM] 2.2.6.5)."""
+    if len(text) > _LONGEST_CORRELATION or len(octets := _base64(text)) != CORRELATION_SIZE:
         raise DecodeError(f"{text!r} is no correlation of {CORRELATION_SIZE} bytes")
-    return correlation
+    return octets
 
 
 def _format_names(text: str) -> tuple[str, ...]:
@@ -272,7 +289,7 @@ _EOD = _table(
         "ConnectorId": ("connector_id", _guid),
     },
 )
-_PROVIDER = _table(MSMQ, {"Type": ("type", _number_32)}, Name=("name", _text))
+_PROVIDER = _table(MSMQ, {"Type": ("type", number_32)}, Name=("name", _text))
 
 
 def _eod(element: _Element) -> Eod:
@@ -291,12 +308,12 @@ _MSMQ = _table(
         "Priority": ("priority", _priority),
         "Journal": ("journal", _present),
         "DeadLetter": ("dead_letter", _present),
-        "Correlation": ("correlation", _correlation),
+        "Correlation": ("correlation", correlation),
         "Trace": ("trace", _present),
         "ConnectorType": ("connector_type", _guid),
-        "App": ("app", _number_32),
-        "BodyType": ("body_type", _number_32),
-        "HashAlgorithm": ("hash_algorithm", _number_32),
+        "App": ("app", number_32),
+        "BodyType": ("body_type", number_32),
+        "HashAlgorithm": ("hash_algorithm", number_32),
         "SourceQmGuid": ("source_qm_guid", _guid),
         "DestinationMqf": ("destination_mqf", _format_names),
         "AdminMqf": ("admin_mqf", _format_names),
@@ -356,8 +373,8 @@ _STREAM = _table(
     SRMP,
     {
         "streamId": ("stream_id", _stream_id),
-        "current": ("current", _number_32),
-        "previous": ("previous", _number_32),
+        "current": ("current", current),
+        "previous": ("previous", number_32),
     },
     start=("send_receipts_to", _start),
 )
@@ -366,26 +383,24 @@ _STREAM = _table(
 def _stream(stream: _Element) -> Stream:
     """[MC-MQSRM] 2.2.5.3; a missing <previous> is the number before (G46)."""
     values = _fields(stream, _STREAM, "stream_id", "current")
-    if values["current"] == 0:
-        raise DecodeError("<current> is 0")
     return Stream(**{"previous": values["current"] - 1, **values})
 
 
 # Receipts
 
 _DELIVERY_RECEIPT = _table(
-    SRMP, {"receivedAt": ("received_at", parse_date), "id": ("id", _message_id)}
+    SRMP, {"receivedAt": ("received_at", parse_date), "id": ("id", message_id)}
 )
 _COMMITMENT_RECEIPT = _table(
     SRMP,
     {
         "decidedAt": ("decided_at", parse_date),
         "decision": ("positive", _decision),
-        "id": ("id", _message_id),
+        "id": ("id", message_id),
     },
 )
 _STREAM_RECEIPT = _table(
-    SRMP, {"streamId": ("stream_id", _stream_id), "lastOrdinal": ("last_ordinal", _number_32)}
+    SRMP, {"streamId": ("stream_id", _stream_id), "lastOrdinal": ("last_ordinal", number_32)}
 )
 
 
@@ -512,7 +527,7 @@ def _header(header: _Element) -> Envelope:
     if "path" not in values or "properties" not in values:
         raise DecodeError("<path> or <properties> is missing")
     path = values.pop("path")
-    path["id"] = _message_id(path["id"]) if "msmq" in values else MessageId()
+    path["id"] = message_id(path["id"]) if "msmq" in values else MessageId()
     envelope = Envelope(**path, **values.pop("properties"), **values)
     if envelope.stream is not None:
         if envelope.msmq is None:

@@ -13,7 +13,10 @@ class Redirection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SrmpSettings:
-    """Times are milliseconds. Ports are those that are listened to, -1 for none."""
+    """Times are milliseconds. Ports are those that are listened to, -1 for none.
+
+    Without `envelope_templates` every envelope is parsed.
+    """
 
     http_port: int = -1
     https_port: int = -1
@@ -24,6 +27,7 @@ class SrmpSettings:
     session_cleanup: int = 300_000
     history_size: int = 10_000
     history_cleanup: int = 1_800_000
+    envelope_templates: int = 256
     transparent_store_and_forward: bool = False
     default_stream_receipt_url: str = ""
     inbound: tuple[Redirection, ...] = ()

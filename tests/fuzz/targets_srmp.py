@@ -1,6 +1,7 @@
 """Targets of messages over HTTP: requests with their parts, and envelopes by themselves."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -8,11 +9,12 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.http.exchange import HttpRequest
 from rpcqm.srmp.elements import Envelope, Reference, Signature
 from rpcqm.srmp.message_types import identify
-from rpcqm.srmp.reading import read_envelope, read_request
+from rpcqm.srmp.reading import parse_envelope, read_envelope, read_request
 from rpcqm.srmp.signature import DSA_METHOD, check
+from rpcqm.srmp.templates import EnvelopeTemplates
 from rpcqm.srmp.writing import write_envelope
 from rpcqm.srmp.xml import SIGNATURE
-from tests.fuzz.target import Target, Violation
+from tests.fuzz.target import Run, Target, Violation
 from tests.fuzz.targets_codec import fed_by
 from tests.support.srmp_samples import DIRECTORY, NAMES, full_envelope, sample
 
@@ -56,7 +58,33 @@ def _judged(envelope: Envelope, body: bytes | None, extension: bytes | None) -> 
     return identify(envelope), check(envelope, body, extension)
 
 
+@contextmanager
+def _templates() -> Iterator[Run]:
+    """One receiver for many: what it has learned of some must not change what others say."""
+    known = EnvelopeTemplates(64)
+    for octets in (*_envelopes(), *_envelopes()):
+        known.read(octets)
+
+    def run(octets: bytes) -> Hashable:
+        careful = _outcome(parse_envelope, octets)
+        if _outcome(known.read, octets) != careful:
+            raise Violation("a template tells something else than the careful reading")
+        return isinstance(careful, str) or identify(careful[1])
+
+    yield run
+
+
+def _outcome(
+    parse: Callable[[bytes], tuple[str, Envelope]], octets: bytes
+) -> tuple[str, Envelope] | str:
+    try:
+        return parse(octets)
+    except DecodeError as error:
+        return str(error)
+
+
 TARGETS = (
     Target("srmp-request", _requests, fed_by(_read_request), (DecodeError,), share=15),
     Target("srmp-envelope", _envelopes, fed_by(_read_envelope), (DecodeError,), share=15),
+    Target("srmp-templates", _envelopes, _templates, share=10),
 )

@@ -31,6 +31,7 @@ from rpcqm.srmp.elements import Envelope, SrmpRequest, Stream
 from rpcqm.srmp.incoming import attributes_of, expires_at, identity_of, is_exempt, is_url
 from rpcqm.srmp.message_types import MessageType, identify
 from rpcqm.srmp.reading import read_request
+from rpcqm.srmp.templates import EnvelopeTemplates
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class Receiver:
             settings.history_cleanup,
         )
         self._history.restore(protocol.protocol_records.records(HISTORY_PREFIX))
+        self._templates = EnvelopeTemplates(settings.envelope_templates)
         self._destinations = Destinations(protocol)
         self._streams = IncomingStreams(protocol)
         self._forwarded = Forwarded()
@@ -110,7 +112,7 @@ class Receiver:
         500 when the queue manager has no room: nothing has changed then, and the peer sends again.
         """
         try:
-            return self._take(read_request(request), request.peer)
+            return self._take(read_request(request, self._templates.read), request.peer)
         except (DecodeError, BadRequestError) as error:
             _log.info("an HTTP request was refused", peer=request.peer, reason=str(error))
             return completed(_BAD_REQUEST)

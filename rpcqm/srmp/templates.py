@@ -1,0 +1,216 @@
+"""Envelopes like one that was read before.
+
+A template remembers an outcome of `reading.parse_envelope`, which stays the only definition of what
+an envelope says: the octets around the values that change from message to message, and the envelope
+that came of them. The next one with the same octets there is not parsed; its values are read with
+the parsers of the elements that they stand in, which take nothing that XML gives a meaning.
+
+A template is made when the same octets come a second time. With each value in turn replaced, the
+careful reading must then tell what the template tells; where it does not, there is none.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.srmp.dates import parse_date
+from rpcqm.srmp.elements import Envelope, Msmq, Stream
+from rpcqm.srmp.reading import correlation, current, message_id, number_32, parse_envelope
+
+LONGEST = 4_096
+"""Octets of an envelope that has a template; those that senders write have about a thousand, and
+no bound of the careful reading is so low."""
+_PLAIN = re.compile(r"[\w .,:;/@#+*()!?%=$-]*")
+_BASE64 = re.compile("[A-Za-z0-9+/]{27}=")
+
+Constants = tuple[bytes, ...]
+
+
+def _plain(text: str) -> str:
+    """A text without markup, references and line breaks."""
+    if _PLAIN.fullmatch(text) is None:
+        raise DecodeError("a text that is not plain")
+    return text
+
+
+def _unbroken(text: str) -> bytes:
+    """A correlation without white space: Python knows more of it than XML does."""
+    if _BASE64.fullmatch(text) is None:
+        raise DecodeError("a correlation that is written otherwise")
+    return correlation(text)
+
+
+class _Hole(NamedTuple):
+    """An element with a value: where its text begins, how it is read, the field that it is for.
+
+    `owner` is the part of the envelope that has the field, "" for the envelope itself. `samples`
+    are two values to try, one of which is another one than an envelope has.
+    """
+
+    opening: bytes
+    parse: Callable[[str], object]
+    owner: str
+    field: str
+    samples: tuple[bytes, bytes]
+
+
+_DATES = b"20010203T040506", b"20060504T030201"
+_NUMBERS = b"91", b"4294967290"
+_IDS = (
+    b"uuid:91@0a0b0c0d-0102-0304-0506-0708090a0b0c",
+    b"uuid:18446744073709551615@F0E0D0C0-0102-0304-0506-0708090a0b0c",
+)
+_CORRELATIONS = b"AAECAwQFBgcICQoLDA0ODxAREhM=", b"////////////////////////AAE="
+_HOLES = (
+    _Hole(b"<action>", _plain, "", "action", (b"MSMQ:", b"MSMQ:another label")),
+    _Hole(b"<id>", message_id, "", "id", _IDS),
+    _Hole(b"<expiresAt>", parse_date, "", "expires_at", _DATES),
+    _Hole(b"<sentAt>", parse_date, "", "sent_at", _DATES),
+    _Hole(b"<current>", current, "stream", "current", _NUMBERS),
+    _Hole(b"<previous>", number_32, "stream", "previous", _NUMBERS),
+    _Hole(b"<Correlation>", _unbroken, "msmq", "correlation", _CORRELATIONS),
+    _Hole(b"<TTrq>", parse_date, "msmq", "ttrq", _DATES),
+)
+"""In the order of [MC-MQSRM] 3.1.7.2.4: each is looked for behind the one before."""
+_OPENINGS = [(hole.opening, len(hole.opening)) for hole in _HOLES]
+_VALUES: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+    kind: attrgetter(*(field.name for field in fields(kind))) for kind in (Envelope, Stream, Msmq)
+}
+
+
+def _cut(octets: bytes) -> tuple[Constants, list[bytes]]:
+    """What stands around the holes of an envelope, and the values in them."""
+    constants: list[bytes] = []
+    values: list[bytes] = []
+    at, find = 0, octets.find
+    for opening, length in _OPENINGS:
+        start = find(opening, at)
+        if start >= 0:
+            start += length
+            end = find(b"<", start)
+            if end < 0:
+                break
+            constants.append(octets[at:start])
+            values.append(octets[start:end])
+            at = end
+    constants.append(octets[at:])
+    return tuple(constants), values
+
+
+def _holes_of(constants: Constants) -> list[_Hole]:
+    """The holes that an envelope was cut at: each behind its opening."""
+    return [
+        next(hole for hole in _HOLES if constant.endswith(hole.opening))
+        for constant in constants[:-1]
+    ]
+
+
+def _joined(constants: Constants, values: list[bytes]) -> bytes:
+    parts = zip(constants, values, strict=False)
+    return b"".join(part for pair in parts for part in pair) + constants[-1]
+
+
+def _copy(value: Any) -> Any:
+    """A copy of one level; `copy.copy` takes ten times as long for classes with slots."""
+    return type(value)(*_VALUES[type(value)](value))
+
+
+class _Template:
+    """An envelope and the values that it had: others differ from it."""
+
+    __slots__ = ("_envelope", "_holes", "_values")
+
+    def __init__(self, holes: list[_Hole], values: list[bytes], envelope: Envelope) -> None:
+        self._holes, self._values, self._envelope = holes, values, envelope
+
+    def filled(self, values: list[bytes]) -> Envelope:
+        """The envelope with these values; raises DecodeError or UnicodeDecodeError."""
+        envelope: Envelope = _copy(self._envelope)
+        for hole, value, before in zip(self._holes, values, self._values, strict=True):
+            if value == before:
+                continue
+            field = hole.parse(value.decode("utf-8"))
+            owner: Any = envelope
+            if hole.owner:
+                owner = _copy(getattr(envelope, hole.owner))
+                setattr(envelope, hole.owner, owner)
+            setattr(owner, hole.field, field)
+        return envelope
+
+
+class EnvelopeTemplates:
+    """Reads envelopes as `parse_envelope` does, most of them without parsing them.
+
+    At most `size` templates are kept, those that were used last; none for a size of 0. Envelopes
+    of one template share the parts that are equal, so that nobody may change them.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._templates: OrderedDict[Constants, _Template | None] = OrderedDict()
+        """None where a template would tell something else than the careful reading."""
+        self._seen: OrderedDict[int, None] = OrderedDict()
+        """Hashes of what has come once."""
+
+    def __len__(self) -> int:
+        return len(self._templates)
+
+    def read(self, octets: bytes) -> tuple[str, Envelope]:
+        """The text of an envelope, and what it says; raises DecodeError."""
+        if not self._size or len(octets) > LONGEST:
+            return parse_envelope(octets)
+        constants, values = _cut(octets)
+        template = self._templates.get(constants)
+        if template is None:
+            read = parse_envelope(octets)
+            self._note(constants, values, read[1])
+            return read
+        self._templates.move_to_end(constants)
+        try:
+            return octets.decode("utf-8"), template.filled(values)
+        except (DecodeError, UnicodeDecodeError):
+            # A value is wrong, or written in another way.
+            return parse_envelope(octets)
+
+    def _note(self, constants: Constants, values: list[bytes], envelope: Envelope) -> None:
+        """Make a template of what has been read carefully, if it has come before."""
+        if constants in self._templates:
+            return
+        printed = hash(constants)
+        if printed not in self._seen:
+            self._seen[printed] = None
+            self._bound(self._seen)
+            return
+        del self._seen[printed]
+        self._templates[constants] = _learned(constants, values, envelope)
+        self._bound(self._templates)
+
+    def _bound(self, kept: "OrderedDict[Any, Any]") -> None:
+        if len(kept) > self._size:
+            kept.popitem(last=False)
+
+
+def _learned(constants: Constants, values: list[bytes], envelope: Envelope) -> _Template | None:
+    """A template, if it tells what the careful reading tells, whichever value is another one."""
+    holes = _holes_of(constants)
+    if any(hole.owner and getattr(envelope, hole.owner) is None for hole in holes):
+        return None
+    template = _Template(holes, values, envelope)
+    for number, hole in enumerate(holes):
+        first, second = hole.samples
+        other = first if values[number] != first else second
+        if not _is_right(template, constants, [*values[:number], other, *values[number + 1 :]]):
+            return None
+    return template
+
+
+def _is_right(template: _Template, constants: Constants, values: list[bytes]) -> bool:
+    octets = _joined(constants, values)
+    try:
+        return (octets.decode("utf-8"), template.filled(values)) == parse_envelope(octets)
+    except DecodeError:
+        return False

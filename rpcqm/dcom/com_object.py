@@ -57,5 +57,10 @@ class ComObject:
 
     INTERFACES: ClassVar[tuple[str, ...]] = ()
 
+    @property
+    def interfaces(self) -> tuple[str, ...]:
+        """Those that the object has now, where its state decides: of INTERFACES, in that order."""
+        return self.INTERFACES
+
     def released(self) -> None:
         """Nobody holds a reference any longer: give back what the object holds."""

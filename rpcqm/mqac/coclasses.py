@@ -7,6 +7,7 @@ from uuid import UUID
 from rpcqm.dcom.com_object import ComObject
 from rpcqm.mqac.destination import MSMQDestination
 from rpcqm.mqac.machine import Machine
+from rpcqm.mqac.management import OF_OUTGOING_QUEUES, OF_QUEUES, MSMQManagement
 from rpcqm.mqac.message import MSMQMessage
 from rpcqm.mqac.transaction import (
     MSMQCoordinatedTransactionDispenser,
@@ -16,6 +17,9 @@ from rpcqm.mqac.transaction import (
 
 MSMQ_MESSAGE = UUID("d7d6e075-dccd-11d0-aa4b-0060970debae")
 MSMQ_DESTINATION = UUID("eba96b18-2168-11d3-898c-00e02c074f6b")
+MSMQ_MANAGEMENT = UUID("39ce96fe-f4c5-4484-a143-4c2d5d324229")
+MSMQ_QUEUE_MANAGEMENT = UUID("33b6d07e-f27d-42fa-b2d7-bf82e11e9374")
+MSMQ_OUTGOING_QUEUE_MANAGEMENT = UUID("0188401c-247a-4fed-99c6-bf14119d7055")
 MSMQ_TRANSACTION = UUID("d7d6e080-dccd-11d0-aa4b-0060970debae")
 MSMQ_TRANSACTION_DISPENSER = UUID("d7d6e084-dccd-11d0-aa4b-0060970debae")
 MSMQ_COORDINATED_TRANSACTION_DISPENSER = UUID("d7d6e082-dccd-11d0-aa4b-0060970debae")
@@ -29,6 +33,9 @@ def coclasses(machine: Machine) -> Coclasses:
     return {
         MSMQ_MESSAGE: partial(MSMQMessage, machine),
         MSMQ_DESTINATION: partial(MSMQDestination, machine),
+        MSMQ_MANAGEMENT: partial(MSMQManagement, machine),
+        MSMQ_QUEUE_MANAGEMENT: partial(MSMQManagement, machine, OF_QUEUES),
+        MSMQ_OUTGOING_QUEUE_MANAGEMENT: partial(MSMQManagement, machine, OF_OUTGOING_QUEUES),
         MSMQ_TRANSACTION: MSMQTransaction,
         MSMQ_TRANSACTION_DISPENSER: partial(MSMQTransactionDispenser, machine),
         MSMQ_COORDINATED_TRANSACTION_DISPENSER: MSMQCoordinatedTransactionDispenser,

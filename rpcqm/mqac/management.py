@@ -1,0 +1,300 @@
+"""MSMQManagement and its two children: what administrators ask of a queue ([MC-MQAC] 3.3 to 3.5).
+
+All three classes are one here: which of the interfaces an object has follows from its queue.
+"""
+
+from uuid import UUID
+
+from rpcqm.adm.queue import Queue
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.automation.values import SafeArray, Variant
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.types import SequenceInfo
+from rpcqm.codec.properties import ManagementQueueProperty, PropVariant
+from rpcqm.codec.property_values import (
+    ManagementQueueForeign,
+    ManagementQueueLocation,
+    ManagementQueueState,
+    ManagementQueueType,
+    ManagementQueueXact,
+)
+from rpcqm.codec.types.mqvalues import VARENUM
+from rpcqm.dcom.com_object import ComCall, ComObject
+from rpcqm.mqac.arguments import plain, signed, text
+from rpcqm.mqac.collection import MSMQCollection
+from rpcqm.mqac.machine import Machine
+from rpcqm.mqac.path_names import format_name_of_path
+from rpcqm.qm.access import require_administrator
+
+_P = ManagementQueueProperty
+OF_QUEUES = "IMSMQQueueManagement"
+OF_OUTGOING_QUEUES = "IMSMQOutgoingQueueManagement"
+
+FOREIGN_STATUS = (
+    ManagementQueueForeign.MGMT_QUEUE_FOREIGN_TYPE,
+    ManagementQueueForeign.MGMT_QUEUE_NOT_FOREIGN_TYPE,
+    ManagementQueueForeign.MGMT_QUEUE_UNKNOWN_TYPE,
+)
+QUEUE_TYPE = (
+    ManagementQueueType.MGMT_QUEUE_TYPE_PUBLIC,
+    ManagementQueueType.MGMT_QUEUE_TYPE_PRIVATE,
+    ManagementQueueType.MGMT_QUEUE_TYPE_MACHINE,
+    ManagementQueueType.MGMT_QUEUE_TYPE_CONNECTOR,
+    ManagementQueueType.MGMT_QUEUE_TYPE_MULTICAST,
+)
+XACT_STATUS = (
+    ManagementQueueXact.MGMT_QUEUE_TRANSACTIONAL_TYPE,
+    ManagementQueueXact.MGMT_QUEUE_NOT_TRANSACTIONAL_TYPE,
+    ManagementQueueXact.MGMT_QUEUE_UNKNOWN_TYPE,
+)
+QUEUE_STATE = (
+    ManagementQueueState.MGMT_QUEUE_STATE_LOCAL,
+    ManagementQueueState.MGMT_QUEUE_STATE_DISCONNECTED,
+    ManagementQueueState.MGMT_QUEUE_STATE_WAITING,
+    ManagementQueueState.MGMT_QUEUE_STATE_NEED_VALIDATE,
+    ManagementQueueState.MGMT_QUEUE_STATE_ONHOLD,
+    ManagementQueueState.MGMT_QUEUE_STATE_NONACTIVE,
+    ManagementQueueState.MGMT_QUEUE_STATE_CONNECTED,
+    ManagementQueueState.MGMT_QUEUE_STATE_DISCONNECTING,
+    ManagementQueueState.MGMT_QUEUE_STATE_LOCKED,
+)
+"""The texts of [MS-MQMQ] 2.3.12 in the order of the numbers that [MC-MQAC] has for them."""
+
+_SOURCE_INFO = (
+    ("QueueFormatName", VARENUM.VT_BSTR),
+    ("SenderID", VARENUM.VT_BSTR),
+    ("SeqID", VARENUM.VT_UI8),
+    ("SeqNo", VARENUM.VT_I4),
+    ("LastAccessTime", VARENUM.VT_I4),
+    ("RejectCount", VARENUM.VT_I4),
+)
+"""IncomingTransactionalTransferInfo ([MC-MQAC] 2.2.4.1), as the arrays of the property go."""
+
+_NUMBERS = {
+    "EodLastAckTime": (_P.PROPID_MGMT_QUEUE_EOD_LAST_ACK_TIME, VARENUM.VT_I4),
+    "EodLastAckCount": (_P.PROPID_MGMT_QUEUE_EOD_LAST_ACK_COUNT, VARENUM.VT_UI4),
+    "EodNoReadCount": (_P.PROPID_MGMT_QUEUE_EOD_NO_READ_COUNT, VARENUM.VT_UI4),
+    "EodNoAckCount": (_P.PROPID_MGMT_QUEUE_EOD_NO_ACK_COUNT, VARENUM.VT_UI4),
+    "EodResendTime": (_P.PROPID_MGMT_QUEUE_EOD_RESEND_TIME, VARENUM.VT_I4),
+    "EodResendInterval": (_P.PROPID_MGMT_QUEUE_EOD_RESEND_INTERVAL, VARENUM.VT_UI4),
+    "EodResendCount": (_P.PROPID_MGMT_QUEUE_EOD_RESEND_COUNT, VARENUM.VT_UI4),
+}
+_SEQUENCES = {
+    "EodLastAck": _P.PROPID_MGMT_QUEUE_EOD_LAST_ACK,
+    "EodFirstNonAck": _P.PROPID_MGMT_QUEUE_EOD_FIRST_NON_ACK,
+    "EodLastNonAck": _P.PROPID_MGMT_QUEUE_EOD_LAST_NON_ACK,
+    "EodNextSeq": _P.PROPID_MGMT_QUEUE_EOD_NEXT_SEQ,
+}
+"""OutgoingTransferInfo ([MC-MQAC] 2.2.4.2)."""
+
+
+class MSMQManagement(ComObject):
+    """The state of an active queue, for administrators as by qmmgmt.
+
+    `activated` is the interface of the class that a client has activated, "" for MSMQManagement.
+    """
+
+    INTERFACES = ("IMSMQManagement", OF_QUEUES, OF_OUTGOING_QUEUES)
+
+    def __init__(self, machine: Machine, activated: str = "") -> None:
+        self._machine = machine
+        self._activated = activated
+        self._computer_name = ""
+        self._name: FormatName | None = None
+        self._is_outgoing = False
+
+    @property
+    def interfaces(self) -> tuple[str, ...]:
+        """IMSMQManagement, and the one that fits the queue once it is known."""
+        known = (self._activated,) if self._activated else ()
+        if self._name is not None:
+            known = (OF_OUTGOING_QUEUES if self._is_outgoing else OF_QUEUES,)
+        return ("IMSMQManagement", *known)
+
+    def Init(
+        self,
+        call: ComCall,
+        Machine: Variant | None,
+        Pathname: Variant | None,
+        FormatName: Variant | None,
+    ) -> None:
+        """[MC-MQAC] 3.3.4.1.1 Init (Opnum 7)."""
+        require_administrator(call.identity)
+        path_name, format_name = _text(Pathname), _text(FormatName)
+        if bool(path_name) == bool(format_name):
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "a path name or a format name")
+        computer_name = _text(Machine)
+        if computer_name and not self._machine.names.is_local(computer_name):
+            raise MQError(HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, computer_name)
+        name = self._named(path_name, format_name)
+        queue = self._machine.management.find(name)
+        if not queue.active:
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_ACTIVE, str(name))
+        location = self._read(queue, _P.PROPID_MGMT_QUEUE_LOCATION).value
+        self._computer_name, self._name = computer_name, name
+        self._is_outgoing = location == ManagementQueueLocation.MGMT_QUEUE_REMOTE_LOCATION
+
+    def _named(self, path_name: str, format_name: str) -> FormatName:
+        if path_name:
+            return format_name_of_path(self._machine, path_name)
+        return FormatName.parse(format_name)
+
+    # Every queue
+
+    def get_FormatName(self, call: ComCall) -> str:
+        """[MC-MQAC] 3.3.4.1.2 FormatName (Opnum 8)."""
+        return str(self._initialized(call))
+
+    def get_Machine(self, call: ComCall) -> str:
+        """[MC-MQAC] 3.3.4.1.3 Machine (Opnum 9)."""
+        self._initialized(call)
+        return self._computer_name or self._machine.queue_manager.computer_name
+
+    def get_MessageCount(self, call: ComCall) -> int:
+        """[MC-MQAC] 3.3.4.1.4 MessageCount (Opnum 10)."""
+        return self._number(call, _P.PROPID_MGMT_QUEUE_MESSAGE_COUNT)
+
+    def get_ForeignStatus(self, call: ComCall) -> int:
+        """[MC-MQAC] 3.3.4.1.5 ForeignStatus (Opnum 11)."""
+        return self._choice(call, _P.PROPID_MGMT_QUEUE_FOREIGN, FOREIGN_STATUS)
+
+    def get_QueueType(self, call: ComCall) -> int:
+        """[MC-MQAC] 3.3.4.1.6 QueueType (Opnum 12)."""
+        return self._choice(call, _P.PROPID_MGMT_QUEUE_TYPE, QUEUE_TYPE)
+
+    def get_IsLocal(self, call: ComCall) -> bool:
+        """[MC-MQAC] 3.3.4.1.7 IsLocal (Opnum 13)."""
+        location = self._property(call, _P.PROPID_MGMT_QUEUE_LOCATION).value
+        return bool(location == ManagementQueueLocation.MGMT_QUEUE_LOCAL_LOCATION)
+
+    def get_TransactionalStatus(self, call: ComCall) -> int:
+        """[MC-MQAC] 3.3.4.1.8 TransactionalStatus (Opnum 14)."""
+        return self._choice(call, _P.PROPID_MGMT_QUEUE_XACT, XACT_STATUS)
+
+    def get_BytesInQueue(self, call: ComCall) -> Variant:
+        """[MC-MQAC] 3.3.4.1.9 BytesInQueue (Opnum 15)."""
+        return self._bytes(call, _P.PROPID_MGMT_QUEUE_BYTES_IN_QUEUE)
+
+    # Queues here
+
+    def get_JournalMessageCount(self, call: ComCall) -> int:
+        """[MC-MQAC] 3.4.4.1.1 JournalMessageCount (Opnum 16)."""
+        return self._number(call, _P.PROPID_MGMT_QUEUE_JOURNAL_MESSAGE_COUNT)
+
+    def get_BytesInJournal(self, call: ComCall) -> Variant:
+        """[MC-MQAC] 3.4.4.1.2 BytesInJournal (Opnum 17)."""
+        return self._bytes(call, _P.PROPID_MGMT_QUEUE_BYTES_IN_JOURNAL)
+
+    def EodGetReceiveInfo(self, call: ComCall) -> Variant:
+        """One MSMQCollection for each sender; [MC-MQAC] 3.4.4.1.3 EodGetReceiveInfo (Opnum 18)."""
+        columns: tuple[PropVariant, ...] = self._property(
+            call, _P.PROPID_MGMT_QUEUE_EOD_SOURCE_INFO
+        ).value
+        rows = zip(*(column.value for column in columns), strict=True)
+        infos: list[object] = [
+            Variant(VARENUM.VT_DISPATCH, MSMQCollection(_source_info(row))) for row in rows
+        ]
+        return Variant(VARENUM.VT_ARRAY | VARENUM.VT_VARIANT, SafeArray(VARENUM.VT_VARIANT, infos))
+
+    # Outgoing queues
+
+    def get_State(self, call: ComCall) -> int:
+        """[MC-MQAC] 3.5.4.1.1 State (Opnum 16)."""
+        return self._choice(call, _P.PROPID_MGMT_QUEUE_STATE, QUEUE_STATE)
+
+    def get_NextHops(self, call: ComCall) -> Variant:
+        """[MC-MQAC] 3.5.4.1.2 NextHops (Opnum 17)."""
+        hops: list[object] = list(self._property(call, _P.PROPID_MGMT_QUEUE_NEXTHOPS).value or ())
+        return Variant(VARENUM.VT_ARRAY | VARENUM.VT_BSTR, SafeArray(VARENUM.VT_BSTR, hops))
+
+    def EodGetSendInfo(self, call: ComCall) -> MSMQCollection:
+        """[MC-MQAC] 3.5.4.1.3 EodGetSendInfo (Opnum 18)."""
+        elements = {
+            name: _sequence(self._property(call, identifier).value)
+            for name, identifier in _SEQUENCES.items()
+        }
+        for name, (identifier, vt) in _NUMBERS.items():
+            elements[name] = Variant(vt, self._property(call, identifier).value or 0)
+        return MSMQCollection(elements)
+
+    def Resume(self, call: ComCall) -> None:
+        """[MC-MQAC] 3.5.4.1.4 Resume (Opnum 19)."""
+        self._act(call, "RESUME")
+
+    def Pause(self, call: ComCall) -> None:
+        """[MC-MQAC] 3.5.4.1.5 Pause (Opnum 20)."""
+        self._act(call, "PAUSE")
+
+    def EodResend(self, call: ComCall) -> None:
+        """Send again what waits for an order acknowledgement (G289).
+
+        Source: [MC-MQAC] 3.5.4.1.6 EodResend (Opnum 21).
+        """
+        self._act(call, "EOD_RESEND")
+
+    # Questions and orders, [MC-MQAC] 3.3.6
+
+    def _initialized(self, call: ComCall) -> FormatName:
+        require_administrator(call.identity)
+        if self._name is None:
+            raise MQError(HResult.MQ_ERROR_UNINITIALIZED_OBJECT)
+        return self._name
+
+    def _queue(self, call: ComCall) -> Queue:
+        return self._machine.management.find(self._initialized(call))
+
+    def _read(self, queue: Queue, identifier: ManagementQueueProperty) -> PropVariant:
+        return self._machine.management.queue_property(queue, identifier)
+
+    def _property(self, call: ComCall, identifier: ManagementQueueProperty) -> PropVariant:
+        return self._read(self._queue(call), identifier)
+
+    def _number(self, call: ComCall, identifier: ManagementQueueProperty) -> int:
+        return signed(int(self._property(call, identifier).value))
+
+    def _bytes(self, call: ComCall, identifier: ManagementQueueProperty) -> Variant:
+        return Variant(VARENUM.VT_UI8, int(self._property(call, identifier).value))
+
+    def _choice(
+        self, call: ComCall, identifier: ManagementQueueProperty, texts: tuple[str, ...]
+    ) -> int:
+        return texts.index(self._property(call, identifier).value)
+
+    def _act(self, call: ComCall, action: str) -> None:
+        self._machine.management.act_on_queue(self._queue(call), action)
+
+
+def _text(argument: Variant | None) -> str:
+    """A text; "" if it is not given, E_INVALIDARG for anything else."""
+    given = plain(argument)
+    if given is None:
+        return ""
+    if given.vt != VARENUM.VT_BSTR or not isinstance(given.value, str | bytes | None):
+        raise MQError(HResult.E_INVALIDARG, f"VARIANT of type {given.vt}")
+    return text(given.value)
+
+
+def _source_info(row: tuple[object, ...]) -> dict[str, Variant]:
+    return {
+        name: Variant(vt, _element(vt, value))
+        for (name, vt), value in zip(_SOURCE_INFO, row, strict=True)
+    }
+
+
+def _element(vt: VARENUM, value: object) -> object:
+    if isinstance(value, UUID):
+        return f"{{{value}}}".upper()
+    return signed(value) if vt is VARENUM.VT_I4 and isinstance(value, int) else value
+
+
+def _sequence(octets: bytes | None) -> Variant:
+    """A SequenceInfoCollection ([MC-MQAC] 2.2.4.3); VT_NULL where the property has no value."""
+    if octets is None:
+        return Variant(VARENUM.VT_NULL)
+    info = SequenceInfo.decode(octets)
+    elements = {
+        "SeqID": Variant(VARENUM.VT_UI8, info.seq_id & 0xFFFF_FFFF_FFFF_FFFF),
+        "SeqNo": Variant(VARENUM.VT_I4, signed(info.seq_no)),
+        "PrevNo": Variant(VARENUM.VT_I4, signed(info.prev_no)),
+    }
+    return Variant(VARENUM.VT_DISPATCH, MSMQCollection(elements))

@@ -1,0 +1,78 @@
+"""MSMQManagement by itself: what its state decides ([MC-MQAC] 3.3 to 3.5)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.automation.values import Variant
+from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
+from rpcqm.mqac.machine import Machine
+from rpcqm.mqac.management import MSMQManagement
+from rpcqm.service import interfaces
+from tests.support.callers import ADMINISTRATOR, ALICE
+from tests.support.fake_com import call_of
+from tests.support.queue_manager import RunningQueueManager
+
+CALL = call_of(ADMINISTRATOR)
+HERE = r"DIRECT=OS:.\private$\orders"
+ELSEWHERE = r"DIRECT=OS:elsewhere\private$\orders"
+
+
+@pytest.fixture
+def qm(tmp_path: Path) -> Iterator[RunningQueueManager]:
+    running = RunningQueueManager(tmp_path)
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def machine(qm: RunningQueueManager) -> Machine:
+    return interfaces.machine(qm.engine)
+
+
+def text(value: str) -> Variant:
+    return Variant(VARENUM.VT_BSTR, value)
+
+
+def managed(machine: Machine, name: str) -> MSMQManagement:
+    made = MSMQManagement(machine)
+    made.Init(CALL, None, None, text(name))
+    return made
+
+
+def status(function: object, *arguments: object) -> HResult:
+    with pytest.raises(MQError) as refused:
+        function(*arguments)  # type: ignore[operator]
+    return HResult(refused.value.status)
+
+
+def test_an_object_has_the_interface_that_its_queue_has(
+    qm: RunningQueueManager, machine: Machine
+) -> None:
+    qm.create()
+    qm.open(HERE)
+    qm.open(ELSEWHERE, QueueAccessType.SEND_ACCESS)
+    assert MSMQManagement(machine).interfaces == ("IMSMQManagement",)
+    here, elsewhere = managed(machine, HERE), managed(machine, ELSEWHERE)
+    assert here.interfaces == ("IMSMQManagement", "IMSMQQueueManagement")
+    assert elsewhere.interfaces == ("IMSMQManagement", "IMSMQOutgoingQueueManagement")
+    assert (here.get_IsLocal(CALL), elsewhere.get_IsLocal(CALL)) == (True, False)
+    assert (here.get_QueueType(CALL), here.get_TransactionalStatus(CALL)) == (1, 1)
+    elsewhere.Pause(CALL)
+    assert elsewhere.get_State(CALL) == 4
+    assert elsewhere.EodGetSendInfo(CALL).get_Count(CALL) == 11
+    assert here.EodGetReceiveInfo(CALL).vt == VARENUM.VT_ARRAY | VARENUM.VT_VARIANT
+
+
+def test_what_is_not_initialized_or_not_active_tells_nothing(
+    qm: RunningQueueManager, machine: Machine
+) -> None:
+    qm.create()
+    made = MSMQManagement(machine)
+    assert status(made.get_MessageCount, CALL) is HResult.MQ_ERROR_UNINITIALIZED_OBJECT
+    assert status(made.Init, CALL, None, None, text(HERE)) is HResult.MQ_ERROR_QUEUE_NOT_ACTIVE
+    assert status(made.Init, CALL, None, None, None) is HResult.MQ_ERROR_INVALID_PARAMETER
+    alice = call_of(ALICE)
+    assert status(made.Init, alice, None, None, text(HERE)) is HResult.MQ_ERROR_ACCESS_DENIED

@@ -11,6 +11,8 @@ from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.base.shares import Shares
 
 _TIME = struct.Struct("<Q")
+_BETWEEN = b"\0"
+"""No owner has it."""
 
 
 class MessageIDHistory:
@@ -31,6 +33,7 @@ class MessageIDHistory:
         self._size = size
         self._cleanup_time = cleanup
         self._entries: OrderedDict[bytes, int] = OrderedDict()
+        self._contents: dict[bytes, bytes] = {}
         self._shares: Shares[bytes] = Shares()
         self._stale: list[bytes] = []
         self._timer: Timer | None = None
@@ -41,11 +44,16 @@ class MessageIDHistory:
     def __contains__(self, identifier: bytes) -> bool:
         return identifier in self._entries
 
+    def knows(self, identifier: bytes, content: bytes) -> bool:
+        """Whether a message has been seen, and with that content."""
+        return identifier in self._entries and self._contents.get(identifier) == content
+
     def restore(self, records: Iterable[tuple[bytes, bytes]]) -> None:
         """Take over the stored records, in any order."""
         entries = [(*_decoded(value), key[len(self.prefix) :]) for key, value in records]
-        for time, owner, identifier in sorted(entries):
+        for time, owner, content, identifier in sorted(entries):
             self._entries[identifier] = time
+            self._note(identifier, content)
             self._shares.use(identifier, owner)
         self._trim()
         self._start()
@@ -57,23 +65,36 @@ class MessageIDHistory:
         self._shares.touch(identifier)
 
     def add(
-        self, identifier: bytes, changes: dict[bytes, bytes | None] | None, owner: str = ""
+        self,
+        identifier: bytes,
+        changes: dict[bytes, bytes | None] | None,
+        owner: str = "",
+        content: bytes = b"",
     ) -> None:
         """Remember a message; `changes` (None for express ones) makes that durable with it.
 
-        `owner` is who counts as having caused it.
+        `owner` is who counts as having caused it; `content` is what `knows` asks for, b"" if
+        nobody will.
         """
         self._entries[identifier] = now = self._clock.now()
+        self._note(identifier, content)
         self._shares.use(identifier, owner)
         self._trim()
         if changes is not None:
             changes.update(self.take_stale())
-            changes[self.prefix + identifier] = _TIME.pack(now) + owner.encode()
+            changes[self.prefix + identifier] = _encoded(now, owner, content)
         self._start()
+
+    def _note(self, identifier: bytes, content: bytes) -> None:
+        if content:
+            self._contents[identifier] = content
+        else:
+            self._contents.pop(identifier, None)
 
     def remove(self, identifier: bytes, changes: dict[bytes, bytes | None]) -> None:
         """Forget a message that could not be taken; `changes` are those that `add` was given."""
         self._entries.pop(identifier, None)
+        self._contents.pop(identifier, None)
         self._shares.remove(identifier)
         changes.pop(self.prefix + identifier, None)
 
@@ -81,6 +102,7 @@ class MessageIDHistory:
         while len(self._entries) > self._size:
             identifier = self._shares.take_surplus()
             del self._entries[identifier]
+            self._contents.pop(identifier, None)
             self._stale.append(identifier)
 
     def _start(self) -> None:
@@ -96,6 +118,7 @@ class MessageIDHistory:
             if time >= oldest:
                 break
             del self._entries[identifier]
+            self._contents.pop(identifier, None)
             self._shares.remove(identifier)
             self._stale.append(identifier)
         self._start()
@@ -111,6 +134,11 @@ class MessageIDHistory:
             self._timer = None
 
 
-def _decoded(value: bytes) -> tuple[int, str]:
-    """When a message was seen, and whose it was."""
-    return _TIME.unpack_from(value)[0], value[_TIME.size :].decode("utf-8", "replace")
+def _encoded(time: int, owner: str, content: bytes) -> bytes:
+    return _TIME.pack(time) + owner.encode() + (_BETWEEN + content if content else b"")
+
+
+def _decoded(value: bytes) -> tuple[int, str, bytes]:
+    """When a message was seen, whose it was, and its content."""
+    owner, _, content = value[_TIME.size :].partition(_BETWEEN)
+    return _TIME.unpack_from(value)[0], owner.decode("utf-8", "replace"), content

@@ -31,6 +31,7 @@ from rpcqm.srmp.elements import Envelope, SrmpRequest, Stream
 from rpcqm.srmp.incoming import attributes_of, expires_at, identity_of, is_exempt, is_url
 from rpcqm.srmp.message_types import MessageType, identify
 from rpcqm.srmp.reading import read_request
+from rpcqm.srmp.streams import IncomingStream
 from rpcqm.srmp.templates import EnvelopeTemplates
 from rpcqm.store.transaction import StoreTransaction
 
@@ -78,6 +79,17 @@ class Arrived:
         to = folded(self.envelope.to).encode("utf-8", "surrogatepass")
         destination = hashlib.blake2b(to, digest_size=8).digest()
         return guid.bytes_le + ordinal.to_bytes(8, "little") + destination
+
+    @cached_property
+    def content(self) -> bytes:
+        """What its sender writes each time that it sends it, whatever stream it is in."""
+        envelope, request = self.envelope, self.request
+        body, extension = request.body or b"", request.extension or b""
+        said = f"{len(body)} {len(extension)} {envelope.sent_at} {envelope.action}"
+        printed = hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16)
+        printed.update(body)
+        printed.update(extension)
+        return printed.digest()
 
 
 class Receiver:
@@ -224,12 +236,22 @@ class Receiver:
     def _take_in_stream(
         self, arrived: Arrived, queue: Queue, stream: Stream, repeated: bool
     ) -> Completion[int]:
-        """Exactly once and in order ([MC-MQSRM] 3.1.5.1.6.3); what is not next is dropped."""
+        """Exactly once and in order ([MC-MQSRM] 3.1.5.1.6.3); what is not next is dropped.
+
+        What has been taken in an earlier stream counts in this one (3.1.5.1.6), and is not stored
+        again: only its sender knows its content, so that nobody else can use up its number (G236).
+        """
         receiver = self._streams.of(stream.stream_id.guid, arrived.envelope.to)
         before = receiver.state.copy()
-        if not receiver.accept(stream, arrived.peer, repeated):
+        is_late = stream.stream_id.ordinal < before.ordinal
+        sent_again = (
+            repeated and not is_late and self._history.knows(arrived.identity, arrived.content)
+        )
+        if not receiver.accept(stream, arrived.peer, repeated and not sent_again):
             self._streams.show(receiver)
             return completed(_TAKEN)
+        if sent_again:
+            return self._count(arrived, queue, stream, receiver, before)
         changes, forget = self._remembered(arrived)
 
         def undo() -> None:
@@ -238,6 +260,22 @@ class Receiver:
 
         changes |= self._streams.took(receiver, queue)
         answer = self._store(arrived, queue, changes, undo, receiver)
+        answer.add_done_callback(partial(_settled, receiver, stream))
+        return answer
+
+    def _count(
+        self,
+        arrived: Arrived,
+        queue: Queue,
+        stream: Stream,
+        receiver: StreamReceiver,
+        before: IncomingStream,
+    ) -> Completion[int]:
+        """Note how far a stream has come by a message that is known."""
+        self._history.refresh(arrived.identity)
+        changes = self._streams.took(receiver, queue) | self._history.take_stale()
+        written = self._protocol.protocol_records.write(changes)
+        answer = _answered(written, partial(self._streams.restore, receiver, before))
         answer.add_done_callback(partial(_settled, receiver, stream))
         return answer
 
@@ -335,7 +373,9 @@ class Receiver:
         if is_exempt(identity_of(arrived.envelope)):
             return changes, _nothing
         identity, recoverable = arrived.identity, arrived.message.envelope.recoverable
-        self._history.add(identity, changes if recoverable else None, owner_of(arrived.peer))
+        content = b"" if arrived.envelope.stream is None else arrived.content
+        kept = changes if recoverable else None
+        self._history.add(identity, kept, owner_of(arrived.peer), content)
         return changes, partial(self._history.remove, identity, changes)
 
     # Removals

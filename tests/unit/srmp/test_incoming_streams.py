@@ -355,3 +355,41 @@ def test_a_receipt_for_this_machine_itself_needs_no_network(door: Door) -> None:
     assert door.send(STREAM, stream=place, services=durable(), ordinal=3, msmq=msmq()) == 200
     door.advance(COALESCING)
     assert door.peers.posted == []
+
+
+@pytest.mark.conformance("MQSRM-rule-3.1.5.1.6", "MQSRM-rule-3.1.5.1.11")
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_was_taken_in_another_stream_counts_and_is_not_stored_again(
+    door: Door, *, restarts: bool
+) -> None:
+    """Its sender was restored from a backup: it does not know that it has been taken."""
+    send(door, 1, ordinal=41)
+    if restarts:
+        door.restart()
+    send(door, 1, ordinal=41, stream=8)
+    door.restart()
+    send(door, 2, ordinal=42, stream=8)
+    assert contents(door) == "12"
+    door.advance(COALESCING)
+    assert acknowledged(door)[-1] == 2
+
+
+@pytest.mark.conformance("MQSRM-rule-3.1.5.1.11")
+def test_nobody_uses_up_the_number_of_a_message_whose_content_is_not_known_to_him(
+    door: Door,
+) -> None:
+    """A stranger sends the identifier of somebody's next message in a stream of his own."""
+    stranger = "11111111-57b2-43e5-9d34-f1d8b2b8950a"
+    send(door, 1, ordinal=41)
+    door.send(
+        STREAM,
+        b"forged",
+        stream=in_stream(stranger, 1, ORDER_QUEUE, None, 9),
+        services=durable(),
+        ordinal=42,
+        guid=SENDER,
+        msmq=msmq(priority=0),
+    )
+    send(door, 2, ordinal=42)
+    door.advance(COALESCING)
+    assert 2 not in acknowledged(door)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
+from pathlib import Path
 
 from rpcqm.base.admission import Admission
 from rpcqm.base.clock import Clock
@@ -20,6 +21,7 @@ from rpcqm.srmp.connection.network import Answer, MayConnect
 from rpcqm.srmp.connection.protocol import SrmpProtocol
 from rpcqm.srmp.redirection import matches_any
 from rpcqm.srmp.settings import SrmpSettings
+from rpcqm.store.backup import RESTORED_NAME
 
 HTTP_PORT = 80
 """Where Windows sends."""
@@ -76,7 +78,21 @@ class SrmpDoor:
     def start(self, configuration: Configuration) -> None:
         """Send what waits; the ports are known now."""
         self.protocol.adjust(settings_of(configuration, self.ports))
-        self.protocol.start()
+        restored = configuration.data_dir / RESTORED_NAME
+        if restored.exists():
+            forgotten = self.protocol.begin_new_streams()
+            forgotten.add_done_callback(partial(self._start_restored, restored))
+        else:
+            self.protocol.start()
+
+    def _start_restored(self, restored: Path, outcome: Completion[None]) -> None:
+        """What could not be forgotten is tried by the next start; nothing is sent until then."""
+        if outcome.error is not None:
+            _log.error("nothing is sent by HTTP", reason=str(outcome.error))
+            return
+        restored.unlink(missing_ok=True)
+        if not self.protocol.stopping:
+            self.protocol.start()
 
     def adjust(self, configuration: Configuration, contexts: SrmpContexts) -> None:
         """Go on with other settings and certificates; connections stay."""

@@ -27,6 +27,9 @@ DEEPEST = 2
 MAXIMUM_FILES = 1_000_000
 """More than a database of many terabytes has: a larger directory is no backup."""
 
+RESTORED_NAME = "restored"
+"""A file in restored data, until nothing goes on where the backup had been (G237)."""
+
 UNFINISHED = ".restoring"
 """The directory in which a restore is put together; the next restore deletes an unfinished one."""
 
@@ -153,6 +156,7 @@ def restore_backup(
                 f"The backup {backup} is damaged: {findings[0]}"
                 + (f", and {len(findings) - 1} more." if len(findings) > 1 else ".")
             )
+        _write(unfinished / RESTORED_NAME, b"")
         _give_to_owner(unfinished, directory)
         _put_in_place(unfinished, directory)
     finally:

@@ -23,7 +23,12 @@ from rpcqm.srmp.connection.outgoing_transfer import OutgoingTransfer
 from rpcqm.srmp.connection.own_urls import OwnUrls
 from rpcqm.srmp.connection.receiving import Receiver
 from rpcqm.srmp.connection.stranger_urls import StrangerUrls
-from rpcqm.srmp.connection.stream_records import as_last_stream, last_stream, queues_with_streams
+from rpcqm.srmp.connection.stream_records import (
+    as_last_stream,
+    last_stream,
+    queues_with_streams,
+    without_queues,
+)
 from rpcqm.srmp.elements import Stream, StreamId
 from rpcqm.srmp.multipart import write_request
 from rpcqm.srmp.outgoing import written
@@ -92,10 +97,23 @@ class SrmpProtocol:
         self.dispatcher.send_by_srmp = self.send_user_message_wrapper
         self._online_hooks.append(self._online_changed)
         self._stopped_hooks.append(self.stop)
+        self._forget_streams({queue.queue_id for queue in self.outgoing.list()})
         streaming = set(queues_with_streams(self.protocol_records))
         for queue in self.outgoing.list():
             if carries(queue) and (queue.message_count or queue.queue_id in streaming):
                 self.transfer(queue).wake()
+
+    def begin_new_streams(self) -> Completion[None]:
+        """Forget the streams of a queue manager that was restored from a backup, before `start`.
+
+        The numbers that they had come to since then are not known (G237).
+        """
+        return self.protocol_records.write(without_queues(self.protocol_records, ()))
+
+    def _forget_streams(self, queues: set[int]) -> None:
+        """Those of queues that were deleted while messages over HTTP were off."""
+        if gone := without_queues(self.protocol_records, queues):
+            self.protocol_records.write(gone)
 
     def stop(self) -> None:
         """Send and take nothing more."""

@@ -5,7 +5,7 @@ message that carries it leaves (G47, G55).
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.qm.protocol_records import Changes, ProtocolRecords
@@ -33,6 +33,16 @@ def queues_with_streams(records: ProtocolRecords) -> Iterator[int]:
     """The identifiers of queues whose receipts are outstanding."""
     for record, _ in records.records(_STREAM_PREFIX):
         yield _QUEUE.unpack_from(record, len(_STREAM_PREFIX))[0]
+
+
+def without_queues(records: ProtocolRecords, kept: Container[int]) -> Changes:
+    """The changes that forget the streams of all queues but those."""
+    return {
+        record: None
+        for prefix in (_STREAM_PREFIX, _NUMBER_PREFIX)
+        for record, _ in records.records(prefix)
+        if _QUEUE.unpack_from(record, len(prefix))[0] not in kept
+    }
 
 
 class StreamRecords:

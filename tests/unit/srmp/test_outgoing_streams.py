@@ -480,6 +480,20 @@ def test_nothing_is_kept_of_what_was_purged_while_http_was_off(sending: Sending)
     assert list(records.records(b"srmp sent ")) == []
 
 
+def test_the_stream_of_a_queue_that_is_deleted_while_http_is_off_is_forgotten(
+    sending: Sending,
+) -> None:
+    send_three(sending)
+    alice = sending.alice
+    alice.srmp.stop()
+    alice.engine.positions.deleted_hooks.remove(alice.srmp._message_position_deleted)
+    alice.engine.queues.delete_queue(sending.queue)
+    sending.settle(1)
+    alice.restart()
+    sending.settle(1)
+    assert list(alice.engine.protocol_records.records(b"srmp sent ")) == []
+
+
 def test_another_url_for_receipts_holds_for_the_stream_under_way(sending: Sending) -> None:
     send_three(sending)
     sending.alice.adjust(replace(SETTINGS, default_stream_receipt_url="http://mended/x"))

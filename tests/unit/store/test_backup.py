@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rpcqm.store import backup
-from rpcqm.store.backup import NOTE_NAME, UNFINISHED, restore_backup
+from rpcqm.store.backup import NOTE_NAME, RESTORED_NAME, UNFINISHED, restore_backup
 from rpcqm.store.errors import StoreError
 from rpcqm.store.store import Store
 from tests.support.store_state import after_restart, state_of
@@ -42,7 +42,11 @@ def test_what_was_durable_comes_back(
     assert restore_backup(copy, target) == NOTE
     assert (target / "accounts").read_text() == "alice"
     assert (target / "accounts").stat().st_mode & 0o777 == 0o600
-    assert sorted(path.name for path in target.iterdir()) == ["accounts", "messages"]
+    assert sorted(path.name for path in target.iterdir()) == [
+        "accounts",
+        "messages",
+        RESTORED_NAME,
+    ]
     restored = Turns(target).open()
     assert state_of(restored) == after_restart(before)
     restored.close()

@@ -1,6 +1,6 @@
 """Methods of MSMQMessage that read or set one attribute each, and nothing else."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NoReturn
 
 from rpcqm.base.errors import HResult, MQError
@@ -62,13 +62,12 @@ def put_number(name: str) -> Callable[["MSMQMessage", ComCall, int], None]:
     return write
 
 
-def put_choice(
-    name: str, choices: tuple[int, ...]
-) -> Callable[["MSMQMessage", ComCall, int], None]:
+def put_choice(name: str, choices: Iterable[int]) -> Callable[["MSMQMessage", ComCall, int], None]:
     """Set an attribute to one of some values; MQ_ERROR_ILLEGAL_PROPERTY_VALUE for others."""
+    known = frozenset(map(int, choices))
 
     def write(self: "MSMQMessage", call: ComCall, value: int) -> None:
-        if value not in choices:
+        if value not in known:
             raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, f"{name} {value}")
         kind = type(getattr(self.attributes, name))
         setattr(self.attributes, name, bool(value) if kind is bool else value)

@@ -11,16 +11,20 @@ from rpcqm.base.text import wide_length
 from rpcqm.codec.automation.values import EMPTY, Variant
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.enums import (
-    AcknowledgementsRequested,
-    EncryptionAlgorithm,
-    HashAlgorithm,
-    MessageClass,
-)
+from rpcqm.codec.packet.enums import EVERY_ACKNOWLEDGEMENT, EncryptionAlgorithm, HashAlgorithm
 from rpcqm.codec.packet.message import MessageAttributes, MessageIdentifier, read_attributes
 from rpcqm.codec.packet.properties import MAXIMUM_LABEL_LENGTH
 from rpcqm.codec.packet.types import NULL_IDENTIFIER
 from rpcqm.codec.security.identifier import sid_bytes
+from rpcqm.codec.types.mqacvalues import (
+    MQMSGAUTHLEVEL,
+    MQMSGCLASS,
+    MQMSGDELIVERY,
+    MQMSGPRIVLEVEL,
+    MQMSGSENDERIDTYPE,
+    MQMSGTRACE,
+    MQPRIORITY,
+)
 from rpcqm.codec.types.mqvalues import INFINITE, MQMSG_DEADLETTER, MQMSG_JOURNAL, VARENUM
 from rpcqm.dcom.com_object import ComCall, ComObject
 from rpcqm.mqac._message_properties import (
@@ -46,14 +50,9 @@ PROVIDER_NAME = "Microsoft Base Cryptographic Provider, v1.0"
 
 SENDER_VERSION = 0x10
 
-_AUTHENTICATION_LEVELS = (0, 1, 2, 4, 8)
-_PRIVACY_LEVELS = (0, 1, 3)
-_SENDER_IDENTIFIER_TYPES = (0, 1)
-_ACKNOWLEDGEMENTS = tuple(range(AcknowledgementsRequested.ACK_FULL_RECEIVE + 2))
+_ACKNOWLEDGEMENTS = range(EVERY_ACKNOWLEDGEMENT + 1)
 """Any combination of the four flags of MQMSGACKNOWLEDGEMENT."""
-_CLASSES = tuple(
-    int(value) for value in MessageClass if value is not MessageClass.MQMSG_CLASS_ORDER_ACK
-)
+_PRIORITIES = range(MQPRIORITY.MQ_MIN_PRIORITY, MQPRIORITY.MQ_MAX_PRIORITY + 1)
 _GUID = re.compile(r"\{[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\}")
 
 
@@ -136,13 +135,13 @@ class MSMQMessage(ComObject):
     # What applications choose
 
     get_PrivLevel = get_number("privacy_level")
-    put_PrivLevel = put_choice("privacy_level", _PRIVACY_LEVELS)
+    put_PrivLevel = put_choice("privacy_level", MQMSGPRIVLEVEL)
     get_Delivery = get_number("delivery_guarantee")
-    put_Delivery = put_choice("delivery_guarantee", (0, 1))
+    put_Delivery = put_choice("delivery_guarantee", MQMSGDELIVERY)
     get_Trace = get_number("tracing_requested")
-    put_Trace = put_choice("tracing_requested", (0, 1))
+    put_Trace = put_choice("tracing_requested", MQMSGTRACE)
     get_Priority = get_number("priority")
-    put_Priority = put_choice("priority", tuple(range(8)))
+    put_Priority = put_choice("priority", _PRIORITIES)
     get_AppSpecific = get_number("application_tag")
     put_AppSpecific = put_number("application_tag")
     get_Ack = get_number("acknowledgements_requested")
@@ -152,11 +151,11 @@ class MSMQMessage(ComObject):
     get_MaxTimeToReceive = get_number("time_to_be_received")
     put_MaxTimeToReceive = put_number("time_to_be_received")
     get_HashAlgorithm = get_number("hash_algorithm")
-    put_HashAlgorithm = put_choice("hash_algorithm", tuple(map(int, HashAlgorithm)))
+    put_HashAlgorithm = put_choice("hash_algorithm", HashAlgorithm)
     get_EncryptAlgorithm = get_number("encryption_algorithm")
     put_EncryptAlgorithm = put_number("encryption_algorithm")
     get_SenderIdType = get_number("sender_identifier_type")
-    put_SenderIdType = put_choice("sender_identifier_type", _SENDER_IDENTIFIER_TYPES)
+    put_SenderIdType = put_choice("sender_identifier_type", MQMSGSENDERIDTYPE)
     get_Extension = get_octets("extension")
 
     def put_Extension(self, call: ComCall, varExtension: Variant) -> None:
@@ -169,7 +168,7 @@ class MSMQMessage(ComObject):
 
     def put_AuthLevel(self, call: ComCall, lAuthLevel: int) -> None:
         """[MC-MQAC] 3.17.4.1.5 AuthLevel (Opnum 11)."""
-        if lAuthLevel not in _AUTHENTICATION_LEVELS:
+        if lAuthLevel not in set(MQMSGAUTHLEVEL):
             raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, f"AuthLevel {lAuthLevel}")
         self.requested_authentication_level = lAuthLevel
 
@@ -312,7 +311,7 @@ class MSMQMessage(ComObject):
 
     def put_MsgClass(self, call: ComCall, lMsgClass: int) -> None:
         """[MC-MQAC] 3.17.4.1.66 MsgClass (Opnum 72)."""
-        if lMsgClass not in _CLASSES:
+        if lMsgClass not in set(MQMSGCLASS):
             raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, f"MsgClass {lMsgClass}")
         self.choose("message_class", lMsgClass)
 
@@ -378,12 +377,12 @@ class MSMQMessage(ComObject):
 
     get_ResponseQueueInfo_v1 = get_ResponseQueueInfo
     get_ResponseQueueInfo_v2 = get_ResponseQueueInfo
-    putref_ResponseQueueInfo_v1 = putref_ResponseQueueInfo
-    putref_ResponseQueueInfo_v2 = putref_ResponseQueueInfo
+    put_ResponseQueueInfo_v1 = putref_ResponseQueueInfo
+    put_ResponseQueueInfo_v2 = putref_ResponseQueueInfo
     get_AdminQueueInfo_v1 = get_AdminQueueInfo
     get_AdminQueueInfo_v2 = get_AdminQueueInfo
-    putref_AdminQueueInfo_v1 = putref_AdminQueueInfo
-    putref_AdminQueueInfo_v2 = putref_AdminQueueInfo
+    put_AdminQueueInfo_v1 = putref_AdminQueueInfo
+    put_AdminQueueInfo_v2 = putref_AdminQueueInfo
 
     def get_DestinationQueueInfo(self, call: ComCall) -> ComObject | None:
         """[MC-MQAC] 3.17.4.1.42 DestinationQueueInfo (Opnum 48)."""

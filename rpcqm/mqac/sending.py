@@ -14,6 +14,7 @@ from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.enums import MessageAuthenticationLevel, MessageClass, SenderIdentifierType
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.security.identifier import sid_bytes
+from rpcqm.codec.types.mqacvalues import MQMSGAUTHLEVEL
 from rpcqm.dcom.com_object import ComCall
 from rpcqm.mqac.arguments import instance
 from rpcqm.mqac.named_queues import SendingTarget
@@ -36,10 +37,10 @@ _OF_CONNECTORS = frozenset(
 """What an application may set only with a ConnectorTypeGuid."""
 
 _AUTHENTICATION_LEVELS = {
-    1: MessageAuthenticationLevel.SIG30,
-    2: MessageAuthenticationLevel.SIG10,
-    4: MessageAuthenticationLevel.SIG20,
-    8: MessageAuthenticationLevel.SIG30,
+    int(MQMSGAUTHLEVEL.MQMSG_AUTH_LEVEL_ALWAYS): MessageAuthenticationLevel.SIG30,
+    int(MQMSGAUTHLEVEL.MQMSG_AUTH_LEVEL_SIG10): MessageAuthenticationLevel.SIG10,
+    int(MQMSGAUTHLEVEL.MQMSG_AUTH_LEVEL_SIG20): MessageAuthenticationLevel.SIG20,
+    int(MQMSGAUTHLEVEL.MQMSG_AUTH_LEVEL_SIG30): MessageAuthenticationLevel.SIG30,
 }
 """How MQMSGAUTHLEVEL has a message signed ([MC-MQAC] 2.2.2.16)."""
 

@@ -9,6 +9,13 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.base.log import get_logger
 from rpcqm.codec.automation.values import EMPTY, Variant
+from rpcqm.codec.types.mqac import BOID, XACTTRANSINFO
+from rpcqm.codec.types.mqacvalues import (
+    MQ_MTS_TRANSACTION,
+    MQ_NO_TRANSACTION,
+    MQ_SINGLE_MESSAGE,
+    MQ_XA_TRANSACTION,
+)
 from rpcqm.codec.types.mqvalues import VARENUM
 from rpcqm.dcom.com_object import ComCall, ComObject
 from rpcqm.mqac._message_properties import not_implemented
@@ -20,13 +27,8 @@ if TYPE_CHECKING:
 
 _log = get_logger("mqac")
 
-MQ_NO_TRANSACTION = 0
-MQ_MTS_TRANSACTION = 1
-MQ_XA_TRANSACTION = 2
-MQ_SINGLE_MESSAGE = 3
-"""MQTRANSACTION ([MC-MQAC] 2.2.2.1)."""
-
 XACTTC_SYNC = 2
+"""The commit that [MC-MQAC] 2.2.2.21 has as the default: it answers when all is done."""
 
 _OBJECTS = frozenset({VARENUM.VT_DISPATCH, VARENUM.VT_UNKNOWN})
 
@@ -66,6 +68,18 @@ class TransactionImpl(ComObject):
         ending = self._transactions.transaction_abort(self.transaction_identifier)
         self.is_committed_or_aborted = True
         return ending
+
+    def GetTransactionInfo(self, call: ComCall) -> XACTTRANSINFO:
+        """[MC-MQAC] 3.8.4.1.3 GetTransactionInfo (Opnum 5)."""
+        return XACTTRANSINFO(
+            uow=BOID(rgb=self.transaction_identifier.bytes_le),
+            isoLevel=0,
+            isoFlags=0,
+            grfTCSupported=0,
+            grfRMSupported=0,
+            grfTCSupportedRetaining=0,
+            grfRMSupportedRetaining=0,
+        )
 
     def _check_open(self, call: ComCall) -> None:
         if self.is_committed_or_aborted:

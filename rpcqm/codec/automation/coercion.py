@@ -169,10 +169,11 @@ def _boolean(variant: Variant) -> bool:
 
 
 def _double(variant: Variant) -> float:
-    try:
-        return float(_number(variant, VT_R8))
-    except OverflowError:
-        raise _overflow(VT_R8) from None
+    number = _number(variant, VT_R8)
+    value = float(number)
+    if math.isinf(value) and isinstance(number, Decimal):
+        raise _overflow(VT_R8)
+    return value
 
 
 def _single(variant: Variant) -> float:

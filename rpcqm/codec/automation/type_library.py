@@ -56,13 +56,21 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class InterfaceDescription:
-    """An interface: `members` are all that IDispatch reaches, inherited ones first."""
+    """An interface: `members` are all that IDispatch reaches, inherited ones first.
+
+    `inherited` says how many of them are not its own.
+    """
 
     name: str
     uuid: UUID
     members: tuple[Member, ...]
     flags: int = 0
     base: str = "IDispatch"
+    inherited: int = 0
+
+    @property
+    def own(self) -> tuple[Member, ...]:
+        return self.members[self.inherited :]
 
 
 @functools.cache
@@ -83,13 +91,20 @@ def describe_in(file: IdlFile, name: str) -> InterfaceDescription:
     declared = file.interfaces[name]
     if not declared.automation:
         raise KeyError(name)
+    members = _members(_reached(declared))
     return InterfaceDescription(
         name,
         declared.uuid,
-        _members(_reached(declared)),
+        members,
         _flags(declared.attributes, _TYPE_FLAGS) | oautvalues.TYPEFLAG_FDISPATCHABLE,
         declared.base.name if declared.base else "",
+        len(members) - len(declared.own),
     )
+
+
+def described_names(file: str = "mqac") -> list[str]:
+    """The names of all interfaces of a file that `describe` knows, without dispinterfaces."""
+    return [name for name, each in load_idl(file).interfaces.items() if each.automation]
 
 
 _TYPE_FLAGS = {

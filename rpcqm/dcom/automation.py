@@ -1,0 +1,208 @@
+"""IDispatch for every object whose interface the IDL describes ([MS-OAUT] 3.1)."""
+
+import functools
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import HResult, MQError, NtStatus
+from rpcqm.codec.automation.type_library import InterfaceDescription, describe, described_names
+from rpcqm.codec.automation.values import EMPTY, Variant
+from rpcqm.codec.types.oaut import DISPPARAMS, EXCEPINFO
+from rpcqm.codec.types.oautvalues import (
+    DISPATCH_METHOD,
+    DISPATCH_PROPERTYGET,
+    DISPATCH_PROPERTYPUT,
+    DISPATCH_PROPERTYPUTREF,
+    DISPID_UNKNOWN,
+    DISPATCH_zeroExcepInfo,
+    DISPATCH_zeroVarResult,
+)
+from rpcqm.dcom.arguments import ArgumentError, Binding, with_references
+from rpcqm.dcom.com_object import ComCall, ComObject, Outcome
+from rpcqm.dcom.type_info import TypeInfo
+
+_NULL = UUID(int=0)
+_ASSIGN = DISPATCH_PROPERTYPUT | DISPATCH_PROPERTYPUTREF
+_READ = DISPATCH_METHOD | DISPATCH_PROPERTYGET
+_KINDS = frozenset({1, 2, 3, 4, 8, 12})
+"""What may be asked for in one call.
+
+[MS-OAUT] 3.1.4.4 wants one of four bits; Basic does not tell a method from a property (3), nor
+an assignment from one of a reference (12).
+"""
+_FACILITY_NT_BIT = 0x1000_0000
+"""Marks an NTSTATUS that stands for an HRESULT ([MS-ERREF] 2.1)."""
+_NO_EXCEPTION = EXCEPINFO()
+
+
+class Vocabulary:
+    """What a class has under which names and numbers, for one of its interfaces."""
+
+    def __init__(self, described: InterfaceDescription, newest: InterfaceDescription) -> None:
+        operations = {member.opnum: member.operation for member in newest.members}
+        self._members: dict[tuple[int, int], tuple[str, Binding]] = {}
+        self._names: dict[str, list[Binding]] = {}
+        for member in described.members:
+            binding = Binding(member)
+            key = member.dispid, int(member.invoke_kind)
+            self._members[key] = operations[member.opnum], binding
+            self._names.setdefault(member.name.lower(), []).append(binding)
+
+    def numbers(self, names: Sequence[str | None]) -> list[int]:
+        """The DISPIDs of a member and of its parameters; DISPID_UNKNOWN for an unknown name."""
+        bindings = self._names.get((names[0] or "").lower(), [])
+        found = [bindings[0].member.dispid if bindings else DISPID_UNKNOWN]
+        known: dict[str, int] = {}
+        for binding in bindings:
+            known |= binding.names
+        found += [known.get((name or "").lower(), DISPID_UNKNOWN) for name in names[1:]]
+        return found
+
+    def find(self, dispid: int, flags: int) -> tuple[str, Binding] | None:
+        """The method of the class and how to call it; an assignment of either kind will do."""
+        for kind in (1, 2, 4, 8):
+            if flags & kind and (dispid, kind) in self._members:
+                return self._members[dispid, kind]
+        if flags & _ASSIGN:
+            return self._members.get((dispid, _ASSIGN & ~flags))
+        return None
+
+
+@functools.cache
+def vocabulary(interfaces: tuple[str, ...], iid: UUID) -> Vocabulary:
+    """What a class with these interfaces is for who calls it by `iid`; IDispatch: the newest."""
+    known = described_names()
+    described = [describe(name) for name in interfaces if name in known]
+    asked = next((each for each in described if each.uuid == iid), described[0])
+    return Vocabulary(asked, described[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Invocation:
+    """One Invoke: what is called, and where its results go."""
+
+    binding: Binding
+    flags: int
+    places: list[int | None]
+    indices: Sequence[int]
+    references: list[Variant]
+
+
+class Automation(ComObject):
+    """An object that programs call by names: IDispatch over the methods of its class.
+
+    Each of its first interfaces is described by the IDL, the newest first.
+    """
+
+    def GetTypeInfoCount(self, call: ComCall) -> int:
+        """That there is a description ([MS-OAUT] 3.1.4.1, opnum 3)."""
+        return 1
+
+    def GetTypeInfo(self, call: ComCall, iTInfo: int, lcid: int) -> TypeInfo:
+        """The description of the newest interface ([MS-OAUT] 3.1.4.2, opnum 4)."""
+        if iTInfo != 0:
+            raise MQError(HResult.DISP_E_BADINDEX, f"type information {iTInfo}")
+        return TypeInfo(self.INTERFACES[0])
+
+    def GetIDsOfNames(
+        self, call: ComCall, riid: UUID, rgszNames: Sequence[str | None], cNames: int, lcid: int
+    ) -> Outcome:
+        """The numbers of a member and its parameters ([MS-OAUT] 3.1.4.3, opnum 5)."""
+        if riid != _NULL:
+            return Outcome(HResult.DISP_E_UNKNOWNINTERFACE, ([DISPID_UNKNOWN] * cNames,))
+        found = vocabulary(self.INTERFACES, call.iid).numbers(rgszNames) if rgszNames else []
+        status = HResult.DISP_E_UNKNOWNNAME if DISPID_UNKNOWN in found else HResult.MQ_OK
+        return Outcome(status, (found,))
+
+    def Invoke(
+        self,
+        call: ComCall,
+        dispIdMember: int,
+        riid: UUID,
+        lcid: int,
+        dwFlags: int,
+        pDispParams: DISPPARAMS,
+        cVarRef: int,
+        rgVarRefIdx: Sequence[int] | None,
+        rgVarRef: Sequence[Variant] | None,
+    ) -> "Outcome | Coroutine[Completion[Any], None, Outcome]":
+        """Call a member by its number ([MS-OAUT] 3.1.4.4, opnum 6)."""
+        references = list(rgVarRef or ())
+        indices = rgVarRefIdx or ()
+        places: list[int | None] = []
+        try:
+            if riid != _NULL:
+                raise MQError(HResult.DISP_E_UNKNOWNINTERFACE, str(riid))
+            operation, binding = self._member(call, dispIdMember, dwFlags)
+            rgvarg = with_references(pDispParams.rgvarg or (), indices, references)
+            arguments = binding.arguments(rgvarg, pDispParams.rgdispidNamedArgs or (), places)
+        except MQError as error:
+            return _refused(error, references)
+        invocation = _Invocation(binding, dwFlags, places, indices, references)
+        try:
+            value = getattr(self, operation)(call, *arguments)
+        except MQError as error:
+            return self._failed(error, invocation)
+        if isinstance(value, Completion | Coroutine):
+            return self._finish(value, invocation)
+        return self._done(value, invocation)
+
+    def _member(self, call: ComCall, dispid: int, flags: int) -> tuple[str, Binding]:
+        asked = flags & (_READ | _ASSIGN)
+        if asked not in _KINDS:
+            raise MQError(HResult.E_INVALIDARG, f"flags {flags:#x}")
+        found = vocabulary(self.INTERFACES, call.iid).find(dispid, asked)
+        if found is None:
+            raise MQError(HResult.DISP_E_MEMBERNOTFOUND, f"member {dispid}")
+        return found
+
+    async def _finish(self, value: Any, invocation: _Invocation) -> Outcome:
+        try:
+            return self._done(await value, invocation)
+        except MQError as error:
+            return self._failed(error, invocation)
+
+    def _done(self, value: object, invocation: _Invocation) -> Outcome:
+        if isinstance(value, Outcome):
+            if value.status & 0x8000_0000:
+                return self._failed(MQError(HResult(value.status)), invocation)
+            values: Sequence[object] = value.values
+        else:
+            values = value if isinstance(value, tuple) and invocation.binding.outs > 1 else (value,)
+        result, others = invocation.binding.results(values[: invocation.binding.outs])
+        references = invocation.references
+        try:
+            if others:
+                invocation.binding.write_back(
+                    references, invocation.indices, invocation.places, others
+                )
+        except MQError as error:
+            return _refused(error, references)
+        if invocation.flags & DISPATCH_zeroVarResult:
+            result = EMPTY
+        return Outcome(HResult.MQ_OK, (result, _NO_EXCEPTION, 0, references))
+
+    def _failed(self, error: MQError, invocation: _Invocation) -> Outcome:
+        """The exception of a member that has failed ([MS-OAUT] 2.2.34)."""
+        exception = _NO_EXCEPTION
+        if not invocation.flags & DISPATCH_zeroExcepInfo:
+            source, meaning = type(self).__name__, error.status.meaning
+            exception = EXCEPINFO(
+                bstrSource=source, bstrDescription=meaning, scode=hresult_of(error.status)
+            )
+        values = (EMPTY, exception, 0, invocation.references)
+        return Outcome(HResult.DISP_E_EXCEPTION, values)
+
+
+def _refused(error: MQError, references: list[Variant]) -> Outcome:
+    """An Invoke that calls nothing; pArgErr is the index of the argument that is at fault."""
+    argument = error.argument if isinstance(error, ArgumentError) else 0
+    return Outcome(error.status, (EMPTY, _NO_EXCEPTION, argument, references))
+
+
+def hresult_of(status: HResult | NtStatus) -> int:
+    """A refusal as an HRESULT ([MS-ERREF] 2.1)."""
+    return status | _FACILITY_NT_BIT if isinstance(status, NtStatus) else status

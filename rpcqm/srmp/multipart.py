@@ -7,6 +7,8 @@ as the lengths in the samples prove; one that stands there is accepted.
 import re
 import secrets
 from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import NamedTuple
 from uuid import UUID
 
 from rpcqm.base.errors import DecodeError
@@ -190,28 +192,50 @@ def write_request(
         return (("Content-Type", _ENVELOPE_TYPE), *_COMMON_HEADERS), envelope
     if number is None:
         number = _free_number(body or b"", extension or b"")
-    boundary = _boundary_name(number)
-    delimiter = f"--{boundary}\r\n".encode()
-    content = [delimiter, _envelope_headers(envelope), envelope]
+    frame = _frame(number)
+    content = [frame.delimiter, _envelope_headers(envelope), envelope]
     for name, part in (("body", body), ("extension", extension)):
         if part is not None:
-            content += (delimiter, _attachment_headers(name, guid, part), part)
-    content.append(f"--{boundary}--\r\n".encode())
+            content += (frame.delimiter, _attachment_headers(name, guid, part), part)
+    content.append(frame.end)
+    return frame.headers, b"".join(content)
+
+
+class _Frame(NamedTuple):
+    """What stands around the parts of a request."""
+
+    headers: Headers
+    delimiter: bytes
+    end: bytes
+
+
+@lru_cache(maxsize=16)
+def _frame(number: int) -> _Frame:
+    """Nearly all requests have the usual number."""
+    boundary = _boundary_name(number)
     kind = f'{_MULTIPART_TYPE}; boundary="{boundary}"; type={_ENVELOPE_TYPE}'
-    return (("Content-Type", kind), *_COMMON_HEADERS), b"".join(content)
+    headers = (("Content-Type", kind), *_COMMON_HEADERS)
+    return _Frame(headers, f"--{boundary}\r\n".encode(), f"--{boundary}--\r\n".encode())
 
 
 def _boundary_name(number: int) -> str:
     return f"MSMQ - SOAP boundary, {number}"
 
 
+@cache
+def _usual_number() -> int:
+    """A number at random, until the process ends."""
+    return secrets.randbelow(_BOUNDARIES)
+
+
 def _free_number(*attachments: bytes) -> int:
     """A number whose delimiter is in no attachment, for receivers that look for it."""
+    number = _usual_number()
     for _ in range(_TRIES):
-        number = secrets.randbelow(_BOUNDARIES)
         delimiter = f"--{_boundary_name(number)}".encode()
         if not any(delimiter in attachment for attachment in attachments):
             break
+        number = secrets.randbelow(_BOUNDARIES)
     return number
 
 

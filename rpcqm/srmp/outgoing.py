@@ -170,7 +170,7 @@ def _envelope(message: PacketMessage) -> Envelope:
         action=MSMQ_PREFIX + message.label,
         to="" if destination is None else to_uri(destination),
         id=_message_id(message.identifier),
-        expires_at=_time_after(sent, message.time_to_be_received),
+        expires_at=time_after(sent, message.time_to_be_received),
         sent_at=sent,
         via=None if response is None else to_uri(response),
         services=Services(durable=is_durable(message)),
@@ -178,7 +178,7 @@ def _envelope(message: PacketMessage) -> Envelope:
     )
 
 
-def _time_after(sent: int, seconds: int) -> int:
+def time_after(sent: int, seconds: int) -> int:
     """When a time is over; NEVER, as long as that is not over itself."""
     last = NEVER if sent < NEVER else LAST_SECOND
     return last if seconds == INFINITE else min(sent + seconds, last)
@@ -222,7 +222,7 @@ def _msmq(message: PacketMessage) -> Msmq:
         eod=_eod(message),
         provider=_provider(message),
         source_qm_guid=message.source_machine_identifier,
-        ttrq=_time_after(message.sent_time, message.time_to_reach_queue),
+        ttrq=time_after(message.sent_time, message.time_to_reach_queue),
     )
 
 

@@ -41,7 +41,7 @@ def write_envelope(envelope: Envelope) -> bytes:
         _path(envelope),
         _properties(envelope),
         _services(envelope.services),
-        "" if envelope.stream is None else _stream(envelope.stream),
+        "" if envelope.stream is None else write_stream(envelope.stream),
         _receipts(envelope),
         "" if envelope.msmq is None else _msmq(envelope.msmq),
         "" if envelope.signature is None else _signature(envelope.signature),
@@ -95,7 +95,7 @@ def _commitment_request(request: CommitmentReceiptRequest) -> str:
     return f"<commitmentReceiptRequest>{entries}</commitmentReceiptRequest>"
 
 
-def _stream(stream: Stream) -> str:
+def write_stream(stream: Stream) -> str:
     """<previous> is written unless this is number 1: left out it would be the number before."""
     first = stream.current == 1 and not stream.previous
     previous = "" if first else f"<previous>{stream.previous}</previous>"

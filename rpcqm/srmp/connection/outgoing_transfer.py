@@ -27,6 +27,7 @@ from rpcqm.qm.transfer import cannot_reach_queue, is_stamped_here
 from rpcqm.srmp.connection.network import Answer
 from rpcqm.srmp.connection.queue_stream import QueueStream
 from rpcqm.srmp.elements import StreamId
+from rpcqm.srmp.multipart import Headers, write_request
 from rpcqm.srmp.outgoing import is_relayed
 from rpcqm.srmp.redirection import find_redirection, matches_any
 from rpcqm.srmp.urls import request_url, to_uri
@@ -72,6 +73,7 @@ class OutgoingTransfer:
             protocol.timers, lambda: protocol.settings.retry, self._retransmission_timer
         )
         self._cleanup: Timer | None = None
+        self._templates = protocol.templates()
         self.stream = QueueStream(protocol, queue, self.resend)
 
     @property
@@ -173,8 +175,7 @@ class OutgoingTransfer:
         key = message.lookup_identifier
         protocol = self._protocol
         try:
-            stream = self.stream.element(key, self.uri)
-            headers, body = protocol.request_of(message.attributes, self.name, stream)
+            headers, body = self._request(message)
         except (DecodeError, MQError) as error:
             _log.warning("a message cannot be written", queue=self.uri, error=str(error))
             self._transfer.failed(self.queue, key, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
@@ -190,6 +191,16 @@ class OutgoingTransfer:
             may_connect=protocol.may_connect(self.queue),
         )
         answered.add_done_callback(partial(self._answered, message))
+
+    def _request(self, message: Message) -> tuple[Headers, bytes]:
+        """[MC-MQSRM] 3.1.7.2.4; raises DecodeError, MQError."""
+        stream = self.stream.element(message.lookup_identifier, self.uri)
+        written = self._templates.written(message.packet, stream)
+        if written is not None:
+            return write_request(*written, self._queue_manager.identifier)
+        request = self._protocol.request_of(message.attributes, self.name, stream)
+        self._templates.note(message.attributes, message.packet)
+        return request
 
     def _establish(self) -> None:
         """[MC-MQSRM] 3.1.7.9."""
@@ -317,6 +328,7 @@ class OutgoingTransfer:
         if self._cleanup is not None:
             self._cleanup.cancel()
             self._cleanup = None
+        self._templates.forget()
         self._protocol.network.close(self._url, self._connect_to)
         self._set_state(state)
 

@@ -36,6 +36,7 @@ from rpcqm.srmp.outgoing_stream import next_stream
 from rpcqm.srmp.redirection import find_redirection
 from rpcqm.srmp.settings import SrmpSettings
 from rpcqm.srmp.writing import write_envelope
+from rpcqm.srmp.writing_templates import EnvelopeTemplates
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
@@ -195,6 +196,13 @@ class SrmpProtocol:
         sent = written(message, name, partial(self.own_urls.of, self.settings), stream)
         guid = sent.guid or self.queue_manager.identifier
         return write_request(write_envelope(sent.envelope), sent.body, sent.extension, guid)
+
+    def templates(self) -> EnvelopeTemplates:
+        """For the envelopes of one queue."""
+        return EnvelopeTemplates(
+            lambda name: self.own_urls.of(self.settings, name),
+            lambda: self.settings.envelope_templates > 0,
+        )
 
     def receipts_url(self, uri: str) -> str:
         """Where the receipts of a stream to a URL go ([MC-MQSRM] 3.1.7.2.4)."""

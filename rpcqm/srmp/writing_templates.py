@@ -1,0 +1,170 @@
+"""Envelopes like one that was written before.
+
+A template remembers an outcome of the careful path (`outgoing.envelope_of`, `writing`), which stays
+the only definition of what is sent: the text around the values that change from message to message.
+A packet of the same shape is written without looking at its other fields.
+
+A template is made when a shape comes a second time, so that messages of which each is different
+cost little; it is kept if it writes that message as the careful path does.
+"""
+
+import base64
+from collections.abc import Callable
+from typing import NamedTuple
+
+from rpcqm.codec.layout import NULL_GUID
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.packet.shape import Shape, Varying
+from rpcqm.codec.packet.user import QueueFormatType
+from rpcqm.srmp.dates import format_date
+from rpcqm.srmp.elements import MSMQ_PREFIX, MessageId, Stream, StreamId
+from rpcqm.srmp.outgoing import UrlOf, envelope_of, is_relayed, time_after
+from rpcqm.srmp.writing import write_envelope, write_stream
+from rpcqm.srmp.xml import escaped
+
+KEPT = 4
+"""Templates of a queue: the messages of one have few shapes, and all are tried in turn."""
+
+
+class Attached(NamedTuple):
+    """An envelope as it is sent, and what is attached to it, if anything is."""
+
+    envelope: bytes
+    body: bytes | None
+    extension: bytes | None
+
+
+class EnvelopeTemplate:
+    """The constant parts of the envelopes of one shape."""
+
+    __slots__ = ("_parts", "_to_be_received", "_to_reach_queue", "shape")
+
+    def __init__(self, shape: Shape, parts: tuple[str, ...], message: PacketMessage) -> None:
+        self.shape, self._parts = shape, parts
+        self._to_be_received = message.time_to_be_received
+        self._to_reach_queue = message.time_to_reach_queue
+
+    def filled(self, own: Varying, stream: Stream | None) -> bytes:
+        """The octets of the envelope of a message of this shape."""
+        start, label, number, expires, sent, streams, correlation, end = self._parts
+        return (
+            f"{start}{escaped(own.label)}{label}{own.message_id}{number}"
+            f"{format_date(time_after(own.sent_time, self._to_be_received))}{expires}"
+            f"{format_date(own.sent_time)}{sent}{'' if stream is None else write_stream(stream)}"
+            f"{streams}{base64.b64encode(own.correlation).decode()}{correlation}"
+            f"{format_date(time_after(own.sent_time, self._to_reach_queue))}{end}"
+        ).encode()
+
+
+class EnvelopeTemplates:
+    """Writes the envelopes of one queue, most of them without looking at every field.
+
+    `is_on` says whether it may.
+    """
+
+    def __init__(self, url_of: UrlOf, is_on: Callable[[], bool]) -> None:
+        self._url_of, self._is_on = url_of, is_on
+        self._kept: list[EnvelopeTemplate] = []
+        self._missed: list[Shape] = []
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def forget(self) -> None:
+        """Keep nothing: the queue is idle."""
+        self._kept.clear()
+        self._missed.clear()
+
+    def written(self, packet: bytes, stream: Stream | None) -> Attached | None:
+        """A message as it is sent; None where the careful path has to write it."""
+        if not self._is_on():
+            return None
+        for number, template in enumerate(self._kept):
+            if template.shape.fits(packet):
+                if number:
+                    self._kept.insert(0, self._kept.pop(number))
+                return _attached(template, packet, stream)
+        return None
+
+    def note(self, message: PacketMessage, packet: bytes) -> None:
+        """Learn from what the careful path has written; raises DecodeError."""
+        if not self._is_on() or not is_usual(message):
+            return
+        shape = Shape.of(message)
+        if shape is None:
+            return
+        if shape not in self._missed:
+            self._missed = [shape, *self._missed[: KEPT - 1]]
+            return
+        self._missed.remove(shape)
+        template = _learned(shape, message, self._url_of)
+        if template is not None:
+            self._kept = [template, *self._kept[: KEPT - 1]]
+
+
+def is_usual(message: PacketMessage) -> bool:
+    """Whether an envelope follows from the shape of the packet and its own values.
+
+    The URL of an administration queue depends on the settings and on the queue.
+    """
+    return (
+        message.message_class == MessageClass.MQMSG_CLASS_NORMAL
+        and message.administration_queue_type == QueueFormatType.NONE
+        and not is_relayed(message)
+    )
+
+
+def _attached(template: EnvelopeTemplate, packet: bytes, stream: Stream | None) -> Attached:
+    """`outgoing.written`, for what is no receipt and did not come by HTTP."""
+    own = template.shape.varying(packet)
+    envelope = template.filled(own, stream)
+    if not own.body and not own.extension:
+        return Attached(envelope, None, None)
+    return Attached(envelope, own.body, own.extension or None)
+
+
+def _learned(shape: Shape, message: PacketMessage, url_of: UrlOf) -> EnvelopeTemplate | None:
+    """The careful path writes marks in the place of what varies; they divide the text."""
+    envelope = envelope_of(message, url_of, _STREAM)
+    assert envelope.msmq is not None
+    careful = write_envelope(envelope)
+    stream = envelope.stream
+    envelope.action = MSMQ_PREFIX + _LABEL
+    envelope.id = MessageId(envelope.id.guid, _NUMBER)
+    envelope.expires_at, envelope.sent_at, envelope.msmq.ttrq = _DATES
+    envelope.msmq.correlation = _CORRELATION
+    parts = _divided(write_envelope(envelope).decode())
+    if parts is None:
+        return None
+    template = EnvelopeTemplate(shape, parts, message)
+    own = shape.varying(bytes(message.buffer))
+    return template if template.filled(own, stream) == careful else None
+
+
+def _divided(text: str) -> tuple[str, ...] | None:
+    """What stands around the marks; None unless each is there once, in this order."""
+    parts = []
+    for mark in _MARKS:
+        before, found, text = text.partition(mark)
+        if not found or mark in text:
+            return None
+        parts.append(before)
+    return (*parts, text)
+
+
+_LABEL = "\ue000 the label \ue001"
+_NUMBER = 0xFEDC_BA98_7654_3210
+_DATES = 1, 2, 3
+_CORRELATION = bytes(range(0xE0, 0xE0 + 20))
+_STREAM = Stream(StreamId(NULL_GUID, _NUMBER - 1), 1, 0)
+_MARKS = (
+    _LABEL,
+    str(_NUMBER),
+    format_date(_DATES[0]),
+    format_date(_DATES[1]),
+    write_stream(_STREAM),
+    base64.b64encode(_CORRELATION).decode(),
+    format_date(_DATES[2]),
+)
+"""What stands for the values that vary, in the order of [MC-MQSRM] 3.1.7.2.4."""

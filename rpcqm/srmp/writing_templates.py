@@ -35,7 +35,7 @@ class Attached(NamedTuple):
     extension: bytes | None
 
 
-class EnvelopeTemplate:
+class WritingTemplate:
     """The constant parts of the envelopes of one shape."""
 
     __slots__ = ("_parts", "_to_be_received", "_to_reach_queue", "shape")
@@ -57,7 +57,7 @@ class EnvelopeTemplate:
         ).encode()
 
 
-class EnvelopeTemplates:
+class WritingTemplates:
     """Writes the envelopes of one queue, most of them without looking at every field.
 
     `is_on` says whether it may.
@@ -65,7 +65,7 @@ class EnvelopeTemplates:
 
     def __init__(self, url_of: UrlOf, is_on: Callable[[], bool]) -> None:
         self._url_of, self._is_on = url_of, is_on
-        self._kept: list[EnvelopeTemplate] = []
+        self._kept: list[WritingTemplate] = []
         self._missed: list[Shape] = []
 
     def __len__(self) -> int:
@@ -115,7 +115,7 @@ def is_usual(message: PacketMessage) -> bool:
     )
 
 
-def _attached(template: EnvelopeTemplate, packet: bytes, stream: Stream | None) -> Attached:
+def _attached(template: WritingTemplate, packet: bytes, stream: Stream | None) -> Attached:
     """`outgoing.written`, for what is no receipt and did not come by HTTP."""
     own = template.shape.varying(packet)
     envelope = template.filled(own, stream)
@@ -124,7 +124,7 @@ def _attached(template: EnvelopeTemplate, packet: bytes, stream: Stream | None) 
     return Attached(envelope, own.body, own.extension or None)
 
 
-def _learned(shape: Shape, message: PacketMessage, url_of: UrlOf) -> EnvelopeTemplate | None:
+def _learned(shape: Shape, message: PacketMessage, url_of: UrlOf) -> WritingTemplate | None:
     """The careful path writes marks in the place of what varies; they divide the text."""
     envelope = envelope_of(message, url_of, _STREAM)
     assert envelope.msmq is not None
@@ -137,7 +137,7 @@ def _learned(shape: Shape, message: PacketMessage, url_of: UrlOf) -> EnvelopeTem
     parts = _divided(write_envelope(envelope).decode())
     if parts is None:
         return None
-    template = EnvelopeTemplate(shape, parts, message)
+    template = WritingTemplate(shape, parts, message)
     own = shape.varying(bytes(message.buffer))
     return template if template.filled(own, stream) == careful else None
 

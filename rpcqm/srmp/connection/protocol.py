@@ -36,7 +36,7 @@ from rpcqm.srmp.outgoing_stream import next_stream
 from rpcqm.srmp.redirection import find_redirection
 from rpcqm.srmp.settings import SrmpSettings
 from rpcqm.srmp.writing import write_envelope
-from rpcqm.srmp.writing_templates import EnvelopeTemplates
+from rpcqm.srmp.writing_templates import WritingTemplates
 from rpcqm.store.transaction import StoreTransaction
 
 if TYPE_CHECKING:
@@ -197,9 +197,9 @@ class SrmpProtocol:
         guid = sent.guid or self.queue_manager.identifier
         return write_request(write_envelope(sent.envelope), sent.body, sent.extension, guid)
 
-    def templates(self) -> EnvelopeTemplates:
+    def templates(self) -> WritingTemplates:
         """For the envelopes of one queue."""
-        return EnvelopeTemplates(
+        return WritingTemplates(
             lambda name: self.own_urls.of(self.settings, name),
             lambda: self.settings.envelope_templates > 0,
         )

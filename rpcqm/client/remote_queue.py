@@ -10,6 +10,8 @@ from uuid import UUID
 from rpcqm.base.errors import DecodeError, FaultStatus, HResult, MQError, RpcFault
 from rpcqm.client.connection import OPEN_TIMEOUT, Connections
 from rpcqm.client.target import ServerUnreachableError
+from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.packet.types import SEQUENTIAL_BITS
 from rpcqm.codec.types import qm2qm
 from rpcqm.codec.types.mqvalues import IP_READ
 
@@ -28,6 +30,12 @@ class RemoteMessage:
     packet: bytes
     arrival_time: int
     sequential_identifier: int
+
+    @property
+    def lookup_identifier(self) -> int:
+        """As the server knows it: first by priority."""
+        priority = PacketMessage(self.packet).priority
+        return (7 - priority) << SEQUENTIAL_BITS | self.sequential_identifier
 
 
 class RemoteQueue:

@@ -608,6 +608,13 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.dcom.ping_sets:BATCH",
         "objects",
     ),
+    Bound(
+        "dcom.notifications_of_an_open_queue",
+        "more get MQ_ERROR_INSUFFICIENT_RESOURCES",
+        "Notifications of EnableNotification that one open queue waits with.",
+        "rpcqm.mqac.notifications:AT_MOST",
+        "notifications",
+    ),
 )
 
 

@@ -3,15 +3,11 @@
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType, QueueShareMode
+from rpcqm.codec.types.mqvalues import FormatNameType
 from rpcqm.codec.types.qmcomm import rpc_QMOpenQueueInternalRequest
 from rpcqm.interfaces._remote_proxy import proxy_of
+from rpcqm.qm.opening import READ_ACCESSES, check_modes
 from rpcqm.rpc.context_handle import ContextHandle
-
-READ_ACCESSES = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.PEEK_ACCESS})
-"""What a queue of another queue manager is opened for."""
-
-_OPEN_ACCESSES = frozenset(QueueAccessType) - {QueueAccessType.MOVE_ACCESS}
 
 
 def descriptor_of(handle: ContextHandle) -> OpenQueueDescriptor:
@@ -47,13 +43,8 @@ def check_opening(request: rpc_QMOpenQueueInternalRequest) -> None:
 
     The queue's kind is checked when it is opened.
     """
-    access, share_mode = request.dwDesiredAccess, request.dwShareMode
-    valid = access in _OPEN_ACCESSES and share_mode in tuple(QueueShareMode)
-    if access == QueueAccessType.SEND_ACCESS:
-        valid = valid and share_mode == QueueShareMode.DENY_NONE
-    if request.hRemoteQueue:
-        valid = valid and access in READ_ACCESSES
-    else:
-        valid = valid and not request.dwpRemoteContext
+    access = request.dwDesiredAccess
+    check_modes(access, request.dwShareMode)
+    valid = access in READ_ACCESSES if request.hRemoteQueue else not request.dwpRemoteContext
     if not valid:
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"access {access:#x}")

@@ -6,13 +6,14 @@ The service gives the functions that call the other queue manager ([MS-MQQP] 3.2
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from rpcqm.base.allowance import Allowance
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.types.mqvalues import MQ_ACTION_RECEIVE, RR_ACK, RR_NACK
+from rpcqm.codec.types.mqvalues import MQ_ACTION_RECEIVE
+from rpcqm.qm.remote_reading import RemotelyRead, RemoteReader, read_and_end
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import ContextHandle
 
@@ -23,47 +24,6 @@ class RemoteNumbers(NamedTuple):
     queue: int
     descriptor: int
     context: int
-
-
-class RemotelyRead(Protocol):
-    """A message that was read: a UserMessage packet, and `handle`, NULL after a peek."""
-
-    @property
-    def handle(self) -> bytes: ...
-
-    @property
-    def packet(self) -> bytes: ...
-
-    @property
-    def arrival_time(self) -> int:
-        """Seconds since 1970."""
-
-
-class RemoteReader(Protocol):
-    """A queue of another queue manager that has been taken over.
-
-    Every method may fail with MQError; MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE without an answer.
-    """
-
-    def read(self, action: int, timeout: int, cursor: int) -> "PendingRead": ...
-
-    def end(self, message: RemotelyRead, acknowledgement: int) -> Completion[None]: ...
-
-    def create_cursor(self) -> Completion[int]: ...
-
-    def close_cursor(self, cursor: int) -> Completion[None]: ...
-
-    def purge(self) -> Completion[None]: ...
-
-    def close(self) -> None:
-        """Close the queue over there, without waiting for the answer."""
-
-
-class PendingRead(NamedTuple):
-    """A read that may wait; `cancel` ends it."""
-
-    message: Completion[RemotelyRead]
-    cancel: Callable[[], None]
 
 
 OpenRemote = Callable[[str, RemoteNumbers], Completion[RemoteReader]]
@@ -205,12 +165,12 @@ async def read_through(
         proxy.require_receiving()
     pending = proxy.reader.read(action, timeout, proxy.remote_cursor(cursor))
     call.on_abandoned(pending.cancel)
-    message = await pending.message
     status = HResult.MQ_ERROR
-    try:
+
+    def keep(message: RemotelyRead) -> bool:
+        nonlocal status
         status = translate(message)
-    finally:
-        if any(message.handle):
-            done = status is HResult.MQ_OK and not call.abandoned
-            await proxy.reader.end(message, RR_ACK if done else RR_NACK)
+        return status is HResult.MQ_OK and not call.abandoned
+
+    await read_and_end(proxy.reader, pending, keep)
     return status

@@ -78,7 +78,6 @@ from rpcqm.interfaces._authentication import checks, level_of_queue, require_lev
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.interfaces._open_queues import cursor_of, present
 from rpcqm.interfaces._opening_rules import (
-    READ_ACCESSES,
     check_opening,
     descriptor_of,
     names_of,
@@ -90,7 +89,7 @@ from rpcqm.interfaces._wide_text import fitted
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.directory import Directory
 from rpcqm.qm.names import LocalNames
-from rpcqm.qm.opening import Opening
+from rpcqm.qm.opening import READ_ACCESSES, Opening
 from rpcqm.qm.queues import QueueEvents
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.registry import QueueRegistry
@@ -321,13 +320,9 @@ class QmComm:
         if not isinstance(structure.u.value, QUEUE_FORMAT):
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "no queue format")
         name = format_name_of(structure.u.value)
-        queue = self._registry.find_by_format_name(name)
+        queue = self._registry.find_application_queue(name)
         if queue is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
-        if queue.queue_type is QueueType.SYSTEM:
-            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "a queue of the system")
-        if queue.parent is not None:
-            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, str(name))
         return queue
 
     # Transactions

@@ -1,12 +1,11 @@
 """qmcomm2: sending and receiving messages of dependent clients ([MS-MQMP] 3.1.5)."""
 
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
 from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor
-from rpcqm.adm.message import Message, MessagePosition
+from rpcqm.adm.message import Message
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.transaction import Transaction
 from rpcqm.base.clock import Clock
@@ -34,17 +33,13 @@ from rpcqm.interfaces._authentication import checks
 from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.interfaces._open_queues import cursor_of
 from rpcqm.interfaces._received_buffer import fill
-from rpcqm.interfaces._remote_proxy import (
-    RemotelyRead,
-    RemoteQueueProxyHandle,
-    proxy_of,
-    read_through,
-)
+from rpcqm.interfaces._remote_proxy import RemoteQueueProxyHandle, proxy_of, read_through
 from rpcqm.interfaces._sent_buffer import message_attributes
 from rpcqm.qm.arrivals import Arrivals
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.readers import WaitingReaders
+from rpcqm.qm.remote_reading import RemotelyRead
 from rpcqm.qm.transactions import Transactions
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import InterfacePolicy
@@ -196,36 +191,19 @@ class QmComm2:
             if status is not HResult.MQ_OK:
                 if cursor is not None and before is not None:
                     cursor.key, cursor.cursor_state = before
-                await self._end(descriptor, message, False, transaction)
+                await self._messages.end_read(descriptor, message, False, transaction)
         if status is HResult.MQ_OK:
-            await self._end(descriptor, message, True, transaction)
+            await self._messages.end_read(descriptor, message, True, transaction)
         return status
-
-    def _end(
-        self,
-        descriptor: OpenQueueDescriptor,
-        message: Message,
-        delete_message: bool,
-        transaction: Transaction | None,
-    ) -> Completion[None]:
-        queue = message.queue
-        assert queue is not None
-        position = MessagePosition(queue, message.lookup_identifier)
-        return self._messages.dequeue_message_end(descriptor, position, delete_message, transaction)
 
     async def _waited_for(
         self, call: Call, descriptor: OpenQueueDescriptor, reading: Completion[Message]
     ) -> Message:
         """The message, once it is there; the wait ends if the client disconnects."""
         if not reading.done:
-            call.on_abandoned(partial(self._cancel_wait, descriptor, call))
+            tag = (descriptor.handle, call)
+            call.on_abandoned(partial(self._readers.cancel_wait, descriptor, tag))
         return await reading
-
-    def _cancel_wait(self, descriptor: OpenQueueDescriptor, call: Call) -> None:
-        queue = descriptor.queue_reference
-        if queue is not None:
-            with suppress(MQError):  # the read may have ended meanwhile
-                self._readers.cancel_waiting_message_read_request(queue, (descriptor.handle, call))
 
     # Cursors
 

@@ -1,5 +1,6 @@
 """Arguments as clients pass them: VARIANTs, BSTRs and interface pointers to plain values."""
 
+import re
 from typing import TypeVar
 
 from rpcqm.base.errors import HResult, MQError
@@ -10,6 +11,9 @@ from rpcqm.dcom.com_object import ComObject
 VT_BYTES = VARENUM.VT_ARRAY | VARENUM.VT_UI1
 """An array of octets."""
 _NOTHING = frozenset({VARENUM.VT_EMPTY, VARENUM.VT_NULL})
+
+_DIGITS = re.compile(r"[0-9]{1,20}", re.ASCII)
+_SIXTY_FOUR_BITS = 0xFFFF_FFFF_FFFF_FFFF
 
 Object = TypeVar("Object", bound=ComObject)
 
@@ -50,6 +54,21 @@ def integer(argument: Variant | None, default: int) -> int:
 def boolean(argument: Variant | None, default: bool) -> bool:
     """A Boolean: every number but 0 is true."""
     return bool(integer(argument, int(default)))
+
+
+def lookup_identifier(argument: Variant | None) -> int:
+    """A lookup identifier, as a number or as its decimal digits (G274).
+
+    Raises MQ_ERROR_INVALID_PARAMETER for 0, and for what is no such number.
+    """
+    given = plain(argument)
+    if given is not None and isinstance(given.value, str):
+        number = int(given.value) if _DIGITS.fullmatch(given.value) else 0
+    else:
+        number = integer(given, 0) & _SIXTY_FOUR_BITS
+    if not 0 < number <= _SIXTY_FOUR_BITS:
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "no lookup identifier")
+    return number
 
 
 def text(argument: str | bytes | None) -> str:

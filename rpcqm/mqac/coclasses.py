@@ -9,12 +9,16 @@ from rpcqm.mqac.destination import MSMQDestination
 from rpcqm.mqac.machine import Machine
 from rpcqm.mqac.management import OF_OUTGOING_QUEUES, OF_QUEUES, MSMQManagement
 from rpcqm.mqac.message import MSMQMessage
+from rpcqm.mqac.queue import MSMQQueue
+from rpcqm.mqac.queue_info import MSMQQueueInfo
 from rpcqm.mqac.transaction import (
     MSMQCoordinatedTransactionDispenser,
     MSMQTransaction,
     MSMQTransactionDispenser,
 )
 
+MSMQ_QUEUE_INFO = UUID("d7d6e07c-dccd-11d0-aa4b-0060970debae")
+MSMQ_QUEUE = UUID("d7d6e079-dccd-11d0-aa4b-0060970debae")
 MSMQ_MESSAGE = UUID("d7d6e075-dccd-11d0-aa4b-0060970debae")
 MSMQ_DESTINATION = UUID("eba96b18-2168-11d3-898c-00e02c074f6b")
 MSMQ_MANAGEMENT = UUID("39ce96fe-f4c5-4484-a143-4c2d5d324229")
@@ -30,7 +34,10 @@ Coclasses = dict[UUID, Callable[[], ComObject]]
 
 def coclasses(machine: Machine) -> Coclasses:
     """The classes of a queue manager: only those whose methods are all there."""
+    machine.queue_info = partial(MSMQQueueInfo.of_names, machine)
     return {
+        MSMQ_QUEUE_INFO: partial(MSMQQueueInfo, machine),
+        MSMQ_QUEUE: partial(MSMQQueue, machine),
         MSMQ_MESSAGE: partial(MSMQMessage, machine),
         MSMQ_DESTINATION: partial(MSMQDestination, machine),
         MSMQ_MANAGEMENT: partial(MSMQManagement, machine),

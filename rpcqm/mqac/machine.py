@@ -20,6 +20,7 @@ from rpcqm.qm.protection import Protection
 from rpcqm.qm.queues import QueueEvents
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.registry import QueueRegistry
+from rpcqm.qm.remote_reading import OpenElsewhere
 from rpcqm.qm.transactions import Transactions
 
 
@@ -32,7 +33,8 @@ class Machine:
     """The subjects of one queue manager, and the choices of its operator.
 
     `empty_is_nothing` tells whether a read that finds no message answers a null pointer with S_OK,
-    as Windows does, and not an error, as [MC-MQAC] says (G270).
+    as Windows does, and not an error, as [MC-MQAC] says (G270). `open_elsewhere` opens queues of
+    other queue managers; without it there are none.
     """
 
     queue_manager: QueueManager
@@ -52,6 +54,7 @@ class Machine:
     management: Management
     protection: Protection
     empty_is_nothing: Callable[[], bool] = _never
+    open_elsewhere: OpenElsewhere | None = None
 
     def __post_init__(self) -> None:
         self.openers: dict[int, str] = {}

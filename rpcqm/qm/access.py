@@ -38,6 +38,7 @@ from rpcqm.codec.security.identifier import (
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.qm.default_security import (
     allow,
+    application_access_list,
     default_access_list,
     owner_for,
     workgroup_access_list,
@@ -129,6 +130,25 @@ class AccessControl:
         if isinstance(queue, OutgoingQueue) or queue.queue_type is QueueType.SYSTEM:
             return False
         return bool(self._prepare(queue.security, QUEUE_MAPPING).granted(_ALL) & _RULING)
+
+    def is_readable_by_all(self, security: bytes) -> bool:
+        """Whether a queue's descriptor lets everybody read messages, or take the queue (G272)."""
+        granted = self._prepare(security, QUEUE_MAPPING).granted(_ALL) if security else 0
+        reading = MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE
+        taking = granted & MQQUEUEACCESSMASK.MQSEC_TAKE_QUEUE_OWNERSHIP
+        return granted & reading == reading or bool(taking)
+
+    def readable_security(self, queue: Queue, identity: Identity) -> bytes:
+        """The descriptor of a queue, empty for a caller who may not read it."""
+        security = queue.main.security
+        rights = MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PERMISSIONS
+        return security if security and self.allows(queue, identity, rights) else b""
+
+    def application_queue_security(self, identity: Identity, world_readable: bool) -> bytes:
+        """The descriptor of a queue that a program makes by [MC-MQAC] 3.10.4.1.26.1 (G272)."""
+        owner = owner_for(identity)
+        dacl = application_access_list(owner, world_readable)
+        return SecurityDescriptor(owner=owner, dacl=dacl).encode()
 
     def _check(
         self,

@@ -24,6 +24,7 @@ MIGRATED_KEY = b"default descriptors migrated"
 
 _FULL = MQQUEUEACCESSMASK.MQSEC_QUEUE_GENERIC_ALL
 _USE = MQQUEUEACCESSMASK.MQSEC_RECEIVE_MESSAGE | MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
+_FOR_OTHERS = MQQUEUEACCESSMASK.MQSEC_QUEUE_GENERIC_WRITE
 _SEND = MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE
 _NOBODY_IN_PARTICULAR = frozenset({ANONYMOUS, EVERYONE})
 
@@ -50,6 +51,19 @@ def workgroup_access_list(srmp_http_support: bool) -> Acl:
     aces = [allow(EVERYONE, _FULL)]
     if srmp_http_support:
         aces.append(allow(ANONYMOUS, _SEND))
+    return Acl(tuple(aces))
+
+
+def application_access_list(owner: Sid, world_readable: bool) -> Acl:
+    """What programs give their queues by COM: to the owner and Administrators everything.
+
+    The others see properties and permissions and send, Anonymous sends; where the queue is
+    `world_readable`, everyone receives, too ([MC-MQAC] 3.10.4.1.26.1, G272).
+    """
+    everyone = _FOR_OTHERS | (_USE if world_readable else 0)
+    aces = [allow(EVERYONE, everyone), allow(ANONYMOUS, _SEND), allow(owner, _FULL)]
+    if owner != BUILTIN_ADMINISTRATORS:
+        aces.append(allow(BUILTIN_ADMINISTRATORS, _FULL))
     return Acl(tuple(aces))
 
 

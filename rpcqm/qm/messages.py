@@ -273,6 +273,19 @@ class MessageEvents:
             return self._failed_deliveries.give_back(queue, key)
         return self._end_two_phase(descriptor, queue, key, delete_message, purged)
 
+    def end_read(
+        self,
+        descriptor: OpenQueueDescriptor,
+        message: Message,
+        delete_message: bool,
+        transaction: Transaction | None = None,
+    ) -> Completion[None]:
+        """Remove a message that `dequeue_message_begin` has locked, or give it back."""
+        queue = message.queue
+        assert queue is not None
+        position = MessagePosition(queue, message.lookup_identifier)
+        return self.dequeue_message_end(descriptor, position, delete_message, transaction)
+
     def _end_two_phase(
         self,
         descriptor: OpenQueueDescriptor,
@@ -319,6 +332,12 @@ class MessageEvents:
         if peek_operation:
             return completed(self._positions.message_at(queue, key))
         return self._take(descriptor, queue, transaction, two_phase_read, key)
+
+    def allow_peek(self, message: Message) -> None:
+        """Let peeks find a message that a transaction has locked ([MC-MQAC] 3.11.4.1.33)."""
+        queue, key = message.queue, message.lookup_identifier
+        if queue is not None and queue.message_position_list.state(key) is PositionState.LOCKED:
+            queue.peekable_when_locked.add(key)
 
     # Peeking
 

@@ -8,7 +8,7 @@ from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
-from rpcqm.codec.names.format_name import FormatName, PrivateQueueFormatName
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType, QueueShareMode
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
@@ -29,6 +29,7 @@ _PEEKS = frozenset({QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCE
 _ADMIN = frozenset({QueueAccessType.RECEIVE_ADMIN_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS})
 _SENT_ONLY = frozenset({_SEND, *_ADMIN})
 """How names are opened whose messages can only be sent, or wait here until they are."""
+_APPLICATION_ACCESSES = frozenset(QueueAccessType) - {QueueAccessType.MOVE_ACCESS}
 _READ_ONLY = frozenset(
     {
         FormatNameType.QUEUE_FORMAT_TYPE_MACHINE,
@@ -43,6 +44,9 @@ _UNRESOLVED = frozenset(
         FormatNameType.QUEUE_FORMAT_TYPE_DL,
     }
 )
+
+READ_ACCESSES = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.PEEK_ACCESS})
+"""What a queue of another queue manager is opened for."""
 
 HTTP_IS_OFF = "messages over HTTP are off; set http_port or https_port"
 
@@ -197,7 +201,7 @@ class Opening:
         queue: OutgoingQueue | None = self._outgoing.find(name)
         if access != _SEND and (queue is None or access not in _ADMIN):
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
-        if self._is_here(name):
+        if self._registry.is_here(name):
             raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
         queue = queue or self._new_outgoing(name)
         self._access.check_open(queue, identity, access)
@@ -236,7 +240,7 @@ class Opening:
         if queue is not None:
             closed = queue.is_journal or queue.subqueue_name or queue.queue_type is _SYSTEM
             return None if closed else queue
-        if self._is_here(name) or name.type in _UNRESOLVED or not self._can_send_by(name):
+        if self._registry.is_here(name) or name.type in _UNRESOLVED or not self._can_send_by(name):
             return None
         if (
             name.type is FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC
@@ -249,15 +253,6 @@ class Opening:
         if found is None and source:
             return self._acknowledgement_queues.create(name, change, source)
         return found or self._outgoing.create(name, change)
-
-    def _is_here(self, name: FormatName) -> bool:
-        """Whether the queue would be on this machine, if it existed (G10)."""
-        value = name.value
-        if isinstance(value, str):
-            return self._registry.is_local_direct(name.direct_name)
-        if isinstance(value, PrivateQueueFormatName):
-            return value.source_queue_manager == self._queue_manager.identifier
-        return False
 
     # Closing
 
@@ -287,6 +282,16 @@ class Opening:
         for key in reads:
             self._positions.release(queue, key)
         self._registry.drop_if_unused(queue)
+
+
+def check_modes(access: int, share_mode: int) -> None:
+    """Raise MQError(MQ_ERROR_INVALID_PARAMETER) if a queue cannot be opened so by an application.
+
+    Those who send keep nobody out ([MS-MQMP] 3.1.4.17).
+    """
+    valid = access in _APPLICATION_ACCESSES and share_mode in tuple(QueueShareMode)
+    if not valid or (access == _SEND and share_mode != _SHARED):
+        raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"access {access:#x}")
 
 
 def _check_kind(name: FormatName, access: QueueAccessType) -> None:

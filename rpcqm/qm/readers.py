@@ -1,6 +1,7 @@
 """Readers that wait, and cursors ([MS-MQDMPR] 3.1.7.1.1, .2, .17, 3.1.7.3.1, .4 to .7)."""
 
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from functools import partial
 
 from rpcqm.adm.descriptor import Cursor, OpenQueueDescriptor, WaitingMessageReadOperation
@@ -137,6 +138,13 @@ class WaitingReaders:
         if operation is None:
             raise MQError(NtStatus.STATUS_NOT_FOUND)
         self.waiting_message_read_timer_stop(operation, status)
+
+    def cancel_wait(self, descriptor: OpenQueueDescriptor, tag: Hashable) -> None:
+        """End a wait whose reader has gone; does nothing if the read has ended meanwhile."""
+        queue = descriptor.queue_reference
+        if queue is not None:
+            with suppress(MQError):
+                self.cancel_waiting_message_read_request(queue, tag)
 
     def end_all_waits(self, queue: Queue, status: HResult) -> None:
         """End every wait on a queue that goes away (G14)."""

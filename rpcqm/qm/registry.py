@@ -6,7 +6,7 @@ from uuid import UUID, uuid5
 from rpcqm.adm.enums import OutgoingQueueState, QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
-from rpcqm.base.errors import HResult
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.text import folded
 from rpcqm.codec.names.format_name import DirectName, FormatName, PrivateQueueFormatName, SuffixType
 from rpcqm.codec.names.path_name import PathName, QueueKind
@@ -74,6 +74,32 @@ class QueueRegistry:
         if isinstance(value, UUID):
             return self._find_by_guid(format_name.type, value, format_name.suffix)
         return None
+
+    def is_here(self, format_name: FormatName) -> bool:
+        """Whether the queue would be on this machine, if it existed (G10)."""
+        value = format_name.value
+        if isinstance(value, str):
+            return self.is_local_direct(format_name.direct_name)
+        if isinstance(value, PrivateQueueFormatName):
+            return value.source_queue_manager == self._queue_manager.identifier
+        return False
+
+    def find_application_queue(self, format_name: FormatName) -> Queue | None:
+        """The queue of an application that a name means; None for a name of another machine.
+
+        Raises MQError: QUEUE_NOT_FOUND, ACCESS_DENIED for a queue of the system,
+        UNSUPPORTED_FORMATNAME_OPERATION for a subqueue or a journal.
+        """
+        queue = self.find_by_format_name(format_name)
+        if queue is None:
+            if self.is_here(format_name):
+                raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(format_name))
+            return None
+        if queue.queue_type is QueueType.SYSTEM:
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "a queue of the system")
+        if queue.parent is not None:
+            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, str(format_name))
+        return queue
 
     def find_addressed_here(self, format_name: FormatName) -> Queue | None:
         """The same for a message that has arrived: whatever host its direct name calls (G21)."""

@@ -15,6 +15,7 @@ from rpcqm.interfaces.sending import Sending
 from rpcqm.mqac.machine import Machine
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.management import Management
+from rpcqm.qm.remote_reading import OpenElsewhere
 
 Port = Callable[[], int]
 """Tells a TCP port, 0 where nothing listens."""
@@ -131,8 +132,15 @@ def sending(engine: QueueManagerEngine, handles: ClientHandles) -> Sending:
     return Sending(engine.registry, engine.access, engine.opening, handles)
 
 
-def machine(engine: QueueManagerEngine) -> Machine:
-    """What the COM objects use of a queue manager."""
+def machine(
+    engine: QueueManagerEngine,
+    open_elsewhere: OpenElsewhere | None = None,
+    empty_is_nothing: Callable[[], bool] = bool,
+) -> Machine:
+    """What the COM objects use of a queue manager.
+
+    `open_elsewhere` opens queues of other queue managers; without it there are none.
+    """
     return Machine(
         queue_manager=engine.queue_manager,
         clock=engine.clock,
@@ -150,4 +158,6 @@ def machine(engine: QueueManagerEngine) -> Machine:
         arrivals=engine.arrivals,
         protection=engine.protection,
         management=management(engine),
+        open_elsewhere=open_elsewhere,
+        empty_is_nothing=empty_is_nothing,
     )

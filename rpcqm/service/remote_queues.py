@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion
@@ -11,7 +11,9 @@ from rpcqm.base.log import get_logger
 from rpcqm.client.connection import Connections
 from rpcqm.client.identity import next_request_identifier
 from rpcqm.client.qm2qm_session import create_remote_cursor
+from rpcqm.client.reads import Read
 from rpcqm.client.remote_queue import RemoteQueue
+from rpcqm.client.remote_read import RECEIVE_ACTIONS, QueueReader
 from rpcqm.client.target import (
     HandleLostError,
     OutcomeUnknownError,
@@ -19,12 +21,9 @@ from rpcqm.client.target import (
     ServerUnreachableError,
     Target,
 )
-from rpcqm.interfaces._remote_proxy import (
-    PendingRead,
-    RemotelyRead,
-    RemoteNumbers,
-    RemoteReader,
-)
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.interfaces._remote_proxy import RemoteNumbers
+from rpcqm.qm.remote_reading import PendingRead, RemotelyRead, RemoteReader
 
 T = TypeVar("T")
 
@@ -57,7 +56,25 @@ class RemoteQueues:
         except BaseException:
             await connections.close()
             raise
-        return LoopRemoteReader(self, connections, queue)
+        return LoopRemoteReader(self, connections, TakenOver(connections, queue))
+
+    def open_to_read(
+        self, machine: str, name: FormatName, receiving: bool, exclusive: bool
+    ) -> Completion[RemoteReader]:
+        """Open a queue of a machine through RemoteRead; MQError when that is refused."""
+        return self.run(self._open_to_read(machine, name, receiving, exclusive))
+
+    async def _open_to_read(
+        self, machine: str, name: FormatName, receiving: bool, exclusive: bool
+    ) -> RemoteReader:
+        connections = Connections(self._target_of(machine))
+        reader = QueueReader(connections, name, peek_only=not receiving, exclusive=exclusive)
+        try:
+            await reader.__aenter__()
+        except BaseException:
+            await connections.close()
+            raise
+        return LoopRemoteReader(self, connections, OpenedToRead(reader))
 
     def run(self, coroutine: Coroutine[object, None, T]) -> Completion[T]:
         """Run something on the loop; whatever goes wrong is an MQError."""
@@ -79,6 +96,77 @@ class RemoteQueues:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+class OpenElsewhere(Protocol):
+    """What can be done with a queue that is open at another queue manager."""
+
+    async def read(
+        self, action: int, request_id: int, timeout: int, cursor: int, lookup_identifier: int
+    ) -> RemotelyRead: ...
+    async def cancel(self, request_id: int) -> None: ...
+    async def end(self, message: RemotelyRead, acknowledgement: int) -> None: ...
+    async def create_cursor(self) -> int: ...
+    async def close_cursor(self, cursor: int) -> None: ...
+    async def purge(self) -> None: ...
+    async def close(self) -> None: ...
+
+
+class TakenOver:
+    """A queue that a client has opened there, read through qm2qm."""
+
+    def __init__(self, connections: Connections, queue: RemoteQueue) -> None:
+        self._connections = connections
+        self._queue = queue
+        self.cancel = queue.cancel
+        self.close_cursor = queue.close_cursor
+        self.purge = queue.purge
+        self.close = queue.close
+
+    async def read(
+        self, action: int, request_id: int, timeout: int, cursor: int, lookup_identifier: int
+    ) -> RemotelyRead:
+        return await self._queue.read(action, request_id, timeout, cursor)
+
+    async def end(self, message: RemotelyRead, acknowledgement: int) -> None:
+        await self._queue.end(message.handle, acknowledgement)
+
+    async def create_cursor(self) -> int:
+        return await create_remote_cursor(self._connections, self._queue.number)
+
+
+class ReadMessage(NamedTuple):
+    """A message that was read through RemoteRead; `handle` is the number of its request."""
+
+    handle: bytes
+    packet: bytes
+    arrival_time: int
+    lookup_identifier: int
+
+
+class OpenedToRead:
+    """A queue that this queue manager has opened there, read through RemoteRead."""
+
+    def __init__(self, reader: QueueReader) -> None:
+        session = reader.session
+        self._session = session
+        self.cancel = session.cancel
+        self.create_cursor = session.create_cursor
+        self.close_cursor = session.close_cursor
+        self.purge = session.purge
+        self.close = reader.close
+
+    async def read(
+        self, action: int, request_id: int, timeout: int, cursor: int, lookup_identifier: int
+    ) -> RemotelyRead:
+        read = Read(action, request_id, timeout, cursor, lookup_identifier)
+        found = await self._session.start(read)
+        handle = request_id.to_bytes(4, "little") if action in RECEIVE_ACTIONS else b""
+        packet = bytes(found.buffer)
+        return ReadMessage(handle, packet, found.arrival_time, found.lookup_identifier)
+
+    async def end(self, message: RemotelyRead, acknowledgement: int) -> None:
+        await self._session.end(int.from_bytes(message.handle, "little"), acknowledgement)
+
+
 class LoopRemoteReader:
     """A queue of another queue manager, on connections of its own.
 
@@ -86,15 +174,19 @@ class LoopRemoteReader:
     fails with MQ_ERROR_STALE_HANDLE, until the client closes the queue here (G68).
     """
 
-    def __init__(self, queues: RemoteQueues, connections: Connections, queue: RemoteQueue) -> None:
+    def __init__(
+        self, queues: RemoteQueues, connections: Connections, queue: OpenElsewhere
+    ) -> None:
         self._queues = queues
         self._connections = connections
         self._queue = queue
         self._lost = ""
 
-    def read(self, action: int, timeout: int, cursor: int) -> PendingRead:
+    def read(
+        self, action: int, timeout: int, cursor: int, lookup_identifier: int = 0
+    ) -> PendingRead:
         request_id = next_request_identifier()
-        reading = self._queue.read(action, request_id, timeout, cursor)
+        reading = self._queue.read(action, request_id, timeout, cursor, lookup_identifier)
         message: Completion[RemotelyRead] = Completion()
         self._queues.start(_resolve(self._in_session(reading), message))
         return PendingRead(message, lambda: self._cancel(message, request_id))
@@ -104,10 +196,10 @@ class LoopRemoteReader:
             self._queues.run(self._queue.cancel(request_id))
 
     def end(self, message: RemotelyRead, acknowledgement: int) -> Completion[None]:
-        return self._run(self._queue.end(message.handle, acknowledgement))
+        return self._run(self._queue.end(message, acknowledgement))
 
     def create_cursor(self) -> Completion[int]:
-        return self._run(create_remote_cursor(self._connections, self._queue.number))
+        return self._run(self._queue.create_cursor())
 
     def close_cursor(self, cursor: int) -> Completion[None]:
         return self._run(self._queue.close_cursor(cursor))

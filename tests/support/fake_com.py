@@ -1,5 +1,6 @@
 """Objects of [MC-MQAC] called without a network, by a caller who is only said to be there."""
 
+from collections.abc import Callable
 from typing import cast
 
 from rpcqm.base.completion import Completion
@@ -9,10 +10,25 @@ from tests.support.callers import ALICE
 
 
 class FakeCall:
-    """As much of a Call as objects look at."""
+    """As much of a ComCall and of its Call as objects look at."""
 
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
+        self.call = self
+        self.abandoned = False
+        self._hooks: list[Callable[[], None]] = []
+
+    def on_abandoned(self, callback: Callable[[], None]) -> None:
+        self._hooks.append(callback)
+
+    def on_cancelled(self, callback: Callable[[], None]) -> None:
+        """Nobody cancels."""
+
+    def abandon(self) -> None:
+        """The client vanishes."""
+        self.abandoned = True
+        for hook in self._hooks:
+            hook()
 
 
 def call_of(identity: Identity = ALICE) -> ComCall:

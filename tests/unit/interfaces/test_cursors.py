@@ -10,7 +10,8 @@ from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.types.qmcomm import CACCreateRemoteCursor
 from rpcqm.interfaces import qm2qm, qmcomm, qmcomm2, remote_read
-from rpcqm.interfaces._remote_proxy import PendingRead, RemotelyRead, RemoteNumbers, RemoteReader
+from rpcqm.interfaces._remote_proxy import RemoteNumbers
+from rpcqm.qm.remote_reading import PendingRead, RemotelyRead, RemoteReader
 from rpcqm.rpc.limits import Limits
 from rpcqm.service import interfaces
 from tests.support.callers import ADMINISTRATOR, ALICE, BOB, Caller, CallServer, Served
@@ -55,7 +56,9 @@ class Elsewhere:
     def close(self) -> None:
         self.closed += 1
 
-    def read(self, action: int, timeout: int, cursor: int) -> PendingRead:
+    def read(
+        self, action: int, timeout: int, cursor: int, lookup_identifier: int = 0
+    ) -> PendingRead:
         raise NotImplementedError
 
     def end(self, message: RemotelyRead, acknowledgement: int) -> Completion[None]:

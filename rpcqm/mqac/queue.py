@@ -1,0 +1,530 @@
+"""MSMQQueue: an open queue ([MC-MQAC] 3.11)."""
+
+from collections.abc import Awaitable
+from typing import NamedTuple
+
+from rpcqm.adm.enums import MessageSeekAction
+from rpcqm.adm.message import Message
+from rpcqm.adm.transaction import Transaction
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.automation.values import Variant
+from rpcqm.codec.types.mqacvalues import MQTRANSACTION
+from rpcqm.codec.types.mqvalues import INFINITE, VARENUM, QueueAccessType
+from rpcqm.dcom.com_object import ComCall, ComObject
+from rpcqm.mqac._message_properties import not_implemented
+from rpcqm.mqac.arguments import boolean, integer, lookup_identifier, plain, signed
+from rpcqm.mqac.machine import Machine
+from rpcqm.mqac.message import MSMQMessage
+from rpcqm.mqac.named_queues import SendingTarget
+from rpcqm.mqac.notifications import Notifications
+from rpcqm.mqac.reading import LocalReading, Reading
+from rpcqm.mqac.transaction import transaction_scope
+
+_RECEIVING = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS})
+_READING = _RECEIVING | {QueueAccessType.PEEK_ACCESS, QueueAccessType.PEEK_ADMIN_ACCESS}
+_BITS = 0xFFFF_FFFF
+
+Argument = Variant | None
+Answer = MSMQMessage | None
+
+_NOT_FOUND = frozenset(
+    {
+        HResult.MQ_ERROR_MESSAGE_NOT_FOUND,
+        HResult.MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION,
+    }
+)
+"""What a lookup says of a message that is not there, or that somebody else holds."""
+
+
+class Wanted(NamedTuple):
+    """Which parts of a message a client wants to see."""
+
+    destination: Argument
+    body: Argument
+    connector: Argument = None
+
+
+class OpenedQueue(NamedTuple):
+    """How a queue was opened, and what reads it; `reading` has a descriptor where it is here."""
+
+    access: int
+    share_mode: int
+    queue_info: ComObject
+    reading: Reading
+
+
+class MSMQQueue(SendingTarget):
+    """An open queue; without `opened`, what a client gets that makes one itself: a blank one."""
+
+    INTERFACES = ("IMSMQQueue4", "IMSMQQueue3", "IMSMQQueue2", "IMSMQQueue")
+
+    def __init__(self, machine: Machine, opened: OpenedQueue | None = None) -> None:
+        self._machine = machine
+        self._opened = opened
+        self.is_closed = opened is None
+        self._notifications = Notifications(self)
+        if opened is not None and isinstance(opened.reading, LocalReading):
+            self.open_queue_descriptor = opened.reading.descriptor
+
+    # States ([MC-MQAC] 3.11.1.1)
+
+    def _initialized(self) -> OpenedQueue:
+        if self._opened is None:
+            raise MQError(HResult.OLE_E_BLANK)
+        return self._opened
+
+    def _open(self) -> OpenedQueue:
+        """How it is open; MQ_ERROR_INVALID_HANDLE once it is closed (G273)."""
+        opened = self._initialized()
+        if self.is_closed:
+            raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "the queue is closed")
+        return opened
+
+    def _open_for(self, accesses: frozenset[QueueAccessType]) -> Reading:
+        opened = self._open()
+        if opened.access not in accesses:
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "opened for something else")
+        return opened.reading
+
+    # Properties
+
+    def get_Access(self, call: ComCall) -> int:
+        """[MC-MQAC] 3.11.4.1.1 Access (Opnum 7)."""
+        return self._open().access
+
+    def get_ShareMode(self, call: ComCall) -> int:
+        """[MC-MQAC] 3.11.4.1.2 ShareMode (Opnum 8)."""
+        return self._open().share_mode
+
+    def get_QueueInfo(self, call: ComCall) -> ComObject:
+        """[MC-MQAC] 3.11.4.1.3 QueueInfo (Opnum 9)."""
+        return self._open().queue_info
+
+    def get_Handle(self, call: ComCall) -> int:
+        """[MC-MQAC] 3.11.4.1.4 Handle (Opnum 10)."""
+        return signed(self._open().reading.handle)
+
+    def get_Handle2(self, call: ComCall) -> Variant:
+        """[MC-MQAC] 3.11.4.1.20 Handle2 (Opnum 26)."""
+        return Variant(VARENUM.VT_I8, self._open().reading.handle)
+
+    def get_IsOpen(self, call: ComCall) -> int:
+        """[MC-MQAC] 3.11.4.1.5 IsOpen (Opnum 11)."""
+        return int(self.get_IsOpen2(call))
+
+    def get_IsOpen2(self, call: ComCall) -> bool:
+        """[MC-MQAC] 3.11.4.1.32 IsOpen2 (Opnum 38)."""
+        self._initialized()
+        return not self.is_closed
+
+    get_Properties = not_implemented
+
+    # Closing
+
+    def Close(self, call: ComCall) -> None:
+        """[MC-MQAC] 3.11.4.1.6 Close (Opnum 12)."""
+        self._open()
+        self.released()
+
+    def released(self) -> None:
+        if self._opened is None or self.is_closed:
+            return
+        self.is_closed = True
+        self.open_queue_descriptor = None
+        self._machine.openers.pop(self._opened.reading.handle, None)
+        self._notifications.close()
+        self._opened.reading.close()
+
+    # Receiving
+
+    async def Receive_v1(
+        self,
+        call: ComCall,
+        Transaction: Argument,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        ReceiveTimeout: Argument,
+    ) -> Answer:
+        """[MC-MQAC] 3.11.4.1.7 Receive_v1 (Opnum 13)."""
+        wanted = Wanted(WantDestinationQueue, WantBody)
+        return await self._receive(call, False, Transaction, ReceiveTimeout, wanted)
+
+    async def Receive(
+        self,
+        call: ComCall,
+        Transaction: Argument,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        ReceiveTimeout: Argument,
+        WantConnectorType: Argument,
+    ) -> Answer:
+        """The first message, whatever the cursor (G274).
+
+        Source: [MC-MQAC] 3.11.4.1.14 Receive (Opnum 20).
+        """
+        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
+        return await self._receive(call, False, Transaction, ReceiveTimeout, wanted)
+
+    async def ReceiveCurrent_v1(
+        self,
+        call: ComCall,
+        Transaction: Argument,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        ReceiveTimeout: Argument,
+    ) -> Answer:
+        """[MC-MQAC] 3.11.4.1.11 ReceiveCurrent_v1 (Opnum 17)."""
+        wanted = Wanted(WantDestinationQueue, WantBody)
+        return await self._receive(call, True, Transaction, ReceiveTimeout, wanted)
+
+    async def ReceiveCurrent(
+        self,
+        call: ComCall,
+        Transaction: Argument,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        ReceiveTimeout: Argument,
+        WantConnectorType: Argument,
+    ) -> Answer:
+        """[MC-MQAC] 3.11.4.1.16 ReceiveCurrent (Opnum 22)."""
+        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
+        return await self._receive(call, True, Transaction, ReceiveTimeout, wanted)
+
+    async def _receive(
+        self,
+        call: ComCall,
+        at_cursor: bool,
+        transaction: Argument,
+        timeout: Argument,
+        wanted: Wanted,
+    ) -> Answer:
+        reading = self._open_for(_RECEIVING)
+        joined, milliseconds = self._transaction(call, transaction), _milliseconds(timeout)
+        receiving = reading.receive(call, milliseconds, at_cursor, joined)
+        return await self._answer(receiving, milliseconds, wanted)
+
+    def _transaction(self, call: ComCall, argument: Argument) -> Transaction | None:
+        """The transaction to receive in; a single message needs none."""
+        given = plain(argument)
+        single = given is not None and not isinstance(given.value, ComObject)
+        if single and integer(given, 0) == MQTRANSACTION.MQ_SINGLE_MESSAGE:
+            return None
+        return transaction_scope(self._machine.transactions, call.identity, argument).transaction
+
+    async def _answer(self, reading: Awaitable[Message], timeout: int, wanted: Wanted) -> Answer:
+        """The message that was read; what it is when there was none is a switch (G270)."""
+        try:
+            message = await reading
+        except MQError as error:
+            empty = error.status in (
+                HResult.MQ_ERROR_IO_TIMEOUT,
+                HResult.MQ_ERROR_MESSAGE_NOT_FOUND,
+            )
+            if empty and self._machine.empty_is_nothing():
+                return None
+            if empty and not timeout:
+                raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND) from error
+            raise
+        return self._made(message, wanted)
+
+    def _made(self, message: Message, wanted: Wanted) -> MSMQMessage:
+        return MSMQMessage.of_received(
+            self._machine,
+            message,
+            want_destination=boolean(wanted.destination, False),
+            want_body=boolean(wanted.body, True),
+            want_connector=boolean(wanted.connector, False),
+        )
+
+    # Peeking
+
+    async def Peek_v1(
+        self,
+        call: ComCall,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        ReceiveTimeout: Argument,
+    ) -> Answer:
+        """[MC-MQAC] 3.11.4.1.8 Peek_v1 (Opnum 14)."""
+        wanted = Wanted(WantDestinationQueue, WantBody)
+        return await self._peek(call, False, ReceiveTimeout, wanted)
+
+    async def Peek(
+        self,
+        call: ComCall,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        ReceiveTimeout: Argument,
+        WantConnectorType: Argument,
+    ) -> Answer:
+        """The first message, whatever the cursor (G274); [MC-MQAC] 3.11.4.1.15 Peek (Opnum 21)."""
+        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
+        return await self._peek(call, False, ReceiveTimeout, wanted)
+
+    async def PeekCurrent_v1(
+        self,
+        call: ComCall,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        ReceiveTimeout: Argument,
+    ) -> Answer:
+        """[MC-MQAC] 3.11.4.1.13 PeekCurrent_v1 (Opnum 19)."""
+        wanted = Wanted(WantDestinationQueue, WantBody)
+        return await self._peek(call, True, ReceiveTimeout, wanted)
+
+    async def PeekCurrent(
+        self,
+        call: ComCall,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        ReceiveTimeout: Argument,
+        WantConnectorType: Argument,
+    ) -> Answer:
+        """[MC-MQAC] 3.11.4.1.18 PeekCurrent (Opnum 24)."""
+        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
+        return await self._peek(call, True, ReceiveTimeout, wanted)
+
+    async def _peek(
+        self, call: ComCall, at_cursor: bool, timeout: Argument, wanted: Wanted
+    ) -> Answer:
+        reading, milliseconds = self._open_for(_READING), _milliseconds(timeout)
+        peeking = reading.peek(call, milliseconds, at_cursor)
+        return await self._answer(peeking, milliseconds, wanted)
+
+    async def PeekNext_v1(
+        self,
+        call: ComCall,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        ReceiveTimeout: Argument,
+    ) -> Answer:
+        """[MC-MQAC] 3.11.4.1.12 PeekNext_v1 (Opnum 18)."""
+        wanted = Wanted(WantDestinationQueue, WantBody)
+        return await self._peek_next(call, ReceiveTimeout, wanted)
+
+    async def PeekNext(
+        self,
+        call: ComCall,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        ReceiveTimeout: Argument,
+        WantConnectorType: Argument,
+    ) -> Answer:
+        """[MC-MQAC] 3.11.4.1.17 PeekNext (Opnum 23)."""
+        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
+        return await self._peek_next(call, ReceiveTimeout, wanted)
+
+    async def _peek_next(self, call: ComCall, timeout: Argument, wanted: Wanted) -> Answer:
+        reading, milliseconds = self._open_for(_READING), _milliseconds(timeout)
+        return await self._answer(reading.peek_next(call, milliseconds), milliseconds, wanted)
+
+    async def Reset(self, call: ComCall) -> None:
+        """[MC-MQAC] 3.11.4.1.10 Reset (Opnum 16)."""
+        await self._open().reading.reset()
+
+    # By lookup identifier
+
+    async def ReceiveByLookupId(
+        self,
+        call: ComCall,
+        LookupId: Argument,
+        Transaction: Argument,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        WantConnectorType: Argument,
+    ) -> Answer:
+        """[MC-MQAC] 3.11.4.1.21 ReceiveByLookupId (Opnum 27)."""
+        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
+        identifier = lookup_identifier(LookupId)
+        return await self._take(call, _CURRENT, identifier, Transaction, wanted)
+
+    async def ReceiveByLookupIdAllowPeek(
+        self,
+        call: ComCall,
+        LookupId: Argument,
+        Transaction: Argument,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        WantConnectorType: Argument,
+    ) -> Answer:
+        """As ReceiveByLookupId; peeks find the message until its transaction has ended (G274).
+
+        Source: [MC-MQAC] 3.11.4.1.33 ReceiveByLookupIdAllowPeek (Opnum 39).
+        """
+        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
+        identifier = lookup_identifier(LookupId)
+        return await self._take(call, _CURRENT, identifier, Transaction, wanted, allow_peek=True)
+
+    async def ReceiveNextByLookupId(
+        self,
+        call: ComCall,
+        LookupId: Argument,
+        Transaction: Argument,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        WantConnectorType: Argument,
+    ) -> Answer:
+        """[MC-MQAC] 3.11.4.1.22 ReceiveNextByLookupId (Opnum 28)."""
+        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
+        identifier = lookup_identifier(LookupId)
+        return await self._take(call, _NEXT, identifier, Transaction, wanted)
+
+    async def ReceivePreviousByLookupId(
+        self,
+        call: ComCall,
+        LookupId: Argument,
+        Transaction: Argument,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        WantConnectorType: Argument,
+    ) -> Answer:
+        """[MC-MQAC] 3.11.4.1.23 ReceivePreviousByLookupId (Opnum 29)."""
+        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
+        identifier = lookup_identifier(LookupId)
+        return await self._take(call, _PREVIOUS, identifier, Transaction, wanted)
+
+    async def ReceiveFirstByLookupId(
+        self,
+        call: ComCall,
+        Transaction: Argument,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        WantConnectorType: Argument,
+    ) -> Answer:
+        """[MC-MQAC] 3.11.4.1.24 ReceiveFirstByLookupId (Opnum 30)."""
+        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
+        return await self._take(call, _FIRST, 0, Transaction, wanted)
+
+    async def ReceiveLastByLookupId(
+        self,
+        call: ComCall,
+        Transaction: Argument,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        WantConnectorType: Argument,
+    ) -> Answer:
+        """[MC-MQAC] 3.11.4.1.25 ReceiveLastByLookupId (Opnum 31)."""
+        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
+        return await self._take(call, _LAST, 0, Transaction, wanted)
+
+    async def _take(
+        self,
+        call: ComCall,
+        seek: MessageSeekAction,
+        identifier: int,
+        transaction: Argument,
+        wanted: Wanted,
+        allow_peek: bool = False,
+    ) -> MSMQMessage:
+        reading = self._open_for(_RECEIVING)
+        joined = self._transaction(call, transaction)
+        try:
+            message = await reading.take(call, seek, identifier, joined, allow_peek)
+        except MQError as error:
+            raise _lookup_error(error) from error
+        return self._made(message, wanted)
+
+    async def PeekByLookupId(
+        self,
+        call: ComCall,
+        LookupId: Argument,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        WantConnectorType: Argument,
+    ) -> Answer:
+        """[MC-MQAC] 3.11.4.1.26 PeekByLookupId (Opnum 32)."""
+        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
+        return await self._look_up(call, _CURRENT, lookup_identifier(LookupId), wanted)
+
+    async def PeekNextByLookupId(
+        self,
+        call: ComCall,
+        LookupId: Argument,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        WantConnectorType: Argument,
+    ) -> Answer:
+        """[MC-MQAC] 3.11.4.1.27 PeekNextByLookupId (Opnum 33)."""
+        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
+        return await self._look_up(call, _NEXT, lookup_identifier(LookupId), wanted)
+
+    async def PeekPreviousByLookupId(
+        self,
+        call: ComCall,
+        LookupId: Argument,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        WantConnectorType: Argument,
+    ) -> Answer:
+        """[MC-MQAC] 3.11.4.1.28 PeekPreviousByLookupId (Opnum 34)."""
+        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
+        return await self._look_up(call, _PREVIOUS, lookup_identifier(LookupId), wanted)
+
+    async def PeekFirstByLookupId(
+        self,
+        call: ComCall,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        WantConnectorType: Argument,
+    ) -> Answer:
+        """[MC-MQAC] 3.11.4.1.29 PeekFirstByLookupId (Opnum 35)."""
+        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
+        return await self._look_up(call, _FIRST, 0, wanted)
+
+    async def PeekLastByLookupId(
+        self,
+        call: ComCall,
+        WantDestinationQueue: Argument,
+        WantBody: Argument,
+        WantConnectorType: Argument,
+    ) -> Answer:
+        """[MC-MQAC] 3.11.4.1.30 PeekLastByLookupId (Opnum 36)."""
+        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
+        return await self._look_up(call, _LAST, 0, wanted)
+
+    async def _look_up(
+        self, call: ComCall, seek: MessageSeekAction, identifier: int, wanted: Wanted
+    ) -> MSMQMessage:
+        reading = self._open_for(_READING)
+        try:
+            message = await reading.look_up(call, seek, identifier)
+        except MQError as error:
+            if error.status is HResult.MQ_ERROR_TRANSACTION_USAGE:  # somebody else holds it
+                raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND) from error
+            raise _lookup_error(error) from error
+        return self._made(message, wanted)
+
+    # The others
+
+    async def Purge(self, call: ComCall) -> None:
+        """[MC-MQAC] 3.11.4.1.31 Purge (Opnum 37)."""
+        await self._open_for(_RECEIVING).purge()
+
+    def EnableNotification(
+        self, call: ComCall, Event: object, Cursor: Argument, ReceiveTimeout: Argument
+    ) -> None:
+        """Raise Arrived, once, when there is a message, also for those who may receive (G275).
+
+        Source: [MC-MQAC] 3.11.4.1.9 EnableNotification (Opnum 15).
+        """
+        cursor = Notifications.cursor_of(Cursor)
+        self._open()
+        target = Notifications.target_of(Event)
+        reading = self._open_for(_READING)
+        self._notifications.start(reading, target, cursor, _milliseconds(ReceiveTimeout))
+
+
+_CURRENT = MessageSeekAction.SEEK_CURRENT
+_NEXT = MessageSeekAction.SEEK_NEXT
+_PREVIOUS = MessageSeekAction.SEEK_PREVIOUS
+_FIRST = MessageSeekAction.SEEK_FIRST
+_LAST = MessageSeekAction.SEEK_LAST
+
+
+def _milliseconds(timeout: Argument) -> int:
+    """ReceiveTimeout, whose -1 is INFINITE."""
+    return integer(timeout, INFINITE) & _BITS
+
+
+def _lookup_error(error: MQError) -> MQError:
+    return MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND) if error.status in _NOT_FOUND else error

@@ -1,0 +1,416 @@
+"""MSMQQueueInfo: a queue by its name, and its properties ([MC-MQAC] 3.10)."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Self
+from uuid import UUID
+
+from rpcqm.adm.directory import equals
+from rpcqm.adm.enums import DirectoryOperationResult, QueueType
+from rpcqm.adm.queue import Queue
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.automation.values import Variant
+from rpcqm.codec.names.format_name import FormatName, parse_format_names
+from rpcqm.codec.names.path_name import PathName, QueueKind
+from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
+from rpcqm.codec.types.mqvalues import FormatNameType, QueuePrivacyLevel
+from rpcqm.dcom.com_object import ComCall
+from rpcqm.mqac._message_properties import not_implemented
+from rpcqm.mqac.arguments import boolean, signed, text
+from rpcqm.mqac.dates import date_variant
+from rpcqm.mqac.machine import Machine
+from rpcqm.mqac.named_queues import NamedQueues
+from rpcqm.mqac.opening import is_sent_only, open_queue
+from rpcqm.mqac.path_names import format_name_of_path
+from rpcqm.mqac.queue import MSMQQueue
+from rpcqm.qm.properties import CHANGEABLE
+
+_BITS = 0xFFFF_FFFF
+_PUBLIC = FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC
+_COPIED = (
+    "identifier",
+    "label",
+    "type",
+    "pathname",
+    "qualified_pathname",
+    "directory_path",
+    "create_time",
+    "modify_time",
+    "journaling",
+    "quota",
+    "journal_quota",
+    "authentication",
+    "privacy_level",
+    "transactional",
+    "multicast_address",
+    "base_priority",
+    "queue_type",
+)
+"""What Refresh copies; the descriptor only for those who may read it."""
+
+_LONGEST_PUBLIC_NAME = 63
+_BASE_PRIORITIES = range(-0x8000, 0x8000)
+
+
+class MSMQQueueInfo(NamedQueues):
+    """The referenced queue, and a copy of its properties: `queue` is the text's refQueue.
+
+    `queue_format_names` and `_format_name` are QueueFormatName, read and as it was set.
+    """
+
+    INTERFACES = ("IMSMQQueueInfo4", "IMSMQQueueInfo3", "IMSMQQueueInfo2", "IMSMQQueueInfo")
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._initialize()
+
+    def _initialize(self) -> None:
+        """[MC-MQAC] 3.10.3 Initialization."""
+        self.queue = Queue()
+        self._machine.queues.set_queue_defaults(self.queue)
+        self._name("", None)
+
+    def _name(self, path_name: str, format_name: str | None) -> None:
+        """Reference another queue: what is known of one is not known of this one."""
+        self.queue.pathname = path_name
+        self._format_name = format_name
+        self.queue_format_names = ()
+        self.is_refreshed = self.is_application_queue = self.is_queue_created = False
+
+    @classmethod
+    def of_names(cls, machine: Machine, call: ComCall, names: tuple[FormatName, ...]) -> Self:
+        """The object for a format name, refreshed if that can be done."""
+        made = cls(machine)
+        made._set_names(names)
+        with suppress(MQError):  # its properties are asked for when somebody reads them
+            made.Refresh(call)
+        return made
+
+    def _set_names(self, names: tuple[FormatName, ...]) -> None:
+        self.queue_format_names = names
+        self._format_name = self.queue_format_name
+
+    # Names
+
+    def get_PathName(self, call: ComCall) -> str:
+        """The path name, as it was set where there is no such queue (G271).
+
+        Source: [MC-MQAC] 3.10.4.1.6 PathName (Opnum 12).
+        """
+        try:
+            return self._refreshed(call).pathname
+        except MQError:
+            if not self.queue.pathname:
+                raise
+            return self.queue.pathname
+
+    def put_PathName(self, call: ComCall, bstrPathName: str | bytes | None) -> None:
+        """[MC-MQAC] 3.10.4.1.7 PathName (Opnum 13)."""
+        self._name(text(bstrPathName), None)
+
+    def get_FormatName(self, call: ComCall) -> str | None:
+        """QueueFormatName, looked up first if only a path name was set (G271).
+
+        Source: [MC-MQAC] 3.10.4.1.8 FormatName (Opnum 14).
+        """
+        if self._format_name is None:
+            with suppress(MQError):  # there is no such queue yet: NULL
+                self._update_format_name()
+        return self._format_name
+
+    def put_FormatName(self, call: ComCall, bstrFormatName: str | bytes | None) -> None:
+        """[MC-MQAC] 3.10.4.1.9 FormatName (Opnum 15)."""
+        self._name("", text(bstrFormatName) or None)
+
+    def _update_format_name(self) -> tuple[FormatName, ...]:
+        """Update QueueFormatName ([MC-MQAC] 3.10.6.1); raises MQError where nothing is named."""
+        if self._format_name is not None:
+            self.queue_format_names = parse_format_names(self._format_name)
+        elif self.queue.pathname:
+            self._set_names((self._name_of_path(),))
+        else:
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, "no queue was named")
+        return self.queue_format_names
+
+    def _name_of_path(self) -> FormatName:
+        """The format name of the path name that was set; its computer is no `.` in it."""
+        path, names = PathName.parse(self.queue.pathname), self._machine.names
+        if path.kind is QueueKind.PUBLIC and not _fits_a_directory(path.queue):
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, "too long for a public queue")
+        if path.computer == ".":
+            path = replace(path, computer=names.computer_name)
+        return format_name_of_path(self._machine, str(path))
+
+    def _single_name(self) -> FormatName:
+        """The name of one queue that has properties; MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION."""
+        names = self._update_format_name()
+        if is_sent_only(names):
+            status = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
+            raise MQError(status, self.queue_format_name)
+        return names[0]
+
+    # Properties
+
+    def _refreshed(self, call: ComCall) -> Queue:
+        if not self.is_refreshed:
+            self.Refresh(call)
+        return self.queue
+
+    def get_QueueGuid(self, call: ComCall) -> str | None:
+        """[MC-MQAC] 3.10.4.1.1 QueueGuid (Opnum 7)."""
+        queue = self._refreshed(call)
+        return braced(queue.identifier) if self.is_application_queue else None
+
+    def get_ServiceTypeGuid(self, call: ComCall) -> str:
+        """[MC-MQAC] 3.10.4.1.2 ServiceTypeGuid (Opnum 8)."""
+        return braced(self._refreshed(call).type)
+
+    def put_ServiceTypeGuid(self, call: ComCall, bstrGuidServiceType: str | bytes | None) -> None:
+        """Take any text: Create and Update refuse one that is no GUID (G271).
+
+        Source: [MC-MQAC] 3.10.4.1.3 ServiceTypeGuid (Opnum 9).
+        """
+        given = text(bstrGuidServiceType)
+        self._set("type", guid_of(given) or given)
+
+    def get_Label(self, call: ComCall) -> str:
+        """[MC-MQAC] 3.10.4.1.4 Label (Opnum 10)."""
+        return self._refreshed(call).label
+
+    def put_Label(self, call: ComCall, bstrLabel: str | bytes | None) -> None:
+        """[MC-MQAC] 3.10.4.1.5 Label (Opnum 11)."""
+        self._set("label", text(bstrLabel))
+
+    def get_IsTransactional(self, call: ComCall) -> int:
+        """MQ_TRANSACTIONAL or 0; [MC-MQAC] 3.10.4.1.10 IsTransactional (Opnum 16)."""
+        return int(self._refreshed(call).transactional)
+
+    def get_IsTransactional2(self, call: ComCall) -> bool:
+        """[MC-MQAC] 3.10.4.1.35 IsTransactional2 (Opnum 41)."""
+        return self._refreshed(call).transactional
+
+    def get_PrivLevel(self, call: ComCall) -> int:
+        """[MC-MQAC] 3.10.4.1.11 PrivLevel (Opnum 17)."""
+        queue = self._refreshed(call)
+        if not self.is_application_queue:
+            return QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL
+        return int(queue.privacy_level)
+
+    def put_PrivLevel(self, call: ComCall, lPrivLevel: int) -> None:
+        """[MC-MQAC] 3.10.4.1.12 PrivLevel (Opnum 18)."""
+        known = lPrivLevel in tuple(QueuePrivacyLevel)
+        self._set("privacy_level", QueuePrivacyLevel(lPrivLevel) if known else lPrivLevel)
+
+    def get_Journal(self, call: ComCall) -> int:
+        """[MC-MQAC] 3.10.4.1.13 Journal (Opnum 19)."""
+        queue = self._refreshed(call)
+        return int(self.is_application_queue and queue.journaling)
+
+    def put_Journal(self, call: ComCall, lJournal: int) -> None:
+        """[MC-MQAC] 3.10.4.1.14 Journal (Opnum 20)."""
+        self._set("journaling", lJournal != 0)
+
+    def get_Quota(self, call: ComCall) -> int:
+        """In KB, -1 without a bound; [MC-MQAC] 3.10.4.1.15 Quota (Opnum 21)."""
+        queue = self._refreshed(call)
+        return signed(queue.quota) if self.is_application_queue else -1
+
+    def put_Quota(self, call: ComCall, lQuota: int) -> None:
+        """[MC-MQAC] 3.10.4.1.16 Quota (Opnum 22)."""
+        self._set("quota", lQuota & _BITS)
+
+    def get_JournalQuota(self, call: ComCall) -> int:
+        """In KB, as everywhere else (G271); [MC-MQAC] 3.10.4.1.23 JournalQuota (Opnum 29)."""
+        queue = self._refreshed(call)
+        return signed(queue.journal_quota) if self.is_application_queue else -1
+
+    def put_JournalQuota(self, call: ComCall, lJournalQuota: int) -> None:
+        """[MC-MQAC] 3.10.4.1.24 JournalQuota (Opnum 30)."""
+        self._set("journal_quota", lJournalQuota & _BITS)
+
+    def get_BasePriority(self, call: ComCall) -> int:
+        """[MC-MQAC] 3.10.4.1.17 BasePriority (Opnum 23)."""
+        queue = self._refreshed(call)
+        return queue.base_priority if self._is_public() else 0
+
+    def put_BasePriority(self, call: ComCall, lBasePriority: int) -> None:
+        """Only of a queue that is named by PUBLIC=; [MC-MQAC] 3.10.4.1.18 BasePriority (Opnum 24).
+
+        Raises MQ_ERROR_ILLEGAL_PROPERTY_VALUE.
+        """
+        if lBasePriority not in _BASE_PRIORITIES or not self._is_public():
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, f"{lBasePriority}")
+        self._set("base_priority", lBasePriority)
+
+    def _is_public(self) -> bool:
+        return (self._format_name or "")[:7].upper() == "PUBLIC="
+
+    def get_CreateTime(self, call: ComCall) -> Variant:
+        """[MC-MQAC] 3.10.4.1.19 CreateTime (Opnum 25)."""
+        return date_variant(self._refreshed(call).create_time)
+
+    def get_ModifyTime(self, call: ComCall) -> Variant:
+        """[MC-MQAC] 3.10.4.1.20 ModifyTime (Opnum 26)."""
+        queue = self._refreshed(call)
+        return date_variant(queue.modify_time if self.is_application_queue else 0)
+
+    def get_Authenticate(self, call: ComCall) -> int:
+        """[MC-MQAC] 3.10.4.1.21 Authenticate (Opnum 27)."""
+        queue = self._refreshed(call)
+        return int(self.is_application_queue and queue.authentication)
+
+    def put_Authenticate(self, call: ComCall, lAuthenticate: int) -> None:
+        """[MC-MQAC] 3.10.4.1.22 Authenticate (Opnum 28)."""
+        self._set("authentication", lAuthenticate != 0)
+
+    def get_MulticastAddress(self, call: ComCall) -> str:
+        """[MC-MQAC] 3.10.4.1.37 MulticastAddress (Opnum 43)."""
+        return self._refreshed(call).multicast_address or ""
+
+    def put_MulticastAddress(self, call: ComCall, bstrMulticastAddress: str | bytes | None) -> None:
+        """[MC-MQAC] 3.10.4.1.38 MulticastAddress (Opnum 44)."""
+        self._set("multicast_address", text(bstrMulticastAddress) or None)
+
+    def _set(self, name: str, value: object) -> None:
+        """Change the copy, which Create and Update look at; they refuse what cannot be."""
+        setattr(self.queue, name, value)
+
+    def get_IsWorldReadable(self, call: ComCall) -> int:
+        """[MC-MQAC] 3.10.4.1.25 IsWorldReadable (Opnum 31)."""
+        return int(self.get_IsWorldReadable2(call))
+
+    def get_IsWorldReadable2(self, call: ComCall) -> bool:
+        """Whether everyone may read the messages (G272).
+
+        Source: [MC-MQAC] 3.10.4.1.36 IsWorldReadable2 (Opnum 42).
+        """
+        return self._machine.access.is_readable_by_all(self.queue.security)
+
+    def get_PathNameDNS(self, call: ComCall) -> str:
+        """[MC-MQAC] 3.10.4.1.31 PathNameDNS (Opnum 37)."""
+        return self._public_property(call, lambda queue: queue.qualified_pathname)
+
+    def get_ADsPath(self, call: ComCall) -> str:
+        """[MC-MQAC] 3.10.4.1.39 ADsPath (Opnum 45)."""
+        return self._public_property(call, lambda queue: queue.directory_path)
+
+    def _public_property(self, call: ComCall, read: Callable[[Queue], str]) -> str:
+        """What public queues have; raises MQError for any other queue."""
+        queue = self._refreshed(call)
+        name = self._single_name()
+        if queue.queue_type is not QueueType.PUBLIC:
+            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION, str(name))
+        return read(queue)
+
+    get_Properties = not_implemented
+    get_Security = not_implemented
+    put_Security = not_implemented
+
+    # The queue
+
+    async def Create(
+        self, call: ComCall, IsTransactional: Variant | None, IsWorldReadable: Variant | None
+    ) -> None:
+        """[MC-MQAC] 3.10.4.1.26 Create (Opnum 32)."""
+        if not self.queue.pathname:
+            raise MQError(HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME, "no path name was set")
+        path = PathName.parse(self.queue.pathname)
+        queues, attributes = self._machine.queues, self._properties()
+        if path.kind is not QueueKind.PUBLIC:
+            attributes.pop("base_priority")  # ignored for private queues, [MS-MQMQ] 2.3.1.6
+        attributes["transactional"] = boolean(IsTransactional, False)
+        attributes["security"] = self._machine.access.application_queue_security(
+            call.identity, boolean(IsWorldReadable, False)
+        )
+        new = queues.new_queue(str(path), call.identity, **attributes)
+        created = await queues.create_queue(new, identity=call.identity)
+        self.queue.transactional = created.transactional
+        self.queue.security = created.security
+        self.is_queue_created = self.is_application_queue = True
+
+    def _properties(self) -> dict[str, object]:
+        return {name: getattr(self.queue, name) for name in CHANGEABLE}
+
+    async def Delete(self, call: ComCall) -> None:
+        """[MC-MQAC] 3.10.4.1.27 Delete (Opnum 33)."""
+        machine, name = self._machine, self._single_name()
+        queue = machine.registry.find_application_queue(name)
+        if queue is not None:
+            await machine.queues.delete_queue(queue, identity=call.identity)
+        else:
+            machine.directory.withdraw(self._listed(name))
+        self._initialize()
+
+    async def Open(self, call: ComCall, Access: int, ShareMode: int) -> MSMQQueue:
+        """[MC-MQAC] 3.10.4.1.28 Open (Opnum 34)."""
+        names = self._update_format_name()
+        return await open_queue(self._machine, call, self, names, Access, ShareMode)
+
+    def Refresh(self, call: ComCall) -> None:
+        """[MC-MQAC] 3.10.4.1.29 Refresh (Opnum 35)."""
+        machine, name = self._machine, self._single_name()
+        if name.type is FormatNameType.QUEUE_FORMAT_TYPE_MACHINE:
+            self._refresh_from_system_queue(name)
+            return
+        queue = machine.registry.find_application_queue(name)
+        found = queue if queue is not None and name.type is not _PUBLIC else self._listed(name)
+        rights = MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PROPERTIES
+        machine.access.check_queue(queue or found, call.identity, rights)
+        for attribute in _COPIED:
+            setattr(self.queue, attribute, getattr(found, attribute))
+        self.queue.security = machine.access.readable_security(queue or found, call.identity)
+        self.is_application_queue = self.is_refreshed = True
+
+    def _refresh_from_system_queue(self, name: FormatName) -> None:
+        """A queue of the system has no properties of an application's queue."""
+        queue = self._machine.registry.find_by_format_name(name)
+        if queue is None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+        self.queue.pathname = queue.pathname
+        self.is_application_queue, self.is_refreshed = False, True
+
+    def _listed(self, name: FormatName) -> Queue:
+        """A public queue, from the directory ([MS-MQDMPR] 3.1.7.1.20).
+
+        Raises MQ_ERROR_UNSUPPORTED_OPERATION for private queues of other machines.
+        """
+        if name.type is not _PUBLIC:
+            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_OPERATION, f"{name} is not here")
+        wanted = [equals("identifier", name.value)]
+        status, queue = self._machine.directory.read_directory(Queue, wanted)
+        if status is DirectoryOperationResult.DIRECTORY_NOT_CONNECTED:
+            raise MQError(HResult.MQ_ERROR_NO_DS)
+        if queue is None:
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
+        return queue
+
+    async def Update(self, call: ComCall) -> None:
+        """[MC-MQAC] 3.10.4.1.30 Update (Opnum 36)."""
+        machine, name = self._machine, self._single_name()
+        queue = machine.registry.find_application_queue(name)
+        if queue is None:
+            listed = self._listed(name)
+            raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, f"{listed.pathname} is not here")
+        changes = self._properties()
+        if queue.queue_type is not QueueType.PUBLIC:
+            changes.pop("base_priority")
+        await machine.queues.set_properties(queue, changes, identity=call.identity)
+
+
+def _fits_a_directory(name: str) -> bool:
+    """Slashes count twice there ([MC-MQAC] 3.10.6.1)."""
+    return len(name) + name.count("/") <= _LONGEST_PUBLIC_NAME
+
+
+def braced(identifier: object) -> str:
+    """A GUID as clients of COM write it, in braces; any other text unchanged."""
+    return f"{{{identifier}}}".upper() if isinstance(identifier, UUID) else str(identifier)
+
+
+def guid_of(given: str) -> UUID | None:
+    """The GUID of a text with or without braces; None where it is none."""
+    try:
+        return UUID(given.removeprefix("{").removesuffix("}"))
+    except ValueError:
+        return None

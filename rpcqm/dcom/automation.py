@@ -105,7 +105,7 @@ class Automation(ComObject):
         """The description of the newest interface ([MS-OAUT] 3.1.4.2, opnum 4)."""
         if iTInfo != 0:
             raise MQError(HResult.DISP_E_BADINDEX, f"type information {iTInfo}")
-        return TypeInfo(self.INTERFACES[0])
+        return TypeInfo(self.interfaces[0])
 
     def GetIDsOfNames(
         self, call: ComCall, riid: UUID, rgszNames: Sequence[str | None], cNames: int, lcid: int
@@ -113,7 +113,7 @@ class Automation(ComObject):
         """The numbers of a member and its parameters ([MS-OAUT] 3.1.4.3, opnum 5)."""
         if riid != _NULL:
             return Outcome(HResult.DISP_E_UNKNOWNINTERFACE, ([DISPID_UNKNOWN] * cNames,))
-        found = vocabulary(self.INTERFACES, call.iid).numbers(rgszNames) if rgszNames else []
+        found = vocabulary(self.interfaces, call.iid).numbers(rgszNames) if rgszNames else []
         status = HResult.DISP_E_UNKNOWNNAME if DISPID_UNKNOWN in found else HResult.MQ_OK
         return Outcome(status, (found,))
 
@@ -154,7 +154,7 @@ class Automation(ComObject):
         asked = flags & (_READ | _ASSIGN)
         if asked not in _KINDS:
             raise MQError(HResult.E_INVALIDARG, f"flags {flags:#x}")
-        found = vocabulary(self.INTERFACES, call.iid).find(dispid, asked)
+        found = vocabulary(self.interfaces, call.iid).find(dispid, asked)
         if found is None:
             raise MQError(HResult.DISP_E_MEMBERNOTFOUND, f"member {dispid}")
         return found

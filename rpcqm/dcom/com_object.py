@@ -59,7 +59,7 @@ class ComObject:
 
     @property
     def interfaces(self) -> tuple[str, ...]:
-        """Those that the object has now, where its state decides: of INTERFACES, in that order."""
+        """Those that the object has now, the most telling first: its state may decide."""
         return self.INTERFACES
 
     def released(self) -> None:

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.types.mqvalues import VARENUM
-from rpcqm.dcom.com_object import ComCall, ComObject
+from rpcqm.dcom.automation import Automation
+from rpcqm.dcom.com_object import ComCall
 from rpcqm.mqac.arguments import plain
 
 
-class MSMQCollection(ComObject):
+class MSMQCollection(Automation):
     """Elements by their keys, which are compared as they are written."""
 
     INTERFACES = ("IMSMQCollection",)

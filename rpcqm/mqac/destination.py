@@ -4,7 +4,7 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.names.format_name import FormatName, parse_format_names
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
-from rpcqm.dcom.com_object import ComCall
+from rpcqm.dcom.com_object import ComCall, Outcome
 from rpcqm.mqac._message_properties import not_implemented
 from rpcqm.mqac.arguments import integer, text
 from rpcqm.mqac.machine import Machine
@@ -27,11 +27,12 @@ class MSMQDestination(NamedQueues, SendingTarget):
         self._directory_path = ""
         self._queue_path_name = ""
 
-    def Open(self, call: ComCall) -> None:
-        """[MC-MQAC] 3.12.4.1.1 Open (Opnum 7)."""
+    def Open(self, call: ComCall) -> Outcome | None:
+        """S_FALSE if it is open already; [MC-MQAC] 3.12.4.1.1 Open (Opnum 7)."""
         if self.open_queue_descriptor is not None:
-            raise MQError(HResult.S_FALSE, "open already")
+            return Outcome(HResult.S_FALSE)
         self._open(call)
+        return None
 
     def _open(self, call: ComCall) -> None:
         if not self.queue_format_names:
@@ -42,11 +43,12 @@ class MSMQDestination(NamedQueues, SendingTarget):
         self.open_queue_descriptor, self._is_opener = descriptor, True
         self._machine.openers[descriptor.handle] = call.identity.sid
 
-    def Close(self, call: ComCall) -> None:
-        """[MC-MQAC] 3.12.4.1.2 Close (Opnum 8)."""
+    def Close(self, call: ComCall) -> Outcome | None:
+        """S_FALSE if it is closed; [MC-MQAC] 3.12.4.1.2 Close (Opnum 8)."""
         if self.open_queue_descriptor is None:
-            raise MQError(HResult.S_FALSE, "closed already")
+            return Outcome(HResult.S_FALSE)
         self._close()
+        return None
 
     def _close(self) -> None:
         descriptor, self.open_queue_descriptor = self.open_queue_descriptor, None

@@ -19,7 +19,8 @@ from rpcqm.codec.property_values import (
     ManagementQueueXact,
 )
 from rpcqm.codec.types.mqvalues import VARENUM
-from rpcqm.dcom.com_object import ComCall, ComObject
+from rpcqm.dcom.automation import Automation
+from rpcqm.dcom.com_object import ComCall
 from rpcqm.mqac.arguments import plain, signed, text
 from rpcqm.mqac.collection import MSMQCollection
 from rpcqm.mqac.machine import Machine
@@ -88,7 +89,7 @@ _SEQUENCES = {
 """OutgoingTransferInfo ([MC-MQAC] 2.2.4.2)."""
 
 
-class MSMQManagement(ComObject):
+class MSMQManagement(Automation):
     """The state of an active queue, for administrators as by qmmgmt.
 
     `activated` is the interface of the class that a client has activated, "" for MSMQManagement.
@@ -105,11 +106,11 @@ class MSMQManagement(ComObject):
 
     @property
     def interfaces(self) -> tuple[str, ...]:
-        """IMSMQManagement, and the one that fits the queue once it is known."""
+        """IMSMQManagement, and before it the one that fits the queue once that is known."""
         known = (self._activated,) if self._activated else ()
         if self._name is not None:
             known = (OF_OUTGOING_QUEUES if self._is_outgoing else OF_QUEUES,)
-        return ("IMSMQManagement", *known)
+        return (*known, "IMSMQManagement")
 
     def Init(
         self,

@@ -26,6 +26,7 @@ from rpcqm.codec.types.mqacvalues import (
     MQPRIORITY,
 )
 from rpcqm.codec.types.mqvalues import INFINITE, MQMSG_DEADLETTER, MQMSG_JOURNAL, VARENUM
+from rpcqm.dcom.automation import Automation
 from rpcqm.dcom.com_object import ComCall, ComObject
 from rpcqm.mqac._message_properties import (
     get_flag,
@@ -69,7 +70,7 @@ def new_attributes() -> MessageAttributes:
     )
 
 
-class MSMQMessage(ComObject):
+class MSMQMessage(Automation):
     """A message: `attributes` is what the text calls the represented Message.
 
     `chosen` names those attributes that were set since the object exists.

@@ -2,10 +2,10 @@
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.codec.names.format_name import FormatName, format_names
-from rpcqm.dcom.com_object import ComObject
+from rpcqm.dcom.automation import Automation
 
 
-class NamedQueues(ComObject):
+class NamedQueues(Automation):
     """An object that names one or several queues: an MSMQQueueInfo, an MSMQDestination.
 
     `queue_format_names` is its QueueFormatName, () while it is NULL.
@@ -19,7 +19,7 @@ class NamedQueues(ComObject):
         return format_names(self.queue_format_names)
 
 
-class SendingTarget(ComObject):
+class SendingTarget(Automation):
     """An object that messages can be sent to: an MSMQQueue, an MSMQDestination.
 
     `open_queue_descriptor` is None while it is not open, and where the queue was opened at

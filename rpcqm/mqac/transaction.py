@@ -17,6 +17,7 @@ from rpcqm.codec.types.mqacvalues import (
     MQ_XA_TRANSACTION,
 )
 from rpcqm.codec.types.mqvalues import VARENUM
+from rpcqm.dcom.automation import Automation
 from rpcqm.dcom.com_object import ComCall, ComObject
 from rpcqm.mqac._message_properties import not_implemented
 from rpcqm.mqac.arguments import boolean, integer, plain
@@ -98,7 +99,7 @@ class TransactionImpl(ComObject):
         self._transactions.transaction_abort(self.transaction_identifier)
 
 
-class MSMQTransaction(ComObject):
+class MSMQTransaction(Automation):
     """A transaction, as clients pass it to Send and Receive ([MC-MQAC] 3.9)."""
 
     INTERFACES = ("IMSMQTransaction3", "IMSMQTransaction2", "IMSMQTransaction")
@@ -164,7 +165,7 @@ class MSMQTransaction(ComObject):
             transaction.give_up()
 
 
-class MSMQTransactionDispenser(ComObject):
+class MSMQTransactionDispenser(Automation):
     """Begins internal transactions ([MC-MQAC] 3.6)."""
 
     INTERFACES = (
@@ -183,7 +184,7 @@ class MSMQTransactionDispenser(ComObject):
     get_Properties = not_implemented
 
 
-class MSMQCoordinatedTransactionDispenser(ComObject):
+class MSMQCoordinatedTransactionDispenser(Automation):
     """Would begin transactions of a coordinator, which this queue manager has not ([MC-MQAC] 3.7).
 
     [MC-MQAC] 3.7.

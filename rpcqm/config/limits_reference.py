@@ -376,6 +376,13 @@ BOUNDS: tuple[Bound, ...] = (
         "octets",
     ),
     Bound(
+        "srmp.template_request",
+        "it is composed each time",
+        "Longest request of which the packet is composed like one before.",
+        "rpcqm.codec.packet.template:LONGEST",
+        "octets",
+    ),
+    Bound(
         "srmp.hosts_of_strangers",
         "the addresses of the host that was used longest ago are forgotten",
         "Hosts of URLs in strangers' messages whose addresses are remembered.",

@@ -16,6 +16,7 @@ from rpcqm.codec.packet.enums import (
     SenderIdentifierType,
 )
 from rpcqm.codec.packet.message import MessageAttributes
+from rpcqm.codec.packet.template import HttpContent, PacketTemplate
 from rpcqm.codec.packet.types import NULL_IDENTIFIER, MessageIdentifier, TxSequenceID
 from rpcqm.codec.types.mqvalues import INFINITE
 from rpcqm.srmp.dates import NEVER
@@ -77,6 +78,28 @@ def _check_size(request: SrmpRequest) -> None:
     size = len(request.body or b"") + len(request.extension or b"")
     if size > LARGEST_BODY_BY_HTTP:
         raise DecodeError(f"a message of {size} bytes")
+
+
+def packet_like(template: PacketTemplate, request: SrmpRequest, arrived: int) -> bytes | None:
+    """What `attributes_of` and `build_user_message` make of a request of the template's form.
+
+    The request has a body and nothing else attached. None where the names of its packet may be
+    others, because it is from another queue manager.
+    """
+    envelope = request.envelope
+    identifier = packet_identifier(envelope)
+    if identifier.queue_manager_guid.bytes_le != template.source:
+        return None
+    sent = arrived if envelope.sent_at is None else envelope.sent_at
+    return template.filled(
+        identifier.ordinal,
+        sent,
+        _seconds_until(_time_to_reach_queue(envelope), sent),
+        _seconds_until(_time_to_be_received(envelope), sent),
+        HttpContent(
+            request.envelope_text, request.compound, len(request.body or b""), request.body_offset
+        ),
+    )
 
 
 def destination_of(to: str) -> FormatName:

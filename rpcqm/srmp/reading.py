@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from lxml import etree
@@ -22,6 +22,7 @@ from rpcqm.srmp.elements import (
     CommitmentReceiptRequest,
     DeliveryReceipt,
     Envelope,
+    EnvelopeForm,
     Eod,
     MessageId,
     Msmq,
@@ -66,11 +67,16 @@ _children: Callable[[_Element], list[_Element]] = itemgetter(slice(None))
 _ENVELOPE = f"{{{SOAP}}}Envelope"
 _HEADER, _BODY = _USUAL = [f"{{{SOAP}}}Header", f"{{{SOAP}}}Body"]
 
-Parse = Callable[[bytes], tuple[str, Envelope]]
-"""Reads an envelope; raises DecodeError."""
+
+class ReadEnvelope(NamedTuple):
+    """The text of an envelope, what it says, and its form where that is known."""
+
+    text: str
+    envelope: Envelope
+    form: EnvelopeForm | None = None
 
 
-def parse_envelope(octets: bytes) -> tuple[str, Envelope]:
+def parse_envelope(octets: bytes) -> ReadEnvelope:
     """The text of an envelope, and what it says ([MC-MQSRM] 2.2.2); raises DecodeError."""
     text, root = parse_xml(octets)
     if root.tag != _ENVELOPE:
@@ -83,17 +89,19 @@ def parse_envelope(octets: bytes) -> tuple[str, Envelope]:
     envelope = _header(root[0])
     if envelope.signature is not None:
         envelope.signature.signed_info = _signed_octets(text)
-    return text, envelope
+    return ReadEnvelope(text, envelope)
 
 
-def read_request(request: HttpRequest, parse: Parse = parse_envelope) -> SrmpRequest:
+def read_request(
+    request: HttpRequest, parse: Callable[[bytes], ReadEnvelope] = parse_envelope
+) -> SrmpRequest:
     """The parts of a request ([MC-MQSRM] 3.1.5.1.1); raises DecodeError.
 
     A user message with attachments has a body or an extension; receipts have neither. What has
     only an envelope is a message without a body.
     """
     parts = split_request(request)
-    text, envelope = parse(parts.envelope)
+    text, envelope, form = parse(parts.envelope)
     has_attachment = parts.body is not None or parts.extension is not None
     if _is_receipt(envelope) and has_attachment:
         raise DecodeError("a receipt with an attachment")
@@ -107,12 +115,13 @@ def read_request(request: HttpRequest, parse: Parse = parse_envelope) -> SrmpReq
         extension=parts.extension,
         compound=parts.compound,
         body_offset=parts.body_offset,
+        form=form,
     )
 
 
 def read_envelope(octets: bytes) -> Envelope:
     """An envelope ([MC-MQSRM] 2.2.2); raises DecodeError."""
-    return parse_envelope(octets)[1]
+    return parse_envelope(octets).envelope
 
 
 def _is_receipt(envelope: Envelope) -> bool:

@@ -18,8 +18,15 @@ from typing import Any, NamedTuple
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.srmp.dates import parse_date
-from rpcqm.srmp.elements import Envelope, Msmq, Stream
-from rpcqm.srmp.reading import correlation, current, message_id, number_32, parse_envelope
+from rpcqm.srmp.elements import Envelope, EnvelopeForm, Msmq, Stream
+from rpcqm.srmp.reading import (
+    ReadEnvelope,
+    correlation,
+    current,
+    message_id,
+    number_32,
+    parse_envelope,
+)
 
 LONGEST = 4_096
 """Octets of an envelope that has a template; those that senders write have about a thousand, and
@@ -47,14 +54,16 @@ def _unbroken(text: str) -> bytes:
 class _Hole(NamedTuple):
     """An element with a value: where its text begins, how it is read, the field that it is for.
 
-    `owner` is the part of the envelope that has the field, "" for the envelope itself. `samples`
-    are two values to try, one of which is another one than an envelope has.
+    `owner` is the part of the envelope that has the field, "" for the envelope itself. Those that
+    are `in_form` differ between messages of one form. `samples` are two values to try, one of which
+    is another one than an envelope has.
     """
 
     opening: bytes
     parse: Callable[[str], object]
     owner: str
     field: str
+    in_form: bool
     samples: tuple[bytes, bytes]
 
 
@@ -66,14 +75,14 @@ _IDS = (
 )
 _CORRELATIONS = b"AAECAwQFBgcICQoLDA0ODxAREhM=", b"////////////////////////AAE="
 _HOLES = (
-    _Hole(b"<action>", _plain, "", "action", (b"MSMQ:", b"MSMQ:another label")),
-    _Hole(b"<id>", message_id, "", "id", _IDS),
-    _Hole(b"<expiresAt>", parse_date, "", "expires_at", _DATES),
-    _Hole(b"<sentAt>", parse_date, "", "sent_at", _DATES),
-    _Hole(b"<current>", current, "stream", "current", _NUMBERS),
-    _Hole(b"<previous>", number_32, "stream", "previous", _NUMBERS),
-    _Hole(b"<Correlation>", _unbroken, "msmq", "correlation", _CORRELATIONS),
-    _Hole(b"<TTrq>", parse_date, "msmq", "ttrq", _DATES),
+    _Hole(b"<action>", _plain, "", "action", False, (b"MSMQ:", b"MSMQ:another label")),
+    _Hole(b"<id>", message_id, "", "id", True, _IDS),
+    _Hole(b"<expiresAt>", parse_date, "", "expires_at", True, _DATES),
+    _Hole(b"<sentAt>", parse_date, "", "sent_at", True, _DATES),
+    _Hole(b"<current>", current, "stream", "current", False, _NUMBERS),
+    _Hole(b"<previous>", number_32, "stream", "previous", False, _NUMBERS),
+    _Hole(b"<Correlation>", _unbroken, "msmq", "correlation", False, _CORRELATIONS),
+    _Hole(b"<TTrq>", parse_date, "msmq", "ttrq", True, _DATES),
 )
 """In the order of [MC-MQSRM] 3.1.7.2.4: each is looked for behind the one before."""
 _OPENINGS = [(hole.opening, len(hole.opening)) for hole in _HOLES]
@@ -122,13 +131,15 @@ def _copy(value: Any) -> Any:
 class _Template:
     """An envelope and the values that it had: others differ from it."""
 
-    __slots__ = ("_envelope", "_holes", "_values")
+    __slots__ = ("_envelope", "_form", "_holes", "_values")
 
     def __init__(self, holes: list[_Hole], values: list[bytes], envelope: Envelope) -> None:
         self._holes, self._values, self._envelope = holes, values, envelope
+        self._form = EnvelopeForm()
 
-    def filled(self, values: list[bytes]) -> Envelope:
+    def filled(self, text: str, values: list[bytes]) -> ReadEnvelope:
         """The envelope with these values; raises DecodeError or UnicodeDecodeError."""
+        form: EnvelopeForm | None = self._form
         envelope: Envelope = _copy(self._envelope)
         for hole, value, before in zip(self._holes, values, self._values, strict=True):
             if value == before:
@@ -139,7 +150,9 @@ class _Template:
                 owner = _copy(getattr(envelope, hole.owner))
                 setattr(envelope, hole.owner, owner)
             setattr(owner, hole.field, field)
-        return envelope
+            if not hole.in_form:
+                form = None
+        return ReadEnvelope(text, envelope, form)
 
 
 class EnvelopeTemplates:
@@ -159,19 +172,19 @@ class EnvelopeTemplates:
     def __len__(self) -> int:
         return len(self._templates)
 
-    def read(self, octets: bytes) -> tuple[str, Envelope]:
-        """The text of an envelope, and what it says; raises DecodeError."""
+    def read(self, octets: bytes) -> ReadEnvelope:
+        """What an envelope says; raises DecodeError."""
         if not self._size or len(octets) > LONGEST:
             return parse_envelope(octets)
         constants, values = _cut(octets)
         template = self._templates.get(constants)
         if template is None:
             read = parse_envelope(octets)
-            self._note(constants, values, read[1])
+            self._note(constants, values, read.envelope)
             return read
         self._templates.move_to_end(constants)
         try:
-            return octets.decode("utf-8"), template.filled(values)
+            return template.filled(octets.decode("utf-8"), values)
         except (DecodeError, UnicodeDecodeError):
             # A value is wrong, or written in another way.
             return parse_envelope(octets)
@@ -211,6 +224,6 @@ def _learned(constants: Constants, values: list[bytes], envelope: Envelope) -> _
 def _is_right(template: _Template, constants: Constants, values: list[bytes]) -> bool:
     octets = _joined(constants, values)
     try:
-        return (octets.decode("utf-8"), template.filled(values)) == parse_envelope(octets)
+        return template.filled(octets.decode("utf-8"), values)[:2] == parse_envelope(octets)[:2]
     except DecodeError:
         return False

@@ -9,7 +9,7 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.http.exchange import HttpRequest
 from rpcqm.srmp.elements import Envelope, Reference, Signature
 from rpcqm.srmp.message_types import identify
-from rpcqm.srmp.reading import parse_envelope, read_envelope, read_request
+from rpcqm.srmp.reading import ReadEnvelope, parse_envelope, read_envelope, read_request
 from rpcqm.srmp.signature import DSA_METHOD, check
 from rpcqm.srmp.templates import EnvelopeTemplates
 from rpcqm.srmp.writing import write_envelope
@@ -74,11 +74,9 @@ def _templates() -> Iterator[Run]:
     yield run
 
 
-def _outcome(
-    parse: Callable[[bytes], tuple[str, Envelope]], octets: bytes
-) -> tuple[str, Envelope] | str:
+def _outcome(parse: Callable[[bytes], ReadEnvelope], octets: bytes) -> tuple[str, Envelope] | str:
     try:
-        return parse(octets)
+        return parse(octets)[:2]
     except DecodeError as error:
         return str(error)
 

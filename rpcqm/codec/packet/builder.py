@@ -35,7 +35,7 @@ from rpcqm.codec.packet.properties import (
 )
 from rpcqm.codec.packet.security import ProviderInfo, SecurityFlags, SecurityHeader
 from rpcqm.codec.packet.soap import SoapHeader
-from rpcqm.codec.packet.srmp import CompoundMessageHeader, SRMPEnvelopeHeader
+from rpcqm.codec.packet.srmp import encode_compound, encode_envelope
 from rpcqm.codec.packet.transaction import NO_SEQUENCE, TransactionFlags, TransactionHeader
 from rpcqm.codec.packet.types import NULL_IDENTIFIER
 from rpcqm.codec.packet.user import UserFlags, encode_queue_name
@@ -269,10 +269,9 @@ def _headers_behind(message: MessageAttributes, place: int) -> tuple[int, int, b
 
 
 def _srmp_headers(message: MessageAttributes, place: int) -> bytes:
-    data, body = message.soap_compound_message, message.body
-    compound = CompoundMessageHeader(data, len(body), place) if place >= 0 else None
-    envelope = SRMPEnvelopeHeader(message.soap_envelope)
-    return padded(envelope.encode()) + padded((compound or CompoundMessageHeader(data)).encode())
+    data, size = message.soap_compound_message, len(message.body)
+    compound = encode_compound(data, size, place) if place >= 0 else encode_compound(data)
+    return padded(encode_envelope(message.soap_envelope)) + padded(compound)
 
 
 def _multi_queue_header(message: MessageAttributes) -> bytes:

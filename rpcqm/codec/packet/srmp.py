@@ -30,8 +30,13 @@ class SRMPEnvelopeHeader:
 
     def encode(self) -> bytes:
         """The header's bytes, without padding."""
-        raw = encode_text(self.data)
-        return _ENVELOPE_START.pack(self.header_id, 0, len(raw) // 2) + raw
+        return encode_envelope(self.data, self.header_id)
+
+
+def encode_envelope(data: str, header_id: int = 0) -> bytes:
+    """An SRMPEnvelopeHeader without padding."""
+    raw = encode_text(data)
+    return _ENVELOPE_START.pack(header_id, 0, len(raw) // 2) + raw
 
 
 def locate_envelope(buffer: Buffer, offset: int) -> tuple[int, int]:
@@ -67,10 +72,15 @@ class CompoundMessageHeader:
 
     def encode(self) -> bytes:
         """The header's bytes, without padding."""
-        start = _COMPOUND_START.pack(
-            self.header_id, 0, len(self.data), self.msg_body_size, self.msg_body_offset
-        )
-        return start + self.data
+        size, offset = self.msg_body_size, self.msg_body_offset
+        return encode_compound(self.data, size, offset, self.header_id)
+
+
+def encode_compound(
+    data: bytes, body_size: int = 0, body_offset: int = 0, header_id: int = 0
+) -> bytes:
+    """A CompoundMessageHeader without padding."""
+    return _COMPOUND_START.pack(header_id, 0, len(data), body_size, body_offset) + data
 
 
 def locate_compound(buffer: Buffer, offset: int) -> tuple[int, int]:

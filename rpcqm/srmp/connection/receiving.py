@@ -19,6 +19,7 @@ from rpcqm.base.log import get_logger
 from rpcqm.base.text import folded
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.template import LONGEST, PacketTemplate
 from rpcqm.http.exchange import HttpRequest
 from rpcqm.qm.forwarded import Forwarded
 from rpcqm.qm.message_history import MessageIDHistory
@@ -27,8 +28,15 @@ from rpcqm.srmp.connection.destinations import BadRequestError, Destination, Des
 from rpcqm.srmp.connection.incoming_streams import IncomingStreams, StreamReceiver
 from rpcqm.srmp.connection.owed_receipts import OwedReceipts, told_as
 from rpcqm.srmp.connection.signed_senders import Signed, packet_of, signed
-from rpcqm.srmp.elements import Envelope, SrmpRequest, Stream
-from rpcqm.srmp.incoming import attributes_of, expires_at, identity_of, is_exempt, is_url
+from rpcqm.srmp.elements import Envelope, EnvelopeForm, SrmpRequest, Stream
+from rpcqm.srmp.incoming import (
+    attributes_of,
+    expires_at,
+    identity_of,
+    is_exempt,
+    is_url,
+    packet_like,
+)
 from rpcqm.srmp.message_types import MessageType, identify
 from rpcqm.srmp.reading import read_request
 from rpcqm.srmp.streams import IncomingStream
@@ -154,16 +162,29 @@ class Receiver:
 
     def _deserialized(self, request: SrmpRequest, destination: Destination, peer: str) -> Arrived:
         """[MC-MQSRM] 3.1.5.1.1; what goes on has the URL of the inbound map (G215)."""
-        attributes = attributes_of(request, self._clock.now() // 1000)
-        if not destination.is_here or not is_url(request.envelope.to):
-            attributes.destination_queue_format_name = destination.name
         sender = signed(request, self._protocol.directory) if destination.is_here else Signed()
-        try:
-            message = Message(packet_of(attributes, sender, request.body_offset))
-        except MQError as error:
-            raise DecodeError(f"no packet can hold it: {error}") from error
+        message = Message(self._packet_of(request, destination, sender))
         message.source_address = peer
         return Arrived(request, message, peer, sender)
+
+    def _packet_of(self, request: SrmpRequest, destination: Destination, sender: Signed) -> bytes:
+        """Raises DecodeError where no packet can hold the message."""
+        now = self._clock.now() // 1000
+        form = _form_of(request, destination)
+        if form is not None and form.packet is not None:
+            packet = packet_like(form.packet, request, now)
+            if packet is not None:
+                return packet
+        attributes = attributes_of(request, now)
+        if not destination.is_here or not is_url(request.envelope.to):
+            attributes.destination_queue_format_name = destination.name
+        try:
+            packet = packet_of(attributes, sender, request.body_offset)
+        except MQError as error:
+            raise DecodeError(f"no packet can hold it: {error}") from error
+        if form is not None:
+            form.packet = PacketTemplate(packet)
+        return packet
 
     # Stream receipts
 
@@ -390,6 +411,18 @@ class Receiver:
             self._owed.removed_from_stream(
                 change, self._protocol.positions.message_at(queue, key), reason
             )
+
+
+def _form_of(request: SrmpRequest, destination: Destination) -> EnvelopeForm | None:
+    """The form of a message whose packet may be like others: it says where it goes, and has a body.
+
+    Whose packet depends on more than its envelope has none.
+    """
+    if request.envelope.signature is not None or request.extension is not None:
+        return None
+    if not request.body or len(request.compound) > LONGEST:
+        return None
+    return request.form if destination.is_here and is_url(request.envelope.to) else None
 
 
 def _answered(outcome: Completion[T], undo: Callable[[], None] | None = None) -> Completion[int]:

@@ -1,6 +1,7 @@
 """Envelopes that are like one before: templates tell what the careful reading tells."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from rpcqm.base.errors import DecodeError
 from rpcqm.srmp import templates
 from rpcqm.srmp.elements import Envelope, MessageId, Msmq, Stream, StreamId
-from rpcqm.srmp.reading import parse_envelope
+from rpcqm.srmp.reading import ReadEnvelope, parse_envelope
 from rpcqm.srmp.templates import LONGEST, EnvelopeTemplates
 from rpcqm.srmp.writing import write_envelope
 from tests.support.srmp_door import ORDERS, RECEIPTS, SENDER, SRMP, STREAM, Door, msmq
@@ -32,7 +33,7 @@ class Counted:
     def __init__(self) -> None:
         self.times = 0
 
-    def __call__(self, octets: bytes) -> tuple[str, Envelope]:
+    def __call__(self, octets: bytes) -> ReadEnvelope:
         self.times += 1
         return parse_envelope(octets)
 
@@ -44,14 +45,12 @@ def careful(monkeypatch: pytest.MonkeyPatch) -> Counted:
     return counted
 
 
-def outcome(parse: object, octets: bytes) -> tuple[str, Envelope] | str:
+def outcome(parse: Callable[[bytes], ReadEnvelope], octets: bytes) -> tuple[str, Envelope] | str:
     """What came of an envelope, or why nothing did."""
-    assert callable(parse)
     try:
-        read: tuple[str, Envelope] = parse(octets)
+        return parse(octets)[:2]
     except DecodeError as error:
         return str(error)
-    return read
 
 
 def taught(octets: bytes = FULL, size: int = 4) -> EnvelopeTemplates:
@@ -90,7 +89,7 @@ def test_values_are_read_as_the_careful_reading_reads_them(envelopes: list[Envel
     known = taught()
     for each in envelopes:
         octets = write_envelope(each)
-        assert known.read(octets) == parse_envelope(octets)
+        assert known.read(octets)[:2] == parse_envelope(octets)[:2]
 
 
 _Parts = st.fixed_dictionaries(
@@ -148,7 +147,7 @@ def test_what_is_written_otherwise_is_read_carefully(text: bytes) -> None:
         changed = FULL[:start] + text + FULL[end:]
         for _ in range(3):
             assert outcome(known.read, changed) == outcome(parse_envelope, changed)
-    assert known.read(FULL) == parse_envelope(FULL)
+    assert known.read(FULL)[:2] == parse_envelope(FULL)[:2]
 
 
 @given(
@@ -197,7 +196,7 @@ def test_every_sample_is_read_alike_however_often_it_comes(name: str) -> None:
     assert text is not None
     known = EnvelopeTemplates(4)
     for _ in range(4):
-        assert known.read(text[0]) == parse_envelope(text[0])
+        assert outcome(known.read, text[0]) == outcome(parse_envelope, text[0])
 
 
 def test_the_third_of_a_form_is_not_parsed(careful: Counted) -> None:

@@ -1,0 +1,70 @@
+"""Packets of messages that came by HTTP, like one that was built before.
+
+A template remembers an outcome of `build_user_message`, which stays the only definition of what a
+packet is: all of it but the times and the number of the message, and the request that is kept.
+"""
+
+from typing import NamedTuple
+
+from rpcqm.codec.layout import align4, padded
+from rpcqm.codec.packet.base import SIGNATURE, VERSION
+from rpcqm.codec.packet.fields import NAMES_OFFSET, head_reader
+from rpcqm.codec.packet.srmp import encode_compound, encode_envelope, locate_compound
+from rpcqm.codec.packet.user_message import UserMessage
+
+LONGEST = 1 << 16
+"""Octets of a request up to which its packet is like another: no bound is so low."""
+_HEAD = head_reader()
+_KEPT = head_reader(("flags",), ("source_queue_manager", "queue_manager_address", "flags"))
+
+
+class HttpContent(NamedTuple):
+    """What came by HTTP: the envelope, the request from `POST` on, and where in it the body is."""
+
+    envelope: str
+    compound: bytes
+    body_size: int
+    body_offset: int
+
+
+class PacketTemplate:
+    """A packet with its body in the request, as others are that differ in what `filled` is given.
+
+    `source` are the octets of SourceQueueManager, on which the form of names depends.
+    """
+
+    __slots__ = ("_address", "_base_flags", "_behind", "_middle", "_user_flags", "source")
+
+    def __init__(self, packet: bytes) -> None:
+        self._base_flags, self.source, self._address, self._user_flags = _KEPT.unpack_from(packet)
+        layout = UserMessage(packet).layout
+        self._middle = packet[NAMES_OFFSET : layout.envelope]
+        self._behind = packet[align4(locate_compound(packet, layout.compound)[1]) :]
+
+    def filled(
+        self,
+        number: int,
+        sent_time: int,
+        time_to_reach_queue: int,
+        time_to_be_received: int,
+        content: HttpContent,
+    ) -> bytes:
+        """The packet with these values, each of which fits its field; times are seconds."""
+        envelope = padded(encode_envelope(content.envelope))
+        compound = padded(encode_compound(content.compound, content.body_size, content.body_offset))
+        parts = self._middle, envelope, compound, self._behind
+        head = _HEAD.pack(
+            VERSION,
+            0,
+            self._base_flags,
+            SIGNATURE,
+            NAMES_OFFSET + sum(map(len, parts)),
+            time_to_reach_queue,
+            self.source,
+            self._address,
+            time_to_be_received,
+            sent_time,
+            number,
+            self._user_flags,
+        )
+        return b"".join((head, *parts))

@@ -73,11 +73,20 @@ class Vocabulary:
 
 @functools.cache
 def vocabulary(interfaces: tuple[str, ...], iid: UUID) -> Vocabulary:
-    """What a class with these interfaces is for who calls it by `iid`; IDispatch: the newest."""
+    """What a class with these interfaces is for who calls it by `iid`; IDispatch: the newest.
+
+    The class has the methods of the newest revision of each interface, which stands first.
+    """
     known = described_names()
-    described = [describe(name) for name in interfaces if name in known]
-    asked = next((each for each in described if each.uuid == iid), described[0])
-    return Vocabulary(asked, described[0])
+    found = [describe(name) for name in interfaces if name in known]
+    asked = next((each for each in found if each.uuid == iid), found[0])
+    newest = next(each for each in found if _family(each) == _family(asked))
+    return Vocabulary(asked, newest)
+
+
+def _family(described: InterfaceDescription) -> str:
+    """What revisions of an interface have in common: IMSMQQueue of IMSMQQueue4."""
+    return described.name.rstrip("0123456789")
 
 
 @dataclass(frozen=True, slots=True)

@@ -622,6 +622,34 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.mqac.notifications:AT_MOST",
         "notifications",
     ),
+    Bound(
+        "dcom.sinks_of_an_object",
+        "more get CONNECT_E_ADVISELIMIT",
+        "Sinks that one object tells of its events.",
+        "rpcqm.dcom.connection_points:CONNECTION_LIMIT",
+        "sinks",
+    ),
+    Bound(
+        "dcom.sinks_per_caller",
+        "more get CONNECT_E_ADVISELIMIT",
+        "Sinks of one caller, each with a connection to it.",
+        "rpcqm.dcom.client:MOST_SINKS_PER_CALLER",
+        "sinks",
+    ),
+    Bound(
+        "dcom.sinks",
+        "more get CONNECT_E_ADVISELIMIT",
+        "Sinks of all callers.",
+        "rpcqm.dcom.client:MOST_SINKS",
+        "sinks",
+    ),
+    Bound(
+        "dcom.events_of_a_sink",
+        "more are dropped, with a line of the log",
+        "Events that wait for one sink.",
+        "rpcqm.dcom.client:MOST_WAITING",
+        "events",
+    ),
 )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID
@@ -10,11 +11,12 @@ import pytest
 
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.identity import ANONYMOUS
 from rpcqm.codec.automation.objref import DualStringArray, ObjRefStandard, unpack_objref
 from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.types.mqac import CONNECTDATA
 from rpcqm.codec.types.oautvalues import VT_DISPATCH, VT_I4
-from rpcqm.dcom.client import MOST_SINKS_PER_CALLER, MOST_WAITING, OutboundCalls
+from rpcqm.dcom.client import MOST_SINKS, MOST_SINKS_PER_CALLER, MOST_WAITING, OutboundCalls
 from rpcqm.dcom.com_object import ComCall, ComObject, RemoteReference
 from rpcqm.dcom.connection_points import CONNECTION_LIMIT, EventSource
 from rpcqm.dcom.exporter import ObjectExporter
@@ -125,7 +127,7 @@ def test_nobody_is_logged_on_without_an_account_for_the_address(world: World) ->
     world.fire(Variant(VT_I4, 1))
     world.told(1)
     assert set(world.credentials_asked) == {"127.0.0.1"}
-    assert set(world.sink.callers) == {"Anonymous"}
+    assert set(world.sink.callers) == {ANONYMOUS.name}
 
 
 def test_only_the_address_of_the_caller_is_connected_to(world: World) -> None:
@@ -160,6 +162,7 @@ def test_no_sink_and_an_object_of_ours_are_refused(world: World) -> None:
         world.source.Advise(world.call(), ComObject())
 
 
+@pytest.mark.bound("dcom.sinks_of_an_object")
 def test_one_sink_beyond_the_limit_is_refused(world: World) -> None:
     for cookie in range(CONNECTION_LIMIT):
         assert world.advise() == cookie + 1
@@ -205,6 +208,7 @@ def test_a_released_source_calls_nobody_any_more(world: World) -> None:
     assert len(world.outbound) == 0
 
 
+@pytest.mark.bound("dcom.events_of_a_sink")
 def test_a_sink_that_does_not_answer_holds_a_bounded_number_of_events(world: World) -> None:
     world.advise()
     world.sink.silent = True
@@ -236,9 +240,25 @@ def test_the_client_hears_that_we_live(world: World) -> None:
     world.thread.until(lambda: world.sink.pinged == [world.sink.oid, -7])
 
 
+@pytest.mark.bound("dcom.sinks_per_caller")
 def test_one_caller_has_a_bounded_number_of_sinks(world: World) -> None:
     reference, call = world.sink.objref(), world.call().call
     for _ in range(MOST_SINKS_PER_CALLER):
         world.outbound.sink(reference, call, EVENTS)
     with pytest.raises(MQError, match="CONNECT_E_ADVISELIMIT"):
         world.outbound.sink(reference, call, EVENTS)
+
+
+@pytest.mark.bound("dcom.sinks")
+def test_all_callers_together_have_a_bounded_number_of_sinks(world: World) -> None:
+    reference = world.sink.objref()
+
+    def sink(number: int) -> None:
+        call = world.call().call
+        cast(Any, call).identity = replace(ALICE, sid=f"S-1-5-21-{number}")
+        world.outbound.sink(reference, call, EVENTS)
+
+    for number in range(MOST_SINKS):
+        sink(number)
+    with pytest.raises(MQError, match="CONNECT_E_ADVISELIMIT"):
+        sink(MOST_SINKS)

@@ -29,6 +29,7 @@ from rpcqm.codec.idl.tree import (
 )
 from rpcqm.codec.ndr.classes import class_of, message
 from rpcqm.codec.ndr.values import NULL, Value
+from tests.support.variants import BSTRS, arrays, plain_variants, variants
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Members = list[Field] | list[Parameter]
@@ -37,6 +38,7 @@ _MOST = 5
 _DEEPEST = 3
 
 _WIDE = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
+ARRAYS = st.none() | arrays(plain_variants())
 _UNITS = st.characters(max_codepoint=0xD7FF)
 _LATIN = st.characters(min_codepoint=1, max_codepoint=0xFF)
 
@@ -210,8 +212,8 @@ def scalars(made: Type) -> st.SearchStrategy[Any]:
             return st.binary(min_size=20, max_size=20)
         case InterfacePointer():
             return st.none() | st.binary(max_size=40)
-        case WireMarshal("BSTR"):
-            return st.none() | st.text(_WIDE, max_size=12)
+        case WireMarshal(name=name):
+            return {"BSTR": BSTRS, "VARIANT": variants(), "SAFEARRAY": ARRAYS}[name]
     raise TypeError(made)
 
 

@@ -11,4 +11,7 @@ INTERFACES = [
 ]
 """The interfaces of files that declare one."""
 
-OF_OBJECTS = [name for file in OBJECTS for name in names_of(load_idl(file))]
+_NOBODYS = ("oaut.ITypeInfo2", "oaut.ITypeLib2", "oaut.ITypeComp")
+"""What no client of ours asks for."""
+
+OF_OBJECTS = [name for file in OBJECTS for name in names_of(load_idl(file)) if name not in _NOBODYS]

@@ -17,10 +17,12 @@ WIRES = {
     "ms_union": Wire(ms_union=True),
 }
 OPERATIONS = [
-    pytest.param(name, operation, id=f"{name}-{operation.name}")
-    for name in [*INTERFACES, *(n for n in OF_OBJECTS if n.startswith("dcom"))]
+    pytest.param(name, operation, wire, id=f"{name}-{operation.name}-{syntax}")
+    for name in [*INTERFACES, *OF_OBJECTS]
     for operation in load(name).declaration.own
     if not load(name).declaration.automation
+    for syntax, wire in WIRES.items()
+    if name in INTERFACES or syntax.startswith("ndr")
 ]
 
 
@@ -28,8 +30,7 @@ def codec_of(name: str, made: OperationDeclaration, response: bool, wire: Wire) 
     return load(name, ms_union=wire.ms_union).compiler(wire).codec(made, response)
 
 
-@pytest.mark.parametrize("wire", WIRES.values(), ids=WIRES.keys())
-@pytest.mark.parametrize(("name", "operation"), OPERATIONS)
+@pytest.mark.parametrize(("name", "operation", "wire"), OPERATIONS)
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_what_is_written_is_read(

@@ -150,6 +150,7 @@ class ServerAssociation:
         self._largest = endpoint.limits.fragment_size
         self._calls: dict[int, Call] = {}
         self._requests = RequestReceiver(self, self._calls, self._negotiation, endpoint.limits)
+        self._negotiation.security.in_use = self._requests.uses
         self._joined_group: AssociationGroup | None = None
         self.output: list[bytes] = []
         self._partial = bytearray()

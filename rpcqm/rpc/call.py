@@ -51,7 +51,7 @@ class Call:
         "context",
         "fate",
         "hooks",
-        "object_uuid",
+        "object_octets",
         "opnum",
         "security",
         "stub_data",
@@ -72,10 +72,15 @@ class Call:
         self.opnum = opnum
         self.security = security
         self.stub_data = stub_data
-        self.object_uuid: UUID | None = None
+        self.object_octets = b""
         self.big_endian = False
         self.fate = 0
         self.hooks: Hooks | None = None
+
+    @property
+    def object_uuid(self) -> UUID | None:
+        """The object that is called; `object_octets` are its octets, little-endian, or none."""
+        return UUID(bytes_le=self.object_octets) if self.object_octets else None
 
     @property
     def answered(self) -> bool:

@@ -28,6 +28,8 @@ _LAST = int(PfcFlags.PFC_LAST_FRAG)
 _CANCEL = int(PfcFlags.PFC_PENDING_CANCEL)
 _OBJECT = int(PfcFlags.PFC_OBJECT_UUID)
 _WHOLE = int(WHOLE)
+_WHOLE_OF_OBJECT = _WHOLE | _OBJECT
+_OBJECT_END = REQUEST_LENGTH + OBJECT_LENGTH
 
 LARGEST_CALL = 0x7FFFFFFF
 """Larger call_ids are refused, as Windows does ([MS-RPCE] 3.3.3.5.2 <123>)."""
@@ -90,6 +92,13 @@ class RequestReceiver:
         """Octets of that request's stub data that have come."""
         return self._assembly.size if self._assembly is not None else 0
 
+    def uses(self, security: SecurityContext) -> bool:
+        """Whether a call in flight, or one that is not whole, has a security context."""
+        calls = [*self._calls.values()]
+        if self._assembly is not None:
+            calls.append(self._assembly.call)
+        return any(call.security in (security, security.unsigned) for call in calls)
+
     def forget(self) -> None:
         self._assembly = None
 
@@ -102,17 +111,22 @@ class RequestReceiver:
         """
         if len(pdu) < REQUEST_LENGTH:
             raise ConnectionBroken("a request without its header")
+        start = REQUEST_LENGTH
         if flags != _WHOLE or big_endian or self._assembly is not None:
-            return self._receive_part(pdu, flags, auth_length, call_id, big_endian)
+            if flags != _WHOLE_OF_OBJECT or big_endian or self._assembly is not None:
+                return self._receive_part(pdu, flags, auth_length, call_id, big_endian)
+            start = _OBJECT_END
         _, context_id, opnum = REQUEST_BODY.unpack_from(pdu, HEADER_LENGTH)
         context = self._contexts.get(context_id)
         if context is None:
             raise _unknown_context(opnum, context_id)
         if auth_length or self._security.authenticated:
-            security, stub = self.unprotected(pdu, REQUEST_LENGTH, auth_length, context_id, False)
+            security, stub = self.unprotected(pdu, start, auth_length, context_id, False)
         else:
-            security, stub = self._security.base, pdu[REQUEST_LENGTH:]
+            security, stub = self._security.base, pdu[start:]
         call = Call(self._association, call_id, context, opnum, security, stub)
+        if start != REQUEST_LENGTH:
+            _read_object(call, pdu, False)
         calls = self._calls
         if call_id in calls or len(calls) >= self._most_calls:
             raise self._not_admitted(call)
@@ -142,7 +156,7 @@ class RequestReceiver:
         context = self._contexts.get(context_id)
         if context is None:
             raise _unknown_context(opnum, context_id)
-        start = REQUEST_LENGTH + OBJECT_LENGTH if flags & _OBJECT else REQUEST_LENGTH
+        start = _OBJECT_END if flags & _OBJECT else REQUEST_LENGTH
         security, stub = self.unprotected(pdu, start, auth_length, context_id, big_endian)
         call = Call(self._association, call_id, context, opnum, security, stub)
         call.big_endian = big_endian
@@ -254,7 +268,7 @@ def _stub_of_fragment(assembly: _Assembly, pdu: bytes, flags: int, auth_length: 
     call = assembly.call
     if (auth_length != 0) != assembly.signed:
         raise _broken(call, "only some fragments are signed")
-    start = REQUEST_LENGTH + OBJECT_LENGTH if flags & _OBJECT else REQUEST_LENGTH
+    start = _OBJECT_END if flags & _OBJECT else REQUEST_LENGTH
     if auth_length == 0:
         return pdu[start:]
     if len(pdu) - auth_length - TRAILER_LENGTH < start:
@@ -268,7 +282,7 @@ def _stub_of_fragment(assembly: _Assembly, pdu: bytes, flags: int, auth_length: 
 
 
 def _read_object(call: Call, pdu: bytes, big_endian: bool) -> None:
-    octets = pdu[REQUEST_LENGTH : REQUEST_LENGTH + OBJECT_LENGTH]
+    octets = pdu[REQUEST_LENGTH:_OBJECT_END]
     if len(octets) < OBJECT_LENGTH:
         raise _broken(call, "a request without its object")
-    call.object_uuid = unpack_uuid(octets, big_endian)
+    call.object_octets = unpack_uuid(octets, True).bytes_le if big_endian else octets

@@ -23,6 +23,9 @@ from rpcqm.rpc.security.context import (
 )
 from rpcqm.rpc.security.logon import NO_CLAIM, LogonClaim
 
+_AUTHENTICATE = b"NTLMSSP\0\3\0\0\0"
+"""How an AUTHENTICATE_MESSAGE begins ([MS-NLMP] 2.2.1.3)."""
+
 
 class SecurityRefusal(Exception):
     """An authentication that is refused: by bind_nak with `reason`, later by a fault.
@@ -56,12 +59,18 @@ def _nothing(context: SecurityContext) -> None:
     """Ignore a logon: the default of `on_logon`."""
 
 
+def _never(context: SecurityContext) -> bool:
+    """The default of `in_use`: nothing is in flight."""
+    return False
+
+
 class SecurityTable:
     """What authentication a connection has, by auth_context_id.
 
     `base` is what calls have on a connection without any; `authenticated` says that there is one.
-    `address` is the client's, for the throttle that slows its attempts down; `on_logon` is called
-    for every handshake that has succeeded.
+    `in_use` tells whether a call in flight has a context. `address` is the client's, for the
+    throttle that slows its attempts down; `on_logon` is called for every handshake that has
+    succeeded.
     """
 
     __slots__ = (
@@ -73,6 +82,7 @@ class SecurityTable:
         "_providers",
         "authenticated",
         "base",
+        "in_use",
         "signs_headers",
     )
 
@@ -93,6 +103,7 @@ class SecurityTable:
         self._limit = limit
         self.signs_headers = False
         self._contexts: dict[int, SecurityContext] = {}
+        self.in_use: Callable[[SecurityContext], bool] = _never
 
     @property
     def unfinished(self) -> SecurityContext | None:
@@ -134,14 +145,23 @@ class SecurityTable:
         context = self._contexts.get(trailer.auth_context_id)
         if context is None:
             if len(self._contexts) >= self._limit:
-                raise SecurityRefusal(
-                    "too many security contexts",
-                    RejectReason.LOCAL_LIMIT_EXCEEDED,
-                    FaultStatus.nca_s_proto_error,
-                )
+                self._drop_oldest()
             context = self._begin(trailer)
         self._check_unchanged(context, trailer)
-        return self._step(context, trailer)
+        return b"" if context.established else self._step(context, trailer)
+
+    def _drop_oldest(self) -> None:
+        """Forget the oldest context that is of no use: clients of COM objects make many (G251)."""
+        for identifier, context in self._contexts.items():
+            over = context.established or context.refused
+            if over and context is not self._default and not self.in_use(context):
+                del self._contexts[identifier]
+                return
+        raise SecurityRefusal(
+            "too many security contexts",
+            RejectReason.LOCAL_LIMIT_EXCEEDED,
+            FaultStatus.nca_s_proto_error,
+        )
 
     def finish(self, trailer: SecurityTrailer) -> None:
         """The last leg, in an rpc_auth_3; a failure shows at the first request."""
@@ -206,7 +226,8 @@ class SecurityTable:
                 RejectReason.invalid_checksum,
                 FaultStatus.RPC_S_SEC_PKG_ERROR,
             )
-        if trailer.auth_level != context.wire_level or context.established or context.refused:
+        over = context.refused or (context.established and not _is_last_leg(trailer))
+        if trailer.auth_level != context.wire_level or over:
             raise _denied("the authentication level changed, or the handshake is over")
 
     def of_request(self, pdu: bytes, auth_length: int, big_endian: bool) -> SecurityContext:
@@ -248,6 +269,15 @@ class SecurityTable:
         if context.level == PKT:
             return context.unsigned
         raise RpcFault(FaultStatus.RPC_S_ACCESS_DENIED, "a request without its signature")
+
+
+def _is_last_leg(trailer: SecurityTrailer) -> bool:
+    """Whether a token is NTLM's last; node-dcom repeats it, empty, with further interfaces (G251).
+
+    It is ignored then: nobody is logged on anew.
+    """
+    ntlm = trailer.auth_type == AuthenticationType.RPC_C_AUTHN_WINNT
+    return ntlm and trailer.auth_value.startswith(_AUTHENTICATE)
 
 
 def _check_usable(context: SecurityContext) -> None:

@@ -416,6 +416,37 @@ def test_a_connection_has_as_many_security_contexts_as_it_may(tmp_path: Path) ->
     assert ended(wire)
 
 
+def log_on(wire: Wire, context_id: int) -> None:
+    """A handshake of its own for a further context, in alter_context and rpc_auth_3."""
+    handshake = ntlm(NtlmCredentials("alice", PASSWORD), PKT_INTEGRITY).begin()
+    challenge = auth_leg(wire, context_id, handshake.step(b""))
+    assert isinstance(challenge, pdu.AlterContextResp)
+    assert challenge.auth is not None
+    last = handshake.step(challenge.auth.auth_value)
+    trailer = pdu.SecurityTrailer(10, 5, context_id, last)
+    assert wire.send(pdu.Auth3(call_id=1, auth=trailer).pack()) == []
+
+
+def test_a_further_security_context_takes_the_place_of_the_oldest(tmp_path: Path) -> None:
+    provider = NtlmProvider(TestAccounts(tmp_path))
+    rig = Rig(providers={10: provider}, limits=Limits(security_contexts=2))
+    wire = rig.connect()
+    wire.bind()
+    for context_id in range(80):
+        log_on(wire, context_id)
+    assert not ended(wire)
+    assert isinstance(auth_leg(wire, 77, first_token()), pdu.AlterContextResp), "77 was dropped"
+
+
+def test_an_empty_last_token_for_an_established_context_is_ignored(rig: Rig) -> None:
+    pair = joined(rig, PKT_INTEGRITY)
+    token = b"NTLMSSP\0\3\0\0\0" + bytes(52)
+    trailer = pdu.SecurityTrailer(10, 5, 0, token)
+    (answer,) = pair.server.send(alter(auth=trailer))
+    assert isinstance(answer, pdu.AlterContextResp)
+    assert not ended(pair.server)
+
+
 @pytest.mark.parametrize(
     ("auth_type", "level", "status"),
     [

@@ -87,7 +87,10 @@ class InterfacePolicy:
 
 
 class OperationEntry:
-    """One operation in one transfer syntax, with its handler."""
+    """One operation in one transfer syntax, with its handler.
+
+    Its codec is compiled now, or, if `lazily`, when the first call comes.
+    """
 
     __slots__ = (
         "_codec",
@@ -112,14 +115,14 @@ class OperationEntry:
         handler: Handler,
         policy: InterfacePolicy,
         check: CallCheck | None,
+        lazily: bool = False,
     ) -> None:
-        codec = operation.codec(syntax)
         handles = tuple(operation.context_handles)
         self.name = operation.name
         self.operation = operation
         self.handler = handler
-        self.decode: Callable[[bytes], Value] = codec.request.decode
-        self.encode = codec.response.encode
+        self.decode: Callable[[bytes], Value] = self._decode_first
+        self.encode: Callable[[Value], bytes] = self._encode_first
         self.response_class = operation.response_class
         self.handles_in = tuple(each for each in handles if each.direction != "out")
         self.handles_out = tuple(each.name for each in handles if each.direction != "in")
@@ -129,7 +132,21 @@ class OperationEntry:
             operation.name not in policy.throws and "result" in self.response_class.__slots__
         )
         self._only_status = tuple(self.response_class.__slots__) == ("result",)
-        self._codec = partial(operation.codec, syntax, big_endian=True)
+        self._codec = partial(operation.codec, syntax)
+        if not lazily:
+            self._compile()
+
+    def _compile(self) -> None:
+        codec = self._codec()
+        self.decode, self.encode = codec.request.decode, codec.response.encode
+
+    def _decode_first(self, stub: bytes) -> Value:
+        self._compile()
+        return self.decode(stub)
+
+    def _encode_first(self, response: Value) -> bytes:
+        self._compile()
+        return self.encode(response)
 
     def response_of_status(self, request: Value, status: object) -> Value:
         """The response of a method that reports a status and nothing else; None is success."""
@@ -143,7 +160,7 @@ class OperationEntry:
 
     def decode_big_endian(self, stub: bytes) -> Value:
         """The request of a big-endian client; its codec is compiled when the first one comes."""
-        request: Value = self._codec().request.decode(stub)
+        request: Value = self._codec(big_endian=True).request.decode(stub)
         return request
 
 
@@ -161,21 +178,48 @@ class RegisteredInterface:
 
 
 def register(
-    interface: ServedInterface, handlers: object, policy: InterfacePolicy
+    interface: ServedInterface, handlers: object, policy: InterfacePolicy, *, lazily: bool = False
 ) -> RegisteredInterface:
     """Prepare an interface for dispatch, from its IDL and an object with a method per operation.
 
-    An operation without a method is answered as an opnum out of range.
+    An operation without a method is answered as an opnum out of range. Codecs are compiled now,
+    or each with its first call if `lazily`.
     """
-    preferred_first = sorted(interface.syntaxes, key=lambda syntax: syntax.uuid != NDR64.uuid)
     tables = {
         SyntaxId(syntax.uuid, syntax.version): tuple(
-            _entry(operation, syntax, handlers, policy) for operation in interface.operations
+            _entry(operation, syntax, handlers, policy, lazily)
+            for operation in interface.operations
         )
-        for syntax in preferred_first
+        for syntax in _preferred_first(interface)
     }
     identifier = SyntaxId(interface.uuid, *interface.version)
     return RegisteredInterface(interface.name, identifier, tables, policy)
+
+
+def _preferred_first(interface: ServedInterface) -> list[TransferSyntax]:
+    return sorted(interface.syntaxes, key=lambda syntax: syntax.uuid != NDR64.uuid)
+
+
+class LazyTables(Mapping[SyntaxId, tuple[OperationEntry | None, ...]]):
+    """The tables of an interface that is prepared when the first client binds it."""
+
+    def __init__(self, syntaxes: Iterable[SyntaxId], make: Callable[[], RegisteredInterface]):
+        self._syntaxes = tuple(syntaxes)
+        self._make = make
+        self._made: RegisteredInterface | None = None
+
+    def __getitem__(self, syntax: SyntaxId) -> tuple[OperationEntry | None, ...]:
+        if syntax not in self._syntaxes:
+            raise KeyError(syntax)
+        if self._made is None:
+            self._made = self._make()
+        return self._made.tables[syntax]
+
+    def __iter__(self) -> Iterator[SyntaxId]:
+        return iter(self._syntaxes)
+
+    def __len__(self) -> int:
+        return len(self._syntaxes)
 
 
 def _entry(
@@ -183,6 +227,7 @@ def _entry(
     syntax: TransferSyntax,
     handlers: object,
     policy: InterfacePolicy,
+    lazily: bool,
 ) -> OperationEntry | None:
     if operation is None:
         return None
@@ -192,7 +237,7 @@ def _entry(
     check = policy.check
     if policy.check_of is not None:
         check = policy.check_of(handlers, operation.name)
-    return OperationEntry(operation, syntax, handler, policy, check)
+    return OperationEntry(operation, syntax, handler, policy, check, lazily)
 
 
 class InterfaceSet:

@@ -51,10 +51,12 @@ from rpcqm.store.settings import MIB, StoreSettings
 from rpcqm.store.store import Store
 
 if TYPE_CHECKING:
+    from rpcqm.service.dcom import DcomDoor
     from rpcqm.service.srmp import SrmpDoor
 
 REMOTE_READ_PORT = 2103
 QM2QM_PORT = 2105
+DCOM_PORT = 2107
 
 _log = get_logger("service")
 
@@ -88,6 +90,7 @@ class QueueManagerService:
         self._admission = _admission(configuration.limits)
         self._metrics = Metrics()
         self._srmp: SrmpDoor | None = None
+        self._dcom: DcomDoor | None = None
 
     async def start(self) -> None:
         """Open every door, then say so; StartError, with everything closed again, on failure."""
@@ -128,6 +131,8 @@ class QueueManagerService:
         self._binary.adjust(configuration.binary, read.binary)
         if self._srmp is not None and read.srmp is not None:
             self._srmp.adjust(configuration, read.srmp)
+        if self._dcom is not None:
+            self._dcom.adjust(configuration)
         return taken, [*differing(self._configuration, configuration), *self._listeners_to_open()]
 
     def _listeners_to_open(self) -> list[str]:
@@ -252,6 +257,13 @@ class QueueManagerService:
         configuration = self._configuration
         self._srmp = open_door(engine, self._clock, configuration, self._admission, self._metrics)
 
+    def _make_dcom_door(self, server: RpcServer, engine: QueueManagerEngine) -> None:
+        """Unless it is enabled nothing of it is loaded."""
+        from rpcqm.service.dcom import DcomDoor
+
+        self._dcom = DcomDoor(engine, server, self._configuration)
+        self._undo.callback(self._dcom.stop)
+
     def _open_store(self, metrics: Metrics) -> Store:
         loop = asyncio.get_running_loop()
         executor = ThreadPoolExecutor(2, thread_name_prefix="store")
@@ -308,6 +320,8 @@ class QueueManagerService:
 
     def _register(self, server: RpcServer, engine: QueueManagerEngine, accounts: Accounts) -> None:
         """Serve every interface; the doors that methods tell of are open when they are called."""
+        if self._configuration.dcom.enabled:
+            self._make_dcom_door(server, engine)
         admission = self._callers
         reading = interfaces.remote_read(engine, admission, lambda: self._ports.get("rpc", 0))
         ports = (lambda: self._ports.get("rpc", 0), lambda: self._ports.get("qm2qm", 0))
@@ -337,6 +351,8 @@ class QueueManagerService:
         configuration = self._configuration
         offered = list(server.interfaces)
         mapper = [server.register(EPM, EndpointMapper(server))]
+        if self._dcom is not None:
+            mapper += self._dcom.activators
         try:
             await server.listen_unix(local.path, offered)
         except OSError as error:
@@ -358,6 +374,8 @@ class QueueManagerService:
         if self._srmp is not None:
             await self._open("http", self._srmp.listen_http, configuration.http_port, 0)
             await self._open("https", self._srmp.listen_https, configuration.https_port, 0)
+        if self._dcom is not None:
+            await self._open("dcom", self._dcom.listen, configuration.dcom_port, DCOM_PORT)
         await self._open("epm", epm, configuration.epm_port, configuration.epm_port)
 
     async def _open(self, listener: str, listen: Listen, port: int | None, first: int) -> None:

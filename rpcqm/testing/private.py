@@ -27,7 +27,7 @@ START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 _POLL_SECONDS = 0.01
 FREE_PORTS = tuple(
-    part for door in ("epm", "rpc", "qm2qm", "binary") for part in (f"--{door}-port", "0")
+    part for door in ("epm", "rpc", "qm2qm", "binary", "dcom") for part in (f"--{door}-port", "0")
 )
 _COMMAND = (sys.executable, "-m", "rpcqm")
 

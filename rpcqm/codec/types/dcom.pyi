@@ -607,3 +607,30 @@ class IRemUnknown2_RemQueryInterface2Response(Value):
     def __init__(
         self, *, orpcthat: ORPCTHAT, phr: list[int], ppMIF: list[bytes | None], result: int
     ) -> None: ...
+
+class IClassFactory_RemoteCreateInstanceRequest(
+    OperationRequest[IClassFactory_RemoteCreateInstanceResponse]
+):
+    orpcthis: ORPCTHIS
+    riid: UUID
+    def __init__(self, *, orpcthis: ORPCTHIS, riid: UUID) -> None: ...
+
+class IClassFactory_RemoteCreateInstanceResponse(Value):
+    orpcthat: ORPCTHAT
+    ppvObject: bytes | None
+    result: int
+    def __init__(
+        self, *, orpcthat: ORPCTHAT, ppvObject: bytes | None = ..., result: int
+    ) -> None: ...
+
+class IClassFactory_RemoteLockServerRequest(
+    OperationRequest[IClassFactory_RemoteLockServerResponse]
+):
+    orpcthis: ORPCTHIS
+    fLock: int
+    def __init__(self, *, orpcthis: ORPCTHIS, fLock: int) -> None: ...
+
+class IClassFactory_RemoteLockServerResponse(Value):
+    orpcthat: ORPCTHAT
+    result: int
+    def __init__(self, *, orpcthat: ORPCTHAT, result: int) -> None: ...

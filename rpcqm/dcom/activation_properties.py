@@ -1,0 +1,230 @@
+"""What clients ask of an activation and what they get: the blobs of [MS-DCOM] 2.2.22.
+
+A blob is a header and properties, each serialized by itself ([MS-RPCE] 2.2.6.1), in a custom
+OBJREF.
+"""
+
+import functools
+import struct
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.codec.automation.objref import ObjRefCustom, unpack_objref
+from rpcqm.codec.idl.load import load_idl
+from rpcqm.codec.idl.tree import OperationDeclaration, Parameter, StructureType
+from rpcqm.codec.interface import Value
+from rpcqm.codec.ndr.classes import message
+from rpcqm.codec.ndr.compile import Compiler, MessageCodec, Wire
+from rpcqm.codec.types.dcom import (
+    ActivationContextInfoData,
+    CustomHeader,
+    InstanceInfoData,
+    InstantiationInfoData,
+    PropsOutInfo,
+    ScmReplyInfoData,
+    ScmRequestInfoData,
+)
+
+
+def _well_known(number: int) -> UUID:
+    return UUID(f"{number:08x}-0000-0000-c000-000000000046")
+
+
+IID_ACTIVATION_PROPERTIES_IN = _well_known(0x1A2)
+IID_ACTIVATION_PROPERTIES_OUT = _well_known(0x1A3)
+CLSID_ACTIVATION_PROPERTIES_IN = _well_known(0x338)
+CLSID_ACTIVATION_PROPERTIES_OUT = _well_known(0x339)
+
+INSTANTIATION_INFO = _well_known(0x1AB)
+ACTIVATION_CONTEXT_INFO = _well_known(0x1A5)
+INSTANCE_INFO = _well_known(0x1AD)
+SCM_REQUEST_INFO = _well_known(0x1AA)
+SERVER_LOCATION_INFO = _well_known(0x1A4)
+SPECIAL_SYSTEM_PROPERTIES = _well_known(0x1B9)
+SCM_REPLY_INFO = _well_known(0x1B6)
+PROPS_OUT_INFO = CLSID_ACTIVATION_PROPERTIES_OUT
+
+_KNOWN = {
+    INSTANTIATION_INFO: "InstantiationInfoData",
+    ACTIVATION_CONTEXT_INFO: "ActivationContextInfoData",
+    INSTANCE_INFO: "InstanceInfoData",
+    SCM_REQUEST_INFO: "ScmRequestInfoData",
+    SCM_REPLY_INFO: "ScmReplyInfoData",
+    PROPS_OUT_INFO: "PropsOutInfo",
+}
+
+_BLOB = struct.Struct("<II")
+_SERIALIZED = 16
+"""Octets of the two heads of a serialized structure."""
+_LITTLE_ENDIAN, _BIG_ENDIAN = 0x10, 0x00
+_FILLER = 0xCCCCCCCC
+_SPECIAL_FLAGS_AT = 44
+"""Where dwFlags is in either form of SpecialPropertiesData."""
+
+USE_CONSOLE_SESSION = 1
+ANY_SESSION = 0xFFFFFFFF
+NIL = UUID(int=0)
+
+
+@dataclass(slots=True)
+class ActivationRequest:
+    """What a client asks of RemoteGetClassObject and RemoteCreateInstance."""
+
+    instantiation: InstantiationInfoData
+    scm: ScmRequestInfoData
+    context: ActivationContextInfoData | None = None
+    instance: InstanceInfoData | None = None
+    session: int = ANY_SESSION
+    special_flags: int = 0
+
+
+def unpack_request(objref: bytes) -> ActivationRequest:
+    """Read ActivationPropertiesIn; raises DecodeError. Unknown properties are ignored."""
+    properties = _unpack_blob(_custom(objref, CLSID_ACTIVATION_PROPERTIES_IN))
+    found = {clsid: unpack(name, octets) for clsid, name, octets in _named(properties)}
+    try:
+        request = ActivationRequest(found[INSTANTIATION_INFO], found[SCM_REQUEST_INFO])
+    except KeyError as error:
+        raise DecodeError(f"an activation without the property {error.args[0]}") from error
+    request.context = found.get(ACTIVATION_CONTEXT_INFO)
+    request.instance = found.get(INSTANCE_INFO)
+    special = dict(properties).get(SPECIAL_SYSTEM_PROPERTIES)
+    if special is not None:
+        request.session, request.special_flags = _unpack_special(special)
+    return request
+
+
+def _named(properties: list[tuple[UUID, bytes]]) -> list[tuple[UUID, str, bytes]]:
+    return [(clsid, _KNOWN[clsid], octets) for clsid, octets in properties if clsid in _KNOWN]
+
+
+def _unpack_special(octets: bytes) -> tuple[int, int]:
+    """Session and flags of either form of SpecialPropertiesData, which differ in what follows."""
+    body, big_endian = _body(octets)
+    if len(body) < _SPECIAL_FLAGS_AT + 4:
+        raise DecodeError("SpecialPropertiesData is cut off")
+    order = ">" if big_endian else "<"
+    (session,) = struct.unpack_from(order + "I", body)
+    (flags,) = struct.unpack_from(order + "I", body, _SPECIAL_FLAGS_AT)
+    return session, flags
+
+
+def pack_request(properties: list[tuple[UUID, Value]]) -> bytes:
+    """ActivationPropertiesIn, as clients make it."""
+    blob = _pack_blob(properties)
+    return ObjRefCustom(IID_ACTIVATION_PROPERTIES_IN, CLSID_ACTIVATION_PROPERTIES_IN, blob).pack()
+
+
+def pack_reply(outcome: PropsOutInfo, reply: ScmReplyInfoData) -> bytes:
+    """ActivationPropertiesOut; impacket takes the first property for PropsOutInfo."""
+    blob = _pack_blob([(PROPS_OUT_INFO, outcome), (SCM_REPLY_INFO, reply)])
+    return ObjRefCustom(IID_ACTIVATION_PROPERTIES_OUT, CLSID_ACTIVATION_PROPERTIES_OUT, blob).pack()
+
+
+def unpack_reply(objref: bytes) -> tuple[PropsOutInfo, ScmReplyInfoData]:
+    """Read ActivationPropertiesOut; raises DecodeError."""
+    properties = dict(_unpack_blob(_custom(objref, CLSID_ACTIVATION_PROPERTIES_OUT)))
+    try:
+        return (
+            unpack("PropsOutInfo", properties[PROPS_OUT_INFO]),
+            unpack("ScmReplyInfoData", properties[SCM_REPLY_INFO]),
+        )
+    except KeyError as error:
+        raise DecodeError(f"an activation without the property {error.args[0]}") from error
+
+
+def _custom(objref: bytes, clsid: UUID) -> bytes:
+    reference = unpack_objref(objref)
+    if not isinstance(reference, ObjRefCustom) or reference.clsid != clsid:
+        raise DecodeError("no activation properties")
+    return reference.data
+
+
+# Blobs.
+
+
+def _unpack_blob(octets: bytes) -> list[tuple[UUID, bytes]]:
+    """The properties of a blob, still serialized."""
+    if len(octets) < _BLOB.size:
+        raise DecodeError("an activation blob without its head")
+    size, _ = _BLOB.unpack_from(octets)
+    octets = octets[_BLOB.size : _BLOB.size + size]
+    header: CustomHeader = unpack("CustomHeader", octets)
+    classes, sizes = header.pclsid or [], header.pSizes or []
+    offset, found = header.headerSize, []
+    for clsid, length in zip(classes, sizes, strict=True):
+        if offset + length > len(octets):
+            raise DecodeError("a property of an activation is cut off")
+        found.append((clsid, octets[offset : offset + length]))
+        offset += length
+    return found
+
+
+def _pack_blob(properties: list[tuple[UUID, Value]]) -> bytes:
+    packed = [pack(value) for _, value in properties]
+    sizes = [len(octets) for octets in packed]
+    header = CustomHeader(
+        totalSize=0,
+        headerSize=0,
+        dwReserved=0,
+        destCtx=2,  # what Windows sends for another machine (MSHCTX_DIFFERENTMACHINE)
+        cIfs=len(packed),
+        classInfoClsid=NIL,
+        pclsid=[clsid for clsid, _ in properties],
+        pSizes=sizes,
+        pdwReserved=None,
+    )
+    header.headerSize = len(pack(header))
+    header.totalSize = header.headerSize + sum(sizes)
+    return _BLOB.pack(header.totalSize, 0) + pack(header) + b"".join(packed)
+
+
+# Serialized structures.
+
+
+def pack(value: Value) -> bytes:
+    """A structure of dcom.idl, serialized by type serialization version 1."""
+    made, codec = _codec(type(value).__name__, False)
+    body = codec.encode(made(value=value))
+    body += bytes(-len(body) % 8)
+    head = struct.pack("<BBHI", 1, _LITTLE_ENDIAN, 8, _FILLER)
+    return head + struct.pack("<II", len(body), 0) + body
+
+
+def unpack(name: str, octets: bytes) -> Any:
+    """The structure of that name; raises DecodeError."""
+    body, big_endian = _body(octets)
+    _, codec = _codec(name, big_endian)
+    return codec.decode(body).value
+
+
+def _body(octets: bytes) -> tuple[bytes, bool]:
+    """What follows the heads, and whether it is big-endian."""
+    if len(octets) < _SERIALIZED or octets[0] != 1:
+        raise DecodeError("a structure without the heads of its serialization")
+    if octets[1] not in (_LITTLE_ENDIAN, _BIG_ENDIAN):
+        raise DecodeError(f"a structure in the byte order {octets[1]:#x}")
+    big_endian = octets[1] == _BIG_ENDIAN
+    (length,) = struct.unpack_from(">I" if big_endian else "<I", octets, 8)
+    return octets[_SERIALIZED : _SERIALIZED + length], big_endian
+
+
+@functools.cache
+def _compiler(big_endian: bool) -> Compiler:
+    return Compiler(Wire(big_endian=big_endian))
+
+
+@functools.cache
+def _codec(name: str, big_endian: bool) -> tuple[type[Any], MessageCodec]:
+    """The codec of a structure: that of a method which has it as its only parameter."""
+    file = load_idl("dcom")
+    structure = next(
+        each
+        for each in file.types.values()
+        if isinstance(each, StructureType) and name in (each.name, *each.aliases)
+    )
+    declared = OperationDeclaration(name, 0, (Parameter("value", structure, True, False),), None)
+    codec = _compiler(big_endian).codec(declared, response=False)
+    return message(declared, False).python_class, codec

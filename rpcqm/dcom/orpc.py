@@ -1,0 +1,264 @@
+"""Calls of objects: from a request with an IPID to a method of a ComObject ([MS-DCOM] 3.1.1.5.4).
+
+Each interface of the IDL becomes an interface of the RPC runtime, whose handlers are made here.
+It is prepared when the first client binds it, and a method's codec compiled with its first call.
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import FaultStatus, HResult, MQError, RpcFault
+from rpcqm.codec.interface import Operation, Value
+from rpcqm.codec.types.dcom import ORPCTHAT, ORPCTHIS
+from rpcqm.dcom.access import CallerCheck
+from rpcqm.dcom.bindings import Bindings
+from rpcqm.dcom.com_object import ComCall, ComObject, Outcome
+from rpcqm.dcom.exporter import ObjectEntry, ObjectExporter
+from rpcqm.dcom.object_interfaces import (
+    FIRST_METHOD,
+    ObjectInterface,
+    by_iid,
+    method_names,
+    object_interfaces,
+)
+from rpcqm.dcom.passing import Convert, Passing, inward, outward
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.interface_registry import (
+    InterfacePolicy,
+    LazyTables,
+    RegisteredInterface,
+    register,
+)
+from rpcqm.rpc.pdu import SyntaxId
+from rpcqm.rpc.presentation import NDR, NDR64
+
+MAJOR, MINOR = 5, 7
+"""The version of DCOM that we speak ([MS-DCOM] 2.2.11)."""
+
+THAT = ORPCTHAT(flags=0, extensions=None)
+
+
+def check_this(this: ORPCTHIS) -> None:
+    """Check what every call of an object carries; raises RpcFault.
+
+    Extensions are ignored, and calls are not kept in the order of their causality.
+    """
+    check_version(this)
+    if this.flags:
+        raise RpcFault(HResult.RPC_E_INVALID_HEADER, f"ORPCTHIS has the flags {this.flags:#x}")
+
+
+def check_version(this: ORPCTHIS) -> None:
+    """Raise RpcFault for a client of another or a later version ([MS-DCOM] 1.7)."""
+    version = this.version
+    if version.MajorVersion != MAJOR or version.MinorVersion > MINOR:
+        asked = f"{version.MajorVersion}.{version.MinorVersion}"
+        raise RpcFault(HResult.RPC_E_VERSION_MISMATCH, f"version {asked} of DCOM")
+
+
+class WaitingCalls:
+    """How many calls of each caller wait, and how many may."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._waiting: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return sum(self._waiting.values())
+
+    def check(self, caller: str) -> None:
+        """Raise RpcFault if a caller has too many calls waiting to make another one."""
+        if self._waiting.get(caller, 0) >= self.most:
+            raise RpcFault(FaultStatus.nca_s_server_too_busy, "too many waiting calls")
+
+    def begin(self, caller: str) -> None:
+        self._waiting[caller] = self._waiting.get(caller, 0) + 1
+
+    def end(self, caller: str) -> None:
+        self._waiting[caller] -= 1
+        if not self._waiting[caller]:
+            del self._waiting[caller]
+
+
+class ObjectCalls:
+    """Makes interfaces of the RPC runtime whose calls go to the exporter's objects."""
+
+    def __init__(
+        self,
+        exporter: ObjectExporter,
+        bindings: Bindings,
+        check: CallerCheck,
+    ) -> None:
+        self.exporter = exporter
+        self.bindings = bindings
+        self.waiting = WaitingCalls(exporter.limits.waiting_calls_per_caller)
+        self._policy = InterfacePolicy(check=check.check_access)
+
+    def registered(self, without: Iterable[str] = ()) -> list[RegisteredInterface]:
+        """Every interface of objects in the IDL but those that somebody else serves."""
+        others = set(without)
+        return [
+            self._registered(each)
+            for each in object_interfaces().values()
+            if each.name not in others
+        ]
+
+    def _registered(self, interface: ObjectInterface) -> RegisteredInterface:
+        tables = LazyTables((NDR64, NDR), partial(self._prepared, interface))
+        return RegisteredInterface(interface.name, SyntaxId(interface.iid), tables, self._policy)
+
+    def _prepared(self, interface: ObjectInterface) -> RegisteredInterface:
+        loaded = interface.load()
+        handlers = _Handlers()
+        for operation in loaded.operations[FIRST_METHOD:]:
+            if operation is not None:
+                method = _Method(self, interface, operation)
+                handlers.__dict__[operation.name] = method.handle
+        return register(loaded, handlers, self._policy, lazily=True)
+
+
+class _Handlers:
+    """The handlers of one interface, one attribute for each of its operations."""
+
+
+class _Method:
+    """One operation of one interface: finds the object, and calls the class's method."""
+
+    __slots__ = (
+        "_bindings",
+        "_exporter",
+        "_extras",
+        "_iid",
+        "_ins",
+        "_interface",
+        "_names",
+        "_operation",
+        "_outs",
+        "_plain",
+        "_response_class",
+        "_waiting",
+    )
+
+    def __init__(
+        self, calls: ObjectCalls, interface: ObjectInterface, operation: Operation
+    ) -> None:
+        parameters = operation.declaration.parameters
+        self._bindings = calls.bindings
+        self._exporter = calls.exporter
+        self._waiting = calls.waiting
+        self._interface = interface
+        self._iid = interface.iid
+        self._operation = operation
+        self._names: dict[type[ComObject], str] = {}
+        self._response_class: Callable[..., Value] = operation.response_class
+        self._ins = [(each.name, inward(each.type)) for each in parameters if each.in_][1:]
+        self._outs = [(each.name, outward(each.type)) for each in parameters if each.out][1:]
+        fields = {"orpcthat", "result", *(name for name, _ in self._outs)}
+        self._extras = [each for each in operation.response_class.__slots__ if each not in fields]
+        self._plain = all(convert is None for _, convert in self._ins + self._outs)
+
+    def handle(self, call: Call, request: Any) -> object:
+        """Handle a call; the outcome is a response, or a coroutine of one."""
+        check_this(request.orpcthis)
+        found = self._exporter.find(call.object_octets)
+        if found is None or not (found.iid == self._iid or self._is_base_of(found.iid)):
+            raise RpcFault(HResult.RPC_E_DISCONNECTED, "no such IPID")
+        entry = found.object
+        entry.last_call = self._exporter.clock.monotonic()
+        self._waiting.check(call.identity.sid)
+        method = self._method(entry.com_object)
+        com_call = ComCall(call, found.iid)
+        if not self._plain:
+            return self._handle_passing(method, com_call, request, entry)
+        outcome = method(com_call, *[getattr(request, name) for name, _ in self._ins])
+        if isinstance(outcome, Completion | Coroutine):
+            return self._later(outcome, request, entry, self._passing(call, request))
+        return self._response(outcome, request, None)
+
+    def _is_base_of(self, iid: UUID) -> bool:
+        """Whether the interface of an IPID is derived from the one that the client has bound."""
+        derived = by_iid().get(iid)
+        return derived is not None and self._iid in derived.iids
+
+    def _method(self, com_object: ComObject) -> Callable[..., object]:
+        kind = com_object.__class__
+        name = self._names.get(kind)
+        if name is None:
+            name = method_names(kind.INTERFACES, self._interface)[self._operation.opnum]
+            self._names[kind] = name
+        method: Callable[..., object] | None = getattr(com_object, name, None)
+        if method is None:
+            text = f"opnum {self._operation.opnum} of {self._interface.name} is not served"
+            raise RpcFault(FaultStatus.nca_s_op_rng_error, text)
+        return method
+
+    def _passing(self, call: Call, request: object) -> Passing:
+        return Passing(self._exporter, self._bindings, call, request)
+
+    def _handle_passing(
+        self, method: Callable[..., object], com_call: ComCall, request: Any, entry: ObjectEntry
+    ) -> object:
+        """Call a method whose parameters may hold objects."""
+        passing = self._passing(com_call.call, request)
+        deferred = False
+        try:
+            outcome = method(com_call, *self._arguments(request, passing))
+            deferred = isinstance(outcome, Completion | Coroutine)
+            if isinstance(outcome, Completion | Coroutine):
+                return self._later(outcome, request, entry, passing)
+            return self._response(outcome, request, passing)
+        finally:
+            if not deferred:
+                passing.end()
+
+    def _arguments(self, request: Any, passing: Passing) -> list[object]:
+        return [
+            getattr(request, name) if convert is None else convert(passing, getattr(request, name))
+            for name, convert in self._ins
+        ]
+
+    async def _later(
+        self, outcome: Awaitable[object], request: Any, entry: ObjectEntry, passing: Passing
+    ) -> Value:
+        """The response of a call that waits; object and arguments stay until then."""
+        caller = passing.call.identity.sid
+        entry.used += 1
+        self._waiting.begin(caller)
+        try:
+            return self._response(await outcome, request, passing)
+        finally:
+            self._waiting.end(caller)
+            passing.end()
+            self._exporter.let_go(entry)
+
+    def _response(self, outcome: object, request: Any, passing: Passing | None) -> Value:
+        """The response of what a method has returned; MQError if it cannot be marshalled."""
+        status, outs = 0, self._outs
+        if isinstance(outcome, Outcome):
+            status, values = outcome.status, outcome.values
+            if len(values) != len(outs):
+                return self._operation.failure_response(request, status)
+        elif len(outs) == 1:
+            values = (outcome,)
+        else:
+            values = outcome if isinstance(outcome, tuple) else ()
+        fields = {name: getattr(request, name) for name in self._extras}
+        for (name, convert), value in zip(outs, values, strict=True):
+            fields[name] = value
+            if convert is not None and passing is not None:
+                fields[name] = self._given(convert, passing, value)
+        if passing is not None and passing.given:
+            passing.call.on_delivery_failed(passing.take_back)
+        return self._response_class(orpcthat=THAT, result=status, **fields)
+
+    @staticmethod
+    def _given(convert: Convert, passing: Passing, value: object) -> object:
+        """A value with references instead of objects; with one that fails all are taken back."""
+        try:
+            return convert(passing, value)
+        except MQError:
+            passing.take_back()
+            raise

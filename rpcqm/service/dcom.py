@@ -1,0 +1,112 @@
+"""The doors of COM objects: where they are activated, and where they are called."""
+
+import socket
+
+from rpcqm.base.log import get_logger
+from rpcqm.config import Configuration
+from rpcqm.dcom.access import CallerCheck, Permissions
+from rpcqm.dcom.activation import Activator, Coclasses
+from rpcqm.dcom.bindings import Bindings
+from rpcqm.dcom.exporter import ExporterLimits, ObjectExporter
+from rpcqm.dcom.object_interfaces import supports
+from rpcqm.dcom.orpc import ObjectCalls
+from rpcqm.dcom.ping_sets import PingSets
+from rpcqm.dcom.remote_unknown import NAMES as OF_REMOTE_UNKNOWN
+from rpcqm.dcom.remote_unknown import RemoteUnknown
+from rpcqm.dcom.resolver import Resolver
+from rpcqm.mqac.coclasses import coclasses
+from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.rpc.interface_registry import RegisteredInterface
+from rpcqm.rpc.server import RpcServer
+from rpcqm.service import interfaces
+
+_ANY = ("0.0.0.0", "::")
+_EPM_PORT = 135
+
+_log = get_logger("service")
+
+
+class DcomDoor:
+    """Everything that serves COM objects; `classes` are those that clients can activate.
+
+    `objects` are the interfaces of the objects, `activators` those that the endpoint mapper's
+    port serves besides its own.
+    """
+
+    def __init__(
+        self,
+        engine: QueueManagerEngine,
+        server: RpcServer,
+        configuration: Configuration,
+        classes: Coclasses | None = None,
+    ) -> None:
+        self._server = server
+        self._port = 0
+        section = configuration.dcom
+        self.check = CallerCheck(
+            Permissions.of(section.minimum_level, section.launch, section.access)
+        )
+        self.exporter = ObjectExporter(engine.clock, supports, _limits(configuration))
+        self.pings = PingSets(self.exporter, engine.timers)
+        self._bindings = Bindings(
+            _names(engine.queue_manager.computer_name),
+            _addresses(configuration.host, engine.settings.addresses),
+            section.advertise,
+            lambda: self._port,
+            lambda: server.providers.keys(),
+        )
+        self._calls = ObjectCalls(self.exporter, self._bindings, self.check)
+        if classes is None:
+            classes = coclasses(interfaces.machine(engine))
+        unknown = RemoteUnknown(self.exporter, self._bindings)
+        self.objects: list[RegisteredInterface] = [
+            *self._calls.registered(without=OF_REMOTE_UNKNOWN),
+            *unknown.registered(self.check),
+        ]
+        activator = Activator(classes, self.exporter, self._bindings, self.check)
+        resolver = Resolver(self.exporter, self.pings, self._bindings, self.check)
+        self.activators = [resolver.registered(), *activator.registered()]
+        if configuration.epm_port not in (0, _EPM_PORT):
+            _log.info("clients of COM objects expect port 135", port=configuration.epm_port)
+
+    async def listen(self, host: str, port: int) -> int:
+        """Accept calls of objects, and return the port. Raises OSError."""
+        bound = await self._server.listen_tcp(host, port, self.objects, advertised=False)
+        self._port = bound.port
+        return bound.port
+
+    def adjust(self, configuration: Configuration) -> None:
+        """Go on with other settings; objects stay."""
+        section = configuration.dcom
+        self.check.permissions = Permissions.of(
+            section.minimum_level, section.launch, section.access
+        )
+        self._bindings.advertise(section.advertise)
+        self.exporter.limits = _limits(configuration)
+        self._calls.waiting.most = section.waiting_calls_per_caller
+
+    def stop(self) -> None:
+        """Take every object from its clients."""
+        self.pings.stop()
+        self.exporter.close()
+
+
+def _limits(configuration: Configuration) -> ExporterLimits:
+    section = configuration.dcom
+    return ExporterLimits(
+        objects=section.objects,
+        objects_per_caller=section.objects_per_caller,
+        waiting_calls_per_caller=section.waiting_calls_per_caller,
+        ping_sets_per_caller=section.ping_sets_per_caller,
+    )
+
+
+def _names(computer_name: str) -> list[str]:
+    return [computer_name, socket.gethostname()]
+
+
+def _addresses(host: str, own: tuple[str, ...]) -> tuple[str, ...]:
+    """Where clients can reach a door that listens on `host`."""
+    if host not in _ANY:
+        return (host,)
+    return own if ":" in host else tuple(each for each in own if ":" not in each)

@@ -8,10 +8,12 @@ from rpcqm.cli import outgoing
 from rpcqm.cli.codes import Code, find_codes, similar_names
 from rpcqm.cli.errors import CommandError, ExitStatus, UsageMistake
 from rpcqm.cli.message_search import explain_message
-from rpcqm.cli.options import add_server_options, queue_name
+from rpcqm.cli.options import add_server_options, queue_name, target
 from rpcqm.cli.output import print_fields, print_json
 from rpcqm.cli.parser import Parser, add_command
 from rpcqm.cli.session import with_server
+from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
+from rpcqm.client.target import LocalServer
 from rpcqm.codec.packet.types import MessageIdentifier
 
 if TYPE_CHECKING:
@@ -119,10 +121,23 @@ def _explain_queue(arguments: argparse.Namespace) -> int:
                 f"Nothing was sent from here to `{arguments.subject}` lately; `rpcqm queue list "
                 "--outgoing` lists where messages are on their way to."
             )
-        outgoing.print_one(found, arguments.json)
+        is_off = name.is_http and _http_is_off(arguments)
+        outgoing.print_one(found, arguments.json, is_off=is_off)
 
     purpose = f"tell what is on its way to `{arguments.subject}`"
     return with_server(arguments, purpose, work, administrators_only=True)
+
+
+def _http_is_off(arguments: argparse.Namespace) -> bool:
+    """Whether a queue manager of this machine has no port for messages over HTTP."""
+    server = target(arguments)
+    if not isinstance(server, LocalServer):
+        return False
+    try:
+        running = ReadyFile.read(server.socket.with_name(ENDPOINT_FILE))
+    except (OSError, ValueError):  # it has stopped just now
+        return False
+    return not running.endpoints.keys() & {"http", "https"}
 
 
 def _explain_code(arguments: argparse.Namespace) -> int:

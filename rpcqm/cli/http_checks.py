@@ -49,14 +49,17 @@ def check_https_door(patient: CheckedMachine) -> Iterator[CheckResult]:
         return
     host, port = running.endpoints["https"]
     try:
-        ends = _end_of_certificate(reachable(host), port)
+        begins, ends = _times_of_certificate(reachable(host), port)
     except OSError as error:
         text = f"TLS fails at {host}, port {port}: {error or type(error).__name__}."
         yield CheckResult(_TLS, Level.PROBLEM, text)
         return
     now = datetime.now(UTC)
     day = ends.date().isoformat()
-    if ends < now:
+    if begins > now:
+        text = f"The certificate is not valid before {begins.date().isoformat()}."
+        yield CheckResult(_TLS, Level.PROBLEM, text)
+    elif ends < now:
         yield CheckResult(
             "https door", Level.PROBLEM, f"The certificate was valid until {day} only."
         )
@@ -68,8 +71,8 @@ def check_https_door(patient: CheckedMachine) -> Iterator[CheckResult]:
         yield CheckResult(_TLS, Level.GOOD, f"The certificate is valid until {day}.")
 
 
-def _end_of_certificate(host: str, port: int) -> datetime:
-    """When the certificate of a server ends; raises OSError."""
+def _times_of_certificate(host: str, port: int) -> tuple[datetime, datetime]:
+    """When the certificate of a server begins and ends; raises OSError."""
     # Only now, because cryptography takes time to load.
     from cryptography.x509 import load_der_x509_certificate
 
@@ -81,7 +84,8 @@ def _end_of_certificate(host: str, port: int) -> datetime:
         context.wrap_socket(plain) as protected,
     ):
         octets = protected.getpeercert(binary_form=True) or b""
-    return load_der_x509_certificate(octets).not_valid_after_utc
+    certificate = load_der_x509_certificate(octets)
+    return certificate.not_valid_before_utc, certificate.not_valid_after_utc
 
 
 def check_receipts(patient: CheckedMachine) -> Iterator[CheckResult]:

@@ -44,8 +44,16 @@ NO_RECEIPTS = (
 )
 
 
-def print_one(queue: OutgoingQueueInformation, as_json: bool) -> None:
-    """Everything about a queue, its connections and acknowledgements."""
+HTTP_IS_OFF = (
+    "messages over HTTP, which are off: set `http_port` or `https_port`, and start it again."
+)
+
+
+def print_one(queue: OutgoingQueueInformation, as_json: bool, *, is_off: bool = False) -> None:
+    """Everything about a queue, its connections and acknowledgements.
+
+    `is_off` says that what would send its messages is not switched on.
+    """
     if as_json:
         print_json(for_programs(queue))
         return
@@ -62,6 +70,7 @@ def print_one(queue: OutgoingQueueInformation, as_json: bool) -> None:
             "Sent again": _resent(queue),
             "Connections": history,
             **({"Receipts": NO_RECEIPTS} if queue.lacks_receipts else {}),
+            **({"Waits for": HTTP_IS_OFF} if is_off else {}),
         }
     )
 

@@ -26,6 +26,7 @@ HAPPENINGS = {
     8: "left",
     9: "sent",
     10: "acknowledged",
+    11: "refused",
 }
 """Words for the numbers of what can happen to a message."""
 

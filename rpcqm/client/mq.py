@@ -22,7 +22,7 @@ from rpcqm.client.blocking import Blocking, BlockingClient
 from rpcqm.client.connection import END_OF_QUEUE
 from rpcqm.client.message import ReceivedMessage
 from rpcqm.client.message_fields import message_of
-from rpcqm.client.names import HERE, format_name, subqueue_name
+from rpcqm.client.names import HERE, format_name, format_names, subqueue_name
 from rpcqm.client.outgoing import OutgoingMessage
 from rpcqm.client.queue_manager import QueueManagerClient
 from rpcqm.client.ready import ENDPOINT_FILE, ReadyFile
@@ -161,7 +161,7 @@ class Message:
 
 
 class AsyncQueue:
-    """A queue for programs with an event loop; use it in an `async with` block.
+    """A queue, or `more` to send to, for programs with an event loop, in an `async with` block.
 
     A received message is acknowledged when the program asks for the next one or ends the block;
     it is given back when an exception leaves the block.
@@ -171,12 +171,13 @@ class AsyncQueue:
         self,
         client: QueueManagerClient,
         name: FormatName,
-        *,
+        *more: FormatName,
         peek_only: bool = False,
         exclusive: bool = False,
     ) -> None:
         self.client = client
         self.name = name
+        self._more = more
         self._peek_only = peek_only
         self._exclusive = exclusive
         self._reader: QueueReader | None = None
@@ -216,7 +217,7 @@ class AsyncQueue:
         self._require_open()
         message = message_of(body, fields, _host(self.client.target))
         if self._sender is None:
-            sender = self.client.open_sender(self.name)
+            sender = self.client.open_sender(self.name, *self._more)
             self._sender = await self._opened.enter_async_context(sender)
         return await self._sender.send(message, self._transaction)
 
@@ -361,6 +362,9 @@ class AsyncQueue:
 
     async def _open_reader(self) -> "QueueReader":
         self._require_open()
+        if self._more:
+            status = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
+            raise MQError(status, "several queues can be sent to only")
         if self._reader is None:
             reader = self.client.open_reader(
                 self.name, peek_only=self._peek_only, exclusive=self._exclusive
@@ -405,9 +409,8 @@ class Queue:
     it is given back when an exception leaves the block.
     """
 
-    def __init__(self, target: Target, name: FormatName, patience: float, **how: bool) -> None:
-        self._client = BlockingClient(target, patience)
-        self._queue = AsyncQueue(self._client.wrapped, name, **how)
+    def __init__(self, queue: AsyncQueue, client: BlockingClient) -> None:
+        self._queue, self._client = queue, client
 
     @property
     def name(self) -> FormatName:
@@ -510,15 +513,17 @@ def open(
     exclusive: bool = False,
     patience: float = 0.0,
 ) -> Queue:
-    """A queue, by its short name, path name or format name.
+    """A queue, by its short name, path name or format name; several to send to, with commas.
 
     `server` is `HOST` or `HOST:PORT` (with `user` and `password` calls are encrypted), a Target,
     a queue manager of rpcqm.testing, or by default the queue manager of this machine. If the
     connection is lost, calls try for `patience` seconds to reach the server again. Raises
     MQError if `queue` names no queue, ServerUnreachableError if `server` cannot be found.
     """
-    target, name = _named(queue, server, user, password)
-    return Queue(target, name, patience, peek_only=peek_only, exclusive=exclusive)
+    target, names = _named(queue, server, user, password)
+    client = BlockingClient(target, patience)
+    wrapped = AsyncQueue(client.wrapped, *names, peek_only=peek_only, exclusive=exclusive)
+    return Queue(wrapped, client)
 
 
 def open_async(
@@ -532,9 +537,9 @@ def open_async(
     patience: float = 0.0,
 ) -> AsyncQueue:
     """A queue for programs with an event loop; the arguments are those of `open`."""
-    target, name = _named(queue, server, user, password)
+    target, names = _named(queue, server, user, password)
     client = QueueManagerClient(target, patience)
-    return AsyncQueue(client, name, peek_only=peek_only, exclusive=exclusive)
+    return AsyncQueue(client, *names, peek_only=peek_only, exclusive=exclusive)
 
 
 def request(
@@ -569,14 +574,14 @@ def _question(correlation: MessageIdentifier | str) -> MessageIdentifier:
 
 def _named(
     queue: str | FormatName, server: Server | None, user: str | None, password: str
-) -> tuple[Target, FormatName]:
+) -> tuple[Target, tuple[FormatName, ...]]:
     if server is None:
         target: Target = local_server()
     elif isinstance(server, str):
         target = server_at(server, user, password)
     else:
         target = server if isinstance(server, LocalServer | RemoteServer) else server.target
-    return target, format_name(queue, _host(target)) if isinstance(queue, str) else queue
+    return target, format_names(queue, _host(target)) if isinstance(queue, str) else (queue,)
 
 
 def _host(target: Target) -> str:

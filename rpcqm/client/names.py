@@ -9,10 +9,12 @@ like `DIRECT=` is a format name, with or without the `FormatName:` that System.M
 import ipaddress
 import re
 
+from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.names.format_name import PREFIX, FormatName
 from rpcqm.codec.names.path_name import COMPUTER_NAME, PathName
 
 _FORMAT_NAME = re.compile(rf"{PREFIX}|\w+=", re.IGNORECASE | re.ASCII)
+_URL = re.compile("https?://", re.IGNORECASE)
 _WITHOUT_COMPUTER = re.compile(r"(?:private\$\\|system\$;).+", re.IGNORECASE | re.ASCII)
 _QUEUE_JOURNAL = re.compile(r"(.+)\\journal\$", re.IGNORECASE)
 _COMPUTER = re.compile(COMPUTER_NAME)
@@ -69,6 +71,21 @@ def is_format_name(text: str) -> bool:
     return _FORMAT_NAME.match(text) is not None
 
 
+def is_url(text: str) -> bool:
+    """Whether a text is a URL, which names a queue behind `DIRECT=` only."""
+    return _URL.match(text) is not None
+
+
+def format_names(text: str, host: str = HERE) -> tuple[FormatName, ...]:
+    """The format names for one text or several with commas between them.
+
+    Raises MQError as `format_name` does.
+    """
+    # The name of a distribution list may hold commas itself.
+    texts = [text] if text[:3].upper() == "DL=" else text.split(",")
+    return tuple(format_name(each, host) for each in texts)
+
+
 def format_name(text: str, host: str = HERE) -> FormatName:
     """The format name for a text.
 
@@ -77,6 +94,8 @@ def format_name(text: str, host: str = HERE) -> FormatName:
     """
     if is_format_name(text):
         return FormatName.parse(text)
+    if is_url(text):
+        raise MQError(HResult.MQ_ERROR_ILLEGAL_FORMATNAME, f"write `DIRECT={text}`")
     path = path_name(text, host)
     protocol = "TCP" if _is_address(path.computer) else "OS"
     return FormatName.direct(f"{protocol}:{path}")

@@ -113,7 +113,8 @@ class AcknowledgementQueues:
         """
         sent_here = source == str(self._queue_manager.identifier)
         if name.is_http and not sent_here and not self.may_name(name, source, queue):
-            self._refuse(source, "a message names a URL that srmp.receipts_to does not list")
+            event = "a message names a URL that srmp.receipts_to does not list"
+            self._refuse(source, event, host=name.direct_name.host)
 
     def create(self, name: FormatName, change: StoreTransaction, source: str) -> OutgoingQueue:
         """The outgoing queue to a destination that a message from `source` has named.
@@ -147,13 +148,13 @@ class AcknowledgementQueues:
             self._bytes -= size
             self._refuse(source, "too much waits in outgoing queues to strangers")
 
-    def _refuse(self, source: str, event: str) -> None:
+    def _refuse(self, source: str, event: str, **more: str) -> None:
         """Refuse an acknowledgement; at most one log line a minute says so."""
         self.refused += 1
         now = self._clock.monotonic()
         if self._told is None or now - self._told >= _LOOK_MILLISECONDS:
             self._told = now
-            _log.warning(event, source=source, dropped=self.refused)
+            _log.warning(event, source=source, dropped=self.refused, **more)
         raise TooManyAcknowledgementQueuesError
 
     def _is_known(self, name: FormatName) -> bool:

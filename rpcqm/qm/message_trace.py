@@ -48,6 +48,13 @@ class MessageTrace:
 
     def sent(self, queue: OutgoingQueue, message: Message, address: str) -> None:
         """Note that a message goes out to the address of its next hop."""
+        self._step(self._of(queue, message), TrailEventType.SENT, address)
+
+    def refused(self, queue: OutgoingQueue, message: Message, reason: str) -> None:
+        """Note that the next hop does not want a message."""
+        self._step(self._of(queue, message), TrailEventType.REFUSED, reason)
+
+    def _of(self, queue: OutgoingQueue, message: Message) -> _MessageHops:
         place = (queue.queue_id, message.lookup_identifier)
         hops = self._hops.get(place)
         if hops is None:
@@ -56,7 +63,7 @@ class MessageTrace:
             hops = self._hops[place] = _MessageHops(identifier, queue.destination_format_name)
             if len(self._hops) > MOST:
                 self._hops.popitem(last=False)
-        self._step(hops, TrailEventType.SENT, address)
+        return hops
 
     def acknowledged(self, queue: Queue, key: int, by: str) -> None:
         """Note that an acknowledgement of a message has come; `by` describes it."""

@@ -51,6 +51,7 @@ class TrailEventType(enum.IntEnum):
     LEFT = 8
     SENT = 9
     ACKNOWLEDGED = 10
+    REFUSED = 11
 
 
 @dataclass(frozen=True, slots=True)

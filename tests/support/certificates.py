@@ -46,7 +46,9 @@ def _builder(public_key: CertificatePublicKeyTypes) -> x509.CertificateBuilder:
     )
 
 
-def write_tls_files(directory: Path, name: str = "tls") -> tuple[Path, Path]:
+def write_tls_files(
+    directory: Path, name: str = "tls", start: datetime = _START
+) -> tuple[Path, Path]:
     """A new certificate for localhost, and its key, as PEM files."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
@@ -56,7 +58,7 @@ def write_tls_files(directory: Path, name: str = "tls") -> tuple[Path, Path]:
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(_START)
+        .not_valid_before(start)
         .not_valid_after(_START + timedelta(days=36_500))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)

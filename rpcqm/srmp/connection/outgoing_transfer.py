@@ -232,9 +232,10 @@ class OutgoingTransfer:
         if status == _OK or status in _REFUSED:
             self._reached(message, address)
         if status == _OK:
+            self._message_trace.sent(self.queue, message, address)
             self._accepted(key)
         elif status in _REFUSED:
-            self._refused(key, status)
+            self._refused(message, status, address)
         else:
             failure = ConnectionStatus.UNKNOWN_FAILURE
             self._not_received(key, failure, error_of(failure), f"the answer is {status}", address)
@@ -248,7 +249,6 @@ class OutgoingTransfer:
         if self.queue.state is not OutgoingQueueState.CONNECTED:
             self._record(ConnectionStatus.ESTABLISHED, address=address)
             self._set_state(OutgoingQueueState.CONNECTED)
-        self._message_trace.sent(self.queue, message, address)
         if not self.stopped:
             self._restart_cleanup()
             self.stream.wait()
@@ -267,8 +267,10 @@ class OutgoingTransfer:
         else:
             self.stream.transmitted(key)
 
-    def _refused(self, key: int, status: int) -> None:
+    def _refused(self, message: Message, status: int, address: str) -> None:
+        key = message.lookup_identifier
         _log.warning("a message was refused", queue=self.uri, status=status)
+        self._message_trace.refused(self.queue, message, f"{next_hop_text(address)}, {status}")
         reason = MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
         self._unless_gone(partial(self._transfer.failed, self.queue, key, reason))
 

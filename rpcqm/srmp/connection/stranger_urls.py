@@ -82,13 +82,17 @@ class StrangerUrls:
         if source is None or address_of(source) is None:  # somebody here has named it
             return None
         host = plain_host(FormatName.parse(queue.destination_format_name).direct_name.host)
-        if self.is_listed(host):
-            return None
+        if self.is_listed(host) and (self._names.is_local(host) or address_of(host) is not None):
+            return None  # what leads inward is what the administrator has written
         return lambda text: self._may_connect(host, source, text)
 
     def _may_connect(self, host: str, source: str, text: str) -> bool:
         address = address_of(text)
-        if address is None or is_inward(address):
+        if address is None:
+            return False
+        if self.is_listed(host):
+            return not is_inward(address) or self.is_listed(str(address))
+        if is_inward(address):
             return False
         self.note(host, address)
         return address == address_of(source) or self._is_in_directory(host)

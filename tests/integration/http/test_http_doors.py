@@ -6,6 +6,7 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,19 @@ def test_the_doctor_asks_its_own_doors(queue_manager: PrivateQueueManager) -> No
     assert told["http door"] == ("ok", f"Port {port} takes messages, and nothing else.")
     assert told["https door"] == ("ok", "The certificate is valid until 2124-12-08.")
     assert "could not be taken over" not in queue_manager.log
+
+
+def test_the_doctor_knows_a_certificate_that_is_not_valid_yet(
+    queue_manager: PrivateQueueManager, files: tuple[Path, Path]
+) -> None:
+    write_tls_files(files[0].parent, start=datetime(2100, 1, 1, tzinfo=UTC))
+    assert "reloaded" in queue_manager.reload(configured(files))
+    found = json.loads(queue_manager.run("doctor", "--json", check=False).stdout)
+    (told,) = [each for each in found if each["subject"] == "https door"]
+    assert told["level"] == "problem"
+    assert told["text"] == "The certificate is not valid before 2100-01-01."
+    write_tls_files(files[0].parent)
+    assert "reloaded" in queue_manager.reload(configured(files))
 
 
 def test_a_new_certificate_holds_for_new_connections(

@@ -4,13 +4,17 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from rpcqm.client import mq
 from rpcqm.client.mq import DATA_DIR
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
+from tests.support.http_proxies import free_port
 
 HARDENED = """\
 [security]
@@ -110,3 +114,46 @@ def test_a_queue_manager_without_http_says_how_to_switch_it_on() -> None:
         assert refused.returncode == 1
         assert refused.stderr.count("\n") == 1
         assert "messages over HTTP are off, set `http_port` or `https_port`" in refused.stderr
+
+
+def test_a_program_sends_to_several_queues_at_once(pair: Pair) -> None:
+    url = pair.url("several")
+    printed(pair.receiver, "queue", "create", "several")
+    printed(pair.sender, "queue", "create", "others")
+    with mq.open(f"{url},others", mq.local_server(pair.sender.data_dir)) as queues:
+        queues.send("to both", label="several")
+        with pytest.raises(mq.MQError, match="several queues"):
+            queues.receive_one(timeout=0)
+    for where, name in ((pair.receiver, "several"), (pair.sender, "others")):
+        got = json.loads(printed(where, "receive", name, "--timeout", "20s", "--json"))
+        assert (got["body"], got["label"]) == ("to both", "several")
+
+
+def test_who_writes_a_url_alone_is_told_how_it_names_a_queue(pair: Pair) -> None:
+    refused = rpcqm(pair.sender, "send", "http://other/msmq/private$/q", "--body", "x")
+    assert "write `DIRECT=http://other/msmq/private$/q`" in refused.stderr
+    with pytest.raises(mq.MQError, match="DIRECT=http://other/"):
+        mq.open("http://other/msmq/private$/q", mq.local_server(pair.sender.data_dir))
+
+
+def test_what_waits_because_http_is_off_says_so(tmp_path: Path) -> None:
+    url = f"DIRECT=HTTP://127.0.0.1:{free_port()}/msmq/private$/q"
+    once = PrivateQueueManager(tmp_path / "once", configuration="http_port = 0\n")
+    once.start()
+    printed(once, "send", url, "--body", "waits")
+    assert "Waits for" not in printed(once, "explain", url)
+    once.stop()
+    again = PrivateQueueManager(tmp_path / "once")
+    again.start()
+    assert "set `http_port` or `https_port`" in printed(again, "explain", url)
+    again.stop()
+
+
+def test_a_message_that_is_refused_is_traced_as_refused(pair: Pair) -> None:
+    url = pair.url("nowhere")
+    sent = printed(pair.sender, "send", url, "--body", "x", "--dead-letter").strip()
+    end = time.monotonic() + 20
+    while "refused" not in (told := printed(pair.sender, "trace", sent)):
+        assert time.monotonic() < end, told
+    assert "IP=127.0.0.1, 400" in told
+    assert "sent" not in told

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from rpcqm.srmp.connection import stranger_urls
 from rpcqm.srmp.connection.stranger_urls import StrangerUrls, address_of
@@ -71,6 +72,27 @@ def test_a_host_that_is_listed_may_be_named_by_all(directory: Path, host: str) -
     ask(door, host, peer="127.0.0.1" if host.startswith("127") else PEER)
     assert hosts(door) == [host]
     door.stop()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "169.254.1.1"])
+def test_a_name_that_is_listed_leads_inward_only_to_what_is_listed(
+    directory: Path, address: str
+) -> None:
+    listed = frozenset({"gateway.example", "workstation"})
+    door = Door(directory, replace(SRMP, http_port=18080, receipts_to=listed))
+    door.peers.addresses = {"gateway.example": address, "workstation": "127.0.0.1"}
+    ask(door, "gateway.example")
+    assert hosts(door) == []
+    ask(door, "workstation:9000", ordinal=2)
+    assert hosts(door) == ["workstation:9000"]
+    door.stop()
+
+
+def test_the_line_about_a_url_that_is_not_used_names_its_host(door: Door) -> None:
+    with capture_logs() as lines:
+        ask(door, "10.0.0.1")
+    (line,) = [each for each in lines if "receipts_to" in str(each["event"])]
+    assert (line["host"], line["source"]) == ("10.0.0.1", PEER)
 
 
 def test_a_queue_of_one_stranger_is_not_for_another(door: Door) -> None:

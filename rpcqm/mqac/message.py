@@ -433,4 +433,4 @@ class MSMQMessage(Automation):
 def _names_of(pointer: object) -> tuple[FormatName, ...]:
     """The queues that an object names, () for NULL."""
     named = instance(pointer, NamedQueues)
-    return () if named is None else named.queue_format_names
+    return () if named is None else named.resolved_format_names()

@@ -13,6 +13,10 @@ class NamedQueues(Automation):
 
     queue_format_names: tuple[FormatName, ...] = ()
 
+    def resolved_format_names(self) -> tuple[FormatName, ...]:
+        """What it names, looked up if only a path name is known; raises MQError."""
+        return self.queue_format_names
+
     @property
     def queue_format_name(self) -> str:
         """The text of the format name; "" while there is none."""

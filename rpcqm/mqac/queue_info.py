@@ -142,6 +142,9 @@ class MSMQQueueInfo(NamedQueues):
             path = replace(path, computer=names.computer_name)
         return format_name_of_path(self._machine, str(path))
 
+    def resolved_format_names(self) -> tuple[FormatName, ...]:
+        return self._update_format_name()
+
     def _single_name(self) -> FormatName:
         """The name of one queue that has properties; MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION."""
         names = self._update_format_name()

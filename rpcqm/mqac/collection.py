@@ -7,6 +7,7 @@ from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.types.mqvalues import VARENUM
 from rpcqm.dcom.automation import Automation
 from rpcqm.dcom.com_object import ComCall
+from rpcqm.dcom.enumerators import EnumVariant
 from rpcqm.mqac.arguments import plain
 
 
@@ -28,3 +29,7 @@ class MSMQCollection(Automation):
     def get_Count(self, call: ComCall) -> int:
         """[MC-MQAC] 3.15.4.1.2 Count (Opnum 8)."""
         return len(self.elements)
+
+    def _NewEnum(self, call: ComCall) -> EnumVariant:
+        """[MC-MQAC] 3.15.4.1.3 _NewEnum (Opnum 9)."""
+        return EnumVariant(list(self.elements.values()))

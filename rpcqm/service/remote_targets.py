@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.client.target import ENDPOINT_MAPPER_PORT, RemoteServer, host_and_port
 from rpcqm.config import ConfigurationError, RemoteSection
-from rpcqm.config.remote_accounts import RemoteAccounts, load_remote_accounts
+from rpcqm.config.remote_accounts import RemoteAccount, RemoteAccounts, load_remote_accounts
 from rpcqm.config.values import Mistake
 from rpcqm.rpc.security.context import Credentials
 from rpcqm.rpc.security.ntlm import STRONG, NtlmCredentials
@@ -42,6 +42,19 @@ class RemoteTargets:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, text)
         return RemoteServer(host, port, credentials)
 
+    def at_address(self, address: str) -> Credentials | None:
+        """Who we log on as at an address that has called us; None: nobody (G264).
+
+        Only an account that the file gives for the address itself, or for a machine that
+        `remote.peers` has there: whoever calls may claim any name.
+        """
+        names = [name for name, (host, _) in self._peers.items() if host == address]
+        for name in (address, *names):
+            account = self._accounts.find(name)
+            if account is not None:
+                return self._ntlm(account)
+        return None
+
     def _credentials(self, machine: str, known: bool) -> Credentials | None:
         found: list[Credentials] = []
         if self._remote.kerberos:
@@ -53,17 +66,15 @@ class RemoteTargets:
         if account is None and (known or self._remote.default_account):
             account = self._accounts.default
         if account is not None:
-            found.append(
-                NtlmCredentials(
-                    account.user,
-                    account.password,
-                    account.domain,
-                    minimum_bits=self._minimum_ntlm,
-                )
-            )
+            found.append(self._ntlm(account))
         if len(found) > 1:
             return SpnegoCredentials(tuple(found))
         return found[0] if found else None
+
+    def _ntlm(self, account: RemoteAccount) -> NtlmCredentials:
+        return NtlmCredentials(
+            account.user, account.password, account.domain, minimum_bits=self._minimum_ntlm
+        )
 
 
 def _peers(text: str) -> dict[str, tuple[str, int]]:

@@ -161,3 +161,16 @@ def test_kerberos_comes_before_an_account(file: Path) -> None:
     assert both == SpnegoCredentials(
         (kerberos.KerberosCredentials("host/server2"), NtlmCredentials("other", "two"))
     )
+
+
+def test_an_address_that_has_called_gets_only_an_account_of_its_own(file: Path) -> None:
+    file.write_text(f"{BOTH}['192.0.2.7']\nuser = 'sink'\npassword = 'three'\n")
+    peers = "server2=192.0.2.9,server3=192.0.2.8:1135"
+    targets = RemoteTargets(RemoteSection(credentials_file=file, peers=peers, default_account=True))
+    by_address, by_peer = targets.at_address("192.0.2.7"), targets.at_address("192.0.2.9")
+    assert isinstance(by_address, NtlmCredentials)
+    assert isinstance(by_peer, NtlmCredentials)
+    assert (by_address.user, by_peer.user) == ("sink", "other")
+    assert targets.at_address("192.0.2.8") is None
+    assert targets.at_address("192.0.2.10") is None
+    assert RemoteTargets(RemoteSection()).at_address("192.0.2.7") is None

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from rpcqm.dcom.com_object import ComObject
 from rpcqm.mqac.destination import MSMQDestination
+from rpcqm.mqac.event import MSMQEvent
 from rpcqm.mqac.machine import Machine
 from rpcqm.mqac.management import OF_OUTGOING_QUEUES, OF_QUEUES, MSMQManagement
 from rpcqm.mqac.message import MSMQMessage
@@ -19,6 +20,7 @@ from rpcqm.mqac.transaction import (
 
 MSMQ_QUEUE_INFO = UUID("d7d6e07c-dccd-11d0-aa4b-0060970debae")
 MSMQ_QUEUE = UUID("d7d6e079-dccd-11d0-aa4b-0060970debae")
+MSMQ_EVENT = UUID("d7d6e07a-dccd-11d0-aa4b-0060970debae")
 MSMQ_MESSAGE = UUID("d7d6e075-dccd-11d0-aa4b-0060970debae")
 MSMQ_DESTINATION = UUID("eba96b18-2168-11d3-898c-00e02c074f6b")
 MSMQ_MANAGEMENT = UUID("39ce96fe-f4c5-4484-a143-4c2d5d324229")
@@ -35,7 +37,7 @@ Coclasses = dict[UUID, Callable[[], ComObject]]
 def coclasses(machine: Machine) -> Coclasses:
     """The classes of a queue manager: only those whose methods are all there."""
     machine.queue_info = partial(MSMQQueueInfo.of_names, machine)
-    return {
+    found: Coclasses = {
         MSMQ_QUEUE_INFO: partial(MSMQQueueInfo, machine),
         MSMQ_QUEUE: partial(MSMQQueue, machine),
         MSMQ_MESSAGE: partial(MSMQMessage, machine),
@@ -47,3 +49,6 @@ def coclasses(machine: Machine) -> Coclasses:
         MSMQ_TRANSACTION_DISPENSER: partial(MSMQTransactionDispenser, machine),
         MSMQ_COORDINATED_TRANSACTION_DISPENSER: MSMQCoordinatedTransactionDispenser,
     }
+    if machine.outbound is not None:
+        found[MSMQ_EVENT] = partial(MSMQEvent, machine.outbound)
+    return found

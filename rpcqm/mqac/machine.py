@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.dcom.client import OutboundCalls
 from rpcqm.dcom.com_object import ComCall, ComObject
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.arrivals import Arrivals
@@ -55,6 +56,7 @@ class Machine:
     protection: Protection
     empty_is_nothing: Callable[[], bool] = _never
     open_elsewhere: OpenElsewhere | None = None
+    outbound: OutboundCalls | None = None
 
     def __post_init__(self) -> None:
         self.openers: dict[int, str] = {}

@@ -1,12 +1,14 @@
 """The doors of COM objects: where they are activated, and where they are called."""
 
 import socket
+from collections.abc import Callable
 
 from rpcqm.base.log import get_logger
 from rpcqm.config import Configuration
 from rpcqm.dcom.access import CallerCheck, Permissions
 from rpcqm.dcom.activation import Activator, Coclasses
 from rpcqm.dcom.bindings import Bindings
+from rpcqm.dcom.client import OutboundCalls
 from rpcqm.dcom.exporter import ExporterLimits, ObjectExporter
 from rpcqm.dcom.object_interfaces import supports
 from rpcqm.dcom.orpc import ObjectCalls
@@ -17,6 +19,7 @@ from rpcqm.dcom.resolver import Resolver
 from rpcqm.mqac.coclasses import coclasses
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.rpc.interface_registry import RegisteredInterface
+from rpcqm.rpc.security.context import Credentials
 from rpcqm.rpc.server import RpcServer
 from rpcqm.service import interfaces
 
@@ -26,9 +29,14 @@ _EPM_PORT = 135
 _log = get_logger("service")
 
 
+def _nobody(address: str) -> Credentials | None:
+    return None
+
+
 class DcomDoor:
     """Everything that serves COM objects; `classes` are those that clients can activate.
 
+    `credentials` tells who we log on as at a client that wants events, None for nobody.
     `objects` are the interfaces of the objects, `activators` those that the endpoint mapper's
     port serves besides its own.
     """
@@ -38,6 +46,7 @@ class DcomDoor:
         engine: QueueManagerEngine,
         server: RpcServer,
         configuration: Configuration,
+        credentials: Callable[[str], Credentials | None] = _nobody,
         classes: Coclasses | None = None,
     ) -> None:
         self._server = server
@@ -56,8 +65,13 @@ class DcomDoor:
             lambda: server.providers.keys(),
         )
         self._calls = ObjectCalls(self.exporter, self._bindings, self.check)
+        self._outbound = OutboundCalls(
+            self.exporter, self._bindings.packed_resolver, credentials, engine.timers
+        )
         if classes is None:
-            classes = coclasses(interfaces.machine(engine))
+            machine = interfaces.machine(engine)
+            machine.outbound = self._outbound
+            classes = coclasses(machine)
         unknown = RemoteUnknown(self.exporter, self._bindings)
         self.objects: list[RegisteredInterface] = [
             *self._calls.registered(without=OF_REMOTE_UNKNOWN),
@@ -85,8 +99,9 @@ class DcomDoor:
         self.exporter.limits = _limits(configuration)
         self._calls.waiting.most = section.waiting_calls_per_caller
 
-    def stop(self) -> None:
-        """Take every object from its clients."""
+    async def stop(self) -> None:
+        """Take every object from its clients, and call theirs no more."""
+        await self._outbound.close()
         self.pings.stop()
         self.exporter.close()
 

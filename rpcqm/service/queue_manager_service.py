@@ -51,6 +51,7 @@ from rpcqm.store.settings import MIB, StoreSettings
 from rpcqm.store.store import Store
 
 if TYPE_CHECKING:
+    from rpcqm.rpc.security.context import Credentials
     from rpcqm.service.dcom import DcomDoor
     from rpcqm.service.srmp import SrmpDoor
 
@@ -261,8 +262,8 @@ class QueueManagerService:
         """Unless it is enabled nothing of it is loaded."""
         from rpcqm.service.dcom import DcomDoor
 
-        self._dcom = DcomDoor(engine, server, self._configuration)
-        self._undo.callback(self._dcom.stop)
+        self._dcom = DcomDoor(engine, server, self._configuration, self._log_on_at)
+        self._undo.push_async_callback(self._dcom.stop)
 
     def _open_store(self, metrics: Metrics) -> Store:
         loop = asyncio.get_running_loop()
@@ -339,6 +340,9 @@ class QueueManagerService:
         server.register(load("qmmgmt"), interfaces.qmmgmt(engine, admission), qmmgmt.POLICY)
         maintenance = Maintenance(engine, accounts.user_file, lambda: self._configuration)
         server.register(load("rpcqm_admin"), admin.Admin(accounts, maintenance), admin.POLICY)
+
+    def _log_on_at(self, address: str) -> "Credentials | None":
+        return self._remote_targets.at_address(address)
 
     def _remote_target(self, machine: str) -> RemoteServer:
         listed = self._engine.directory.lists(machine)

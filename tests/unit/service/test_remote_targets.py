@@ -170,7 +170,7 @@ def test_an_address_that_has_called_gets_only_an_account_of_its_own(file: Path) 
     by_address, by_peer = targets.at_address("192.0.2.7"), targets.at_address("192.0.2.9")
     assert isinstance(by_address, NtlmCredentials)
     assert isinstance(by_peer, NtlmCredentials)
-    assert (by_address.user, by_peer.user) == ("sink", "other")
+    assert (by_address.username, by_peer.username) == ("sink", "other")
     assert targets.at_address("192.0.2.8") is None
     assert targets.at_address("192.0.2.10") is None
     assert RemoteTargets(RemoteSection()).at_address("192.0.2.7") is None

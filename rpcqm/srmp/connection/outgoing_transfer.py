@@ -45,8 +45,10 @@ _REFUSED = frozenset({400, 413, 414})
 
 MANY_WAITING = 64
 """Messages from which on several are posted at once, which may then overtake each other (G198)."""
-POSTS_AT_ONCE = 16
-"""So many share a sync of the receiver's disk; more would gain little."""
+POSTS_AT_ONCE = 32
+"""A bunch is on its way while the receiver makes the one before it durable."""
+BUNCH = 16
+"""Posts that leave together, so that they share a sync of the receiver's disk."""
 NUMBERED_AT_ONCE = 64
 """Messages of a stream whose numbers share a sync of our disk."""
 
@@ -64,8 +66,9 @@ class OutgoingTransfer:
         self.name = FormatName.parse(queue.destination_format_name)
         self.uri = to_uri(self.name)
         self._url = request_url(self.uri)
-        self._posting: dict[int, bool] = {}
-        """What is posted and not answered, and whether it is transactional."""
+        self._posting: set[int] = set()
+        """What is posted and not answered: one message that is transactional, or others."""
+        self._posting_transactional = False
         self._numbering = False
         self._failures = 0
         self._changing_state = False
@@ -73,6 +76,7 @@ class OutgoingTransfer:
             protocol.timers, lambda: protocol.settings.retry, self._retransmission_timer
         )
         self._cleanup: Timer | None = None
+        self._answered_at = 0
         self._templates = protocol.templates()
         self.stream = QueueStream(protocol, queue, self.resend)
 
@@ -82,26 +86,29 @@ class OutgoingTransfer:
         offline = self._protocol.stopping or not self._queue_manager.connection_active
         return offline or self.queue.state in _STOPPED
 
-    @property
-    def _can_send(self) -> bool:
+    def _can_send(self, at_most: int) -> bool:
+        """Whether the next message may be posted beside `at_most` others (G198)."""
         if self._numbering or self._retry.runs or self.stopped:
             return False
-        return not self._posting or self._may_join()
+        return not self._posting or (len(self._posting) <= at_most and self._may_join())
 
     def _may_join(self) -> bool:
-        """Whether the next message may be posted beside others (G198)."""
+        """Whether many wait, and neither the next one nor what is posted is transactional."""
         positions = self.queue.message_position_list
-        if len(self._posting) >= POSTS_AT_ONCE or positions.available < MANY_WAITING:
+        if self._posting_transactional or positions.available < MANY_WAITING:
             return False
         key = positions.first_available()
         position = None if key is None else positions.position(key)
-        if position is None or any(self._posting.values()):
-            return False
-        return not position.flags & FLAG_TRANSACTIONAL
+        return position is not None and not position.flags & FLAG_TRANSACTIONAL
 
     def wake(self) -> None:
-        """Have the next message sent when it is its turn ([MC-MQSRM] 3.1.7.7)."""
-        key = self.queue.message_position_list.first_available() if self._can_send else None
+        """Have the next message sent when it is its turn ([MC-MQSRM] 3.1.7.7).
+
+        Behind others that are posted only a whole bunch follows.
+        """
+        if not self._can_send(POSTS_AT_ONCE - BUNCH):
+            return
+        key = self.queue.message_position_list.first_available()
         if key is not None:
             position = MessagePosition(self.queue, key)
             self._dispatcher.add_message_to_dispatch_collection(None, position)
@@ -110,7 +117,7 @@ class OutgoingTransfer:
 
     def send(self) -> None:
         """[MC-MQSRM] 3.1.7.2; the first message whose time is not over."""
-        while self._can_send:
+        while self._can_send(POSTS_AT_ONCE - 1):
             message = self._transfer.lock_next(self.queue, self)
             if message is None:
                 return
@@ -180,7 +187,8 @@ class OutgoingTransfer:
             _log.warning("a message cannot be written", queue=self.uri, error=str(error))
             self._transfer.failed(self.queue, key, MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q)
             return
-        self._posting[key] = message.envelope.transactional
+        self._posting.add(key)
+        self._posting_transactional = message.envelope.transactional
         self._establish()
         answered = protocol.network.post(
             self._url,
@@ -221,7 +229,7 @@ class OutgoingTransfer:
     def _answered(self, message: Message, outcome: Completion[Answer]) -> None:
         """[MC-MQSRM] 3.1.7.2.5; after the end everything is sent again by the next start."""
         key = message.lookup_identifier
-        del self._posting[key]
+        self._posting.remove(key)
         if self._protocol.stopping:
             return
         error = outcome.error
@@ -314,17 +322,24 @@ class OutgoingTransfer:
         self.wake()
 
     def _restart_cleanup(self) -> None:
-        if self._cleanup is not None:
-            self._cleanup.cancel()
-        delay = self._protocol.settings.session_cleanup
+        """The Session Cleanup Timer runs from now on; a timer that runs already goes on then."""
+        self._answered_at = self._clock.monotonic()
+        if self._cleanup is None:
+            self._cleanup_after(self._protocol.settings.session_cleanup)
+
+    def _cleanup_after(self, delay: int) -> None:
         self._cleanup = self._timers.call_later(delay, self._session_cleanup_timer)
 
     def _session_cleanup_timer(self) -> None:
         """[MC-MQSRM] 3.1.6.4; what is under way is not idle."""
-        if not self._posting:
-            self._disconnect(OutgoingQueueState.DISCONNECTED)
+        delay = self._protocol.settings.session_cleanup
+        left = self._answered_at + delay - self._clock.monotonic()
+        if self._posting:
+            self._cleanup_after(delay)
+        elif left > 0:
+            self._cleanup_after(left)
         else:
-            self._restart_cleanup()
+            self._disconnect(OutgoingQueueState.DISCONNECTED)
 
     def _disconnect(self, state: OutgoingQueueState) -> None:
         if self._cleanup is not None:

@@ -13,7 +13,7 @@ from rpcqm.adm.enums import OutgoingQueueState
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.types.mqvalues import ConnectionStatus
-from rpcqm.srmp.connection.outgoing_transfer import MANY_WAITING, POSTS_AT_ONCE
+from rpcqm.srmp.connection.outgoing_transfer import BUNCH, MANY_WAITING, POSTS_AT_ONCE
 from rpcqm.srmp.settings import Redirection
 from tests.support.binary_pair import packets
 from tests.support.http_network import SETTINGS, Host, http_simulation
@@ -60,7 +60,7 @@ def test_no_second_message_leaves_before_the_first_is_answered(sending: Sending)
 
 
 def test_of_many_that_wait_several_leave_before_the_first_is_answered(sending: Sending) -> None:
-    """G198: sixteen of them, until fewer than 64 wait."""
+    """G198: so many of them, until fewer than 64 wait."""
     sending.shop.usual = None
     for number in range(MANY_WAITING + POSTS_AT_ONCE):
         sending.alice.send_later(NAME, b"%d" % number)
@@ -71,6 +71,28 @@ def test_of_many_that_wait_several_leave_before_the_first_is_answered(sending: S
     sending.settle(60)
     assert len(set(sending.shop.bodies)) == MANY_WAITING + POSTS_AT_ONCE
     assert sending.alice.unsent == 0
+
+
+@pytest.mark.parametrize(("answered", "left"), [(BUNCH - 1, 0), (BUNCH, BUNCH)])
+def test_what_follows_many_that_are_posted_leaves_in_bunches(
+    sending: Sending, answered: int, left: int
+) -> None:
+    """G198: so that the receiver makes them durable together."""
+    sending.shop.answers, sending.shop.usual = [200] * answered, None
+    for number in range(MANY_WAITING + 2 * POSTS_AT_ONCE):
+        sending.alice.send_later(NAME, b"%d" % number)
+    sending.settle(19)
+    assert len(sending.shop.bodies) == POSTS_AT_ONCE + left
+
+
+def test_a_transactional_message_is_posted_beside_no_other(sending: Sending) -> None:
+    """G198; its priority is 0, and so is that of the others here."""
+    sending.shop.usual = None
+    for number in range(MANY_WAITING + POSTS_AT_ONCE):
+        transactional = {"transactional": True} if number == 3 else {"priority": 0}
+        sending.alice.send_later(NAME, b"%d" % number, **transactional)
+    sending.settle(19)
+    assert sorted(sending.shop.bodies) == [b"0", b"1", b"2"]
 
 
 def test_fewer_leave_one_after_the_other(sending: Sending) -> None:

@@ -92,7 +92,7 @@ def test_a_transactional_message_is_posted_beside_no_other(sending: Sending) -> 
         transactional = {"transactional": True} if number == 3 else {"priority": 0}
         sending.alice.send_later(NAME, b"%d" % number, **transactional)
     sending.settle(19)
-    assert sorted(sending.shop.bodies) == [b"0", b"1", b"2"]
+    assert set(sending.shop.bodies) == {b"0", b"1", b"2"}
 
 
 def test_fewer_leave_one_after_the_other(sending: Sending) -> None:

@@ -1,8 +1,6 @@
 """From the tables of a directory file to the elements that they describe."""
 
-import hashlib
 import re
-import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,11 +21,11 @@ from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.text import folded
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName, QueueKind
+from rpcqm.codec.security.user_certificates import digest_of, pack_certificates
 from rpcqm.codec.types.mqvalues import INFINITE, FormatNameType, QueuePrivacyLevel
 from rpcqm.config.directory_schema import TABLES
 from rpcqm.config.values import ConfigurationError, Mistake, closest, shown, unknown
 
-_CERTIFICATE = struct.Struct("<16s16sI")
 _NAMESPACE = uuid5(NAMESPACE_URL, "urn:rpcqm:directory")
 
 _SETTINGS = {
@@ -300,14 +298,9 @@ def _queue(row: Row, machines: dict[str, QueueManager]) -> Queue:
 def _user(row: Row) -> User:
     """Certificates are packed as MQUSERSIGNCERTS ([MS-MQMQ] 2.2.21, 2.2.22)."""
     certificates: list[bytes] = row.get("certificates", [])
-    digests = [hashlib.md5(each, usedforsecurity=False).digest() for each in certificates]
-    packed = b"".join(
-        _CERTIFICATE.pack(digest, uuid5(_NAMESPACE, digest.hex()).bytes_le, len(each)) + each
-        for digest, each in zip(digests, certificates, strict=True)
-    )
     return User(
         _identifier("user", row),
         security_identifier=row["sid"],
-        certificate_digest_list=digests,
-        certificates=len(certificates).to_bytes(4, "little") + packed,
+        certificate_digest_list=[digest_of(each) for each in certificates],
+        certificates=pack_certificates(certificates),
     )

@@ -650,6 +650,13 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.dcom.client:MOST_WAITING",
         "events",
     ),
+    Bound(
+        "dcom.certificates_of_a_user",
+        "more get MQ_ERROR_INSUFFICIENT_RESOURCES",
+        "Certificates that a user has registered by RegisterCertificate.",
+        "rpcqm.mqac.certificates:AT_MOST",
+        "certificates",
+    ),
 )
 
 

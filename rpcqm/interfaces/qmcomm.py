@@ -4,7 +4,6 @@ Over ncalrpc it serves the commands of this machine. Over TCP it serves clients 
 supporting server, except for the methods that remote readers need.
 """
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from uuid import UUID
@@ -88,6 +87,7 @@ from rpcqm.interfaces._remote_proxy import RemoteNumbers, proxy_of
 from rpcqm.interfaces._wide_text import fitted
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.directory import Directory
+from rpcqm.qm.machine import version_numbers
 from rpcqm.qm.names import LocalNames
 from rpcqm.qm.opening import READ_ACCESSES, Opening
 from rpcqm.qm.queues import QueueEvents
@@ -115,8 +115,6 @@ _ALL_PARTS = int(
 _RECEIVE_ACCESSES = frozenset(
     {QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS}
 )
-_VERSION = re.compile(r"\d+\.\d+\.\d+")
-"""Builds have five digits by now, though [MS-MQMP] 3.1.4.23 counts four (G123)."""
 
 
 @dataclass(eq=False, repr=False)
@@ -533,12 +531,11 @@ class QmComm:
         self.handles.admit(call)
         queue_manager = self._queue_manager
         enterprise = queue_manager.enterprise_reference
-        version = _VERSION.match(queue_manager.queue_manager_version)
         texts = (
             ",".join(queue_manager.directory_server_list),
             str(DEFAULT_TIME_TO_REACH_QUEUE),
             str(enterprise.identifier if enterprise else UUID(int=0)),
-            version[0] if version else "0.0.0",
+            ".".join(map(str, version_numbers(queue_manager))),
             str(queue_manager.identifier),
         )
         if request.dwQueryType >= len(texts):

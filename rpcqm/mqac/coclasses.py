@@ -5,11 +5,13 @@ from functools import partial
 from uuid import UUID
 
 from rpcqm.dcom.com_object import ComObject
+from rpcqm.mqac.application import MSMQApplication
 from rpcqm.mqac.destination import MSMQDestination
 from rpcqm.mqac.event import MSMQEvent
 from rpcqm.mqac.machine import Machine
 from rpcqm.mqac.management import OF_OUTGOING_QUEUES, OF_QUEUES, MSMQManagement
 from rpcqm.mqac.message import MSMQMessage
+from rpcqm.mqac.query import MSMQQuery, MSMQQueueInfos
 from rpcqm.mqac.queue import MSMQQueue
 from rpcqm.mqac.queue_info import MSMQQueueInfo
 from rpcqm.mqac.transaction import (
@@ -22,6 +24,9 @@ MSMQ_QUEUE_INFO = UUID("d7d6e07c-dccd-11d0-aa4b-0060970debae")
 MSMQ_QUEUE = UUID("d7d6e079-dccd-11d0-aa4b-0060970debae")
 MSMQ_EVENT = UUID("d7d6e07a-dccd-11d0-aa4b-0060970debae")
 MSMQ_MESSAGE = UUID("d7d6e075-dccd-11d0-aa4b-0060970debae")
+MSMQ_APPLICATION = UUID("d7d6e086-dccd-11d0-aa4b-0060970debae")
+MSMQ_QUERY = UUID("d7d6e073-dccd-11d0-aa4b-0060970debae")
+MSMQ_QUEUE_INFOS = UUID("d7d6e07e-dccd-11d0-aa4b-0060970debae")
 MSMQ_DESTINATION = UUID("eba96b18-2168-11d3-898c-00e02c074f6b")
 MSMQ_MANAGEMENT = UUID("39ce96fe-f4c5-4484-a143-4c2d5d324229")
 MSMQ_QUEUE_MANAGEMENT = UUID("33b6d07e-f27d-42fa-b2d7-bf82e11e9374")
@@ -40,6 +45,9 @@ def coclasses(machine: Machine) -> Coclasses:
     found: Coclasses = {
         MSMQ_QUEUE_INFO: partial(MSMQQueueInfo, machine),
         MSMQ_QUEUE: partial(MSMQQueue, machine),
+        MSMQ_APPLICATION: partial(MSMQApplication, machine),
+        MSMQ_QUERY: partial(MSMQQuery, machine),
+        MSMQ_QUEUE_INFOS: partial(MSMQQueueInfos, machine),
         MSMQ_MESSAGE: partial(MSMQMessage, machine),
         MSMQ_DESTINATION: partial(MSMQDestination, machine),
         MSMQ_MANAGEMENT: partial(MSMQManagement, machine),

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Self
-from uuid import UUID
 
 from rpcqm.adm.directory import equals
 from rpcqm.adm.enums import DirectoryOperationResult, QueueType
@@ -19,6 +18,7 @@ from rpcqm.dcom.com_object import ComCall
 from rpcqm.mqac._message_properties import not_implemented
 from rpcqm.mqac.arguments import boolean, signed, text
 from rpcqm.mqac.dates import date_variant
+from rpcqm.mqac.guids import braced, guid_of
 from rpcqm.mqac.machine import Machine
 from rpcqm.mqac.named_queues import NamedQueues
 from rpcqm.mqac.opening import is_sent_only, open_queue
@@ -358,10 +358,12 @@ class MSMQQueueInfo(NamedQueues):
             return
         queue = machine.registry.find_application_queue(name)
         found = queue if queue is not None and name.type is not _PUBLIC else self._listed(name)
-        rights = MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PROPERTIES
-        machine.access.check_queue(queue or found, call.identity, rights)
+        if found.security:  # the directory may say nothing of rights: then all may look
+            rights = MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PROPERTIES
+            machine.access.check_queue(found, call.identity, rights)
         for attribute in _COPIED:
-            setattr(self.queue, attribute, getattr(found, attribute))
+            knowing = queue if queue is not None and attribute in found.unsaid else found
+            setattr(self.queue, attribute, getattr(knowing, attribute))
         self.queue.security = machine.access.readable_security(queue or found, call.identity)
         self.is_application_queue = self.is_refreshed = True
 
@@ -404,16 +406,3 @@ class MSMQQueueInfo(NamedQueues):
 def _fits_a_directory(name: str) -> bool:
     """Slashes count twice there ([MC-MQAC] 3.10.6.1)."""
     return len(name) + name.count("/") <= _LONGEST_PUBLIC_NAME
-
-
-def braced(identifier: object) -> str:
-    """A GUID as clients of COM write it, in braces; any other text unchanged."""
-    return f"{{{identifier}}}".upper() if isinstance(identifier, UUID) else str(identifier)
-
-
-def guid_of(given: str) -> UUID | None:
-    """The GUID of a text with or without braces; None where it is none."""
-    try:
-        return UUID(given.removeprefix("{").removesuffix("}"))
-    except ValueError:
-        return None

@@ -1,5 +1,7 @@
 """The record of the queue manager itself, and the system's queues."""
 
+import re
+
 from rpcqm.adm.queue import Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.adm.records import encode_queue_manager
@@ -17,6 +19,18 @@ ORDER_QUEUE_ID = 4
 NOTIFY_QUEUE_ID = 5
 ORDER_QUEUE = "order_queue$"
 NOTIFY_QUEUE = "notify_queue$"
+
+
+_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+"""Builds have five digits by now, though [MS-MQMP] 3.1.4.23 counts four (G123)."""
+
+
+def version_numbers(queue_manager: QueueManager) -> tuple[int, int, int]:
+    """Major version, minor version and build; zeros where that is not known."""
+    version = _VERSION.match(queue_manager.queue_manager_version)
+    if version is None:
+        return 0, 0, 0
+    return int(version[1]), int(version[2]), int(version[3])
 
 
 def is_deadletter(queue: Queue) -> bool:

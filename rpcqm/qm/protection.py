@@ -28,6 +28,8 @@ class Protection:
         """Signs a message of an application in place, or raises MQError; a protocol sets it."""
         self.certificate_of: Callable[[bytes], bytes] | None = None
         """The certificate of a user, by his SID's octets, that messages can be signed for."""
+        self.own_certificate = b""
+        """The certificate that messages can be signed with; a protocol that has one sets it."""
 
     def internal_certificate(self, security_id: bytes) -> bytes:
         """The InternalCertificate of a user ([MS-MQDMPR] 3.1.1.19), b"" if there is none (G285)."""

@@ -3,7 +3,6 @@
 A sender signs before it encrypts; so a body is decrypted here before the signature is checked.
 """
 
-import hashlib
 from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
@@ -46,6 +45,7 @@ from rpcqm.codec.packet.patch import clear_encrypted_flag, set_authentication_le
 from rpcqm.codec.packet.security import SecurityHeader
 from rpcqm.codec.packet.user_message import UserMessage
 from rpcqm.codec.security.identifier import Sid, is_account
+from rpcqm.codec.security.user_certificates import unpack_certificates
 from rpcqm.qm.directory import Directory
 from rpcqm.qm.protection import RejectedError
 
@@ -57,8 +57,6 @@ _PRIVACY_LEVELS = frozenset(PrivacyLevel)
 UNSIGNED_AUTO, UNSIGNED_ANONYMOUS, UNSIGNED_CLAIMED = "auto", "anonymous", "claimed"
 """Who has sent an unsigned message; "auto" is "claimed" in a directory, "anonymous" outside."""
 _SIGNED_WITH = frozenset((HashAlgorithm.SHA1, HashAlgorithm.SHA_256, HashAlgorithm.SHA_512))
-_CERTIFICATE_HEADER = 36
-"""Digest, identifier and length in front of each certificate of MQUSERSIGNCERTS."""
 
 
 class CouldNotEncryptError(Exception):
@@ -239,9 +237,14 @@ class MessageSecurity:
     def _is_registered(self, security_id: bytes, certificate: bytes) -> bool:
         known = [equals("security_identifier", security_id)]
         found = self._directory.read_directory(User, known)[1]
-        return found is not None and certificate in _certificates(found.certificates)
+        return found is not None and certificate in unpack_certificates(found.certificates)
 
     # Of applications
+
+    @property
+    def own_certificate(self) -> bytes:
+        """Our certificate, b"" without one."""
+        return self._keys.certificate
 
     def certificate_of(self, security_id: bytes) -> bytes:
         """Our certificate if the directory knows it as one of that user's, else b"" (G285)."""
@@ -380,18 +383,3 @@ def _in_clear(packet: bytes, key: bytes, algorithm: int) -> bytes:
     clear = bytearray(build_user_message(replace(attributes, body=body)))
     clear_encrypted_flag(clear)
     return bytes(clear)
-
-
-def _certificates(packed: bytes) -> list[bytes]:
-    """The certificates of MQUSERSIGNCERTS ([MS-MQMQ] 2.2.21); damaged ones end the list."""
-    certificates, position = [], 4
-    for _ in range(int.from_bytes(packed[:4], "little")):
-        start = position + _CERTIFICATE_HEADER
-        size = int.from_bytes(packed[start - 4 : start], "little")
-        certificate = packed[start : start + size]
-        digest = hashlib.md5(certificate, usedforsecurity=False).digest()
-        if len(certificate) != size or digest != packed[position : position + 16]:
-            break
-        certificates.append(certificate)
-        position = start + size
-    return certificates

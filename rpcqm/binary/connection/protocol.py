@@ -124,6 +124,7 @@ class BinaryProtocol:
         self.protection.verify = self.security.verified
         self.protection.sign = self.security.sign_sent
         self.protection.certificate_of = self.security.certificate_of
+        self.protection.own_certificate = self.security.own_certificate
         self.arrivals.decrypt = self.security.decrypted
         self._stopped_hooks.append(self.stop)
         if self.routing is not None:

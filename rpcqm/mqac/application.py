@@ -1,0 +1,179 @@
+"""MSMQApplication: a queue manager ([MC-MQAC] 3.2)."""
+
+from rpcqm.adm.directory import AttributeFilter, equals
+from rpcqm.adm.enums import DirectoryOperationResult
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.completion import Completion
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.automation.values import SafeArray, Variant
+from rpcqm.codec.types.mqacvalues import MQCERT_REGISTER
+from rpcqm.codec.types.mqvalues import VARENUM
+from rpcqm.dcom.automation import Automation
+from rpcqm.dcom.com_object import ComCall, Outcome
+from rpcqm.mqac._message_properties import not_implemented
+from rpcqm.mqac.arguments import integer, octets, plain, text
+from rpcqm.mqac.certificates import register_certificate, register_own_certificate
+from rpcqm.mqac.guids import guid_of
+from rpcqm.mqac.machine import Machine
+from rpcqm.qm.access import require_administrator
+from rpcqm.qm.machine import version_numbers
+from rpcqm.qm.management import Management
+
+_SHORT = 0x7FFF
+
+
+class MSMQApplication(Automation):
+    """The queue manager of a computer; `computer_name` is None for this one."""
+
+    INTERFACES = ("IMSMQApplication3", "IMSMQApplication2", "IMSMQApplication")
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self.computer_name: str | None = None
+
+    # The directory
+
+    def MachineIdOfMachineName(self, call: ComCall, MachineName: str | bytes | None) -> str:
+        """The identifier of a queue manager, without braces; NULL is this one.
+
+        Source: [MC-MQAC] 3.2.4.1.1 MachineIdOfMachineName (Opnum 7).
+        """
+        name = text(MachineName) or self._machine.queue_manager.computer_name
+        for attribute in ("computer_name", "qualified_computer_name"):
+            found = self._listed(equals(attribute, name))
+            if found is not None:
+                return str(found.identifier)
+        raise MQError(HResult.MQ_ERROR_MACHINE_NOT_FOUND, name)
+
+    def MachineNameOfMachineId(self, call: ComCall, bstrGuid: str | bytes | None) -> str:
+        """[MC-MQAC] 3.2.4.2.2 MachineNameOfMachineId (Opnum 9)."""
+        given = text(bstrGuid)
+        identifier = guid_of(given)
+        if identifier is None:
+            raise MQError(HResult.E_INVALIDARG, f"{given} is no GUID")
+        found = self._listed(equals("identifier", identifier))
+        if found is None:
+            raise MQError(HResult.MQ_ERROR_MACHINE_NOT_FOUND, given)
+        return found.computer_name
+
+    def _listed(self, wanted: AttributeFilter) -> QueueManager | None:
+        """A queue manager from the directory; this one is known without a directory (G277)."""
+        own = self._machine.queue_manager
+        if wanted.matches(own):
+            return own
+        status, found = self._machine.directory.read_directory(QueueManager, [wanted])
+        if status is DirectoryOperationResult.DIRECTORY_NOT_CONNECTED:
+            raise MQError(HResult.MQ_ERROR_NO_DS)
+        return found
+
+    def RegisterCertificate(
+        self, call: ComCall, Flags: Variant | None, ExternalCertificate: Variant | None
+    ) -> Outcome:
+        """Make a certificate known as one of the caller's (G278).
+
+        Source: [MC-MQAC] 3.2.4.2.1 RegisterCertificate (Opnum 8).
+        """
+        if self.computer_name is not None:
+            raise MQError(HResult.E_NOTIMPL)
+        external = plain(ExternalCertificate)
+        only_new = (
+            integer(Flags, MQCERT_REGISTER.MQCERT_REGISTER_ALWAYS)
+            == MQCERT_REGISTER.MQCERT_REGISTER_IF_NOT_EXIST
+        )
+        if external is None:
+            return register_own_certificate(self._machine, call.identity, only_new)
+        if only_new:
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "a certificate of one's own")
+        register_certificate(self._machine, call.identity, octets(external))
+        return Outcome(HResult.MQ_OK)
+
+    # The version
+
+    def get_MSMQVersionMajor(self, call: ComCall) -> int:
+        """[MC-MQAC] 3.2.4.2.3 MSMQVersionMajor (Opnum 10)."""
+        return self._version(0)
+
+    def get_MSMQVersionMinor(self, call: ComCall) -> int:
+        """[MC-MQAC] 3.2.4.2.4 MSMQVersionMinor (Opnum 11)."""
+        return self._version(1)
+
+    def get_MSMQVersionBuild(self, call: ComCall) -> int:
+        """[MC-MQAC] 3.2.4.2.5 MSMQVersionBuild (Opnum 12)."""
+        return self._version(2)
+
+    def _version(self, part: int) -> int:
+        """A number of our version, as R_QMQueryQMRegistryInternal tells it."""
+        self._require_here()
+        return min(version_numbers(self._machine.queue_manager)[part], _SHORT)
+
+    def get_IsDsEnabled(self, call: ComCall) -> bool:
+        """[MC-MQAC] 3.2.4.2.6 IsDsEnabled (Opnum 13)."""
+        self._require_here()
+        return self._machine.queue_manager.directory_integrated
+
+    def _require_here(self) -> None:
+        if self.computer_name is not None:
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "only of the local queue manager")
+
+    get_Properties = not_implemented
+
+    # For administrators, as by qmmgmt
+
+    def put_Machine(self, call: ComCall, bstrMachine: str | bytes | None) -> None:
+        """[MC-MQAC] 3.2.4.3.6 Machine (Opnum 20)."""
+        self.computer_name = text(bstrMachine) or None
+
+    def get_Machine(self, call: ComCall) -> str:
+        """[MC-MQAC] 3.2.4.3.7 Machine (Opnum 21)."""
+        return self.computer_name or self._machine.queue_manager.computer_name
+
+    def _management(self, call: ComCall) -> Management:
+        """This queue manager, for its administrators; it asks no other for anybody (G289)."""
+        require_administrator(call.identity)
+        name = self.computer_name
+        if name is not None and not self._machine.names.is_local(name):
+            raise MQError(HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, name)
+        return self._machine.management
+
+    def ActiveQueues(self, call: ComCall) -> Variant:
+        """[MC-MQAC] 3.2.4.3.1 ActiveQueues (Opnum 15)."""
+        return _texts(self._management(call).active_queues())
+
+    def get_PrivateQueues(self, call: ComCall) -> Variant:
+        """[MC-MQAC] 3.2.4.3.2 PrivateQueues (Opnum 16)."""
+        return _texts(self._management(call).private_queues())
+
+    def get_DirectoryServiceServer(self, call: ComCall) -> str:
+        """[MC-MQAC] 3.2.4.3.3 DirectoryServiceServer (Opnum 17)."""
+        server = self._management(call).directory_server()
+        if server is None:
+            raise MQError(HResult.MQ_ERROR_NO_DS)
+        return server
+
+    def get_IsConnected(self, call: ComCall) -> bool:
+        """[MC-MQAC] 3.2.4.3.4 IsConnected (Opnum 18)."""
+        self._management(call)
+        return self._machine.queue_manager.connection_active
+
+    def get_BytesInAllQueues(self, call: ComCall) -> Variant:
+        """[MC-MQAC] 3.2.4.3.5 BytesInAllQueues (Opnum 19)."""
+        return Variant(VARENUM.VT_I8, self._management(call).bytes_in_all_queues())
+
+    def Connect(self, call: ComCall) -> Completion[None] | None:
+        """[MC-MQAC] 3.2.4.3.8 Connect (Opnum 22)."""
+        return self._management(call).machine_actions["CONNECT"]()
+
+    def Disconnect(self, call: ComCall) -> Completion[None] | None:
+        """[MC-MQAC] 3.2.4.3.9 Disconnect (Opnum 23)."""
+        return self._management(call).machine_actions["DISCONNECT"]()
+
+    def Tidy(self, call: ComCall) -> Completion[None] | None:
+        """Give back disk space; no message is removed (G31).
+
+        Source: [MC-MQAC] 3.2.4.3.10 Tidy (Opnum 24).
+        """
+        return self._management(call).machine_actions["TIDY"]()
+
+
+def _texts(texts: tuple[str, ...]) -> Variant:
+    return Variant(VARENUM.VT_ARRAY | VARENUM.VT_BSTR, SafeArray(VARENUM.VT_BSTR, list(texts)))

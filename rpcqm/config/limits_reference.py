@@ -341,6 +341,13 @@ BOUNDS: tuple[Bound, ...] = (
         "B",
     ),
     Bound(
+        "srmp.hops",
+        "the request is answered with 400",
+        "Hosts by which a message by HTTP has come that is for another machine.",
+        "rpcqm.srmp.hops:MAXIMUM_HOPS",
+        "hosts",
+    ),
+    Bound(
         "srmp.relay_queues",
         "the message is answered with 500",
         "Outgoing queues, beyond which messages by HTTP for other machines make no new one.",

@@ -30,8 +30,9 @@ from rpcqm.srmp.connection.stream_records import (
     without_queues,
 )
 from rpcqm.srmp.elements import Stream, StreamId
+from rpcqm.srmp.hops import via
 from rpcqm.srmp.multipart import write_request
-from rpcqm.srmp.outgoing import written
+from rpcqm.srmp.outgoing import is_relayed, written
 from rpcqm.srmp.outgoing_stream import next_stream
 from rpcqm.srmp.redirection import find_redirection
 from rpcqm.srmp.settings import SrmpSettings
@@ -195,7 +196,11 @@ class SrmpProtocol:
         """The headers and the content by which a message travels. Raises DecodeError, MQError."""
         sent = written(message, name, partial(self.own_urls.of, self.settings), stream)
         guid = sent.guid or self.queue_manager.identifier
-        return write_request(write_envelope(sent.envelope), sent.body, sent.extension, guid)
+        envelope = write_envelope(sent.envelope)
+        headers, content = write_request(envelope, sent.body, sent.extension, guid)
+        if is_relayed(message):
+            headers += (via(message.soap_compound_message),)
+        return headers, content
 
     def templates(self) -> WritingTemplates:
         """For the envelopes of one queue."""

@@ -29,6 +29,7 @@ from rpcqm.srmp.connection.incoming_streams import IncomingStreams, StreamReceiv
 from rpcqm.srmp.connection.owed_receipts import OwedReceipts, told_as
 from rpcqm.srmp.connection.signed_senders import Signed, packet_of, signed
 from rpcqm.srmp.elements import Envelope, EnvelopeForm, SrmpRequest, Stream
+from rpcqm.srmp.hops import MAXIMUM_HOPS, hops_of
 from rpcqm.srmp.incoming import (
     attributes_of,
     expires_at,
@@ -209,6 +210,8 @@ class Receiver:
     def _forward(self, arrived: Arrived, name: FormatName) -> Completion[int]:
         """A message for another machine waits in an outgoing queue ([MC-MQSRM] 3.1.5.1.3, G216)."""
         message, stream = arrived.message, arrived.envelope.stream
+        if len(hops_of(arrived.request.compound)) >= MAXIMUM_HOPS:
+            raise BadRequestError(f"it has come by {MAXIMUM_HOPS} hosts")
         if expires_at(arrived.envelope) < self._clock.now() // 1000:
             return self._drop(arrived, "it has expired")
         if stream is not None:

@@ -4,11 +4,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
+from rpcqm.http.exchange import HttpRequest
 from rpcqm.srmp.elements import Envelope
+from rpcqm.srmp.hops import MAXIMUM_HOPS
 from rpcqm.srmp.settings import Redirection
 from tests.support.http_network import SETTINGS, Host, HttpNode, http_simulation
 from tests.support.http_sending import NAME
+from tests.support.srmp_text import message
 
 
 class Relaying:
@@ -77,3 +81,35 @@ def test_a_relay_that_is_killed_goes_on(relaying: Relaying) -> None:
     passed_on(relaying)
     assert relaying.shop.bodies == [b"recoverable"]
     assert relaying.bob.unsent == 0
+
+
+@pytest.fixture
+def circle() -> Iterator[HttpNode]:
+    """One of two relays, each of which takes the other for the way to the shop."""
+    with http_simulation() as simulation:
+        bob, carol = simulation.node("bob"), simulation.node("carol")
+        for node, other in ((bob, "http://carol/"), (carol, "http://bob/")):
+            outbound = (Redirection("http://shop/*", other),)
+            node.adjust(replace(SETTINGS, outbound=outbound, transparent_store_and_forward=True))
+        yield bob
+
+
+@pytest.mark.bound("srmp.hops")
+@pytest.mark.conformance("MQSRM-element-TransparentStoreAndForward")
+def test_relays_that_name_each_other_give_a_message_up_in_the_end(circle: HttpNode) -> None:
+    post = message("http://shop/msmq/private$/orders", b"without an identifier")
+    headers = tuple(post.headers.items())
+    circle.srmp.receiver.receive(HttpRequest("POST", post.target, headers, post.body, "10.0.0.9"))
+    with capture_logs() as lines:
+        circle.simulation.advance(2_000)
+    told = [each for each in lines if each["event"] == "an HTTP request was refused"]
+    assert [each["reason"] for each in told] == ["it has come by 15 hosts"]
+    assert MAXIMUM_HOPS == 15
+
+
+def test_a_relay_says_that_a_message_has_come_by_it(relaying: Relaying) -> None:
+    relaying.alice.send(NAME, b"body")
+    passed_on(relaying)
+    assert [value for _, head in relaying.shop.heads for n, value in head if n == "Via"] == [
+        "1.1 msmq"
+    ]

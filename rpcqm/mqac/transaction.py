@@ -15,6 +15,7 @@ from rpcqm.codec.types.mqacvalues import (
     MQ_NO_TRANSACTION,
     MQ_SINGLE_MESSAGE,
     MQ_XA_TRANSACTION,
+    XACTTC_SYNC,
 )
 from rpcqm.codec.types.mqvalues import VARENUM
 from rpcqm.dcom.automation import Automation
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from rpcqm.mqac.machine import Machine
 
 _log = get_logger("mqac")
-
-XACTTC_SYNC = 2
-"""The commit that [MC-MQAC] 2.2.2.21 has as the default: it answers when all is done."""
 
 _OBJECTS = frozenset({VARENUM.VT_DISPATCH, VARENUM.VT_UNKNOWN})
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import structlog
 
 from tests.fuzz import (
+    targets_automation,
     targets_binary,
     targets_calls,
     targets_codec,
@@ -35,6 +36,7 @@ TARGETS: Mapping[str, Target] = {
         *targets_binary.TARGETS,
         *targets_initiator.TARGETS,
         *targets_srmp.TARGETS,
+        *targets_automation.TARGETS,
     )
 }
 

@@ -11,7 +11,6 @@ from uuid import UUID
 from hypothesis import HealthCheck, Phase, given, settings
 
 from rpcqm.base.errors import DecodeError, MQError
-from rpcqm.codec.idl.load import idl_names, load_idl
 from rpcqm.codec.interface import load
 from rpcqm.codec.names.format_name import (
     FormatName,
@@ -40,6 +39,7 @@ from tests.fuzz import captures
 from tests.fuzz.mutation import mutated
 from tests.fuzz.target import Run, Target, Violation
 from tests.support.idl_values import messages
+from tests.support.interfaces import INTERFACES
 from tests.support.packets import split_message_packet
 
 PACKETS = Path(__file__).parents[1] / "vectors" / "packets"
@@ -211,8 +211,7 @@ def codecs() -> tuple[tuple[str, MessageCodec], ...]:
 
 OPERATIONS = [
     (name, operation)
-    for name in idl_names()
-    if load_idl(name).interfaces
+    for name in INTERFACES
     for operation in load(name).declaration.operations
     if operation is not None
 ]

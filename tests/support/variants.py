@@ -17,6 +17,7 @@ from rpcqm.codec.automation.scalars import SCALARS
 from rpcqm.codec.automation.values import EMPTY, SafeArray, Variant
 from rpcqm.codec.idl.load import load_idl, read_idl
 from rpcqm.codec.idl.tree import IdlFile, OperationDeclaration
+from rpcqm.codec.ndr.values import NULL
 from rpcqm.codec.types import oautvalues as oa
 
 INTEGERS = {
@@ -111,7 +112,8 @@ def _holding(inner: st.SearchStrategy[Variant]) -> st.SearchStrategy[Variant]:
     reference = st.builds(Variant, st.just(oa.VT_VARIANT | oa.VT_BYREF), inner)
     flags = st.sampled_from([oa.VT_ARRAY, oa.VT_ARRAY | oa.VT_BYREF])
     array = st.builds(lambda a, f: Variant(a.vt | f, a), arrays(inner), flags)
-    return reference | array
+    null = st.builds(lambda vt, f: Variant(vt | f), st.sampled_from(IN_ARRAYS), flags)
+    return reference | array | null
 
 
 def variants() -> st.SearchStrategy[Variant]:
@@ -180,8 +182,10 @@ def bstr_from_plain(blob: Any) -> str | bytes | None:
     return octets if len(octets) % 2 else octets.decode("utf-16-le")
 
 
-def array_from_plain(held: Any, kind: int) -> SafeArray:
-    """The array that a _wireSAFEARRAY is."""
+def array_from_plain(held: Any, kind: int) -> SafeArray | None:
+    """The array that a _wireSAFEARRAY is; None for a pointer to none."""
+    if held is NULL:
+        return None
     arm = held.uArrayStructs.value
     (data,) = (getattr(arm, n) for n in arm.__slots__ if n not in ("Size", "clSize", "iid"))
     data = data if data is not None else []

@@ -236,7 +236,7 @@ class Marshaller:
         self, append: Append, offset: int, vt: int, value: Any, referents: Referents
     ) -> int:
         kind = vt & ~_FLAGS
-        null = value is None and kind != VT_BSTR
+        null = value is None and bool(vt & VT_ARRAY or kind != VT_BSTR)
         pointers = bool(vt & VT_BYREF and (vt & VT_ARRAY or kind in self._writers))
         for _ in range(pointers + bool(vt & VT_ARRAY)):
             offset = self._write_pointer(append, offset, 0 if null else referents())

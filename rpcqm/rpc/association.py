@@ -103,7 +103,9 @@ class ServerAssociation:
 
     __slots__ = (
         "_accepted",
+        "_base",
         "_calls",
+        "_client",
         "_joined_group",
         "_largest",
         "_limits",
@@ -145,17 +147,23 @@ class ServerAssociation:
         self.watching = False
         self.deliveries: list[Call] = []
         self.pdus_in = self.pdus_out = self.pending = 0
-        self._negotiation = Negotiation(endpoint, client, base, self._note_logon)
+        self._client, self._base = client, base
         self._limits = endpoint.limits
         self._largest = endpoint.limits.fragment_size
         self._calls: dict[int, Call] = {}
-        self._requests = RequestReceiver(self, self._calls, self._negotiation, endpoint.limits)
-        self._negotiation.security.in_use = self._requests.uses
         self._joined_group: AssociationGroup | None = None
+        self._begin()
         self.output: list[bytes] = []
         self._partial = bytearray()
         self._wanted = HEADER_LENGTH
         self._become(State.UNBOUND)
+
+    def _begin(self) -> None:
+        """Agree on nothing as yet."""
+        negotiation = Negotiation(self.endpoint, self._client, self._base, self._note_logon)
+        self._negotiation = negotiation
+        self._requests = RequestReceiver(self, self._calls, negotiation, self._limits)
+        negotiation.security.in_use = self._requests.uses
 
     @property
     def group(self) -> AssociationGroup:
@@ -226,6 +234,9 @@ class ServerAssociation:
         self._requests.forget()
         while self._calls:
             self._calls.popitem()[1].notify_abandoned()
+        self._leave_group()
+
+    def _leave_group(self) -> None:
         group, self._joined_group = self._joined_group, None
         if group is not None:
             self.endpoint.groups.leave(group)
@@ -341,7 +352,13 @@ class ServerAssociation:
         self.on_event(LoggedOn(context.identity, context.level, context.claim))
 
     def _receive_second_bind(self, pdu: bytes, *_: object) -> None:
-        raise ConnectionBroken("a second bind")
+        """Refuse it, or begin anew as on a connection of its own, where that is allowed (G254)."""
+        if not self.endpoint.rebinds or self._calls:
+            raise ConnectionBroken("a second bind")
+        self._leave_group()
+        self._begin()
+        self._become(State.UNBOUND)
+        self._receive_bind(pdu)
 
     def _receive_alter_context(self, pdu: bytes, *_: object) -> None:
         alter = unpack(pdu)
@@ -563,7 +580,7 @@ TRANSITIONS: Mapping[State, Mapping[PduType, Transition]] = {
         PduType.bind: Transition("_receive_bind", _STAYS_BOUND),
     },
     State.BOUND: {
-        PduType.bind: Transition("_receive_second_bind", _ENDS),
+        PduType.bind: Transition("_receive_second_bind", _STAYS_BOUND),
         PduType.alter_context: Transition("_receive_alter_context", _STAYS_BOUND),
         PduType.auth3: Transition("_receive_auth3", _STAYS_BOUND),
         PduType.request: Transition("_requests.receive", _STAYS_BOUND),

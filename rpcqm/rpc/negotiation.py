@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 class Endpoint:
     """What all connections of one listening address share.
 
-    `providers` is by authentication type; `secondary_address` is what a bind_ack names. The
-    server may replace providers and limits, for connections that come afterwards.
+    `providers` is by authentication type; `secondary_address` is what a bind_ack names. A client
+    that has no calls in flight may bind again if it `rebinds`. The server may replace providers and
+    limits, for connections that come afterwards.
     """
 
     transport: str
@@ -43,6 +44,7 @@ class Endpoint:
     groups: AssociationGroups
     providers: Mapping[int, SecurityProvider] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
+    rebinds: bool = False
 
 
 class BindRejected(Exception):

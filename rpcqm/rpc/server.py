@@ -106,14 +106,18 @@ class RpcServer:
         interfaces: Iterable[RegisteredInterface] | None = None,
         *,
         advertised: bool = True,
+        rebinds: bool = False,
     ) -> BoundEndpoint:
         """Listen on a TCP port, a free one for 0.
 
         Serves all registered interfaces unless some are given, and always the management
-        interface. The endpoint mapper names it if `advertised`. Raises OSError.
+        interface. The endpoint mapper names it if `advertised`; clients may bind several times on a
+        connection if it `rebinds`. Raises OSError.
         """
         listening = tcp_socket(host, port)
-        return await self.listen_socket(listening, interfaces, advertised=advertised)
+        return await self.listen_socket(
+            listening, interfaces, advertised=advertised, rebinds=rebinds
+        )
 
     async def listen_socket(
         self,
@@ -121,6 +125,7 @@ class RpcServer:
         interfaces: Iterable[RegisteredInterface] | None = None,
         *,
         advertised: bool = True,
+        rebinds: bool = False,
         secondary_address: str = "",
     ) -> BoundEndpoint:
         """Listen on a TCP socket that is bound already; see `listen_tcp`.
@@ -131,6 +136,7 @@ class RpcServer:
         keep_alive(listening, self.limits.keepalive_milliseconds // 1000)
         address = (secondary_address or str(port)).encode()
         endpoint = self._endpoint(NCACN_IP_TCP, address, interfaces)
+        endpoint.rebinds = rebinds
         listener = Acceptor(listening, self._admit_address, partial(self._make, endpoint))
         return self._listens(listener, endpoint, host, port, advertised)
 

@@ -369,7 +369,9 @@ class QueueManagerService:
             return (await server.listen_tcp(host, port, offered, advertised=False)).port
 
         async def epm(host: str, port: int) -> int:
-            return (await server.listen_tcp(host, port, mapper, advertised=False)).port
+            rebinds = self._dcom is not None
+            bound = await server.listen_tcp(host, port, mapper, advertised=False, rebinds=rebinds)
+            return bound.port
 
         await self._open("rpc", rpc, configuration.rpc_port, REMOTE_READ_PORT)
         await self._open("qm2qm", qm2qm, configuration.qm2qm_port, QM2QM_PORT)

@@ -155,7 +155,8 @@ def activation_properties(clsid: UUID, iids: list[UUID], **fields: Any) -> bytes
 class DcomClient:
     """A client with one connection to the activators and one to the objects.
 
-    `level` None means no authentication at all.
+    `level` None means no authentication at all. `this` is what the ORPCTHIS of its calls has that
+    others have not.
     """
 
     def __init__(
@@ -170,6 +171,7 @@ class DcomClient:
         self._credentials = None if level is None else credentials
         self._level = level
         self.syntax = syntax
+        self.this: dict[str, int] = {}
         self.oxid = 0
         self.exporter: tuple[str, int] | None = None
         self.rem_unknown = bytes(16)
@@ -308,7 +310,7 @@ class DcomClient:
         made = binding.interface.operation(operation)
         ins = [p.name for p in made.declaration.parameters if p.in_ and p.name != "orpcthis"]
         fields = dict(zip(ins, map(_sent, arguments), strict=True))
-        request = made.request_class(orpcthis=orpcthis(), **fields)
+        request = made.request_class(orpcthis=orpcthis(**self.this), **fields)
         response = await binding.call(operation, request, UUID(bytes_le=reference.ipid))
         return response, made
 

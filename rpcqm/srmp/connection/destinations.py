@@ -10,6 +10,7 @@ from rpcqm.codec.types.mqvalues import FormatNameType
 from rpcqm.qm.protection import RejectedError
 from rpcqm.srmp.incoming import destination_of
 from rpcqm.srmp.redirection import find_redirection
+from rpcqm.srmp.settings import SrmpSettings
 
 if TYPE_CHECKING:
     from rpcqm.srmp.connection.protocol import SrmpProtocol
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 RELAY_QUEUES = 4096
 """Outgoing queues beyond which strangers' messages make no new one, whatever they name."""
 
+_KEPT, _SHORT = 256, 256
+"""URLs of queues here that are known again, and characters of one: what an administrator makes is
+shorter and fewer, and what strangers make up has no room in memory."""
 _DEFAULT_PORTS = {"HTTP": 80, "HTTPS": 443}
 
 
@@ -39,10 +43,18 @@ class Destinations:
 
     def __init__(self, protocol: "SrmpProtocol") -> None:
         self._protocol = protocol
+        self._found: dict[str, Destination] = {}
+        """What `find` has found by these settings."""
+        self._settings = protocol.settings
 
     def find(self, to: str) -> Destination:
         """Where <to> leads, by the inbound map before all else (G215). Raises BadRequestError."""
         settings = self._protocol.settings
+        if settings is not self._settings:
+            self._found, self._settings = {}, settings
+        return self._found.get(to) or self._look_for(to, settings)
+
+    def _look_for(self, to: str, settings: SrmpSettings) -> Destination:
         redirected = find_redirection(settings.inbound, to)
         try:
             name = destination_of(to if redirected is None else redirected)
@@ -51,12 +63,19 @@ class Destinations:
         if name.type is FormatNameType.QUEUE_FORMAT_TYPE_MULTICAST:
             return Destination(self._listening_to(name), True)
         if self.is_here(name):
-            return Destination(name, True)
+            return self._kept(to, Destination(name, True))
         if redirected is None and not settings.transparent_store_and_forward:
             raise BadRequestError("the host is another one")
         if not _is_web(name):
             raise BadRequestError("no URL to forward to")
         return Destination(name, False)
+
+    def _kept(self, to: str, destination: Destination) -> Destination:
+        if len(to) <= _SHORT:
+            if len(self._found) >= _KEPT:
+                self._found.clear()
+            self._found[to] = destination
+        return destination
 
     def is_here(self, name: FormatName) -> bool:
         """Whether a name means this machine: its host with our port or none (G215)."""

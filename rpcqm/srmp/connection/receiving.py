@@ -27,7 +27,7 @@ from rpcqm.qm.protection import RejectedError
 from rpcqm.srmp.connection.destinations import BadRequestError, Destination, Destinations
 from rpcqm.srmp.connection.incoming_streams import IncomingStreams, StreamReceiver
 from rpcqm.srmp.connection.owed_receipts import OwedReceipts, told_as
-from rpcqm.srmp.connection.signed_senders import Signed, packet_of, signed
+from rpcqm.srmp.connection.signed_senders import NOBODY, Signed, packet_of, signed
 from rpcqm.srmp.elements import Envelope, EnvelopeForm, SrmpRequest, Stream
 from rpcqm.srmp.hops import MAXIMUM_HOPS, hops_of
 from rpcqm.srmp.incoming import (
@@ -77,17 +77,13 @@ class Arrived:
     peer: str
     sender: Signed
 
-    @property
-    def envelope(self) -> Envelope:
-        return self.request.envelope
-
-    @cached_property
-    def identity(self) -> bytes:
-        """What makes it one of its own: source, number and destination, as written."""
-        guid, ordinal = identity_of(self.envelope)
+    def __post_init__(self) -> None:
+        self.envelope = self.request.envelope
+        guid, ordinal = self.number = identity_of(self.envelope)
         to = folded(self.envelope.to).encode("utf-8", "surrogatepass")
         destination = hashlib.blake2b(to, digest_size=8).digest()
-        return guid.bytes_le + ordinal.to_bytes(8, "little") + destination
+        self.identity = guid.bytes_le + ordinal.to_bytes(8, "little") + destination
+        """What makes it one of its own: source, number and destination, as written."""
 
     @cached_property
     def content(self) -> bytes:
@@ -163,7 +159,7 @@ class Receiver:
 
     def _deserialized(self, request: SrmpRequest, destination: Destination, peer: str) -> Arrived:
         """[MC-MQSRM] 3.1.5.1.1; what goes on has the URL of the inbound map (G215)."""
-        sender = signed(request, self._protocol.directory) if destination.is_here else Signed()
+        sender = signed(request, self._protocol.directory) if destination.is_here else NOBODY
         message = Message(self._packet_of(request, destination, sender))
         message.source_address = peer
         return Arrived(request, message, peer, sender)
@@ -394,7 +390,7 @@ class Receiver:
     def _remembered(self, arrived: Arrived) -> tuple[Changes, Callable[[], None]]:
         """What makes a message known, with the commit of the message; and how to forget it."""
         changes: Changes = {}
-        if is_exempt(identity_of(arrived.envelope)):
+        if is_exempt(arrived.number):
             return changes, _nothing
         identity, recoverable = arrived.identity, arrived.message.envelope.recoverable
         content = b"" if arrived.envelope.stream is None else arrived.content

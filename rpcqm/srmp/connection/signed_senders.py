@@ -26,19 +26,22 @@ class Signed(NamedTuple):
     certificate: bytes = b""
 
 
+NOBODY = Signed()
+
+
 def signed(request: SrmpRequest, directory: Directory) -> Signed:
     """What the signature of a request proves of its sender."""
     signature = request.envelope.signature
     if signature is None:
-        return Signed()
+        return NOBODY
     result = check(request.envelope, request.body, request.extension)
     if result is SignatureResult.WRONG:
         return Signed(is_wrong=True)
     if result is not SignatureResult.VERIFIED or signature.certificate is None:
-        return Signed()
+        return NOBODY
     sid = _owner(signature.certificate, directory)
     if sid is None:
-        return Signed()
+        return NOBODY
     return Signed(False, authenticated(str(sid), str(sid)), sid.encode(), signature.certificate)
 
 

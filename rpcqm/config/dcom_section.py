@@ -67,6 +67,13 @@ class DcomSection:
             check=check_host,
         ),
     ] = ()
+    empty_is_nothing: Annotated[
+        bool,
+        About(
+            "`Receive` and its like return Nothing when no message comes in time, as on Windows, "
+            "and not the error of the specification.",
+        ),
+    ] = False
     objects: Annotated[int, About("Objects that clients hold, of all together.", (1, _MOST))] = (
         200_000
     )

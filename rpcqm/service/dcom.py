@@ -18,6 +18,7 @@ from rpcqm.dcom.remote_unknown import RemoteUnknown
 from rpcqm.dcom.resolver import Resolver
 from rpcqm.mqac.coclasses import coclasses
 from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.remote_reading import OpenElsewhere
 from rpcqm.rpc.interface_registry import RegisteredInterface
 from rpcqm.rpc.security.context import Credentials
 from rpcqm.rpc.server import RpcServer
@@ -37,6 +38,7 @@ class DcomDoor:
     """Everything that serves COM objects; `classes` are those that clients can activate.
 
     `credentials` tells who we log on as at a client that wants events, None for nobody.
+    `open_elsewhere` opens queues of other queue managers to read them.
     `objects` are the interfaces of the objects, `activators` those that the endpoint mapper's
     port serves besides its own.
     """
@@ -48,10 +50,12 @@ class DcomDoor:
         configuration: Configuration,
         credentials: Callable[[str], Credentials | None] = _nobody,
         classes: Coclasses | None = None,
+        open_elsewhere: OpenElsewhere | None = None,
     ) -> None:
         self._server = server
         self._port = 0
         section = configuration.dcom
+        self._empty_is_nothing = section.empty_is_nothing
         self.check = CallerCheck(
             Permissions.of(section.minimum_level, section.launch, section.access)
         )
@@ -69,7 +73,7 @@ class DcomDoor:
             self.exporter, self._bindings.packed_resolver, credentials, engine.timers
         )
         if classes is None:
-            machine = interfaces.machine(engine)
+            machine = interfaces.machine(engine, open_elsewhere, lambda: self._empty_is_nothing)
             machine.outbound = self._outbound
             classes = coclasses(machine)
         unknown = RemoteUnknown(self.exporter, self._bindings)
@@ -92,6 +96,7 @@ class DcomDoor:
     def adjust(self, configuration: Configuration) -> None:
         """Go on with other settings; objects stay."""
         section = configuration.dcom
+        self._empty_is_nothing = section.empty_is_nothing
         self.check.permissions = Permissions.of(
             section.minimum_level, section.launch, section.access
         )

@@ -258,11 +258,19 @@ class QueueManagerService:
         configuration = self._configuration
         self._srmp = open_door(engine, self._clock, configuration, self._admission, self._metrics)
 
-    def _make_dcom_door(self, server: RpcServer, engine: QueueManagerEngine) -> None:
+    def _make_dcom_door(
+        self, server: RpcServer, engine: QueueManagerEngine, remote: RemoteQueues
+    ) -> None:
         """Unless it is enabled nothing of it is loaded."""
         from rpcqm.service.dcom import DcomDoor
 
-        self._dcom = DcomDoor(engine, server, self._configuration, self._log_on_at)
+        self._dcom = DcomDoor(
+            engine,
+            server,
+            self._configuration,
+            self._log_on_at,
+            open_elsewhere=remote.open_to_read,
+        )
         self._undo.push_async_callback(self._dcom.stop)
 
     def _open_store(self, metrics: Metrics) -> Store:
@@ -321,13 +329,13 @@ class QueueManagerService:
 
     def _register(self, server: RpcServer, engine: QueueManagerEngine, accounts: Accounts) -> None:
         """Serve every interface; the doors that methods tell of are open when they are called."""
-        if self._configuration.dcom.enabled:
-            self._make_dcom_door(server, engine)
         admission = self._callers
         reading = interfaces.remote_read(engine, admission, lambda: self._ports.get("rpc", 0))
         ports = (lambda: self._ports.get("rpc", 0), lambda: self._ports.get("qm2qm", 0))
         remote = RemoteQueues(engine.queue_manager, self._remote_target)
         self._undo.push_async_callback(remote.stop)
+        if self._configuration.dcom.enabled:
+            self._make_dcom_door(server, engine, remote)
         handles = interfaces.client_handles(engine, remote.open, admission)
         server.register(load("remoteread"), reading, remote_read.POLICY)
         comm = interfaces.qmcomm(engine, handles, *ports)

@@ -18,8 +18,8 @@ from tests.support.accounts import PASSWORD
 from tests.support.dcom_client import ENABLED, DcomClient, Reference, served
 
 ADMINISTRATOR = NtlmCredentials("boss", PASSWORD)
-EVERYBODY = "D:(A;;GA;;;WD)"
-"""Every right of a queue to whoever has logged on."""
+EVERYBODY = "D:(A;;GA;;;WD)(A;;GA;;;AN)"
+"""Every right of a queue to everybody, other queue managers without an account among them."""
 QUEUE = r".\private$\orders"
 STREAM = r".\private$\stream"
 

@@ -29,33 +29,42 @@ class Serialized:
 
     def __init__(self, declaration: OperationDeclaration) -> None:
         self._declaration = declaration
-        self._codecs: dict[bool, MessageCodec] = {}
         self._message = message(declaration, False).python_class
+        self._encode = self._codec(False).encode
 
     def encode(self, value: Value) -> bytes:
         """The structure with its headers, a multiple of eight octets.
 
         Raises ValueError or TypeError for values that cannot be written.
         """
-        body = self._codec(False).encode(self._message(value=value))
+        body = self._encode(self._message(value=value))
         size = -(-len(body) // 8) * 8
         return _COMMON + struct.pack("<II", size, 0) + body.ljust(size, b"\0")
 
     def decode(self, octets: Buffer) -> Any:
         """The structure; raises DecodeError, and nothing else, for octets that are none."""
-        if len(octets) < HEADERS or octets[0] != 1 or octets[1] not in (_LITTLE, _BIG):
-            raise DecodeError("this is no serialized type of version 1", 0)
-        big = octets[1] == _BIG
-        (size,) = struct.unpack_from(">I" if big else "<I", octets, 8)
-        if size > len(octets) - HEADERS:
-            raise DecodeError("a serialized type ends too early", 8)
-        return self._codec(big).decode(octets[HEADERS : HEADERS + size]).value
+        body, big_endian = body_of(octets)
+        return self._codec(big_endian).decode(body).value
 
     def _codec(self, big_endian: bool) -> MessageCodec:
-        if big_endian not in self._codecs:
-            compiler = Compiler(Wire(big_endian=big_endian))
-            self._codecs[big_endian] = compiler.codec(self._declaration, response=False)
-        return self._codecs[big_endian]
+        return _compiler(big_endian).codec(self._declaration, response=False)
+
+
+def body_of(octets: Buffer) -> tuple[Buffer, bool]:
+    """What follows the headers, and whether it is in big-endian order; raises DecodeError.
+
+    Octets that are missing at its end may be padding: who reads it sees whether they are.
+    """
+    if len(octets) < HEADERS or octets[0] != 1 or octets[1] not in (_LITTLE, _BIG):
+        raise DecodeError("this is no serialized type of version 1", 0)
+    big_endian = octets[1] == _BIG
+    (size,) = struct.unpack_from(">I" if big_endian else "<I", octets, 8)
+    return octets[HEADERS : HEADERS + size], big_endian
+
+
+@functools.cache
+def _compiler(big_endian: bool) -> Compiler:
+    return Compiler(Wire(big_endian=big_endian))
 
 
 @functools.cache

@@ -4,7 +4,6 @@ A blob is a header and properties, each serialized by itself ([MS-RPCE] 2.2.6.1)
 OBJREF.
 """
 
-import functools
 import struct
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +11,8 @@ from uuid import UUID
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.automation.objref import ObjRefCustom, unpack_objref
-from rpcqm.codec.idl.load import load_idl
-from rpcqm.codec.idl.tree import OperationDeclaration, Parameter, StructureType
 from rpcqm.codec.interface import Value
-from rpcqm.codec.ndr.classes import message
-from rpcqm.codec.ndr.compile import Compiler, MessageCodec, Wire
+from rpcqm.codec.pickling import body_of, serialized
 from rpcqm.codec.types.dcom import (
     ActivationContextInfoData,
     CustomHeader,
@@ -56,10 +52,6 @@ _KNOWN = {
 }
 
 _BLOB = struct.Struct("<II")
-_SERIALIZED = 16
-"""Octets of the two heads of a serialized structure."""
-_LITTLE_ENDIAN, _BIG_ENDIAN = 0x10, 0x00
-_FILLER = 0xCCCCCCCC
 _SPECIAL_FLAGS_AT = 44
 """Where dwFlags is in either form of SpecialPropertiesData."""
 
@@ -83,7 +75,7 @@ class ActivationRequest:
 def unpack_request(objref: bytes) -> ActivationRequest:
     """Read ActivationPropertiesIn; raises DecodeError. Unknown properties are ignored."""
     properties = _unpack_blob(_custom(objref, CLSID_ACTIVATION_PROPERTIES_IN))
-    found = {clsid: unpack(name, octets) for clsid, name, octets in _named(properties)}
+    found = {clsid: _unpack(name, octets) for clsid, name, octets in _named(properties)}
     try:
         request = ActivationRequest(found[INSTANTIATION_INFO], found[SCM_REQUEST_INFO])
     except KeyError as error:
@@ -102,7 +94,7 @@ def _named(properties: list[tuple[UUID, bytes]]) -> list[tuple[UUID, str, bytes]
 
 def _unpack_special(octets: bytes) -> tuple[int, int]:
     """Session and flags of either form of SpecialPropertiesData, which differ in what follows."""
-    body, big_endian = _body(octets)
+    body, big_endian = body_of(octets)
     if len(body) < _SPECIAL_FLAGS_AT + 4:
         raise DecodeError("SpecialPropertiesData is cut off")
     order = ">" if big_endian else "<"
@@ -128,8 +120,8 @@ def unpack_reply(objref: bytes) -> tuple[PropsOutInfo, ScmReplyInfoData]:
     properties = dict(_unpack_blob(_custom(objref, CLSID_ACTIVATION_PROPERTIES_OUT)))
     try:
         return (
-            unpack("PropsOutInfo", properties[PROPS_OUT_INFO]),
-            unpack("ScmReplyInfoData", properties[SCM_REPLY_INFO]),
+            _unpack("PropsOutInfo", properties[PROPS_OUT_INFO]),
+            _unpack("ScmReplyInfoData", properties[SCM_REPLY_INFO]),
         )
     except KeyError as error:
         raise DecodeError(f"an activation without the property {error.args[0]}") from error
@@ -151,7 +143,7 @@ def _unpack_blob(octets: bytes) -> list[tuple[UUID, bytes]]:
         raise DecodeError("an activation blob without its head")
     size, _ = _BLOB.unpack_from(octets)
     octets = octets[_BLOB.size : _BLOB.size + size]
-    header: CustomHeader = unpack("CustomHeader", octets)
+    header: CustomHeader = _unpack("CustomHeader", octets)
     classes, sizes = header.pclsid or [], header.pSizes or []
     offset, found = header.headerSize, []
     for clsid, length in zip(classes, sizes, strict=True):
@@ -163,7 +155,7 @@ def _unpack_blob(octets: bytes) -> list[tuple[UUID, bytes]]:
 
 
 def _pack_blob(properties: list[tuple[UUID, Value]]) -> bytes:
-    packed = [pack(value) for _, value in properties]
+    packed = [_pack(value) for _, value in properties]
     sizes = [len(octets) for octets in packed]
     header = CustomHeader(
         totalSize=0,
@@ -176,55 +168,15 @@ def _pack_blob(properties: list[tuple[UUID, Value]]) -> bytes:
         pSizes=sizes,
         pdwReserved=None,
     )
-    header.headerSize = len(pack(header))
+    header.headerSize = len(_pack(header))
     header.totalSize = header.headerSize + sum(sizes)
-    return _BLOB.pack(header.totalSize, 0) + pack(header) + b"".join(packed)
+    return _BLOB.pack(header.totalSize, 0) + _pack(header) + b"".join(packed)
 
 
-# Serialized structures.
+def _pack(value: Value) -> bytes:
+    return serialized("dcom", type(value).__name__).encode(value)
 
 
-def pack(value: Value) -> bytes:
-    """A structure of dcom.idl, serialized by type serialization version 1."""
-    made, codec = _codec(type(value).__name__, False)
-    body = codec.encode(made(value=value))
-    body += bytes(-len(body) % 8)
-    head = struct.pack("<BBHI", 1, _LITTLE_ENDIAN, 8, _FILLER)
-    return head + struct.pack("<II", len(body), 0) + body
-
-
-def unpack(name: str, octets: bytes) -> Any:
+def _unpack(name: str, octets: bytes) -> Any:
     """The structure of that name; raises DecodeError."""
-    body, big_endian = _body(octets)
-    _, codec = _codec(name, big_endian)
-    return codec.decode(body).value
-
-
-def _body(octets: bytes) -> tuple[bytes, bool]:
-    """What follows the heads, and whether it is big-endian."""
-    if len(octets) < _SERIALIZED or octets[0] != 1:
-        raise DecodeError("a structure without the heads of its serialization")
-    if octets[1] not in (_LITTLE_ENDIAN, _BIG_ENDIAN):
-        raise DecodeError(f"a structure in the byte order {octets[1]:#x}")
-    big_endian = octets[1] == _BIG_ENDIAN
-    (length,) = struct.unpack_from(">I" if big_endian else "<I", octets, 8)
-    return octets[_SERIALIZED : _SERIALIZED + length], big_endian
-
-
-@functools.cache
-def _compiler(big_endian: bool) -> Compiler:
-    return Compiler(Wire(big_endian=big_endian))
-
-
-@functools.cache
-def _codec(name: str, big_endian: bool) -> tuple[type[Any], MessageCodec]:
-    """The codec of a structure: that of a method which has it as its only parameter."""
-    file = load_idl("dcom")
-    structure = next(
-        each
-        for each in file.types.values()
-        if isinstance(each, StructureType) and name in (each.name, *each.aliases)
-    )
-    declared = OperationDeclaration(name, 0, (Parameter("value", structure, True, False),), None)
-    codec = _compiler(big_endian).codec(declared, response=False)
-    return message(declared, False).python_class, codec
+    return serialized("dcom", name).decode(octets)

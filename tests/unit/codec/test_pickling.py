@@ -31,7 +31,7 @@ def test_octets_in_big_endian_order_are_read() -> None:
     assert version.decode(octets) == COMVERSION(MajorVersion=5, MinorVersion=7)
 
 
-@pytest.mark.parametrize("length", [0, 8, 15, 16, 40, len(OCTETS) - 1])
+@pytest.mark.parametrize("length", [0, 8, 15, 16, 40, 80])
 def test_octets_that_end_too_early_are_refused(length: int) -> None:
     with pytest.raises(DecodeError):
         PROPERTIES.decode(OCTETS[:length])

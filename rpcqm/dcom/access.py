@@ -53,10 +53,17 @@ class CallerCheck:
             raise RpcFault(FaultStatus.RPC_S_ACCESS_DENIED, f"{level.name} is needed")
 
     def check_access(self, call: Call) -> None:
-        """Raise RpcFault for a caller who may not call objects here."""
+        """Raise RpcFault for a caller who may not call objects here.
+
+        The answer for a security context holds until the permissions are others.
+        """
+        permissions = self.permissions
+        if call.security.granted is permissions:
+            return
         self.check_level(call)
-        if not _allows(self.permissions.access, call.identity, COM_RIGHTS_EXECUTE_REMOTE):
+        if not _allows(permissions.access, call.identity, COM_RIGHTS_EXECUTE_REMOTE):
             raise RpcFault(FaultStatus.RPC_S_ACCESS_DENIED, "`dcom.access` does not grant it")
+        call.security.granted = permissions
 
     def may_launch(self, identity: Identity) -> bool:
         """Whether a caller may create objects."""

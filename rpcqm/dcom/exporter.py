@@ -96,7 +96,8 @@ class PingSet:
 class ObjectExporter:
     """The tables of IPIDs and OIDs; `supports` tells whether an object has an interface.
 
-    Callers are known by their SIDs. Refusals are MQError with the codes of [MS-DCOM].
+    Callers are known by their SIDs. `by_ipid` is the table of IPIDs, to be looked into. Refusals
+    are MQError with the codes of [MS-DCOM].
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class ObjectExporter:
         self.oxid = new_identifier()
         self.rem_unknown = secrets.token_bytes(16)
         self._supports = supports
-        self._interfaces: dict[bytes, InterfaceEntry] = {}
+        self.by_ipid: dict[bytes, InterfaceEntry] = {}
         self._objects: dict[int, ObjectEntry] = {}
         self._by_object: dict[ComObject, ObjectEntry] = {}
         self._owned: dict[str, int] = {}
@@ -123,7 +124,7 @@ class ObjectExporter:
     @property
     def interfaces(self) -> int:
         """How many interfaces of objects clients hold."""
-        return len(self._interfaces)
+        return len(self.by_ipid)
 
     def objects(self) -> Iterator[ObjectEntry]:
         """Every object that clients hold; the tables must not change meanwhile."""
@@ -134,7 +135,7 @@ class ObjectExporter:
         return self._owned.get(caller, 0)
 
     def find(self, ipid: bytes) -> InterfaceEntry | None:
-        return self._interfaces.get(ipid)
+        return self.by_ipid.get(ipid)
 
     def find_object(self, oid: int) -> ObjectEntry | None:
         return self._objects.get(oid)
@@ -169,7 +170,7 @@ class ObjectExporter:
 
         Raises MQError (RPC_E_INVALID_OBJECT) if there is none.
         """
-        found = self._interfaces.get(ipid)
+        found = self.by_ipid.get(ipid)
         if found is None:
             raise MQError(HResult.RPC_E_INVALID_OBJECT, "no such IPID")
         found.object.last_call = self.clock.monotonic()
@@ -181,7 +182,7 @@ class ObjectExporter:
         Raises MQError: CO_E_OBJNOTREG for an IPID that is not there, E_OUTOFMEMORY beyond the
         largest count.
         """
-        found = self._interfaces.get(ipid)
+        found = self.by_ipid.get(ipid)
         if found is None:
             raise MQError(HResult.CO_E_OBJNOTREG, "no such IPID")
         held = (found.private or {}).get(caller, 0) + private
@@ -197,7 +198,7 @@ class ObjectExporter:
         More than there are takes all that there are, an IPID that is not there does nothing, and
         the private references of others stay.
         """
-        found = self._interfaces.get(ipid)
+        found = self.by_ipid.get(ipid)
         if found is None:
             return
         found.public = max(found.public - public, 0)
@@ -215,7 +216,7 @@ class ObjectExporter:
         `used` of the entry is counted: `let_go` ends that. [MS-DCOM] 3.1.1.5.3: neither the IID
         nor the OID counts. Raises MQError: E_NOINTERFACE for an IPID that is not there.
         """
-        found = self._interfaces.get(std.ipid)
+        found = self.by_ipid.get(std.ipid)
         if found is None:
             raise MQError(HResult.E_NOINTERFACE, "no such IPID")
         found.object.used += 1
@@ -235,7 +236,7 @@ class ObjectExporter:
     def reclaim(self, entry: ObjectEntry) -> None:
         """Take an object from all who hold it: they are gone ([MS-DCOM] 3.1.1.6.2)."""
         for interface in entry.interfaces:
-            del self._interfaces[interface.ipid]
+            del self.by_ipid[interface.ipid]
         entry.interfaces = ()
         if not entry.used:
             self._remove_object(entry)
@@ -267,7 +268,7 @@ class ObjectExporter:
             raise MQError(HResult.E_NOINTERFACE, str(iid))
         interface = InterfaceEntry(entry, iid, secrets.token_bytes(16))
         entry.interfaces += (interface,)
-        self._interfaces[interface.ipid] = interface
+        self.by_ipid[interface.ipid] = interface
         return interface
 
     def _give(self, interface: InterfaceEntry, references: int) -> StdObjRef:
@@ -279,7 +280,7 @@ class ObjectExporter:
     def _remove_if_unheld(self, interface: InterfaceEntry) -> None:
         if interface.public or interface.private:
             return
-        del self._interfaces[interface.ipid]
+        del self.by_ipid[interface.ipid]
         entry = interface.object
         entry.interfaces = tuple(each for each in entry.interfaces if each is not interface)
         if not (entry.used or entry.interfaces):

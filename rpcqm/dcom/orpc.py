@@ -4,13 +4,15 @@ Each interface of the IDL becomes an interface of the RPC runtime, whose handler
 It is prepared when the first client binds it, and a method's codec compiled with its first call.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+import inspect
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import FaultStatus, HResult, MQError, RpcFault
+from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.interface import Operation, Value
 from rpcqm.codec.types.dcom import ORPCTHAT, ORPCTHIS
 from rpcqm.dcom.access import CallerCheck
@@ -59,28 +61,38 @@ def check_version(this: ORPCTHIS) -> None:
         raise RpcFault(HResult.RPC_E_VERSION_MISMATCH, f"version {asked} of DCOM")
 
 
+_AT_ONCE = frozenset({int, str, bool, bytes, tuple, list, type(None), Variant, UUID, Outcome})
+"""Classes of what methods return that do not wait."""
+new = object.__new__
+
+
+def _waits(outcome: object) -> bool:
+    """Whether a method answers later."""
+    return isinstance(outcome, Completion) or inspect.iscoroutine(outcome)
+
+
 class WaitingCalls:
-    """How many calls of each caller wait, and how many may."""
+    """How many calls wait of each of the `callers` who have any, and how many may."""
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._waiting: dict[str, int] = {}
+        self.callers: dict[str, int] = {}
 
     def __len__(self) -> int:
-        return sum(self._waiting.values())
+        return sum(self.callers.values())
 
     def check(self, caller: str) -> None:
         """Raise RpcFault if a caller has too many calls waiting to make another one."""
-        if self._waiting.get(caller, 0) >= self.most:
+        if self.callers.get(caller, 0) >= self.most:
             raise RpcFault(FaultStatus.nca_s_server_too_busy, "too many waiting calls")
 
     def begin(self, caller: str) -> None:
-        self._waiting[caller] = self._waiting.get(caller, 0) + 1
+        self.callers[caller] = self.callers.get(caller, 0) + 1
 
     def end(self, caller: str) -> None:
-        self._waiting[caller] -= 1
-        if not self._waiting[caller]:
-            del self._waiting[caller]
+        self.callers[caller] -= 1
+        if not self.callers[caller]:
+            del self.callers[caller]
 
 
 class ObjectCalls:
@@ -132,9 +144,13 @@ class _Method:
         "_exporter",
         "_extras",
         "_iid",
+        "_in_names",
         "_ins",
         "_interface",
+        "_interfaces",
         "_names",
+        "_now",
+        "_only",
         "_operation",
         "_outs",
         "_plain",
@@ -153,47 +169,60 @@ class _Method:
         self._iid = interface.iid
         self._operation = operation
         self._names: dict[type[ComObject], str] = {}
-        self._response_class: Callable[..., Value] = operation.response_class
+        self._response_class: type[Any] = operation.response_class
         self._ins = [(each.name, inward(each.type)) for each in parameters if each.in_][1:]
         self._outs = [(each.name, outward(each.type)) for each in parameters if each.out][1:]
         fields = {"orpcthat", "result", *(name for name, _ in self._outs)}
         self._extras = [each for each in operation.response_class.__slots__ if each not in fields]
         self._plain = all(convert is None for _, convert in self._ins + self._outs)
+        self._in_names = [name for name, _ in self._ins]
+        alone = len(self._outs) == 1 and not self._extras
+        self._only = self._outs[0][0] if alone else None
+        self._interfaces = calls.exporter.by_ipid
+        self._now = calls.exporter.clock.monotonic
 
     def handle(self, call: Call, request: Any) -> object:
         """Handle a call; the outcome is a response, or a coroutine of one."""
-        check_this(request.orpcthis)
-        found = self._exporter.find(call.object_octets)
+        this = request.orpcthis
+        if this.flags or this.version.MajorVersion != MAJOR or this.version.MinorVersion > MINOR:
+            check_this(this)
+        found = self._interfaces.get(call.object_octets)
         if found is None or not (found.iid == self._iid or self._is_base_of(found.iid)):
             raise RpcFault(HResult.RPC_E_DISCONNECTED, "no such IPID")
         entry = found.object
-        entry.last_call = self._exporter.clock.monotonic()
-        self._waiting.check(call.identity.sid)
-        method = self._method(entry.com_object)
+        entry.last_call = self._now()
+        if self._waiting.callers:
+            self._waiting.check(call.security.identity.sid)
+        com_object = entry.com_object
+        name = self._names.get(com_object.__class__) or self._name(com_object)
+        method = getattr(com_object, name)
         com_call = ComCall(call, found.iid)
         if not self._plain:
             return self._handle_passing(method, com_call, request, entry)
-        outcome = method(com_call, *[getattr(request, name) for name, _ in self._ins])
-        if isinstance(outcome, Completion | Coroutine):
+        outcome = method(com_call, *[getattr(request, name) for name in self._in_names])
+        if outcome.__class__ not in _AT_ONCE and _waits(outcome):
             return self._later(outcome, request, entry, self._passing(call, request))
-        return self._response(outcome, request, None)
+        if self._only is None or outcome.__class__ is Outcome:
+            return self._response(outcome, request, None)
+        response = new(self._response_class)
+        response.orpcthat, response.result = THAT, 0
+        setattr(response, self._only, outcome)
+        return response
 
     def _is_base_of(self, iid: UUID) -> bool:
         """Whether the interface of an IPID is derived from the one that the client has bound."""
         derived = by_iid().get(iid)
         return derived is not None and self._iid in derived.iids
 
-    def _method(self, com_object: ComObject) -> Callable[..., object]:
+    def _name(self, com_object: ComObject) -> str:
+        """What the object's class calls the method; raises RpcFault if it has none."""
         kind = com_object.__class__
-        name = self._names.get(kind)
-        if name is None:
-            name = method_names(kind.INTERFACES, self._interface)[self._operation.opnum]
-            self._names[kind] = name
-        method: Callable[..., object] | None = getattr(com_object, name, None)
-        if method is None:
+        name = method_names(kind.INTERFACES, self._interface)[self._operation.opnum]
+        if not hasattr(kind, name):
             text = f"opnum {self._operation.opnum} of {self._interface.name} is not served"
             raise RpcFault(FaultStatus.nca_s_op_rng_error, text)
-        return method
+        self._names[kind] = name
+        return name
 
     def _passing(self, call: Call, request: object) -> Passing:
         return Passing(self._exporter, self._bindings, call, request)
@@ -206,8 +235,8 @@ class _Method:
         deferred = False
         try:
             outcome = method(com_call, *self._arguments(request, passing))
-            deferred = isinstance(outcome, Completion | Coroutine)
-            if isinstance(outcome, Completion | Coroutine):
+            deferred = _waits(outcome)
+            if deferred:
                 return self._later(outcome, request, entry, passing)
             return self._response(outcome, request, passing)
         finally:
@@ -221,7 +250,7 @@ class _Method:
         ]
 
     async def _later(
-        self, outcome: Awaitable[object], request: Any, entry: ObjectEntry, passing: Passing
+        self, outcome: Any, request: Any, entry: ObjectEntry, passing: Passing
     ) -> Value:
         """The response of a call that waits; object and arguments stay until then."""
         caller = passing.call.identity.sid
@@ -252,7 +281,8 @@ class _Method:
                 fields[name] = self._given(convert, passing, value)
         if passing is not None and passing.given:
             passing.call.on_delivery_failed(passing.take_back)
-        return self._response_class(orpcthat=THAT, result=status, **fields)
+        response: Value = self._response_class(orpcthat=THAT, result=status, **fields)
+        return response
 
     @staticmethod
     def _given(convert: Convert, passing: Passing, value: object) -> object:

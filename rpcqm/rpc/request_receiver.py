@@ -113,7 +113,8 @@ class RequestReceiver:
             raise ConnectionBroken("a request without its header")
         start = REQUEST_LENGTH
         if flags != _WHOLE or big_endian or self._assembly is not None:
-            if flags != _WHOLE_OF_OBJECT or big_endian or self._assembly is not None:
+            whole = flags == _WHOLE_OF_OBJECT and len(pdu) >= _OBJECT_END
+            if not whole or big_endian or self._assembly is not None:
                 return self._receive_part(pdu, flags, auth_length, call_id, big_endian)
             start = _OBJECT_END
         _, context_id, opnum = REQUEST_BODY.unpack_from(pdu, HEADER_LENGTH)
@@ -126,7 +127,7 @@ class RequestReceiver:
             security, stub = self._security.base, pdu[start:]
         call = Call(self._association, call_id, context, opnum, security, stub)
         if start != REQUEST_LENGTH:
-            _read_object(call, pdu, False)
+            call.object_octets = pdu[REQUEST_LENGTH:_OBJECT_END]
         calls = self._calls
         if call_id in calls or len(calls) >= self._most_calls:
             raise self._not_admitted(call)

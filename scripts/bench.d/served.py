@@ -47,7 +47,10 @@ class Served:
 
 @contextmanager
 def serving(
-    directory: Path, configuration: str = "", command: Sequence[object] = RPCQM
+    directory: Path,
+    configuration: str = "",
+    command: Sequence[object] = RPCQM,
+    options: Sequence[str] = (),
 ) -> Iterator[Served]:
     """Start one with the account of the benches; `configuration` is its TOML."""
     directory.mkdir(exist_ok=True)
@@ -56,7 +59,7 @@ def serving(
     places = ("--config", config, "--data-dir", directory / "data", "--ready-file", ready)
     ports = ("--epm-port", "-1", "--qm2qm-port", "-1", "--binary-port", "-1", "--rpc-port", "0")
     with (directory / "log").open("w") as log:
-        server = pinned([*command, "serve", *places, *ports], server_cpu, stderr=log)
+        server = pinned([*command, "serve", *places, *ports, *options], server_cpu, stderr=log)
         try:
             _await(server, ready)
             served = Served(

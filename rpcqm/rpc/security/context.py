@@ -139,7 +139,8 @@ class SecurityContext:
     `assured_level` and `identity` are what a call made under it has. It is the negotiated `level`,
     but with nobody's key ([MS-NLMP] 5.1) protection is worth nothing. Until the handshake is
     complete the identity is ANONYMOUS and nothing can be protected. `claim` is who the peer said
-    it was, whether the handshake succeeded or failed.
+    it was, whether the handshake succeeded or failed. `granted` is for those who check calls: under
+    which permissions they have let one of this context through.
     """
 
     __slots__ = (
@@ -151,6 +152,7 @@ class SecurityContext:
         "auth_type",
         "claim",
         "context_id",
+        "granted",
         "identity",
         "level",
         "refused",
@@ -175,6 +177,7 @@ class SecurityContext:
         self.identity = identity
         self.claim = NO_CLAIM
         self.refused = False
+        self.granted: object = None
         self.signature_length = 0
         self._handshake = handshake
         self._signs_headers = False

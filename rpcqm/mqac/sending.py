@@ -8,8 +8,9 @@ from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.completion import Completion, start
-from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.errors import DecodeError, HResult, MQError
 from rpcqm.codec.automation.values import Variant
+from rpcqm.codec.bodies.formatters import parse_xml
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.enums import MessageAuthenticationLevel, MessageClass, SenderIdentifierType
 from rpcqm.codec.packet.message import MessageAttributes
@@ -132,10 +133,24 @@ def _completed(
     attributes.time_to_reach_queue = min(  # (G288)
         attributes.time_to_reach_queue, attributes.time_to_be_received
     )
-    attributes.soap_body += message.soap_body
-    attributes.soap_header += message.soap_header
+    attributes.soap_body = _elements(message.soap_body)
+    attributes.soap_header = _elements(message.soap_header)
     attributes.application_deadletter_queue = descriptor.application_deadletter_queue
     return attributes
+
+
+def _elements(text: str) -> str:
+    """Elements for an envelope; raises MQ_ERROR_BAD_XML_FORMAT for what would spoil it."""
+    if text:
+        try:
+            parse_xml(f"<se:Body {_NAMESPACE}>{text}</se:Body>".encode())
+        except (DecodeError, UnicodeEncodeError) as error:
+            raise MQError(HResult.MQ_ERROR_BAD_XML_FORMAT, str(error)) from error
+    return text
+
+
+_NAMESPACE = 'xmlns:se="http://schemas.xmlsoap.org/soap/envelope/"'
+"""The prefix that elements may use, as our envelopes declare it."""
 
 
 def _as_given(message: "MSMQMessage") -> MessageAttributes:
@@ -157,6 +172,8 @@ def _as_given(message: "MSMQMessage") -> MessageAttributes:
         connector_queue_manager_identifier=None,
         tracing_queue_identifier=None,
         multiple_destination_signature=b"",
+        soap_header="",
+        soap_body="",
         soap_envelope="",
         soap_compound_message=b"",
     )

@@ -150,7 +150,11 @@ class Signature:
 
 @dataclass(slots=True)
 class Envelope:
-    """All that the header of an envelope says; <se:Body> is empty."""
+    """All that an envelope says.
+
+    `more_header` and `more_body` are elements of the application, written behind ours and into
+    <se:Body>, which is empty otherwise.
+    """
 
     action: str
     to: str
@@ -165,6 +169,8 @@ class Envelope:
     stream_receipt: StreamReceipt | None = None
     msmq: Msmq | None = None
     signature: Signature | None = None
+    more_header: str = ""
+    more_body: str = ""
 
 
 @dataclass(slots=True, eq=False)

@@ -124,6 +124,7 @@ def envelope_of(message: PacketMessage, url_of: UrlOf, stream: Stream | None = N
     envelope = _envelope(message)
     envelope.services = _services(message, url_of)
     envelope.stream = stream
+    envelope.more_header, envelope.more_body = message.soap_header, message.soap_body
     assert envelope.msmq is not None
     _add_names(envelope.msmq, message)
     return envelope

@@ -27,7 +27,7 @@ from rpcqm.srmp.elements import (
 from rpcqm.srmp.xml import MSMQ, SOAP, SRMP, WS_ROUTING, enclosing_signature, escaped
 
 _START = f'<se:Envelope xmlns:se="{SOAP}" xmlns="{SRMP}"><se:Header>'
-_END = "</se:Header><se:Body></se:Body></se:Envelope>"
+_END = "</se:Body></se:Envelope>"
 _SPACE = re.compile(r"\s")
 
 _guid: Callable[[UUID], str] = lru_cache(maxsize=256)(str)
@@ -45,6 +45,9 @@ def write_envelope(envelope: Envelope) -> bytes:
         _receipts(envelope),
         "" if envelope.msmq is None else _msmq(envelope.msmq),
         "" if envelope.signature is None else _signature(envelope.signature),
+        envelope.more_header,
+        "</se:Header><se:Body>",
+        envelope.more_body,
         _END,
     ]
     return "".join(parts).encode("utf-8")

@@ -112,6 +112,7 @@ def is_usual(message: PacketMessage) -> bool:
         message.message_class == MessageClass.MQMSG_CLASS_NORMAL
         and message.administration_queue_type == QueueFormatType.NONE
         and not is_relayed(message)
+        and message.soap is None
     )
 
 

@@ -10,6 +10,15 @@ import pytest
 from rpcqm.base.errors import HResult
 from rpcqm.codec.automation.values import EMPTY, Variant
 from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.types.mqacvalues import (
+    MQMSGACKNOWLEDGEMENT,
+    MQMSGCLASS,
+    MQMSGDELIVERY,
+    MQMSGJOURNAL,
+    MQMSGPRIVLEVEL,
+    MQMSGSENDERIDTYPE,
+    MQMSGTRACE,
+)
 from rpcqm.codec.types.mqvalues import VARENUM
 from tests.support.com_objects import Objects, octets, served_objects
 from tests.support.dcom_client import ComError, Reference
@@ -232,3 +241,33 @@ def test_a_wrong_value_is_refused_and_the_old_one_stays(
         objects.put(message, name, value)
     assert refused.value.status == status
     assert objects.get(message, name) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "wrong"),
+    [
+        pytest.param(
+            name, values, wrong, id=name, marks=pytest.mark.conformance(f"MQAC-element-{element}")
+        )
+        for name, element, values, wrong in [
+            ("MsgClass", "MQMSGCLASS", tuple(MQMSGCLASS), 0x00FF),
+            ("Delivery", "MQMSGDELIVERY", tuple(MQMSGDELIVERY), 2),
+            ("Ack", "MQMSGACKNOWLEDGEMENT", tuple(MQMSGACKNOWLEDGEMENT), 0x10),
+            ("Journal", "MQMSGJOURNAL", tuple(MQMSGJOURNAL), 8),
+            ("Trace", "MQMSGTRACE", tuple(MQMSGTRACE), 2),
+            ("SenderIdType", "MQMSGSENDERIDTYPE", tuple(MQMSGSENDERIDTYPE), 3),
+            ("PrivLevel", "MQMSGPRIVLEVEL", tuple(MQMSGPRIVLEVEL), 4),
+            ("HashAlgorithm", "MQCALG", (0x8001, 0x8002, 0x8003, 0x8004), 0x8005),
+        ]
+    ],
+)
+def test_every_value_of_an_enumeration_is_taken_and_no_other(
+    objects: Objects, name: str, values: tuple[int, ...], wrong: int
+) -> None:
+    message = objects.message()
+    for value in values:
+        objects.put(message, name, int(value))
+        assert objects.get(message, name) == value
+    with pytest.raises(ComError) as refused:
+        objects.put(message, name, wrong)
+    assert refused.value.status is HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE

@@ -78,6 +78,10 @@ class ReadEnvelope(NamedTuple):
 
 def parse_envelope(octets: bytes) -> ReadEnvelope:
     """The text of an envelope, and what it says ([MC-MQSRM] 2.2.2); raises DecodeError."""
+    return ReadEnvelope(*_parsed(octets))
+
+
+def _parsed(octets: bytes) -> tuple[str, Envelope]:
     text, root = parse_xml(octets)
     if root.tag != _ENVELOPE:
         raise DecodeError("no SOAP envelope")
@@ -89,7 +93,7 @@ def parse_envelope(octets: bytes) -> ReadEnvelope:
     envelope = _header(root[0])
     if envelope.signature is not None:
         envelope.signature.signed_info = _signed_octets(text)
-    return ReadEnvelope(text, envelope)
+    return text, envelope
 
 
 def read_request(
@@ -121,7 +125,7 @@ def read_request(
 
 def read_envelope(octets: bytes) -> Envelope:
     """An envelope ([MC-MQSRM] 2.2.2); raises DecodeError."""
-    return parse_envelope(octets).envelope
+    return _parsed(octets)[1]
 
 
 def _is_receipt(envelope: Envelope) -> bool:

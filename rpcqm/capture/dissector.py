@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
 from rpcqm.base.hresult import HResult, NtStatus
-from rpcqm.capture.conversation.interfaces import known_interfaces
+from rpcqm.capture.conversation.interfaces import known_interfaces, object_interfaces
+from rpcqm.capture.marshalled import wire_form
 from rpcqm.capture.packet_fields import HEADERS, Fields
 from rpcqm.codec.idl.tree import (
     Array,
@@ -22,6 +23,7 @@ from rpcqm.codec.idl.tree import (
     Type,
     Union,
     UnionArm,
+    WireMarshal,
 )
 from rpcqm.codec.interface import Interface
 from rpcqm.codec.ndr.classes import message
@@ -36,7 +38,7 @@ Lua = str | int | None | Sequence["Lua"] | Mapping[str, "Lua"] | Mapping[int, "L
 def dissector() -> str:
     """The whole Lua script."""
     types = _Types()
-    known = known_interfaces().items()
+    known = {**known_interfaces(), **object_interfaces()}.items()
     interfaces = {str(uuid): _interface(types, interface) for uuid, interface in known}
     statuses = {int(each): each.name for names in (NtStatus, HResult) for each in names}
     parts = (
@@ -90,6 +92,8 @@ class _Types:
         self._kept: list[Type] = []
 
     def number(self, made: Type) -> int:
+        if isinstance(made, WireMarshal):
+            made = wire_form(made)
         if id(made) not in self._numbers:
             self._kept.append(made)
             table: dict[str, Lua] = {}

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from rpcqm.base.errors import DecodeError
+from rpcqm.capture.marshalled import wire_form
 from rpcqm.codec.idl.tree import (
     Array,
     Enumeration,
@@ -22,6 +23,7 @@ from rpcqm.codec.idl.tree import (
     StructureType,
     Type,
     Union,
+    WireMarshal,
 )
 from rpcqm.codec.interface import Operation, TransferSyntax
 from rpcqm.codec.ndr.classes import message
@@ -123,6 +125,8 @@ class StubWalk:
                 self.pointer(made, path)
             case InterfacePointer():
                 self.interface_pointer(path)
+            case WireMarshal():
+                self.pointer(wire_form(made), path)
             case Array():
                 self.counted(made, path, made.count or 0)
             case String():

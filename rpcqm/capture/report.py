@@ -1,8 +1,9 @@
 """Calls as lines for people and as objects for programs."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from uuid import UUID
 
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.conversation.binary import BinaryPacket
@@ -19,6 +20,7 @@ from rpcqm.capture.srmp_fields import (
     summary,
 )
 from rpcqm.capture.values import Plain, message_attributes, plain
+from rpcqm.codec.automation.values import MISSING, SafeArray, Variant
 from rpcqm.codec.interface import Value
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.types.mqvalues import (
@@ -48,6 +50,8 @@ _BORING = frozenset(
         "dwMaxCompoundMessageSize",
         "fNonRoutingServer",
         "fWorkgroup",
+        "orpcthat",
+        "orpcthis",
         "pClientId",
         "pQueueFormat",
         "pTransactionId",
@@ -76,6 +80,8 @@ _NAMED: dict[str, dict[int, str]] = {
     "dwShareMode": {DENY_NONE: "", DENY_RECEIVE: "deny-receive"},
 }
 _LARGE = 0xFFFF
+_FEW = 4
+"""Elements of an array that a line has room for."""
 
 
 class _Times:
@@ -142,9 +148,35 @@ def _short(name: str, value: object) -> str:
         return repr(value) if value else ""
     if isinstance(value, bytes) or value is None:
         return ""
+    if isinstance(value, Variant):
+        return _variant_text(name, value)
     if isinstance(value, list):
         return _elements(value)
-    return "" if isinstance(value, Value) else str(value)
+    if isinstance(value, Value):
+        # Of DISPPARAMS, whose arguments stand in reverse.
+        arguments = getattr(value, "rgvarg", None)
+        return f"({_variants(arguments[::-1])})" if arguments else ""
+    if isinstance(value, UUID):
+        return str(value) if value.int else ""
+    return str(value)
+
+
+def _variant_text(name: str, variant: Variant) -> str:
+    """A VARIANT in a few characters: its value, or its type where that is long or an object."""
+    value = variant.value
+    if isinstance(value, Variant):
+        return _variant_text(name, value)
+    if value is None or variant == MISSING:
+        return ""
+    if isinstance(value, SafeArray):
+        return f"array[{len(value.values)}]"
+    return "object" if isinstance(value, bytes) else _short(name, value) or str(value)
+
+
+def _variants(values: Sequence[object]) -> str:
+    """The first few of some VARIANTs; `-` for one that says nothing."""
+    shown = [_variant_text("", each) or "-" for each in values[:_FEW] if isinstance(each, Variant)]
+    return ", ".join(shown) + (", …" if len(values) > _FEW else "")
 
 
 def _elements(values: list[object]) -> str:
@@ -153,8 +185,10 @@ def _elements(values: list[object]) -> str:
     sections = [getattr(each, "SectionSize", None) for each in values]
     if None not in sections:
         return "+".join(map(str, sections))
-    if all(type(each) is int for each in values) and len(values) <= 4:
+    if len(values) <= _FEW and all(isinstance(each, int | str) for each in values):
         return ",".join(map(str, values))
+    if len(values) <= _FEW and all(isinstance(each, Variant) for each in values):
+        return _variants(values)
     return f"[{len(values)}]"
 
 

@@ -153,6 +153,24 @@ class SAFEARRAYUNION(Value):
         | None = None,
     ) -> None: ...
 
+class wireSAFEARRAYStr(Value):
+    cDims: int
+    fFeatures: int
+    cbElements: int
+    cLocks: int
+    uArrayStructs: SAFEARRAYUNION
+    rgsabound: list[SAFEARRAYBOUND]
+    def __init__(
+        self,
+        *,
+        cDims: int = ...,
+        fFeatures: int = ...,
+        cbElements: int = ...,
+        cLocks: int = ...,
+        uArrayStructs: SAFEARRAYUNION,
+        rgsabound: list[SAFEARRAYBOUND],
+    ) -> None: ...
+
 class RecordInfo(Value):
     libraryGuid: UUID
     verMajor: int

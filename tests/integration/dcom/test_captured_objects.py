@@ -1,0 +1,140 @@
+"""Calls of objects in a capture: their names, their VARIANTs, and every field of their stubs."""
+
+import json
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from rpcqm.capture.conversation.call import CapturedCall
+from rpcqm.capture.ndr_fields import stub_fields
+from rpcqm.cli.main import main
+from rpcqm.codec.automation.values import MISSING, SafeArray, Variant
+from rpcqm.codec.interface import TransferSyntax
+from rpcqm.codec.types.oaut import DISPPARAMS
+from rpcqm.codec.types.oautvalues import (
+    DISPATCH_PROPERTYPUT,
+    DISPID_PROPERTYPUT,
+    VT_ARRAY,
+    VT_BSTR,
+    VT_UI1,
+)
+from rpcqm.mqac.coclasses import MSMQ_MESSAGE, MSMQ_QUEUE_INFO
+from tests.support.analysed import calls_of
+from tests.support.com_objects import EVERYBODY, QUEUE, number
+from tests.support.dcom_client import ENABLED, DcomClient, Reference, served
+
+NULL = UUID(int=0)
+
+
+def play(com: DcomClient) -> None:
+    """Send and receive a message by vtables, naming the queue by IDispatch."""
+    info = com.create(MSMQ_QUEUE_INFO, "IMSMQQueueInfo4")
+    script = com.query_interface(info, "IDispatch")
+    (path,) = com.call(script, "GetIDsOfNames", NULL, ["pathname"], 1, 0)
+    named = DISPPARAMS(
+        rgvarg=[Variant(VT_BSTR, QUEUE)],
+        rgdispidNamedArgs=[DISPID_PROPERTYPUT],
+        cArgs=1,
+        cNamedArgs=1,
+    )
+    com.call(script, "Invoke", path, NULL, 0, DISPATCH_PROPERTYPUT, named, 0, [], [])
+    message = com.create(MSMQ_MESSAGE, "IMSMQMessage4")
+    com.call(message, "put_Label", "hello")
+    com.call(message, "put_Body", Variant(VT_ARRAY | VT_UI1, SafeArray(VT_UI1, b"12345")))
+    com.call(message, "Send", com.call(info, "Open", 2, 0), MISSING)
+    reading = com.call(info, "Open", 1, 0)
+    received = com.call(reading, "Receive", MISSING, MISSING, MISSING, number(0), MISSING)
+    assert isinstance(received, Reference)
+    com.call(received, "get_Body")
+    com.call(received, "get_Priority")
+    com.release(received)
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("objects") / "objects.pcapng"
+    with served(ENABLED, "--capture", str(path)) as machine:
+        machine.run("queue", "create", "orders", "--sddl", EVERYBODY)
+        for syntax in TransferSyntax:
+            with DcomClient(machine.endpoint("epm"), syntax=syntax) as com:
+                play(com)
+    return path
+
+
+def of_objects(capture: Path) -> list[CapturedCall]:
+    calls, _ = calls_of(capture)
+    return [
+        call
+        for call in calls
+        if isinstance(call, CapturedCall) and call.interface_name != "rpcqm_admin"
+    ]
+
+
+def shown(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert main(["capture", *words]) == 0
+    return capsys.readouterr().out
+
+
+def test_calls_are_shown_by_name_with_their_variants(
+    capture: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = shown(capsys, "show", str(capture))
+    for line in (
+        "IRemoteSCMActivator.RemoteCreateInstance",
+        "IRemUnknown.RemQueryInterface",
+        "rgszNames=pathname",
+        r"pDispParams=('.\\private$\\orders')",
+        "bstrLabel='hello'",
+        "varBody=array[5]",
+        "pvarBody=array[5]",
+        "ReceiveTimeout=0",
+        "IMSMQMessage4.Send",
+        "IRemUnknown.RemRelease",
+    ):
+        assert text.count(line) in (len(TransferSyntax), 2 * len(TransferSyntax)), line
+
+
+def test_calls_are_exported_with_their_variants(
+    capture: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exported = [
+        json.loads(line)
+        for line in shown(capsys, "show", str(capture), "--json").split("\n")
+        if line
+    ]
+    bodies: list[Any] = [each["response"] for each in exported if each["name"] == "get_Body"]
+    assert len(bodies) == len(TransferSyntax)
+    for body in bodies:
+        assert body["pvarBody"]["vt"] == VT_ARRAY | VT_UI1
+        assert body["pvarBody"]["value"]["values"] == b"12345".hex()
+
+
+def test_every_octet_of_every_stub_is_a_field(capture: Path) -> None:
+    calls = of_objects(capture)
+    assert {call.context.syntax for call in calls} == set(TransferSyntax)
+    for call in calls:
+        assert call.operation is not None, call.interface_name
+        assert call.context.syntax is not None
+        for response, stub in ((False, call.request), (True, call.response)):
+            assert stub is not None
+            fields, why = stub_fields(call.operation, response, call.context.syntax, stub)
+            assert why == "", call.name
+            assert fields[-1].path != "#rest", call.name
+
+
+def test_calls_of_one_interface_are_found_by_its_name(
+    capture: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = shown(capsys, "show", str(capture), "--interface", "imsmqqueue4", "--full")
+    assert "IMSMQQueue4.Receive" in text
+    assert "IMSMQMessage4" not in text
+    assert "ReceiveTimeout.vt = 3" in text
+
+
+def test_the_dissector_knows_interfaces_of_objects(capsys: pytest.CaptureFixture[str]) -> None:
+    script = shown(capsys, "dissector")
+    for name in ("IMSMQMessage4", "IRemUnknown2", "IDispatch", "_DMSMQEventEvents", "IEnumVARIANT"):
+        assert f'"{name}"' in script
+    assert '"varBody"' in script

@@ -70,6 +70,11 @@ class OutgoingStream:
         """What awaits its stream receipt, in the order of the numbers."""
         return list(self._numbers)
 
+    @property
+    def has_unacknowledged(self) -> bool:
+        """Whether a message awaits its stream receipt."""
+        return bool(self._numbers)
+
     def number_of(self, key: int) -> int | None:
         """The number of a message that awaits its stream receipt."""
         return self._numbers.get(key)

@@ -104,7 +104,7 @@ class QueueStream:
 
     def wait(self) -> None:
         """Wait for the receipts of what has left."""
-        if self._stream is not None and self._stream.keys:
+        if self._stream is not None and self._stream.has_unacknowledged:
             self._stream.transmitted()
 
     def awaits_receipt(self, key: int) -> bool:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from rpcqm.adm.queue import OutgoingTransferInfo
 from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.base.errors import DecodeError
+from rpcqm.base.resend_ladder import ResendLadder
 from rpcqm.binary.settings import RESEND_TIMER_TABLE, BinarySettings
 from rpcqm.codec.packet.types import SequenceInfo, TxSequenceID
 
@@ -34,8 +35,8 @@ class Stamp(NamedTuple):
 class OutgoingSequence:
     """What an outgoing queue has sent and what has been acknowledged ([MS-MQQB] 3.1.1.3.1.1).
 
-    Messages are named by keys (lookup identifiers). `resend` is called when the Transactional
-    Ack Wait Timer says that everything unacknowledged has to be sent again.
+    Messages are named by keys (lookup identifiers). `ladder` is the Transactional Ack Wait Timer;
+    `resend` is called when everything unacknowledged has to be sent again.
     """
 
     identifier: TxSequenceID
@@ -49,11 +50,11 @@ class OutgoingSequence:
         self.last_ack = Stamp(self.identifier, 0, 0)
         self.last_ack_count = 0
         self.last_ack_time: int | None = None
-        self.resend_index = 0
-        self.resend_time: int | None = None
-        self._timer: Timer | None = None
         self._numbers: dict[int, int] = {}
         self._previous: dict[int, int] | None = None
+        self.ladder = ResendLadder(
+            self._clock, self._timers, lambda: self._table, lambda: bool(self), self._resend
+        )
 
     # The messages
 
@@ -95,7 +96,8 @@ class OutgoingSequence:
         """Forget a stamped message, for example an expired one: its number stays unused."""
         if self._numbers.pop(key, None) is not None:
             self._previous = None
-            self._drained()
+            if not self._numbers:
+                self.ladder.begin_anew()
 
     # Acknowledgements
 
@@ -116,10 +118,7 @@ class OutgoingSequence:
         for key in done:
             del self._numbers[key]
         self._previous = None
-        self.resend_index = 0
-        self._stop()
-        if self._numbers:
-            self.transmitted()
+        self.ladder.acknowledged()
         return done
 
     @property
@@ -151,56 +150,13 @@ class OutgoingSequence:
 
     def session_opened(self) -> None:
         """[MS-MQQB] 3.1.3.2; the sequence and its last acknowledgement go on (G118)."""
-        self._stop()
-        self.resend_index = 0
+        self.ladder.begin_anew()
         self.last_ack_count = 0
         self.last_ack_time = self._clock.now() // 1000
 
     def session_closed(self) -> None:
         """Nothing can be sent again before the next session ([MS-MQQB] 3.1.5.9)."""
-        self._stop()
-
-    def _drained(self) -> None:
-        if not self._numbers:
-            self.resend_index = 0
-            self._stop()
-
-    # The Transactional Ack Wait Timer
-
-    @property
-    def resend_interval(self) -> int:
-        """Milliseconds to the next resending; the last entry of the table stays."""
-        return self._table[min(self.resend_index, len(self._table) - 1)]
-
-    def transmitted(self) -> None:
-        """Transactional messages have been sent: wait for their acknowledgement."""
-        if self._timer is None:
-            self.resend_time = (self._clock.now() + self.resend_interval) // 1000
-            self._timer = self._timers.call_later(self.resend_interval, self._expired)
-
-    def resend_now(self) -> None:
-        """Do as if the timer had expired, because an administrator says so."""
-        self._stop()
-        if self._numbers:
-            self._expired()
-
-    def _expired(self) -> None:
-        """[MS-MQQB] 3.1.6.5; each timeout climbs one step of the ladder (G28)."""
-        self._timer = None
-        self.resend_index = min(self.resend_index + 1, len(self._table) - 1)
-        self._resend()
-        if self._numbers:
-            self.transmitted()
-
-    def _stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self.resend_time = None
-
-    def stop(self) -> None:
-        """The queue manager stops, or the queue is gone."""
-        self._stop()
+        self.ladder.stop()
 
     # What is kept, and what is shown
 
@@ -231,13 +187,13 @@ class OutgoingSequence:
         info.eod_last_ack_time = self.last_ack_time
         info.eod_last_ack_count = self.last_ack_count
         info.eod_no_ack_count = len(numbers)
-        info.eod_resend_interval = self.resend_interval // 1000
+        info.eod_resend_interval = self.ladder.interval // 1000
         info.eod_first_non_ack = self._info(numbers[0] if numbers else 0)
         info.eod_last_non_ack = self._info(numbers[-1] if numbers else 0)
         info.eod_last_ack = _sequence_info(self.last_ack)
         info.eod_next_seq = _sequence_info(self.next_stamp)
-        info.eod_resend_count = self.resend_index
-        info.eod_resend_time = self.resend_time
+        info.eod_resend_count = self.ladder.step
+        info.eod_resend_time = self.ladder.resend_time
 
     def _info(self, number: int) -> SequenceInfo:
         return _sequence_info(Stamp(self.identifier, number, number - 1))

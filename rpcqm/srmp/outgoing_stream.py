@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rpcqm.adm.queue import NO_SEQUENCE, OutgoingTransferInfo
-from rpcqm.base.clock import Clock, Timer, Timers
+from rpcqm.base.clock import Clock, Timers
 from rpcqm.base.errors import DecodeError
+from rpcqm.base.resend_ladder import ResendLadder
 from rpcqm.codec.packet.types import SequenceInfo
 
 _STATE = struct.Struct("<QIII")
@@ -40,9 +41,9 @@ def next_stream(last: int, now: int) -> int:
 class OutgoingStream:
     """What has been sent in a stream, and what has been acknowledged of it.
 
-    Messages are named by keys (lookup identifiers). `resend` is called when the Stream Receipt
-    Wait Timer says that everything unacknowledged has to be sent again; `table` holds its times in
-    milliseconds.
+    Messages are named by keys (lookup identifiers). `ladder` is the Stream Receipt Wait Timer;
+    `resend` is called when everything unacknowledged has to be sent again, `table` holds the times
+    in milliseconds.
     """
 
     identifier: int
@@ -56,12 +57,12 @@ class OutgoingStream:
         self.acknowledged = 0
         self.receipts = 0
         self.last_receipt_time: int | None = None
-        self.resend_index = 0
-        self.resend_time: int | None = None
-        self._timer: Timer | None = None
         self._numbers: dict[int, int] = {}
         self._deciding: dict[int, int] = {}
         self._previous: dict[int, int] | None = None
+        self.ladder = ResendLadder(
+            self._clock, self._timers, self._table, lambda: self.has_unacknowledged, self._resend
+        )
 
     # The messages
 
@@ -112,7 +113,7 @@ class OutgoingStream:
             return False
         self._previous = None
         if not self._numbers:
-            self._stop()
+            self.ladder.stop()
         return True
 
     @property
@@ -139,10 +140,7 @@ class OutgoingStream:
         for key in done:
             del self._numbers[key]
         self._previous = None
-        self.resend_index = 0
-        self._stop()
-        if self._numbers:
-            self.transmitted()
+        self.ladder.acknowledged()
         return done
 
     def await_decision(self, key: int, number: int) -> None:
@@ -160,44 +158,6 @@ class OutgoingStream:
                 if given == number:
                     return key
         return None
-
-    # The Stream Receipt Wait Timer
-
-    @property
-    def resend_interval(self) -> int:
-        """Milliseconds to the next resending; the last entry of the table stays."""
-        table = self._table()
-        return table[min(self.resend_index, len(table) - 1)]
-
-    def transmitted(self) -> None:
-        """A message has been sent: wait for its receipt ([MC-MQSRM] 3.1.2.2)."""
-        if self._timer is None:
-            self.resend_time = (self._clock.now() + self.resend_interval) // 1000
-            self._timer = self._timers.call_later(self.resend_interval, self._expired)
-
-    def resend_now(self) -> None:
-        """Do as if the timer had expired, because an administrator says so."""
-        self._stop()
-        if self._numbers:
-            self._expired()
-
-    def _expired(self) -> None:
-        """[MC-MQSRM] 3.1.6.2; each time-out climbs one step of the ladder (App. A <18>, G28)."""
-        self._timer = None
-        self.resend_index = min(self.resend_index + 1, len(self._table()) - 1)
-        self._resend()
-        if self._numbers:
-            self.transmitted()
-
-    def _stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self.resend_time = None
-
-    def stop(self) -> None:
-        """Nothing can be sent at the moment ([MC-MQSRM] 3.1.7.2.5, 3.1.7.4)."""
-        self._stop()
 
     # What is kept, and what is shown
 
@@ -227,13 +187,13 @@ class OutgoingStream:
         info.eod_last_ack_time = self.last_receipt_time
         info.eod_last_ack_count = self.receipts
         info.eod_no_ack_count = len(keys)
-        info.eod_resend_interval = self.resend_interval // 1000
+        info.eod_resend_interval = self.ladder.interval // 1000
         info.eod_first_non_ack = self._info_of(keys[0]) if keys else NO_SEQUENCE
         info.eod_last_non_ack = self._info_of(keys[-1]) if keys else NO_SEQUENCE
         info.eod_last_ack = self._info(self.acknowledged, max(self.acknowledged - 1, 0))
         info.eod_next_seq = self._info(self.next_number, self.next_number - 1)
-        info.eod_resend_count = self.resend_index
-        info.eod_resend_time = self.resend_time
+        info.eod_resend_count = self.ladder.step
+        info.eod_resend_time = self.ladder.resend_time
 
     def _info_of(self, key: int) -> SequenceInfo:
         return self._info(self._numbers[key], self.previous_of(key))

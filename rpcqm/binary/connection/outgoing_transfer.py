@@ -306,7 +306,7 @@ class OutgoingTransfer:
         if self.connection is None or not self.connection.session.is_open:
             self.try_now()
         elif self.sequence is not None:
-            self.sequence.resend_now()
+            self.sequence.ladder.resend_now()
 
     def disconnect(self, reason: str) -> None:
         """Close the queue's own session, or stop using that of its peer."""
@@ -324,7 +324,7 @@ class OutgoingTransfer:
         """The queue manager stops."""
         self.disconnect("the queue manager stops")
         if self.sequence is not None:
-            self.sequence.stop()
+            self.sequence.ladder.stop()
 
     # Sending
 
@@ -478,7 +478,7 @@ class OutgoingTransfer:
             set_sequence(packet, stamp.sequence, stamp.number, stamp.previous)
             connection.session.send(bytes(packet), None)
             self._sent(message, connection)
-        sequence.transmitted()
+        sequence.ladder.wait()
 
     # Acknowledgements
 

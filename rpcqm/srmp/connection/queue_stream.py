@@ -105,7 +105,7 @@ class QueueStream:
     def wait(self) -> None:
         """Wait for the receipts of what has left."""
         if self._stream is not None and self._stream.has_unacknowledged:
-            self._stream.transmitted()
+            self._stream.ladder.wait()
 
     def awaits_receipt(self, key: int) -> bool:
         return self._stream is not None and self._stream.number_of(key) is not None
@@ -120,12 +120,12 @@ class QueueStream:
 
     def resend_now(self) -> None:
         if self._stream is not None:
-            self._stream.resend_now()
+            self._stream.ladder.resend_now()
 
     def stop(self) -> None:
         """Wait for nothing."""
         if self._stream is not None:
-            self._stream.stop()
+            self._stream.ladder.stop()
 
     # Receipts
 
@@ -173,7 +173,7 @@ class QueueStream:
         stream = self._stream
         if stream is None or not stream.over:
             return None if stream is None else stream.encode()
-        stream.stop()
+        stream.ladder.stop()
         self._protocol.streams.pop(stream.identifier, None)
         self._stream = None
         return None

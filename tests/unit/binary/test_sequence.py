@@ -35,7 +35,7 @@ class Sender:
 
     def send(self, *keys: int) -> list[Stamp]:
         stamps = [self.sequence.assign(key) for key in keys]
-        self.sequence.transmitted()
+        self.sequence.ladder.wait()
         return stamps
 
 
@@ -70,9 +70,9 @@ def test_progress_starts_the_ladder_anew_and_the_end_stops_it() -> None:
     sender = Sender()
     sender.send(70, 71)
     sender.clock.advance(90_000)
-    assert sender.sequence.resend_index == 3
+    assert sender.sequence.ladder.step == 3
     assert sender.sequence.order_ack(FIRST, 1) == [70]
-    assert sender.sequence.resend_index == 0
+    assert sender.sequence.ladder.step == 0
     sender.clock.advance(30_000)
     assert sender.resent[-1] == 120_000
     assert sender.sequence.order_ack(FIRST, 2) == [71]
@@ -111,9 +111,9 @@ def test_a_new_session_starts_the_ladder_and_the_count_anew() -> None:
     sender.sequence.order_ack(FIRST, 1)
     sender.clock.advance(HOUR)
     sender.sequence.session_closed()
-    assert (sender.sequence.resend_time, len(sender.clock.timers)) == (None, 0)
+    assert (sender.sequence.ladder.resend_time, len(sender.clock.timers)) == (None, 0)
     sender.sequence.session_opened()
-    assert (sender.sequence.resend_index, sender.sequence.last_ack_count) == (0, 0)
+    assert (sender.sequence.ladder.step, sender.sequence.last_ack_count) == (0, 0)
     assert sender.sequence.last_ack_time == sender.clock.now() // 1000
     assert sender.sequence.last_ack == Stamp(FIRST, 1, 0)
 
@@ -157,10 +157,10 @@ def test_administrators_see_the_state_of_a_sequence() -> None:
 
 def test_an_administrator_can_have_everything_sent_again() -> None:
     sender = Sender()
-    sender.sequence.resend_now()
+    sender.sequence.ladder.resend_now()
     assert sender.resent == []
     sender.send(70)
-    sender.sequence.resend_now()
+    sender.sequence.ladder.resend_now()
     assert sender.resent == [0]
 
 

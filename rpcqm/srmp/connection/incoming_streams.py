@@ -4,6 +4,7 @@ A stream belongs to the GUID of its <streamId> and to the destination as its sen
 state is in the commit of each message ([MC-MQSRM] 3.1.1.1.6, 3.1.5.1.6.3, G213).
 """
 
+import struct
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from rpcqm.srmp.connection.protocol import SrmpProtocol
 
 PREFIX = b"srmp incoming:"
+_REJECTED_PREFIX = b"srmp rejected:"
+_REJECTED = struct.Struct("<IQ")
 _GUID_SIZE = 16
 STREAMS = 10_000
 """Streams that are kept; beyond, whoever has begun most of them loses the oldest (G184)."""
@@ -41,6 +44,8 @@ class StreamReceiver:
         self.guid = guid
         self.to = to
         self.key = key_of(guid, to)
+        self.rejected_key = _REJECTED_PREFIX + self.key[len(PREFIX) :]
+        self.has_rejected = False
         self.state = IncomingStream()
         self.peer = ""
         self.schedule = ReceiptSchedule(
@@ -67,7 +72,26 @@ class StreamReceiver:
             self.schedule.message_received()
         if not accepted:
             self._follow(stream)
+            self._keep_rejected(stream)
         return accepted
+
+    def _keep_rejected(self, stream: Stream) -> None:
+        """RejectCount survives restarts; who is not of the stream causes no writing.
+
+        It has a record of its own, because the last message taken may not be durable yet.
+        """
+        if stream.stream_id == self.state.stream_id:
+            count, time = self.state.reject_count, self.state.last_access_time
+            self.has_rejected = True
+            changes = {self.rejected_key: _REJECTED.pack(count, time)}
+            self._protocol.protocol_records.write(changes)
+
+    def restore_rejected(self) -> None:
+        """Restore what `_keep_rejected` has kept."""
+        kept = self._protocol.protocol_records.get(self.rejected_key)
+        if kept is not None:
+            self.has_rejected = True
+            self.state.reject_count, self.state.last_access_time = _REJECTED.unpack(kept)
 
     def _follow(self, stream: Stream) -> None:
         """What is not durable yet must not become so by this; the message comes again."""
@@ -162,6 +186,7 @@ class IncomingStreams:
         guid, to = _parts_of(key)
         receiver = StreamReceiver(self._protocol, guid, to)
         receiver.state = state
+        receiver.restore_rejected()
         self._receivers[key] = receiver
         self.show(receiver)
 
@@ -179,15 +204,20 @@ class IncomingStreams:
         self._shares.use(receiver.key, state.owner)
         self.show(receiver)
         changes: dict[bytes, bytes | None] = {receiver.key: state.encode()}
+        if receiver.has_rejected:
+            receiver.has_rejected = False
+            changes[receiver.rejected_key] = None
         while len(self._shares) > STREAMS:
             surplus = self._shares.take_surplus()
-            self._forget(self._receivers.pop(surplus))
-            changes[surplus] = None
+            forgotten = self._receivers.pop(surplus)
+            self._forget(forgotten)
+            changes |= {surplus: None, forgotten.rejected_key: None}
         return changes
 
     def restore(self, receiver: StreamReceiver, before: IncomingStream) -> None:
         """Go back to where a stream was, because a message that it took is not kept after all."""
         before.durable = receiver.state.durable
+        receiver.has_rejected = receiver.has_rejected or before.reject_count > 0
         if before.number:
             receiver.state = before
             self.show(receiver)

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import ssl
 import time
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from rpcqm.service.recording.rpc import Recorder
 from rpcqm.srmp.connection.network import Answer
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
 from tests.support.analysed import calls_of
+from tests.support.certificates import write_tls_files
 from tests.support.srmp_capture import TARGET
 
 HTTP = "http_port = 0\n"
@@ -89,3 +91,24 @@ def test_what_the_queue_manager_posts_itself_is_recorded(tmp_path: Path) -> None
         "127.200.0.4:80",
     ]
     assert found[0].conversation.client == "127.200.0.3:1024"
+
+
+def test_what_comes_by_tls_is_recorded_as_it_is_read(tmp_path: Path) -> None:
+    """The recording is made behind TLS, so that no key is needed to show it."""
+    path = tmp_path / "served.pcapng"
+    certificate, key = write_tls_files(tmp_path)
+    tls = f'https_port = 0\n[srmp]\ncertificate = "{certificate}"\nkey = "{key}"\n'
+    exchange = CAPTURED[1]
+    with private_queue_manager(["--capture", str(path)], configuration=tls) as made:
+        make_queues(made)
+        host, port = made.endpoint("https")
+        later = int(time.time()) - CAPTURED[0].time // 10**9
+        context = ssl.create_default_context(cafile=certificate)
+        with (
+            socket.create_connection((host, port), 20) as plain,
+            context.wrap_socket(plain, server_hostname="localhost") as connection,
+        ):
+            connection.sendall(SrmpRewriter(Mapping(), host, port).request(exchange, later))
+            assert connection.recv(1 << 16).split(b" ")[1] == b"200"
+    (found,) = posted(path)
+    assert (found.name, found.status) == ("UserMessage", 200)

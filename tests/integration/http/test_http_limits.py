@@ -2,12 +2,15 @@
 
 import socket
 from functools import partial
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
 from rpcqm.base.admission import Admission
 from rpcqm.http.limits import STEP, HttpLimits
+from rpcqm.http.tls import server_context
+from tests.support.certificates import write_tls_files
 from tests.support.http_server import RunningHttpServer, answers, serving_http, until_closed
 
 
@@ -208,3 +211,25 @@ def test_a_mistake_of_ours_is_answered_and_the_others_go_on() -> None:
         with running.connect() as other:
             other.sendall(SHORT)
             assert answers(other, 1) == [b"HTTP/1.1 200 OK"]
+
+
+CLIENT_HELLO = bytes.fromhex("160301020001000102030303")
+"""The beginning of one of 512 octets."""
+
+
+@pytest.mark.parametrize("octets", [b"", CLIENT_HELLO], ids=["nothing", "half a hello"])
+def test_a_handshake_that_is_never_finished_is_cut_off(octets: bytes, tmp_path: Path) -> None:
+    admission = Admission(10, 10)
+    context = server_context(*write_tls_files(tmp_path))
+    limits = HttpLimits(unfinished_milliseconds=200)
+    with serving_http(limits, admission, context) as running, capture_logs() as logs:
+        with socket.create_connection(("127.0.0.1", running.secure_port), 20) as stalled:
+            stalled.sendall(octets)
+            running.until(lambda: admission.count == 1)
+            with running.connect() as other:
+                other.sendall(SHORT)
+                assert answers(other, 1) == [b"HTTP/1.1 200 OK"]
+            assert until_closed(stalled) in (b"", b"(reset)")
+        running.until(lambda: admission.count == 0)
+        running.until(lambda: bool(logs))
+        assert [line["event"] for line in logs] == ["a connection could not be taken over"]

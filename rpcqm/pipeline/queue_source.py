@@ -58,7 +58,7 @@ from rpcqm.pipeline.capture_tables import BATCH
 SCHEMA = (
     "lookup_id long, message_id string, arrived timestamp, sent timestamp, label string, "
     "body binary, body_type int, priority int, message_class int, correlation_id string, "
-    "application_tag long, response_queue string"
+    "application_tag long, response_queue string, soap_envelope string"
 )
 DEFAULT_BATCH = 10_000
 LONGEST_PASSWORD = 4_096
@@ -141,6 +141,7 @@ def _batch(messages: list[ReceivedMessage]) -> pa.RecordBatch:
         "correlation_id": [str(each.correlation_identifier) for each in messages],
         "application_tag": [int(each.application_tag) for each in messages],
         "response_queue": [_text(each.response_queue_format_name) for each in messages],
+        "soap_envelope": [each.soap_envelope or None for each in messages],
     }
     return pa.RecordBatch.from_arrays(
         [pa.array(columns[field.name], field.type) for field in _COLUMNS], schema=_COLUMNS

@@ -1,5 +1,6 @@
 """Queues as data sources: nothing is lost, nothing is skipped, nothing twice."""
 
+import http.client
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,12 @@ import pytest
 from rpcqm.cli.main import main
 from rpcqm.pipeline.queue_source import correlation_of
 from rpcqm.testing.private import PrivateQueueManager, private_queue_manager
+from tests.support.srmp_text import message
 
 
 @pytest.fixture(scope="module")
 def queue_manager() -> Iterator[PrivateQueueManager]:
-    configuration = "[security]\nallow_nonauthenticated_rpc = true\n"
+    configuration = "http_port = 0\n[security]\nallow_nonauthenticated_rpc = true\n"
     with private_queue_manager(configuration=configuration) as made:
         yield made
 
@@ -156,3 +158,20 @@ def test_archive_moves_a_queue_over_the_network(
     kept = spark.read.parquet(str(tmp_path / "archive"))
     assert bodies(kept) == ["kept", "kept too"]
     assert (tmp_path / "report.html").exists()
+
+
+def test_archive_keeps_the_body_and_the_envelope_of_what_came_by_http(
+    spark: Any, queue_manager: PrivateQueueManager, queue: str, tmp_path: Path
+) -> None:
+    host, port = queue_manager.endpoint("http")
+    post = message(f"http://{host}:{port}/msmq/private$/{queue}", b"by HTTP")
+    connection = http.client.HTTPConnection(host, port, timeout=20)
+    connection.request("POST", post.target, post.body, post.headers)
+    assert connection.getresponse().status == 200
+    send(queue_manager, queue, "by RPC")
+    words = ["--socket", str(queue_manager.socket), "--queue", queue, "--output", str(tmp_path)]
+    assert main(["pipeline", "archive", *words, "--checkpoint", str(tmp_path / "checkpoint")]) == 0
+    kept = spark.read.parquet(str(tmp_path / "archive")).collect()
+    envelopes = {bytes(row.body): row.soap_envelope for row in kept}
+    assert envelopes[b"by HTTP"].startswith("<se:Envelope ")
+    assert envelopes[b"by RPC"] is None

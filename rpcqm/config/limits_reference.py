@@ -623,6 +623,13 @@ BOUNDS: tuple[Bound, ...] = (
         "objects",
     ),
     Bound(
+        "dcom.variant_nesting",
+        "the call is refused with RPC_X_BAD_STUB_DATA",
+        "VARIANTs that hold others, by reference or in arrays.",
+        "rpcqm.codec.automation.variants:MAXIMUM_DEPTH",
+        "levels",
+    ),
+    Bound(
         "dcom.notifications_of_an_open_queue",
         "more get MQ_ERROR_INSUFFICIENT_RESOURCES",
         "Notifications of EnableNotification that one open queue waits with.",

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from rpcqm.base.errors import DecodeError
-from rpcqm.codec.automation.marshalling import functions
 from rpcqm.codec.idl.tree import OperationDeclaration, Type
 from rpcqm.codec.ndr.classes import OperationMessage, message
 from rpcqm.codec.ndr.decode import Decoder, Readers
@@ -69,6 +68,10 @@ _NAMESPACE: dict[str, object] = {
     "referents": referents,
     "unpack_from": struct.unpack_from,
 }
+
+
+_MARSHALLED = re.compile(r"\b(EMPTY|(read|write)_(BSTR|OBJREF|SAFEARRAY|VARIANT)\b)")
+"""What generated code calls of `codec.automation`."""
 
 
 def _decoder(module: Module, readers: Readers, made: OperationMessage, name: str) -> None:
@@ -161,8 +164,7 @@ class Compiler:
     """
 
     def __init__(self, wire: Wire) -> None:
-        marshalling = functions(wire.ndr64, wire.big_endian)
-        self.module = Module(wire, {**_NAMESPACE, **marshalling})
+        self.module = Module(wire, _NAMESPACE)
         self._readers = Readers(self.module)
         self._writers = Writers(self.module)
         self._codecs: dict[str, MessageCodec] = {}
@@ -187,6 +189,12 @@ class Compiler:
     def _compiled(self, made: OperationMessage) -> MessageCodec:
         self._generate(made)
         names: dict[str, Any] = self.module.namespace
-        exec(compile(self.module.take(), f"<ndr {made.name}>", "exec"), names)
+        text = self.module.take()
+        if "read_BSTR" not in names and _MARSHALLED.search(text):
+            # Imported late: only methods of objects need what automation brings along.
+            from rpcqm.codec.automation.marshalling import functions
+
+            names.update(functions(self.module.wire.ndr64, self.module.wire.big_endian))
+        exec(compile(text, f"<ndr {made.name}>", "exec"), names)
         decode, encode = names[f"decode_{made.name}"], names[f"encode_{made.name}"]
         return MessageCodec(decode, encode)

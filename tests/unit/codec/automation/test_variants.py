@@ -241,6 +241,7 @@ def nested(depth: int, flags: int = oa.VT_BYREF) -> Variant:
     return value
 
 
+@pytest.mark.bound("dcom.variant_nesting")
 @pytest.mark.parametrize("flags", [oa.VT_BYREF, oa.VT_ARRAY])
 @ALL
 def test_variants_hold_others_to_a_depth(wire: Wire, flags: int) -> None:

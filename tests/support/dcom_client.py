@@ -14,7 +14,7 @@ fault as RpcFault.
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -76,9 +76,13 @@ _NCACN_IP_TCP = 7
 
 
 @contextlib.contextmanager
-def served(configuration: str = ENABLED, *options: str) -> Iterator[PrivateQueueManager]:
+def served(
+    configuration: str = ENABLED,
+    *options: str,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[PrivateQueueManager]:
     """`rpcqm serve` on free ports of loopback, with DCOM and the account alice."""
-    with private_queue_manager(options, configuration) as running:
+    with private_queue_manager(options, configuration, environment) as running:
         running.run("user", "add", "alice", "--password-stdin", input=PASSWORD + "\n")
         yield running
 

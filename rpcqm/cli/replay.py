@@ -200,7 +200,8 @@ def _fresh(
     exchanges: "list[Exchange]",
 ) -> "Iterator[tuple[Server, Target, list[UnsealingAccount]]]":
     """A queue manager of its own that takes the levels, interfaces and users of the capture."""
-    from rpcqm.capture.conversation.call import MC_MQSRM, NCACN_IP_TCP
+    from rpcqm.capture.conversation.call import MC_MQSRM, NCACN_IP_TCP, CapturedCall
+    from rpcqm.capture.replay.objects import is_of_objects
     from rpcqm.capture.replay.outcome import Server
     from rpcqm.capture.replay.player import is_local
     from rpcqm.client.target import LocalServer
@@ -222,6 +223,9 @@ supporting_server = {str(dependent).lower()}
 """
     users = {each.conversation.account for each in exchanges if each.conversation.level > 1}
     names = sorted({user.rpartition("\\")[2].lower() for user in users} - {"", _NOBODY})
+    if any(isinstance(each, CapturedCall) and is_of_objects(each) for each in remote):
+        level = "connect" if plain else "integrity"
+        security += f'[dcom]\nenabled = true\nminimum_level = "{level}"\n'
     # Only sending queue managers knock there, and most captures have none.
     posts = any(each.protocol == MC_MQSRM for each in exchanges)
     configuration = f"http_port = 0\n{security}" if posts else security

@@ -32,7 +32,7 @@ def known_interfaces() -> dict[UUID, Interface]:
     return {interface.uuid: interface for interface in found}
 
 
-_OF_DCOM = ("IObjectExporter", "IActivation", "IRemoteSCMActivator")
+ACTIVATORS = ("IObjectExporter", "IActivation", "IRemoteSCMActivator")
 """Interfaces of DCOM that no object has: those of the resolver and of the activators."""
 
 
@@ -42,7 +42,7 @@ def object_interfaces() -> dict[UUID, Interface]:
 
     A dispinterface is IDispatch under its own UUID.
     """
-    found = [*(load(f"dcom.{name}") for name in _OF_DCOM)]
+    found = [*(load(f"dcom.{name}") for name in ACTIVATORS)]
     found += [each.load() for each in by_iid().values()]
     dispatch = load("oaut.IDispatch")
     for each in load_idl("mqac").dispinterfaces.values():

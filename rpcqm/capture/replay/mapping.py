@@ -76,6 +76,10 @@ class Mapping:
         """What stands for a captured value; the value itself when that was never learnt."""
         return self._live.get((kind, captured), captured)
 
+    def knows(self, kind: str, captured: object) -> bool:
+        """Whether something stands for a captured value."""
+        return (kind, captured) in self._live
+
     # Requests.
 
     def request(self, call: CapturedCall) -> Any:

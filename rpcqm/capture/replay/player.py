@@ -11,10 +11,12 @@ from typing import Any, cast
 from rpcqm.base.errors import DecodeError, RpcFault
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.conversation.call import CapturedCall, Conversation, name_of_status
+from rpcqm.capture.conversation.interfaces import ACTIVATORS
 from rpcqm.capture.file.writing import LOCAL_SOCKET
 from rpcqm.capture.replay.binary import BinaryPlayer, players_of
 from rpcqm.capture.replay.binary_comparison import compare
 from rpcqm.capture.replay.mapping import Mapping
+from rpcqm.capture.replay.objects import ObjectMapping, is_of_objects
 from rpcqm.capture.replay.outcome import DIFFERENT, SAME, Outcome, Result, Server
 from rpcqm.capture.replay.policy import Comparison, Difference
 from rpcqm.capture.replay.srmp import SrmpPlayer, posts_of
@@ -120,6 +122,7 @@ class Replay:
         self._speed = speed
         self._progress = progress
         self._mapping = Mapping(server.machine, server.address)
+        self._objects = ObjectMapping(self._mapping)
         calls = [each for each in exchanges if isinstance(each, CapturedCall)]
         self._outcomes = [Outcome(call) for call in sorted(calls, key=lambda call: call.time)]
         self._sessions = players_of(exchanges, server, self._mapping)
@@ -137,8 +140,10 @@ class Replay:
 
     async def port_of(self, interface: Interface) -> int:
         """Where the live server serves an interface."""
-        if interface.name == "ept":
+        if interface.name == "ept" or interface.name in ACTIVATORS:
             return self.server.endpoint_mapper_port
+        if interface.declaration.is_object:
+            return self._objects.port
         asked = load("remoteread") if interface.name == "mgmt" else interface
         if asked.name not in self._ports:
             host, mapper = self.server.host, self.server.endpoint_mapper_port
@@ -246,7 +251,7 @@ class Replay:
         await self._land(call.time)
         if self._players:
             await self._catch_up(call.time)
-        outcome.reason = self._elsewhere(call) or _unplayable(call)
+        outcome.reason = self._elsewhere(call) or _unplayable(call) or self._unknown_object(call)
         if outcome.reason:
             return
         if any(live.call.conversation is not call.conversation for live in self._flying):
@@ -267,14 +272,23 @@ class Replay:
             return "it is for the operator of the captured server"
         return "" if self.server.socket else "it was made over the server's local socket"
 
+    def _unknown_object(self, call: CapturedCall) -> str:
+        """Why a call cannot be made to its object; empty if it can."""
+        if not is_of_objects(call) or self._objects.knows(call):
+            return ""
+        return "its object was made before the capture began, or is a client's"
+
     async def _start(self, live: _Live, binding: Binding) -> None:
         call = live.call
         operation = call.operation
         if operation is None:
             return
-        stub = operation.codec(binding.syntax).request.encode(self._mapping.request(call))
+        request, live_object = self._mapping.request(call), None
+        if is_of_objects(call):
+            request, live_object = self._objects.request(request), self._objects.object_of(call)
+        stub = operation.codec(binding.syntax).request.encode(request)
         live.began = time.perf_counter()
-        live.pending = binding.client.start(binding.context_id, call.opnum, stub)
+        live.pending = binding.client.start(binding.context_id, call.opnum, stub, live_object)
         answer = self._answer(live, binding)
         self._played.append(live)
         alone = call.ended and id(live.outcome) not in self._overlapped
@@ -319,6 +333,8 @@ class Replay:
         captured = call.decoded_response()
         if captured is not None:
             self._mapping.response(call, captured, live.answer)
+            if is_of_objects(call):
+                self._objects.response(captured, live.answer)
 
     async def _land(self, moment: int | None) -> None:
         """Wait for the calls that were answered before a moment; for all calls if it is None."""

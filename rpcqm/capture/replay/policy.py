@@ -10,14 +10,17 @@ from rpcqm.base.errors import DecodeError
 from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.capture.ndr_fields import StubField
 from rpcqm.capture.packet_fields import packet_fields
+from rpcqm.capture.replay import objects
 from rpcqm.capture.replay.mapping import NO_HANDLE, Mapping
 from rpcqm.capture.srmp_fields import element, leaves
+from rpcqm.codec.automation.values import SafeArray, Variant
 from rpcqm.codec.interface import Value
 from rpcqm.codec.packet.base import SIGNATURE_OCTETS
 from rpcqm.codec.packet.fields import SIGNATURE
 from rpcqm.codec.packet.remote_read import MessagePacketExtension
 from rpcqm.codec.packet.srmp import CompoundMessageHeader, SRMPEnvelopeHeader
 from rpcqm.codec.packet.user_message import UserMessage
+from rpcqm.codec.types.mqvalues import VT_DATE
 from rpcqm.codec.types.remoteread import SectionBuffer
 from rpcqm.rpc.tower import Tower
 from rpcqm.srmp.reading import read_envelope
@@ -93,6 +96,14 @@ _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
         (r"\.(pdwContext|dwpContext|pdwQMContext)$", _mapped("context")),
         (r"^R\w+ServerPort\.result$", _mapped("port")),
         (r"\.tower\.port$", _mapped("port")),
+        (r"\.\w*dsa\w+\.", _ignored("it tells the server's own addresses and ports")),
+        (r"\.date$", _ignored("it is the time of another message or queue")),
+        (r"\.(pOxid|Oxid|oxid)$", _mapped(objects.OXID)),
+        (r"\.oid$", _mapped(objects.OID)),
+        (r"\.(ipid|ipidRemUnknown|pipidRemUnknown)$", _mapped(objects.IPID)),
+        (r"\.pSetId$", _mapped(objects.PING_SET)),
+        (r"^get_LookupId\.\w+\.value$", _mapped(objects.LOOKUP_TEXT)),
+        (r"^get_(Id|SenderId|SourceMachineGuid|Handle2?|TransactionId)\.", _mapped("property")),
         (r"\.tower\.host$", _mapped("host")),
         (r"\.machine$", _mapped("machine name")),
     )
@@ -183,6 +194,20 @@ def _fields(value: object, path: str) -> Iterator[tuple[str, object]]:
         yield from _tower(value, path)
     elif isinstance(value, str) and "\\private$\\" in value.lower():
         yield from _queue_name(value, path)
+    else:
+        yield from _of_automation(value, path)
+
+
+def _of_automation(value: object, path: str) -> Iterator[tuple[str, object]]:
+    """The same for values of automation and references to objects; what is none is as it is."""
+    if isinstance(value, Variant):
+        yield f"{path}.vt", value.vt
+        yield from _fields(value.value, f"{path}.{'date' if value.vt == VT_DATE else 'value'}")
+    elif isinstance(value, SafeArray):
+        yield from _fields(value.values, f"{path}.values")
+    elif isinstance(value, bytes) and objects.is_reference(value):
+        for inner, part in objects.reference_fields(value, path):
+            yield from _fields(part, inner)
     else:
         yield path, value
 

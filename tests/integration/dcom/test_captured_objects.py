@@ -22,24 +22,25 @@ from rpcqm.codec.types.oautvalues import (
 )
 from rpcqm.mqac.coclasses import MSMQ_MESSAGE, MSMQ_QUEUE_INFO
 from tests.support.analysed import calls_of
-from tests.support.com_objects import EVERYBODY, QUEUE, number
+from tests.support.com_objects import NO, number
 from tests.support.dcom_client import ENABLED, DcomClient, Reference, served
 
 NULL = UUID(int=0)
 
 
-def play(com: DcomClient) -> None:
-    """Send and receive a message by vtables, naming the queue by IDispatch."""
+def play(com: DcomClient, queue: str) -> None:
+    """Make a queue, named by IDispatch; send a message to it and receive it by vtables."""
     info = com.create(MSMQ_QUEUE_INFO, "IMSMQQueueInfo4")
     script = com.query_interface(info, "IDispatch")
     (path,) = com.call(script, "GetIDsOfNames", NULL, ["pathname"], 1, 0)
     named = DISPPARAMS(
-        rgvarg=[Variant(VT_BSTR, QUEUE)],
+        rgvarg=[Variant(VT_BSTR, queue)],
         rgdispidNamedArgs=[DISPID_PROPERTYPUT],
         cArgs=1,
         cNamedArgs=1,
     )
     com.call(script, "Invoke", path, NULL, 0, DISPATCH_PROPERTYPUT, named, 0, [], [])
+    com.call(info, "Create", NO, NO)
     message = com.create(MSMQ_MESSAGE, "IMSMQMessage4")
     com.call(message, "put_Label", "hello")
     com.call(message, "put_Body", Variant(VT_ARRAY | VT_UI1, SafeArray(VT_UI1, b"12345")))
@@ -48,7 +49,8 @@ def play(com: DcomClient) -> None:
     received = com.call(reading, "Receive", MISSING, MISSING, MISSING, number(0), MISSING)
     assert isinstance(received, Reference)
     com.call(received, "get_Body")
-    com.call(received, "get_Priority")
+    for name in ("Priority", "SentTime", "Id", "LookupId", "SenderId", "BodyLength"):
+        com.call(received, f"get_{name}")
     com.release(received)
 
 
@@ -56,10 +58,9 @@ def play(com: DcomClient) -> None:
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("objects") / "objects.pcapng"
     with served(ENABLED, "--capture", str(path)) as machine:
-        machine.run("queue", "create", "orders", "--sddl", EVERYBODY)
         for syntax in TransferSyntax:
             with DcomClient(machine.endpoint("epm"), syntax=syntax) as com:
-                play(com)
+                play(com, rf".\private$\{syntax.name.lower()}")
     return path
 
 
@@ -85,7 +86,7 @@ def test_calls_are_shown_by_name_with_their_variants(
         "IRemoteSCMActivator.RemoteCreateInstance",
         "IRemUnknown.RemQueryInterface",
         "rgszNames=pathname",
-        r"pDispParams=('.\\private$\\orders')",
+        r"pDispParams=('.\\private$\\ndr",
         "bstrLabel='hello'",
         "varBody=array[5]",
         "pvarBody=array[5]",
@@ -138,3 +139,12 @@ def test_the_dissector_knows_interfaces_of_objects(capsys: pytest.CaptureFixture
     for name in ("IMSMQMessage4", "IRemUnknown2", "IDispatch", "_DMSMQEventEvents", "IEnumVARIANT"):
         assert f'"{name}"' in script
     assert '"varBody"' in script
+
+
+def test_calls_are_played_against_another_server_whose_objects_are_other_ones(
+    capture: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    told = tmp_path / "told.json"
+    text = shown(capsys, "replay", str(capture), "--in-process", "--json", str(told))
+    result = json.loads(told.read_text())
+    assert (result["same"], result["different"]) == (len(of_objects(capture)), 0), text

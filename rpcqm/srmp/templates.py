@@ -56,7 +56,8 @@ class _Hole(NamedTuple):
 
     `owner` is the part of the envelope that has the field, "" for the envelope itself. Those that
     are `in_form` differ between messages of one form. `samples` are two values to try, one of which
-    is another one than an envelope has.
+    is another one than an envelope has. `before` is the field of the number before, where that is
+    left out.
     """
 
     opening: bytes
@@ -65,6 +66,7 @@ class _Hole(NamedTuple):
     field: str
     in_form: bool
     samples: tuple[bytes, bytes]
+    before: str = ""
 
 
 _DATES = b"20010203T040506", b"20060504T030201"
@@ -74,13 +76,15 @@ _IDS = (
     b"uuid:18446744073709551615@F0E0D0C0-0102-0304-0506-0708090a0b0c",
 )
 _CORRELATIONS = b"AAECAwQFBgcICQoLDA0ODxAREhM=", b"////////////////////////AAE="
+_CURRENT = _Hole(b"<current>", current, "stream", "current", False, _NUMBERS)
+_PREVIOUS = _Hole(b"<previous>", number_32, "stream", "previous", False, _NUMBERS)
 _HOLES = (
     _Hole(b"<action>", _plain, "", "action", False, (b"MSMQ:", b"MSMQ:another label")),
     _Hole(b"<id>", message_id, "", "id", True, _IDS),
     _Hole(b"<expiresAt>", parse_date, "", "expires_at", True, _DATES),
     _Hole(b"<sentAt>", parse_date, "", "sent_at", True, _DATES),
-    _Hole(b"<current>", current, "stream", "current", False, _NUMBERS),
-    _Hole(b"<previous>", number_32, "stream", "previous", False, _NUMBERS),
+    _CURRENT,
+    _PREVIOUS,
     _Hole(b"<Correlation>", _unbroken, "msmq", "correlation", False, _CORRELATIONS),
     _Hole(b"<TTrq>", parse_date, "msmq", "ttrq", True, _DATES),
 )
@@ -112,10 +116,13 @@ def _cut(octets: bytes) -> tuple[Constants, list[bytes]]:
 
 def _holes_of(constants: Constants) -> list[_Hole]:
     """The holes that an envelope was cut at: each behind its opening."""
-    return [
+    holes = [
         next(hole for hole in _HOLES if constant.endswith(hole.opening))
         for constant in constants[:-1]
     ]
+    if _PREVIOUS in holes:
+        return holes
+    return [hole._replace(before=_PREVIOUS.field) if hole is _CURRENT else hole for hole in holes]
 
 
 def _joined(constants: Constants, values: list[bytes]) -> bytes:
@@ -150,6 +157,8 @@ class _Template:
                 owner = _copy(getattr(envelope, hole.owner))
                 setattr(envelope, hole.owner, owner)
             setattr(owner, hole.field, field)
+            if hole.before:
+                setattr(owner, hole.before, owner.current - 1)
             if not hole.in_form:
                 form = None
         return ReadEnvelope(text, envelope, form)

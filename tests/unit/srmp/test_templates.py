@@ -208,6 +208,24 @@ def test_the_third_of_a_form_is_not_parsed(careful: Counted) -> None:
     assert careful.times == before
 
 
+def test_streams_whose_previous_number_is_left_out_have_templates(careful: Counted) -> None:
+    """As Windows writes them; one that is written before the current one has none."""
+    plain = FULL.replace(b"<previous>40</previous>", b"")
+    known = taught(plain)
+    before = careful.times
+    for number in (1, 7, 42, 0xFFFF_FFFF):
+        octets = plain.replace(b"<current>42<", b"<current>%d<" % number)
+        stream = known.read(octets).envelope.stream
+        assert stream is not None
+        assert (stream.current, stream.previous) == (number, number - 1)
+    assert careful.times == before
+    turned = plain.replace(b"<current>", b"<previous>40</previous><current>")
+    known = taught(turned)
+    for number in (41, 42, 43):
+        octets = turned.replace(b"<current>42<", b"<current>%d<" % number)
+        assert known.read(octets)[:2] == parse_envelope(octets)[:2]
+
+
 def test_envelopes_of_one_template_have_values_of_their_own(careful: Counted) -> None:
     known = taught()
     before = careful.times

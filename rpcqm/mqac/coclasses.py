@@ -6,6 +6,7 @@ from uuid import UUID
 
 from rpcqm.dcom.com_object import ComObject
 from rpcqm.mqac.application import MSMQApplication
+from rpcqm.mqac.collection import MSMQCollection
 from rpcqm.mqac.destination import MSMQDestination
 from rpcqm.mqac.event import MSMQEvent
 from rpcqm.mqac.machine import Machine
@@ -27,6 +28,7 @@ MSMQ_MESSAGE = UUID("d7d6e075-dccd-11d0-aa4b-0060970debae")
 MSMQ_APPLICATION = UUID("d7d6e086-dccd-11d0-aa4b-0060970debae")
 MSMQ_QUERY = UUID("d7d6e073-dccd-11d0-aa4b-0060970debae")
 MSMQ_QUEUE_INFOS = UUID("d7d6e07e-dccd-11d0-aa4b-0060970debae")
+MSMQ_COLLECTION = UUID("f72b9031-2f0c-43e8-924e-e6052cdc493f")
 MSMQ_DESTINATION = UUID("eba96b18-2168-11d3-898c-00e02c074f6b")
 MSMQ_MANAGEMENT = UUID("39ce96fe-f4c5-4484-a143-4c2d5d324229")
 MSMQ_QUEUE_MANAGEMENT = UUID("33b6d07e-f27d-42fa-b2d7-bf82e11e9374")
@@ -48,6 +50,7 @@ def coclasses(machine: Machine) -> Coclasses:
         MSMQ_APPLICATION: partial(MSMQApplication, machine),
         MSMQ_QUERY: partial(MSMQQuery, machine),
         MSMQ_QUEUE_INFOS: partial(MSMQQueueInfos, machine),
+        MSMQ_COLLECTION: partial(MSMQCollection, {}),
         MSMQ_MESSAGE: partial(MSMQMessage, machine),
         MSMQ_DESTINATION: partial(MSMQDestination, machine),
         MSMQ_MANAGEMENT: partial(MSMQManagement, machine),

@@ -12,7 +12,7 @@ from rpcqm.codec.automation.objref import ObjRefStandard, unpack_objref
 from rpcqm.codec.automation.values import MISSING, Variant
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.codec.types.oautvalues import VT_DISPATCH, VT_I4
-from rpcqm.mqac.coclasses import MSMQ_EVENT
+from rpcqm.mqac.coclasses import MSMQ_EVENT, MSMQ_QUEUE
 from rpcqm.rpc.server import RpcServer
 from tests.support.com_objects import Objects, number, served_objects
 from tests.support.com_sink import ComSink
@@ -105,6 +105,51 @@ def test_a_client_hears_that_no_message_came_in_time(objects: Objects, listener:
     assert error == Variant(VT_I4, HResult.MQ_ERROR_IO_TIMEOUT - (1 << 32))
     again = objects.com.query_interface(queue_of(told), "IMSMQQueue4")
     assert objects.get(again, "Access") == QueueAccessType.PEEK_ACCESS
+
+
+@pytest.mark.conformance("MQAC-IMSMQQueue4-15-EnableNotification")
+def test_notifications_follow_the_cursor_and_come_once(
+    objects: Objects, listener: Listener
+) -> None:
+    queue = objects.open(QueueAccessType.PEEK_ACCESS)
+    listener.advise()
+
+    def ask(cursor: int, time: int) -> None:
+        arguments = listener.event, number(cursor), number(time)
+        objects.com.call(queue, "EnableNotification", *arguments)
+
+    ask(NEXT, 0)
+    ask(CURRENT, 60_000)
+    send(objects, "one")
+    send(objects, "two")
+    ask(NEXT, 60_000)
+    ask(FIRST, 0)
+    codes = [(member, arguments[-1].value) for member, arguments in listener.told(4)]
+    assert codes == [(ARRIVED_ERROR, NEXT), (ARRIVED, CURRENT), (ARRIVED, NEXT), (ARRIVED, FIRST)]
+    missing = listener.told(4)[0][1][1]
+    assert missing == Variant(VT_I4, HResult.MQ_ERROR_MESSAGE_NOT_FOUND - (1 << 32))
+    found = objects.com.call(queue, "PeekCurrent", MISSING, MISSING, number(0), MISSING)
+    assert objects.get(found, "Label") == "two"
+
+
+@pytest.mark.conformance("MQAC-IMSMQQueue4-15-EnableNotification")
+def test_notifications_need_an_event_and_a_queue_to_look_at(
+    objects: Objects, listener: Listener
+) -> None:
+    def refusal(queue: Reference, event: Reference | None, cursor: int) -> object:
+        with pytest.raises(ComError) as refused:
+            objects.com.call(queue, "EnableNotification", event, number(cursor), MISSING)
+        return refused.value.status
+
+    queue = objects.open(QueueAccessType.PEEK_ACCESS)
+    assert refusal(queue, None, FIRST) == HResult.E_INVALIDARG
+    assert refusal(queue, listener.event, 3) == HResult.E_INVALIDARG
+    sending = objects.open(QueueAccessType.SEND_ACCESS)
+    assert refusal(sending, listener.event, FIRST) == HResult.MQ_ERROR_ACCESS_DENIED
+    objects.com.call(queue, "Close")
+    assert refusal(queue, listener.event, FIRST) == HResult.MQ_ERROR_INVALID_HANDLE
+    blank = objects.create(MSMQ_QUEUE, "IMSMQQueue4")
+    assert refusal(blank, listener.event, FIRST) == HResult.OLE_E_BLANK
 
 
 @pytest.mark.conformance("MQAC-IConnectionPoint-5-Advise")

@@ -11,9 +11,9 @@ from rpcqm.codec.automation.values import SafeArray, Variant
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
-from rpcqm.mqac import coclasses
 from rpcqm.rpc.security.ntlm import NtlmCredentials
 from rpcqm.testing import PrivateQueueManager
+from tests.support import clsids
 from tests.support.accounts import PASSWORD
 from tests.support.dcom_client import ENABLED, DcomClient, Reference, served
 
@@ -57,18 +57,18 @@ class Objects:
         self.com.call(reference, f"put_{name}", value)
 
     def message(self, interface: str = "IMSMQMessage4") -> Reference:
-        return self.create(coclasses.MSMQ_MESSAGE, interface)
+        return self.create(clsids.MSMQ_MESSAGE, interface)
 
     def destination(self, name: str = "", *, is_open: bool = True) -> Reference:
         """A destination by a format name, or else by the queue's path name."""
-        made = self.create(coclasses.MSMQ_DESTINATION, "IMSMQDestination")
+        made = self.create(clsids.MSMQ_DESTINATION, "IMSMQDestination")
         self.put(made, "FormatName" if name else "PathName", name or QUEUE)
         if is_open:
             self.com.call(made, "Open")
         return made
 
     def queue_info(self, path: str = QUEUE) -> Reference:
-        made = self.create(coclasses.MSMQ_QUEUE_INFO, "IMSMQQueueInfo4")
+        made = self.create(clsids.MSMQ_QUEUE_INFO, "IMSMQQueueInfo4")
         self.put(made, "PathName", path)
         return made
 

@@ -8,7 +8,7 @@ import pytest
 from rpcqm.base.errors import HResult
 from rpcqm.codec.automation.values import EMPTY, Variant
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
-from rpcqm.mqac import coclasses
+from tests.support import clsids
 from tests.support.com_objects import (
     ADMINISTRATOR,
     NO,
@@ -71,7 +71,7 @@ def hresult(objects: Objects, reference: Reference, operation: str) -> int:
 
 
 def new_destination(objects: Objects) -> Reference:
-    return objects.create(coclasses.MSMQ_DESTINATION, "IMSMQDestination")
+    return objects.create(clsids.MSMQ_DESTINATION, "IMSMQDestination")
 
 
 @pytest.mark.conformance(
@@ -244,7 +244,7 @@ def test_a_handle_leads_its_caller_to_what_is_open_by_it(objects: Objects) -> No
 
 
 def begin(objects: Objects) -> Reference:
-    dispenser = objects.create(coclasses.MSMQ_TRANSACTION_DISPENSER, "IMSMQTransactionDispenser3")
+    dispenser = objects.create(clsids.MSMQ_TRANSACTION_DISPENSER, "IMSMQTransactionDispenser3")
     made = objects.com.call(dispenser, "BeginTransaction")
     assert isinstance(made, Reference)
     return made
@@ -323,7 +323,7 @@ def test_an_abort_of_another_kind_is_not_supported(
 )
 def test_a_new_object_stands_for_a_transaction_that_exists(objects: Objects) -> None:
     transaction = begin(objects)
-    made = objects.create(coclasses.MSMQ_TRANSACTION, "IMSMQTransaction3")
+    made = objects.create(clsids.MSMQ_TRANSACTION, "IMSMQTransaction3")
     for operation, arguments in (("Commit", 3), ("Abort", 2)):
         blank = refusal(objects, made, operation, *[None] * arguments)
         assert blank is HResult.E_INVALIDARG
@@ -408,13 +408,13 @@ def test_a_transaction_that_is_released_unfinished_is_aborted(objects: Objects) 
     "MQAC-IMSMQCoordinatedTransactionDispenser3-8-Properties",
 )
 def test_what_transactions_only_name_is_not_implemented(objects: Objects) -> None:
-    made = objects.create(coclasses.MSMQ_TRANSACTION, "IMSMQTransaction3")
+    made = objects.create(clsids.MSMQ_TRANSACTION, "IMSMQTransaction3")
     assert refusal(objects, made, "get_Transaction") is HResult.E_NOTIMPL
     assert refusal(objects, made, "get_Properties") is HResult.E_NOTIMPL
     for clsid, interface in (
-        (coclasses.MSMQ_TRANSACTION_DISPENSER, "IMSMQTransactionDispenser3"),
+        (clsids.MSMQ_TRANSACTION_DISPENSER, "IMSMQTransactionDispenser3"),
         (
-            coclasses.MSMQ_COORDINATED_TRANSACTION_DISPENSER,
+            clsids.MSMQ_COORDINATED_TRANSACTION_DISPENSER,
             "IMSMQCoordinatedTransactionDispenser3",
         ),
     ):
@@ -428,7 +428,7 @@ def test_what_transactions_only_name_is_not_implemented(objects: Objects) -> Non
 )
 def test_there_is_no_coordinator_of_transactions(objects: Objects) -> None:
     dispenser = objects.create(
-        coclasses.MSMQ_COORDINATED_TRANSACTION_DISPENSER, "IMSMQCoordinatedTransactionDispenser3"
+        clsids.MSMQ_COORDINATED_TRANSACTION_DISPENSER, "IMSMQCoordinatedTransactionDispenser3"
     )
     none = refusal(objects, dispenser, "BeginTransaction")
     assert none is HResult.MQ_ERROR_DTC_CONNECT

@@ -12,8 +12,8 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.types import SequenceInfo
 from rpcqm.codec.properties import ManagementQueueProperty
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
-from rpcqm.mqac import coclasses
 from rpcqm.testing import private_queue_manager
+from tests.support import clsids
 from tests.support.com_objects import (
     ADMINISTRATOR,
     QUEUE,
@@ -57,9 +57,9 @@ def objects(served: Objects) -> Objects:
 
 def management(objects: Objects, interface: str = "IMSMQManagement") -> Reference:
     clsid = {
-        "IMSMQManagement": coclasses.MSMQ_MANAGEMENT,
-        HERE: coclasses.MSMQ_QUEUE_MANAGEMENT,
-        OUTGOING: coclasses.MSMQ_OUTGOING_QUEUE_MANAGEMENT,
+        "IMSMQManagement": clsids.MSMQ_MANAGEMENT,
+        HERE: clsids.MSMQ_QUEUE_MANAGEMENT,
+        OUTGOING: clsids.MSMQ_OUTGOING_QUEUE_MANAGEMENT,
     }[interface]
     return objects.create(clsid, interface)
 

@@ -13,7 +13,7 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.security.identifier import sid_bytes
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
-from rpcqm.mqac import coclasses
+from tests.support import clsids
 from tests.support.com_objects import (
     ADMINISTRATOR,
     QUEUE,
@@ -308,7 +308,7 @@ def test_the_queues_for_answers_are_told_to_receivers(
 ) -> None:
     message = objects.message()
     assert objects.get(message, name) is None
-    info = objects.create(coclasses.MSMQ_QUEUE_INFO, interface)
+    info = objects.create(clsids.MSMQ_QUEUE_INFO, interface)
     objects.put(info, "FormatName", RESPONSE)
     objects.com.call(message, f"{kind}_{name}", info)
     objects.send(message, objects.destination())
@@ -373,7 +373,7 @@ def test_the_collection_of_properties_is_not_implemented(objects: Objects) -> No
     "MQAC-IMSMQMessage4-92-IsLastInTransaction2",
 )
 def test_messages_of_a_transaction_tell_their_places(objects: Objects) -> None:
-    dispenser = objects.create(coclasses.MSMQ_TRANSACTION_DISPENSER, "IMSMQTransactionDispenser3")
+    dispenser = objects.create(clsids.MSMQ_TRANSACTION_DISPENSER, "IMSMQTransactionDispenser3")
     transaction = objects.com.call(dispenser, "BeginTransaction")
     message, target = objects.message(), objects.destination("DIRECT=OS:" + STREAM)
     assert objects.get(message, "TransactionId") == octets(bytes(20))

@@ -7,19 +7,23 @@ from uuid import UUID
 
 from rpcqm.client.blocking import BlockingClient
 from rpcqm.client.message import ReceivedMessage
+from rpcqm.client.passwords import nt_hash
+from rpcqm.client.queue_settings import QueueSettings
 from rpcqm.codec.automation.values import SafeArray, Variant
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.path_name import PathName
+from rpcqm.codec.security.sddl import parse_sddl
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
 from rpcqm.rpc.security.ntlm import NtlmCredentials
-from rpcqm.testing import PrivateQueueManager
+from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support import clsids
 from tests.support.accounts import PASSWORD
-from tests.support.dcom_client import ENABLED, DcomClient, Reference, served
+from tests.support.dcom_client import ENABLED, DcomClient, Reference
 
 ADMINISTRATOR = NtlmCredentials("boss", PASSWORD)
 EVERYBODY = "D:(A;;GA;;;WD)(A;;GA;;;AN)"
 """Every right of a queue to everybody, other queue managers without an account among them."""
+ORDINARY = QueueSettings()
 QUEUE = r".\private$\orders"
 STREAM = r".\private$\stream"
 
@@ -113,12 +117,20 @@ class Objects:
 @contextlib.contextmanager
 def served_objects(configuration: str = ENABLED) -> Iterator[Objects]:
     """A queue manager with two queues for everybody, one of them transactional."""
-    with served(configuration) as machine:
-        machine.run(
-            *("user", "add", "boss", "--group", "administrators", "--password-stdin"),
-            input=PASSWORD + "\n",
-        )
-        machine.run("queue", "create", "orders", "--sddl", EVERYBODY)
-        machine.run("queue", "create", "stream", "--transactional", "--sddl", EVERYBODY)
-        with DcomClient(machine.endpoint("epm")) as com, machine.client() as client:
+    with private_queue_manager((), configuration) as machine, machine.client() as client:
+        add_accounts(client)
+        create_queue(client, QUEUE)
+        create_queue(client, STREAM, QueueSettings(transactional=True))
+        with DcomClient(machine.endpoint("epm")) as com:
             yield Objects(machine, com, client)
+
+
+def add_accounts(client: BlockingClient) -> str:
+    """The accounts alice and boss, an administrator; the SID of alice."""
+    client.run(client.accounts.add("boss", nt_hash(PASSWORD), ["administrators"]))
+    return client.run(client.accounts.add("alice", nt_hash(PASSWORD)))
+
+
+def create_queue(client: BlockingClient, path: str, settings: QueueSettings = ORDINARY) -> None:
+    """A queue for everybody."""
+    client.run(client.queues.create(PathName.parse(path), settings, parse_sddl(EVERYBODY)))

@@ -7,6 +7,7 @@ import pytest
 
 from rpcqm.base.errors import HResult
 from rpcqm.client.outgoing import OutgoingMessage
+from rpcqm.client.queue_settings import QueueSettings
 from rpcqm.codec.automation.values import SafeArray, Variant
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.types import SequenceInfo
@@ -19,6 +20,7 @@ from tests.support.com_objects import (
     QUEUE,
     STREAM,
     Objects,
+    create_queue,
     number,
     served_objects,
     text,
@@ -258,8 +260,8 @@ def test_names_and_bytes_are_told(opened: Objects) -> None:
     "MQAC-IMSMQQueueManagement-17-BytesInJournal",
 )
 def test_the_journal_is_told_of(objects: Objects) -> None:
-    objects.machine.run("queue", "create", "kept", "--journal")
     path = r".\private$\kept"
+    create_queue(objects.client, path, QueueSettings(journal=True))
     objects.send(objects.message(), objects.destination("DIRECT=OS:" + path))
     queue = objects.open(QueueAccessType.RECEIVE_ACCESS, path)
     made = managed(objects, "DIRECT=OS:" + path, HERE)

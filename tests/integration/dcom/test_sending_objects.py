@@ -50,9 +50,8 @@ def refusal(objects: Objects, reference: Reference, operation: str, *arguments: 
 
 def alice(objects: Objects) -> str:
     """The SID of the caller, as the list of accounts has it."""
-    listed = objects.machine.run("user", "list").stdout
-    (line,) = [line for line in listed.splitlines() if "alice" in line]
-    return next(word for word in line.split() if word.startswith("S-1-5-21"))
+    accounts = objects.client.run(objects.client.accounts.list())
+    return next(account.sid for account in accounts if account.name == "alice")
 
 
 # What Send sets

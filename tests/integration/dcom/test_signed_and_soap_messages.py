@@ -10,16 +10,19 @@ from cryptography.x509 import load_der_x509_certificate
 
 from rpcqm.base.errors import HResult
 from rpcqm.binary.own_keys import create_key, load_key
+from rpcqm.client.queue_settings import QueueSettings
 from rpcqm.codec.names.format_name import FormatName
+from rpcqm.testing import private_queue_manager
 from tests.support.certificates import certificate_of
 from tests.support.com_objects import (
-    EVERYBODY,
     QUEUE,
     Objects,
+    add_accounts,
+    create_queue,
     octets,
     served_objects,
 )
-from tests.support.dcom_client import ENABLED, ComError, DcomClient, served
+from tests.support.dcom_client import ENABLED, ComError, DcomClient
 from tests.support.waiting import until
 
 MACHINE = """
@@ -59,18 +62,17 @@ def signing(place: Path, certificate: bytes) -> Iterator[Objects]:
         f'name = "here"\ndirectory_file = "{directory}"\n{ENABLED}'
         f'[binary]\nsigning_key = "{place}/key.pem"\nsigning_certificate = "{place}/key.crt"\n'
     )
-    with served(configuration) as machine:
-        listed = machine.run("user", "list").stdout.splitlines()
-        (line,) = [line for line in listed if "alice" in line]
-        sid = next(word for word in line.split() if word.startswith("S-1-5-21"))
+    with private_queue_manager((), configuration) as machine:
+        with machine.client() as client:
+            sid = add_accounts(client)
         encoded = base64.b64encode(certificate).decode()
         directory.write_text(
             f'{MACHINE}[[user]]\nname = "alice"\nsid = "{sid}"\ncertificates = ["{encoded}"]\n'
         )
         machine.restart()
-        machine.run("queue", "create", "orders", "--authenticate", "--sddl", EVERYBODY)
-        machine.run("queue", "create", "plain", "--sddl", EVERYBODY)
-        with DcomClient(machine.endpoint("epm")) as com, machine.client() as client:
+        with machine.client() as client, DcomClient(machine.endpoint("epm")) as com:
+            create_queue(client, QUEUE, QueueSettings(authenticate=True))
+            create_queue(client, PLAIN)
             yield Objects(machine, com, client)
 
 

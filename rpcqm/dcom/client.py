@@ -223,10 +223,11 @@ class Sink:
     async def _first_connect(self, outcome: Completion[None]) -> None:
         try:
             await self._connected()
-        except _FAILURES as error:
-            _log.info("a sink cannot be called", peer=self._place.address, reason=str(error))
+        except Exception as error:  # whatever it is, Advise must be answered
+            reason = str(error) or type(error).__name__
+            _log.info("a sink cannot be called", peer=self._place.address, reason=reason)
             self.drop()
-            outcome.fail(MQError(HResult.CONNECT_E_CANNOTCONNECT, str(error)))
+            outcome.fail(MQError(HResult.CONNECT_E_CANNOTCONNECT, reason))
         except asyncio.CancelledError:
             outcome.fail(MQError(HResult.CONNECT_E_CANNOTCONNECT, "released meanwhile"))
             raise
@@ -288,7 +289,7 @@ class Sink:
             member, arguments = self._waiting.popleft()
             try:
                 await self._tell(member, arguments)
-            except _FAILURES as error:
+            except Exception as error:  # the events behind it are told all the same
                 reason = str(error) or type(error).__name__
                 _log.warning("an event was lost", peer=self._place.address, reason=reason)
         self._worker = None

@@ -15,6 +15,7 @@ from tests.fuzz import (
     targets_files,
     targets_http,
     targets_initiator,
+    targets_objects,
     targets_rpc,
     targets_security,
     targets_srmp,
@@ -37,6 +38,7 @@ TARGETS: Mapping[str, Target] = {
         *targets_initiator.TARGETS,
         *targets_srmp.TARGETS,
         *targets_automation.TARGETS,
+        *targets_objects.TARGETS,
     )
 }
 

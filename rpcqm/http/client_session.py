@@ -100,17 +100,25 @@ class Session:
         try:
             status, kept = await _exchange(connection, f"{head}\r\n".encode() + body)
         except BaseException:
-            connection.close()
+            _end(connection)
             raise
         if kept:
             connection.release()
         else:
-            connection.close()
+            _end(connection)
         return status
 
     async def close(self) -> None:
         """Close every connection."""
         await self._connector.close()
+
+
+def _end(connection: Connection) -> None:
+    """Close it; what its peer has not taken of a request would be kept until it takes that."""
+    transport = connection.transport
+    if transport is not None and transport.get_write_buffer_size():
+        transport.abort()
+    connection.close()
 
 
 async def _exchange(connection: Connection, request: bytes) -> tuple[int, bool]:

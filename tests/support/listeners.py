@@ -9,8 +9,8 @@ from collections.abc import Iterator
 class Listener:
     """`say` gives the answers of the next requests; an empty one closes the connection.
 
-    `heard` is everything that was asked. While `reading` is not set, nothing is read behind an
-    answer.
+    `heard` is everything that was asked, `ended` counts the connections that are over. While
+    `reading` is not set, nothing is read behind an answer.
     """
 
     def __init__(self) -> None:
@@ -18,7 +18,7 @@ class Listener:
         self.port = int(self._listening.getsockname()[1])
         self.url = f"http://127.0.0.1:{self.port}/"
         self.heard = b""
-        self.connections = 0
+        self.connections = self.ended = 0
         self.reading = threading.Event()
         self.reading.set()
         self._accepted: list[socket.socket] = []
@@ -43,6 +43,10 @@ class Listener:
                 threading.Thread(target=self._answer, args=(accepted,), daemon=True).start()
 
     def _answer(self, accepted: socket.socket) -> None:
+        self._converse(accepted)
+        self.ended += 1
+
+    def _converse(self, accepted: socket.socket) -> None:
         with accepted, contextlib.suppress(ConnectionError):  # the client has heard enough
             while part := accepted.recv(1 << 16):
                 self.heard += part

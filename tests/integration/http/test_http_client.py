@@ -23,6 +23,8 @@ HEADERS = (
 )
 MORE_THAN_IS_SENT_UNREAD = 32 << 20
 """Octets that the kernel does not hold for somebody who does not read."""
+MANY_ANSWERS = 1 << 16
+"""So that a listener reads on to the end."""
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -152,6 +154,19 @@ def test_a_connection_whose_request_was_not_taken_wholly_is_closed(post: Post) -
         assert post(other.url, body=bytes(MORE_THAN_IS_SENT_UNREAD)).status == 413
         assert post(other.url, seconds=5).status == 200
     assert other.connections == 2
+
+
+def test_what_nobody_takes_of_a_request_is_kept_no_longer_than_its_connection(
+    running: RunningHttpServer, post: Post
+) -> None:
+    with listening() as other:
+        other.reading.clear()
+        other.say(b"HTTP/1.1 200 OK\r\n", *[b"x"] * MANY_ANSWERS)
+        with pytest.raises(TimeoutError):
+            post(other.url, body=bytes(MORE_THAN_IS_SENT_UNREAD), seconds=0.5)
+        other.reading.set()
+        running.until(lambda: other.ended == 1)
+    assert len(other.heard) < MORE_THAN_IS_SENT_UNREAD
 
 
 @pytest.mark.parametrize(
@@ -297,6 +312,18 @@ def test_a_proxy_is_asked_for_the_whole_url(
         with pytest.raises(ConnectionError, match="403"):
             post("https://far.example/msmq/q")
         assert b"CONNECT far.example:443 HTTP/1.1" in proxy.heard
+
+
+def test_a_proxy_is_told_who_asks_if_its_url_says_that(
+    running: RunningHttpServer, post: Post, client: HttpClient, files: tuple[Path, Path]
+) -> None:
+    with listening() as proxy:
+        url = proxy.url.replace("//", "//user:secret@")
+        running.do(partial(client.adjust, client_context(files[0]), lambda _: url))
+        for count in (1, 2):
+            proxy.say(OK)
+            assert post("http://far.example/msmq/q").status == 200
+            assert proxy.heard.count(b"Proxy-Authorization: Basic dXNlcjpzZWNyZXQ=") == count
 
 
 @pytest.mark.bound("http.places")

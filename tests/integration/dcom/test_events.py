@@ -108,6 +108,7 @@ def test_a_client_hears_that_no_message_came_in_time(objects: Objects, listener:
 
 
 @pytest.mark.conformance("MQAC-IMSMQQueue4-15-EnableNotification")
+@pytest.mark.conformance("MQAC-element-MQMSGCURSOR")
 def test_notifications_follow_the_cursor_and_come_once(
     objects: Objects, listener: Listener
 ) -> None:

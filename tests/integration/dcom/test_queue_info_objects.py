@@ -111,9 +111,18 @@ PROPERTIES = [
 ]
 
 
+_ELEMENTS = {
+    "PrivLevel": "MQPRIVLEVEL",
+    "Journal": "MQJOURNAL",
+    "Authenticate": "MQAUTHENTICATE",
+}
+
+
 def marked(each: Property) -> object:
     numbers = (f"{each.get}-{each.name}", f"{each.put}-{each.name}", "36-Update")
-    return pytest.param(each, id=each.name, marks=point(*numbers))
+    element = _ELEMENTS.get(each.name)
+    elements = [pytest.mark.conformance(f"MQAC-element-{element}")] if element else []
+    return pytest.param(each, id=each.name, marks=[point(*numbers), *elements])
 
 
 @pytest.mark.parametrize("each", [marked(each) for each in PROPERTIES])
@@ -180,6 +189,7 @@ def test_a_queue_of_the_system_has_no_properties_of_an_application(objects: Obje
 
 
 @point("12-PathName", "13-PathName", "14-FormatName", "15-FormatName")
+@pytest.mark.conformance("MQAC-event-update_queue_format_name")
 def test_a_name_leads_to_the_other(objects: Objects) -> None:
     path = new_path()
     info = objects.queue_info(path)
@@ -243,6 +253,7 @@ def test_a_private_queue_of_another_machine_is_out_of_reach(objects: Objects) ->
 
 
 @point("32-Create", "16-IsTransactional", "41-IsTransactional2")
+@pytest.mark.conformance("MQAC-element-MQTRANSACTIONAL")
 @pytest.mark.parametrize("transactional", [False, True])
 def test_a_queue_is_transactional_if_create_says_so(objects: Objects, transactional: bool) -> None:
     path, info = made(objects, YES if transactional else NO, NO)
@@ -254,6 +265,7 @@ def test_a_queue_is_transactional_if_create_says_so(objects: Objects, transactio
 
 
 @point("32-Create", "31-IsWorldReadable", "42-IsWorldReadable2")
+@pytest.mark.conformance("MQAC-rule-3.10.4.1.26.1")
 @pytest.mark.parametrize("readable", [False, True])
 def test_others_read_a_queue_if_create_says_so(
     objects: Objects, bob: Objects, readable: bool
@@ -301,6 +313,7 @@ def test_a_deleted_queue_is_gone_and_the_object_is_as_new(objects: Objects, bob:
 
 
 @point("34-Open")
+@pytest.mark.conformance("MQAC-element-MQSHARE", "MQAC-element-MQACCESS")
 def test_a_queue_is_opened_in_the_ways_that_there_are(objects: Objects) -> None:
     _, info = made(objects)
     exclusive = objects.com.call(info, "Open", int(QueueAccessType.RECEIVE_ACCESS), 1)

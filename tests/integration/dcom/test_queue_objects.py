@@ -260,6 +260,29 @@ def test_what_is_no_transaction_is_refused(
 
 
 @point("20-Receive")
+@pytest.mark.conformance("MQAC-rule-3.1.4.2")
+def test_arguments_that_are_missing_have_their_defaults(objects: Objects) -> None:
+    send(objects, "one")
+    queue = objects.open(RECEIVE)
+    found = objects.com.call(queue, "Receive", *[MISSING] * 5)
+    assert objects.get(found, "Body") == octets(b"body of one")
+    assert objects.get(found, "DestinationQueueInfo") is None
+    assert labels(objects) == []
+
+
+@point("20-Receive")
+@pytest.mark.conformance("MQAC-rule-3.1.4.3")
+def test_a_method_that_fails_returns_its_code_and_no_object(objects: Objects) -> None:
+    queue = objects.open(RECEIVE)
+    response = objects.com.response(queue, "Receive", None, None, None, NOW, None)
+    assert (response.result, response.ppmsg) == (HResult.MQ_ERROR_MESSAGE_NOT_FOUND, None)
+    send(objects, "one")
+    response = objects.com.response(queue, "Receive", None, None, None, NOW, None)
+    assert response.result == 0
+    assert response.ppmsg
+
+
+@point("20-Receive")
 def test_a_transaction_receives_from_transactional_queues_only(objects: Objects) -> None:
     send(objects, "one")
     dispenser = objects.create(coclasses.MSMQ_TRANSACTION_DISPENSER, "IMSMQTransactionDispenser3")
@@ -425,7 +448,7 @@ def test_an_open_queue_tells_how_it_is_open(objects: Objects) -> None:
     objects.com.call(queue, "Close")
 
 
-@pytest.mark.conformance("MQAC-coclass-MSMQQueue")
+@pytest.mark.conformance("MQAC-coclass-MSMQQueue", "MQAC-rule-3.11.1.1")
 @point("11-IsOpen", "12-Close", "38-IsOpen2", "7-Access", "8-ShareMode", "9-QueueInfo", "10-Handle")
 def test_a_closed_queue_is_of_no_use(objects: Objects) -> None:
     queue = objects.open(RECEIVE)

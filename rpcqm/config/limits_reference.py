@@ -630,6 +630,13 @@ BOUNDS: tuple[Bound, ...] = (
         "levels",
     ),
     Bound(
+        "dcom.octets_in_messages_per_caller",
+        "setting more, and reading more messages, gets MQ_ERROR_INSUFFICIENT_RESOURCES",
+        "What the messages that objects of a caller hold take.",
+        "rpcqm.mqac.held_octets:MOST_HELD",
+        "bytes",
+    ),
+    Bound(
         "dcom.notifications_of_an_open_queue",
         "more get MQ_ERROR_INSUFFICIENT_RESOURCES",
         "Notifications of EnableNotification that one open queue waits with.",

@@ -84,6 +84,8 @@ class MSMQMessage(Automation):
         self._attributes: MessageAttributes | None = None
         self._wanted = (True, True, True)
         self.has_body = False
+        self._owner = ""
+        self._sizes: dict[str, int] = {}
         self.chosen: set[str] = set()
         self.requested_authentication_level = 0
         self.soap_body = ""
@@ -100,13 +102,33 @@ class MSMQMessage(Automation):
         want_destination: bool = False,
         want_body: bool = True,
         want_connector: bool = False,
+        owner: str = "",
     ) -> Self:
-        """The object for a message that was received; what is not wanted stays NULL."""
+        """The object for a message that was received; what is not wanted stays NULL.
+
+        `owner` is the SID of the caller who has it from now on.
+        """
         made = cls(machine)
         made._received = message
         made._wanted = (want_destination, want_body, want_connector)
         made.has_body = want_body
+        made._count(owner, "packet", len(message.packet))
         return made
+
+    def _hold(self, call: ComCall, name: str, octets: int) -> None:
+        """Count what a value takes; raises MQ_ERROR_INSUFFICIENT_RESOURCES for too much."""
+        owner = self._owner or call.identity.sid
+        self._machine.held.check(owner, octets - self._sizes.get(name, 0))
+        self._count(owner, name, octets)
+
+    def _count(self, owner: str, name: str, octets: int) -> None:
+        self._owner = owner
+        self._machine.held.change(owner, octets - self._sizes.get(name, 0))
+        self._sizes[name] = octets
+
+    def released(self) -> None:
+        self._machine.held.change(self._owner, -sum(self._sizes.values()))
+        self._sizes.clear()
 
     @property
     def attributes(self) -> MessageAttributes:
@@ -161,7 +183,9 @@ class MSMQMessage(Automation):
 
     def put_Extension(self, call: ComCall, varExtension: Variant) -> None:
         """[MC-MQAC] 3.17.4.1.52 Extension (Opnum 58)."""
-        self.attributes.extension = octets(varExtension)
+        extension = octets(varExtension)
+        self._hold(call, "extension", len(extension))
+        self.attributes.extension = extension
 
     def get_AuthLevel(self, call: ComCall) -> int:
         """[MC-MQAC] 3.17.4.1.4 AuthLevel (Opnum 10)."""
@@ -205,7 +229,9 @@ class MSMQMessage(Automation):
 
     def put_Body(self, call: ComCall, varBody: Variant) -> None:
         """[MC-MQAC] 3.17.4.1.22 Body (Opnum 28)."""
-        self.attributes.body_type, self.attributes.body = body_of(varBody)
+        body_type, body = body_of(varBody)
+        self._hold(call, "body", len(body))
+        self.attributes.body_type, self.attributes.body = body_type, body
         self.has_body = True
 
     def get_BodyLength(self, call: ComCall) -> int:
@@ -281,15 +307,15 @@ class MSMQMessage(Automation):
 
     def put_SenderCertificate(self, call: ComCall, varSenderCert: Variant) -> None:
         """[MC-MQAC] 3.17.4.1.44 SenderCertificate (Opnum 50)."""
-        self.choose("sender_certificate", octets(varSenderCert))
+        self.choose(call, "sender_certificate", octets(varSenderCert))
 
     def put_SenderId(self, call: ComCall, varSenderId: Variant) -> None:
         """[MC-MQAC] 3.17.4.1.64 SenderId (Opnum 70)."""
-        self.choose("sender_identifier", octets(varSenderId))
+        self.choose(call, "sender_identifier", octets(varSenderId))
 
     def put_DestinationSymmetricKey(self, call: ComCall, varDestSymmKey: Variant) -> None:
         """[MC-MQAC] 3.17.4.1.57 DestinationSymmetricKey (Opnum 63)."""
-        self.choose("symmetric_key", octets(varDestSymmKey))
+        self.choose(call, "symmetric_key", octets(varDestSymmKey))
 
     def get_Signature(self, call: ComCall) -> Variant:
         """That of a message to several queues is the one of all of them.
@@ -302,22 +328,23 @@ class MSMQMessage(Automation):
     def put_Signature(self, call: ComCall, varSignature: Variant) -> None:
         """[MC-MQAC] 3.17.4.1.59 Signature (Opnum 65)."""
         self.attributes.multiple_destination_signature = b""
-        self.choose("signature", octets(varSignature))
+        self.choose(call, "signature", octets(varSignature))
 
     def put_AuthenticationProviderName(
         self, call: ComCall, bstrAuthProvName: str | bytes | None
     ) -> None:
         """[MC-MQAC] 3.17.4.1.63 AuthenticationProviderName (Opnum 69)."""
-        self.choose("authentication_provider_name", text(bstrAuthProvName))
+        self.choose(call, "authentication_provider_name", text(bstrAuthProvName))
 
     def put_MsgClass(self, call: ComCall, lMsgClass: int) -> None:
         """[MC-MQAC] 3.17.4.1.66 MsgClass (Opnum 72)."""
         if lMsgClass not in set(MQMSGCLASS):
             raise MQError(HResult.MQ_ERROR_ILLEGAL_PROPERTY_VALUE, f"MsgClass {lMsgClass}")
-        self.choose("message_class", lMsgClass)
+        self.choose(call, "message_class", lMsgClass)
 
-    def choose(self, name: str, value: object) -> None:
+    def choose(self, call: ComCall, name: str, value: str | bytes | int) -> None:
         """Set an attribute, and know that it was set here."""
+        self._hold(call, name, 0 if isinstance(value, int) else len(value))
         setattr(self.attributes, name, value)
         self.chosen.add(name)
 
@@ -348,11 +375,15 @@ class MSMQMessage(Automation):
 
     def put_SoapHeader(self, call: ComCall, bstrSoapHeader: str | bytes | None) -> None:
         """[MC-MQAC] 3.17.4.1.90 SoapHeader (Opnum 96)."""
-        self.soap_header = text(bstrSoapHeader)
+        given = text(bstrSoapHeader)
+        self._hold(call, "soap_header", len(given))
+        self.soap_header = given
 
     def put_SoapBody(self, call: ComCall, bstrSoapBody: str | bytes | None) -> None:
         """[MC-MQAC] 3.17.4.1.91 SoapBody (Opnum 97)."""
-        self.soap_body = text(bstrSoapBody)
+        given = text(bstrSoapBody)
+        self._hold(call, "soap_body", len(given))
+        self.soap_body = given
 
     # Queues
 

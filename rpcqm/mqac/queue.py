@@ -84,7 +84,14 @@ class MSMQQueue(SendingTarget):
         opened = self._open()
         if opened.access not in accesses:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, "opened for something else")
+        self._machine.held.check(self._owner)
         return opened.reading
+
+    @property
+    def _owner(self) -> str:
+        """The SID of the caller who has opened the queue."""
+        opened = self._open()
+        return self._machine.openers.get(opened.reading.handle, "")
 
     # Properties
 
@@ -228,12 +235,14 @@ class MSMQQueue(SendingTarget):
         return self._made(message, wanted)
 
     def _made(self, message: Message, wanted: Wanted) -> MSMQMessage:
+        owner = "" if self.is_closed else self._owner
         return MSMQMessage.of_received(
             self._machine,
             message,
             want_destination=boolean(wanted.destination, False),
             want_body=boolean(wanted.body, True),
             want_connector=boolean(wanted.connector, False),
+            owner=owner,
         )
 
     # Peeking

@@ -7,15 +7,21 @@ from uuid import UUID
 
 import pytest
 
+from rpcqm.base.completion import start
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.automation.values import SafeArray, Variant
+from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqvalues import VARENUM
+from rpcqm.mqac import held_octets
 from rpcqm.mqac.arguments import VT_BYTES, octets_variant
+from rpcqm.mqac.coclasses import coclasses
 from rpcqm.mqac.destination import MSMQDestination
 from rpcqm.mqac.machine import Machine
 from rpcqm.mqac.message import MSMQMessage
+from rpcqm.mqac.queue_info import MSMQQueueInfo
 from rpcqm.mqac.transaction import MSMQTransactionDispenser
 from rpcqm.service import interfaces
+from tests.support.callers import ALICE, BOB
 from tests.support.fake_com import call_of
 from tests.support.queue_manager import RunningQueueManager
 
@@ -117,3 +123,57 @@ def test_a_transaction_that_nobody_holds_is_aborted(
     with pytest.raises(MQError) as refused:
         message.Send(CALL, target, None).result()
     assert refused.value.status is HResult.MQ_ERROR_TRANSACTION_USAGE
+
+
+@pytest.mark.bound("dcom.octets_in_messages_per_caller")
+def test_a_caller_holds_no_more_in_messages_than_the_bound(
+    qm: RunningQueueManager, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_octets, "MOST_HELD", 100)
+    first, second = MSMQMessage(machine), MSMQMessage(machine)
+    first.put_Body(CALL, octets_variant(bytes(60)))
+    second.put_Extension(CALL, octets_variant(bytes(40)))
+    setters = (second.put_Body, second.put_Signature, second.put_SenderCertificate)
+    for put in setters:
+        with pytest.raises(MQError) as refused:
+            put(CALL, octets_variant(b"x"))
+        assert refused.value.status is HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+    with pytest.raises(MQError):
+        second.put_SoapBody(CALL, "x")
+    assert second.get_BodyLength(CALL) == 0
+    MSMQMessage(machine).put_Body(call_of(BOB), octets_variant(bytes(100)))
+    first.put_Body(CALL, octets_variant(bytes(59)))
+    second.put_Body(CALL, octets_variant(b"x"))
+    first.released()
+    second.released()
+    assert machine.held[ALICE.sid] == 0
+
+
+@pytest.mark.bound("dcom.octets_in_messages_per_caller")
+def test_a_caller_reads_nothing_while_it_holds_too_much(
+    qm: RunningQueueManager, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coclasses(machine)
+    qm.create()
+    message = MSMQMessage(machine)
+    message.Send(CALL, destination(machine), None)
+    qm.settle()
+    info = machine.queue_info(CALL, (FormatName.parse(NAME),))
+    assert isinstance(info, MSMQQueueInfo)
+    queue = start(info.Open(CALL, 32, 0)).result()
+    monkeypatch.setattr(held_octets, "MOST_HELD", 100)
+
+    def peek() -> MSMQMessage:
+        nothing = Variant(VARENUM.VT_I4, 0)
+        peeking = start(queue.Peek(CALL, None, None, nothing, None))
+        qm.settle()
+        found = peeking.result()
+        assert isinstance(found, MSMQMessage)
+        return found
+
+    held = peek()
+    with pytest.raises(MQError) as refused:
+        peek()
+    assert refused.value.status is HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
+    held.released()
+    peek()

@@ -15,6 +15,7 @@ SAFE_TO_TURN = {
     "security.hardened_security",
     "binary.ping",
     "remote.kerberos",
+    "dcom.empty_is_nothing",
 }
 """Settings that are off by default and lower nothing when they are on."""
 

@@ -106,6 +106,7 @@ def test_a_queue_that_is_not_there_cannot_be_opened(objects: Objects) -> None:
 @pytest.mark.conformance(
     "MQAC-IMSMQDestination-16-FormatName", "MQAC-IMSMQDestination-17-FormatName"
 )
+@pytest.mark.conformance("MQAC-IMSMQDestination-7-Open")
 def test_another_format_name_is_opened_in_place_of_the_old_one(objects: Objects) -> None:
     made = new_destination(objects)
     assert objects.get(made, "FormatName") == ""
@@ -321,6 +322,7 @@ def test_an_abort_of_another_kind_is_not_supported(
     "MQAC-IMSMQTransaction3-12-ITransaction",
     "MQAC-coclass-MSMQTransaction",
 )
+@pytest.mark.conformance("MQAC-IMSMQTransaction-8-Commit", "MQAC-element-XACTTC")
 def test_a_new_object_stands_for_a_transaction_that_exists(objects: Objects) -> None:
     transaction = begin(objects)
     made = objects.create(clsids.MSMQ_TRANSACTION, "IMSMQTransaction3")
@@ -377,6 +379,7 @@ def test_the_transaction_itself_commits_and_tells_who_it_is(objects: Objects) ->
 
 
 @pytest.mark.conformance("MQAC-ITransaction-4-Abort")
+@pytest.mark.conformance("MQAC-IMSMQTransaction-8-Commit")
 def test_the_transaction_itself_aborts(objects: Objects) -> None:
     transaction = begin(objects)
     inner = inner_of(objects, transaction)

@@ -232,6 +232,8 @@ def test_a_body_of_each_type_is_the_same_for_every_receiver(
         ("Body", Variant(VARENUM.VT_DISPATCH, None), HResult.E_NOINTERFACE),
     ],
 )
+@pytest.mark.conformance("MQAC-IMSMQMessage4-37-Label")
+@pytest.mark.conformance("MQAC-IMSMQMessage4-28-Body")
 def test_a_wrong_value_is_refused_and_the_old_one_stays(
     objects: Objects, name: str, value: object, status: HResult
 ) -> None:

@@ -368,6 +368,7 @@ def test_who_vanishes_in_a_wait_takes_no_message(objects: Objects) -> None:
 
 
 @point("16-Reset", "18-PeekNext_v1", "22-ReceiveCurrent", "23-PeekNext", "24-PeekCurrent")
+@pytest.mark.conformance("MQAC-IMSMQQueue4-20-Receive")
 def test_a_cursor_goes_through_a_queue(objects: Objects) -> None:
     send(objects, *NAMES)
     queue = objects.open(RECEIVE)

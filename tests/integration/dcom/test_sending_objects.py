@@ -328,6 +328,7 @@ def test_the_queues_for_answers_are_told_to_receivers(
     "MQAC-IMSMQMessage4-86-ResponseDestination", "MQAC-IMSMQMessage4-87-ResponseDestination"
 )
 @pytest.mark.parametrize("names", [RESPONSE, f"{RESPONSE},{ADMIN}"])
+@pytest.mark.conformance("MQAC-IMSMQMessage4-87-ResponseDestination", "MQAC-IMSMQMessage4-54-Send")
 def test_several_queues_for_answers_are_told_to_receivers(objects: Objects, names: str) -> None:
     message = objects.message()
     objects.com.call(

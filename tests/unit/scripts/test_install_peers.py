@@ -28,12 +28,14 @@ def run(tmp_path: Path) -> Run:
         works: bool = True,
         pidl: bool = True,
         registry: bool = True,
+        central: bool = True,
     ) -> subprocess.CompletedProcess[str]:
         for name in NEEDED:
             (tmp_path / name).symlink_to(f"/usr/bin/{name}")
         command("id", f"echo {user}")
         command("javac", "exit 0")
         command("npm", f'echo "$@" >> {tmp_path}/npm.log; exit {0 if registry else 1}')
+        command("mvn", f'echo "$@" >> {tmp_path}/mvn.log; exit {0 if central else 1}')
         if pidl:
             command("pidl", "exit 0")
         if debian:
@@ -70,9 +72,20 @@ def test_root_installs_what_is_missing(run: Run, tmp_path: Path) -> None:
 
 def test_nodes_clients_are_those_of_the_lock_file(run: Run, tmp_path: Path) -> None:
     assert run().returncode == 0
-    words = (tmp_path / "npm.log").read_text().split()
-    assert {"ci", "--ignore-scripts"} <= set(words)
-    assert words[words.index("--prefix") + 1].endswith("tests/interop/srmp/node")
+    for words, clients in zip(lines(tmp_path / "npm.log"), ("srmp", "com"), strict=True):
+        assert {"ci", "--ignore-scripts"} <= set(words)
+        assert words[words.index("--prefix") + 1].endswith(f"tests/interop/{clients}/node")
+
+
+def lines(log: Path) -> list[list[str]]:
+    return [line.split() for line in log.read_text().splitlines()]
+
+
+def test_javas_client_is_that_of_the_project_file(run: Run, tmp_path: Path) -> None:
+    assert run().returncode == 0
+    (words,) = lines(tmp_path / "mvn.log")
+    assert "dependency:copy-dependencies" in words
+    assert words[words.index("--file") + 1].endswith("tests/interop/com/java/pom.xml")
 
 
 @pytest.mark.parametrize(
@@ -83,8 +96,9 @@ def test_nodes_clients_are_those_of_the_lock_file(run: Run, tmp_path: Path) -> N
         ({"works": False}, "apt-get could not install tshark"),
         ({"pidl": False}, "pidl could not be taken from Samba's source package"),
         ({"registry": False}, "npm could not install the clients of tests/interop/srmp/node"),
+        ({"central": False}, "Maven could not bring j-interop for tests/interop/com/java"),
     ],
-    ids=["not root", "not Debian", "no network", "no sources", "no registry"],
+    ids=["not root", "not Debian", "no network", "no sources", "no registry", "no Maven Central"],
 )
 def test_one_line_says_why_a_peer_is_not_installed(
     run: Run, circumstance: dict[str, int], notice: str

@@ -480,6 +480,7 @@ def test_nothing_is_kept_of_what_was_purged_while_http_was_off(sending: Sending)
     assert list(records.records(b"srmp sent ")) == []
 
 
+@pytest.mark.conformance("MQSRM-element-Stream")
 def test_the_stream_of_a_queue_that_is_deleted_while_http_is_off_is_forgotten(
     sending: Sending,
 ) -> None:

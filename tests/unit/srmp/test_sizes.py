@@ -11,6 +11,8 @@ LARGEST = 0x400000
 
 
 @pytest.mark.bound("srmp.message")
+@pytest.mark.conformance("MQSRM-rule-3.1.5.1.1")
+@pytest.mark.conformance("MQSRM-rule-3.1.5.1.2")
 def test_a_message_of_4_mib_fits_with_its_request_around_it(door: Door) -> None:
     body = bytes(LARGEST)
     assert door.send(body=body, ordinal=1, label="l" * 249) == 200
@@ -21,6 +23,7 @@ def test_a_message_of_4_mib_fits_with_its_request_around_it(door: Door) -> None:
     assert len(door.contents()) == 1
 
 
+@pytest.mark.conformance("MQSRM-rule-3.1.5.1.1")
 def test_a_message_of_4_mib_is_there_after_a_restart_and_in_its_binary_form(door: Door) -> None:
     body = bytes(LARGEST - 1) + b"x"
     assert door.send(body=body, services="<durable/>") == 200

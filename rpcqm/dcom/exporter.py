@@ -142,18 +142,33 @@ class ObjectExporter:
 
     # References that clients get.
 
+    def check_room(self, caller: str) -> None:
+        """Raise MQError (E_OUTOFMEMORY) if the caller, or all together, hold too many objects."""
+        limits = self.limits
+        owned = self._owned.get(caller, 0)
+        if owned >= limits.objects_per_caller or len(self._objects) >= limits.objects:
+            raise MQError(HResult.E_OUTOFMEMORY, "too many objects")
+
     def marshal(
-        self, com_object: ComObject, iid: UUID, caller: str, references: int = INITIAL_REFERENCES
+        self,
+        com_object: ComObject,
+        iid: UUID,
+        caller: str,
+        references: int = INITIAL_REFERENCES,
+        *,
+        admitted: bool = False,
     ) -> StdObjRef:
         """Give `caller` references to an object ([MS-DCOM] 3.1.1.5.1).
 
         Raises MQError: E_NOINTERFACE if the object does not have the interface, E_OUTOFMEMORY if
-        the caller holds too many objects.
+        the caller holds too many objects, unless that was asked before what made it was done.
         """
         entry = self._by_object.get(com_object)
         if entry is None:
             if not self._supports(com_object, iid):
                 raise MQError(HResult.E_NOINTERFACE, str(iid))
+            if not admitted:
+                self.check_room(caller)
             entry = self._add_object(com_object, caller)
         entry.last_call = self.clock.monotonic()
         return self._give(self._interface(entry, iid), references)
@@ -249,14 +264,11 @@ class ObjectExporter:
     # The tables.
 
     def _add_object(self, com_object: ComObject, caller: str) -> ObjectEntry:
-        owned, limits = self._owned.get(caller, 0), self.limits
-        if owned >= limits.objects_per_caller or len(self._objects) >= limits.objects:
-            raise MQError(HResult.E_OUTOFMEMORY, "too many objects")
         if not self._objects:
             self.on_first()
         entry = ObjectEntry(com_object, new_identifier(), caller, self.clock.monotonic())
         self._objects[entry.oid] = self._by_object[com_object] = entry
-        self._owned[caller] = owned + 1
+        self._owned[caller] = self._owned.get(caller, 0) + 1
         return entry
 
     def _interface(self, entry: ObjectEntry, iid: UUID) -> InterfaceEntry:

@@ -5,6 +5,7 @@ It is prepared when the first client binds it, and a method's codec compiled wit
 """
 
 import inspect
+import struct
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -13,7 +14,8 @@ from uuid import UUID
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import FaultStatus, HResult, MQError, RpcFault
 from rpcqm.codec.automation.values import Variant
-from rpcqm.codec.interface import Operation, Value
+from rpcqm.codec.idl.tree import InterfacePointer
+from rpcqm.codec.interface import Operation, TransferSyntax, Value
 from rpcqm.codec.types.dcom import ORPCTHAT, ORPCTHIS
 from rpcqm.dcom.access import CallerCheck
 from rpcqm.dcom.bindings import Bindings
@@ -125,11 +127,39 @@ class ObjectCalls:
     def _prepared(self, interface: ObjectInterface) -> RegisteredInterface:
         loaded = interface.load()
         handlers = _Handlers()
+        silent: dict[object, Operation] = {}
         for operation in loaded.operations[FIRST_METHOD:]:
             if operation is not None:
                 method = _Method(self, interface, operation)
                 handlers.__dict__[operation.name] = method.handle
-        return register(loaded, handlers, self._policy, lazily=True)
+                if operation.request_class.__slots__ == ("orpcthis",):
+                    silent[operation] = operation
+        registered = register(loaded, handlers, self._policy, lazily=True)
+        for entry in registered.tables[NDR]:
+            if entry is not None and entry.operation in silent:
+                usual = partial(silent[entry.operation].decode_request, TransferSyntax.NDR)
+                entry.decode = partial(_decode_nothing, usual)
+        return registered
+
+
+def _decode_nothing(decode: Callable[[bytes], Value], stub: bytes) -> Value:
+    """The request of a method without parameters, as for a property: mostly `_PLAIN`."""
+    if len(stub) >= _THIS.size:
+        major, minor, flags, extensions = _THIS.unpack_from(stub)
+        if major == MAJOR and minor <= MINOR and not (flags or extensions):
+            return _PLAIN
+    return decode(stub)
+
+
+class _Plain(Value):
+    """A request whose ORPCTHIS is as it must be, and of no further interest."""
+
+    __slots__ = ()
+
+
+_PLAIN: Value = _Plain()
+_THIS = struct.Struct("<HHI20xI")
+"""What counts of an ORPCTHIS in NDR: its version, its flags, and whether it has extensions."""
 
 
 class _Handlers:
@@ -143,6 +173,7 @@ class _Method:
         "_bindings",
         "_exporter",
         "_extras",
+        "_gives",
         "_iid",
         "_in_names",
         "_ins",
@@ -175,6 +206,9 @@ class _Method:
         fields = {"orpcthat", "result", *(name for name, _ in self._outs)}
         self._extras = [each for each in operation.response_class.__slots__ if each not in fields]
         self._plain = all(convert is None for _, convert in self._ins + self._outs)
+        self._gives = operation.name == "Invoke" or any(
+            isinstance(each.type, InterfacePointer) for each in parameters if each.out
+        )
         self._in_names = [name for name, _ in self._ins]
         alone = len(self._outs) == 1 and not self._extras
         self._only = self._outs[0][0] if alone else None
@@ -183,9 +217,8 @@ class _Method:
 
     def handle(self, call: Call, request: Any) -> object:
         """Handle a call; the outcome is a response, or a coroutine of one."""
-        this = request.orpcthis
-        if this.flags or this.version.MajorVersion != MAJOR or this.version.MinorVersion > MINOR:
-            check_this(this)
+        if request is not _PLAIN:
+            check_this(request.orpcthis)
         found = self._interfaces.get(call.object_octets)
         if found is None or not (found.iid == self._iid or self._is_base_of(found.iid)):
             raise RpcFault(HResult.RPC_E_DISCONNECTED, "no such IPID")
@@ -231,6 +264,9 @@ class _Method:
         self, method: Callable[..., object], com_call: ComCall, request: Any, entry: ObjectEntry
     ) -> object:
         """Call a method whose parameters may hold objects."""
+        if self._gives:
+            # A message that Receive has taken must reach its caller: then it is too late to refuse.
+            self._exporter.check_room(com_call.identity.sid)
         passing = self._passing(com_call.call, request)
         deferred = False
         try:

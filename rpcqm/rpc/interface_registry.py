@@ -141,11 +141,12 @@ class OperationEntry:
         self.decode, self.encode = codec.request.decode, codec.response.encode
 
     def _decode_first(self, stub: bytes) -> Value:
-        self._compile()
-        return self.decode(stub)
+        self.decode = self._codec().request.decode
+        request: Value = self.decode(stub)
+        return request
 
     def _encode_first(self, response: Value) -> bytes:
-        self._compile()
+        self.encode = self._codec().response.encode
         return self.encode(response)
 
     def response_of_status(self, request: Value, status: object) -> Value:

@@ -206,6 +206,23 @@ def test_a_caller_holds_so_many_objects_and_others_go_on(
         create(service, other)
 
 
+def test_a_method_that_gives_an_object_is_not_called_for_who_cannot_hold_it(
+    service: DcomService, com: DcomClient
+) -> None:
+    """Else a message would be received, and lost."""
+    made, reference = create(service, com)
+    waiting = com.start(reference, "BeginTransaction")
+    service.until(lambda: len(made.waits) == 1)
+    for _ in range(29):
+        create(service, com)
+    with pytest.raises(ComError) as error:
+        com.call(reference, "BeginTransaction")
+    assert error.value.status is HResult.E_OUTOFMEMORY
+    assert len(made.waits) == 1
+    service.loop.do(lambda: made.waits[0].succeed(Made()))
+    assert waiting.result(10).interface == TRANSACTION, "it was asked before"
+
+
 def test_references_to_an_object_that_ends_with_its_service_are_given_back(
     tmp_path: Path,
 ) -> None:

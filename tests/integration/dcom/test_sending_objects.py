@@ -19,13 +19,16 @@ from tests.support.com_objects import (
     QUEUE,
     STREAM,
     Objects,
+    create_queue,
     number,
     octets,
     served_objects,
 )
 from tests.support.dcom_client import ComError, DcomClient, Reference
+from tests.support.waiting import until
 
 CONNECTOR = "{0F1E2D3C-4B5A-6978-8796-A5B4C3D2E1F0}"
+SHORT = r".\private$\short"
 RESPONSE = r"DIRECT=OS:elsewhere\private$\answers"
 ADMIN = r"DIRECT=TCP:192.0.2.9\private$\acks"
 
@@ -393,3 +396,24 @@ def test_messages_of_a_transaction_tell_their_places(objects: Objects) -> None:
         assert objects.get(told, "TransactionId") == octets(identifier)
         flags = (*names, *(f"{each}2" for each in names))
         assert tuple(objects.get(told, each) for each in flags) == place
+
+
+@pytest.mark.conformance("MQAC-event-time_to_be_received_expiration")
+def test_a_message_that_nobody_receives_in_time_is_reported(objects: Objects) -> None:
+    message = objects.message()
+    objects.put(message, "MaxTimeToReceive", 1)
+    objects.put(message, "Ack", 8)
+    objects.com.call(message, "putref_AdminQueueInfo", objects.queue_info())
+    create_queue(objects.client, SHORT)
+    objects.send(message, objects.destination("DIRECT=OS:" + SHORT))
+    until(lambda: len(objects.bodies()) == 1)
+    assert objects.bodies(SHORT) == []
+    report = objects.received()
+    assert objects.get(report, "Class") == 0xC002
+    assert objects.get(report, "CorrelationId") == objects.get(message, "Id")
+
+
+@pytest.mark.conformance("MQAC-coclass-MSMQEvent")
+def test_an_event_can_be_made(objects: Objects) -> None:
+    made = objects.create(clsids.MSMQ_EVENT, "IMSMQEvent3")
+    assert refusal(objects, made, "get_Properties") is HResult.E_NOTIMPL

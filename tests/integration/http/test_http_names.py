@@ -116,7 +116,6 @@ def test_a_queue_manager_without_http_says_how_to_switch_it_on() -> None:
         assert "messages over HTTP are off, set `http_port` or `https_port`" in refused.stderr
 
 
-@pytest.mark.conformance("MQSRM-rule-3.1.7.2")
 def test_a_program_sends_to_several_queues_at_once(pair: Pair) -> None:
     url = pair.url("several")
     printed(pair.receiver, "queue", "create", "several")

@@ -4,6 +4,7 @@ import contextlib
 import struct
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -100,12 +101,13 @@ def test_a_bstr_is_that_of_the_idl(value: str | bytes | None, ndr64: bool) -> No
 # Octets that others have written, and those that the text gives.
 
 PATH = ".\\private$\\nodeq"
-NODE_DCOM_PATH = bytes.fromhex("21000000 20000000 10000000") + PATH.encode("utf-16-le")
+VECTORS = Path(__file__).parents[3] / "vectors" / "automation"
 
 
 def test_the_counts_of_a_client_that_counts_a_terminator() -> None:
     """node-dcom, as recorded: a maximum count of 0x21 for the octets, with 0x10 words (G245)."""
-    assert read("BSTR", NODE_DCOM_PATH) == PATH
+    octets = bytes.fromhex((VECTORS / "node_dcom_put_PathName.hex").read_text("ascii"))
+    assert read("BSTR", octets) == PATH
 
 
 def test_a_null_bstr_has_the_count_of_minus_one() -> None:

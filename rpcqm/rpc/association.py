@@ -353,7 +353,7 @@ class ServerAssociation:
 
     def _receive_second_bind(self, pdu: bytes, *_: object) -> None:
         """Refuse it, or begin anew as on a connection of its own, where that is allowed (G254)."""
-        if not self.endpoint.rebinds or self._calls:
+        if not self.endpoint.for_objects or self._calls:
             raise ConnectionBroken("a second bind")
         self._leave_group()
         self._begin()

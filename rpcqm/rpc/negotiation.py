@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 class Endpoint:
     """What all connections of one listening address share.
 
-    `providers` is by authentication type; `secondary_address` is what a bind_ack names. A client
-    that has no calls in flight may bind again if it `rebinds`. The server may replace providers and
-    limits, for connections that come afterwards.
+    `providers` is by authentication type; `secondary_address` is what a bind_ack names. Where
+    it is `for_objects`, clients that have no calls in flight may bind again (G254), and log on
+    with ever more security contexts (G251). The server may replace providers and limits, for
+    connections that come afterwards.
     """
 
     transport: str
@@ -44,7 +45,7 @@ class Endpoint:
     groups: AssociationGroups
     providers: Mapping[int, SecurityProvider] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
-    rebinds: bool = False
+    for_objects: bool = False
 
 
 class BindRejected(Exception):
@@ -89,6 +90,7 @@ class Negotiation:
         self.security = SecurityTable(
             base, endpoint.providers, limits.security_contexts, client, on_logon
         )
+        self.security.replaces = endpoint.for_objects
 
     def bind(self, bind: Bind) -> BindAck:
         """The bind_ack; raises BindRejected."""

@@ -106,17 +106,17 @@ class RpcServer:
         interfaces: Iterable[RegisteredInterface] | None = None,
         *,
         advertised: bool = True,
-        rebinds: bool = False,
+        for_objects: bool = False,
     ) -> BoundEndpoint:
         """Listen on a TCP port, a free one for 0.
 
         Serves all registered interfaces unless some are given, and always the management
-        interface. The endpoint mapper names it if `advertised`; clients may bind several times on a
-        connection if it `rebinds`. Raises OSError.
+        interface. The endpoint mapper names it if `advertised`; `for_objects` lets clients of COM
+        objects bind several times on a connection. Raises OSError.
         """
         listening = tcp_socket(host, port)
         return await self.listen_socket(
-            listening, interfaces, advertised=advertised, rebinds=rebinds
+            listening, interfaces, advertised=advertised, for_objects=for_objects
         )
 
     async def listen_socket(
@@ -125,7 +125,7 @@ class RpcServer:
         interfaces: Iterable[RegisteredInterface] | None = None,
         *,
         advertised: bool = True,
-        rebinds: bool = False,
+        for_objects: bool = False,
         secondary_address: str = "",
     ) -> BoundEndpoint:
         """Listen on a TCP socket that is bound already; see `listen_tcp`.
@@ -136,7 +136,7 @@ class RpcServer:
         keep_alive(listening, self.limits.keepalive_milliseconds // 1000)
         address = (secondary_address or str(port)).encode()
         endpoint = self._endpoint(NCACN_IP_TCP, address, interfaces)
-        endpoint.rebinds = rebinds
+        endpoint.for_objects = for_objects
         listener = Acceptor(listening, self._admit_address, partial(self._make, endpoint))
         return self._listens(listener, endpoint, host, port, advertised)
 

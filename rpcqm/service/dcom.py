@@ -89,7 +89,9 @@ class DcomDoor:
 
     async def listen(self, host: str, port: int) -> int:
         """Accept calls of objects, and return the port. Raises OSError."""
-        bound = await self._server.listen_tcp(host, port, self.objects, advertised=False)
+        bound = await self._server.listen_tcp(
+            host, port, self.objects, advertised=False, for_objects=True
+        )
         self._port = bound.port
         return bound.port
 

@@ -377,8 +377,10 @@ class QueueManagerService:
             return (await server.listen_tcp(host, port, offered, advertised=False)).port
 
         async def epm(host: str, port: int) -> int:
-            rebinds = self._dcom is not None
-            bound = await server.listen_tcp(host, port, mapper, advertised=False, rebinds=rebinds)
+            objects = self._dcom is not None
+            bound = await server.listen_tcp(
+                host, port, mapper, advertised=False, for_objects=objects
+            )
             return bound.port
 
         await self._open("rpc", rpc, configuration.rpc_port, REMOTE_READ_PORT)

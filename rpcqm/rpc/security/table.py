@@ -68,7 +68,8 @@ class SecurityTable:
     """What authentication a connection has, by auth_context_id.
 
     `base` is what calls have on a connection without any; `authenticated` says that there is one.
-    `in_use` tells whether a call in flight has a context. `address` is the client's, for the
+    `in_use` tells whether a call in flight has a context; with `replaces` a further one takes the
+    place of one that is of no use. `address` is the client's, for the
     throttle that slows its attempts down; `on_logon` is called for every handshake that has
     succeeded.
     """
@@ -83,6 +84,7 @@ class SecurityTable:
         "authenticated",
         "base",
         "in_use",
+        "replaces",
         "signs_headers",
     )
 
@@ -104,6 +106,7 @@ class SecurityTable:
         self.signs_headers = False
         self._contexts: dict[int, SecurityContext] = {}
         self.in_use: Callable[[SecurityContext], bool] = _never
+        self.replaces = False
 
     @property
     def unfinished(self) -> SecurityContext | None:
@@ -154,7 +157,8 @@ class SecurityTable:
         """Forget the oldest context that is of no use: clients of COM objects make many (G251)."""
         for identifier, context in self._contexts.items():
             over = context.established or context.refused
-            if over and context is not self._default and not self.in_use(context):
+            useless = over and context is not self._default and not self.in_use(context)
+            if self.replaces and useless:
                 del self._contexts[identifier]
                 return
         raise SecurityRefusal(

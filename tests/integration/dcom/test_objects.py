@@ -74,6 +74,7 @@ def test_an_object_is_made_and_called_at_every_level_in_both_syntaxes(
         client.release(made)
 
 
+@pytest.mark.conformance("MQAC-rule-2.1")
 def test_the_reply_names_the_exporter_by_the_address_that_was_dialled(
     server: PrivateQueueManager, com: DcomClient, message: Reference
 ) -> None:
@@ -81,6 +82,7 @@ def test_the_reply_names_the_exporter_by_the_address_that_was_dialled(
     named = [each.address for each in com.bindings.strings]
     assert named[0] == f"{host}[{port}]"
     assert f"localhost[{port}]" in named
+    assert {each.tower_id for each in com.bindings.strings} == {7}, "ncacn_ip_tcp alone"
     assert [each.authn_svc for each in com.bindings.securities] == [10, 9]
     assert com.authn_hint == PKT_INTEGRITY
     assert message.std.oxid == com.oxid

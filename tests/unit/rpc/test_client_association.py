@@ -430,12 +430,24 @@ def log_on(wire: Wire, context_id: int) -> None:
 def test_a_further_security_context_takes_the_place_of_the_oldest(tmp_path: Path) -> None:
     provider = NtlmProvider(TestAccounts(tmp_path))
     rig = Rig(providers={10: provider}, limits=Limits(security_contexts=2))
+    rig.endpoint.for_objects = True
     wire = rig.connect()
     wire.bind()
     for context_id in range(80):
         log_on(wire, context_id)
     assert not ended(wire)
     assert isinstance(auth_leg(wire, 77, first_token()), pdu.AlterContextResp), "77 was dropped"
+
+
+def test_elsewhere_a_further_security_context_is_refused(tmp_path: Path) -> None:
+    provider = NtlmProvider(TestAccounts(tmp_path))
+    wire = Rig(providers={10: provider}, limits=Limits(security_contexts=2)).connect()
+    wire.bind()
+    for context_id in (1, 2):
+        log_on(wire, context_id)
+    fault = auth_leg(wire, 3, first_token())
+    assert is_fault(fault, FaultStatus.nca_s_proto_error, NOT_EXECUTED)
+    assert ended(wire)
 
 
 def test_an_empty_last_token_for_an_established_context_is_ignored(rig: Rig) -> None:

@@ -88,7 +88,7 @@ class Story:
 
     def _srmp(self) -> str:
         """The names of the machines are in no DNS: each is sent to where it listens."""
-        names = ", ".join(f'"{name}"' for name in self._doors)
+        names = ", ".join(f'"{name}"' for name in (*self._doors, "127.0.0.1"))
         maps = "".join(
             f'[[srmp.outbound]]\nfrom = "http://{name}{port}/*"\nto = "http://127.0.0.1:{http}/"\n'
             for name, (_, _, http) in self._doors.items()

@@ -82,7 +82,8 @@ def _check_bounds(octets: bytes) -> None:
 def written(text: str, *path: str) -> str:
     """An element as it was written: the first child of each name, from the outermost one's on.
 
-    Names are `namespace}name`. The text has been parsed; an element that is not there is "".
+    Names are `namespace}name`. The text has been parsed; an element that is not there is "". Raises
+    DecodeError for prefixes that nothing is bound to, which only this parser refuses.
     """
     octets = text.encode("utf-8")
     finder = _Finder(path)
@@ -90,7 +91,10 @@ def written(text: str, *path: str) -> str:
     parser.StartElementHandler = lambda name, _: finder.start(name, parser.CurrentByteIndex)
     parser.EndElementHandler = lambda _: finder.end(parser.CurrentByteIndex)
     parser.DefaultHandlerExpand = lambda _: finder.other(parser.CurrentByteIndex)
-    parser.Parse(octets, True)
+    try:
+        parser.Parse(octets, True)
+    except expat.ExpatError as error:
+        raise DecodeError(f"no XML: {error}") from error
     if not finder.is_found:
         return ""
     return octets[finder.begins : finder.ends or None].decode("utf-8")

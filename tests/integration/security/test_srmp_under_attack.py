@@ -12,6 +12,7 @@ import pytest
 from rpcqm.srmp.outgoing_stream import next_stream
 from rpcqm.testing import PrivateQueueManager, private_queue_manager
 from tests.support import srmp_text
+from tests.support.srmp_signatures import rsa_key, signature
 from tests.support.srmp_stranger import PATIENCE, Stranger, Trap, outgoing
 from tests.support.srmp_text import Elements, Post
 
@@ -188,6 +189,9 @@ HOSTILE = {
     "something that must be understood": GOOD.replace(
         "</se:Header>", '<new xmlns="n" se:mustUnderstand="1"/></se:Header>'
     ),
+    "a signature beside a prefix that nothing is bound to": GOOD.replace(
+        "</se:Header>", f"{signature(rsa_key(''), {'body': b'x'})}<w xmlns='w'/></se:Header>"
+    ).replace("<se:Header>", "<se:Header><x:y/>"),
     "utf-7": '<?xml version="1.0" encoding="utf-7"?>' + GOOD,
     "a huge number": srmp_text.envelope(ORDERS, Elements(msmq=MSMQ)).replace(
         "uuid:1@", f"uuid:{'9' * 100_000}@"

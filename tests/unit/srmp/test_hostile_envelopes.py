@@ -9,6 +9,7 @@ from rpcqm.codec.bodies.xml_bounds import MAXIMUM_DEPTH
 from rpcqm.srmp.reading import read_envelope, read_request
 from rpcqm.srmp.xml import MAXIMUM_ENVELOPE, MAXIMUM_NODES, SOAP, written
 from tests.support.srmp_samples import minimal, msmq, posted
+from tests.support.srmp_signatures import rsa_key, signature
 
 MANY = " ".join(f"a{number}=''" for number in range(20_000))
 PLAIN = minimal(msmq()).decode()
@@ -104,6 +105,13 @@ def test_an_envelope_of_another_structure_is_malformed(old: str, new: str) -> No
         changed = changed.replace("</se:Header>", "</se:Header></se:Header>")
     with pytest.raises(DecodeError):
         read_envelope(changed.encode())
+
+
+def test_a_signed_envelope_with_a_prefix_that_nothing_is_bound_to_is_malformed() -> None:
+    signed = PLAIN.replace("</se:Header>", f"{signature(rsa_key(''), {'body': b'x'})}</se:Header>")
+    assert read_envelope(signed.encode()).signature is not None
+    with pytest.raises(DecodeError, match="unbound prefix"):
+        read_envelope(signed.replace("<se:Header>", "<se:Header><x:y/>").encode())
 
 
 def test_what_stands_in_the_body_or_behind_it_is_not_looked_at() -> None:

@@ -82,9 +82,10 @@ class SparkCluster:
             return found
 
     def _serves(self) -> bool:
+        """Whether the master answers; its pages come before what they tell (ValueError)."""
         try:
             self.status()
-        except OSError:
+        except (OSError, ValueError):
             return False
         return True
 

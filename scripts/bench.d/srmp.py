@@ -117,8 +117,8 @@ def sending() -> Figure:
 
 def streaming() -> list[Figure]:
     """Transactional messages, and the receipts that they are answered with."""
-    with ExitStack() as stack:
-        port, directory = fixed_port(), Path(stack.enter_context(TemporaryDirectory(dir=BUILD)))
+    with TemporaryDirectory(dir=BUILD) as place, ExitStack() as stack:
+        port, directory = fixed_port(), Path(place)
         tap = stack.enter_context(tapped(port, directory / "receipts.pcapng"))
         receipts = f"http://127.0.0.1:{tap}/msmq/private$/order_queue$"
         sender = stack.enter_context(
@@ -128,6 +128,7 @@ def streaming() -> list[Figure]:
             queue_manager("receiver", RECEIVER, client_cpu, options=FREE_PORT)
         )
         seconds, arrived = _streamed(sender, receiver)
+        stack.close()  # what the tap has seen is written when it ends
         count = (directory / "receipts.pcapng").read_bytes().count(b"<streamReceipt>")
     note = f"{count} receipts in {seconds:.1f} s"
     windows = seconds * 1000 / COALESCING + 2

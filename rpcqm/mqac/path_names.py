@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.names.format_name import FormatName, SuffixType
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.mqac.machine import Machine
 
@@ -13,7 +13,8 @@ _THIS_COMPUTER = "."
 def format_name_of_path(machine: Machine, text: str) -> FormatName:
     """Get Queue Format Name from Pathname ([MC-MQAC] 3.1.6.2).
 
-    A private queue is named directly, also where the directory is there (G288). Raises
+    A private queue is named directly, also where the directory is there (G288), and so is a
+    subqueue of a public one, which has no PUBLIC= name (G290). Raises
     MQ_ERROR_ILLEGAL_QUEUE_PATHNAME for what is no path name of a queue of applications,
     MQ_ERROR_QUEUE_NOT_FOUND for a public queue that the directory does not know.
     """
@@ -24,7 +25,9 @@ def format_name_of_path(machine: Machine, text: str) -> FormatName:
         return FormatName.of_path(path)
     if path.computer == _THIS_COMPUTER:
         path = replace(path, computer=machine.queue_manager.computer_name)
-    name = machine.directory.find_path(str(path))
+    name = machine.directory.find_path(str(path.parent))
     if name is None:
         raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, text)
-    return name
+    if path.is_journal:
+        return replace(name, suffix=SuffixType.QUEUE_SUFFIX_TYPE_JOURNAL)
+    return FormatName.of_path(path) if path.suffix else name

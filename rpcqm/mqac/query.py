@@ -11,7 +11,6 @@ from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.types.mqacvalues import RELOPS
-from rpcqm.codec.types.mqvalues import FormatNameType
 from rpcqm.dcom.automation import Automation
 from rpcqm.dcom.com_object import ComCall
 from rpcqm.mqac._message_properties import not_implemented
@@ -19,6 +18,7 @@ from rpcqm.mqac.arguments import integer, plain
 from rpcqm.mqac.dates import seconds_of
 from rpcqm.mqac.guids import guid_of
 from rpcqm.mqac.machine import Machine
+from rpcqm.mqac.public_queues import PUBLIC, completed_queue
 from rpcqm.mqac.queue_info import MSMQQueueInfo
 
 Argument = Variant | None
@@ -175,7 +175,7 @@ class MSMQQueueInfos(Automation):
             identifier = self._found[self._cursor]
             self._cursor += 1
             if self._is_there(filters, identifier):
-                name = FormatName(FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC, identifier)
+                name = FormatName(PUBLIC, identifier)
                 return MSMQQueueInfo.of_names(self._machine, call, (name,))
         return None
 
@@ -188,18 +188,25 @@ class MSMQQueueInfos(Automation):
         """The identifiers of what is found ([MS-MQDMPR] 3.1.7.1.21 to .23)."""
         directory = self._machine.directory
         found: list[UUID] = []
-        status, handle = directory.read_directory_begin(Queue, filters, ["identifier"])
+        attributes = ["identifier", *(each.attribute for each in filters)]
+        status, handle = directory.read_directory_begin(Queue, (), attributes)
         if status is not DirectoryOperationResult.SUCCESS:
             raise MQError(HResult.MQ_ERROR_NO_DS)
         while True:
             queue = directory.read_directory_next(handle)[1]
-            if queue is None:
+            if not isinstance(queue, Queue):
                 break
-            found.append(queue.identifier)
+            if self._satisfies(queue, filters):
+                found.append(queue.identifier)
         directory.read_directory_end(handle)
         return found
 
     def _is_there(self, filters: list[AttributeFilter], identifier: UUID) -> bool:
         """Whether the query finds a queue still: the directory may change meanwhile."""
-        wanted = [*filters, equals("identifier", identifier)]
-        return self._machine.directory.read_directory(Queue, wanted)[1] is not None
+        queue = self._machine.directory.read_directory(Queue, [equals("identifier", identifier)])[1]
+        return queue is not None and self._satisfies(queue, filters)
+
+    def _satisfies(self, queue: Queue, filters: list[AttributeFilter]) -> bool:
+        """Whether it is what is asked for; its own times may be known here only (G291)."""
+        queue = completed_queue(self._machine, queue)
+        return all(each.matches(queue) for each in filters)

@@ -5,8 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Self
 
-from rpcqm.adm.directory import equals
-from rpcqm.adm.enums import DirectoryOperationResult, QueueType
+from rpcqm.adm.enums import QueueType
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.automation.values import Variant
@@ -23,11 +22,11 @@ from rpcqm.mqac.machine import Machine
 from rpcqm.mqac.named_queues import NamedQueues
 from rpcqm.mqac.opening import is_sent_only, open_queue
 from rpcqm.mqac.path_names import format_name_of_path
+from rpcqm.mqac.public_queues import PUBLIC, completed_queue, listed_queue
 from rpcqm.mqac.queue import MSMQQueue
 from rpcqm.qm.properties import CHANGEABLE
 
 _BITS = 0xFFFF_FFFF
-_PUBLIC = FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC
 _COPIED = (
     "identifier",
     "label",
@@ -284,11 +283,23 @@ class MSMQQueueInfo(NamedQueues):
         return int(self.get_IsWorldReadable2(call))
 
     def get_IsWorldReadable2(self, call: ComCall) -> bool:
-        """Whether everyone may read the messages (G272).
+        """Whether everyone may read the messages (G272); it never fails (G290).
 
         Source: [MC-MQAC] 3.10.4.1.36 IsWorldReadable2 (Opnum 42).
         """
-        return self._machine.access.is_readable_by_all(self.queue.security)
+        return self._machine.access.is_readable_by_all(self._known_security(call))
+
+    def _known_security(self, call: ComCall) -> bytes:
+        """The descriptor, looked up where the object was not refreshed; of no such queue its own.
+
+        What was set and not written by Update stays as it is.
+        """
+        if not self.is_refreshed and not self.is_queue_created:
+            looked_up = type(self)(self._machine)
+            looked_up._name(self.queue.pathname, self._format_name)
+            with suppress(MQError):  # the text lets this method succeed only
+                return looked_up._refreshed(call).security
+        return self.queue.security
 
     def get_PathNameDNS(self, call: ComCall) -> str:
         """[MC-MQAC] 3.10.4.1.31 PathNameDNS (Opnum 37)."""
@@ -342,7 +353,7 @@ class MSMQQueueInfo(NamedQueues):
         if queue is not None:
             await machine.queues.delete_queue(queue, identity=call.identity)
         else:
-            machine.directory.withdraw(self._listed(name))
+            machine.directory.withdraw(listed_queue(machine, name))
         self._initialize()
 
     async def Open(self, call: ComCall, Access: int, ShareMode: int) -> MSMQQueue:
@@ -353,18 +364,26 @@ class MSMQQueueInfo(NamedQueues):
     def Refresh(self, call: ComCall) -> None:
         """[MC-MQAC] 3.10.4.1.29 Refresh (Opnum 35)."""
         machine, name = self._machine, self._single_name()
-        if name.type is FormatNameType.QUEUE_FORMAT_TYPE_MACHINE:
+        if _is_of_the_system(name):
             self._refresh_from_system_queue(name)
             return
         queue = machine.registry.find_application_queue(name)
-        found = queue if queue is not None and name.type is not _PUBLIC else self._listed(name)
+        if queue is not None and queue.queue_type is not QueueType.PUBLIC:
+            self._copy(call, queue, queue)
+            return
+        public = name if queue is None else FormatName(PUBLIC, queue.identifier)
+        found = completed_queue(machine, listed_queue(machine, public))
+        self._copy(call, found, queue or found)
+
+    def _copy(self, call: ComCall, found: Queue, protected: Queue) -> None:
+        """Take properties over, and the descriptor of `protected` if the caller may know it."""
+        access = self._machine.access
         if found.security:  # the directory may say nothing of rights: then all may look
             rights = MQQUEUEACCESSMASK.MQSEC_GET_QUEUE_PROPERTIES
-            machine.access.check_queue(found, call.identity, rights)
+            access.check_queue(found, call.identity, rights)
         for attribute in _COPIED:
-            knowing = queue if queue is not None and attribute in found.unsaid else found
-            setattr(self.queue, attribute, getattr(knowing, attribute))
-        self.queue.security = machine.access.readable_security(queue or found, call.identity)
+            setattr(self.queue, attribute, getattr(found, attribute))
+        self.queue.security = access.readable_security(protected, call.identity)
         self.is_application_queue = self.is_refreshed = True
 
     def _refresh_from_system_queue(self, name: FormatName) -> None:
@@ -375,32 +394,24 @@ class MSMQQueueInfo(NamedQueues):
         self.queue.pathname = queue.pathname
         self.is_application_queue, self.is_refreshed = False, True
 
-    def _listed(self, name: FormatName) -> Queue:
-        """A public queue, from the directory ([MS-MQDMPR] 3.1.7.1.20).
-
-        Raises MQ_ERROR_UNSUPPORTED_OPERATION for private queues of other machines.
-        """
-        if name.type is not _PUBLIC:
-            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_OPERATION, f"{name} is not here")
-        wanted = [equals("identifier", name.value)]
-        status, queue = self._machine.directory.read_directory(Queue, wanted)
-        if status is DirectoryOperationResult.DIRECTORY_NOT_CONNECTED:
-            raise MQError(HResult.MQ_ERROR_NO_DS)
-        if queue is None:
-            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_FOUND, str(name))
-        return queue
-
     async def Update(self, call: ComCall) -> None:
         """[MC-MQAC] 3.10.4.1.30 Update (Opnum 36)."""
         machine, name = self._machine, self._single_name()
         queue = machine.registry.find_application_queue(name)
         if queue is None:
-            listed = self._listed(name)
+            listed = listed_queue(machine, name)
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, f"{listed.pathname} is not here")
         changes = self._properties()
         if queue.queue_type is not QueueType.PUBLIC:
             changes.pop("base_priority")
         await machine.queues.set_properties(queue, changes, identity=call.identity)
+
+
+def _is_of_the_system(name: FormatName) -> bool:
+    """Whether it is MACHINE=, or a direct name of a queue of the system."""
+    if isinstance(name.value, str):
+        return name.direct_name.kind is QueueKind.SYSTEM
+    return name.type is FormatNameType.QUEUE_FORMAT_TYPE_MACHINE
 
 
 def _fits_a_directory(name: str) -> bool:

@@ -320,8 +320,8 @@ def test_a_query_finds_the_public_queues_of_the_directory(objects: Objects) -> N
     ):
         assert found(objects, Label=text("Reports"), RelLabel=number(relation)) == expected
     never = Variant(VARENUM.VT_DATE, 25_569.0)
-    assert found(objects, CreateTime=never, ModifyTime=never) == [OWN, THEIRS]
-    assert found(objects, CreateTime=never, RelCreateTime=number(4)) == []
+    assert found(objects, CreateTime=never, ModifyTime=never) == [THEIRS]
+    assert found(objects, CreateTime=never, RelCreateTime=number(4)) == [OWN]
     assert found(objects, ModifyTime=never, RelModifyTime=number(3)) == []
 
 

@@ -93,6 +93,8 @@ class Message:
     `source_address` is the address that it arrived from, "" when it was sent here (G125).
     `application_deadletter_queue` is a path name, or "". Only messages sent here have one.
     No header carries either, so that they lie behind the packet in the store.
+    `xml_signature` is for the copies of a message to several queues that travel by HTTP, until
+    they are made.
     """
 
     __slots__ = (
@@ -112,6 +114,7 @@ class Message:
         "source_address",
         "target_subqueue_name",
         "transaction_status_queue_format_name",
+        "xml_signature",
     )
 
     def __init__(self, packet: bytes, *, allow_peek_when_locked: bool = False) -> None:
@@ -131,6 +134,7 @@ class Message:
         self.queue: Queue | None = None
         self.source_address = ""
         self.target_subqueue_name = ""
+        self.xml_signature = b""
 
     @classmethod
     def restored(cls, stored: bytes, flags: int) -> "Message":

@@ -393,9 +393,9 @@ class MSMQMessage(Automation):
 
     def putref_ResponseQueueInfo(self, call: ComCall, pqinfoResponse: object) -> None:
         """[MC-MQAC] 3.17.4.1.77 ResponseQueueInfo (Opnum 83)."""
-        names = _names_of(pqinfoResponse)
-        self.attributes.response_queue_format_name = names[0] if len(names) == 1 else None
-        self.attributes.response_multi_queue_format_name = names if len(names) > 1 else ()
+        attributes = self.attributes
+        attributes.response_queue_format_name, several = _one_or_several(pqinfoResponse)
+        attributes.response_multi_queue_format_name = several
 
     def get_AdminQueueInfo(self, call: ComCall) -> ComObject | None:
         """[MC-MQAC] 3.17.4.1.78 AdminQueueInfo (Opnum 84)."""
@@ -403,9 +403,9 @@ class MSMQMessage(Automation):
 
     def putref_AdminQueueInfo(self, call: ComCall, pqinfoAdmin: object) -> None:
         """[MC-MQAC] 3.17.4.1.79 AdminQueueInfo (Opnum 85)."""
-        names = _names_of(pqinfoAdmin)
-        self.attributes.administration_queue_format_name = names[0] if len(names) == 1 else None
-        self.attributes.administration_multi_queue_format_name = names if len(names) > 1 else ()
+        attributes = self.attributes
+        attributes.administration_queue_format_name, several = _one_or_several(pqinfoAdmin)
+        attributes.administration_multi_queue_format_name = several
 
     get_ResponseQueueInfo_v1 = get_ResponseQueueInfo
     get_ResponseQueueInfo_v2 = get_ResponseQueueInfo
@@ -461,7 +461,8 @@ class MSMQMessage(Automation):
         return send(self._machine, call, self, DestinationQueue, Transaction)
 
 
-def _names_of(pointer: object) -> tuple[FormatName, ...]:
-    """The queues that an object names, () for NULL."""
+def _one_or_several(pointer: object) -> tuple[FormatName | None, tuple[FormatName, ...]]:
+    """The one queue that an object names, or else several; neither for NULL."""
     named = instance(pointer, NamedQueues)
-    return () if named is None else named.resolved_format_names()
+    names = () if named is None else named.resolved_format_names()
+    return (names[0], ()) if len(names) == 1 else (None, names)

@@ -1,11 +1,9 @@
 """Sending a message ([MC-MQAC] 3.17.4.1.48 Send)."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
-from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import DecodeError, HResult, MQError
@@ -15,10 +13,10 @@ from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.enums import MessageAuthenticationLevel, MessageClass, SenderIdentifierType
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.security.identifier import sid_bytes
-from rpcqm.codec.types.mqacvalues import MQMSGAUTHLEVEL
 from rpcqm.dcom.com_object import ComCall
 from rpcqm.mqac.arguments import instance
 from rpcqm.mqac.named_queues import SendingTarget
+from rpcqm.mqac.signing import Signer, mark_signed
 from rpcqm.mqac.transaction import TransactionScope, transaction_scope
 from rpcqm.qm.privacy import body_in_clear, check_privacy
 
@@ -36,14 +34,6 @@ _OF_CONNECTORS = frozenset(
     }
 )
 """What an application may set only with a ConnectorTypeGuid."""
-
-_AUTHENTICATION_LEVELS = {
-    int(MQMSGAUTHLEVEL.MQMSG_AUTH_LEVEL_ALWAYS): MessageAuthenticationLevel.SIG30,
-    int(MQMSGAUTHLEVEL.MQMSG_AUTH_LEVEL_SIG10): MessageAuthenticationLevel.SIG10,
-    int(MQMSGAUTHLEVEL.MQMSG_AUTH_LEVEL_SIG20): MessageAuthenticationLevel.SIG20,
-    int(MQMSGAUTHLEVEL.MQMSG_AUTH_LEVEL_SIG30): MessageAuthenticationLevel.SIG30,
-}
-"""How MQMSGAUTHLEVEL has a message signed ([MC-MQAC] 2.2.2.16)."""
 
 _SHOWN = (
     "identifier",
@@ -94,11 +84,10 @@ async def _enqueue(
 ) -> None:
     try:
         attributes = _completed(machine, call, message, descriptor)
-        composed = machine.composer.compose(
-            descriptor, attributes, None, scope.transaction, _signer(machine, message)
-        )
+        signer = Signer.of(machine.protection, message.requested_authentication_level)
+        composed = machine.composer.compose(descriptor, attributes, None, scope.transaction, signer)
         if attributes.signature or attributes.multiple_destination_signature:
-            _mark_if_signed(machine, descriptor, composed)
+            mark_signed(machine.protection, descriptor, composed, signer)
         for name in _SHOWN:
             setattr(message.attributes, name, getattr(attributes, name))
         await machine.messages.enqueue_message_to_an_open_queue(
@@ -230,28 +219,3 @@ def _set_responses(attributes: MessageAttributes, descriptor: OpenQueueDescripto
     )
     if several and not descriptor.multiple:
         attributes.destination_multi_queue_format_name = (descriptor.format_name,)
-
-
-def _signer(
-    machine: "Machine", message: "MSMQMessage"
-) -> Callable[[MessageAttributes], None] | None:
-    """What signs the message if its sender wants that, and no connector has signed it."""
-    level = _AUTHENTICATION_LEVELS.get(message.requested_authentication_level)
-    if level is None:
-        return None
-
-    def sign(attributes: MessageAttributes) -> None:
-        name = attributes.destination_queue_format_name
-        if name is not None and name.is_http:
-            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_OPERATION, "no XML signatures (G285)")
-        if not attributes.signature:
-            machine.protection.sign_sent(attributes, level)
-
-    return sign
-
-
-def _mark_if_signed(machine: "Machine", descriptor: OpenQueueDescriptor, composed: Message) -> None:
-    """Who signs for a queue here is also the one who checks the signature."""
-    verify, queue = machine.protection.verify, descriptor.queue_reference
-    if verify is not None and queue is not None and not isinstance(queue, OutgoingQueue):
-        verify(composed)

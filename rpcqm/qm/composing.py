@@ -12,14 +12,18 @@ from rpcqm.adm.transaction import Transaction
 from rpcqm.base.clock import Clock
 from rpcqm.base.identity import Identity
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.enums import DeliveryGuarantee, SenderIdentifierType
+from rpcqm.codec.packet.enums import (
+    DeliveryGuarantee,
+    MessageAuthenticationLevel,
+    SenderIdentifierType,
+)
 from rpcqm.codec.packet.message import (
     MessageAttributes,
     PacketMessage,
     build_user_message,
     read_attributes,
 )
-from rpcqm.codec.packet.patch import with_transaction_marks
+from rpcqm.codec.packet.patch import set_authentication_level, with_transaction_marks
 from rpcqm.codec.packet.transaction import TransactionFlags
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.security.identifier import sid_bytes
@@ -131,14 +135,25 @@ class Composer:
     def readdressed(
         self, message: Message, single: OpenQueueDescriptor, several: OpenQueueDescriptor
     ) -> Message:
-        """A copy of a message for one of several destinations ([MS-MQDMPR] 3.1.7.1.27)."""
+        """A copy of a message for one of several destinations ([MS-MQDMPR] 3.1.7.1.27).
+
+        How it was signed is known where it stays here; by HTTP it has a signature of its own.
+        """
         attributes = read_attributes(message.packet)
         attributes.destination_queue_format_name = single.format_name
         attributes.destination_multi_queue_format_name = several.format_names
         attributes.destination_queue_manager_identifier = NULL_GUID
         self._set_destination_queue_manager(attributes, single.format_name)
-        allow_peek = message.allow_peek_when_locked
-        copy = Message(build_user_message(attributes), allow_peek_when_locked=allow_peek)
+        level: int = MessageAuthenticationLevel.NONE
+        if single.format_name.is_http and message.xml_signature:
+            attributes.signature, level = message.xml_signature, MessageAuthenticationLevel.XMLSIG
+            attributes.multiple_destination_signature = b""
+        elif not isinstance(single.queue_reference, OutgoingQueue):
+            level = attributes.authentication_level
+        packet = bytearray(build_user_message(attributes))
+        if level:
+            set_authentication_level(packet, level)
+        copy = Message(bytes(packet), allow_peek_when_locked=message.allow_peek_when_locked)
         copy.application_deadletter_queue = message.application_deadletter_queue
         return copy
 

@@ -26,6 +26,10 @@ class Protection:
         """Whether the signature of a message is good; a protocol that can tell sets it."""
         self.sign: Callable[[MessageAttributes, MessageAuthenticationLevel], None] | None = None
         """Signs a message of an application in place, or raises MQError; a protocol sets it."""
+        self.sign_octets: Callable[[MessageAttributes, bytes], bytes] | None = None
+        """Signs octets for the sender of a message, or raises MQError; a protocol sets it."""
+        self.signed_info: Callable[[MessageAttributes], bytes] | None = None
+        """What an XML signature of a message covers; the protocol that sends it sets it."""
         self.certificate_of: Callable[[bytes], bytes] | None = None
         """The certificate of a user, by his SID's octets, that messages can be signed for."""
         self.own_certificate = b""
@@ -47,6 +51,20 @@ class Protection:
         if self.sign is None:
             raise MQError(HResult.MQ_ERROR_CANNOT_SIGN_DATA_EX, "no keys")
         self.sign(message, level)
+
+    def xml_signature(self, message: MessageAttributes) -> bytes:
+        """The value of a signature for a message that travels by HTTP (G297).
+
+        Raises MQError as `sign_sent`, MQ_ERROR_CANNOT_SIGN_DATA_EX also for a certificate that the
+        directory does not know as the sender's, MQ_ERROR_UNSUPPORTED_OPERATION without HTTP.
+        """
+        if not message.sender_certificate:
+            raise MQError(HResult.MQ_ERROR_NO_INTERNAL_USER_CERT)
+        if self.sign_octets is None:
+            raise MQError(HResult.MQ_ERROR_CANNOT_SIGN_DATA_EX, "no keys")
+        if self.signed_info is None:
+            raise MQError(HResult.MQ_ERROR_UNSUPPORTED_OPERATION, "no messages by HTTP")
+        return self.sign_octets(message, self.signed_info(message))
 
     def check_arrived(self, queue: Queue, authenticated: bool, encrypted: bool) -> None:
         """Check what a queue demands of signatures and encryption (G28).

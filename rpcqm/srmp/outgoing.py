@@ -12,9 +12,14 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from rpcqm.codec.names.format_name import FormatName
-from rpcqm.codec.packet.enums import AcknowledgementsRequested, DeliveryGuarantee, MessageClass
+from rpcqm.codec.packet.enums import (
+    AcknowledgementsRequested,
+    DeliveryGuarantee,
+    MessageAuthenticationLevel,
+    MessageClass,
+)
 from rpcqm.codec.packet.internal import ORDER_ACK_LABEL, FinalAckBody, OrderAckBody
-from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.packet.message import MessageAttributes, PacketMessage
 from rpcqm.codec.packet.types import MessageIdentifier
 from rpcqm.codec.packet.user import UserFlags
 from rpcqm.codec.types.mqvalues import INFINITE
@@ -31,11 +36,13 @@ from rpcqm.srmp.elements import (
     Provider,
     Reference,
     Services,
+    Signature,
     Stream,
     StreamId,
     StreamReceipt,
 )
 from rpcqm.srmp.reading import read_envelope
+from rpcqm.srmp.signature import unsigned
 from rpcqm.srmp.urls import to_uri
 
 _BY_HTTP = UserFlags.AH.bits
@@ -75,9 +82,25 @@ def written(
         return Written(receipt_of(message))
     envelope = envelope_of(message, url_of, stream)
     body, extension = message.body, message.extension
-    if not body and not extension:
+    if is_signed(message):
+        envelope.signature = signature_of(message)
+    elif not body and not extension:
         return Written(envelope)
     return Written(envelope, body, extension or None)
+
+
+def is_signed(message: PacketMessage) -> bool:
+    """Whether a message was signed here for its way by HTTP."""
+    return message.authentication_level == MessageAuthenticationLevel.XMLSIG
+
+
+def signature_of(message: PacketMessage | MessageAttributes) -> Signature:
+    """The signature of a message by HTTP, with the value that it has got when it was sent."""
+    source = message.source_machine_identifier
+    signature = unsigned(message.body, message.extension, source, message.hash_algorithm)
+    signature.signature_value = message.signature
+    signature.certificate = message.sender_certificate
+    return signature
 
 
 def is_relayed(message: PacketMessage) -> bool:

@@ -8,6 +8,7 @@ import enum
 import hashlib
 import hmac
 from typing import TypeGuard
+from uuid import UUID
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -17,7 +18,9 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA1
 
-from rpcqm.srmp.elements import Envelope, Signature
+from rpcqm.codec.packet.enums import HashAlgorithm
+from rpcqm.srmp.elements import Envelope, Reference, Signature
+from rpcqm.srmp.writing import signed_info
 from rpcqm.srmp.xml import SIGNATURE
 
 PublicKey = DSAPublicKey | RSAPublicKey
@@ -29,6 +32,25 @@ KEY_BITS = 4_096
 EXPONENT_BITS = 64
 """Everybody's exponent has 17 bits; OpenSSL takes none beyond 64 with keys beyond 3,072."""
 _BODY, _EXTENSION = "cid:body@", "cid:extension@"
+
+
+def unsigned(body: bytes, extension: bytes, guid: UUID, hash_algorithm: int) -> Signature:
+    """The signature of attachments, without its value ([MC-MQSRM] 3.1.7.2.4, G297).
+
+    A body is attached also if it is empty, because what covers nothing proves nothing. The draft
+    knows MD5 and SHA-1: whoever asks for another hash gets SHA-1.
+    """
+    name = "md5" if hash_algorithm == HashAlgorithm.MD5 else "sha1"
+    attached = ((_BODY, body), *(((_EXTENSION, extension),) if extension else ()))
+    references = tuple(
+        Reference(
+            f"{start}{guid}",
+            f"{SIGNATURE}{name}",
+            hashlib.new(name, octets, usedforsecurity=False).digest(),
+        )
+        for start, octets in attached
+    )
+    return Signature(RSA_METHOD, references, b"", signed_info(RSA_METHOD, references))
 
 
 class SignatureResult(enum.Enum):

@@ -19,7 +19,7 @@ from rpcqm.codec.packet.shape import Shape, Varying
 from rpcqm.codec.packet.user import QueueFormatType
 from rpcqm.srmp.dates import format_date
 from rpcqm.srmp.elements import MSMQ_PREFIX, MessageId, Stream, StreamId
-from rpcqm.srmp.outgoing import UrlOf, envelope_of, is_relayed, time_after
+from rpcqm.srmp.outgoing import UrlOf, envelope_of, is_relayed, is_signed, time_after
 from rpcqm.srmp.writing import write_envelope, write_stream
 from rpcqm.srmp.xml import escaped
 
@@ -112,6 +112,7 @@ def is_usual(message: PacketMessage) -> bool:
         message.message_class == MessageClass.MQMSG_CLASS_NORMAL
         and message.administration_queue_type == QueueFormatType.NONE
         and not is_relayed(message)
+        and not is_signed(message)
         and message.soap is None
     )
 

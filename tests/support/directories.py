@@ -95,16 +95,17 @@ def network_directory(
     sites: Mapping[str, Sequence[str]],
     queues: Mapping[str, UUID],
     more: Mapping[str, str] | None = None,
+    machines: Mapping[str, UUID] = MACHINES,
 ) -> str:
     """The directory file of machines with their sites, and of public queues by path name.
 
-    `more` has further lines of the entry of a machine or a queue.
+    `more` has further lines of the entry of a machine or a queue, `machines` their identifiers.
     """
     more = more or {}
     entries = [f'[[site]]\nname = "{site}"\n' for site in sorted({*chain(*sites.values())})]
     for name, of_machine in sites.items():
         names = ", ".join(f'"{site}"' for site in of_machine)
-        entry = f'name = "{name}"\nidentifier = "{MACHINES[name]}"\nsites = [{names}]\n'
+        entry = f'name = "{name}"\nidentifier = "{machines[name]}"\nsites = [{names}]\n'
         entries.append("[[queue_manager]]\n" + entry + more.get(name, ""))
     for path, identifier in queues.items():
         entry = f"path = '{path}'\nidentifier = \"{identifier}\"\n"

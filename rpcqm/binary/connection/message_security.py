@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.hashes import SHA1
 
 from rpcqm.adm.directory import equals
 from rpcqm.adm.directory_object import User
@@ -257,9 +259,7 @@ class MessageSecurity:
         A signature of level 3.0 stands in the header of all destinations, which it covers; one
         of level 2.0 covers a single destination, so that several get one of 3.0.
         """
-        key = self._keys.signing_key
-        if key is None or message.sender_certificate != self._keys.certificate:
-            raise MQError(HResult.MQ_ERROR_CANNOT_SIGN_DATA_EX, "no key for that certificate")
+        key = self._key_for(message)
         if level is MessageAuthenticationLevel.SIG20 and (
             message.destination_multi_queue_format_name
         ):
@@ -279,13 +279,32 @@ class MessageSecurity:
             message.signature = signature
         message.authentication_level = level
 
+    def sign_octets(self, message: MessageAttributes, octets: bytes) -> bytes:
+        """An RSA signature over the SHA-1 of octets, in the name of a message's sender.
+
+        Raises MQ_ERROR_CANNOT_SIGN_DATA_EX also where the directory does not know our certificate
+        as the sender's: whoever receives the message takes the certificate for him (G165).
+        """
+        key = self._key_for(message)
+        if not self._is_registered(message.sender_identifier, message.sender_certificate):
+            raise MQError(HResult.MQ_ERROR_CANNOT_SIGN_DATA_EX, "not the sender's certificate")
+        return key.sign(octets, PKCS1v15(), SHA1())
+
+    def _key_for(self, message: MessageAttributes) -> RSAPrivateKey:
+        key = self._keys.signing_key
+        if key is None or message.sender_certificate != self._keys.certificate:
+            raise MQError(HResult.MQ_ERROR_CANNOT_SIGN_DATA_EX, "no key for that certificate")
+        return key
+
     # Leaving
 
     def protect(self, message: Message, destination: UUID | None) -> bytes:
         """The packet to send: signed if we have a key, and encrypted if the message asks for it.
 
         Whoever forwards a message changes nothing. What has the class of an acknowledgement or a
-        report is not signed, but its body may be private as any other. CouldNotEncryptError.
+        report is not signed, but its body may be private as any other; nor is a body that an
+        application has encrypted, because its receiver decrypts before it checks (G298).
+        CouldNotEncryptError.
         """
         packet = message.packet
         own = self._queue_manager.identifier.bytes_le
@@ -293,8 +312,9 @@ class MessageSecurity:
             return packet
         attributes = message.attributes
         privacy_level = attributes.privacy_level
-        if self._keys.signing_key is not None and _is_application_class(attributes.message_class):
-            packet = self._signed(packet, self._keys.signing_key)
+        signing_key = self._keys.signing_key
+        if signing_key is not None and _is_ours_to_sign(attributes):
+            packet = self._signed(packet, signing_key)
         return self._encrypted(packet, destination) if privacy_level else packet
 
     def _signed(self, packet: bytes, key: RSAPrivateKey) -> bytes:
@@ -362,9 +382,11 @@ def _hash_for(message: MessageAttributes) -> int:
     return asked if asked in _SIGNED_WITH else HashAlgorithm.SHA_512
 
 
-def _is_application_class(number: int) -> bool:
-    """Whether a message's class is the usual one, or of an application's own."""
-    return number == MessageClass.MQMSG_CLASS_NORMAL or number not in _SYSTEM_CLASSES
+def _is_ours_to_sign(message: PacketMessage) -> bool:
+    """Whether a message has the usual class, or an application's own, and a body in clear."""
+    number = message.message_class
+    usual = number == MessageClass.MQMSG_CLASS_NORMAL or number not in _SYSTEM_CLASSES
+    return usual and not message.symmetric_key
 
 
 def forget_claimed_level(message: Message) -> None:

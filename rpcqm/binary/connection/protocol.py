@@ -123,6 +123,7 @@ class BinaryProtocol:
         self._online_hooks.append(self._online_changed)
         self.protection.verify = self.security.verified
         self.protection.sign = self.security.sign_sent
+        self.protection.sign_octets = self.security.sign_octets
         self.protection.certificate_of = self.security.certificate_of
         self.protection.own_certificate = self.security.own_certificate
         self.arrivals.decrypt = self.security.decrypted

@@ -15,7 +15,7 @@ from rpcqm.base.completion import Completion, completed
 from rpcqm.base.log import get_logger
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.packet.message import MessageAttributes, PacketMessage
 from rpcqm.http.exchange import HttpRequest, HttpResponse
 from rpcqm.qm.protocol_records import Changes
 from rpcqm.srmp.connection.network import MayConnect, SrmpNetwork
@@ -32,7 +32,7 @@ from rpcqm.srmp.connection.stream_records import (
 from rpcqm.srmp.elements import Stream, StreamId
 from rpcqm.srmp.hops import via
 from rpcqm.srmp.multipart import write_request
-from rpcqm.srmp.outgoing import is_relayed, written
+from rpcqm.srmp.outgoing import is_relayed, signature_of, written
 from rpcqm.srmp.outgoing_stream import next_stream
 from rpcqm.srmp.redirection import find_redirection
 from rpcqm.srmp.settings import SrmpSettings
@@ -96,6 +96,7 @@ class SrmpProtocol:
         self.outgoing.state_hooks.append(self._state_changed)
         self.outgoing.resend_hooks.append(self._resend)
         self.outgoing.transfer_hooks.append(self._show_transfer)
+        self.protection.signed_info = _signed_info
         self.dispatcher.send_by_srmp = self.send_user_message_wrapper
         self._online_hooks.append(self._online_changed)
         self._stopped_hooks.append(self.stop)
@@ -267,6 +268,11 @@ class SrmpProtocol:
 
 def _receipts_of(settings: SrmpSettings) -> tuple[object, ...]:
     return settings.stream_receipt, settings.default_stream_receipt_url
+
+
+def _signed_info(message: MessageAttributes) -> bytes:
+    """What the signature of a message that is sent by HTTP covers."""
+    return signature_of(message).signed_info
 
 
 def carries(queue: OutgoingQueue) -> bool:

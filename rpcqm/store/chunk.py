@@ -4,10 +4,9 @@ from array import array
 from itertools import compress
 
 from rpcqm.adm.enums import PositionState
-from rpcqm.store.columns import Columns
+from rpcqm.store.columns import AVAILABLE, MessageColumns
 from rpcqm.store.records import NEVER
 
-AVAILABLE = int(PositionState.AVAILABLE)
 DELETED = int(PositionState.DELETED)
 
 LIVE = bytes(state != DELETED for state in range(256))
@@ -78,8 +77,8 @@ class Chunk:
         self.flags.insert(at, flags)
         self.states.insert(at, state)
 
-    def extend(self, columns: Columns, start: int, end: int) -> None:
-        """Append a run of position records, whose keys are all larger."""
+    def extend(self, columns: MessageColumns, start: int, end: int) -> None:
+        """Append a run of messages, whose keys are all larger."""
         self.keys += columns.keys[start:end]
         self.serials += columns.serials[start:end]
         self.sizes += columns.sizes[start:end]

@@ -1,11 +1,14 @@
-"""Position records of the disk, taken apart into columns."""
+"""Positions in columns: what chunks are extended with, and the records of the disk taken apart."""
 
 from array import array
 from collections.abc import Iterator
+from itertools import compress
 
 from rpcqm.adm.enums import PositionState
 from rpcqm.store.errors import StoreError
-from rpcqm.store.records import FLAG_PURGE_PENDING, POSITION, POSITION_KEY, Moves
+from rpcqm.store.records import FLAG_PURGE_PENDING, NEVER, POSITION, POSITION_KEY, Moves
+
+AVAILABLE = int(PositionState.AVAILABLE)
 
 _STATES = bytes(
     PositionState.PURGE_PENDING if flags & FLAG_PURGE_PENDING else PositionState.AVAILABLE
@@ -14,13 +17,36 @@ _STATES = bytes(
 _FLAGS = bytes(flags & ~FLAG_PURGE_PENDING for flags in range(256))
 
 
-class Columns:
+class MessageColumns:
+    """Columns of messages of one queue, which a chunk can take over; ordered by key."""
+
+    __slots__ = ("arrivals", "expiries", "flags", "keys", "serials", "sizes", "states")
+
+    keys: "array[int]"
+    serials: "array[int]"
+    sizes: "array[int]"
+    arrivals: "array[int]"
+    expiries: "array[int]"
+    flags: bytes | bytearray
+    states: bytes | bytearray
+
+    def earliest(self, start: int, end: int) -> int:
+        """The earliest expiry of an available message among those; NEVER if there is none."""
+        expiries, states = self.expiries[start:end], self.states[start:end]
+        if states.count(AVAILABLE) < len(states):
+            return min(compress(expiries, map(AVAILABLE.__eq__, states)), default=NEVER)
+        return min(expiries, default=NEVER)
+
+
+class Columns(MessageColumns):
     """The columns of a run of (key, value) position records, in the order of their keys.
 
     Whole runs are sliced, because a million records leave no time for each. Values are
     little-endian words, keys big-endian, the machine little-endian. Raises StoreError if a
     record has not the length it should have.
     """
+
+    __slots__ = ("_abort_counts", "_classes", "_last_move_times", "_move_counts", "queue_ids")
 
     def __init__(self, records: list[tuple[bytes, bytes]]) -> None:
         count = len(records)

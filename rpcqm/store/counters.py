@@ -1,6 +1,6 @@
 """Identifiers that are never given twice, whatever is left after a restart."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rpcqm.codec.packet.types import SEQUENTIAL_BITS
 from rpcqm.store.records import COUNTER
@@ -41,6 +41,16 @@ class Counter:
         self.next = number + 1
         return number
 
+    def take_many(self, count: int) -> range:
+        """The numbers that `take` would give, called `count` times."""
+        first = self.next
+        self.next = end = first + count
+        if end > self.limit:
+            blocks = -(-(end - self.limit) // self._block)
+            self.limit += blocks * self._block
+            self._reserve(self.key, COUNTER.pack(self.limit))
+        return range(first, end)
+
 
 class Counters:
     """The counters of a queue manager.
@@ -71,3 +81,11 @@ class Counters:
     def next_lookup_identifier(self, priority: int) -> int:
         """The identifier of a message that goes to the end of its priority (G1)."""
         return (7 - priority) << SEQUENTIAL_BITS | self.lookup_identifier.take()
+
+    def next_lookup_identifiers(self, priorities: Sequence[int]) -> list[int]:
+        """The identifiers that `next_lookup_identifier` would give for each, in order."""
+        numbers = self.lookup_identifier.take_many(len(priorities))
+        return [
+            (7 - priority) << SEQUENTIAL_BITS | number
+            for priority, number in zip(priorities, numbers, strict=True)
+        ]

@@ -1,6 +1,7 @@
 """Bodies of express messages: in memory, and beyond a budget in a file that is never synced."""
 
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -50,6 +51,11 @@ class ExpressBodies:
         else:
             self._spill(serial, packet)
 
+    def put_many(self, serials: range, packets: Sequence[bytes], size: int) -> None:
+        """Keep bodies that fit together, whose lengths add up to `size`."""
+        self._bodies.update(zip(serials, packets, strict=True))
+        self.memory += size
+
     def _spill(self, serial: int, packet: bytes) -> None:
         file = self._file or self._open()
         written = 0
@@ -89,6 +95,11 @@ class ExpressBodies:
             self._end = 0
             if self._file is not None:
                 self._file.truncate(0)
+
+    def discard_many(self, serials: Iterable[int]) -> None:
+        """Forget bodies."""
+        for serial in serials:
+            self.discard(serial)
 
     def close(self) -> None:
         if self._file is not None:

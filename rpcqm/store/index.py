@@ -12,6 +12,7 @@ from rpcqm.store.expiry import ExpiryHeap
 from rpcqm.store.priority_index import PriorityIndex
 from rpcqm.store.queue_usage import QueueUsage
 from rpcqm.store.records import MAX_IDENTIFIER, NO_MOVES, Moves, PositionRecord
+from rpcqm.store.runs import Run
 
 PRIORITIES = 8
 """Priorities are 0 to 7; keys have 7 - priority in their high byte."""
@@ -27,7 +28,8 @@ class QueueIndex:
     """The messages of one queue that are visible, ordered by lookup identifier.
 
     Keys are lookup identifiers (u64): 7 - priority in the high byte, so that their order is the
-    order of the queue (G1). What a transaction inserts is `pending` until its commit is durable.
+    order of the queue (G1). What a transaction inserts is `pending` until its commit is durable,
+    alone or as one of a run.
 
     `count` and `bytes` are of all messages that are visible; `available` and `leaving` are how many
     of these are in that state; `entered` counts what has come since the start. `account` is what
@@ -58,7 +60,7 @@ class QueueIndex:
         self._owners: dict[int, object] = {}
         self._moves: dict[int, Moves] = {}
         self._doomed: set[int] = set()
-        self.pending: dict[int, PositionRecord] = {}
+        self.pending: dict[int, PositionRecord | Run] = {}
         self.count = self.entered = self._loaded = 0
         self.available = 0
         self.leaving = 0
@@ -267,13 +269,21 @@ class QueueIndex:
 
     def withdraw(self, key: int) -> None:
         """Undo `expect`."""
-        size = self.pending.pop(key).size
-        self.account.release(size)
-        self.total.release(size)
+        position = self.pending.pop(key)
+        assert isinstance(position, PositionRecord)
+        self.account.release(position.size)
+        self.total.release(position.size)
+
+    def pending_position(self, key: int) -> PositionRecord | None:
+        """The entry of a message that is pending; None if the message is not."""
+        position = self.pending.get(key)
+        return position.position(key) if isinstance(position, Run) else position
 
     def publish(self, key: int) -> None:
         """Make a pending message visible; leaving, when it is to be removed already."""
-        serial, size, arrival, expiry, flags = self.pending.pop(key)
+        position = self.pending.pop(key)
+        assert isinstance(position, PositionRecord)
+        serial, size, arrival, expiry, flags = position
         state = _AVAILABLE
         if self._doomed and key in self._doomed:
             self._doomed.remove(key)
@@ -293,9 +303,74 @@ class QueueIndex:
         self.available += state == _AVAILABLE
         self.leaving += state == _LEAVING
 
+    def expect_many(self, run: Run) -> None:
+        """Reserve places for a run of messages whose commit is on its way, as `expect` each."""
+        pending, keys = self.pending, run.keys
+        added: dict[int, PositionRecord | Run] = dict.fromkeys(keys, run)
+        if self.dropped or len(added) < len(keys) or not self._are_free(run):
+            raise PositionStateError(
+                f"the identifiers {keys[0]:#x} to {keys[-1]:#x} cannot be used"
+            )
+        pending.update(added)
+        self.account.charge_many(len(keys), run.bytes)
+        self.total.charge_many(len(keys), run.bytes)
+
+    def _are_free(self, run: Run) -> bool:
+        return self.pending.keys().isdisjoint(run.keys) and all(
+            number < PRIORITIES
+            and (self._is_beyond(number, run.keys[start]) or not self._is_any_here(run, start, end))
+            for number, start, end in run.by_priority()
+        )
+
+    def _is_beyond(self, number: int, key: int) -> bool:
+        largest = self._priorities[number].largest
+        return not largest or key > largest[-1]
+
+    def _is_any_here(self, run: Run, start: int, end: int) -> bool:
+        return any(self._find(key) is not None for key in run.keys[start:end])
+
+    def withdraw_many(self, run: Run) -> None:
+        """Undo `expect_many`."""
+        self._forget_pending(run)
+        self.account.charge_many(-len(run.keys), -run.bytes)
+        self.total.charge_many(-len(run.keys), -run.bytes)
+
+    def _forget_pending(self, run: Run) -> None:
+        if len(self.pending) == len(run.keys):
+            self.pending.clear()
+            return
+        for key in run.keys:
+            del self.pending[key]
+
+    def publish_many(self, run: Run) -> None:
+        """Make a run of pending messages visible, as `publish` each."""
+        self._forget_pending(run)
+        leaving = self._leave_doomed(run) if self._doomed else 0
+        for number, start, end in run.by_priority():
+            priority = self._priorities[number]
+            if self._is_beyond(number, run.keys[start]):
+                priority.extend(run, start, end)
+            else:  # something larger has come back from elsewhere
+                for entry in run.entries(start, end):
+                    priority.insert(*entry)
+        count = len(run.keys)
+        self.count += count
+        self.entered += count
+        self.bytes += run.bytes
+        self.available += count - leaving
+        self.leaving += leaving
+
+    def _leave_doomed(self, run: Run) -> int:
+        """Have those leave that are to be removed already; returns how many."""
+        doomed = self._doomed.intersection(run.keys)
+        if doomed:
+            self._doomed -= doomed
+            run.leave(doomed)
+        return len(doomed)
+
     def removable(self, key: int) -> PositionRecord:
         """The entry that `leave` would remove; raises PositionStateError as that does."""
-        position = self.pending.get(key)
+        position = self.pending_position(key)
         if position is None:
             return self.expected(key)
         if key in self._doomed:
@@ -325,7 +400,7 @@ class QueueIndex:
         return position, state
 
     def _doom(self, key: int) -> PositionRecord:
-        position = self.pending.get(key)
+        position = self.pending_position(key)
         if position is None or key in self._doomed:
             raise PositionStateError(f"there is no message {key:#x}")
         self._doomed.add(key)
@@ -402,7 +477,7 @@ class QueueIndex:
         while start < end:
             number = columns.keys[start] >> SEQUENTIAL_BITS
             stop = bisect_left(columns.keys, (number + 1) << SEQUENTIAL_BITS, start, end)
-            self._priorities[number].load(columns, start, stop)
+            self._priorities[number].extend(columns, start, stop)
             self.count += stop - start
             self._loaded += stop - start
             self.account.count += stop - start

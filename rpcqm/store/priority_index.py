@@ -3,8 +3,8 @@
 from array import array
 from bisect import bisect_left
 
-from rpcqm.store.chunk import AVAILABLE, LIVE, Chunk
-from rpcqm.store.columns import Columns
+from rpcqm.store.chunk import LIVE, Chunk
+from rpcqm.store.columns import AVAILABLE, MessageColumns
 from rpcqm.store.expiry import ExpiryHeap
 
 FULL = 512
@@ -56,8 +56,8 @@ class PriorityIndex:
         if len(chunk.keys) >= SPLIT:
             self._split(at)
 
-    def load(self, columns: Columns, start: int, end: int) -> None:
-        """Append a run of position records, whose keys are all larger."""
+    def extend(self, columns: MessageColumns, start: int, end: int) -> None:
+        """Append a run of messages, whose keys are all larger."""
         while start < end:
             at = len(self.chunks) - 1
             if at < 0 or len(self.chunks[at].keys) >= FULL:
@@ -67,7 +67,7 @@ class PriorityIndex:
             chunk.extend(columns, start, stop)
             self.largest[at] = chunk.keys[-1]
             self.open[at] = chunk.available > 0
-            if (earliest := chunk.earliest_available()) < chunk.earliest:
+            if (earliest := columns.earliest(start, stop)) < chunk.earliest:
                 self.heap.push(chunk, earliest)
             start = stop
 

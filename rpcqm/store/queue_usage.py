@@ -21,3 +21,8 @@ class QueueUsage:
     def release(self, size: int) -> None:
         self.count -= 1
         self.bytes -= size
+
+    def charge_many(self, count: int, size: int) -> None:
+        """Charge `count` messages of `size` bytes together; negative numbers release them."""
+        self.count += count
+        self.bytes += size

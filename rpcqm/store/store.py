@@ -179,6 +179,21 @@ class Store:
         except OSError as error:
             raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, str(error)) from error
 
+    def keep_express_many(self, serials: range, packets: Sequence[bytes], size: int) -> None:
+        """Keep the packets of express messages, of `size` bytes together, or none of them.
+
+        Raises MQError as `keep_express`.
+        """
+        if self.express.fits(size):
+            self.express.put_many(serials, packets, size)
+            return
+        try:
+            for serial, packet in zip(serials, packets, strict=True):
+                self.keep_express(serial, packet)
+        except MQError:
+            self.express.discard_many(serials)
+            raise
+
     def read_packet(self, serial: int) -> bytes:
         """The UserMessage packet of a visible message; raises KeyError if there is none."""
         packet: bytes | None = self._bodies.get(SERIAL.pack(serial))

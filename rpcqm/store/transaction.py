@@ -1,6 +1,6 @@
 """A transaction of the store: changes that become durable as a whole or not at all."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from rpcqm.store.records import (
     Moves,
     PositionRecord,
 )
+from rpcqm.store.run_changes import Batch, insert_batch
 from rpcqm.store.uncommitted import (
     TRANSACTION_ID_LENGTH,
     UncommittedOperation,
@@ -153,6 +154,38 @@ class StoreTransaction:
             self.sync = True
         self.messages += 1
         return serial
+
+    def insert_many(
+        self,
+        queue_id: int,
+        keys: Sequence[int],
+        packets: Sequence[bytes],
+        *,
+        arrival: int,
+        expiries: Sequence[int] | None = None,
+        flags: int | Sequence[int] = 0,
+        durable: bool = True,
+        consequence: bool = False,
+    ) -> None:
+        """Store messages of one queue as `insert` would each, in order; all of them or none.
+
+        Keys are lookup identifiers of any priorities. Without `expiries` no message expires.
+        `runs.cut` says how many fit into one synced write. Raises as `insert`, and ValueError if
+        sequences differ in length.
+        """
+        if len(keys) == len(packets) == 1 and expiries is None and isinstance(flags, int):
+            self.insert(
+                queue_id,
+                keys[0],
+                packets[0],
+                arrival=arrival,
+                flags=flags,
+                durable=durable,
+                consequence=consequence,
+            )
+            return
+        batch = Batch(queue_id, keys, packets, arrival, expiries, flags, durable, consequence)
+        insert_batch(self, self._store, batch)
 
     def remove(self, queue_id: int, lookup_identifier: int, *, sync: bool = True) -> None:
         """Remove a message and its packet; it is LEAVING now and gone after the commit.
@@ -439,7 +472,11 @@ class StoreTransaction:
 
     def undo(self) -> None:
         """Take back every change in memory, the last one first."""
-        while self.steps:
+        self.undo_until(0)
+
+    def undo_until(self, count: int) -> None:
+        """Take back every change in memory but so many first ones."""
+        while len(self.steps) > count:
             _, undo, subject, *arguments = self.steps.pop()
             if undo is not None:
                 undo(subject, *arguments)

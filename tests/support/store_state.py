@@ -46,7 +46,7 @@ def queue_state(store: Store, index: QueueIndex) -> dict[str, Any]:
         messages[key] = (position, index.state(key), index.moves(key), index.owner(key), packet)
     return {
         "messages": messages,
-        "pending": dict(index.pending),
+        "pending": {key: index.pending_position(key) for key in index.pending},
         "account": (index.account.count, index.account.bytes),
     }
 

@@ -50,13 +50,12 @@ class Batch(NamedTuple):
 
 def insert_batch(transaction: "StoreTransaction", store: "Store", batch: Batch) -> None:
     """Insert messages, all of them or none."""
-    count = len(batch.packets)
-    if count < FEWEST:
-        _insert_few(transaction, batch)
-        return
     sizes = list(map(len, batch.packets))
     if batch.durable and not batch.consequence:
         store.admit(sum(sizes))
+    if (count := len(sizes)) < FEWEST:
+        _insert_few(transaction, batch)
+        return
     serials = store.counters.serial.take_many(count)
     run = Run(batch.keys, serials, sizes, batch.arrival, batch.expiries, batch.flags)
     if batch.durable:
@@ -67,7 +66,7 @@ def insert_batch(transaction: "StoreTransaction", store: "Store", batch: Batch) 
 
 
 def _insert_few(transaction: "StoreTransaction", batch: Batch) -> None:
-    """Insert messages one by one, all of them or none."""
+    """Insert messages, which are admitted already, one by one; all of them or none."""
     steps, operations = len(transaction.steps), len(transaction.operations)
     before = transaction.size, transaction.messages, transaction.sync
     try:
@@ -80,7 +79,7 @@ def _insert_few(transaction: "StoreTransaction", batch: Batch) -> None:
                 expiry=expiry,
                 flags=flags,
                 durable=batch.durable,
-                consequence=batch.consequence,
+                consequence=True,
             )
     except BaseException:
         transaction.undo_until(steps)

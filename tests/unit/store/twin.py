@@ -18,6 +18,8 @@ from tests.support.stores import Turns
 any_number_in_columns = mock.patch.object(run_changes, "FEWEST", 1)
 """Makes columns of the shortest runs too."""
 
+QUEUES = A, B = 1, 2
+
 Change = Callable[["Half", StoreTransaction], object]
 
 
@@ -130,7 +132,7 @@ class Half:
         """All that can be seen, without the serials, which a refusal may take or not."""
         store = self.store
         return {
-            "queues": {number: self._queue(store.index(number)) for number in store.queue_ids()},
+            "queues": [self._queue(store.index(number)) for number in QUEUES],
             "total": (store.total.count, store.total.bytes),
             "express": (store.express.memory, store.express.spilled),
             "due": sorted(store.expire(now)),

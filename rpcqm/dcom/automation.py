@@ -190,9 +190,11 @@ class Automation(ComObject):
                 )
         except MQError as error:
             return _refused(error, references)
+        unused: tuple[ComObject, ...] = ()
         if invocation.flags & DISPATCH_zeroVarResult:
+            unused = (result.value,) if isinstance(result.value, ComObject) else ()
             result = EMPTY
-        return Outcome(HResult.MQ_OK, (result, _NO_EXCEPTION, 0, references))
+        return Outcome(HResult.MQ_OK, (result, _NO_EXCEPTION, 0, references), unused)
 
     def _failed(self, error: MQError, invocation: _Invocation) -> Outcome:
         """The exception of a member that has failed ([MS-OAUT] 2.2.34)."""

@@ -26,11 +26,13 @@ class ComCall:
 class Outcome:
     """What a method returns where its HRESULT is not S_OK, and clients read [out] parameters.
 
-    `values` are all of the [out] parameters, in the order of the IDL.
+    `values` are all of the [out] parameters, in the order of the IDL. `unused` are objects that
+    the method has made and the caller does not want: those that nobody holds are released.
     """
 
     status: int
     values: tuple[object, ...] = ()
+    unused: "tuple[ComObject, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,6 +248,11 @@ class ObjectExporter:
         if not (entry.used or entry.interfaces):
             self._remove_object(entry)
 
+    def discard(self, com_object: ComObject) -> None:
+        """Nobody gets an object that was made for him: it is released, unless a client holds it."""
+        if com_object not in self._by_object:
+            self._release(com_object)
+
     def reclaim(self, entry: ObjectEntry) -> None:
         """Take an object from all who hold it: they are gone ([MS-DCOM] 3.1.1.6.2)."""
         for interface in entry.interfaces:
@@ -309,10 +314,14 @@ class ObjectExporter:
             self._owned[entry.owner] = owned
         else:
             del self._owned[entry.owner]
+        self._release(entry.com_object)
+
+    @staticmethod
+    def _release(com_object: ComObject) -> None:
         try:
-            entry.com_object.released()
+            com_object.released()
         except Exception:  # the client is gone or content: nobody but us can hear of it
-            _log.exception("an object could not be released", kind=type(entry.com_object).__name__)
+            _log.exception("an object could not be released", kind=type(com_object).__name__)
 
 
 def new_identifier() -> int:

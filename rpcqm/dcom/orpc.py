@@ -304,6 +304,8 @@ class _Method:
         status, outs = 0, self._outs
         if isinstance(outcome, Outcome):
             status, values = outcome.status, outcome.values
+            for each in outcome.unused:
+                self._exporter.discard(each)
             if len(values) != len(outs):
                 return self._operation.failure_response(request, status)
         elif len(outs) == 1:

@@ -1,23 +1,10 @@
 """Which message a read of RemoteRead means ([MS-MQRR] 3.1.4.7, ulAction)."""
 
-from rpcqm.adm.enums import MessageSeekAction
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.types.mqvalues import ReceiveAction
+from rpcqm.qm.receive_actions import SEEKS
 
 PEEK_NEXT = ReceiveAction.MQ_ACTION_PEEK_NEXT
-
-PEEKS: frozenset[int] = frozenset(action for action in ReceiveAction if "PEEK" in action.name)
-"""The actions that leave the message in the queue."""
-
-SEEKS: dict[int, MessageSeekAction] = {
-    ReceiveAction.MQ_LOOKUP_PEEK_CURRENT: MessageSeekAction.SEEK_CURRENT,
-    ReceiveAction.MQ_LOOKUP_PEEK_NEXT: MessageSeekAction.SEEK_NEXT,
-    ReceiveAction.MQ_LOOKUP_PEEK_PREV: MessageSeekAction.SEEK_PREVIOUS,
-    ReceiveAction.MQ_LOOKUP_RECEIVE_CURRENT: MessageSeekAction.SEEK_CURRENT,
-    ReceiveAction.MQ_LOOKUP_RECEIVE_NEXT: MessageSeekAction.SEEK_NEXT,
-    ReceiveAction.MQ_LOOKUP_RECEIVE_PREV: MessageSeekAction.SEEK_PREVIOUS,
-}
-"""The actions that find a message by its lookup identifier, and how."""
 
 _FROM_THE_START = (ReceiveAction.MQ_LOOKUP_PEEK_NEXT, ReceiveAction.MQ_LOOKUP_RECEIVE_NEXT)
 

@@ -42,10 +42,11 @@ from rpcqm.codec.types.qm2qm import (
 from rpcqm.interfaces._authentication import checks, require_level
 from rpcqm.interfaces._client_handles import ClientHandles, RemoteQueueOpenContextHandle
 from rpcqm.interfaces._open_queues import cursor_of, present, queue_of
-from rpcqm.interfaces._receive_actions import PEEK_NEXT, PEEKS, SEEKS, check_lookup
+from rpcqm.interfaces._receive_actions import PEEK_NEXT, check_lookup
 from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.queues import QueueEvents
 from rpcqm.qm.readers import WaitingReaders
+from rpcqm.qm.receive_actions import PEEKS, SEEKS
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
 from rpcqm.rpc.interface_registry import InterfacePolicy

@@ -57,12 +57,13 @@ from rpcqm.interfaces._authentication import (
 from rpcqm.interfaces._message_packet import MessagePackets
 from rpcqm.interfaces._open_queues import cursor_of, present, queue_of
 from rpcqm.interfaces._pending import PendingRequestEntry, PendingRequestTable
-from rpcqm.interfaces._receive_actions import PEEK_NEXT, PEEKS, SEEKS, check_parameters
+from rpcqm.interfaces._receive_actions import PEEK_NEXT, check_parameters
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.opening import Opening
 from rpcqm.qm.queues import QueueEvents
 from rpcqm.qm.readers import WaitingReaders
+from rpcqm.qm.receive_actions import PEEKS, SEEKS
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.transactions import Transactions
 from rpcqm.rpc.association_group import AssociationGroup

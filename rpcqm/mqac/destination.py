@@ -1,8 +1,9 @@
 """MSMQDestination: one queue or several that messages are sent to ([MC-MQAC] 3.12)."""
 
+from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.automation.values import Variant
-from rpcqm.codec.names.format_name import FormatName, parse_format_names
+from rpcqm.codec.names.format_name import FormatName, format_names, parse_format_names
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
 from rpcqm.dcom.com_object import ComCall, Outcome
 from rpcqm.mqac._message_properties import not_implemented
@@ -21,11 +22,23 @@ class MSMQDestination(NamedQueues, SendingTarget):
 
     def __init__(self, machine: Machine, names: tuple[FormatName, ...] = ()) -> None:
         self._machine = machine
-        self.queue_format_names = names
-        self.open_queue_descriptor = None
+        self._queue_format_name = format_names(names)
+        self._descriptor: OpenQueueDescriptor | None = None
         self._is_opener = False
         self._directory_path = ""
         self._queue_path_name = ""
+
+    @property
+    def open_queue_descriptor(self) -> OpenQueueDescriptor | None:
+        """DestinationOpenQueueDescriptor; None also once somebody else has closed it."""
+        found = self._descriptor
+        if found is None or self._machine.opening.descriptors.get(found.handle) is not found:
+            return None
+        return found
+
+    def resolved_format_names(self) -> tuple[FormatName, ...]:
+        """What QueueFormatName names, () while it is NULL; raises MQ_ERROR_ILLEGAL_FORMATNAME."""
+        return parse_format_names(self._queue_format_name) if self._queue_format_name else ()
 
     def Open(self, call: ComCall) -> Outcome | None:
         """S_FALSE if it is open already; [MC-MQAC] 3.12.4.1.1 Open (Opnum 7)."""
@@ -35,12 +48,13 @@ class MSMQDestination(NamedQueues, SendingTarget):
         return None
 
     def _open(self, call: ComCall) -> None:
-        if not self.queue_format_names:
+        names = self.resolved_format_names()
+        if not names:
             raise MQError(HResult.MQ_ERROR_ILLEGAL_FORMATNAME, "no queue was named")
         descriptor = self._machine.opening.open_queue(
-            self.queue_format_names, QueueAccessType.SEND_ACCESS, identity=call.identity
+            names, QueueAccessType.SEND_ACCESS, identity=call.identity
         )
-        self.open_queue_descriptor, self._is_opener = descriptor, True
+        self._descriptor, self._is_opener = descriptor, True
         self._machine.openers[descriptor.handle] = call.identity.sid
 
     def Close(self, call: ComCall) -> Outcome | None:
@@ -51,7 +65,7 @@ class MSMQDestination(NamedQueues, SendingTarget):
         return None
 
     def _close(self) -> None:
-        descriptor, self.open_queue_descriptor = self.open_queue_descriptor, None
+        descriptor, self._descriptor = self.open_queue_descriptor, None
         if descriptor is not None:
             self._machine.openers.pop(descriptor.handle, None)
             self._machine.opening.close_queue(descriptor)
@@ -74,7 +88,7 @@ class MSMQDestination(NamedQueues, SendingTarget):
         """[MC-MQAC] 3.12.4.1.7 ADsPath (Opnum 13)."""
         self._directory_path = text(bstrADsPath)
         name = self._machine.directory.find_directory_path(self._directory_path)
-        self._rename(call, (name,), "", self._directory_path)
+        self._rename(call, str(name), "", self._directory_path)
 
     def get_PathName(self, call: ComCall) -> str:
         """[MC-MQAC] 3.12.4.1.8 PathName (Opnum 14)."""
@@ -84,22 +98,22 @@ class MSMQDestination(NamedQueues, SendingTarget):
         """[MC-MQAC] 3.12.4.1.9 PathName (Opnum 15)."""
         self._queue_path_name = text(bstrPathName)
         name = format_name_of_path(self._machine, self._queue_path_name)
-        self._rename(call, (name,), self._queue_path_name, "")
+        self._rename(call, str(name), self._queue_path_name, "")
 
     def get_FormatName(self, call: ComCall) -> str:
         """[MC-MQAC] 3.12.4.1.10 FormatName (Opnum 16)."""
-        return self.queue_format_name
+        return self._queue_format_name
 
     def put_FormatName(self, call: ComCall, bstrFormatName: str | bytes | None) -> None:
-        """[MC-MQAC] 3.12.4.1.11 FormatName (Opnum 17)."""
-        given = text(bstrFormatName)
-        self._rename(call, parse_format_names(given) if given else (), "", "")
+        """Set the name as it is given: what it names is asked when it is opened.
 
-    def _rename(
-        self, call: ComCall, names: tuple[FormatName, ...], path_name: str, directory_path: str
-    ) -> None:
+        Source: [MC-MQAC] 3.12.4.1.11 FormatName (Opnum 17).
+        """
+        self._rename(call, text(bstrFormatName), "", "")
+
+    def _rename(self, call: ComCall, format_name: str, path_name: str, directory_path: str) -> None:
         """Stand for other queues; what was open is closed, and they are opened."""
-        self.queue_format_names = names
+        self._queue_format_name = format_name
         self._queue_path_name, self._directory_path = path_name, directory_path
         if self.open_queue_descriptor is not None:
             self._close()
@@ -124,11 +138,14 @@ class MSMQDestination(NamedQueues, SendingTarget):
     def put_Handle(self, call: ComCall, varHandle: Variant) -> None:
         """Stand for what the same caller has open by that handle, or for nothing (G286).
 
+        A handle may be given as MSMQQueue.Handle tells it, a long that may be negative.
         Source: [MC-MQAC] 3.12.4.2.2 Handle (Opnum 8).
         """
         handle = integer(varHandle, INVALID_HANDLE_VALUE)
+        if -0x8000_0000 <= handle < INVALID_HANDLE_VALUE:
+            handle += 1 << 32
         self.released()
         self._queue_path_name = self._directory_path = ""
-        self.open_queue_descriptor, self._is_opener = None, False
+        self._descriptor, self._is_opener = None, False
         if self._machine.openers.get(handle) == call.identity.sid:
-            self.open_queue_descriptor = self._machine.opening.descriptors.get(handle)
+            self._descriptor = self._machine.opening.descriptors.get(handle)

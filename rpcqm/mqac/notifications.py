@@ -40,8 +40,11 @@ class Notifications:
 
     @staticmethod
     def cursor_of(argument: Variant | None) -> int:
-        """A MQMSGCURSOR; E_INVALIDARG for any other number."""
-        cursor = integer(argument, MQMSGCURSOR.MQMSG_FIRST)
+        """A MQMSGCURSOR; E_INVALIDARG for anything else."""
+        try:
+            cursor = integer(argument, MQMSGCURSOR.MQMSG_FIRST)
+        except MQError as error:
+            raise MQError(HResult.E_INVALIDARG, f"Cursor: {error}") from error
         if cursor not in tuple(MQMSGCURSOR):
             raise MQError(HResult.E_INVALIDARG, f"Cursor {cursor}")
         return cursor

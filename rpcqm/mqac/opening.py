@@ -7,6 +7,7 @@ from rpcqm.dcom.com_object import ComCall, ComObject
 from rpcqm.mqac.machine import Machine
 from rpcqm.mqac.queue import MSMQQueue, OpenedQueue
 from rpcqm.mqac.reading import LocalReading, Reading, RemoteReading
+from rpcqm.qm.handles import new_handle
 from rpcqm.qm.opening import READ_ACCESSES, check_modes
 
 _SEVERAL = frozenset(
@@ -72,4 +73,6 @@ async def _open_elsewhere(
         raise MQError(HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, f"{path} at {computer}")
     receiving = access == QueueAccessType.RECEIVE_ACCESS
     exclusive = share_mode == QueueShareMode.DENY_RECEIVE
-    return RemoteReading(await machine.open_elsewhere(computer, name, receiving, exclusive))
+    reader = await machine.open_elsewhere(computer, name, receiving, exclusive)
+    taken = machine.openers.keys() | machine.opening.descriptors.keys()
+    return RemoteReading(reader, new_handle(taken))

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable
 from typing import NamedTuple
 
+from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.enums import MessageSeekAction
 from rpcqm.adm.message import Message
 from rpcqm.adm.transaction import Transaction
@@ -36,12 +37,48 @@ _NOT_FOUND = frozenset(
 """What a lookup says of a message that is not there, or that somebody else holds."""
 
 
+_EMPTY = frozenset({HResult.MQ_ERROR_IO_TIMEOUT, HResult.MQ_ERROR_MESSAGE_NOT_FOUND})
+"""What a read says of a queue without a message."""
+
+
+class Parts(NamedTuple):
+    """Which parts of a message a client gets to see."""
+
+    destination: bool
+    body: bool
+    connector: bool
+
+
 class Wanted(NamedTuple):
-    """Which parts of a message a client wants to see."""
+    """What lookups are asked for, in the order of the IDL.
+
+    `parts` is asked for before anything is read: who asks wrongly must not lose the message.
+    """
 
     destination: Argument
     body: Argument
     connector: Argument = None
+
+    def parts(self) -> Parts:
+        """Raises DISP_E_TYPEMISMATCH for what is neither true nor false."""
+        destination = boolean(self.destination, False)
+        return Parts(destination, boolean(self.body, True), boolean(self.connector, False))
+
+
+class Timed(NamedTuple):
+    """What reads that can wait are asked for, in the order of the IDL; -1 is INFINITE."""
+
+    destination: Argument
+    body: Argument
+    timeout: Argument
+    connector: Argument = None
+
+    def parts(self) -> Parts:
+        """As those of `Wanted`."""
+        return Wanted(self.destination, self.body, self.connector).parts()
+
+    def milliseconds(self) -> int:
+        return integer(self.timeout, INFINITE) & _BITS
 
 
 class OpenedQueue(NamedTuple):
@@ -63,8 +100,13 @@ class MSMQQueue(SendingTarget):
         self._opened = opened
         self.is_closed = opened is None
         self._notifications = Notifications(self)
-        if opened is not None and isinstance(opened.reading, LocalReading):
-            self.open_queue_descriptor = opened.reading.descriptor
+
+    @property
+    def open_queue_descriptor(self) -> OpenQueueDescriptor | None:
+        opened = self._opened
+        if opened is None or self.is_closed or not isinstance(opened.reading, LocalReading):
+            return None
+        return opened.reading.descriptor
 
     # States ([MC-MQAC] 3.11.1.1)
 
@@ -137,78 +179,43 @@ class MSMQQueue(SendingTarget):
         if self._opened is None or self.is_closed:
             return
         self.is_closed = True
-        self.open_queue_descriptor = None
         self._machine.openers.pop(self._opened.reading.handle, None)
         self._notifications.close()
         self._opened.reading.close()
 
-    # Receiving
+    # Receiving: what each method takes is as in the IDL
 
-    async def Receive_v1(
-        self,
-        call: ComCall,
-        Transaction: Argument,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        ReceiveTimeout: Argument,
-    ) -> Answer:
+    async def Receive_v1(self, call: ComCall, Transaction: Argument, *others: Argument) -> Answer:
         """[MC-MQAC] 3.11.4.1.7 Receive_v1 (Opnum 13)."""
-        wanted = Wanted(WantDestinationQueue, WantBody)
-        return await self._receive(call, False, Transaction, ReceiveTimeout, wanted)
+        return await self._receive(call, False, Transaction, Timed(*others))
 
-    async def Receive(
-        self,
-        call: ComCall,
-        Transaction: Argument,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        ReceiveTimeout: Argument,
-        WantConnectorType: Argument,
-    ) -> Answer:
+    async def Receive(self, call: ComCall, Transaction: Argument, *others: Argument) -> Answer:
         """The first message, whatever the cursor (G274).
 
         Source: [MC-MQAC] 3.11.4.1.14 Receive (Opnum 20).
         """
-        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
-        return await self._receive(call, False, Transaction, ReceiveTimeout, wanted)
+        return await self._receive(call, False, Transaction, Timed(*others))
 
     async def ReceiveCurrent_v1(
-        self,
-        call: ComCall,
-        Transaction: Argument,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        ReceiveTimeout: Argument,
+        self, call: ComCall, Transaction: Argument, *others: Argument
     ) -> Answer:
         """[MC-MQAC] 3.11.4.1.11 ReceiveCurrent_v1 (Opnum 17)."""
-        wanted = Wanted(WantDestinationQueue, WantBody)
-        return await self._receive(call, True, Transaction, ReceiveTimeout, wanted)
+        return await self._receive(call, True, Transaction, Timed(*others))
 
     async def ReceiveCurrent(
-        self,
-        call: ComCall,
-        Transaction: Argument,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        ReceiveTimeout: Argument,
-        WantConnectorType: Argument,
+        self, call: ComCall, Transaction: Argument, *others: Argument
     ) -> Answer:
         """[MC-MQAC] 3.11.4.1.16 ReceiveCurrent (Opnum 22)."""
-        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
-        return await self._receive(call, True, Transaction, ReceiveTimeout, wanted)
+        return await self._receive(call, True, Transaction, Timed(*others))
 
     async def _receive(
-        self,
-        call: ComCall,
-        at_cursor: bool,
-        transaction: Argument,
-        timeout: Argument,
-        wanted: Wanted,
+        self, call: ComCall, at_cursor: bool, transaction: Argument, asked: Timed
     ) -> Answer:
         reading = self._open_for(_RECEIVING)
-        joined, milliseconds = self._transaction(call, transaction), _milliseconds(timeout)
+        joined = self._transaction(call, transaction)
+        parts, milliseconds = asked.parts(), asked.milliseconds()
         receiving = reading.receive(call, milliseconds, at_cursor, joined)
-        return await self._answer(receiving, milliseconds, wanted)
+        return await self._answer(receiving, milliseconds, parts, at_cursor)
 
     def _transaction(self, call: ComCall, argument: Argument) -> Transaction | None:
         """The transaction to receive in; a single message needs none."""
@@ -218,114 +225,68 @@ class MSMQQueue(SendingTarget):
             return None
         return transaction_scope(self._machine.transactions, call.identity, argument).transaction
 
-    async def _answer(self, reading: Awaitable[Message], timeout: int, wanted: Wanted) -> Answer:
+    async def _answer(
+        self, reading: Awaitable[Message], timeout: int, parts: Parts, at_cursor: bool = False
+    ) -> Answer:
         """The message that was read; what it is when there was none is a switch (G270)."""
         try:
             message = await reading
         except MQError as error:
-            empty = error.status in (
-                HResult.MQ_ERROR_IO_TIMEOUT,
-                HResult.MQ_ERROR_MESSAGE_NOT_FOUND,
-            )
+            empty = error.status in _EMPTY or (at_cursor and not timeout and _is_in_use(error))
             if empty and self._machine.empty_is_nothing():
                 return None
             if empty and not timeout:
                 raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND) from error
             raise
-        return self._made(message, wanted)
+        return self._made(message, parts)
 
-    def _made(self, message: Message, wanted: Wanted) -> MSMQMessage:
+    def _made(self, message: Message, parts: Parts) -> MSMQMessage:
         owner = "" if self.is_closed else self._owner
         return MSMQMessage.of_received(
             self._machine,
             message,
-            want_destination=boolean(wanted.destination, False),
-            want_body=boolean(wanted.body, True),
-            want_connector=boolean(wanted.connector, False),
+            want_destination=parts.destination,
+            want_body=parts.body,
+            want_connector=parts.connector,
             owner=owner,
         )
 
     # Peeking
 
-    async def Peek_v1(
-        self,
-        call: ComCall,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        ReceiveTimeout: Argument,
-    ) -> Answer:
+    async def Peek_v1(self, call: ComCall, *asked: Argument) -> Answer:
         """[MC-MQAC] 3.11.4.1.8 Peek_v1 (Opnum 14)."""
-        wanted = Wanted(WantDestinationQueue, WantBody)
-        return await self._peek(call, False, ReceiveTimeout, wanted)
+        return await self._peek(call, False, Timed(*asked))
 
-    async def Peek(
-        self,
-        call: ComCall,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        ReceiveTimeout: Argument,
-        WantConnectorType: Argument,
-    ) -> Answer:
+    async def Peek(self, call: ComCall, *asked: Argument) -> Answer:
         """The first message, whatever the cursor (G274); [MC-MQAC] 3.11.4.1.15 Peek (Opnum 21)."""
-        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
-        return await self._peek(call, False, ReceiveTimeout, wanted)
+        return await self._peek(call, False, Timed(*asked))
 
-    async def PeekCurrent_v1(
-        self,
-        call: ComCall,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        ReceiveTimeout: Argument,
-    ) -> Answer:
+    async def PeekCurrent_v1(self, call: ComCall, *asked: Argument) -> Answer:
         """[MC-MQAC] 3.11.4.1.13 PeekCurrent_v1 (Opnum 19)."""
-        wanted = Wanted(WantDestinationQueue, WantBody)
-        return await self._peek(call, True, ReceiveTimeout, wanted)
+        return await self._peek(call, True, Timed(*asked))
 
-    async def PeekCurrent(
-        self,
-        call: ComCall,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        ReceiveTimeout: Argument,
-        WantConnectorType: Argument,
-    ) -> Answer:
+    async def PeekCurrent(self, call: ComCall, *asked: Argument) -> Answer:
         """[MC-MQAC] 3.11.4.1.18 PeekCurrent (Opnum 24)."""
-        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
-        return await self._peek(call, True, ReceiveTimeout, wanted)
+        return await self._peek(call, True, Timed(*asked))
 
-    async def _peek(
-        self, call: ComCall, at_cursor: bool, timeout: Argument, wanted: Wanted
-    ) -> Answer:
-        reading, milliseconds = self._open_for(_READING), _milliseconds(timeout)
+    async def _peek(self, call: ComCall, at_cursor: bool, asked: Timed) -> Answer:
+        reading = self._open_for(_READING)
+        parts, milliseconds = asked.parts(), asked.milliseconds()
         peeking = reading.peek(call, milliseconds, at_cursor)
-        return await self._answer(peeking, milliseconds, wanted)
+        return await self._answer(peeking, milliseconds, parts, at_cursor)
 
-    async def PeekNext_v1(
-        self,
-        call: ComCall,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        ReceiveTimeout: Argument,
-    ) -> Answer:
+    async def PeekNext_v1(self, call: ComCall, *asked: Argument) -> Answer:
         """[MC-MQAC] 3.11.4.1.12 PeekNext_v1 (Opnum 18)."""
-        wanted = Wanted(WantDestinationQueue, WantBody)
-        return await self._peek_next(call, ReceiveTimeout, wanted)
+        return await self._peek_next(call, Timed(*asked))
 
-    async def PeekNext(
-        self,
-        call: ComCall,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        ReceiveTimeout: Argument,
-        WantConnectorType: Argument,
-    ) -> Answer:
+    async def PeekNext(self, call: ComCall, *asked: Argument) -> Answer:
         """[MC-MQAC] 3.11.4.1.17 PeekNext (Opnum 23)."""
-        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
-        return await self._peek_next(call, ReceiveTimeout, wanted)
+        return await self._peek_next(call, Timed(*asked))
 
-    async def _peek_next(self, call: ComCall, timeout: Argument, wanted: Wanted) -> Answer:
-        reading, milliseconds = self._open_for(_READING), _milliseconds(timeout)
-        return await self._answer(reading.peek_next(call, milliseconds), milliseconds, wanted)
+    async def _peek_next(self, call: ComCall, asked: Timed) -> Answer:
+        reading = self._open_for(_READING)
+        parts, milliseconds = asked.parts(), asked.milliseconds()
+        return await self._answer(reading.peek_next(call, milliseconds), milliseconds, parts)
 
     async def Reset(self, call: ComCall) -> None:
         """[MC-MQAC] 3.11.4.1.10 Reset (Opnum 16)."""
@@ -334,87 +295,49 @@ class MSMQQueue(SendingTarget):
     # By lookup identifier
 
     async def ReceiveByLookupId(
-        self,
-        call: ComCall,
-        LookupId: Argument,
-        Transaction: Argument,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        WantConnectorType: Argument,
+        self, call: ComCall, LookupId: Argument, Transaction: Argument, *wanted: Argument
     ) -> Answer:
         """[MC-MQAC] 3.11.4.1.21 ReceiveByLookupId (Opnum 27)."""
-        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
         identifier = lookup_identifier(LookupId)
-        return await self._take(call, _CURRENT, identifier, Transaction, wanted)
+        return await self._take(call, _CURRENT, identifier, Transaction, Wanted(*wanted))
 
     async def ReceiveByLookupIdAllowPeek(
-        self,
-        call: ComCall,
-        LookupId: Argument,
-        Transaction: Argument,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        WantConnectorType: Argument,
+        self, call: ComCall, LookupId: Argument, Transaction: Argument, *wanted: Argument
     ) -> Answer:
         """As ReceiveByLookupId; peeks find the message until its transaction has ended (G274).
 
         Source: [MC-MQAC] 3.11.4.1.33 ReceiveByLookupIdAllowPeek (Opnum 39).
         """
-        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
         identifier = lookup_identifier(LookupId)
-        return await self._take(call, _CURRENT, identifier, Transaction, wanted, allow_peek=True)
+        return await self._take(
+            call, _CURRENT, identifier, Transaction, Wanted(*wanted), allow_peek=True
+        )
 
     async def ReceiveNextByLookupId(
-        self,
-        call: ComCall,
-        LookupId: Argument,
-        Transaction: Argument,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        WantConnectorType: Argument,
+        self, call: ComCall, LookupId: Argument, Transaction: Argument, *wanted: Argument
     ) -> Answer:
         """[MC-MQAC] 3.11.4.1.22 ReceiveNextByLookupId (Opnum 28)."""
-        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
         identifier = lookup_identifier(LookupId)
-        return await self._take(call, _NEXT, identifier, Transaction, wanted)
+        return await self._take(call, _NEXT, identifier, Transaction, Wanted(*wanted))
 
     async def ReceivePreviousByLookupId(
-        self,
-        call: ComCall,
-        LookupId: Argument,
-        Transaction: Argument,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        WantConnectorType: Argument,
+        self, call: ComCall, LookupId: Argument, Transaction: Argument, *wanted: Argument
     ) -> Answer:
         """[MC-MQAC] 3.11.4.1.23 ReceivePreviousByLookupId (Opnum 29)."""
-        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
         identifier = lookup_identifier(LookupId)
-        return await self._take(call, _PREVIOUS, identifier, Transaction, wanted)
+        return await self._take(call, _PREVIOUS, identifier, Transaction, Wanted(*wanted))
 
     async def ReceiveFirstByLookupId(
-        self,
-        call: ComCall,
-        Transaction: Argument,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        WantConnectorType: Argument,
+        self, call: ComCall, Transaction: Argument, *wanted: Argument
     ) -> Answer:
         """[MC-MQAC] 3.11.4.1.24 ReceiveFirstByLookupId (Opnum 30)."""
-        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
-        return await self._take(call, _FIRST, 0, Transaction, wanted)
+        return await self._take(call, _FIRST, 0, Transaction, Wanted(*wanted))
 
     async def ReceiveLastByLookupId(
-        self,
-        call: ComCall,
-        Transaction: Argument,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        WantConnectorType: Argument,
+        self, call: ComCall, Transaction: Argument, *wanted: Argument
     ) -> Answer:
         """[MC-MQAC] 3.11.4.1.25 ReceiveLastByLookupId (Opnum 31)."""
-        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
-        return await self._take(call, _LAST, 0, Transaction, wanted)
+        return await self._take(call, _LAST, 0, Transaction, Wanted(*wanted))
 
     async def _take(
         self,
@@ -426,82 +349,48 @@ class MSMQQueue(SendingTarget):
         allow_peek: bool = False,
     ) -> MSMQMessage:
         reading = self._open_for(_RECEIVING)
-        joined = self._transaction(call, transaction)
+        joined, parts = self._transaction(call, transaction), wanted.parts()
         try:
             message = await reading.take(call, seek, identifier, joined, allow_peek)
         except MQError as error:
             raise _lookup_error(error) from error
-        return self._made(message, wanted)
+        return self._made(message, parts)
 
-    async def PeekByLookupId(
-        self,
-        call: ComCall,
-        LookupId: Argument,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        WantConnectorType: Argument,
-    ) -> Answer:
+    async def PeekByLookupId(self, call: ComCall, LookupId: Argument, *wanted: Argument) -> Answer:
         """[MC-MQAC] 3.11.4.1.26 PeekByLookupId (Opnum 32)."""
-        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
-        return await self._look_up(call, _CURRENT, lookup_identifier(LookupId), wanted)
+        return await self._look_up(call, _CURRENT, lookup_identifier(LookupId), Wanted(*wanted))
 
     async def PeekNextByLookupId(
-        self,
-        call: ComCall,
-        LookupId: Argument,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        WantConnectorType: Argument,
+        self, call: ComCall, LookupId: Argument, *wanted: Argument
     ) -> Answer:
         """[MC-MQAC] 3.11.4.1.27 PeekNextByLookupId (Opnum 33)."""
-        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
-        return await self._look_up(call, _NEXT, lookup_identifier(LookupId), wanted)
+        return await self._look_up(call, _NEXT, lookup_identifier(LookupId), Wanted(*wanted))
 
     async def PeekPreviousByLookupId(
-        self,
-        call: ComCall,
-        LookupId: Argument,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        WantConnectorType: Argument,
+        self, call: ComCall, LookupId: Argument, *wanted: Argument
     ) -> Answer:
         """[MC-MQAC] 3.11.4.1.28 PeekPreviousByLookupId (Opnum 34)."""
-        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
-        return await self._look_up(call, _PREVIOUS, lookup_identifier(LookupId), wanted)
+        return await self._look_up(call, _PREVIOUS, lookup_identifier(LookupId), Wanted(*wanted))
 
-    async def PeekFirstByLookupId(
-        self,
-        call: ComCall,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        WantConnectorType: Argument,
-    ) -> Answer:
+    async def PeekFirstByLookupId(self, call: ComCall, *wanted: Argument) -> Answer:
         """[MC-MQAC] 3.11.4.1.29 PeekFirstByLookupId (Opnum 35)."""
-        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
-        return await self._look_up(call, _FIRST, 0, wanted)
+        return await self._look_up(call, _FIRST, 0, Wanted(*wanted))
 
-    async def PeekLastByLookupId(
-        self,
-        call: ComCall,
-        WantDestinationQueue: Argument,
-        WantBody: Argument,
-        WantConnectorType: Argument,
-    ) -> Answer:
+    async def PeekLastByLookupId(self, call: ComCall, *wanted: Argument) -> Answer:
         """[MC-MQAC] 3.11.4.1.30 PeekLastByLookupId (Opnum 36)."""
-        wanted = Wanted(WantDestinationQueue, WantBody, WantConnectorType)
-        return await self._look_up(call, _LAST, 0, wanted)
+        return await self._look_up(call, _LAST, 0, Wanted(*wanted))
 
     async def _look_up(
         self, call: ComCall, seek: MessageSeekAction, identifier: int, wanted: Wanted
     ) -> MSMQMessage:
-        reading = self._open_for(_READING)
+        reading, parts = self._open_for(_READING), wanted.parts()
         try:
             message = await reading.look_up(call, seek, identifier)
         except MQError as error:
             if error.status is HResult.MQ_ERROR_TRANSACTION_USAGE:  # somebody else holds it
                 raise MQError(HResult.MQ_ERROR_MESSAGE_NOT_FOUND) from error
             raise _lookup_error(error) from error
-        return self._made(message, wanted)
+        return self._made(message, parts)
 
     # The others
 
@@ -520,7 +409,8 @@ class MSMQQueue(SendingTarget):
         self._open()
         target = Notifications.target_of(Event)
         reading = self._open_for(_READING)
-        self._notifications.start(reading, target, cursor, _milliseconds(ReceiveTimeout))
+        timeout = integer(ReceiveTimeout, INFINITE) & _BITS
+        self._notifications.start(reading, target, cursor, timeout)
 
 
 _CURRENT = MessageSeekAction.SEEK_CURRENT
@@ -530,9 +420,9 @@ _FIRST = MessageSeekAction.SEEK_FIRST
 _LAST = MessageSeekAction.SEEK_LAST
 
 
-def _milliseconds(timeout: Argument) -> int:
-    """ReceiveTimeout, whose -1 is INFINITE."""
-    return integer(timeout, INFINITE) & _BITS
+def _is_in_use(error: MQError) -> bool:
+    """Whether another call waits with the cursor: this one, which may not, finds nothing."""
+    return error.status is HResult.MQ_ERROR_ILLEGAL_CURSOR_ACTION
 
 
 def _lookup_error(error: MQError) -> MQError:

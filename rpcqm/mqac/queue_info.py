@@ -9,7 +9,7 @@ from rpcqm.adm.enums import QueueType
 from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.automation.values import Variant
-from rpcqm.codec.names.format_name import FormatName, parse_format_names
+from rpcqm.codec.names.format_name import FormatName, format_names, parse_format_names
 from rpcqm.codec.names.path_name import PathName, QueueKind
 from rpcqm.codec.security.access_check import MQQUEUEACCESSMASK
 from rpcqm.codec.types.mqvalues import FormatNameType, QueuePrivacyLevel
@@ -74,7 +74,7 @@ class MSMQQueueInfo(NamedQueues):
         """Reference another queue: what is known of one is not known of this one."""
         self.queue.pathname = path_name
         self._format_name = format_name
-        self.queue_format_names = ()
+        self.queue_format_names: tuple[FormatName, ...] = ()
         self.is_refreshed = self.is_application_queue = self.is_queue_created = False
 
     @classmethod
@@ -88,7 +88,7 @@ class MSMQQueueInfo(NamedQueues):
 
     def _set_names(self, names: tuple[FormatName, ...]) -> None:
         self.queue_format_names = names
-        self._format_name = self.queue_format_name
+        self._format_name = format_names(names)
 
     # Names
 
@@ -149,7 +149,7 @@ class MSMQQueueInfo(NamedQueues):
         names = self._update_format_name()
         if is_sent_only(names):
             status = HResult.MQ_ERROR_UNSUPPORTED_FORMATNAME_OPERATION
-            raise MQError(status, self.queue_format_name)
+            raise MQError(status, format_names(names))
         return names[0]
 
     # Properties

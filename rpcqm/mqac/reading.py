@@ -14,27 +14,8 @@ from rpcqm.codec.types.mqvalues import ReceiveAction
 from rpcqm.dcom.com_object import ComCall
 from rpcqm.mqac.machine import Machine
 from rpcqm.qm import cursors
-from rpcqm.qm.handles import new_handle
+from rpcqm.qm.receive_actions import lookup_action
 from rpcqm.qm.remote_reading import RemotelyRead, RemoteReader, read_and_end
-
-_LAST = 0xFFFF_FFFF_FFFF_FFFF
-
-_PEEKS = {
-    MessageSeekAction.SEEK_CURRENT: ReceiveAction.MQ_LOOKUP_PEEK_CURRENT,
-    MessageSeekAction.SEEK_NEXT: ReceiveAction.MQ_LOOKUP_PEEK_NEXT,
-    MessageSeekAction.SEEK_PREVIOUS: ReceiveAction.MQ_LOOKUP_PEEK_PREV,
-    MessageSeekAction.SEEK_FIRST: ReceiveAction.MQ_LOOKUP_PEEK_NEXT,
-    MessageSeekAction.SEEK_LAST: ReceiveAction.MQ_LOOKUP_PEEK_PREV,
-}
-_RECEIVES = {
-    MessageSeekAction.SEEK_CURRENT: ReceiveAction.MQ_LOOKUP_RECEIVE_CURRENT,
-    MessageSeekAction.SEEK_NEXT: ReceiveAction.MQ_LOOKUP_RECEIVE_NEXT,
-    MessageSeekAction.SEEK_PREVIOUS: ReceiveAction.MQ_LOOKUP_RECEIVE_PREV,
-    MessageSeekAction.SEEK_FIRST: ReceiveAction.MQ_LOOKUP_RECEIVE_NEXT,
-    MessageSeekAction.SEEK_LAST: ReceiveAction.MQ_LOOKUP_RECEIVE_PREV,
-}
-_ENDS = {MessageSeekAction.SEEK_FIRST: 0, MessageSeekAction.SEEK_LAST: _LAST}
-"""Behind 0 is the first message, before all ones the last one (G32)."""
 
 
 class Reading(Protocol):
@@ -179,10 +160,10 @@ class LocalReading:
 class RemoteReading:
     """A queue of another queue manager, read with this one's account there (G86)."""
 
-    def __init__(self, reader: RemoteReader) -> None:
+    def __init__(self, reader: RemoteReader, handle: int) -> None:
         self._reader = reader
         self._cursor = 0
-        self.handle = new_handle(())
+        self.handle = handle
 
     async def receive(
         self, call: ComCall, timeout: int, at_cursor: bool, transaction: Transaction | None
@@ -201,8 +182,8 @@ class RemoteReading:
         return await self._read(call, ReceiveAction.MQ_ACTION_PEEK_NEXT, timeout, self._cursor)
 
     async def look_up(self, call: ComCall, seek: MessageSeekAction, identifier: int) -> Message:
-        identifier = _ENDS.get(seek, identifier)
-        return await self._read(call, _PEEKS[seek], 0, 0, identifier)
+        action, identifier = lookup_action(seek, identifier, peek=True)
+        return await self._read(call, action, 0, 0, identifier)
 
     async def take(
         self,
@@ -213,8 +194,8 @@ class RemoteReading:
         allow_peek: bool,
     ) -> Message:
         _refuse(transaction)
-        identifier = _ENDS.get(seek, identifier)
-        return await self._read(call, _RECEIVES[seek], 0, 0, identifier)
+        action, identifier = lookup_action(seek, identifier, peek=False)
+        return await self._read(call, action, 0, 0, identifier)
 
     async def _at(self, at_cursor: bool) -> int:
         """The other side's number of the cursor, made when it is needed; 0 for none."""

@@ -39,10 +39,14 @@ def initialize(cursor: Cursor) -> None:
 def get_message_for_peek(cursor: Cursor, queue: Queue) -> Found:
     """The current message, or the next one when it was not read yet ([MS-MQDMPR] 3.2.7.2).
 
-    The status is IllegalCursorAction if a reader waits with the cursor.
+    One that was locked meanwhile is still seen where peeks may see it (G294). The status is
+    IllegalCursorAction if a reader waits with the cursor.
     """
     if cursor.cursor_state is CursorState.READ:
-        return _current(cursor, queue)
+        found = _current(cursor, queue)
+        if found is _ALREADY_RECEIVED and cursor.key in queue.peekable_when_locked:
+            return _SUCCEEDED, cursor.key
+        return found
     if cursor.cursor_state is not CursorState.UNREAD:
         return _ILLEGAL
     return _advance_for_peek(cursor, queue)

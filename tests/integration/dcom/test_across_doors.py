@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -79,6 +80,10 @@ def test_what_comes_by_the_binary_protocol_is_received_by_objects(doors: Doors) 
     assert objects.bodies() == []
 
 
+def is_left(objects: Objects, count: int) -> bool:
+    return len(objects.bodies(STREAM)) == count
+
+
 @pytest.mark.conformance("MQAC-IMSMQQueue4-20-Receive", "MQAC-IMSMQTransaction-9-Abort")
 def test_what_comes_in_a_stream_is_received_in_a_transaction(doors: Doors) -> None:
     objects = doors.objects
@@ -97,4 +102,4 @@ def test_what_comes_in_a_stream_is_received_in_a_transaction(doors: Doors) -> No
         assert [objects.get(each, "Label") for each in received] == ["one", "two"]
         assert [objects.get(each, "IsFirstInTransaction") for each in received] == [1, 0]
         objects.com.call(begun, end, *[None] * arguments)
-        until(lambda: len(objects.bodies(STREAM)) == left)
+        until(partial(is_left, objects, left))

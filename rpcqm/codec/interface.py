@@ -31,6 +31,7 @@ from rpcqm.codec.idl.tree import (
 from rpcqm.codec.ndr.classes import class_of, enum_class, message
 from rpcqm.codec.ndr.compile import Buffer, Compiler, MessageCodec, Wire
 from rpcqm.codec.ndr.failure import failure_response
+from rpcqm.codec.ndr.trace import Tracing
 from rpcqm.codec.ndr.values import NULL, NullPointer, OperationRequest, Value
 
 __all__ = [
@@ -162,6 +163,11 @@ class Operation:
             return self._big_endian
         self._ndr = self._ndr or self._made(Wire())
         return self._ndr
+
+    def tracing(self, syntax: TransferSyntax) -> Tracing:
+        """A decoder of requests, little-endian, that tells where on the wire each field is."""
+        wire = self._compiler(Wire(ndr64=syntax is TransferSyntax.NDR64)).module.wire
+        return Tracing(self.declaration, wire, self.codec(syntax).request.decode)
 
     def _made(self, wire: Wire) -> "OperationCodec":
         compiler = self._compiler(wire)

@@ -52,7 +52,7 @@ def _alias(
     return value
 
 
-_NAMESPACE: dict[str, object] = {
+NAMESPACE: dict[str, object] = {
     "DecodeError": DecodeError,
     "FullPointers": FullPointers,
     "GAPS": tuple(bytes(size) for size in range(8)),
@@ -68,15 +68,16 @@ _NAMESPACE: dict[str, object] = {
     "referents": referents,
     "unpack_from": struct.unpack_from,
 }
-
+"""What generated code calls."""
 
 _MARSHALLED = re.compile(r"\b(EMPTY|(read|write)_(BSTR|OBJREF|SAFEARRAY|VARIANT)\b)")
 """What generated code calls of `codec.automation`."""
 
 
-def _decoder(module: Module, readers: Readers, made: OperationMessage, name: str) -> None:
+def add_decoder(module: Module, readers: Readers, made: OperationMessage, name: str) -> None:
+    """Generate the function that reads a message."""
     body = Source(2)
-    _read_parameters(Decoder(readers, body, Position()), made)
+    _read_parameters(readers.decoder(body), made)
     source = Source()
     with source.block(f"def {name}(buf):"):
         if _mentions(body, "end"):
@@ -164,7 +165,7 @@ class Compiler:
     """
 
     def __init__(self, wire: Wire) -> None:
-        self.module = Module(wire, _NAMESPACE)
+        self.module = Module(wire, NAMESPACE)
         self._readers = Readers(self.module)
         self._writers = Writers(self.module)
         self._codecs: dict[str, MessageCodec] = {}
@@ -183,7 +184,7 @@ class Compiler:
         return self.module.take()
 
     def _generate(self, made: OperationMessage) -> None:
-        _decoder(self.module, self._readers, made, f"decode_{made.name}")
+        add_decoder(self.module, self._readers, made, f"decode_{made.name}")
         _encoder(self.module, self._writers, made, f"encode_{made.name}")
 
     def _compiled(self, made: OperationMessage) -> MessageCodec:

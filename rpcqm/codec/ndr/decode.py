@@ -57,11 +57,15 @@ class Readers(Functions):
         """The name of `f(buf, o, end, depth, seen, count)` for the elements of an array."""
         return self.function("list", made, f"{_PARAMETERS}, count", self._array_body)
 
+    def decoder(self, source: Source) -> "Decoder":
+        """What writes the body of one of the functions."""
+        return Decoder(self, source, Position())
+
     def _decoder(self, source: Source, made: StructureType) -> "Decoder":
         if recursive(made):
             with source.block(f"if depth > {MAXIMUM_DEPTH}:"):
                 source.line(f'raise DecodeError("{made.name} is nested too deeply", o)')
-        return Decoder(self, source, Position())
+        return self.decoder(source)
 
     def _structure_body(self, source: Source, made: StructureType) -> None:
         decoder = self._decoder(source, made)

@@ -1,0 +1,142 @@
+"""The shapes of one operation's stubs in one syntax: found by their heads, learned from misses."""
+
+import sys
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.codec.ndr.shape import Head, Holes, StubShape
+from rpcqm.codec.ndr.trace import Tracing
+
+__all__ = ["Holes", "StubShape", "StubShapes"]
+
+Values = tuple[Any, ...]
+
+MOST = 32
+"""Shapes that are kept: applications send few kinds of messages, each with few of its options."""
+MOST_ALIKE = 8
+"""Shapes with one head, which are tried in turn; the delivery and the acknowledgements of messages
+stand behind the head, and applications vary them little."""
+LONGEST = 1 << 18
+"""Octets of a stub that is learned from; longer ones are found all the same."""
+_MOST_SEEN = 64
+"""Heads that are counted before they are learned."""
+_MISSES_PER_LESSON = 1_024
+"""Learning takes as long as some hundred calls: beyond the first MOST, one of so many misses is
+learned from, so that nobody makes it their work."""
+
+
+class StubShapes:
+    """At most MOST shapes; those that are not used go first.
+
+    `trace` makes the tracing decoder when it is needed.
+    """
+
+    __slots__ = (
+        "_alike",
+        "_head",
+        "_holes",
+        "_key",
+        "_lessons",
+        "_misses",
+        "_seen",
+        "_shapes",
+        "_size",
+        "_trace",
+        "_tracing",
+        "_unpack",
+    )
+
+    def __init__(self, trace: Callable[[], Tracing], holes: Holes) -> None:
+        self._trace, self._holes = trace, holes
+        self._tracing: Tracing | None = None
+        self._head: Head | None = None
+        self._size = sys.maxsize
+        self._shapes: list[StubShape] = []
+        self._alike: dict[object, list[StubShape]] = {}
+        self._seen: OrderedDict[object, tuple[int, int]] = OrderedDict()
+        self._misses = self._lessons = 0
+
+    def __len__(self) -> int:
+        return len(self._shapes)
+
+    def find(self, stub: bytes) -> tuple[StubShape, Values] | None:
+        """The shape of a stub, and its values in the order of the holes; None if it is unknown."""
+        if len(stub) < self._size:
+            return None
+        fields = self._unpack(stub)
+        for shape in self._alike.get(self._key(fields), ()):
+            values = shape.matched(stub, fields)
+            if values is not None:
+                shape.used = True
+                return shape, values
+        return None
+
+    def note(self, stub: bytes) -> StubShape | None:
+        """Note a stub that `find` did not know and that the careful path has accepted.
+
+        The second one with the same head is learned from, and its shape told. With every lesson a
+        head needs twice as many misses for the next one: there are stubs that never repeat.
+        """
+        self._misses += 1
+        if self._head is None:
+            again = self._misses > 1 and self._misses & self._misses - 1 == 0
+            return self._learned(stub) if again else None
+        if len(stub) < self._size:
+            return None
+        key = self._key(self._unpack(stub))
+        seen, needed = self._seen.get(key, (0, 2))
+        learns = seen + 1 >= needed
+        self._remember(key, 0 if learns else seen + 1, 2 * needed if learns else needed)
+        return self._learned(stub) if learns else None
+
+    def _remember(self, key: object, seen: int, needed: int) -> None:
+        self._seen[key] = seen, min(needed, _MISSES_PER_LESSON)
+        self._seen.move_to_end(key)
+        if len(self._seen) > _MOST_SEEN:
+            self._seen.popitem(last=False)
+
+    def _learned(self, stub: bytes) -> StubShape | None:
+        """The shape of a stub, which is kept; None if it has none, or there have been many."""
+        if len(stub) > LONGEST or self._lessons >= MOST + self._misses // _MISSES_PER_LESSON:
+            return None
+        self._lessons += 1
+        if self._tracing is None:
+            self._tracing = self._trace()
+        try:
+            shape = StubShape.learn(self._tracing, stub, self._holes)
+        except DecodeError:
+            return None
+        return shape if shape is not None and self._keep(shape) else None
+
+    def _keep(self, shape: StubShape) -> bool:
+        head = self._head or shape.head
+        if shape.head.codes != head.codes:
+            return False
+        if self._head is None:
+            self._head, self._unpack, self._key = head, head.unpack, head.key
+            self._size = head.size
+        shape.head = head
+        alike = self._alike.setdefault(shape.key, [])
+        alike.append(shape)
+        self._shapes.append(shape)
+        if len(alike) > MOST_ALIKE:
+            self._forget_one_of(alike)
+        elif len(self._shapes) > MOST:
+            self._forget_one_of(self._shapes)
+        return True
+
+    def _forget_one_of(self, shapes: list[StubShape]) -> None:
+        """Forget the oldest that was not found since the last time; each has a second chance."""
+        for shape in shapes[:-1]:
+            if not shape.used:
+                break
+            shape.used = False
+        else:
+            shape = shapes[0]
+        self._shapes.remove(shape)
+        alike = self._alike[shape.key]
+        alike.remove(shape)
+        if not alike:
+            del self._alike[shape.key]

@@ -1,0 +1,325 @@
+"""What a shape tells of a stub is what the careful decoder tells of it, or nothing."""
+
+import random
+import uuid
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.codec.interface import NULL, Operation, TransferSyntax, load
+from rpcqm.codec.ndr.shape_check import value_at
+from rpcqm.codec.ndr.shapes import MOST, MOST_ALIKE, Holes, StubShape, StubShapes
+from rpcqm.codec.ndr.trace import Counts, Read
+from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT, QUEUE_FORMAT_u
+from rpcqm.codec.types.qmcomm import (
+    CACTransferBufferV1,
+    CACTransferBufferV1_Receive,
+    CACTransferBufferV1_Send,
+    CACTransferBufferV1_u,
+    CACTransferBufferV2,
+)
+from rpcqm.codec.types.qmcomm2 import rpc_ACSendMessageExRequest
+from tests.support.idl_values import messages
+from tests.support.interfaces import INTERFACES
+
+SEND = load("qmcomm2").operation("rpc_ACSendMessageEx")
+SYNTAXES = pytest.mark.parametrize("syntax", list(TransferSyntax), ids=lambda each: each.name)
+HOLES = Holes(
+    values=(
+        "hQueue",
+        "ptb.old.u.value.pAdminQueueFormat.u.value",
+        "ptb.old.u.value.pResponseQueueFormat.u.value",
+        "ptb.old.ppCorrelationID",
+        "ptb.old.pPriority",
+        "ptb.old.pApplicationTag",
+        "ptb.old.ppBody",
+        "ptb.old.ppTitle",
+        "ptb.old.ulAbsoluteTimeToQueue",
+        "ptb.old.ulRelativeTimeToLive",
+    ),
+    sizes=(
+        "ptb.old.ulBodyBufferSizeInBytes",
+        "ptb.old.ulAllocBodyBufferInBytes",
+        "ptb.old.ulTitleBufferSizeInWCHARs",
+    ),
+    ignored=("pMessageID", "ptb.old.ppMessageID", "ptb.old.pBodySize"),
+    given=(("ptb.old.uTransferType", 0),),
+)
+TRACING = {syntax: SEND.tracing(syntax) for syntax in TransferSyntax}
+NUMBERS = st.integers(0, 0xFFFF_FFFF)
+OCTETS = st.integers(0, 0xFF)
+NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
+
+
+def queue_format(kind: int, value: Any) -> QUEUE_FORMAT:
+    return QUEUE_FORMAT(m_qft=kind, m_SuffixAndFlags=0, u=QUEUE_FORMAT_u(kind, value))
+
+
+QUEUE_FORMATS = st.one_of(
+    st.none(),
+    st.builds(queue_format, st.just(3), NAMES),
+    st.builds(queue_format, st.just(1), st.uuids()),
+)
+
+
+@st.composite
+def sends(draw: Any) -> rpc_ACSendMessageExRequest:
+    """What applications send, with everything that can be in it."""
+    body = draw(st.sampled_from([None, NULL]) | st.binary(max_size=60))
+    title = draw(st.sampled_from([None, NULL]) | NAMES.map(lambda text: text + "\0"))
+    size = len(body) if isinstance(body, bytes) else 0
+    identifier = st.builds(OBJECTID, Lineage=st.uuids(), Uniquifier=NUMBERS)
+    arm = CACTransferBufferV1_Send(
+        pAdminQueueFormat=draw(QUEUE_FORMATS), pResponseQueueFormat=draw(QUEUE_FORMATS)
+    )
+    old = CACTransferBufferV1(
+        uTransferType=0,
+        u=CACTransferBufferV1_u(0, arm),
+        ppMessageID=draw(st.none() | identifier),
+        ppCorrelationID=draw(st.none() | st.binary(min_size=20, max_size=20)),
+        pPriority=draw(st.none() | OCTETS),
+        pDelivery=draw(st.none() | st.integers(0, 1)),
+        pAcknowledge=draw(st.none() | OCTETS),
+        pApplicationTag=draw(st.none() | NUMBERS),
+        ppBody=body,
+        ulBodyBufferSizeInBytes=size,
+        ulAllocBodyBufferInBytes=size + draw(st.integers(0, 9)) if size else size,
+        pBodySize=draw(st.none() | NUMBERS),
+        ppTitle=title,
+        ulTitleBufferSizeInWCHARs=(
+            len(title.encode("utf-16-le")) // 2 if isinstance(title, str) else 0
+        ),
+        ulAbsoluteTimeToQueue=draw(NUMBERS),
+        ulRelativeTimeToLive=draw(NUMBERS),
+        pulPrivLevel=draw(st.none() | st.just(0)),
+        pulBodyType=draw(st.none() | NUMBERS),
+        pulVersion=draw(st.none() | st.just(16)),
+    )
+    return rpc_ACSendMessageExRequest(
+        hQueue=draw(st.binary(min_size=20, max_size=20)),
+        ptb=CACTransferBufferV2(old=old, pbFirstInXact=draw(st.none() | OCTETS)),
+        pMessageID=draw(st.none() | identifier),
+    )
+
+
+def as_told(value: object) -> set[object]:
+    """What a shape may tell of a value: arrays and strings of characters as octets, UUIDs too."""
+    if isinstance(value, str):
+        return {(value + end).encode("utf-16-le", "surrogatepass") for end in ("", "\0")}
+    return {value.bytes_le} if isinstance(value, uuid.UUID) else {value}
+
+
+def check(operation: Operation, syntax: TransferSyntax, shape: StubShape, stub: bytes) -> bool:
+    """Whether a stub is recognised; what is told of it then is what it says."""
+    told = shape.values(stub)
+    if told is None:
+        return False
+    request = operation.decode_request(syntax, stub)
+    for path, value in zip(HOLES.values, told, strict=True):
+        assert value in as_told(value_at(request, path)), path
+    return True
+
+
+def changed(request: rpc_ACSendMessageExRequest, source: random.Random) -> None:
+    """Put something else in every hole of a request, of another size where it has one."""
+    old, arm = request.ptb.old, request.ptb.old.u.value
+    assert isinstance(arm, CACTransferBufferV1_Send)
+    request.hQueue = source.randbytes(20)
+    old.ulAbsoluteTimeToQueue, old.ulRelativeTimeToLive = source.choices(range(1 << 32), k=2)
+    if old.pPriority is not None:
+        old.pPriority = source.randrange(256)
+    if isinstance(old.ppCorrelationID, bytes):
+        old.ppCorrelationID = source.randbytes(20)
+    if isinstance(old.ppBody, bytes):
+        old.ppBody = source.randbytes(source.choice([0, 1, 2, 3, 4, 5, 1000, 70_000]))
+        old.ulBodyBufferSizeInBytes = len(old.ppBody)
+        old.ulAllocBodyBufferInBytes = len(old.ppBody) + source.randrange(3)
+    if isinstance(old.ppTitle, str):
+        old.ppTitle = "é\0x" * source.randrange(5)
+        old.ulTitleBufferSizeInWCHARs = len(old.ppTitle)
+    for each in (arm.pAdminQueueFormat, arm.pResponseQueueFormat):
+        if each is not None:
+            each.u.value = uuid.UUID(int=source.getrandbits(128)) if each.m_qft == 1 else "a€𝄞" * 7
+
+
+@SYNTAXES
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(request=sends(), seed=st.integers(0, 1 << 32))
+def test_what_differs_in_holes_alone_is_told(
+    syntax: TransferSyntax, request: rpc_ACSendMessageExRequest, seed: int
+) -> None:
+    stub = SEND.encode_request(syntax, request)
+    shape = StubShape.learn(TRACING[syntax], stub, HOLES)
+    assert shape is not None
+    assert check(SEND, syntax, shape, stub)
+    source = random.Random(seed)
+    for _ in range(3):
+        changed(request, source)
+        assert check(SEND, syntax, shape, SEND.encode_request(syntax, request))
+
+
+@SYNTAXES
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(request=sends(), others=st.lists(sends(), min_size=5, max_size=5))
+def test_what_differs_elsewhere_is_told_rightly_or_not_at_all(
+    syntax: TransferSyntax,
+    request: rpc_ACSendMessageExRequest,
+    others: list[rpc_ACSendMessageExRequest],
+) -> None:
+    shape = StubShape.learn(TRACING[syntax], SEND.encode_request(syntax, request), HOLES)
+    assert shape is not None
+    for other in others:
+        check(SEND, syntax, shape, SEND.encode_request(syntax, other))
+
+
+@SYNTAXES
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(request=sends(), seed=st.integers(0, 1 << 32))
+def test_what_the_careful_decoder_refuses_is_never_told(
+    syntax: TransferSyntax, request: rpc_ACSendMessageExRequest, seed: int
+) -> None:
+    stub = SEND.encode_request(syntax, request)
+    shape = StubShape.learn(TRACING[syntax], stub, HOLES)
+    assert shape is not None
+    source = random.Random(seed)
+    for _ in range(150):
+        octets = bytearray(stub)
+        for _ in range(source.choice([1, 1, 2, 4])):
+            octets[source.randrange(len(octets))] = source.choice(
+                [0, 1, 255, source.randrange(256)]
+            )
+        told = shape.values(bytes(octets))
+        if told is not None:
+            check(SEND, syntax, shape, bytes(octets))
+    for cut in {source.randrange(len(stub)) for _ in range(20)}:
+        assert shape.values(stub[:cut]) is None
+    assert shape.values(stub + b"\0") is None
+
+
+OPERATIONS = [
+    pytest.param(load(name).operation(each.name), id=f"{name}-{each.name}")
+    for name in INTERFACES
+    for each in load(name).declaration.own
+]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), seed=st.integers(0, 1 << 32))
+def test_shapes_of_every_operation_hold_whatever_their_holes_are(
+    operation: Operation, data: st.DataObject, seed: int
+) -> None:
+    source = random.Random(seed)
+    request = data.draw(messages(operation.declaration, False))
+    for syntax in TransferSyntax:
+        stub, tracing = operation.encode_request(syntax, request), operation.tracing(syntax)
+        events = tracing.trace(stub).events
+        paths = sorted({e.path for e in events if isinstance(e, Read) and e.path})
+        sizes = {e.size for e in events if isinstance(e, Counts)} | {
+            e.length for e in events if isinstance(e, Counts)
+        }
+        holes = Holes(
+            values=tuple(path for path in paths if path not in sizes and source.random() < 0.7),
+            sizes=tuple(path for path in paths if path in sizes),
+        )
+        shape = StubShape.learn(tracing, stub, holes)
+        for _ in range(30 if shape is not None and stub else 0):
+            assert shape is not None
+            octets = bytearray(stub)
+            octets[source.randrange(len(octets))] = source.randrange(256)
+            told = shape.values(bytes(octets))
+            if told is not None:
+                decoded = operation.decode_request(syntax, bytes(octets))
+                for path, value in zip(holes.values, told, strict=True):
+                    assert value in as_told(value_at(decoded, path)), path
+
+
+def plain(**more: Any) -> rpc_ACSendMessageExRequest:
+    arm = CACTransferBufferV1_u(0, CACTransferBufferV1_Send())
+    old = CACTransferBufferV1(uTransferType=0, u=arm, **more)
+    buffer = CACTransferBufferV2(old=old)
+    return rpc_ACSendMessageExRequest(hQueue=bytes(20), ptb=buffer, pMessageID=None)
+
+
+def plain_stub(**more: Any) -> bytes:
+    return SEND.encode_request(TransferSyntax.NDR, plain(**more))
+
+
+def shapes() -> StubShapes:
+    return StubShapes(lambda: TRACING[TransferSyntax.NDR], HOLES)
+
+
+def body(octets: bytes) -> dict[str, Any]:
+    size = len(octets)
+    return {
+        "ppBody": octets,
+        "ulBodyBufferSizeInBytes": size,
+        "ulAllocBodyBufferInBytes": size,
+    }
+
+
+def test_a_shape_is_learned_the_second_time_and_told_the_third() -> None:
+    known = shapes()
+    for octets in (b"first", b"another one"):
+        assert known.find(plain_stub(**body(octets))) is None
+        known.note(plain_stub(**body(octets)))
+    found = known.find(plain_stub(**body(b"the third")))
+    assert found is not None
+    shape, values = found
+    assert values[HOLES.values.index("ptb.old.ppBody")] == b"the third"
+    assert shape.attached is None
+
+
+def test_every_kind_of_message_is_learned_in_turn() -> None:
+    known = shapes()
+    kinds = [{}, body(b"octets"), {"pPriority": 3}, {"pApplicationTag": 9, **body(b"x")}]
+    for _ in range(3):
+        for kind in kinds:
+            known.note(plain_stub(**kind))
+    assert all(known.find(plain_stub(**kind)) for kind in kinds)
+
+
+def test_one_who_never_repeats_is_learned_from_ever_more_seldom() -> None:
+    known = shapes()
+    lessons = [known.note(plain_stub(pulBodyType=number)) for number in range(3_000)]
+    assert sum(each is not None for each in lessons) <= 11
+    assert len(known) <= MOST_ALIKE
+
+
+def test_shapes_are_bounded_and_those_in_use_stay() -> None:
+    known = shapes()
+    used = plain_stub(**body(b"in use"))
+    for _ in range(2):
+        known.note(used)
+    for number in range(2 * MOST):
+        assert known.find(used) is not None
+        for _ in range(2):
+            known.note(plain_stub(ulAuthLevel=number))
+    assert len(known) <= MOST
+    assert known.find(used) is not None
+
+
+def test_a_receive_is_no_send() -> None:
+    known = shapes()
+    request = plain()
+    request.ptb.old.u = CACTransferBufferV1_u(1, CACTransferBufferV1_Receive())
+    request.ptb.old.uTransferType = 1
+    stub = SEND.encode_request(TransferSyntax.NDR, request)
+    assert [known.note(stub) for _ in range(8)] == [None] * 8
+    assert known.find(stub) is None
+
+
+def test_a_stub_that_cannot_be_read_teaches_nothing() -> None:
+    stub = plain_stub(**body(b"octets"))
+    with pytest.raises(DecodeError):
+        StubShape.learn(TRACING[TransferSyntax.NDR], stub[:-1], HOLES)
+    known = shapes()
+    assert [known.note(stub[:-1]) for _ in range(8)] == [None] * 8
+
+
+def test_octets_behind_the_end_are_left_to_the_careful_decoder() -> None:
+    stub = plain_stub(**body(b"octets")) + b"more"
+    assert StubShape.learn(TRACING[TransferSyntax.NDR], stub, HOLES) is None

@@ -217,11 +217,13 @@ def as_variant(vt: int, value: object) -> Variant:
 
 def with_references(
     rgvarg: Sequence[Variant], indices: Sequence[int], references: Sequence[Variant]
-) -> list[Variant]:
+) -> Sequence[Variant]:
     """The arguments with those that were passed by reference put where they belong.
 
     [MS-OAUT] 3.1.4.4.1: E_INVALIDARG where the two arrays do not fit together (G262).
     """
+    if not (indices or references):
+        return rgvarg
     if len(indices) != len(references) or len(set(indices)) != len(indices):
         raise MQError(HResult.E_INVALIDARG, "references that do not fit their indices")
     arguments = list(rgvarg)

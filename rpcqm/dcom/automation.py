@@ -22,6 +22,7 @@ from rpcqm.codec.types.oautvalues import (
 )
 from rpcqm.dcom.arguments import ArgumentError, Binding, with_references
 from rpcqm.dcom.com_object import ComCall, ComObject, Outcome
+from rpcqm.dcom.plain_calls import NO_EXCEPTION
 from rpcqm.dcom.type_info import TypeInfo
 
 _NULL = UUID(int=0)
@@ -35,7 +36,6 @@ an assignment from one of a reference (12).
 """
 _FACILITY_NT_BIT = 0x1000_0000
 """Marks an NTSTATUS that stands for an HRESULT ([MS-ERREF] 2.1)."""
-_NO_EXCEPTION = EXCEPINFO()
 
 
 class Vocabulary:
@@ -89,7 +89,7 @@ def _family(described: InterfaceDescription) -> str:
     return described.name.rstrip("0123456789")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Invocation:
     """One Invoke: what is called, and where its results go."""
 
@@ -121,10 +121,13 @@ class Automation(ComObject):
     ) -> Outcome:
         """The numbers of a member and its parameters ([MS-OAUT] 3.1.4.3, opnum 5)."""
         if riid != _NULL:
-            return Outcome(HResult.DISP_E_UNKNOWNINTERFACE, ([DISPID_UNKNOWN] * cNames,))
+            error = MQError(HResult.DISP_E_UNKNOWNINTERFACE, str(riid))
+            return Outcome(error.status, ([DISPID_UNKNOWN] * cNames,), error=error)
         found = vocabulary(self.interfaces, call.iid).numbers(rgszNames) if rgszNames else []
-        status = HResult.DISP_E_UNKNOWNNAME if DISPID_UNKNOWN in found else HResult.MQ_OK
-        return Outcome(status, (found,))
+        if DISPID_UNKNOWN not in found:
+            return Outcome(HResult.MQ_OK, (found,))
+        error = MQError(HResult.DISP_E_UNKNOWNNAME, str(rgszNames[found.index(DISPID_UNKNOWN)]))
+        return Outcome(error.status, (found,), error=error)
 
     def Invoke(
         self,
@@ -150,6 +153,8 @@ class Automation(ComObject):
             arguments = binding.arguments(rgvarg, pDispParams.rgdispidNamedArgs or (), places)
         except MQError as error:
             return _refused(error, references)
+        if operation in self.WAITING:
+            call.check_waiting()
         invocation = _Invocation(binding, dwFlags, places, indices, references)
         try:
             value = getattr(self, operation)(call, *arguments)
@@ -194,24 +199,26 @@ class Automation(ComObject):
         if invocation.flags & DISPATCH_zeroVarResult:
             unused = (result.value,) if isinstance(result.value, ComObject) else ()
             result = EMPTY
-        return Outcome(HResult.MQ_OK, (result, _NO_EXCEPTION, 0, references), unused)
+        return Outcome(HResult.MQ_OK, (result, NO_EXCEPTION, 0, references), unused)
 
     def _failed(self, error: MQError, invocation: _Invocation) -> Outcome:
         """The exception of a member that has failed ([MS-OAUT] 2.2.34)."""
-        exception = _NO_EXCEPTION
+        exception = NO_EXCEPTION
         if not invocation.flags & DISPATCH_zeroExcepInfo:
             source, meaning = type(self).__name__, error.status.meaning
             exception = EXCEPINFO(
                 bstrSource=source, bstrDescription=meaning, scode=hresult_of(error.status)
             )
         values = (EMPTY, exception, 0, invocation.references)
-        return Outcome(HResult.DISP_E_EXCEPTION, values)
+        name = invocation.binding.member.name
+        refused = MQError(error.status, f"{name}: {error.detail}" if error.detail else name)
+        return Outcome(HResult.DISP_E_EXCEPTION, values, error=refused)
 
 
 def _refused(error: MQError, references: list[Variant]) -> Outcome:
     """An Invoke that calls nothing; pArgErr is the index of the argument that is at fault."""
     argument = error.argument if isinstance(error, ArgumentError) else 0
-    return Outcome(error.status, (EMPTY, _NO_EXCEPTION, argument, references))
+    return Outcome(error.status, (EMPTY, NO_EXCEPTION, argument, references), error=error)
 
 
 def hresult_of(status: HResult | NtStatus) -> int:

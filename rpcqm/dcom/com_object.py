@@ -1,21 +1,56 @@
 """What a class must be so that clients can hold its objects and call them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
+from rpcqm.base.errors import FaultStatus, MQError, RpcFault
 from rpcqm.base.identity import Identity
 from rpcqm.rpc.call import Call
 
 
+class WaitingCalls:
+    """How many calls wait of each of the `callers` who have any, and how many may."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.callers: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return sum(self.callers.values())
+
+    def check(self, caller: str) -> None:
+        """Raise RpcFault if a caller has too many calls waiting for another one to wait."""
+        if self.callers.get(caller, 0) >= self.most:
+            raise RpcFault(FaultStatus.nca_s_server_too_busy, "too many waiting calls")
+
+    def begin(self, caller: str) -> None:
+        self.callers[caller] = self.callers.get(caller, 0) + 1
+
+    def end(self, caller: str) -> None:
+        self.callers[caller] -= 1
+        if not self.callers[caller]:
+            del self.callers[caller]
+
+
 class ComCall:
-    """Who calls a method of an object, and by which of its interfaces."""
+    """Who calls a method of an object, and by which of its interfaces.
 
-    __slots__ = ("call", "iid")
+    `waits` is whether it may wait as long as the caller likes.
+    """
 
-    def __init__(self, call: Call, iid: UUID) -> None:
+    __slots__ = ("_waiting", "call", "iid", "waits")
+
+    def __init__(self, call: Call, iid: UUID, waiting: WaitingCalls) -> None:
         self.call = call
         self.iid = iid
+        self.waits = False
+        self._waiting = waiting
+
+    def check_waiting(self) -> None:
+        """The method may wait; raises RpcFault if too many calls of this caller do."""
+        self.waits = True
+        self._waiting.check(self.identity.sid)
 
     @property
     def identity(self) -> Identity:
@@ -27,12 +62,14 @@ class Outcome:
     """What a method returns where its HRESULT is not S_OK, and clients read [out] parameters.
 
     `values` are all of the [out] parameters, in the order of the IDL. `unused` are objects that
-    the method has made and the caller does not want: those that nobody holds are released.
+    the method has made and the caller does not want: those that nobody holds are released. `error`
+    is why the call was refused, for the log.
     """
 
     status: int
     values: tuple[object, ...] = ()
     unused: "tuple[ComObject, ...]" = ()
+    error: MQError | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +95,8 @@ class ComObject:
     """
 
     INTERFACES: ClassVar[tuple[str, ...]] = ()
+    WAITING: ClassVar[frozenset[str]] = frozenset()
+    """The methods that wait as long as a caller likes, of which each caller has only so many."""
 
     @property
     def interfaces(self) -> tuple[str, ...]:

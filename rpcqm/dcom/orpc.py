@@ -5,7 +5,6 @@ It is prepared when the first client binds it, and a method's codec compiled wit
 """
 
 import inspect
-import struct
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -16,10 +15,10 @@ from rpcqm.base.errors import FaultStatus, HResult, MQError, RpcFault
 from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.idl.tree import InterfacePointer
 from rpcqm.codec.interface import Operation, TransferSyntax, Value
-from rpcqm.codec.types.dcom import ORPCTHAT, ORPCTHIS
+from rpcqm.codec.types.dcom import ORPCTHIS
 from rpcqm.dcom.access import CallerCheck
 from rpcqm.dcom.bindings import Bindings
-from rpcqm.dcom.com_object import ComCall, ComObject, Outcome
+from rpcqm.dcom.com_object import ComCall, ComObject, Outcome, WaitingCalls
 from rpcqm.dcom.exporter import ObjectEntry, ObjectExporter
 from rpcqm.dcom.object_interfaces import (
     FIRST_METHOD,
@@ -29,20 +28,27 @@ from rpcqm.dcom.object_interfaces import (
     object_interfaces,
 )
 from rpcqm.dcom.passing import Convert, Passing, inward, outward
+from rpcqm.dcom.plain_calls import (
+    MAJOR,
+    MINOR,
+    THAT,
+    Plain,
+    PlainInvoke,
+    decode_invoke,
+    decode_nothing,
+    encode_invoke,
+)
 from rpcqm.rpc.call import Call
+from rpcqm.rpc.dispatch import log_refusal
 from rpcqm.rpc.interface_registry import (
     InterfacePolicy,
     LazyTables,
+    OperationEntry,
     RegisteredInterface,
     register,
 )
 from rpcqm.rpc.pdu import SyntaxId
 from rpcqm.rpc.presentation import NDR, NDR64
-
-MAJOR, MINOR = 5, 7
-"""The version of DCOM that we speak ([MS-DCOM] 2.2.11)."""
-
-THAT = ORPCTHAT(flags=0, extensions=None)
 
 
 def check_this(this: ORPCTHIS) -> None:
@@ -63,6 +69,8 @@ def check_version(this: ORPCTHIS) -> None:
         raise RpcFault(HResult.RPC_E_VERSION_MISMATCH, f"version {asked} of DCOM")
 
 
+_CHECKED = frozenset({Plain, PlainInvoke})
+"""Classes of requests whose ORPCTHIS was looked at when they were read."""
 _AT_ONCE = frozenset({int, str, bool, bytes, tuple, list, type(None), Variant, UUID, Outcome})
 """Classes of what methods return that do not wait."""
 new = object.__new__
@@ -71,30 +79,6 @@ new = object.__new__
 def _waits(outcome: object) -> bool:
     """Whether a method answers later."""
     return isinstance(outcome, Completion) or inspect.iscoroutine(outcome)
-
-
-class WaitingCalls:
-    """How many calls wait of each of the `callers` who have any, and how many may."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.callers: dict[str, int] = {}
-
-    def __len__(self) -> int:
-        return sum(self.callers.values())
-
-    def check(self, caller: str) -> None:
-        """Raise RpcFault if a caller has too many calls waiting to make another one."""
-        if self.callers.get(caller, 0) >= self.most:
-            raise RpcFault(FaultStatus.nca_s_server_too_busy, "too many waiting calls")
-
-    def begin(self, caller: str) -> None:
-        self.callers[caller] = self.callers.get(caller, 0) + 1
-
-    def end(self, caller: str) -> None:
-        self.callers[caller] -= 1
-        if not self.callers[caller]:
-            del self.callers[caller]
 
 
 class ObjectCalls:
@@ -127,39 +111,26 @@ class ObjectCalls:
     def _prepared(self, interface: ObjectInterface) -> RegisteredInterface:
         loaded = interface.load()
         handlers = _Handlers()
-        silent: dict[object, Operation] = {}
         for operation in loaded.operations[FIRST_METHOD:]:
             if operation is not None:
                 method = _Method(self, interface, operation)
                 handlers.__dict__[operation.name] = method.handle
-                if operation.request_class.__slots__ == ("orpcthis",):
-                    silent[operation] = operation
         registered = register(loaded, handlers, self._policy, lazily=True)
-        for entry in registered.tables[NDR]:
-            if entry is not None and entry.operation in silent:
-                usual = partial(silent[entry.operation].decode_request, TransferSyntax.NDR)
-                entry.decode = partial(_decode_nothing, usual)
+        for operation, entry in zip(loaded.operations, registered.tables[NDR], strict=True):
+            if operation is not None and entry is not None:
+                _shorten(operation, entry)
         return registered
 
 
-def _decode_nothing(decode: Callable[[bytes], Value], stub: bytes) -> Value:
-    """The request of a method without parameters, as for a property: mostly `_PLAIN`."""
-    if len(stub) >= _THIS.size:
-        major, minor, flags, extensions = _THIS.unpack_from(stub)
-        if major == MAJOR and minor <= MINOR and not (flags or extensions):
-            return _PLAIN
-    return decode(stub)
-
-
-class _Plain(Value):
-    """A request whose ORPCTHIS is as it must be, and of no further interest."""
-
-    __slots__ = ()
-
-
-_PLAIN: Value = _Plain()
-_THIS = struct.Struct("<HHI20xI")
-"""What counts of an ORPCTHIS in NDR: its version, its flags, and whether it has extensions."""
+def _shorten(operation: Operation, entry: OperationEntry) -> None:
+    """Let a property be read without the codecs, in NDR."""
+    decode = partial(operation.decode_request, TransferSyntax.NDR)
+    if operation.request_class.__slots__ == ("orpcthis",):
+        entry.decode = partial(decode_nothing, decode)
+    elif operation.name == "Invoke":
+        entry.decode = partial(decode_invoke, decode)
+        encode = partial(operation.encode_response, TransferSyntax.NDR)
+        entry.encode = partial(encode_invoke, encode)
 
 
 class _Handlers:
@@ -186,6 +157,7 @@ class _Method:
         "_outs",
         "_plain",
         "_response_class",
+        "_silent",
         "_waiting",
     )
 
@@ -212,31 +184,32 @@ class _Method:
         self._in_names = [name for name, _ in self._ins]
         alone = len(self._outs) == 1 and not self._extras
         self._only = self._outs[0][0] if alone else None
+        self._silent = not (self._outs or self._extras)
         self._interfaces = calls.exporter.by_ipid
         self._now = calls.exporter.clock.monotonic
 
     def handle(self, call: Call, request: Any) -> object:
         """Handle a call; the outcome is a response, or a coroutine of one."""
-        if request is not _PLAIN:
+        if request.__class__ not in _CHECKED:
             check_this(request.orpcthis)
         found = self._interfaces.get(call.object_octets)
         if found is None or not (found.iid == self._iid or self._is_base_of(found.iid)):
             raise RpcFault(HResult.RPC_E_DISCONNECTED, "no such IPID")
         entry = found.object
         entry.last_call = self._now()
-        if self._waiting.callers:
-            self._waiting.check(call.security.identity.sid)
         com_object = entry.com_object
         name = self._names.get(com_object.__class__) or self._name(com_object)
         method = getattr(com_object, name)
-        com_call = ComCall(call, found.iid)
+        com_call = ComCall(call, found.iid, self._waiting)
+        if name in com_object.WAITING:
+            com_call.check_waiting()
         if not self._plain:
             return self._handle_passing(method, com_call, request, entry)
         outcome = method(com_call, *[getattr(request, name) for name in self._in_names])
         if outcome.__class__ not in _AT_ONCE and _waits(outcome):
-            return self._later(outcome, request, entry, self._passing(call, request))
+            return self._later(outcome, com_call, request, entry, self._passing(call, request))
         if self._only is None or outcome.__class__ is Outcome:
-            return self._response(outcome, request, None)
+            return self._response(call, outcome, request, None)
         response = new(self._response_class)
         response.orpcthat, response.result = THAT, 0
         setattr(response, self._only, outcome)
@@ -273,8 +246,8 @@ class _Method:
             outcome = method(com_call, *self._arguments(request, passing))
             deferred = _waits(outcome)
             if deferred:
-                return self._later(outcome, request, entry, passing)
-            return self._response(outcome, request, passing)
+                return self._later(outcome, com_call, request, entry, passing)
+            return self._response(com_call.call, outcome, request, passing)
         finally:
             if not deferred:
                 passing.end()
@@ -286,26 +259,37 @@ class _Method:
         ]
 
     async def _later(
-        self, outcome: Any, request: Any, entry: ObjectEntry, passing: Passing
+        self, outcome: Any, call: ComCall, request: Any, entry: ObjectEntry, passing: Passing
     ) -> Value:
         """The response of a call that waits; object and arguments stay until then."""
         caller = passing.call.identity.sid
         entry.used += 1
-        self._waiting.begin(caller)
+        if call.waits:
+            self._waiting.begin(caller)
         try:
-            return self._response(await outcome, request, passing)
+            return self._response(call.call, await outcome, request, passing)
         finally:
-            self._waiting.end(caller)
+            if call.waits:
+                self._waiting.end(caller)
             passing.end()
             self._exporter.let_go(entry)
 
-    def _response(self, outcome: object, request: Any, passing: Passing | None) -> Value:
+    def _response(
+        self, call: Call, outcome: object, request: Any, passing: Passing | None
+    ) -> Value:
         """The response of what a method has returned; MQError if it cannot be marshalled."""
         status, outs = 0, self._outs
+        response: Value
+        if outcome is None and self._silent:
+            response = new(self._response_class)
+            response.orpcthat, response.result = THAT, 0  # type: ignore[attr-defined]
+            return response
         if isinstance(outcome, Outcome):
             status, values = outcome.status, outcome.values
             for each in outcome.unused:
                 self._exporter.discard(each)
+            if outcome.error is not None:
+                log_refusal(self._operation.name, call, outcome.error)
             if len(values) != len(outs):
                 return self._operation.failure_response(request, status)
         elif len(outs) == 1:
@@ -319,7 +303,7 @@ class _Method:
                 fields[name] = self._given(convert, passing, value)
         if passing is not None and passing.given:
             passing.call.on_delivery_failed(passing.take_back)
-        response: Value = self._response_class(orpcthat=THAT, result=status, **fields)
+        response = self._response_class(orpcthat=THAT, result=status, **fields)
         return response
 
     @staticmethod

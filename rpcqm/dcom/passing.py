@@ -6,6 +6,7 @@ passed as they are.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +27,11 @@ _VARTYPE = 0xFFF
 _POINTERS = {VT_UNKNOWN: IUNKNOWN, VT_DISPATCH: IDISPATCH}
 _HEAD = b"MEOW\x01\x00\x00\x00"
 """Signature and flags of an OBJREF_STANDARD."""
+
+_KEPT = 1024
+"""Octets of the references that are kept unpacked: those of clients have some 200."""
+_unpacked = lru_cache(maxsize=256)(unpack_objref)
+"""Clients pass the same few references over and over, as the queue that they send to."""
 
 Convert = Callable[["Passing", Any], Any]
 """Replaces octets of references by objects, or objects by octets, in one value."""
@@ -58,7 +64,7 @@ class Passing:
         if octets is None:
             return None
         try:
-            reference = unpack_objref(octets)
+            reference = _unpacked(octets) if len(octets) <= _KEPT else unpack_objref(octets)
         except DecodeError as error:
             raise MQError(HResult.RPC_E_INVALID_OBJREF, str(error)) from error
         if isinstance(reference, ObjRefCustom) or reference.std.oxid != self._exporter.oxid:
@@ -140,11 +146,12 @@ def _variant(pointer: Callable[[InterfacePointer], Convert]) -> Convert:
             return value
         inside = value.value
         if isinstance(inside, Variant):
-            return replace(value, value=convert(passing, inside))
+            return Variant(value.vt, convert(passing, inside))
         if isinstance(inside, SafeArray):
-            return replace(value, value=_array(passing, inside, pointer))
+            array = _array(passing, inside, pointer)
+            return value if array is inside else Variant(value.vt, array)
         if value.vt & _VARTYPE in _POINTERS:
-            return replace(value, value=_pointed(passing, value.vt, inside, pointer))
+            return Variant(value.vt, _pointed(passing, value.vt, inside, pointer))
         return value
 
     return convert

@@ -24,7 +24,8 @@ from rpcqm.codec.types.dcom import (
 from rpcqm.dcom.access import CallerCheck
 from rpcqm.dcom.bindings import Bindings
 from rpcqm.dcom.exporter import INITIAL_REFERENCES, ObjectExporter
-from rpcqm.dcom.orpc import THAT, check_this
+from rpcqm.dcom.orpc import check_this
+from rpcqm.dcom.plain_calls import THAT
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.interface_registry import InterfacePolicy, RegisteredInterface, register
 

@@ -95,6 +95,13 @@ class MSMQQueue(SendingTarget):
 
     INTERFACES = ("IMSMQQueue4", "IMSMQQueue3", "IMSMQQueue2", "IMSMQQueue")
 
+    WAITING = frozenset(
+        {
+            *("Receive", "ReceiveCurrent", "Peek", "PeekCurrent", "PeekNext"),
+            *("Receive_v1", "ReceiveCurrent_v1", "Peek_v1", "PeekCurrent_v1", "PeekNext_v1"),
+        }
+    )
+
     def __init__(self, machine: Machine, opened: OpenedQueue | None = None) -> None:
         self._machine = machine
         self._opened = opened

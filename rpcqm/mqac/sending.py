@@ -1,6 +1,5 @@
 """Sending a message ([MC-MQAC] 3.17.4.1.48 Send)."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
@@ -34,6 +33,28 @@ _OF_CONNECTORS = frozenset(
     }
 )
 """What an application may set only with a ConnectorTypeGuid."""
+
+_NOT_YET = (
+    ("destination_queue_format_name", None),
+    ("destination_multi_queue_format_name", ()),
+    ("destination_queue_manager_identifier", NULL_GUID),
+    ("authentication_level", MessageAuthenticationLevel.NONE),
+    ("transaction_identifier", None),
+    ("transactional_message_sequence_identifier", None),
+    ("transaction_sequence_number", 0),
+    ("transaction_previous_sequence_number", 0),
+    ("final_ack_required", False),
+    ("first_in_transaction", False),
+    ("last_in_transaction", False),
+    ("connector_queue_manager_identifier", None),
+    ("tracing_queue_identifier", None),
+    ("multiple_destination_signature", b""),
+    ("soap_header", ""),
+    ("soap_body", ""),
+    ("soap_envelope", ""),
+    ("soap_compound_message", b""),
+)
+"""What a message has before it is sent."""
 
 _SHOWN = (
     "identifier",
@@ -145,27 +166,9 @@ _NAMESPACE = 'xmlns:se="http://schemas.xmlsoap.org/soap/envelope/"'
 def _as_given(message: "MSMQMessage") -> MessageAttributes:
     """The message without what an earlier Send, or its journey here, has put into it (G282)."""
     attributes, chosen = message.attributes, message.chosen
-    given = replace(
-        attributes,
-        destination_queue_format_name=None,
-        destination_multi_queue_format_name=(),
-        destination_queue_manager_identifier=NULL_GUID,
-        authentication_level=MessageAuthenticationLevel.NONE,
-        transaction_identifier=None,
-        transactional_message_sequence_identifier=None,
-        transaction_sequence_number=0,
-        transaction_previous_sequence_number=0,
-        final_ack_required=False,
-        first_in_transaction=False,
-        last_in_transaction=False,
-        connector_queue_manager_identifier=None,
-        tracing_queue_identifier=None,
-        multiple_destination_signature=b"",
-        soap_header="",
-        soap_body="",
-        soap_envelope="",
-        soap_compound_message=b"",
-    )
+    given = attributes.copy()
+    for name, value in _NOT_YET:
+        setattr(given, name, value)
     for name in ("sender_identifier", "sender_certificate", "signature", "symmetric_key"):
         if name not in chosen:
             setattr(given, name, b"")

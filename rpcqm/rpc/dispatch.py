@@ -316,16 +316,7 @@ class Dispatcher:
     ) -> None:
         """Log one line for each refused call, whether it gets a fault or a status."""
         self.metrics.count("rpc.refusals")
-        _log.info(
-            "a call was refused",
-            peer=call.peer,
-            call_id=call.call_id,
-            opnum=call.opnum,
-            operation=entry.name if entry is not None else None,
-            identity=call.identity.name,
-            status=error.status.name,
-            detail=error.detail,
-        )
+        _log_line(entry.name if entry is not None else None, call, error)
 
 
 def _verified(call: Call, decode: Callable[[bytes], Value]) -> Value:
@@ -349,3 +340,22 @@ def _put_handles(entry: OperationEntry, response: Value) -> None:
         if isinstance(handle, ContextHandle):
             handle = NULL_HANDLE if handle.closed else handle.wire
         setattr(response, name, NULL_HANDLE if handle is None else handle)
+
+
+def _log_line(operation: str | None, call: Call, error: MQError | RpcFault) -> None:
+    _log.info(
+        "a call was refused",
+        peer=call.peer,
+        call_id=call.call_id,
+        opnum=call.opnum,
+        operation=operation,
+        identity=call.identity.name,
+        status=error.status.name,
+        detail=error.detail,
+    )
+
+
+def log_refusal(operation: str, call: Call, error: MQError) -> None:
+    """Log a call that is refused in a response of its own, unless that happens all the time."""
+    if error.status not in _ORDINARY:
+        _log_line(operation, call, error)

@@ -1,38 +1,49 @@
-"""COM objects: calls by IPID against the null call, live objects, and pings.
+"""COM objects: calls by IPID against the null call, sending, live objects, and pings.
 
 The null call is R_GetServerPort. Both are sealed by NTLM (PKT_PRIVACY) at 16 connections, and
-figures are by the server's processor time. Objects and pings are measured in this process, without
-a network: 100,000 objects in ping sets of 20,000, over one period.
+figures are by the server's processor time. Sending is of recoverable messages of 1 KiB against
+rpc_ACSendMessageEx, sealed too: Send alone, and with put_Body before each. Objects and pings are
+measured in this process, without a network: 100,000 objects in ping sets of 20,000, in one period.
 """
 
 import gc
 import tempfile
 import time
 import tracemalloc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
 from uuid import UUID, uuid4
 
 from authenticated import ACCOUNT, PRIVACY, Connection
-from harness import Figure, load_streams, pairs, pin, processor_seconds, server_cpu
-from served import Served, serving
+from durable import QUEUE, message, opening_for_sending
+from harness import BUILD, Figure, load_streams, pairs, pin, processor_seconds, server_cpu
+from served import EVERYONE, Served, serving
 
+from rpcqm.codec.automation.objref import ObjRefStandard
 from rpcqm.codec.automation.type_library import describe
+from rpcqm.codec.automation.values import MISSING, SafeArray, Variant
 from rpcqm.codec.interface import Interface, TransferSyntax
 from rpcqm.codec.interface import load as load_interface
 from rpcqm.codec.types import remoteread
 from rpcqm.codec.types.dcom import COMVERSION, ORPCTHIS
+from rpcqm.codec.types.mqacvalues import MQ_DENY_NONE, MQ_SEND_ACCESS, MQMSG_DELIVERY_RECOVERABLE
 from rpcqm.codec.types.oaut import DISPPARAMS
-from rpcqm.codec.types.oautvalues import DISPATCH_PROPERTYGET
+from rpcqm.codec.types.oautvalues import DISPATCH_PROPERTYGET, VT_ARRAY, VT_UI1
 from rpcqm.dcom.com_object import ComObject
 from rpcqm.dcom.exporter import ExporterLimits, ObjectExporter
+from rpcqm.dcom.object_interfaces import object_interfaces
 from rpcqm.dcom.ping_sets import EXPIRY, LOOK, PING_PERIOD, PingSets
 from tests.support.clock import SimulatedClock
-from tests.support.dcom_client import DcomClient
+from tests.support.dcom_client import DcomClient, Reference
 
 MSMQ_MESSAGE = UUID("d7d6e075-dccd-11d0-aa4b-0060970debae")
+MSMQ_QUEUE_INFO = UUID("d7d6e07c-dccd-11d0-aa4b-0060970debae")
 INTERFACE = "IMSMQMessage4"
-CONFIGURATION = "[dcom]\nenabled = true\n"
+CONFIGURATION = "[dcom]\nenabled = true\n[security]\nsupporting_server = true\n"
+SIZE = 1024
 CONNECTIONS = 16
 CALLS = 4_000
 SECONDS = 1.0
@@ -41,18 +52,31 @@ SET = 20_000
 IID = UUID(int=1)
 
 
-def rate(
-    served: Served, port: int, interface: Interface, stub: bytes, opnum: int, ipid: UUID | None
-) -> float:
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A call that may be made over and over on one connection."""
+
+    opnum: int
+    stub: bytes
+    ipid: UUID | None = None
+    context: int = 0
+
+
+Prepare = Callable[[Connection], Sequence[Prepared]]
+"""Makes a connection ready, and tells which calls it makes in turns."""
+
+
+def rate(served: Served, port: int, interfaces: Sequence[Interface], prepare: Prepare) -> float:
     """Calls per second of processor time, of connections with calls sealed beforehand."""
-    made = [Connection(port, interface, PRIVACY) for _ in range(CONNECTIONS)]
+    made = [Connection(port, interfaces[0], PRIVACY, *interfaces[1:]) for _ in range(CONNECTIONS)]
     with tempfile.TemporaryDirectory(dir=served.data.parent) as directory:
         streams: dict[int, Path] = {}
         for connection in made:
+            calls = prepare(connection)
             path = streams[connection.socket.fileno()] = Path(directory) / f"{len(streams)}"
             with path.open("wb") as file:
-                for _ in range(CALLS):
-                    connection.association.request(0, opnum, stub, ipid)
+                for each in islice(cycle(calls), CALLS):
+                    connection.association.request(each.context, each.opnum, each.stub, each.ipid)
                     file.write(connection.association.data_to_send())
         before = processor_seconds(served.pid)
         seen = load_streams(streams, SECONDS, warm_up=0)
@@ -66,7 +90,7 @@ def null_call(served: Served) -> float:
     interface = load_interface("remoteread")
     operation = interface.operation("R_GetServerPort")
     stub = operation.encode_request(TransferSyntax.NDR, remoteread.R_GetServerPortRequest())
-    return rate(served, served.port, interface, stub, operation.opnum, None)
+    return rate(served, served.port, [interface], lambda _: [Prepared(operation.opnum, stub)])
 
 
 def property_get(served: Served, com: DcomClient, ipid: bytes) -> float:
@@ -76,8 +100,8 @@ def property_get(served: Served, com: DcomClient, ipid: bytes) -> float:
     this = ORPCTHIS(version=version, flags=0, reserved1=0, cid=uuid4(), extensions=None)
     stub = operation.encode_request(TransferSyntax.NDR, operation.request_class(orpcthis=this))
     assert com.exporter is not None
-    port = com.exporter[1]
-    return rate(served, port, interface, stub, operation.opnum, UUID(bytes_le=ipid))
+    called = Prepared(operation.opnum, stub, UUID(bytes_le=ipid))
+    return rate(served, com.exporter[1], [interface], lambda _: [called])
 
 
 def property_get_by_name(served: Served, com: DcomClient, ipid: bytes) -> float:
@@ -98,14 +122,75 @@ def property_get_by_name(served: Served, com: DcomClient, ipid: bytes) -> float:
     )
     stub = operation.encode_request(TransferSyntax.NDR, request)
     assert com.exporter is not None
-    port = com.exporter[1]
-    return rate(served, port, interface, stub, operation.opnum, UUID(bytes_le=ipid))
+    called = Prepared(operation.opnum, stub, UUID(bytes_le=ipid))
+    return rate(served, com.exporter[1], [interface], lambda _: [called])
+
+
+def send_by_object(served: Served, com: DcomClient, queue: Reference, *, body: bool) -> float:
+    """Messages by Send of an MSMQMessage for each connection, whose body may be put each time."""
+    interface = load_interface(f"mqac.{INTERFACE}")
+    octets = Variant(VT_ARRAY | VT_UI1, SafeArray(VT_UI1, bytes(SIZE)))
+
+    def prepared(ipid: bytes, name: str, **fields: object) -> Prepared:
+        operation = interface.operation(name)
+        version = COMVERSION(MajorVersion=5, MinorVersion=7)
+        this = ORPCTHIS(version=version, flags=0, reserved1=0, cid=uuid4(), extensions=None)
+        request = operation.request_class(orpcthis=this, **fields)
+        stub = operation.encode_request(TransferSyntax.NDR, request)
+        return Prepared(operation.opnum, stub, UUID(bytes_le=ipid))
+
+    def prepare(_: Connection) -> list[Prepared]:
+        message = com.create(MSMQ_MESSAGE, INTERFACE)
+        com.call(message, "put_Body", octets)
+        com.call(message, "put_Delivery", MQMSG_DELIVERY_RECOVERABLE)
+        std = replace(queue.std, public_refs=0)
+        named = ObjRefStandard(object_interfaces()["IDispatch"].iid, std).pack()
+        send = prepared(message.ipid, "Send", DestinationQueue=named, Transaction=MISSING)
+        return [prepared(message.ipid, "put_Body", varBody=octets), send] if body else [send]
+
+    assert com.exporter is not None
+    return rate(served, com.exporter[1], [interface], prepare) / (2 if body else 1)
+
+
+def send_by_call(served: Served) -> float:
+    """The same messages by rpc_ACSendMessageEx."""
+    interfaces = [load_interface(name) for name in ("qmcomm", "qmcomm2")]
+    operation = interfaces[1].operation("rpc_ACSendMessageEx")
+
+    def prepare(connection: Connection) -> list[Prepared]:
+        opened = connection.call("rpc_QMOpenQueueInternal", opening_for_sending())
+        request = message(SIZE, opened.phQueue)
+        stub = operation.encode_request(TransferSyntax.NDR, request)
+        return [Prepared(operation.opnum, stub, context=1)]
+
+    return rate(served, served.port, interfaces, prepare)
+
+
+def opened_queue(com: DcomClient) -> Reference:
+    """The queue of the bench, open for sending."""
+    info = com.create(MSMQ_QUEUE_INFO, "IMSMQQueueInfo4")
+    com.call(info, "put_PathName", rf".\private$\{QUEUE}")
+    opened: Reference = com.call(info, "Open", MQ_SEND_ACCESS, MQ_DENY_NONE)
+    return opened
+
+
+def sending(served: Served, com: DcomClient) -> list[Figure]:
+    queue = opened_queue(com)
+    by_call = partial(send_by_call, served)
+    over = f"of recoverable 1 KiB over rpc_ACSendMessageEx, PKT_PRIVACY, {CONNECTIONS} connections"
+    figures = []
+    for body, name, wanted in ((False, "Send", 0.5), (True, "put_Body and Send", None)):
+        by_object = partial(send_by_object, served, com, queue, body=body)
+        measured = pairs(by_object, by_call, rounds=5)
+        figures.append(Figure(f"{name} {over}", measured.ratio, wanted, note=measured.spread))
+    return figures
 
 
 def calls() -> list[Figure]:
     doors = ("--epm-port", "0", "--dcom-port", "0")
+    BUILD.mkdir(parents=True, exist_ok=True)
     with (
-        tempfile.TemporaryDirectory() as name,
+        tempfile.TemporaryDirectory(dir=BUILD) as name,
         serving(Path(name), CONFIGURATION, options=doors) as served,
         DcomClient(("127.0.0.1", served.endpoints["epm"][1]), ACCOUNT) as com,
     ):
@@ -114,10 +199,13 @@ def calls() -> list[Figure]:
         null = partial(null_call, served)
         direct = pairs(partial(property_get, served, com, made.ipid), null, rounds=3)
         named = pairs(partial(property_get_by_name, served, com, made.ipid), null, rounds=3)
+        served.command("queue", "create", QUEUE, "--sddl", EVERYONE)
+        sent = sending(served, com)
     over = f"over the null call, PKT_PRIVACY, {CONNECTIONS} connections"
     return [
         Figure(f"property get by vtable {over}", direct.ratio, 0.6, note=direct.spread),
         Figure(f"property get by IDispatch {over}", named.ratio, 0.35, note=named.spread),
+        *sent,
     ]
 
 

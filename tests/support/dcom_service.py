@@ -45,6 +45,7 @@ class Waiting(ComObject):
     """An object whose `BeginTransaction` waits: `waits` are the outcomes it waits for."""
 
     INTERFACES: ClassVar[tuple[str, ...]] = (DISPENSER,)
+    WAITING = frozenset({"BeginTransaction"})
 
     def __init__(self, made: "list[Waiting]") -> None:
         made.append(self)

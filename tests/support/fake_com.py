@@ -24,6 +24,9 @@ class FakeCall:
     def on_cancelled(self, callback: Callable[[], None]) -> None:
         """Nobody cancels."""
 
+    def check_waiting(self) -> None:
+        """There is always room."""
+
     def abandon(self) -> None:
         """The client vanishes."""
         self.abandoned = True

@@ -64,6 +64,9 @@ _FEATURES = {
 _VARIANT_SIZE = 16
 """The octets that a VARIANT has in memory, of which cbElements tells."""
 
+_OF_OCTETS = struct.Struct("<IHHIIIIIIiI")
+"""An array in NDR that has one dimension, up to its elements."""
+
 
 class Layout:
     """What the transfer syntaxes differ in."""
@@ -110,6 +113,22 @@ class ArrayForm:
             raise DecodeError("the bounds of a SAFEARRAY are not those of its elements", offset)
         plain = [] if dims == 1 and bounds[0][1] == 0 else bounds
         return Head(vt, size, plain, bool(pointer)), offset + 8 * dims
+
+    def read_octets(self, octets: Octets, offset: int, end: int) -> tuple[SafeArray, int] | None:
+        """A whole array of VT_UI1 in NDR; None where it is not as every client writes it."""
+        offset = (offset + 3) & ~3
+        start = offset + _OF_OCTETS.size
+        if self.layout.ndr64 or start > end:
+            return None
+        maximum, dims, features, _, locks, arm, size, pointer, elements, lowest, count = (
+            _OF_OCTETS.unpack_from(octets, offset)
+        )
+        is_usual = maximum == dims == 1 and arm == SF_I1 and pointer and not lowest
+        if features & FADF_HAVEVARTYPE and locks >> 16 != VT_UI1:
+            is_usual = False
+        if not (is_usual and size == elements == count and start + size <= end):
+            return None
+        return SafeArray(VT_UI1, bytes(octets[start : start + size])), start + size
 
     def read_scalars(
         self, octets: Octets, offset: int, end: int, head: Head

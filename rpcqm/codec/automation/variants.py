@@ -30,6 +30,7 @@ from rpcqm.codec.types.oautvalues import (
     VT_DISPATCH,
     VT_EMPTY,
     VT_NULL,
+    VT_UI1,
     VT_UNKNOWN,
     VT_VARIANT,
 )
@@ -160,6 +161,10 @@ class Marshaller:
     def _read_array(
         self, octets: Octets, offset: int, end: int, vt: int | None, depth: int
     ) -> tuple[SafeArray, int]:
+        if vt == VT_UI1:
+            found = self.arrays.read_octets(octets, offset, end)
+            if found is not None:
+                return found
         head, offset = self.arrays.read(octets, offset, end, vt)
         if not head.there:
             return SafeArray(head.vt, _no_values(head.vt), head.bounds), offset

@@ -4,6 +4,7 @@ Source: [MS-MQDMPR] 3.1.7.1.31 and .32, with the corrections of G16.
 """
 
 from dataclasses import dataclass
+from operator import attrgetter
 from uuid import UUID
 
 from rpcqm.codec.layout import NULL_GUID
@@ -96,6 +97,13 @@ class MessageAttributes:
     def source_machine_identifier(self) -> UUID:
         """The queue manager that took the message from its application."""
         return self.identifier.queue_manager_guid
+
+    def copy(self) -> "MessageAttributes":
+        """The same values in another object, several times as fast as `dataclasses.replace`."""
+        return MessageAttributes(*_values_of(self))
+
+
+_values_of = attrgetter(*MessageAttributes.__slots__)
 
 
 PACKET_FIELDS = {

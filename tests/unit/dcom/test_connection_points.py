@@ -17,7 +17,7 @@ from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.types.mqac import CONNECTDATA
 from rpcqm.codec.types.oautvalues import VT_DISPATCH, VT_I4
 from rpcqm.dcom.client import MOST_SINKS, MOST_SINKS_PER_CALLER, MOST_WAITING, OutboundCalls
-from rpcqm.dcom.com_object import ComCall, ComObject, RemoteReference
+from rpcqm.dcom.com_object import ComCall, ComObject, RemoteReference, WaitingCalls
 from rpcqm.dcom.connection_points import CONNECTION_LIMIT, EventSource
 from rpcqm.dcom.exporter import ObjectExporter
 from rpcqm.dcom.ping_sets import PING_PERIOD
@@ -63,7 +63,7 @@ class World:
         call = SimpleNamespace(
             peer=peer, transport=transport, identity=ALICE, local_address="127.0.0.1"
         )
-        return ComCall(cast(Any, call), EVENTS)
+        return ComCall(cast(Any, call), EVENTS, WaitingCalls(1))
 
     def advise(self, objref: bytes | None = None, **caller: str) -> int:
         reference = RemoteReference(self.sink.objref() if objref is None else objref)

@@ -28,7 +28,7 @@ from rpcqm.codec.types.oautvalues import (
     DISPATCH_zeroVarResult,
 )
 from rpcqm.dcom.automation import Automation
-from rpcqm.dcom.com_object import ComCall, Outcome
+from rpcqm.dcom.com_object import ComCall, Outcome, WaitingCalls
 
 NULL = UUID(int=0)
 NEWEST = UUID("eba96b20-2168-11d3-898c-00e02c074f6b")
@@ -82,7 +82,7 @@ class Queue(Automation):
 
 
 def a_call(iid: UUID = NEWEST) -> ComCall:
-    return ComCall(cast(Any, None), iid)
+    return ComCall(cast(Any, None), iid, WaitingCalls(1))
 
 
 def number(name: str, interface: str = "IMSMQQueue4") -> int:

@@ -106,7 +106,7 @@ def test_scripts_wait_as_often_and_close_as_well(objects: Objects) -> None:
     waits = [invoke(objects, script, "Receive", *arguments) for _ in range(MOST)]
     assert objects.get(opened, "IsOpen2")
     with pytest.raises(RpcFault) as error:
-        invoke(objects, script, "PeekCurrent", MISSING, MISSING, INFINITE).result(30)
+        invoke(objects, script, "PeekCurrent", MISSING, MISSING, number(0)).result(30)
     assert error.value.status is FaultStatus.nca_s_server_too_busy
     assert invoke(objects, script, "Close").result(30)[0] == EMPTY
     for each in waits:

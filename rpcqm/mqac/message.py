@@ -25,7 +25,13 @@ from rpcqm.codec.types.mqacvalues import (
     MQMSGTRACE,
     MQPRIORITY,
 )
-from rpcqm.codec.types.mqvalues import INFINITE, MQMSG_DEADLETTER, MQMSG_JOURNAL, VARENUM
+from rpcqm.codec.types.mqvalues import (
+    INFINITE,
+    MQMSG_DEADLETTER,
+    MQMSG_JOURNAL,
+    VARENUM,
+    FormatNameType,
+)
 from rpcqm.dcom.automation import Automation
 from rpcqm.dcom.com_object import ComCall, ComObject
 from rpcqm.mqac._message_properties import (
@@ -363,11 +369,15 @@ class MSMQMessage(Automation):
         self.attributes.connector_type_identifier = identifier if identifier.int else None
 
     def AttachCurrentSecurityContext(self, call: ComCall) -> None:
-        """Remember who calls; [MC-MQAC] 3.17.4.1.49 AttachCurrentSecurityContext (Opnum 55)."""
+        """Remember who calls; the certificate of who has sent it before is nobody else's (G282).
+
+        Source: [MC-MQAC] 3.17.4.1.49 AttachCurrentSecurityContext (Opnum 55).
+        """
         sender = sid_bytes(call.identity.sid)
+        is_set = "sender_certificate" in self.chosen
         own = self._machine.protection.internal_certificate(sender)
         self.sender_identifier_cache = sender
-        self.sender_certificate_cache = self.attributes.sender_certificate or own
+        self.sender_certificate_cache = (is_set and self.attributes.sender_certificate) or own
 
     def AttachCurrentSecurityContext2(self, call: ComCall) -> None:
         """[MC-MQAC] 3.17.4.1.87 AttachCurrentSecurityContext2 (Opnum 93)."""
@@ -462,7 +472,11 @@ class MSMQMessage(Automation):
 
 
 def _one_or_several(pointer: object) -> tuple[FormatName | None, tuple[FormatName, ...]]:
-    """The one queue that an object names, or else several; neither for NULL."""
+    """The one queue that an object names, or else several; neither for NULL.
+
+    The queues of a distribution list are several, too: packets tell it where those stand.
+    """
     named = instance(pointer, NamedQueues)
     names = () if named is None else named.resolved_format_names()
-    return (names[0], ()) if len(names) == 1 else (None, names)
+    is_one = len(names) == 1 and names[0].type is not FormatNameType.QUEUE_FORMAT_TYPE_DL
+    return (names[0], ()) if is_one else (None, names)

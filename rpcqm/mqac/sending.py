@@ -196,7 +196,7 @@ def _set_sender(
         if message.sender_identifier_cache == caller and message.sender_certificate_cache:
             attributes.sender_certificate = message.sender_certificate_cache
         else:
-            attributes.sender_certificate = machine.protection.internal_certificate(caller)
+            attributes.sender_certificate = machine.protection.internal_certificate(named or caller)
 
 
 def _set_privacy(

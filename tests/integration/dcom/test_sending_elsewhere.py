@@ -353,3 +353,38 @@ def test_nobody_is_taken_for_the_owner_of_the_certificate(pair: Pair, way: str) 
         boss = Objects(pair.here.machine, com, pair.here.client)
         message = message_with(boss, **wanted)
         assert refusal(boss, message, pair.url) is HResult.MQ_ERROR_CANNOT_SIGN_DATA_EX
+
+
+# Whose certificate it is
+
+
+@pytest.mark.conformance(
+    "MQAC-IMSMQMessage4-54-Send",
+    "MQAC-IMSMQMessage4-55-AttachCurrentSecurityContext",
+    "MQAC-IMSMQMessage4-49-SenderCertificate",
+)
+def test_who_sends_a_message_on_signs_it_himself(pair: Pair) -> None:
+    here = pair.here
+    plain = here.destination("DIRECT=OS:" + PLAIN)
+    here.send(message_with(here, SenderCertificate=octets(b"a stranger's")), plain)
+    received = here.received(PLAIN)
+    assert here.get(received, "SenderCertificate") == octets(b"a stranger's")
+    here.com.call(received, "AttachCurrentSecurityContext")
+    assert here.get(received, "SenderCertificate") == octets(b"a stranger's")
+    here.put(received, "AuthLevel", 4)
+    here.send(received, plain)
+    signed = here.received(PLAIN)
+    assert signs(here, signed) == [1, True, 3]
+    assert here.get(signed, "SenderCertificate") == octets(pair.certificate)
+
+
+@SEND
+def test_a_connector_gets_the_certificate_of_the_sender_that_it_names(pair: Pair) -> None:
+    with DcomClient(pair.here.machine.endpoint("epm"), ADMINISTRATOR) as com:
+        boss = Objects(pair.here.machine, com, pair.here.client)
+        more = {"ConnectorTypeGuid": CONNECTOR, "SenderId": octets(sid_bytes(pair.alice))}
+        for named, certificate in (({}, b""), (more, pair.certificate)):
+            message = message_with(boss, **named)
+            boss.send(message, boss.destination("DIRECT=OS:" + PLAIN))
+            received = boss.received(PLAIN)
+            assert boss.get(received, "SenderCertificate") == octets(certificate)

@@ -1,0 +1,175 @@
+"""Packets of messages that are sent here, like one that was built before.
+
+A template remembers an outcome of `build_user_message`, which stays the only definition of what a
+packet is: all of it but what `filled` is given. It is checked against it with other values when it
+is made; where they differ, there is no template.
+"""
+
+import struct
+from dataclasses import replace
+from itertools import product
+from random import Random
+
+from rpcqm.base.errors import DecodeError, HResult, MQError
+from rpcqm.codec.layout import encode_text
+from rpcqm.codec.packet.base import MAXIMUM_PACKET_SIZE, BaseHeader
+from rpcqm.codec.packet.fields import (
+    BASE_FLAGS,
+    CORRELATION_ID,
+    PRIORITY,
+    SOURCE_QUEUE_MANAGER,
+    USER_FLAGS,
+)
+from rpcqm.codec.packet.message import MessageAttributes, build_user_message, read_attributes
+from rpcqm.codec.packet.properties import (
+    MAXIMUM_LABEL_LENGTH,
+    PROPERTIES_HEADER_SIZE,
+    MessagePropertiesStart,
+    locate_properties,
+)
+from rpcqm.codec.packet.types import MessageIdentifier
+from rpcqm.codec.packet.user_message import UserMessage
+
+_PADDING = (b"", b"\0\0\0", b"\0\0", b"\0")
+_PRIORITY_AT, _PRIORITY = PRIORITY
+_BASE_SIGNATURE = BaseHeader.place("signature")
+_LABEL_LENGTH = MessagePropertiesStart.place("label_length")
+_BODY_TYPE = MessagePropertiesStart.place("body_type")
+_PRIVACY_LEVEL = MessagePropertiesStart.place("privacy_level")
+_LONGEST_LABEL = 2 * MAXIMUM_LABEL_LENGTH + 2
+_TRIED_BODIES = (0, 1, 2, 3, 4, 1_000)
+_TRIED_LABELS = ("", "x", "label", "€" * MAXIMUM_LABEL_LENGTH)
+
+
+def label_octets(title: bytes) -> bytes | None:
+    """A label as packets have it: up to its null character and with it, nothing if it is empty.
+
+    None for one that is too long. `title` is UTF-16, with or without a null character.
+    """
+    text = str(title, "utf-16-le", "surrogatepass")
+    end = text.find("\0")
+    if end == 0 or not text:
+        return b""
+    raw = title if end == len(text) - 1 else encode_text(text if end < 0 else text[:end])
+    return raw if len(raw) <= _LONGEST_LABEL else None
+
+
+class SentTemplate:
+    """A packet as others are that differ in what `filled` is given.
+
+    Its queue names, sender, transaction and extension are those of the packet that it is of, and so
+    is the queue manager: a template is of no use to another one.
+    """
+
+    __slots__ = (
+        "_address",
+        "_base_flags",
+        "_behind",
+        "_extension",
+        "_label_behind",
+        "_least",
+        "_middle",
+        "_pack",
+        "_priority",
+        "_signature",
+        "_start",
+        "_type",
+        "_which",
+    )
+
+    def __init__(self, packet: bytes) -> None:
+        """Raises DecodeError."""
+        layout = UserMessage(packet).layout
+        start = layout.properties
+        _, extension, body, _, end = locate_properties(packet, start)
+        at = BASE_FLAGS.start
+        self._start, self._base_flags = packet[:at], packet[at] & ~_PRIORITY
+        self._priority = 0 if layout.transaction >= 0 else _PRIORITY
+        self._signature = packet[at + 1 : _BASE_SIGNATURE.stop]
+        self._address = packet[SOURCE_QUEUE_MANAGER.start : SOURCE_QUEUE_MANAGER.start + 32]
+        self._middle = packet[USER_FLAGS.start : start + _LABEL_LENGTH.start]
+        self._which = packet[start + _LABEL_LENGTH.stop : start + CORRELATION_ID.start]
+        self._type = packet[start + _BODY_TYPE.start : start + _BODY_TYPE.stop]
+        self._label_behind = packet[start + _PRIVACY_LEVEL.start : start + PROPERTIES_HEADER_SIZE]
+        self._extension, self._behind = packet[extension:body], packet[end:]
+        fixed = start + PROPERTIES_HEADER_SIZE
+        self._least = fixed + len(self._extension) + len(self._behind)
+        self._pack = struct.Struct(
+            f"<{at}sB{len(self._signature)}sII32sIII{len(self._middle)}sB"
+            f"{len(self._which)}s20s4sIII{len(self._label_behind)}s"
+        ).pack
+
+    @classmethod
+    def learn(cls, packet: bytes) -> "SentTemplate | None":
+        """The template of a packet that the careful path has built; None if none holds for it."""
+        try:
+            template, attributes = cls(packet), read_attributes(packet)
+        except DecodeError:
+            return None
+        return template if template._agrees(packet, attributes) else None
+
+    def filled(
+        self,
+        ordinal: int,
+        sent_time: int,
+        time_to_reach_queue: int,
+        time_to_be_received: int,
+        priority: int,
+        application_tag: int,
+        correlation: bytes,
+        label: bytes,
+        body: bytes,
+    ) -> bytes:
+        """The packet with these values, each of which fits its field; times are seconds.
+
+        `label` is as `label_octets` gives it, `correlation` is 20 octets, null for none. Raises
+        MQError(MQ_ERROR_INSUFFICIENT_RESOURCES) for a packet over 4 MiB.
+        """
+        size = len(body)
+        padding = _PADDING[len(label) + len(self._extension) + size & 3]
+        total = self._least + len(label) + size + len(padding)
+        if total > MAXIMUM_PACKET_SIZE:
+            raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, f"packet of {total} bytes")
+        head = self._pack(
+            self._start,
+            self._base_flags | priority & self._priority,
+            self._signature,
+            total,
+            time_to_reach_queue,
+            self._address,
+            time_to_be_received,
+            sent_time,
+            ordinal,
+            self._middle,
+            len(label) >> 1,
+            self._which,
+            correlation,
+            self._type,
+            application_tag,
+            size,
+            size,
+            self._label_behind,
+        )
+        return b"".join((head, label, self._extension, body, padding, self._behind))
+
+    def _agrees(self, packet: bytes, attributes: MessageAttributes) -> bool:
+        """Whether the careful path builds the same, of the packet's values and of others."""
+        if build_user_message(attributes) != packet:
+            return False
+        source = Random(len(packet))
+        return all(
+            self._same(source, attributes, label, source.randbytes(size))
+            for label, size in product(_TRIED_LABELS, _TRIED_BODIES)
+        )
+
+    def _same(self, source: Random, attributes: MessageAttributes, label: str, body: bytes) -> bool:
+        ordinal, sent, reach, live, tag = (source.getrandbits(32) for _ in range(5))
+        priority, correlation = source.randrange(_PRIORITY + 1), source.randbytes(20)
+        attributes.identifier = replace(attributes.identifier, ordinal=ordinal)
+        attributes.sent_time, attributes.priority = sent, priority
+        attributes.time_to_reach_queue, attributes.time_to_be_received = reach, live
+        attributes.application_tag, attributes.label, attributes.body = tag, label, body
+        attributes.correlation_identifier = MessageIdentifier.decode(correlation)
+        raw = encode_text(label) if label else b""
+        filled = self.filled(ordinal, sent, reach, live, priority, tag, correlation, raw, body)
+        return filled == build_user_message(attributes)

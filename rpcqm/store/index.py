@@ -1,18 +1,20 @@
 """The queue in memory: where every message is, in which order and in which state."""
 
+from array import array
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rpcqm.adm.enums import PositionState
 from rpcqm.codec.packet.types import SEQUENTIAL_BITS
-from rpcqm.store.chunk import DELETED, Chunk
+from rpcqm.store.chunk import DELETED, LIVE, Chunk
 from rpcqm.store.columns import Columns
 from rpcqm.store.errors import PositionStateError, StoreError
 from rpcqm.store.expiry import ExpiryHeap
 from rpcqm.store.priority_index import PriorityIndex
 from rpcqm.store.queue_usage import QueueUsage
 from rpcqm.store.records import MAX_IDENTIFIER, NO_MOVES, Moves, PositionRecord
-from rpcqm.store.runs import Run
+from rpcqm.store.runs import Departure, Run
+from rpcqm.store.spans import ONLY_AVAILABLE, PRESENT, Span, has_neighbour
 
 PRIORITIES = 8
 """Priorities are 0 to 7; keys have 7 - priority in their high byte."""
@@ -226,6 +228,31 @@ class QueueIndex:
         self._turn(place, _AVAILABLE)
         return True
 
+    def lock_many(self, keys: Sequence[int], owner: object) -> bool:
+        """Lock available messages for `owner`; False, and nothing done, when one is not."""
+        wanted, at = array("Q", keys), 0
+        while at < len(wanted):
+            if not (count := self._lock_some(wanted, at, owner)):
+                self.unlock_many(wanted[:at])
+                return False
+            at += count
+        return True
+
+    def _lock_some(self, keys: "array[int]", at: int, owner: object) -> int:
+        """Lock the next messages that are neighbours, or the next one; returns how many."""
+        span = self._span(keys, at)
+        if span is None:
+            return self.lock(keys[at], owner)
+        states = span.keep(ONLY_AVAILABLE)
+        self.available -= span.turn(_LOCKED, states)
+        self._owners.update(dict.fromkeys(span.keys, owner))
+        return len(states)
+
+    def unlock_many(self, keys: Iterable[int]) -> None:
+        """Make messages available, as `unlock` each."""
+        for key in keys:
+            self.unlock(key)
+
     def _turn(self, place: tuple[PriorityIndex, int, Chunk, int], state: int) -> None:
         """Change the state of an entry, and the counts by state."""
         priority, at, chunk, slot = place
@@ -318,13 +345,12 @@ class QueueIndex:
     def _are_free(self, run: Run) -> bool:
         return self.pending.keys().isdisjoint(run.keys) and all(
             number < PRIORITIES
-            and (self._is_beyond(number, run.keys[start]) or not self._is_any_here(run, start, end))
+            and (
+                self._priorities[number].ends_before(run.keys[start])
+                or not self._is_any_here(run, start, end)
+            )
             for number, start, end in run.by_priority()
         )
-
-    def _is_beyond(self, number: int, key: int) -> bool:
-        largest = self._priorities[number].largest
-        return not largest or key > largest[-1]
 
     def _is_any_here(self, run: Run, start: int, end: int) -> bool:
         return any(self._find(key) is not None for key in run.keys[start:end])
@@ -348,9 +374,9 @@ class QueueIndex:
         leaving = self._leave_doomed(run) if self._doomed else 0
         for number, start, end in run.by_priority():
             priority = self._priorities[number]
-            if self._is_beyond(number, run.keys[start]):
+            if priority.ends_before(run.keys[start]):
                 priority.extend(run, start, end)
-            else:  # something larger has come back from elsewhere
+            else:
                 for entry in run.entries(start, end):
                     priority.insert(*entry)
         count = len(run.keys)
@@ -412,6 +438,69 @@ class QueueIndex:
             self._doomed.remove(key)
         elif (place := self._find(key)) is not None:
             self._turn(place, state)
+
+    def leave_many(self, keys: Sequence[int]) -> Departure:
+        """Begin the removal of messages, as `leave` each; all of them or none."""
+        departure = Departure(keys)
+        try:
+            while (at := len(departure.states)) < len(keys):
+                self._leave_some(departure, at)
+        except PositionStateError:
+            self.come_back_many(departure)
+            raise
+        return departure
+
+    def _leave_some(self, departure: Departure, at: int) -> None:
+        """Begin the removal of the next messages that are neighbours."""
+        span = self._span(departure.keys, at)
+        if span is None:
+            departure.add(*self.leave(departure.keys[at]))
+            return
+        states = span.keep(PRESENT)
+        if not states:
+            raise PositionStateError(f"the message {departure.keys[at]:#x} is leaving already")
+        self.available -= span.turn(_LEAVING, states)
+        self.leaving += len(states)
+        departure.add_span(span, states)
+
+    def _span(self, keys: "array[int]", at: int) -> Span | None:
+        """The messages that are neighbours as their keys are, from place `at` on; None if the
+        first one has no such neighbour."""
+        place = self._find(keys[at])
+        if place is None or not has_neighbour(place[2].keys, place[3], keys, at):
+            return None
+        return Span(place, keys, at)
+
+    def come_back_many(self, departure: Departure) -> None:
+        """Undo `leave_many`."""
+        for key, state in zip(departure.keys, departure.states, strict=False):
+            self.come_back(key, state)
+
+    def discard_many(self, departure: Departure) -> None:
+        """Drop leaving messages, whose removal is durable now, as `discard` each."""
+        keys, at = departure.keys, 0
+        while at < len(keys):
+            span = self._span(keys, at)
+            if span is None:
+                self.discard(keys[at])
+                at += 1
+            else:
+                at += self._discard_span(span)
+
+    def _discard_span(self, span: Span) -> int:
+        """Drop neighbours; returns how many."""
+        span.keep(LIVE)
+        count, size, keys = len(span), span.size, span.keys
+        self.count -= count
+        self.leaving -= count
+        self.bytes -= size
+        self.account.charge_many(-count, -size)
+        self.total.charge_many(-count, -size)
+        for key in keys if self._owners or self._moves else ():
+            self._owners.pop(key, None)
+            self._moves.pop(key, None)
+        span.delete()
+        return count
 
     def discard(self, key: int) -> None:
         """Drop a leaving message, whose removal is durable now."""

@@ -56,6 +56,10 @@ class PriorityIndex:
         if len(chunk.keys) >= SPLIT:
             self._split(at)
 
+    def ends_before(self, key: int) -> bool:
+        """Whether every key here is smaller, so that `extend` may append."""
+        return not self.largest or key > self.largest[-1]
+
     def extend(self, columns: MessageColumns, start: int, end: int) -> None:
         """Append a run of messages, whose keys are all larger."""
         while start < end:

@@ -21,6 +21,7 @@ FEWEST = 6
 """Columns of fewer messages cost more than these do one by one, by a benchmark."""
 
 _publish_many, _withdraw_many = QueueIndex.publish_many, QueueIndex.withdraw_many
+_discard_many, _come_back_many = QueueIndex.discard_many, QueueIndex.come_back_many
 _discard_bodies = ExpressBodies.discard_many
 
 
@@ -113,3 +114,25 @@ def _insert_express(
         raise
     transaction.steps.append((None, _discard_bodies, store.express, serials))
     transaction.steps.append((_publish_many, _withdraw_many, index, run))
+
+
+def remove_run(
+    transaction: "StoreTransaction",
+    store: "Store",
+    queue_id: int,
+    keys: Sequence[int],
+    sync: bool,
+) -> None:
+    """Remove messages, all of them or none."""
+    index = store.index(queue_id)
+    departure = index.leave_many(keys)
+    transaction.steps.append((_discard_many, _come_back_many, index, departure))
+    before = len(transaction.operations)
+    transaction.operations.extend(
+        departure.records(queue_id, store.body_handle, store.position_handle)
+    )
+    if len(transaction.operations) > before:
+        transaction.sync = transaction.sync or sync
+    if express := departure.express():
+        transaction.steps.append((_discard_bodies, None, store.express, express))
+    transaction.messages += len(keys)

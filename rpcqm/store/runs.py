@@ -1,4 +1,4 @@
-"""Runs: messages of one queue that are inserted in one step.
+"""Runs: messages of one queue that are inserted, or removed, in one step.
 
 A run does what its messages would do one by one; only the steps are fewer. One transaction may
 hold any number of runs beside other changes.
@@ -7,7 +7,7 @@ hold any number of runs beside other changes.
 from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
-from itertools import repeat
+from itertools import compress, repeat
 from typing import TYPE_CHECKING
 
 from rpcqm.adm.enums import PositionState
@@ -21,6 +21,7 @@ from rpcqm.store.records import (
     SERIAL,
     PositionRecord,
 )
+from rpcqm.store.spans import Span
 
 if TYPE_CHECKING:
     from rocksdict import ColumnFamily as FamilyHandle
@@ -141,6 +142,55 @@ class Run(MessageColumns):
             none,
         )
         return zip(keys, values, repeat(family))
+
+
+class Departure:
+    """Messages that leave together, in the order that was asked for.
+
+    `states` are those before; LEAVING is that of a message that was pending.
+    """
+
+    __slots__ = ("flags", "keys", "serials", "states")
+
+    def __init__(self, keys: Sequence[int]) -> None:
+        self.keys = array("Q", keys)
+        self.serials = array("Q")
+        self.flags = bytearray()
+        self.states = bytearray()
+
+    def add(self, position: PositionRecord, state: int) -> None:
+        """Add the next message."""
+        self.serials.append(position.serial)
+        self.flags.append(position.flags)
+        self.states.append(state)
+
+    def add_span(self, span: Span, states: bytearray) -> None:
+        """Add the next messages, which are neighbours."""
+        self.serials += span.chunk.serials[span.slot : span.end]
+        self.flags += span.chunk.flags[span.slot : span.end]
+        self.states += states
+
+    def express(self) -> list[int]:
+        """The serials of those that are not durable."""
+        if max(self.flags, default=0) < FLAG_EXPRESS:
+            return []
+        return list(compress(self.serials, map(FLAG_EXPRESS.__le__, self.flags)))
+
+    def records(
+        self, queue_id: int, bodies: "FamilyHandle", positions: "FamilyHandle"
+    ) -> Iterator[Operation]:
+        """The operations that delete what is durable."""
+        keys, serials = self.keys, self.serials
+        if max(self.flags, default=0) >= FLAG_EXPRESS:
+            durable = [flags < FLAG_EXPRESS for flags in self.flags]
+            keys, serials = (
+                array("Q", compress(keys, durable)),
+                array("Q", compress(serials, durable)),
+            )
+        yield from zip(
+            map(POSITION_KEY.pack, repeat(queue_id), keys), repeat(None), repeat(positions)
+        )
+        yield from zip(map(SERIAL.pack, serials), repeat(None), repeat(bodies))
 
 
 def bodies(serials: range, packets: Sequence[bytes], family: "FamilyHandle") -> Iterator[Operation]:

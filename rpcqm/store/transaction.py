@@ -26,7 +26,7 @@ from rpcqm.store.records import (
     Moves,
     PositionRecord,
 )
-from rpcqm.store.run_changes import Batch, insert_batch
+from rpcqm.store.run_changes import Batch, insert_batch, remove_run
 from rpcqm.store.uncommitted import (
     TRANSACTION_ID_LENGTH,
     UncommittedOperation,
@@ -200,6 +200,16 @@ class StoreTransaction:
         else:
             self.operations.append((_serial(position.serial), None, self._store.body_handle))
         self.messages += 1
+
+    def remove_many(self, queue_id: int, keys: Sequence[int], *, sync: bool = True) -> None:
+        """Remove messages of one queue as `remove` would each; all of them or none.
+
+        It is quickest where they are neighbours, in the order of the queue.
+        """
+        if len(keys) == 1:
+            self.remove(queue_id, keys[0], sync=sync)
+        elif keys:
+            remove_run(self, self._store, queue_id, keys, sync)
 
     def _take(self, queue_id: int, lookup_identifier: int, sync: bool = True) -> PositionRecord:
         """Begin the removal of a position, without its packet."""

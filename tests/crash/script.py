@@ -60,7 +60,8 @@ class Script:
 
     def _add_change(self) -> None:
         choices = (
-            [self._insert] * 5
+            [self._insert] * 4
+            + [self._insert_run] * 2
             + [self._remove] * 4
             + [self._move] * 2
             + [self._update, self._purge, self._put, self._delete, self._stage, self._decide]
@@ -88,6 +89,23 @@ class Script:
         )
         self.model.queues[queue][key] = message
         return [("insert", queue, key, message)]
+
+    def _insert_run(self) -> list[Operation]:
+        queue, arrival = self._random.choice(QUEUES), self._random.randrange(1 << 40)
+        priorities = self._random.choices([0, 4], k=self._random.randrange(2, 12))
+        self._key += len(priorities)
+        run = {
+            priority << 56 | self._key - at: StoredMessage(
+                self._random.randbytes(self._random.choice([20, 200, 6_000])),
+                arrival,
+                self._random.choice([NEVER, self._random.randrange(1 << 41)]),
+                self._random.randrange(64),
+            )
+            for at, priority in enumerate(priorities)
+        }
+        self._touched.update(run)
+        self.model.queues[queue].update(run)
+        return [("insert many", queue, run)]
 
     def _some_message(self) -> tuple[int, int, StoredMessage] | None:
         messages = [
@@ -177,7 +195,7 @@ class Script:
         self._touched.update(keys)
         for key in keys:
             del self.model.queues[queue][key]
-        return [("remove", queue, key) for key in keys]
+        return [("remove many", queue, keys)]
 
 
 def perform(store: Store, txn: StoreTransaction, operation: Operation) -> None:
@@ -196,6 +214,20 @@ def _insert(
         arrival=message.arrival,
         expiry=message.expiry,
         flags=message.flags,
+    )
+
+
+def _insert_many(
+    store: Store, txn: StoreTransaction, queue: int, run: dict[int, StoredMessage]
+) -> None:
+    store.counters.lookup_identifier.take_many(len(run))
+    txn.insert_many(
+        queue,
+        list(run),
+        [message.packet for message in run.values()],
+        arrival=next(iter(run.values())).arrival,
+        expiries=[message.expiry for message in run.values()],
+        flags=[message.flags for message in run.values()],
     )
 
 
@@ -230,7 +262,9 @@ def _commit(
 
 OPERATIONS: dict[str, Callable[..., None]] = {
     "insert": _insert,
+    "insert many": _insert_many,
     "remove": lambda store, txn, queue, key: txn.remove(queue, key),
+    "remove many": lambda store, txn, queue, keys: txn.remove_many(queue, keys),
     "rehome": _rehome,
     "update": _update,
     "purge": _purge,

@@ -36,6 +36,7 @@ STEPS: dict[str, tuple[type, str]] = {
     "write": (Database, "write"),
     "apply": (StoreTransaction, "apply"),
     "insert": (PriorityIndex, "insert"),
+    "extend": (PriorityIndex, "extend"),
     "remove": (PriorityIndex, "shrink"),
     "callbacks": (GroupCommit, "_run_callbacks"),
 }

@@ -143,6 +143,13 @@ class RunMachine(RuleBasedStateMachine):
         keys = self.twin.single.keys(queue)[first : first + length]
         self.twin.change(lambda half, txn: half.remove(txn, queue, keys), fails)
 
+    @rule(queue=SOME_QUEUE, places=PLACES, other=st.integers(0, 1 << 60), at=st.integers(0, 12))
+    def remove_what_is_not_there(self, queue: int, places: set[int], other: int, at: int) -> None:
+        there = self.twin.single.keys(queue)
+        keys = [there[place] for place in sorted(places) if place < len(there)]
+        keys.insert(at, keys[0] if keys and other % 2 else other)
+        self.twin.change(lambda half, txn: half.remove(txn, queue, keys))
+
     @rule(queue=SOME_QUEUE, places=PLACES)
     def lock(self, queue: int, places: set[int]) -> None:
         there = self.twin.single.keys(queue)
@@ -307,6 +314,51 @@ def test_the_counters_of_a_run_are_on_the_disk_before_it_is_seen(turns: Turns) -
     store = turns.reopen(store)
     assert store.counters.serial.take() > last
     store.close()
+
+
+def refused_removal(store: Store, keys: Sequence[int]) -> bool:
+    """Whether a removal is refused in a block that goes on and is committed."""
+    with store.transaction("goes on") as txn:
+        try:
+            txn.remove_many(A, keys)
+        except PositionStateError:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("bad", ["nowhere", "twice", "leaving", "twice pending"])
+def test_a_removal_of_which_one_is_refused_does_nothing(
+    store: Store, turns: Turns, bad: str
+) -> None:
+    with store.transaction("there") as txn:
+        insert(txn, range(10))
+        insert(txn, range(10, 15), durable=False)
+    turns.end()
+    store.index(A).lock_many([2, 3], "reader")
+    with store.transaction("pending") as txn:
+        insert(txn, range(20, 30))
+        txn.remove(A, 9)
+    before = state_of(store)
+    other = {"nowhere": 99, "twice": 3, "leaving": 9, "twice pending": 22}[bad]
+    assert refused_removal(store, [*range(8), *range(10, 15), 20, 21, 22, other])
+    assert state_of(store) == before
+    turns.end()
+    assert list(store.index(A).keys()) == [*range(9), *range(10, 15), *range(20, 30)]
+
+
+def test_a_run_is_locked_as_a_whole_or_not_at_all(store: Store, turns: Turns) -> None:
+    with store.transaction("there") as txn:
+        insert(txn, range(20))
+    turns.end()
+    index = store.index(A)
+    assert index.lock_many(range(5, 10), "a reader")
+    assert not index.lock_many(range(10), "another")
+    assert not index.lock_many([0, 99], "another")
+    assert [index.owner(key) for key in (4, 5, 9, 10)] == [None, "a reader", "a reader", None]
+    assert index.available == 15
+    index.unlock_many(range(5, 10))
+    assert index.available == 20
+    assert index.owner(5) is None
 
 
 def runs_of(sizes: list[int], **bounds: int) -> Iterator[list[int]]:

@@ -76,16 +76,26 @@ class Half:
         )
 
     def remove(self, txn: StoreTransaction, queue_id: int, keys: Sequence[int]) -> None:
+        if self.in_runs:
+            txn.remove_many(queue_id, keys)
+            return
         for key in keys:
             txn.remove(queue_id, key)
 
     def lock(self, queue_id: int, keys: Sequence[int]) -> None:
-        for key in keys:
-            self.store.index(queue_id).lock(key, "reader")
+        """Lock those that are available."""
+        index = self.store.index(queue_id)
+        if not self.in_runs or not index.lock_many(keys, "reader"):
+            for key in keys:
+                index.lock(key, "reader")
 
     def unlock(self, queue_id: int, keys: Sequence[int]) -> None:
+        index = self.store.index(queue_id)
+        if self.in_runs:
+            index.unlock_many(keys)
+            return
         for key in keys:
-            self.store.index(queue_id).unlock(key)
+            index.unlock(key)
 
     def change(self, change: Change, fails: bool) -> str:
         """Do something in a block of its own; the name of what it raised."""

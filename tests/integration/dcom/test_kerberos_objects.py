@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from impacket.dcerpc.v5 import dcomrt
 from impacket.dcerpc.v5.rpcrt import RPC_C_AUTHN_LEVEL_PKT_INTEGRITY, RPC_C_AUTHN_LEVEL_PKT_PRIVACY
 
 from rpcqm.rpc.constants import AuthenticationLevel
@@ -14,7 +15,9 @@ from rpcqm.rpc.security.spnego import SpnegoCredentials
 from rpcqm.testing import PrivateQueueManager
 from tests.support.accounts import PASSWORD
 from tests.support.dcom_client import ENABLED, DcomClient, served
-from tests.support.dcom_impacket import call, connected, create
+from tests.support.dcom_impacket import connected
+from tests.support.impacket_spnego import sent_trailers
+from tests.support.impacket_walker import Walker, Way
 from tests.support.kdc import HOST, REALM, SERVICE, Kdc, require_kdc
 
 kerberos = pytest.importorskip("rpcqm.rpc.security.kerberos", exc_type=ImportError)
@@ -60,15 +63,25 @@ def test_kerberos_and_spnego_serve_our_client(
             assert used(client) == [NTLM, SPNEGO, KERBEROS]
 
 
+@pytest.mark.parametrize("way", Way)
 @pytest.mark.parametrize("level", [RPC_C_AUTHN_LEVEL_PKT_INTEGRITY, RPC_C_AUTHN_LEVEL_PKT_PRIVACY])
-def test_kerberos_serves_impacket(
-    kdc: Kdc, server: PrivateQueueManager, level: int, monkeypatch: pytest.MonkeyPatch
+def test_negotiated_kerberos_serves_impacket(
+    kdc: Kdc,
+    server: PrivateQueueManager,
+    level: int,
+    way: Way,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """By itself impacket seals calls of objects, where it is asked to sign them, too."""
     monkeypatch.setenv("KRB5CCNAME", kdc.service_ticket("alice").removeprefix("FILE:"))
+    monkeypatch.setattr(dcomrt.CLASS_INSTANCE, "get_auth_level", lambda _: level)
+    sent = sent_trailers(monkeypatch)
     options: dict[str, Any] = {"domain": REALM, "doKerberos": True, "remoteHost": "127.0.0.1"}
     with connected(
         server.endpoint("epm")[1], password="", level=level, target=HOST, **options
     ) as connection:
-        message = create(connection, MSMQ_MESSAGE, NEWEST)
-        call(message, NEWEST, "put_Label", "a label")
-        assert call(message, NEWEST, "get_Label").pbstrLabel == "a label"
+        walker = Walker(connection, way)
+        message = walker.message()
+        walker.put(message, "Label", "a label")
+        assert walker.get(message, "Label") == "a label"
+    assert sent == {(SPNEGO, level)}

@@ -79,6 +79,6 @@ def mark_signed(
             set_authentication_level(packet, MessageAuthenticationLevel.XMLSIG)
             composed.packet = bytes(packet)
         return
-    is_here = not isinstance(descriptor.queue_reference, OutgoingQueue)
-    if protection.verify is not None and (descriptor.multiple or is_here):
+    leaves = isinstance(descriptor.queue_reference, OutgoingQueue)  # of several some may not
+    if protection.verify is not None and not leaves:
         protection.verify(composed)

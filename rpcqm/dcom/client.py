@@ -6,13 +6,14 @@ an account is configured for that address (G264).
 """
 
 import asyncio
-import copy
 import re
 import struct
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
-from uuid import UUID, uuid4
+from functools import partial
+from typing import Any
+from uuid import UUID
 
 from rpcqm.base.clock import Timer, Timers
 from rpcqm.base.completion import Completion
@@ -28,11 +29,9 @@ from rpcqm.codec.automation.objref import (
     unpack_objref,
 )
 from rpcqm.codec.automation.values import Variant
-from rpcqm.codec.interface import Interface, TransferSyntax, load
+from rpcqm.codec.interface import TransferSyntax, Value, load
 from rpcqm.codec.types.dcom import (
-    COMVERSION,
     DUALSTRINGARRAY,
-    ORPCTHIS,
     REMINTERFACEREF,
     ComplexPingRequest,
     IRemUnknown_RemQueryInterfaceRequest,
@@ -40,9 +39,8 @@ from rpcqm.codec.types.dcom import (
     ResolveOxid2Request,
     SimplePingRequest,
 )
-from rpcqm.codec.types.oaut import DISPPARAMS, IDispatch_InvokeRequest
-from rpcqm.codec.types.oautvalues import DISPATCH_METHOD
 from rpcqm.dcom.com_object import ComObject
+from rpcqm.dcom.event_interfaces import Dispatched, EventInterface, this
 from rpcqm.dcom.exporter import ObjectExporter
 from rpcqm.dcom.ping_sets import PING_PERIOD
 from rpcqm.rpc.call import Call
@@ -67,8 +65,7 @@ _RESOLVER_PORT = 135
 _REFERENCES = 5
 """Public references that are asked for with an interface, as DCOM's own clients do."""
 _LOOK_FOR_PORT = re.compile(r"(.+)\[(\d{1,5})\]")
-_NO_INTERFACE = UUID(int=0)
-IDISPATCH = UUID("00020400-0000-0000-c000-000000000046")
+_FAILURE = 0x8000_0000
 
 _FAILURES = (OSError, RpcFault, MQError, AuthenticationError, DecodeError, ValueError, TimeoutError)
 """How a client's machine can fail us: none of it is our mistake."""
@@ -100,8 +97,10 @@ class OutboundCalls:
     def __len__(self) -> int:
         return len(self._sinks)
 
-    def sink(self, objref: bytes, call: Call, iid: UUID) -> "Sink":
-        """An object of the caller, to be connected.
+    def sink(
+        self, objref: bytes, call: Call, iid: UUID, otherwise: Sequence[EventInterface] = ()
+    ) -> "Sink":
+        """An object of the caller, to be connected: its dispinterface `iid`, or another one.
 
         Raises MQError: CONNECT_E_CANNOTCONNECT for a reference that cannot be followed,
         CONNECT_E_ADVISELIMIT for one too many.
@@ -118,7 +117,7 @@ class OutboundCalls:
             raise MQError(HResult.CONNECT_E_CANNOTCONNECT, "no reference to follow")
         port = _resolver_port(reference.bindings, address)
         place = Place(address, port, owner, call.local_address)
-        found = Sink(self, place, reference.std, iid)
+        found = Sink(self, place, reference.std, (Dispatched(iid), *otherwise))
         self._sinks[found] = owner
         return found
 
@@ -160,16 +159,23 @@ class Place:
 
 
 class Sink:
-    """One object of a client, which is called by IDispatch for one interface of events.
+    """One object of a client, which is called by the first interface of events that it has.
 
     Events are told in their order, one at a time; the connection is made again when it is lost.
     """
 
-    def __init__(self, calls: OutboundCalls, place: Place, std: StdObjRef, iid: UUID) -> None:
+    def __init__(
+        self,
+        calls: OutboundCalls,
+        place: Place,
+        std: StdObjRef,
+        interfaces: Sequence[EventInterface],
+    ) -> None:
         self._calls = calls
         self._place = place
         self._std = std
-        self._iid = iid
+        self._interfaces = interfaces
+        self._called = interfaces[0]
         self._client: RpcClient | None = None
         self._remote_unknown: UUID | None = None
         self._held: StdObjRef | None = None
@@ -179,6 +185,7 @@ class Sink:
         self._ping: Timer | None = None
         self._set_id = 0
         self._closed = False
+        self._finished = False
 
     # What connection points ask.
 
@@ -196,6 +203,12 @@ class Sink:
         self._waiting.append((member, list(arguments)))
         if self._worker is None:
             self._worker = self._calls.spawn(self._tell_all())
+
+    def finish(self) -> None:
+        """Give the references back when what waits has been told."""
+        self._finished = True
+        if self._worker is None:
+            self.close()
 
     def close(self) -> None:
         """Call the object no more, and give its references back."""
@@ -246,7 +259,7 @@ class Sink:
             try:
                 if self._held is None:
                     self._held = await self._query_interface(client, unknown)
-                self._events = await client.bind(_events(self._iid), TransferSyntax.NDR)
+                self._events = await client.bind(self._called.interface(), TransferSyntax.NDR)
             except BaseException:
                 client.close()
                 raise
@@ -266,21 +279,23 @@ class Sink:
         return _exporter_port(response.ppdsaOxidBindings), response.pipidRemUnknown
 
     async def _query_interface(self, client: RpcClient, unknown: UUID) -> StdObjRef:
-        """The reference to the interface of events ([MS-DCOM] 3.1.1.5.6.1.1)."""
+        """The reference to an interface of events ([MS-DCOM] 3.1.1.5.6.1.1)."""
         binding = await client.bind(load("dcom.IRemUnknown"), TransferSyntax.NDR)
-        request = IRemUnknown_RemQueryInterfaceRequest(
-            orpcthis=_this(),
-            ripid=UUID(bytes_le=self._std.ipid),
-            cRefs=_REFERENCES,
-            cIids=1,
-            iids=[self._iid],
-        )
-        operation = request.operation.name
-        response = await binding.start(operation, request, unknown).response()
-        if response.result or not response.ppQIResults or response.ppQIResults[0].hResult:
-            raise MQError(HResult.E_NOINTERFACE, str(self._iid))
-        std = response.ppQIResults[0].std
-        return StdObjRef(std.flags, std.cPublicRefs, std.oxid, std.oid, std.ipid.bytes_le)
+        for each in self._interfaces:
+            request = IRemUnknown_RemQueryInterfaceRequest(
+                orpcthis=this(),
+                ripid=UUID(bytes_le=self._std.ipid),
+                cRefs=_REFERENCES,
+                cIids=1,
+                iids=[each.iid],
+            )
+            operation = request.operation.name
+            response = await binding.start(operation, request, unknown).response()
+            results = response.ppQIResults
+            if not response.result and results and not results[0].hResult:
+                self._called, std = each, results[0].std
+                return StdObjRef(std.flags, std.cPublicRefs, std.oxid, std.oid, std.ipid.bytes_le)
+        raise MQError(HResult.E_NOINTERFACE, str(self._called.iid))
 
     # What is told.
 
@@ -293,49 +308,34 @@ class Sink:
                 reason = str(error) or type(error).__name__
                 _log.warning("an event was lost", peer=self._place.address, reason=reason)
         self._worker = None
+        if self._finished:
+            self.close()
 
     async def _tell(self, member: int, arguments: list[Variant]) -> None:
         binding = await self._connected()
         given: list[StdObjRef] = []
         try:
-            await self._invoke(binding, member, [self._passed(each, given) for each in arguments])
+            passed = partial(self._passed, given)
+            await self._call(binding, *self._called.request(member, arguments, passed))
         except BaseException:
             # The client has not got them, so that nobody would ever give them back.
             for std in given:
                 self._calls.exporter.release(std.ipid, std.public_refs, 0, self._place.owner)
             raise
 
-    def _passed(self, argument: Variant, given: list[StdObjRef]) -> Variant:
-        """An argument with references for objects of ours."""
-        if not isinstance(argument.value, ComObject):
-            return argument
-        std = self._calls.exporter.marshal(argument.value, IDISPATCH, self._place.owner)
+    def _passed(self, given: list[StdObjRef], found: ComObject, iid: UUID) -> bytes:
+        """A reference to an object of ours."""
+        std = self._calls.exporter.marshal(found, iid, self._place.owner)
         given.append(std)
         array, _ = DualStringArray.unpack(self._calls.resolver(self._place.reached))
-        return Variant(argument.vt, ObjRefStandard(IDISPATCH, std, array).pack())
+        return ObjRefStandard(iid, std, array).pack()
 
-    async def _invoke(self, binding: Binding, member: int, arguments: list[Variant]) -> None:
+    async def _call(self, binding: Binding, operation: str, request: Value) -> None:
         assert self._held is not None
-        request = IDispatch_InvokeRequest(
-            orpcthis=_this(),
-            dispIdMember=member,
-            riid=_NO_INTERFACE,
-            lcid=0,
-            dwFlags=DISPATCH_METHOD,
-            pDispParams=DISPPARAMS(
-                rgvarg=arguments[::-1],
-                rgdispidNamedArgs=None,
-                cArgs=len(arguments),
-                cNamedArgs=0,
-            ),
-            cVarRef=0,
-            rgVarRefIdx=[],
-            rgVarRef=[],
-        )
         async with asyncio.timeout(CALL_SECONDS):
             ipid = UUID(bytes_le=self._held.ipid)
-            response = await binding.start("Invoke", request, ipid).response()
-        if response.result:
+            response: Any = await binding.start(operation, request, ipid).response()
+        if response.result & _FAILURE:
             raise RpcFault(HResult.DISP_E_EXCEPTION, f"the sink answers {response.result:#010x}")
 
     # That we live, and that we do not any more.
@@ -380,7 +380,7 @@ class Sink:
         """Release the references that we hold ([MS-DCOM] 3.1.1.5.6.1.3)."""
         held = [each for each in (self._std, self._held) if each is not None]
         request = IRemUnknown_RemReleaseRequest(
-            orpcthis=_this(),
+            orpcthis=this(),
             cInterfaceRefs=len(held),
             InterfaceRefs=[
                 REMINTERFACEREF(
@@ -410,17 +410,6 @@ def without_references(objref: bytes) -> bytes:
 def _address(call: Call) -> str:
     """The address that a call comes from; empty for one over the local socket."""
     return call.peer.rpartition(":")[0] if call.transport == "ncacn_ip_tcp" else ""
-
-
-def _events(iid: UUID) -> Interface:
-    """IDispatch under the IID of a dispinterface, as it is bound for calls of one."""
-    interface = copy.copy(load("oaut.IDispatch"))
-    interface.uuid = iid
-    return interface
-
-
-def _this() -> ORPCTHIS:
-    return ORPCTHIS(version=COMVERSION(MajorVersion=5, MinorVersion=7), cid=uuid4())
 
 
 def _resolver_port(bindings: DualStringArray, address: str) -> int:

@@ -1,19 +1,12 @@
 """MSMQEvent: tells clients of messages that wait to be read ([MC-MQAC] 3.16)."""
 
-from typing import TYPE_CHECKING
-
 from rpcqm.base.errors import HResult, MQError
-from rpcqm.codec.automation.type_library import describe
 from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.types.oautvalues import VT_DISPATCH, VT_I4
 from rpcqm.dcom.com_object import ComCall, ComObject, RemoteReference
 from rpcqm.dcom.connection_points import EventSource
-from rpcqm.mqac.notifications import EventTarget
-
-if TYPE_CHECKING:
-    from rpcqm.mqac.queue import MSMQQueue
-
-_ARRIVED, _ARRIVED_ERROR = (member.dispid for member in describe("_DMSMQEventEvents").members)
+from rpcqm.mqac.arguments import signed
+from rpcqm.mqac.notifications import ARRIVED, ARRIVED_ERROR, EVENTS, EventTarget
 
 
 class MSMQEvent(EventSource, EventTarget):
@@ -27,7 +20,7 @@ class MSMQEvent(EventSource, EventTarget):
         "IConnectionPointContainer",
         "IConnectionPoint",
     )
-    EVENTS = describe("_DMSMQEventEvents").uuid
+    EVENTS = EVENTS
 
     def get_Properties(self, call: ComCall) -> None:
         """[MC-MQAC] 3.16.4.1.1 Properties (Opnum 7)."""
@@ -43,7 +36,7 @@ class MSMQEvent(EventSource, EventTarget):
         self, call: ComCall, pq: ComObject | RemoteReference | None, msgcursor: int
     ) -> None:
         """[MC-MQAC] 3.16.4.3.2 FireArrivedEvent (Opnum 8)."""
-        self.raise_event(_ARRIVED, _queue(pq), Variant(VT_I4, msgcursor))
+        self.raise_event(ARRIVED, _queue(pq), Variant(VT_I4, msgcursor))
 
     def FireArrivedErrorEvent(
         self,
@@ -53,19 +46,8 @@ class MSMQEvent(EventSource, EventTarget):
         msgcursor: int,
     ) -> None:
         """[MC-MQAC] 3.16.4.3.3 FireArrivedErrorEvent (Opnum 9)."""
-        error = Variant(VT_I4, _signed(hrStatus))
-        self.raise_event(_ARRIVED_ERROR, _queue(pq), error, Variant(VT_I4, msgcursor))
-
-    # What queues raise.
-
-    def arrived(self, queue: "MSMQQueue", cursor: int) -> None:
-        """[MC-MQAC] 3.16.4.4.1 Arrived (Opnum 7), at every sink."""
-        self.raise_event(_ARRIVED, Variant(VT_DISPATCH, queue), Variant(VT_I4, cursor))
-
-    def arrived_error(self, queue: "MSMQQueue", error: int, cursor: int) -> None:
-        """[MC-MQAC] 3.16.4.4.2 ArrivedError (Opnum 8), at every sink."""
-        code = Variant(VT_I4, _signed(error))
-        self.raise_event(_ARRIVED_ERROR, Variant(VT_DISPATCH, queue), code, Variant(VT_I4, cursor))
+        error = Variant(VT_I4, signed(hrStatus))
+        self.raise_event(ARRIVED_ERROR, _queue(pq), error, Variant(VT_I4, msgcursor))
 
 
 def _queue(pq: ComObject | RemoteReference | None) -> Variant:
@@ -73,8 +55,3 @@ def _queue(pq: ComObject | RemoteReference | None) -> Variant:
     if pq is None:
         raise MQError(HResult.E_POINTER, "no queue")
     return Variant(VT_DISPATCH, pq.objref if isinstance(pq, RemoteReference) else pq)
-
-
-def _signed(status: int) -> int:
-    """An HRESULT as the long that automation has for it."""
-    return status - (1 << 32) if status >= 1 << 31 else status

@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING
 from rpcqm.adm.message import Message
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.automation.type_library import describe
 from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.types.mqacvalues import MQMSGCURSOR
-from rpcqm.dcom.com_object import ComObject
-from rpcqm.mqac.arguments import integer
+from rpcqm.codec.types.oautvalues import VT_DISPATCH, VT_I4
+from rpcqm.dcom.client import OutboundCalls
+from rpcqm.dcom.com_object import ComCall, ComObject, RemoteReference
+from rpcqm.dcom.event_interfaces import Methods
+from rpcqm.mqac.arguments import integer, signed
 from rpcqm.mqac.reading import Reading
 
 if TYPE_CHECKING:
@@ -19,16 +23,47 @@ AT_MOST = 16
 """Notifications that one open queue waits with; a program needs one at a time."""
 
 
+EVENTS = describe("_DMSMQEventEvents").uuid
+ARRIVED, ARRIVED_ERROR = (member.dispid for member in describe("_DMSMQEventEvents").members)
+_PRIVATE = Methods("IMSMQPrivateEvent", "FireArrivedEvent", "FireArrivedErrorEvent")
+
+
 class EventTarget(ComObject):
-    """An object that events are raised on: an MSMQEvent."""
+    """An object that events are raised on."""
+
+    def raise_event(self, member: int, *arguments: Variant) -> None:
+        """Tell whoever listens of an event of _DMSMQEventEvents."""
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Nothing comes any more of a notification that was asked for."""
 
     def arrived(self, queue: "MSMQQueue", cursor: int) -> None:
-        """Raise Arrived at whoever listens."""
-        raise NotImplementedError
+        """[MC-MQAC] 3.16.4.4.1 Arrived (Opnum 7)."""
+        self.raise_event(ARRIVED, Variant(VT_DISPATCH, queue), Variant(VT_I4, cursor))
 
     def arrived_error(self, queue: "MSMQQueue", error: int, cursor: int) -> None:
-        """Raise ArrivedError with an HRESULT at whoever listens."""
-        raise NotImplementedError
+        """[MC-MQAC] 3.16.4.4.2 ArrivedError (Opnum 8)."""
+        code = Variant(VT_I4, signed(error))
+        self.raise_event(ARRIVED_ERROR, Variant(VT_DISPATCH, queue), code, Variant(VT_I4, cursor))
+
+
+class ClientEvent(EventTarget):
+    """An event of the client's own, told once, as its MSMQEvent or whatever takes events (G293)."""
+
+    def __init__(self, outbound: OutboundCalls, call: ComCall, event: RemoteReference) -> None:
+        self._sink = outbound.sink(event.objref, call.call, EVENTS, (_PRIVATE,))
+
+    def connect(self) -> Completion[None]:
+        """CONNECT_E_CANNOTCONNECT for what cannot be reached, or takes no events."""
+        return self._sink.connect()
+
+    def raise_event(self, member: int, *arguments: Variant) -> None:
+        self._sink.fire(member, arguments)
+        self._sink.finish()
+
+    def forget(self) -> None:
+        self._sink.close()
 
 
 class Notifications:
@@ -36,7 +71,7 @@ class Notifications:
 
     def __init__(self, queue: "MSMQQueue") -> None:
         self._queue = queue
-        self._waiting: set[object] = set()
+        self._waiting: dict[object, EventTarget] = {}
 
     @staticmethod
     def cursor_of(argument: Variant | None) -> int:
@@ -50,10 +85,10 @@ class Notifications:
         return cursor
 
     @staticmethod
-    def target_of(event: object) -> EventTarget:
-        """The event to raise; E_INVALIDARG for NULL, and for an object of somebody else."""
-        if not isinstance(event, EventTarget):
-            raise MQError(HResult.E_INVALIDARG, "no MSMQEvent of this queue manager")
+    def target_of(event: object) -> EventTarget | RemoteReference:
+        """The event to raise; E_INVALIDARG for NULL, and for another object of ours."""
+        if not isinstance(event, EventTarget | RemoteReference):
+            raise MQError(HResult.E_INVALIDARG, "no MSMQEvent")
         return event
 
     def start(self, reading: Reading, target: EventTarget, cursor: int, timeout: int) -> None:
@@ -61,7 +96,7 @@ class Notifications:
         if len(self._waiting) >= AT_MOST:
             raise MQError(HResult.MQ_ERROR_INSUFFICIENT_RESOURCES, "too many notifications")
         tag = object()
-        self._waiting.add(tag)
+        self._waiting[tag] = target
         try:
             watching = reading.watch(tag, cursor, timeout)
         except MQError as error:
@@ -95,12 +130,12 @@ class Notifications:
 
     def _is_waiting(self, tag: object) -> bool:
         """Whether the queue has not been closed meanwhile; a notification ends once."""
-        waiting = tag in self._waiting
-        self._waiting.discard(tag)
-        return waiting
+        return self._waiting.pop(tag, None) is not None
 
     def close(self) -> None:
         """Forget them: who closes a queue is told nothing of it any more."""
+        for target in self._waiting.values():
+            target.forget()
         self._waiting.clear()
 
 

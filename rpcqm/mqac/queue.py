@@ -7,17 +7,18 @@ from rpcqm.adm.descriptor import OpenQueueDescriptor
 from rpcqm.adm.enums import MessageSeekAction
 from rpcqm.adm.message import Message
 from rpcqm.adm.transaction import Transaction
+from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.types.mqacvalues import MQTRANSACTION
 from rpcqm.codec.types.mqvalues import INFINITE, VARENUM, QueueAccessType
-from rpcqm.dcom.com_object import ComCall, ComObject
+from rpcqm.dcom.com_object import ComCall, ComObject, RemoteReference
 from rpcqm.mqac._message_properties import not_implemented
 from rpcqm.mqac.arguments import boolean, integer, lookup_identifier, plain, signed
 from rpcqm.mqac.machine import Machine
 from rpcqm.mqac.message import MSMQMessage
 from rpcqm.mqac.named_queues import SendingTarget
-from rpcqm.mqac.notifications import Notifications
+from rpcqm.mqac.notifications import ClientEvent, Notifications
 from rpcqm.mqac.reading import LocalReading, Reading
 from rpcqm.mqac.transaction import transaction_scope
 
@@ -407,17 +408,36 @@ class MSMQQueue(SendingTarget):
 
     def EnableNotification(
         self, call: ComCall, Event: object, Cursor: Argument, ReceiveTimeout: Argument
-    ) -> None:
+    ) -> Completion[None] | None:
         """Raise Arrived, once, when there is a message, also for those who may receive (G275).
 
+        The event is one of ours, or the client's own (G293).
         Source: [MC-MQAC] 3.11.4.1.9 EnableNotification (Opnum 15).
         """
         cursor = Notifications.cursor_of(Cursor)
         self._open()
-        target = Notifications.target_of(Event)
+        event = Notifications.target_of(Event)
         reading = self._open_for(_READING)
         timeout = integer(ReceiveTimeout, INFINITE) & _BITS
-        self._notifications.start(reading, target, cursor, timeout)
+        if isinstance(event, RemoteReference):
+            return start(self._notify_client(call, event, cursor, timeout))
+        self._notifications.start(reading, event, cursor, timeout)
+        return None
+
+    async def _notify_client(
+        self, call: ComCall, event: RemoteReference, cursor: int, timeout: int
+    ) -> None:
+        outbound = self._machine.outbound
+        if outbound is None:
+            raise MQError(HResult.E_INVALIDARG, "no MSMQEvent of this queue manager")
+        target = ClientEvent(outbound, call, event)
+        await target.connect()
+        try:
+            reading = self._open_for(_READING)  # it may have been closed meanwhile
+            self._notifications.start(reading, target, cursor, timeout)
+        except MQError:
+            target.forget()
+            raise
 
 
 _CURRENT = MessageSeekAction.SEEK_CURRENT

@@ -16,7 +16,7 @@ from rpcqm.codec.automation.objref import (
     StringBinding,
 )
 from rpcqm.codec.automation.values import EMPTY, Variant
-from rpcqm.codec.interface import load
+from rpcqm.codec.interface import Interface, load
 from rpcqm.codec.types.dcom import (
     COMVERSION,
     DUALSTRINGARRAY,
@@ -60,10 +60,15 @@ class ComSink:
         self.port = self.resolver_port = 0
         self.waiting: list[Completion[Any]] = []
 
-    async def listen(self, server: RpcServer) -> None:
-        """Serve the resolver at one port, and the object at another."""
+    def served_interface(self) -> Interface:
+        """What events are called by."""
         events = copy.copy(load("oaut.IDispatch"))
         events.uuid = self.iid
+        return events
+
+    async def listen(self, server: RpcServer) -> None:
+        """Serve the resolver at one port, and the object at another."""
+        events = self.served_interface()
         resolver = server.register(load("dcom.IObjectExporter"), self)
         objects = [
             server.register(load("dcom.IRemUnknown"), self),
@@ -138,3 +143,32 @@ class ComSink:
             rgVarRef=[],
             result=0,
         )
+
+
+PRIVATE_EVENT = UUID("d7ab3341-c9d3-11d1-bb47-0080c7c5a2c0")
+
+
+class PrivateEvent(ComSink):
+    """An MSMQEvent that lives at the client: it has IMSMQPrivateEvent, and no dispinterface.
+
+    `fired` are the queue, the code (None without one) and the cursor of each event.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(PRIVATE_EVENT)
+        self.fired: list[tuple[bytes, int | None, int]] = []
+
+    def served_interface(self) -> Interface:
+        return load("mqac.IMSMQPrivateEvent")
+
+    def FireArrivedEvent(self, call: Call, request: Any) -> object:
+        self.fired.append((request.pq, None, request.msgcursor))
+        return self._answer("FireArrivedEvent")
+
+    def FireArrivedErrorEvent(self, call: Call, request: Any) -> object:
+        self.fired.append((request.pq, request.hrStatus, request.msgcursor))
+        return self._answer("FireArrivedErrorEvent")
+
+    def _answer(self, operation: str) -> object:
+        response: Any = self.served_interface().operation(operation).response_class
+        return response(orpcthat=THAT, result=0)

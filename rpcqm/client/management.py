@@ -138,6 +138,11 @@ class ManagementClient:
         request = qmmgmt.R_QMMgmtActionRequest(pObjectFormat=_subject(name), lpwszAction=action)
         await self._connections.call(request)
 
+    async def property_of(self, name: FormatName | None, identifier: int) -> object:
+        """A property of a queue, or without a name of the machine; None if it has no value."""
+        (value,) = await self._information(name, [identifier])
+        return value
+
     async def _information(self, name: FormatName | None, properties: Sequence[int]) -> list[Any]:
         request = qmmgmt.R_QMMgmtGetInfoRequest(
             pObjectFormat=_subject(name),

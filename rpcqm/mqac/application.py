@@ -1,24 +1,27 @@
 """MSMQApplication: a queue manager ([MC-MQAC] 3.2)."""
 
+from typing import Any
+
 from rpcqm.adm.directory import AttributeFilter, equals
 from rpcqm.adm.enums import DirectoryOperationResult
 from rpcqm.adm.queue_manager import QueueManager
-from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.automation.values import SafeArray, Variant
+from rpcqm.codec.properties import ManagementMachineProperty
+from rpcqm.codec.property_values import MsmqConnected
 from rpcqm.codec.types.mqacvalues import MQCERT_REGISTER
 from rpcqm.codec.types.mqvalues import VARENUM
 from rpcqm.dcom.automation import Automation
 from rpcqm.dcom.com_object import ComCall, Outcome
 from rpcqm.mqac._message_properties import not_implemented
+from rpcqm.mqac.administration import ask, order
 from rpcqm.mqac.arguments import integer, octets, plain, text
 from rpcqm.mqac.certificates import register_certificate, register_own_certificate
 from rpcqm.mqac.guids import guid_of
 from rpcqm.mqac.machine import Machine
-from rpcqm.qm.access import require_administrator
 from rpcqm.qm.machine import version_numbers
-from rpcqm.qm.management import Management
 
+_P = ManagementMachineProperty
 _SHORT = 0x7FFF
 
 
@@ -127,53 +130,52 @@ class MSMQApplication(Automation):
         """[MC-MQAC] 3.2.4.3.7 Machine (Opnum 21)."""
         return self.computer_name or self._machine.queue_manager.computer_name
 
-    def _management(self, call: ComCall) -> Management:
-        """This queue manager, for its administrators; it asks no other for anybody (G289)."""
-        require_administrator(call.identity)
-        name = self.computer_name
-        if name is not None and not self._machine.names.is_local(name):
-            raise MQError(HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, name)
-        return self._machine.management
+    async def _told(self, call: ComCall, identifier: ManagementMachineProperty) -> Any:
+        return await ask(self._machine, call.identity, self.computer_name, None, identifier)
 
-    def ActiveQueues(self, call: ComCall) -> Variant:
+    async def _texts(self, call: ComCall, identifier: ManagementMachineProperty) -> Variant:
+        texts = SafeArray(VARENUM.VT_BSTR, list(await self._told(call, identifier) or ()))
+        return Variant(VARENUM.VT_ARRAY | VARENUM.VT_BSTR, texts)
+
+    async def ActiveQueues(self, call: ComCall) -> Variant:
         """[MC-MQAC] 3.2.4.3.1 ActiveQueues (Opnum 15)."""
-        return _texts(self._management(call).active_queues())
+        return await self._texts(call, _P.PROPID_MGMT_MSMQ_ACTIVEQUEUES)
 
-    def get_PrivateQueues(self, call: ComCall) -> Variant:
+    async def get_PrivateQueues(self, call: ComCall) -> Variant:
         """[MC-MQAC] 3.2.4.3.2 PrivateQueues (Opnum 16)."""
-        return _texts(self._management(call).private_queues())
+        return await self._texts(call, _P.PROPID_MGMT_MSMQ_PRIVATEQ)
 
-    def get_DirectoryServiceServer(self, call: ComCall) -> str:
+    async def get_DirectoryServiceServer(self, call: ComCall) -> str:
         """[MC-MQAC] 3.2.4.3.3 DirectoryServiceServer (Opnum 17)."""
-        server = self._management(call).directory_server()
+        server: str | None = await self._told(call, _P.PROPID_MGMT_MSMQ_DSSERVER)
         if server is None:
             raise MQError(HResult.MQ_ERROR_NO_DS)
         return server
 
-    def get_IsConnected(self, call: ComCall) -> bool:
+    async def get_IsConnected(self, call: ComCall) -> bool:
         """[MC-MQAC] 3.2.4.3.4 IsConnected (Opnum 18)."""
-        self._management(call)
-        return self._machine.queue_manager.connection_active
+        connected = await self._told(call, _P.PROPID_MGMT_MSMQ_CONNECTED)
+        return bool(connected == MsmqConnected.MSMQ_CONNECTED)
 
-    def get_BytesInAllQueues(self, call: ComCall) -> Variant:
+    async def get_BytesInAllQueues(self, call: ComCall) -> Variant:
         """[MC-MQAC] 3.2.4.3.5 BytesInAllQueues (Opnum 19)."""
-        return Variant(VARENUM.VT_I8, self._management(call).bytes_in_all_queues())
+        size = await self._told(call, _P.PROPID_MGMT_MSMQ_BYTES_IN_ALL_QUEUES)
+        return Variant(VARENUM.VT_I8, size or 0)
 
-    def Connect(self, call: ComCall) -> Completion[None] | None:
+    async def _order(self, call: ComCall, action: str) -> None:
+        await order(self._machine, call.identity, self.computer_name, None, action)
+
+    async def Connect(self, call: ComCall) -> None:
         """[MC-MQAC] 3.2.4.3.8 Connect (Opnum 22)."""
-        return self._management(call).machine_actions["CONNECT"]()
+        await self._order(call, "CONNECT")
 
-    def Disconnect(self, call: ComCall) -> Completion[None] | None:
+    async def Disconnect(self, call: ComCall) -> None:
         """[MC-MQAC] 3.2.4.3.9 Disconnect (Opnum 23)."""
-        return self._management(call).machine_actions["DISCONNECT"]()
+        await self._order(call, "DISCONNECT")
 
-    def Tidy(self, call: ComCall) -> Completion[None] | None:
+    async def Tidy(self, call: ComCall) -> None:
         """Give back disk space; no message is removed (G31).
 
         Source: [MC-MQAC] 3.2.4.3.10 Tidy (Opnum 24).
         """
-        return self._management(call).machine_actions["TIDY"]()
-
-
-def _texts(texts: tuple[str, ...]) -> Variant:
-    return Variant(VARENUM.VT_ARRAY | VARENUM.VT_BSTR, SafeArray(VARENUM.VT_BSTR, list(texts)))
+        await self._order(call, "TIDY")

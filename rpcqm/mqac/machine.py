@@ -22,6 +22,7 @@ from rpcqm.qm.protection import Protection
 from rpcqm.qm.queues import QueueEvents
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.registry import QueueRegistry
+from rpcqm.qm.remote_management import RemoteManagement
 from rpcqm.qm.remote_reading import OpenElsewhere
 from rpcqm.qm.transactions import Transactions
 
@@ -36,7 +37,8 @@ class Machine:
 
     `empty_is_nothing` tells whether a read that finds no message answers a null pointer with S_OK,
     as Windows does, and not an error, as [MC-MQAC] says (G270). `open_elsewhere` opens queues of
-    other queue managers; without it there are none.
+    other queue managers, `manage_elsewhere` asks them for administrators; without them there are
+    none.
     """
 
     queue_manager: QueueManager
@@ -57,6 +59,7 @@ class Machine:
     protection: Protection
     empty_is_nothing: Callable[[], bool] = _never
     open_elsewhere: OpenElsewhere | None = None
+    manage_elsewhere: RemoteManagement | None = None
     outbound: OutboundCalls | None = None
 
     def __post_init__(self) -> None:

@@ -3,9 +3,9 @@
 All three classes are one here: which of the interfaces an object has follows from its queue.
 """
 
+from typing import Any
 from uuid import UUID
 
-from rpcqm.adm.queue import Queue
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.automation.values import SafeArray, Variant
 from rpcqm.codec.names.format_name import FormatName
@@ -21,6 +21,7 @@ from rpcqm.codec.property_values import (
 from rpcqm.codec.types.mqvalues import VARENUM
 from rpcqm.dcom.automation import Automation
 from rpcqm.dcom.com_object import ComCall
+from rpcqm.mqac.administration import ask, is_elsewhere, order
 from rpcqm.mqac.arguments import plain, signed, text
 from rpcqm.mqac.collection import MSMQCollection
 from rpcqm.mqac.machine import Machine
@@ -112,7 +113,7 @@ class MSMQManagement(Automation):
             known = (OF_OUTGOING_QUEUES if self._is_outgoing else OF_QUEUES,)
         return (*known, "IMSMQManagement")
 
-    def Init(
+    async def Init(
         self,
         call: ComCall,
         Machine: Variant | None,
@@ -124,16 +125,18 @@ class MSMQManagement(Automation):
         path_name, format_name = _text(Pathname), _text(FormatName)
         if bool(path_name) == bool(format_name):
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "a path name or a format name")
-        computer_name = _text(Machine)
-        if computer_name and not self._machine.names.is_local(computer_name):
-            raise MQError(HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, computer_name)
-        name = self._named(path_name, format_name)
-        queue = self._machine.management.find(name)
-        if not queue.active:
-            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_ACTIVE, str(name))
-        location = self._read(queue, _P.PROPID_MGMT_QUEUE_LOCATION).value
-        self._computer_name, self._name = computer_name, name
+        computer, name = _text(Machine), self._named(path_name, format_name)
+        if not is_elsewhere(self._machine, computer):
+            self._require_active(name)
+        location = await ask(
+            self._machine, call.identity, computer, name, _P.PROPID_MGMT_QUEUE_LOCATION
+        )
+        self._computer_name, self._name = computer, name
         self._is_outgoing = location == ManagementQueueLocation.MGMT_QUEUE_REMOTE_LOCATION
+
+    def _require_active(self, name: FormatName) -> None:
+        if not self._machine.management.find(name).active:
+            raise MQError(HResult.MQ_ERROR_QUEUE_NOT_ACTIVE, str(name))
 
     def _named(self, path_name: str, format_name: str) -> FormatName:
         if path_name:
@@ -151,47 +154,47 @@ class MSMQManagement(Automation):
         self._initialized(call)
         return self._computer_name or self._machine.queue_manager.computer_name
 
-    def get_MessageCount(self, call: ComCall) -> int:
+    async def get_MessageCount(self, call: ComCall) -> int:
         """[MC-MQAC] 3.3.4.1.4 MessageCount (Opnum 10)."""
-        return self._number(call, _P.PROPID_MGMT_QUEUE_MESSAGE_COUNT)
+        return await self._number(call, _P.PROPID_MGMT_QUEUE_MESSAGE_COUNT)
 
-    def get_ForeignStatus(self, call: ComCall) -> int:
+    async def get_ForeignStatus(self, call: ComCall) -> int:
         """[MC-MQAC] 3.3.4.1.5 ForeignStatus (Opnum 11)."""
-        return self._choice(call, _P.PROPID_MGMT_QUEUE_FOREIGN, FOREIGN_STATUS)
+        return await self._choice(call, _P.PROPID_MGMT_QUEUE_FOREIGN, FOREIGN_STATUS)
 
-    def get_QueueType(self, call: ComCall) -> int:
+    async def get_QueueType(self, call: ComCall) -> int:
         """[MC-MQAC] 3.3.4.1.6 QueueType (Opnum 12)."""
-        return self._choice(call, _P.PROPID_MGMT_QUEUE_TYPE, QUEUE_TYPE)
+        return await self._choice(call, _P.PROPID_MGMT_QUEUE_TYPE, QUEUE_TYPE)
 
-    def get_IsLocal(self, call: ComCall) -> bool:
+    async def get_IsLocal(self, call: ComCall) -> bool:
         """[MC-MQAC] 3.3.4.1.7 IsLocal (Opnum 13)."""
-        location = self._property(call, _P.PROPID_MGMT_QUEUE_LOCATION).value
+        location = await self._property(call, _P.PROPID_MGMT_QUEUE_LOCATION)
         return bool(location == ManagementQueueLocation.MGMT_QUEUE_LOCAL_LOCATION)
 
-    def get_TransactionalStatus(self, call: ComCall) -> int:
+    async def get_TransactionalStatus(self, call: ComCall) -> int:
         """[MC-MQAC] 3.3.4.1.8 TransactionalStatus (Opnum 14)."""
-        return self._choice(call, _P.PROPID_MGMT_QUEUE_XACT, XACT_STATUS)
+        return await self._choice(call, _P.PROPID_MGMT_QUEUE_XACT, XACT_STATUS)
 
-    def get_BytesInQueue(self, call: ComCall) -> Variant:
+    async def get_BytesInQueue(self, call: ComCall) -> Variant:
         """[MC-MQAC] 3.3.4.1.9 BytesInQueue (Opnum 15)."""
-        return self._bytes(call, _P.PROPID_MGMT_QUEUE_BYTES_IN_QUEUE)
+        return await self._bytes(call, _P.PROPID_MGMT_QUEUE_BYTES_IN_QUEUE)
 
     # Queues here
 
-    def get_JournalMessageCount(self, call: ComCall) -> int:
+    async def get_JournalMessageCount(self, call: ComCall) -> int:
         """[MC-MQAC] 3.4.4.1.1 JournalMessageCount (Opnum 16)."""
-        return self._number(call, _P.PROPID_MGMT_QUEUE_JOURNAL_MESSAGE_COUNT)
+        return await self._number(call, _P.PROPID_MGMT_QUEUE_JOURNAL_MESSAGE_COUNT)
 
-    def get_BytesInJournal(self, call: ComCall) -> Variant:
+    async def get_BytesInJournal(self, call: ComCall) -> Variant:
         """[MC-MQAC] 3.4.4.1.2 BytesInJournal (Opnum 17)."""
-        return self._bytes(call, _P.PROPID_MGMT_QUEUE_BYTES_IN_JOURNAL)
+        return await self._bytes(call, _P.PROPID_MGMT_QUEUE_BYTES_IN_JOURNAL)
 
-    def EodGetReceiveInfo(self, call: ComCall) -> Variant:
+    async def EodGetReceiveInfo(self, call: ComCall) -> Variant:
         """One MSMQCollection for each sender; [MC-MQAC] 3.4.4.1.3 EodGetReceiveInfo (Opnum 18)."""
-        columns: tuple[PropVariant, ...] = self._property(
+        columns: tuple[PropVariant, ...] | None = await self._property(
             call, _P.PROPID_MGMT_QUEUE_EOD_SOURCE_INFO
-        ).value
-        rows = zip(*(column.value for column in columns), strict=True)
+        )
+        rows = zip(*(column.value for column in columns or ()), strict=True)
         infos: list[object] = [
             Variant(VARENUM.VT_DISPATCH, MSMQCollection(_source_info(row))) for row in rows
         ]
@@ -199,39 +202,39 @@ class MSMQManagement(Automation):
 
     # Outgoing queues
 
-    def get_State(self, call: ComCall) -> int:
+    async def get_State(self, call: ComCall) -> int:
         """[MC-MQAC] 3.5.4.1.1 State (Opnum 16)."""
-        return self._choice(call, _P.PROPID_MGMT_QUEUE_STATE, QUEUE_STATE)
+        return await self._choice(call, _P.PROPID_MGMT_QUEUE_STATE, QUEUE_STATE)
 
-    def get_NextHops(self, call: ComCall) -> Variant:
+    async def get_NextHops(self, call: ComCall) -> Variant:
         """[MC-MQAC] 3.5.4.1.2 NextHops (Opnum 17)."""
-        hops: list[object] = list(self._property(call, _P.PROPID_MGMT_QUEUE_NEXTHOPS).value or ())
+        hops: list[object] = list(await self._property(call, _P.PROPID_MGMT_QUEUE_NEXTHOPS) or ())
         return Variant(VARENUM.VT_ARRAY | VARENUM.VT_BSTR, SafeArray(VARENUM.VT_BSTR, hops))
 
-    def EodGetSendInfo(self, call: ComCall) -> MSMQCollection:
+    async def EodGetSendInfo(self, call: ComCall) -> MSMQCollection:
         """[MC-MQAC] 3.5.4.1.3 EodGetSendInfo (Opnum 18)."""
         elements = {
-            name: _sequence(self._property(call, identifier).value)
+            name: _sequence(await self._property(call, identifier))
             for name, identifier in _SEQUENCES.items()
         }
         for name, (identifier, vt) in _NUMBERS.items():
-            elements[name] = Variant(vt, self._property(call, identifier).value or 0)
+            elements[name] = Variant(vt, await self._property(call, identifier) or 0)
         return MSMQCollection(elements)
 
-    def Resume(self, call: ComCall) -> None:
+    async def Resume(self, call: ComCall) -> None:
         """[MC-MQAC] 3.5.4.1.4 Resume (Opnum 19)."""
-        self._act(call, "RESUME")
+        await self._act(call, "RESUME")
 
-    def Pause(self, call: ComCall) -> None:
+    async def Pause(self, call: ComCall) -> None:
         """[MC-MQAC] 3.5.4.1.5 Pause (Opnum 20)."""
-        self._act(call, "PAUSE")
+        await self._act(call, "PAUSE")
 
-    def EodResend(self, call: ComCall) -> None:
+    async def EodResend(self, call: ComCall) -> None:
         """Send again what waits for an order acknowledgement (G289).
 
         Source: [MC-MQAC] 3.5.4.1.6 EodResend (Opnum 21).
         """
-        self._act(call, "EOD_RESEND")
+        await self._act(call, "EOD_RESEND")
 
     # Questions and orders, [MC-MQAC] 3.3.6
 
@@ -241,28 +244,27 @@ class MSMQManagement(Automation):
             raise MQError(HResult.MQ_ERROR_UNINITIALIZED_OBJECT)
         return self._name
 
-    def _queue(self, call: ComCall) -> Queue:
-        return self._machine.management.find(self._initialized(call))
+    async def _property(self, call: ComCall, identifier: ManagementQueueProperty) -> Any:
+        name = self._initialized(call)
+        return await ask(self._machine, call.identity, self._computer_name, name, identifier)
 
-    def _read(self, queue: Queue, identifier: ManagementQueueProperty) -> PropVariant:
-        return self._machine.management.queue_property(queue, identifier)
+    async def _number(self, call: ComCall, identifier: ManagementQueueProperty) -> int:
+        return signed(int(await self._property(call, identifier) or 0))
 
-    def _property(self, call: ComCall, identifier: ManagementQueueProperty) -> PropVariant:
-        return self._read(self._queue(call), identifier)
+    async def _bytes(self, call: ComCall, identifier: ManagementQueueProperty) -> Variant:
+        return Variant(VARENUM.VT_UI8, int(await self._property(call, identifier) or 0))
 
-    def _number(self, call: ComCall, identifier: ManagementQueueProperty) -> int:
-        return signed(int(self._property(call, identifier).value))
-
-    def _bytes(self, call: ComCall, identifier: ManagementQueueProperty) -> Variant:
-        return Variant(VARENUM.VT_UI8, int(self._property(call, identifier).value))
-
-    def _choice(
+    async def _choice(
         self, call: ComCall, identifier: ManagementQueueProperty, texts: tuple[str, ...]
     ) -> int:
-        return texts.index(self._property(call, identifier).value)
+        told = await self._property(call, identifier)
+        if told not in texts:  # of another queue manager, which may tell anything
+            raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"{told!r}")
+        return texts.index(told)
 
-    def _act(self, call: ComCall, action: str) -> None:
-        self._machine.management.act_on_queue(self._queue(call), action)
+    async def _act(self, call: ComCall, action: str) -> None:
+        name = self._initialized(call)
+        await order(self._machine, call.identity, self._computer_name, name, action)
 
 
 def _text(argument: Variant | None) -> str:

@@ -18,6 +18,7 @@ from rpcqm.dcom.remote_unknown import RemoteUnknown
 from rpcqm.dcom.resolver import Resolver
 from rpcqm.mqac.coclasses import coclasses
 from rpcqm.qm.engine import QueueManagerEngine
+from rpcqm.qm.remote_management import RemoteManagement
 from rpcqm.qm.remote_reading import OpenElsewhere
 from rpcqm.rpc.interface_registry import RegisteredInterface
 from rpcqm.rpc.security.context import Credentials
@@ -38,7 +39,8 @@ class DcomDoor:
     """Everything that serves COM objects; `classes` are those that clients can activate.
 
     `credentials` tells who we log on as at a client that wants events, None for nobody.
-    `open_elsewhere` opens queues of other queue managers to read them.
+    `open_elsewhere` opens queues of other queue managers to read them, `manage_elsewhere` asks
+    them for administrators.
     `objects` are the interfaces of the objects, `activators` those that the endpoint mapper's
     port serves besides its own.
     """
@@ -51,6 +53,7 @@ class DcomDoor:
         credentials: Callable[[str], Credentials | None] = _nobody,
         classes: Coclasses | None = None,
         open_elsewhere: OpenElsewhere | None = None,
+        manage_elsewhere: RemoteManagement | None = None,
     ) -> None:
         self._server = server
         self._port = 0
@@ -73,7 +76,9 @@ class DcomDoor:
             self.exporter, self._bindings.packed_resolver, credentials, engine.timers
         )
         if classes is None:
-            machine = interfaces.machine(engine, open_elsewhere, lambda: self._empty_is_nothing)
+            machine = interfaces.machine(
+                engine, open_elsewhere, lambda: self._empty_is_nothing, manage_elsewhere
+            )
             machine.outbound = self._outbound
             classes = coclasses(machine)
         unknown = RemoteUnknown(self.exporter, self._bindings)

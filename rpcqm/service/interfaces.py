@@ -15,6 +15,7 @@ from rpcqm.interfaces.sending import Sending
 from rpcqm.mqac.machine import Machine
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.management import Management
+from rpcqm.qm.remote_management import RemoteManagement
 from rpcqm.qm.remote_reading import OpenElsewhere
 
 Port = Callable[[], int]
@@ -136,10 +137,12 @@ def machine(
     engine: QueueManagerEngine,
     open_elsewhere: OpenElsewhere | None = None,
     empty_is_nothing: Callable[[], bool] = bool,
+    manage_elsewhere: RemoteManagement | None = None,
 ) -> Machine:
     """What the COM objects use of a queue manager.
 
-    `open_elsewhere` opens queues of other queue managers; without it there are none.
+    `open_elsewhere` opens queues of other queue managers, `manage_elsewhere` asks them for
+    administrators; without them there are none.
     """
     return Machine(
         queue_manager=engine.queue_manager,
@@ -159,5 +162,6 @@ def machine(
         protection=engine.protection,
         management=management(engine),
         open_elsewhere=open_elsewhere,
+        manage_elsewhere=manage_elsewhere,
         empty_is_nothing=empty_is_nothing,
     )

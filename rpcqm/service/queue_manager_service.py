@@ -263,6 +263,7 @@ class QueueManagerService:
     ) -> None:
         """Unless it is enabled nothing of it is loaded."""
         from rpcqm.service.dcom import DcomDoor
+        from rpcqm.service.remote_management import LoopRemoteManagement
 
         self._dcom = DcomDoor(
             engine,
@@ -270,6 +271,7 @@ class QueueManagerService:
             self._configuration,
             self._log_on_at,
             open_elsewhere=remote.open_to_read,
+            manage_elsewhere=LoopRemoteManagement(remote, self._remote_target),
         )
         self._undo.push_async_callback(self._dcom.stop)
 

@@ -1,0 +1,61 @@
+"""Questions and orders to a queue manager, here or elsewhere ([MC-MQAC] 3.3.6.2, 3.3.6.3).
+
+Only administrators ask and order, and another queue manager only where an account is configured
+for it (G292).
+"""
+
+from rpcqm.base.errors import HResult, MQError
+from rpcqm.base.identity import Identity
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.properties import ManagementMachineProperty, ManagementQueueProperty
+from rpcqm.mqac.machine import Machine
+from rpcqm.qm.access import require_administrator
+from rpcqm.qm.remote_management import RemoteManagement
+
+
+def is_elsewhere(machine: Machine, computer: str | None) -> bool:
+    """Whether a computer is another one; none is this one."""
+    return bool(computer) and not machine.names.is_local(computer or "")
+
+
+async def ask(
+    machine: Machine,
+    identity: Identity,
+    computer: str | None,
+    subject: FormatName | None,
+    identifier: ManagementMachineProperty | ManagementQueueProperty,
+) -> object:
+    """QMMgmt Get Info: the value of a property of a queue, or of a machine; None for VT_NULL."""
+    require_administrator(identity)
+    if computer and is_elsewhere(machine, computer):
+        return await _elsewhere(machine, computer).told(computer, subject, identifier)
+    management = machine.management
+    if isinstance(identifier, ManagementMachineProperty) or subject is None:
+        return management.machine_property(ManagementMachineProperty(identifier)).value
+    return management.queue_property(management.find(subject), identifier).value
+
+
+async def order(
+    machine: Machine,
+    identity: Identity,
+    computer: str | None,
+    subject: FormatName | None,
+    action: str,
+) -> None:
+    """QMMgmt Action: of an outgoing queue, or of a machine; done when it is."""
+    require_administrator(identity)
+    management = machine.management
+    if computer and is_elsewhere(machine, computer):
+        await _elsewhere(machine, computer).ordered(computer, subject, action)
+    elif subject is not None:
+        management.act_on_queue(management.find(subject), action)
+    else:
+        done = management.machine_actions[action]()
+        if done is not None:
+            await done
+
+
+def _elsewhere(machine: Machine, computer: str) -> RemoteManagement:
+    if machine.manage_elsewhere is None:
+        raise MQError(HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE, computer)
+    return machine.manage_elsewhere

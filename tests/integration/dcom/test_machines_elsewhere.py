@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,11 @@ def managed(
     return objects.com.query_interface(made, interface)
 
 
-def told(far: BlockingClient, identifier: M | Q, name: str = "") -> object:
+def told(
+    far: BlockingClient,
+    identifier: ManagementMachineProperty | ManagementQueueProperty,
+    name: str = "",
+) -> Any:
     """What qmmgmt tells over there."""
     subject = FormatName.parse(name) if name else None
     return far.run(far.management.property_of(subject, identifier))
@@ -106,7 +111,7 @@ def test_a_machine_elsewhere_is_told_of(boss: Objects, far: BlockingClient) -> N
     made = application(boss)
     assert boss.get(made, "PrivateQueues") == Variant(TEXTS, SafeArray(VARENUM.VT_BSTR, [FAR]))
     active = boss.com.call(made, "ActiveQueues")
-    assert list(active.value.values) == list(told(far, M.PROPID_MGMT_MSMQ_ACTIVEQUEUES) or ())  # type: ignore[call-overload]
+    assert list(active.value.values) == list(told(far, M.PROPID_MGMT_MSMQ_ACTIVEQUEUES) or ())
     assert SILENT in active.value.values
     size = boss.get(made, "BytesInAllQueues")
     assert size == Variant(VARENUM.VT_I8, told(far, M.PROPID_MGMT_MSMQ_BYTES_IN_ALL_QUEUES))

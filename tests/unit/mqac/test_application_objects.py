@@ -1,19 +1,21 @@
 """MSMQApplication, MSMQQuery and MSMQQueueInfos by themselves ([MC-MQAC] 3.2, 3.13, 3.14)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.codec.automation.values import SafeArray, Variant
 from rpcqm.codec.types.mqvalues import VARENUM
 from rpcqm.config.directory import DirectoryFile
-from rpcqm.dcom.com_object import Outcome
+from rpcqm.dcom.com_object import ComCall, Outcome
 from rpcqm.mqac.application import MSMQApplication
 from rpcqm.mqac.arguments import octets_variant
 from rpcqm.mqac.certificates import AT_MOST
@@ -34,6 +36,7 @@ from tests.support.directories import (
 from tests.support.fake_com import call_of
 from tests.support.queue_manager import SETTINGS, RunningQueueManager
 
+T = TypeVar("T")
 CALL = call_of()
 ADMIN = call_of(ADMINISTRATOR)
 
@@ -99,9 +102,14 @@ def test_the_version_is_of_the_local_queue_manager_only(machine: Machine) -> Non
         assert refusal(partial(method, CALL)) is HResult.MQ_ERROR_INVALID_PARAMETER
 
 
+def now(coroutine: Coroutine[Completion[Any], None, T]) -> T:
+    """The outcome of what waits for nobody."""
+    return start(coroutine).result()
+
+
 def test_only_administrators_manage(machine: Machine) -> None:
     application = MSMQApplication(machine)
-    for method in (
+    methods: tuple[Callable[[ComCall], Coroutine[Completion[Any], None, object]], ...] = (
         application.ActiveQueues,
         application.get_PrivateQueues,
         application.get_DirectoryServiceServer,
@@ -110,14 +118,15 @@ def test_only_administrators_manage(machine: Machine) -> None:
         application.Connect,
         application.Disconnect,
         application.Tidy,
-    ):
-        denied = refusal(partial(method, CALL))
+    )
+    for method in methods:
+        denied = refusal(partial(now, method(CALL)))
         assert denied is HResult.MQ_ERROR_ACCESS_DENIED
-    assert application.get_IsConnected(ADMIN)
-    application.Disconnect(ADMIN)
-    assert not application.get_IsConnected(ADMIN)
+    assert now(application.get_IsConnected(ADMIN))
+    now(application.Disconnect(ADMIN))
+    assert not now(application.get_IsConnected(ADMIN))
     application.put_Machine(ADMIN, "ROUTER")
-    elsewhere = refusal(lambda: application.get_IsConnected(ADMIN))
+    elsewhere = refusal(lambda: now(application.get_IsConnected(ADMIN)))
     assert elsewhere is HResult.MQ_ERROR_REMOTE_MACHINE_NOT_AVAILABLE
 
 
@@ -148,8 +157,10 @@ def test_queries_find_public_queues(machine: Machine) -> None:
     assert looked_up(machine, Label=text("Reports"), RelLabel=nothing) == [own, theirs]
     assert looked_up(machine, MulticastAddress=text("")) == [own, theirs]
     assert looked_up(machine, MulticastAddress=text("234.1.1.1:8001")) == []
-    never = Variant(VARENUM.VT_DATE, 25569.0)  # the file says nothing of times
-    for relation, expected in ((1, [own, theirs]), (4, []), (6, [own, theirs])):
+    never = Variant(
+        VARENUM.VT_DATE, 25569.0
+    )  # the file says nothing of times, the queue manager does
+    for relation, expected in ((1, [theirs]), (4, [own]), (6, [own, theirs])):
         given = Variant(VARENUM.VT_I4, relation)
         assert looked_up(machine, CreateTime=never, RelCreateTime=given) == expected
 
@@ -226,6 +237,6 @@ def test_a_user_has_so_many_certificates(machine: Machine) -> None:
 
 
 def test_lists_are_arrays_of_texts(machine: Machine) -> None:
-    listed = MSMQApplication(machine).get_PrivateQueues(ADMIN)
+    listed = now(MSMQApplication(machine).get_PrivateQueues(ADMIN))
     assert listed.vt == VARENUM.VT_ARRAY | VARENUM.VT_BSTR
     assert isinstance(listed.value, SafeArray)

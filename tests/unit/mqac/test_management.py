@@ -1,10 +1,12 @@
 """MSMQManagement by itself: what its state decides ([MC-MQAC] 3.3 to 3.5)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
+from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError
 from rpcqm.codec.automation.values import Variant
 from rpcqm.codec.types.mqvalues import VARENUM, QueueAccessType
@@ -15,6 +17,7 @@ from tests.support.callers import ADMINISTRATOR, ALICE
 from tests.support.fake_com import call_of
 from tests.support.queue_manager import RunningQueueManager
 
+T = TypeVar("T")
 CALL = call_of(ADMINISTRATOR)
 HERE = r"DIRECT=OS:.\private$\orders"
 ELSEWHERE = r"DIRECT=OS:elsewhere\private$\orders"
@@ -36,15 +39,22 @@ def text(value: str) -> Variant:
     return Variant(VARENUM.VT_BSTR, value)
 
 
+def now(coroutine: Coroutine[Completion[Any], None, T]) -> T:
+    """The outcome of what waits for nobody."""
+    return start(coroutine).result()
+
+
 def managed(machine: Machine, name: str) -> MSMQManagement:
     made = MSMQManagement(machine)
-    made.Init(CALL, None, None, text(name))
+    now(made.Init(CALL, None, None, text(name)))
     return made
 
 
-def status(function: object, *arguments: object) -> HResult:
+def status(
+    function: Callable[..., Coroutine[Completion[Any], None, object]], *arguments: object
+) -> HResult:
     with pytest.raises(MQError) as refused:
-        function(*arguments)  # type: ignore[operator]
+        now(function(*arguments))
     return HResult(refused.value.status)
 
 
@@ -58,12 +68,12 @@ def test_an_object_has_the_interface_that_its_queue_has(
     here, elsewhere = managed(machine, HERE), managed(machine, ELSEWHERE)
     assert here.interfaces == ("IMSMQQueueManagement", "IMSMQManagement")
     assert elsewhere.interfaces == ("IMSMQOutgoingQueueManagement", "IMSMQManagement")
-    assert (here.get_IsLocal(CALL), elsewhere.get_IsLocal(CALL)) == (True, False)
-    assert (here.get_QueueType(CALL), here.get_TransactionalStatus(CALL)) == (1, 1)
-    elsewhere.Pause(CALL)
-    assert elsewhere.get_State(CALL) == 4
-    assert elsewhere.EodGetSendInfo(CALL).get_Count(CALL) == 11
-    assert here.EodGetReceiveInfo(CALL).vt == VARENUM.VT_ARRAY | VARENUM.VT_VARIANT
+    assert (now(here.get_IsLocal(CALL)), now(elsewhere.get_IsLocal(CALL))) == (True, False)
+    assert (now(here.get_QueueType(CALL)), now(here.get_TransactionalStatus(CALL))) == (1, 1)
+    now(elsewhere.Pause(CALL))
+    assert now(elsewhere.get_State(CALL)) == 4
+    assert now(elsewhere.EodGetSendInfo(CALL)).get_Count(CALL) == 11
+    assert now(here.EodGetReceiveInfo(CALL)).vt == VARENUM.VT_ARRAY | VARENUM.VT_VARIANT
 
 
 def test_what_is_not_initialized_or_not_active_tells_nothing(

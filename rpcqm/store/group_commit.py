@@ -19,6 +19,10 @@ from rpcqm.store.transaction import StoreTransaction
 _log = get_logger("store")
 
 
+def _nothing() -> None:
+    """Nothing was put off."""
+
+
 class WriteMode(Enum):
     """Where writes are made."""
 
@@ -29,14 +33,24 @@ class WriteMode(Enum):
 class CommitGroup:
     """Transactions that are written together, after the counters that they need."""
 
-    __slots__ = ("_database", "_reserved", "batch", "records", "size", "sync", "transactions")
+    __slots__ = (
+        "_database",
+        "_reserved",
+        "batch",
+        "messages",
+        "records",
+        "requests",
+        "size",
+        "sync",
+        "transactions",
+    )
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._reserved: list[tuple[bytes, bytes]] = []
         self.batch = WriteBatch(raw_mode=True)
         self.transactions: list[StoreTransaction] = []
-        self.records = 0
+        self.records = self.messages = self.requests = 0
         self.size = 0
         self.sync = False
 
@@ -56,6 +70,8 @@ class CommitGroup:
             raise
         self.records += len(transaction.operations)
         self.size += transaction.size
+        self.messages += transaction.messages
+        self.requests += transaction.requests
         self.sync = self.sync or transaction.sync
         self.transactions.append(transaction)
 
@@ -108,7 +124,8 @@ class GroupCommit:
 
     `before_write` is called in the loop before each write. A write that fails is never repeated:
     `fatal` is called, and nothing else happens any more. The contexts in `together` surround the
-    callbacks of each group.
+    callbacks of each group. `gather` is called before a group is written, so that what was put off
+    to the end of the turn belongs to it.
     """
 
     def __init__(
@@ -137,12 +154,17 @@ class GroupCommit:
         self.mode = WriteMode.LOOP
         self.failed: BaseException | None = None
         self.together: list[AbstractContextManager[object]] = []
+        self.gather: Callable[[], None] = _nothing
 
     @property
     def idle(self) -> bool:
         """Whether nothing is collected and nothing is being written."""
         group = self._groups[0]
         return self._writing is None and not group.transactions and not group.records
+
+    def announce(self) -> None:
+        """Call `gather` at the end of this turn, or once what is being written is written."""
+        self._schedule()
 
     def reserve(self, key: bytes, value: bytes) -> None:
         """Write a counter's limit with or before all that is committed from now on."""
@@ -171,13 +193,21 @@ class GroupCommit:
 
     def _flush(self) -> None:
         """Write the group; where many send, wait one more turn for others, which costs no sync."""
-        if len(self._groups[0].transactions) > 1 and not self._waited:
-            self._waited = True
-            self._end_of_turn(self._flush)
-            return
+        if self._writing is None and self.failed is None:
+            self._gather()
+            if self._groups[0].requests > 1 and not self._waited:
+                self._waited = True
+                self._end_of_turn(self._flush)
+                return
         self._scheduled = self._waited = False
         if self._writing is None and self.failed is None and not self.idle:
             self._write_next()
+
+    def _gather(self) -> None:
+        try:
+            self.gather()
+        except Exception:  # what was collected must be written all the same
+            _log.exception("what was put off to the end of a turn failed")
 
     def _write_next(self) -> None:
         if self._groups[0].records:
@@ -256,6 +286,7 @@ class GroupCommit:
             self._fail(self._outcome)
             return
         self._account(group, self._elapsed)
+        self._gather()
         if self.mode is WriteMode.THREAD and not self.idle and self._groups[0].sync:
             self._write_next()
         self._publish(group)
@@ -278,7 +309,7 @@ class GroupCommit:
             for context in reversed(self.together):
                 context.__exit__(None, None, None)
         self._metrics.count("store_commits", len(group.transactions))
-        self._metrics.count("store_messages", sum(each.messages for each in group.transactions))
+        self._metrics.count("store_messages", group.messages)
 
     def _run_callbacks(self, transaction: StoreTransaction) -> None:
         for callback in (*transaction.callbacks, transaction.finish):

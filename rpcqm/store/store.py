@@ -152,6 +152,18 @@ class Store:
         """
         self._writer.together.append(context)
 
+    def gather_with(self, gather: Callable[[], None]) -> None:
+        """Call `gather` before what was collected is written: it may begin transactions of what
+        was put off to the end of the turn."""
+        self._writer.gather = gather
+
+    def announce(self) -> None:
+        """Something is put off: call `gather` at the end of this turn, and write.
+
+        While a thread writes, it is called when that has ended.
+        """
+        self._writer.announce()
+
     def index(self, queue_id: int) -> QueueIndex:
         """The messages of a queue; an empty index if the queue has had none."""
         index = self._indexes.get(queue_id)

@@ -95,6 +95,7 @@ class StoreTransaction:
         "messages",
         "name",
         "operations",
+        "requests",
         "size",
         "steps",
         "sync",
@@ -110,6 +111,8 @@ class StoreTransaction:
         self._finished = False
         self.size = 0
         self.messages = 0
+        self.requests = 1
+        """How many requests it answers, of which a group waits for more where it has several."""
         self.sync = False
 
     # Messages

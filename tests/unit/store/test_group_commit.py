@@ -94,6 +94,62 @@ def test_who_sends_alone_does_not_wait_for_a_turn(store: Store, turns: Turns, di
     assert disk.writes == [True]
 
 
+class PutOff:
+    """Messages that wait for the end of the turn, and go into one transaction then."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._keys: list[int] = []
+        store.gather_with(self._gather)
+
+    def put_off(self, *keys: int) -> None:
+        self._keys += keys
+        self._store.announce()
+
+    def _gather(self) -> None:
+        keys, self._keys = self._keys, []
+        if keys:
+            with self._store.transaction("gathered") as txn:
+                txn.insert_many(Q, keys, [b"packet"] * len(keys), arrival=0)
+                txn.requests = len(keys)
+
+
+def test_what_was_put_off_is_written_at_the_end_of_the_turn(
+    store: Store, turns: Turns, disk: Disk
+) -> None:
+    turns.end()
+    disk.writes.clear()
+    waiting = PutOff(store)
+    waiting.put_off(1)
+    turns.callbacks.pop(0)()
+    assert disk.writes == [True]
+    assert store.index(Q).count == 1
+    assert not turns.callbacks
+
+
+def test_what_was_put_off_by_several_waits_one_more_turn_for_others(
+    store: Store, turns: Turns, disk: Disk
+) -> None:
+    turns.end()
+    disk.writes.clear()
+    waiting = PutOff(store)
+    waiting.put_off(1, 2)
+    turns.callbacks.pop(0)()
+    waiting.put_off(3)
+    insert(store, 4)
+    turns.callbacks.pop(0)()
+    assert disk.writes == [True]
+    assert store.index(Q).count == 4
+    assert not turns.callbacks
+
+
+def test_putting_off_that_fails_stops_no_write(store: Store, turns: Turns) -> None:
+    store.gather_with(lambda: 1 // 0)  # type: ignore[arg-type]
+    insert(store, 1)
+    turns.end()
+    assert store.index(Q).count == 1
+
+
 def test_what_is_told_of_a_group_is_told_together(store: Store, turns: Turns) -> None:
     turns.end()
     told: list[str] = []
@@ -356,6 +412,27 @@ def test_only_one_write_is_outstanding_and_others_gather(
     threads.tell()
     assert list(slow.index(Q).keys()) == [0, 1]
     assert len(threads.work) == 1
+    threads.write()
+    threads.tell()
+    assert list(slow.index(Q).keys()) == [0, 1, 2, 3]
+    assert not threads.work
+    slow.close()
+
+
+def test_what_was_put_off_while_a_thread_writes_is_in_the_next_write(
+    slow: Store, turns: Turns, threads: Threads
+) -> None:
+    waiting = PutOff(slow)
+    insert(slow, 1)
+    turns.end()
+    for key in (2, 3):
+        waiting.put_off(key)
+        turns.end()
+    assert not slow.index(Q).pending.keys() & {2, 3}
+    threads.write()
+    threads.tell()
+    assert len(threads.work) == 1
+    assert slow.index(Q).pending.keys() == {2, 3}
     threads.write()
     threads.tell()
     assert list(slow.index(Q).keys()) == [0, 1, 2, 3]

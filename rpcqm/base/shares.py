@@ -5,6 +5,8 @@ address its own oldest entries, and nobody else anything (G184).
 """
 
 from collections import OrderedDict
+from collections.abc import Collection
+from itertools import islice
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -25,6 +27,23 @@ class Shares(Generic[K]):
         self.remove(key)
         self._owners[key] = owner
         self._keys.setdefault(owner, OrderedDict())[key] = None
+
+    def has_only(self, owner: str) -> bool:
+        """Whether nobody but that owner has any keys."""
+        return not self._keys or (len(self._keys) == 1 and owner in self._keys)
+
+    def use_many(self, keys: Collection[K], owner: str) -> None:
+        """An owner uses keys, in that order, none of which anybody has."""
+        self._owners.update(dict.fromkeys(keys, owner))
+        self._keys.setdefault(owner, OrderedDict()).update(dict.fromkeys(keys))
+
+    def take_oldest(self, count: int, owner: str) -> list[K]:
+        """Remove so many keys of an owner, those first that were used longest ago."""
+        keys = self._keys.get(owner)
+        taken = list(islice(keys, max(count, 0))) if keys else []
+        for key in taken:
+            self.remove(key)
+        return taken
 
     def touch(self, key: K) -> None:
         """Whoever has a key uses it."""

@@ -48,6 +48,15 @@ class PacketBuffer:
         self._data, self._start = b"", 0
         return None
 
+    @property
+    def rest(self) -> tuple[bytes, int]:
+        """What was added and not taken: octets, and where in them it begins."""
+        return self._data, self._start
+
+    def skip_to(self, start: int) -> None:
+        """Whole packets of the `rest` up to there have been taken."""
+        self._start = start
+
     def clear(self) -> None:
         """Forget everything."""
         self._data, self._start = b"", 0

@@ -72,6 +72,14 @@ class SessionState(enum.Enum):
 _ASKING = frozenset({SessionState.WAITING_ECR_MSG, SessionState.WAITING_CPR_MSG})
 
 
+TakeTogether = Callable[[bytes, int], tuple[int, int]]
+"""Takes packets of the octets that begin at a place, if it recognises them.
+
+It tells where the first packet begins that it has not taken, and how many from there on have to
+come one by one.
+"""
+
+
 class SessionHost(Protocol):
     """What a session needs from its host; none of these methods may raise."""
 
@@ -150,6 +158,8 @@ class Session:
         self.recoverable_ack_send_timeout = _TIMESTAMP
         self.session_active = False
         self.received_ack = False
+        self.take_together: TakeTogether | None = None
+        self._carefully = 0
         self._host = host
         self._clock = clock
         self._timers = timers
@@ -250,12 +260,24 @@ class Session:
         try:
             while self.state is not SessionState.CLOSED:
                 is_open = self.state is SessionState.OPEN
+                if is_open and self.take_together is not None:
+                    self._take_together(self.take_together)
                 packet = self._arrived.next(MAXIMUM_FRAME_SIZE if is_open else _LARGEST_BEFORE_OPEN)
                 if packet is None:
                     break
                 self._receive_packet(packet)
         except DecodeError as error:
             self._violation(f"bad packet: {error}")
+
+    def _take_together(self, take: "TakeTogether") -> None:
+        """Let the host take what it recognises, unless the next packet is to go the careful way."""
+        while not self._carefully:
+            data, start = self._arrived.rest
+            if start == len(data):
+                return
+            end, self._carefully = take(data, start)
+            self._arrived.skip_to(end)
+        self._carefully -= 1
 
     def _receive_packet(self, packet: bytes) -> None:
         self.received_ack = True
@@ -381,6 +403,32 @@ class Session:
         self._host.message_received(kind, message, recoverable)
         if self.unacked_received_msg_count >= max(1, self.window_size // 2):
             self.send_session_ack()
+
+    def count_messages(self, count: int, recoverable: int, *, direct: bool) -> None:
+        """Count messages that the host has taken together, as `message_received` does with each.
+
+        So many of them are recoverable, and have the next numbers; `direct` says whether any has
+        a direct destination.
+        """
+        self.received_ack = self.session_active = True
+        self.direct |= direct
+        received = self.recoverable_message_received_count + recoverable
+        self.recoverable_message_received_count = received & _COUNTER
+        acknowledged_at = max(1, self.window_size // 2)
+        while count and self.state is not SessionState.CLOSED:
+            step = max(1, min(count, acknowledged_at - self.unacked_received_msg_count))
+            count -= step
+            self.message_received_count = (self.message_received_count + step) & _COUNTER
+            self.unacked_received_msg_count += step
+            if self.unacked_received_msg_count >= acknowledged_at:
+                self.send_session_ack()
+            elif self._ack_send is None:
+                self._start_ack_send(self.ack_wait_timeout // 2)
+
+    def persisted_many(self, numbers: range) -> None:
+        """The same as `persisted` for recoverable messages with neighbouring numbers."""
+        for number in numbers:
+            self.persisted(number & _COUNTER)
 
     def persisted(self, number: int) -> None:
         """A recoverable message is on the disk, or refused for good ([MS-MQQB] 3.1.5.8.7).

@@ -100,6 +100,11 @@ class AccessControl:
         """Whether the queue's descriptor grants all of `rights`."""
         return self._prepare(queue.main.security, QUEUE_MAPPING).allows(identity.sids, rights)
 
+    def allows_unnoticed(self, queue: Queue, identity: Identity, rights: int) -> bool:
+        """Whether `check_queue` would grant `rights`, and log nothing."""
+        prepared = self._prepare(queue.main.security, QUEUE_MAPPING)
+        return not prepared.audited and prepared.allows(identity.sids, int(rights))
+
     def may_peek(self, queue: Queue, identity: Identity) -> bool:
         """Whether the descriptor that counts for a queue lets an identity peek at it (G9).
 

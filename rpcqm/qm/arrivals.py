@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from rpcqm.adm.directory_object import NULL_GUID
 from rpcqm.adm.enums import EnqueueStatus, QueueType
 from rpcqm.adm.message import NEVER, Message
-from rpcqm.adm.queue import IncomingTransactionalTransferInfo, Queue
+from rpcqm.adm.queue import IncomingTransactionalTransferInfo, OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
@@ -125,6 +125,14 @@ class Arrivals:
             self._access.check_queue(queue, identity, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE)
         except MQError:
             raise RejectedError(MessageClass.MQMSG_CLASS_NACK_ACCESS_DENIED) from None
+
+    def admits_unnoticed(self, queue: Queue, identity: Identity) -> bool:
+        """Whether a queue takes what a sender sends, and nobody is to be told of each message."""
+        if queue.queue_manager is None or queue.trail or isinstance(queue, OutgoingQueue):
+            return False
+        if queue.queue_type is QueueType.PUBLIC:
+            self._directory.take_over_security(queue)
+        return self._access.allows_unnoticed(queue, identity, MQQUEUEACCESSMASK.MQSEC_WRITE_MESSAGE)
 
     def check_expiry(self, message: Message) -> None:
         """Raise RejectedError(REACH_QUEUE_TIMEOUT) if the message came too late (G28)."""

@@ -11,6 +11,7 @@ from rpcqm.base.errors import HResult
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.acknowledgement_queues import AcknowledgementQueues
 from rpcqm.qm.acknowledgements import Acknowledgements
+from rpcqm.qm.arrival_runs import ArrivalRuns
 from rpcqm.qm.arrivals import Arrivals
 from rpcqm.qm.composing import Composer
 from rpcqm.qm.directory import Directory
@@ -189,6 +190,7 @@ class QueueManagerEngine:
             self.acknowledgements,
             self.messages,
         )
+        self.arrival_runs = ArrivalRuns(store, clock, self.quotas, self.positions)
 
     def queue_manager_started(self) -> None:
         """Initialize ([MS-MQDMPR] 3.1.3, 3.1.4.1), without the steps that need a domain.

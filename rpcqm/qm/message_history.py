@@ -5,7 +5,7 @@
 
 import struct
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.base.shares import Shares
@@ -84,6 +84,33 @@ class MessageIDHistory:
             changes.update(self.take_stale())
             changes[self.prefix + identifier] = _encoded(now, owner, content)
         self._start()
+
+    def add_many(
+        self, identifiers: Mapping[bytes, bool], changes: dict[bytes, bytes | None]
+    ) -> None:
+        """Remember messages that are not known yet, as `add` does with each, of the owner "".
+
+        The values say whether a message is to be remembered durably.
+        """
+        if self._contents or not all(identifiers.values()) or not self._shares.has_only(""):
+            for identifier, durable in identifiers.items():
+                self.add(identifier, changes if durable else None)
+        elif identifiers:
+            now = self._clock.now()
+            changes.update(self.take_stale())
+            self._entries.update(dict.fromkeys(identifiers, now))
+            self._shares.use_many(identifiers, "")
+            value, prefix = _encoded(now, "", b""), self.prefix
+            changes.update({prefix + identifier: value for identifier in identifiers})
+            for identifier in self._shares.take_oldest(len(self._entries) - self._size, ""):
+                del self._entries[identifier]
+                changes[prefix + identifier] = None
+            self._start()
+
+    def remove_many(self, identifiers: Iterable[bytes]) -> None:
+        """Forget messages that could not be taken."""
+        for identifier in identifiers:
+            self.remove(identifier, {})
 
     def _note(self, identifier: bytes, content: bytes) -> None:
         if content:

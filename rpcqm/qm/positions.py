@@ -4,7 +4,7 @@ Message Position Deleted and Message Position Available ([MS-MQDMPR] 3.1.7.2.1, 
 raised from everywhere. Other rooms listen through `deleted_hooks` and `available_hooks`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -300,6 +300,17 @@ class Positions:
             self.message_position_available(queue, key)
         if outcome is not None:
             outcome.succeed(None)
+
+    def published_many(self, queue: Queue, keys: Sequence[int], expiries: Sequence[int]) -> None:
+        """Messages have become visible, in this order."""
+        if (
+            queue.waiting_peeks
+            or queue.waiting_receives
+            or isinstance(queue, OutgoingQueue)
+            or any(expiry != NEVER for expiry in expiries)
+        ):
+            for key, expiry in zip(keys, expiries, strict=True):
+                self.published(queue, key, expiry)
 
     def message_position_available(self, queue: Queue, key: int) -> None:
         """Wake the readers of a message that has become available ([MS-MQDMPR] 3.1.7.2.2)."""

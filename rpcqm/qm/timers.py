@@ -53,9 +53,7 @@ class TimeToBeReceivedTimer:
         seconds = envelope.time_to_be_received
         if isinstance(queue, OutgoingQueue):
             seconds = min(seconds, envelope.time_to_reach_queue)
-        if seconds == NEVER_SECONDS:
-            return NEVER
-        return min(envelope.sent_time * 1000, self._clock.now()) + seconds * 1000
+        return expiry_at(envelope.sent_time, seconds, self._clock.now())
 
     def is_due(self, expiry: int) -> bool:
         """Whether a message with that expiry has expired."""
@@ -131,3 +129,11 @@ class TimeToBeReceivedTimer:
         if envelope.time_to_reach_queue <= envelope.time_to_be_received:
             return MessageClass.MQMSG_CLASS_NACK_REACH_QUEUE_TIMEOUT
         return MessageClass.MQMSG_CLASS_NACK_RECEIVE_TIMEOUT_AT_SENDER
+
+
+def expiry_at(sent_time: int, seconds: int, now: int) -> int:
+    """When a message expires that has so many seconds from `sent_time` on, seconds since 1970.
+
+    `now` and the result are milliseconds since 1970; NEVER if it does not.
+    """
+    return NEVER if seconds == NEVER_SECONDS else min(sent_time * 1000, now) + seconds * 1000

@@ -100,6 +100,8 @@ class PeerConnection:
         """Whether it is one more attempt, after one that failed."""
         self.users: list[ConnectionUser] = []
         self.pending = 0
+        self.missed = 0
+        """Packets that could not be taken together with others since some were."""
         self.session = owner.new_session(self, remote, direct)
 
     def attach(self, wire: PeerTransport, address: str) -> None:

@@ -16,6 +16,7 @@ from rpcqm.adm.queue import OutgoingQueue, OutgoingTransferInfo, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion, completed, failed
 from rpcqm.base.log import get_logger
+from rpcqm.binary.connection.arrival_batches import ArrivalBatches
 from rpcqm.binary.connection.attempts import ConnectionAttempts
 from rpcqm.binary.connection.incoming_transfers import IncomingTransfers
 from rpcqm.binary.connection.message_security import MessageSecurity
@@ -109,7 +110,9 @@ class BinaryProtocol:
         self.security = MessageSecurity(
             engine.clock, engine.timers, engine.queue_manager, engine.directory, keys or OwnKeys()
         )
+        self.request_templates = True
         self._receiver = Receiver(self)
+        self._batches = ArrivalBatches(self, self._receiver, engine.arrival_runs)
         engine.acknowledgement_queues.is_known = self._is_peer
         engine.positions.deleted_hooks.append(self._message_position_deleted)
 
@@ -189,9 +192,11 @@ class BinaryProtocol:
     def new_session(self, connection: PeerConnection, remote: UUID, direct: bool) -> Session:
         self.connections[connection] = None
         identities = Identities(self.queue_manager.identifier, remote)
-        return Session(
+        session = Session(
             connection, identities, self.clock, self.timers, self.settings, direct=direct
         )
+        session.take_together = partial(self._batches.take, connection)
+        return session
 
     def connection_opened(self, connection: PeerConnection) -> None:
         """Let transfers that wait for that queue manager use the connection."""

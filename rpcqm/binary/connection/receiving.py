@@ -4,7 +4,6 @@ Counting was the session's. A message is known to be taken when it is on the dis
 what remembers that it was taken: the sequence of a transactional one, the history of another.
 """
 
-import hashlib
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from rpcqm.base.completion import Completion, failed
 from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.acknowledgement_authors import is_destination, is_router
+from rpcqm.binary.connection.identities import identity_of, is_direct
 from rpcqm.binary.connection.incoming_transfers import (
     IncomingTransfer,
     final_ack_body,
@@ -28,16 +28,10 @@ from rpcqm.binary.trace import is_traced
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.acknowledgement import PacketKind
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.codec.packet.fields import (
-    MESSAGE_ID,
-    NAMES_OFFSET,
-    QUEUE_MANAGER_ADDRESS,
-    SOURCE_QUEUE_MANAGER,
-)
 from rpcqm.codec.packet.internal import FinalAckBody, OrderAckBody
 from rpcqm.codec.packet.message import PacketMessage
 from rpcqm.codec.packet.types import MessageIdentifier
-from rpcqm.codec.packet.user import QueueFormatType, UserFlags
+from rpcqm.codec.packet.user import UserFlags
 from rpcqm.qm.forwarded import Forwarded, fingerprint
 from rpcqm.qm.protection import RejectedError
 from rpcqm.qm.transfer import SentAs
@@ -128,6 +122,34 @@ class Receiver:
         if recoverable is not None and (outcome is None or outcome.error is None):
             connection.session.persisted(recoverable)
 
+    # Many at once
+
+    def usual_destination(self, message: Message) -> Queue | None:
+        """The queue that takes a message and others like it, with nothing to be noted.
+
+        None where something else would have to be done. Raises what refuses the message.
+        """
+        if not self._is_here(message):
+            return None
+        packet, queue = message.packet, self._arrivals.destination(message)
+        checked = self._protocol.security.check(message)
+        self._protection.check_arrived(queue, checked.authenticated, checked.encrypted)
+        usual = self._arrivals.admits_unnoticed(queue, checked.identity)
+        return queue if usual and message.packet is packet else None
+
+    def arrived_together(self, connection: PeerConnection, count: int) -> None:
+        """So many messages have come that are not durable yet."""
+        before, connection.pending = connection.pending, connection.pending + count
+        if before < MOST_PENDING <= connection.pending:
+            connection.pause(True)
+
+    def settled_together(self, connection: PeerConnection, count: int, numbers: range) -> None:
+        """They are as durable as promised; `numbers` are those of recoverable ones."""
+        before, connection.pending = connection.pending, connection.pending - count
+        if before > MOST_PENDING // 2 >= connection.pending:
+            connection.pause(False)
+        connection.session.persisted_many(numbers)
+
     # Acknowledgements of our own transactional messages
 
     def _acknowledgement(
@@ -212,7 +234,7 @@ class Receiver:
             self._forward_in_sequence(connection, message, done)
             return
         history = self._protocol.history
-        identifier = _identity(message)
+        identifier = identity_of(message)
         if not self._is_here(message):
             identifier += bytes((message.envelope.user_flags & _HOPS,))
         if identifier in history:
@@ -248,7 +270,7 @@ class Receiver:
     ) -> None:
         """Exactly once and in order ([MS-MQQB] 3.1.5.8.6); what is not next is dropped."""
         transfer = self._protocol.incoming_transfers.of(message)
-        direct = _is_direct(message)
+        direct = is_direct(message)
         before = transfer.incoming.copy()
         stamp = stamp_in(message)
         accepted = transfer.incoming.accept(stamp)
@@ -375,7 +397,7 @@ class Receiver:
             return
         incoming = self._protocol.incoming_transfers.of(message)
         if not self._is_here(message):
-            incoming.came_by(connection, _is_direct(message))
+            incoming.came_by(connection, is_direct(message))
         with self._message_store.transaction("final acknowledgement") as change:
             incoming.send_final_ack(change, message, reason)
 
@@ -403,22 +425,6 @@ class Receiver:
         header = transaction_header_of(message)
         if envelope.user_flags & _JOURNALING or header.flags.FA:
             self._protocol.incoming_transfers.of(message).send_final_ack(change, message, reason)
-
-
-def _identity(message: Message) -> bytes:
-    """What makes a message one of its own: its identifier and where it goes.
-
-    The copies of a message to several queues of one machine have the same identifier.
-    """
-    packet = message.packet
-    name = packet[NAMES_OFFSET : message.attributes.layout.admin_queue]
-    destination = hashlib.blake2b(packet[QUEUE_MANAGER_ADDRESS] + name, digest_size=8).digest()
-    return packet[SOURCE_QUEUE_MANAGER] + packet[MESSAGE_ID] + destination
-
-
-def _is_direct(message: Message) -> bool:
-    """Whether a message was sent by a direct format name."""
-    return message.attributes.destination_queue_type is QueueFormatType.DIRECT
 
 
 def _decided_about(final: FinalAckBody) -> tuple[MessageIdentifier, SentAs]:

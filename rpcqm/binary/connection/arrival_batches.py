@@ -1,0 +1,282 @@
+"""Packets of one read that are like others before, taken together ([MS-MQQB] 3.1.5.8).
+
+`Receiver` says what is done with a message, and does it with whatever is not recognised, is
+unusual, or is refused. Here a packet is recognised by its shape; the first one of a shape in a
+read is asked everything that all of them have in common; then all that the read has brought is
+stored in one commit, with what remembers that it was taken. A batch that cannot be taken as a
+whole has changed nothing, and its packets go the careful way one by one.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from rpcqm.adm.message import NEVER as FOREVER
+from rpcqm.adm.message import Message
+from rpcqm.adm.queue import Queue
+from rpcqm.base.log import get_logger
+from rpcqm.binary.connection.incoming_transfers import IncomingTransfer
+from rpcqm.binary.connection.known_shapes import KnownShapes, Shape
+from rpcqm.binary.connection.peer_connection import PeerConnection
+from rpcqm.binary.sequence import Stamp
+from rpcqm.codec.packet.base import BASE_HEADER_SIZE
+from rpcqm.codec.packet.fields import PACKET_SIZE
+from rpcqm.codec.packet.form import Values
+from rpcqm.qm.arrival_runs import ArrivalRun, ArrivalRuns
+from rpcqm.qm.protocol_records import apply_changes
+from rpcqm.store.records import NEVER
+from rpcqm.store.transaction import StoreTransaction
+
+if TYPE_CHECKING:
+    from rpcqm.binary.connection.protocol import BinaryProtocol
+    from rpcqm.binary.connection.receiving import Receiver
+
+MOST_MESSAGES, MOST_BYTES = 1024, 4 << 20
+"""A batch that is as long is carried out: one write stays short, and takes little memory."""
+FEWEST = 2
+"""Packets that are worth a batch: one alone is asked as much as on the careful way."""
+MOST_MISSED = 1024
+"""How many packets are not looked at, when as many before could not be taken."""
+
+_log = get_logger("binary")
+
+Changes = dict[bytes, bytes | None]
+
+
+class _Sequence:
+    """How far one incoming sequence comes with a batch."""
+
+    __slots__ = ("before", "direct", "last", "queue_id", "transfer", "value")
+
+    def __init__(self, transfer: IncomingTransfer, queue: Queue, direct: bool) -> None:
+        self.transfer, self.queue_id, self.direct = transfer, queue.queue_id, direct
+        self.before = transfer.incoming.copy()
+        self.value = self.before.sequence.value
+        self.last = Stamp(self.before.sequence, self.before.number, 0)
+
+    def accept(self, values: Values) -> bool:
+        """Whether a message is the next one of the sequence that goes on; only then it counts."""
+        number = self.last.number
+        if values.sequence != self.value or values.number <= number or values.previous > number:
+            return False
+        self.last = Stamp(self.last.sequence, values.number, values.previous)
+        return True
+
+    def advance(self, connection: PeerConnection, now: int) -> Changes:
+        """Note that the messages have come, at `now` (seconds); what has to be durable with them.
+
+        What is not accepted comes the careful way, as does what begins a sequence.
+        """
+        transfer, incoming = self.transfer, self.transfer.incoming
+        changes: Changes = {transfer.rejected_key: None} if incoming.reject_count else {}
+        incoming.number, incoming.reject_count = self.last.number, 0
+        transfer.last_access_time = now
+        transfer.arrived(connection, self.direct)
+        transfer.queue_id = self.queue_id
+        changes[transfer.key] = transfer.encode()
+        return changes
+
+    def go_back(self) -> None:
+        """The messages could not be taken."""
+        self.transfer.incoming = self.before
+
+
+class _Place(NamedTuple):
+    """Where the messages of a shape go."""
+
+    queue: Queue
+    run: ArrivalRun
+    sequence: _Sequence | None
+
+
+class Batch:
+    """What a read has brought so far; nothing of it has happened yet."""
+
+    def __init__(self, connection: PeerConnection, runs: ArrivalRuns) -> None:
+        self._arrivals = runs
+        self.beside = connection.address.encode()
+        self.count = self.recoverable = self.size = 0
+        self.direct = False
+        self.places: dict[Shape, _Place | None] = {}
+        self.runs: dict[int, ArrivalRun] = {}
+        self.sequences: dict[bytes, _Sequence] = {}
+        self.identities: dict[bytes, bool] = {}
+        """Of messages that are in no sequence, and whether they are recoverable."""
+
+    def run_for(self, queue: Queue, durable: bool) -> ArrivalRun | None:
+        """The run of a queue; None where the batch has one of another kind already."""
+        run = self.runs.get(queue.queue_id)
+        if run is None:
+            run = self.runs[queue.queue_id] = ArrivalRun(queue, durable, len(self.beside))
+        return run if run.durable is durable else None
+
+    def sequence_for(self, transfer: IncomingTransfer, queue: Queue, direct: bool) -> _Sequence:
+        sequence = self.sequences.get(transfer.key)
+        if sequence is None:
+            sequence = self.sequences[transfer.key] = _Sequence(transfer, queue, direct)
+        return sequence
+
+    def append(self, run: ArrivalRun, shape: Shape, values: Values, packet: bytes) -> None:
+        """Take a message into the batch."""
+        expiry = NEVER
+        if shape.time_to_be_received != FOREVER:
+            expiry = self._arrivals.expiry(values.sent_time, shape.time_to_be_received)
+        run.stored.append(packet + self.beside)
+        run.priorities.append(shape.priority)
+        run.flags.append(shape.flags)
+        run.expiries.append(expiry)
+        self.count += 1
+        self.recoverable += shape.recoverable
+        self.size += values.size
+        self.direct |= shape.is_direct
+
+    @property
+    def is_full(self) -> bool:
+        return self.count >= MOST_MESSAGES or self.size >= MOST_BYTES
+
+
+class ArrivalBatches:
+    """Takes what it recognises of the reads of all connections."""
+
+    def __init__(self, protocol: "BinaryProtocol", receiver: "Receiver", runs: ArrivalRuns) -> None:
+        self._protocol = protocol
+        self._receiver = receiver
+        self._runs = runs
+        self._store, self._clock = protocol.store, protocol.clock
+        self._arrivals, self._history = protocol.arrivals, protocol.history
+        self.shapes = KnownShapes()
+
+    def take(self, connection: PeerConnection, data: bytes, start: int) -> tuple[int, int]:
+        """Take the packets from `start` on that can be taken together.
+
+        Returns where the first one begins that was not, and how many packets from there on have
+        to go the careful way.
+        """
+        if len(data) - start < FEWEST * _size_at(data, start) or not self._is_on:
+            return start, 1
+        batch = Batch(connection, self._runs)
+        end = self._gather(batch, data, start)
+        if batch.count < FEWEST:
+            return start, self._missed(connection, data, end)
+        if not self._carry_out(connection, batch):
+            connection.missed = min(connection.missed + batch.count, MOST_MISSED)
+            return start, connection.missed
+        connection.missed = 0
+        return end, 0
+
+    def _gather(self, batch: Batch, data: bytes, start: int) -> int:
+        """Fill a batch; returns where the first packet begins that is not in it."""
+        find, add, end = self.shapes.find, self._add, start
+        while (found := find(data, end)) is not None:
+            shape, values = found
+            if not add(batch, shape, values, data, end):
+                break
+            end += values.size
+            if batch.is_full:
+                break
+        return end
+
+    def _missed(self, connection: PeerConnection, data: bytes, start: int) -> int:
+        """How many packets go the careful way, because of the one that begins there."""
+        size = _size_at(data, start)
+        if start + size > len(data):  # nothing is known of a packet that is not whole yet
+            return 1
+        self.shapes.unknown(data, start)
+        connection.missed = min(connection.missed + 1, MOST_MISSED)
+        return connection.missed
+
+    @property
+    def _is_on(self) -> bool:
+        return self._protocol.request_templates and not self._protocol.stopping
+
+    # What a batch takes
+
+    def _add(self, batch: Batch, shape: Shape, values: Values, data: bytes, start: int) -> bool:
+        """Take a packet into a batch; False if that has to end before it."""
+        packet = data[start : start + values.size]
+        try:
+            place = batch.places[shape]
+        except KeyError:
+            place = batch.places[shape] = self._place_of(batch, shape, packet)
+        if place is None or (shape.is_limited and self._is_late(shape, values)):
+            return False
+        if place.sequence is not None:
+            if not place.sequence.accept(values):
+                return False
+        else:
+            identity = shape.identity(values.message_id)
+            if identity in batch.identities or identity in self._history:
+                return False
+            batch.identities[identity] = shape.recoverable
+        batch.append(place.run, shape, values, packet)
+        return True
+
+    def _place_of(self, batch: Batch, shape: Shape, packet: bytes) -> _Place | None:
+        """Where messages of a shape go now, as the first of them is told; None if not usual."""
+        message = Message(packet)
+        try:
+            queue = self._receiver.usual_destination(message)
+        except Exception as error:  # the careful path says it to each of them
+            _log.debug("not taken together", error=str(error))
+            return None
+        run = None if queue is None else batch.run_for(queue, shape.recoverable)
+        if queue is None or run is None:
+            return None
+        if not shape.transactional:
+            return _Place(queue, run, None)
+        transfer = self._protocol.incoming_transfers.of(message)
+        return _Place(queue, run, batch.sequence_for(transfer, queue, shape.is_direct))
+
+    def _is_late(self, shape: Shape, values: Values) -> bool:
+        age = self._clock.now() // 1000 - values.sent_time
+        limits = shape.time_to_reach_queue, shape.time_to_be_received
+        return any(seconds != FOREVER and age > seconds for seconds in limits)
+
+    # What it does
+
+    def _carry_out(self, connection: PeerConnection, batch: Batch) -> bool:
+        """Store a batch as a whole, and count its messages; False if nothing has happened."""
+        first = connection.session.recoverable_message_received_count + 1
+        settled = partial(self._settled, connection, batch, first)
+        try:
+            with self._store.transaction("messages that have arrived") as change:
+                for run in batch.runs.values():
+                    self._runs.insert(change, run)
+                self._remember(change, connection, batch)
+                change.call_after(settled)
+        except Exception as error:  # whatever is wrong, the careful path says it to each of them
+            _log.debug("not taken together", peer=connection.address, error=str(error))
+            self._forget(batch)
+            return False
+        self._receiver.arrived_together(connection, batch.count)
+        connection.session.count_messages(batch.count, batch.recoverable, direct=batch.direct)
+        return True
+
+    def _remember(self, change: StoreTransaction, connection: PeerConnection, batch: Batch) -> None:
+        """Let what remembers the messages belong to their commit."""
+        changes: dict[bytes, bytes | None] = {}
+        transfers, now = self._protocol.incoming_transfers, self._clock.now() // 1000
+        for sequence in batch.sequences.values():
+            changes.update(sequence.advance(connection, now))
+            transfers.fed.add(sequence.queue_id)
+            transfers.show(sequence.transfer)
+        self._history.add_many(batch.identities, changes)
+        apply_changes(change, changes)
+
+    def _forget(self, batch: Batch) -> None:
+        self._history.remove_many(batch.identities)
+        for sequence in batch.sequences.values():
+            sequence.go_back()
+            self._protocol.incoming_transfers.show(sequence.transfer)
+
+    def _settled(self, connection: PeerConnection, batch: Batch, first: int) -> None:
+        for sequence in batch.sequences.values():
+            sequence.transfer.settled(sequence.last)
+        numbers = range(first, first + batch.recoverable)
+        self._receiver.settled_together(connection, batch.count, numbers)
+
+
+def _size_at(data: bytes, start: int) -> int:
+    """The size of the packet that begins there, if it begins a packet; else more than there is."""
+    if len(data) - start < BASE_HEADER_SIZE:
+        return len(data)
+    return int.from_bytes(data[start + PACKET_SIZE.start : start + PACKET_SIZE.stop], "little")

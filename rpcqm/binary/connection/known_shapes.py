@@ -1,0 +1,138 @@
+"""Shapes of packets that have come before, so that others like them need less looking at.
+
+A shape remembers what was found out about one packet, as far as that follows from what all packets
+of its form have in common. It remembers no decision: whether a queue takes messages, and which, is
+asked anew for every run of them.
+"""
+
+from collections import OrderedDict
+from random import Random
+
+from rpcqm.adm.message import NEVER, ON_ARRIVAL, Message
+from rpcqm.base.errors import DecodeError
+from rpcqm.binary.connection.identities import identity_of, is_direct
+from rpcqm.codec.packet.acknowledgement import PacketKind, identify_message
+from rpcqm.codec.packet.base import BASE_HEADER_SIZE, frame_size
+from rpcqm.codec.packet.enums import MessageClass
+from rpcqm.codec.packet.fields import (
+    MESSAGE_ID,
+    NAMES_OFFSET,
+    QUEUE_MANAGER_ADDRESS,
+    SOURCE_QUEUE_MANAGER,
+)
+from rpcqm.codec.packet.form import Constants, PacketForm, Values
+
+MOST_FORMS = 4
+"""Forms that each packet is tried with: those of a queue manager's peers are few."""
+MOST_SHAPES = 256
+"""Shapes that are remembered, of all connections; each takes about a kilobyte."""
+LEARN_EVERY = 32
+"""Unknown packets between two that are learned, which costs as much as handling a few of them."""
+_SIMILAR = 64
+"""Octets of names and other headers in which two packets must agree for one to be learned."""
+_NUMBER_SIZE = MESSAGE_ID.stop - MESSAGE_ID.start
+
+
+class Shape:
+    """What packets of one form with the same constants have in common; times are seconds."""
+
+    __slots__ = (
+        "_behind",
+        "_source",
+        "flags",
+        "is_direct",
+        "is_limited",
+        "priority",
+        "recoverable",
+        "time_to_be_received",
+        "time_to_reach_queue",
+        "transactional",
+    )
+
+    def __init__(self, message: Message) -> None:
+        envelope = message.envelope
+        self.flags = message.position_flags(envelope)
+        self.priority = envelope.priority
+        self.recoverable = envelope.recoverable
+        self.transactional = envelope.transactional
+        self.time_to_reach_queue = envelope.time_to_reach_queue
+        self.time_to_be_received = envelope.time_to_be_received
+        self.is_limited = (self.time_to_reach_queue, self.time_to_be_received) != (NEVER, NEVER)
+        self.is_direct = is_direct(message)
+        self._source = message.packet[SOURCE_QUEUE_MANAGER]
+        self._behind = identity_of(message)[len(self._source) + _NUMBER_SIZE :]
+
+    def identity(self, message_id: bytes) -> bytes:
+        """What `identity_of` gives for the message with that number."""
+        return self._source + message_id + self._behind
+
+
+class KnownShapes:
+    """The shapes of all connections; the least used are forgotten."""
+
+    def __init__(self, random: Random | None = None) -> None:
+        self._forms: list[PacketForm] = []
+        self._shapes: OrderedDict[Constants, Shape] = OrderedDict()
+        self._random = random or Random()
+        self._last: tuple[Constants, Shape] | None = None
+        self._similar = b""
+        self._until_learning = 0
+
+    def __len__(self) -> int:
+        return len(self._shapes)
+
+    def find(self, data: bytes, start: int) -> tuple[Shape, Values] | None:
+        """The shape and the values of the whole packet that begins there; None if unknown."""
+        for form in self._forms:
+            values = form.read(data, start)
+            if values is None:
+                continue
+            constants = values[0]
+            last = self._last
+            if last is not None and constants == last[0]:
+                return last[1], values
+            shape = self._shapes.get(constants)
+            if shape is not None:
+                self._last = constants, shape
+                self._shapes.move_to_end(constants)
+                return shape, values
+        return None
+
+    def unknown(self, data: bytes, start: int) -> None:
+        """A packet of no known shape begins there: learn it if it is like the last such one."""
+        self._until_learning -= 1
+        begin = start + NAMES_OFFSET
+        similar = data[start + SOURCE_QUEUE_MANAGER.start : start + QUEUE_MANAGER_ADDRESS.stop]
+        similar += data[begin : begin + _SIMILAR]
+        again, self._similar = similar == self._similar, similar
+        if again and self._until_learning <= 0:
+            self._until_learning = LEARN_EVERY
+            try:
+                size = frame_size(data[start : start + BASE_HEADER_SIZE])
+                self._learn(Message(data[start : start + size]))
+            except DecodeError:  # whoever reads it carefully says what is wrong
+                return
+
+    def _learn(self, message: Message) -> None:
+        attributes, packet = message.attributes, message.packet
+        attributes.validate()
+        form = PacketForm.of(attributes)
+        if form is None or not _is_usual(message) or not form.is_proved(packet, self._random):
+            return
+        values = form.read(packet, 0)
+        assert values is not None
+        known = [(each.transaction, each.properties) for each in self._forms]
+        if (form.transaction, form.properties) not in known:
+            self._forms = [form, *self._forms[: MOST_FORMS - 1]]
+        self._shapes[values.constants] = Shape(message)
+        if len(self._shapes) > MOST_SHAPES:
+            self._shapes.popitem(last=False)
+
+
+def _is_usual(message: Message) -> bool:
+    """Whether nothing follows from the arrival of messages of its shape."""
+    return (
+        identify_message(message.attributes) is PacketKind.USER_MESSAGE
+        and message.attributes.message_class == MessageClass.MQMSG_CLASS_NORMAL
+        and not message.envelope.flags & ON_ARRIVAL
+    )

@@ -1,0 +1,248 @@
+"""Forms of message packets: where, in packets like one that was seen, the values lie that change.
+
+A form remembers what `PacketMessage` has found in one packet, which stays the only definition of
+what a packet is: in every packet whose `constants` are the same, the same headers lie at the same
+places, and only these differ: times and number of the message, its label, correlation, body type,
+application tag, body and extension, and of a transactional one its place in a sequence.
+"""
+
+import functools
+import struct
+from random import Random
+from typing import NamedTuple
+
+from rpcqm.base.errors import DecodeError
+from rpcqm.codec.layout import align4, decode_text, encode_text
+from rpcqm.codec.packet.acknowledgement import PacketKind, identify_message
+from rpcqm.codec.packet.base import MAXIMUM_PACKET_SIZE, BaseFlags, BaseHeader
+from rpcqm.codec.packet.message import PacketMessage
+from rpcqm.codec.packet.properties import (
+    MAXIMUM_LABEL_LENGTH,
+    PROPERTIES_HEADER_SIZE,
+    MessagePropertiesStart,
+)
+from rpcqm.codec.packet.security import SecurityFlags
+from rpcqm.codec.packet.transaction import TRANSACTION_HEADER_SIZE, TransactionFlags
+from rpcqm.codec.packet.user import UserFlags
+
+_PRIORITY = BaseFlags.PR.bits
+_TRAILERS = UserFlags.MQ.bits | UserFlags.AH.bits | UserFlags.HH.bits
+_MARKS = TransactionFlags.ID.bits | TransactionFlags.FM.bits | TransactionFlags.LM.bits
+_WITHOUT_MARKS = ~_MARKS & 0xFFFF_FFFF
+_CLAIMED = SecurityFlags.AS.bits | SecurityFlags.AU.bits | SecurityFlags.EB.bits
+_LONGEST_LABEL = MAXIMUM_LABEL_LENGTH + 1
+_SAMPLES = 8
+"""Packets with other values that a form is tried with: each value is long, short and absent."""
+
+_HEAD = "<" + "".join(
+    (
+        "8s",  # version, reserved, flags, signature
+        "I",  # packet size
+        "40s",  # time to reach the queue, source, address, time to be received
+        "I",  # sent time
+        "4s",  # message number
+    )
+)
+_HEAD_SIZE = struct.calcsize(_HEAD)
+_TRANSACTION = "IQII"
+_PROPERTIES = "".join(
+    (
+        "B",  # flags: acknowledgements
+        "B",  # label length
+        "H",  # class
+        "20x",  # correlation
+        "8x",  # body type, application tag
+        "II",  # message size, allocated size
+        "12s",  # privacy level and algorithms
+        "I",  # extension size
+    )
+)
+assert struct.calcsize("<" + _PROPERTIES) == PROPERTIES_HEADER_SIZE
+
+Constants = tuple[bytes | int, ...]
+"""What packets have in common that differ in nothing but their values."""
+
+
+class Values(NamedTuple):
+    """What one packet has of its own; the last three are 0 without a TransactionHeader."""
+
+    constants: Constants
+    size: int
+    sent_time: int
+    message_id: bytes
+    sequence: int
+    number: int
+    previous: int
+
+
+_new_values = functools.partial(tuple.__new__, Values)
+
+
+class PacketForm:
+    """The places of one form: `transaction` and `properties` are where those headers begin.
+
+    `transaction` is -1 in packets without one.
+    """
+
+    __slots__ = ("_least", "_read", "properties", "transaction")
+
+    def __init__(self, transaction: int, properties: int) -> None:
+        self.transaction, self.properties = transaction, properties
+        if transaction < 0:
+            middle = f"{properties - _HEAD_SIZE}s"
+        else:
+            behind = transaction + TRANSACTION_HEADER_SIZE
+            middle = f"{transaction - _HEAD_SIZE}s{_TRANSACTION}{properties - behind}s"
+        self._read = struct.Struct(_HEAD + middle + _PROPERTIES).unpack_from
+        self._least = properties + PROPERTIES_HEADER_SIZE
+
+    @classmethod
+    def of(cls, message: PacketMessage) -> "PacketForm | None":
+        """That of a packet; None where forms are not for it. Raises DecodeError.
+
+        Without forms are packets that end with a SessionHeader, or with headers behind the body,
+        or that are signed, encrypted, traced or of a connector.
+        """
+        layout = message.layout
+        if message.base_flags & ~_PRIORITY or message.user_flags & _TRAILERS:
+            return None
+        if layout.connector_type >= 0 or message.connector_queue_manager_identifier is not None:
+            return None
+        if layout.security >= 0 and (message._security_flags() & _CLAIMED or message.signature):
+            return None
+        return cls(layout.transaction, layout.properties)
+
+    def read(self, data: bytes, start: int) -> Values | None:
+        """The values of the packet that begins there, if it is whole and may be of this form.
+
+        It is of this form if its constants are those of a packet that is.
+        """
+        if len(data) - start < self._least:
+            return None
+        if self.transaction < 0:
+            (
+                first,
+                size,
+                ends,
+                sent_time,
+                identifier,
+                names,
+                acknowledgements,
+                label,
+                kind,
+                body,
+                room,
+                last,
+                extension,
+            ) = self._read(data, start)
+            constants: Constants = (first, ends, names, acknowledgements, kind, last)
+            sequence = number = previous = 0
+        else:
+            (
+                first,
+                size,
+                ends,
+                sent_time,
+                identifier,
+                names,
+                flags,
+                sequence,
+                number,
+                previous,
+                more,
+                acknowledgements,
+                label,
+                kind,
+                body,
+                room,
+                last,
+                extension,
+            ) = self._read(data, start)
+            flags &= _WITHOUT_MARKS
+            constants = (first, ends, names, flags, more, acknowledgements, kind, last)
+        text = start + self._least
+        end = align4(PROPERTIES_HEADER_SIZE + 2 * label + extension + body) + self.properties
+        if (
+            not end <= size <= align4(end)
+            or size > MAXIMUM_PACKET_SIZE
+            or start + size > len(data)
+            or room < body
+            or (label and not _is_label(data[text : text + 2 * label]))
+        ):
+            return None
+        return _new_values((constants, size, sent_time, identifier, sequence, number, previous))
+
+    def is_proved(self, packet: bytes, random: Random) -> bool:
+        """Whether packets with random values are of the form, and like this one in all else."""
+        known = self.read(packet, 0)
+        return known is not None and all(
+            self._is_like(packet, _sample(packet, self, random), known) for _ in range(_SAMPLES)
+        )
+
+    def _is_like(self, packet: bytes, other: bytes, known: Values) -> bool:
+        values, message = self.read(other, 0), PacketMessage(other)
+        try:
+            message.validate()
+            kind, layout = identify_message(message), message.layout
+        except DecodeError:
+            return False
+        return (
+            values is not None
+            and values.constants == known.constants
+            and values.size == len(other)
+            and values.sent_time == message.sent_time
+            and values.message_id == message.identifier.ordinal.to_bytes(4, "little")
+            and values.sequence == _sequence_of(message)
+            and values.number == message.transaction_sequence_number
+            and values.previous == message.transaction_previous_sequence_number
+            and kind is PacketKind.USER_MESSAGE is identify_message(PacketMessage(packet))
+            and (layout.transaction, layout.properties) == (self.transaction, self.properties)
+        )
+
+
+def _sequence_of(message: PacketMessage) -> int:
+    sequence = message.transactional_message_sequence_identifier
+    return 0 if sequence is None else sequence.value
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_label(octets: bytes) -> bool:
+    """Whether they are a label that may be in a packet; most messages have one of few."""
+    try:
+        decode_text(octets, "label")
+    except DecodeError:
+        return False
+    return len(octets) <= 2 * _LONGEST_LABEL
+
+
+def _sample(packet: bytes, form: PacketForm, random: Random) -> bytes:
+    """A packet of a form with random values."""
+    start = form.properties
+    label = random.choice((b"", encode_text("label"), encode_text("l" * MAXIMUM_LABEL_LENGTH)))
+    extension, body = (random.randbytes(random.choice((0, 1, 100))) for _ in range(2))
+    made = bytearray(packet[: start + PROPERTIES_HEADER_SIZE]) + label + extension + body
+    made += bytes(-(len(made) - start) % 4)
+    made[BaseHeader.place("packet_size")] = len(made).to_bytes(4, "little")
+    made[_SENT_AND_NUMBER] = random.randbytes(8)
+    if form.transaction >= 0:
+        at = form.transaction
+        marks = int.from_bytes(made[at : at + 4], "little") & _WITHOUT_MARKS
+        marks |= random.getrandbits(32) & _MARKS
+        rest = random.randbytes(TRANSACTION_HEADER_SIZE - 4)
+        made[at : at + TRANSACTION_HEADER_SIZE] = marks.to_bytes(4, "little") + rest
+    room = len(body) + random.choice((0, 1, 1000))
+    for name, value in (
+        ("label_length", len(label) // 2),
+        ("message_size", len(body)),
+        ("allocation_body_size", room),
+        ("extension_size", len(extension)),
+    ):
+        place = MessagePropertiesStart.place(name, start)
+        made[place] = value.to_bytes(place.stop - place.start, "little")
+    for name in ("correlation_id", "body_type", "application_tag"):
+        place = MessagePropertiesStart.place(name, start)
+        made[place] = random.randbytes(place.stop - place.start)
+    return bytes(made)
+
+
+_SENT_AND_NUMBER = slice(_HEAD_SIZE - 8, _HEAD_SIZE)

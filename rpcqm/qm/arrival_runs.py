@@ -1,0 +1,68 @@
+"""Runs: messages that arrive together for one queue, and are put there in one step.
+
+A run does what `Arrivals.store` would do with each of its messages in order, where nothing else
+follows from their arrival. What is unusual raises an exception before anything has happened.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from rpcqm.adm.queue import Queue
+from rpcqm.base.clock import Clock
+from rpcqm.qm.positions import Positions
+from rpcqm.qm.quotas import Quotas
+from rpcqm.qm.timers import expiry_at
+from rpcqm.store.records import NEVER
+from rpcqm.store.store import Store
+from rpcqm.store.transaction import StoreTransaction
+
+
+@dataclass(slots=True)
+class ArrivalRun:
+    """Messages for one queue, in the order of their arrival; all of them durable, or none.
+
+    `stored` are their octets as they are kept, of which the last `beside` are no packet's.
+    """
+
+    queue: Queue
+    durable: bool
+    beside: int
+    stored: list[bytes] = field(default_factory=list)
+    priorities: list[int] = field(default_factory=list)
+    flags: list[int] = field(default_factory=list)
+    expiries: list[int] = field(default_factory=list)
+
+
+@dataclass(eq=False, repr=False)
+class ArrivalRuns:
+    """Puts runs into queues."""
+
+    _store: Store
+    _clock: Clock
+    _quotas: Quotas
+    _positions: Positions
+
+    def expiry(self, sent_time: int, time_to_be_received: int) -> int:
+        """When a message of a run expires; both times are seconds, the result milliseconds."""
+        return expiry_at(sent_time, time_to_be_received, self._clock.now())
+
+    def insert(self, change: StoreTransaction, run: ArrivalRun) -> None:
+        """Let a run belong to a commit. Raises MQError if there is no room for all of it."""
+        queue, stored = run.queue, run.stored
+        self._quotas.admit(queue, sum(map(len, stored)) - run.beside)
+        keys = self._store.counters.next_lookup_identifiers(run.priorities)
+        timed = any(expiry != NEVER for expiry in run.expiries)
+        change.insert_many(
+            queue.queue_id,
+            keys,
+            stored,
+            arrival=self._clock.now(),
+            expiries=run.expiries if timed else None,
+            flags=run.flags,
+            durable=run.durable,
+        )
+        change.call_after(partial(self._published, queue, keys, run.expiries))
+
+    def _published(self, queue: Queue, keys: Sequence[int], expiries: Sequence[int]) -> None:
+        self._positions.published_many(queue, keys, expiries)

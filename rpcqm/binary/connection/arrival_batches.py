@@ -180,7 +180,11 @@ class ArrivalBatches:
         size = _size_at(data, start)
         if start + size > len(data):  # nothing is known of a packet that is not whole yet
             return 1
-        self.shapes.unknown(data, start)
+        if self.shapes.find(data, start) is None:
+            packet, missed = data[start : start + size], connection.missed
+            connection.similar = self.shapes.unknown(packet, missed, connection.similar)
+            if not connection.similar:
+                connection.missed = 0
         connection.missed = min(connection.missed + 1, MOST_MISSED)
         return connection.missed
 

@@ -12,11 +12,9 @@ from rpcqm.adm.message import NEVER, ON_ARRIVAL, Message
 from rpcqm.base.errors import DecodeError
 from rpcqm.binary.connection.identities import identity_of, is_direct
 from rpcqm.codec.packet.acknowledgement import PacketKind, identify_message
-from rpcqm.codec.packet.base import BASE_HEADER_SIZE, frame_size
 from rpcqm.codec.packet.enums import MessageClass
 from rpcqm.codec.packet.fields import (
     MESSAGE_ID,
-    NAMES_OFFSET,
     QUEUE_MANAGER_ADDRESS,
     SOURCE_QUEUE_MANAGER,
 )
@@ -26,10 +24,12 @@ MOST_FORMS = 4
 """Forms that each packet is tried with: those of a queue manager's peers are few."""
 MOST_SHAPES = 256
 """Shapes that are remembered, of all connections; each takes about a kilobyte."""
-LEARN_EVERY = 32
+LEARN_EVERY = 256
 """Unknown packets between two that are learned, which costs as much as handling a few of them."""
-_SIMILAR = 64
-"""Octets of names and other headers in which two packets must agree for one to be learned."""
+LEARN_AT_ONCE = 16
+"""How many may be learned one after the other, as when several peers begin to send."""
+_SIMILAR = slice(SOURCE_QUEUE_MANAGER.start, QUEUE_MANAGER_ADDRESS.stop)
+"""What two packets must have in common for the second one to be learned."""
 _NUMBER_SIZE = MESSAGE_ID.stop - MESSAGE_ID.start
 
 
@@ -75,8 +75,7 @@ class KnownShapes:
         self._shapes: OrderedDict[Constants, Shape] = OrderedDict()
         self._random = random or Random()
         self._last: tuple[Constants, Shape] | None = None
-        self._similar = b""
-        self._until_learning = 0
+        self._credit = LEARN_EVERY * LEARN_AT_ONCE
 
     def __len__(self) -> int:
         return len(self._shapes)
@@ -98,27 +97,28 @@ class KnownShapes:
                 return shape, values
         return None
 
-    def unknown(self, data: bytes, start: int) -> None:
-        """A packet of no known shape begins there: learn it if it is like the last such one."""
-        self._until_learning -= 1
-        begin = start + NAMES_OFFSET
-        similar = data[start + SOURCE_QUEUE_MANAGER.start : start + QUEUE_MANAGER_ADDRESS.stop]
-        similar += data[begin : begin + _SIMILAR]
-        again, self._similar = similar == self._similar, similar
-        if again and self._until_learning <= 0:
-            self._until_learning = LEARN_EVERY
-            try:
-                size = frame_size(data[start : start + BASE_HEADER_SIZE])
-                self._learn(Message(data[start : start + size]))
-            except DecodeError:  # whoever reads it carefully says what is wrong
-                return
+    def unknown(self, packet: bytes, unseen: int, last: bytes) -> bytes:
+        """A packet is of no known shape: learn it if it is like the `last` one.
 
-    def _learn(self, message: Message) -> None:
+        As many were `unseen` since. Returns what the next one has to be compared with, b"" once
+        this one has been learned.
+        """
+        self._credit = min(self._credit + unseen + 1, LEARN_EVERY * LEARN_AT_ONCE)
+        similar = packet[_SIMILAR]
+        if similar != last or self._credit < LEARN_EVERY:
+            return similar
+        self._credit -= LEARN_EVERY
+        try:
+            return b"" if self._learn(Message(packet)) else similar
+        except DecodeError:  # whoever reads it carefully says what is wrong
+            return similar
+
+    def _learn(self, message: Message) -> bool:
         attributes, packet = message.attributes, message.packet
         attributes.validate()
         form = PacketForm.of(attributes)
         if form is None or not _is_usual(message) or not form.is_proved(packet, self._random):
-            return
+            return False
         values = form.read(packet, 0)
         assert values is not None
         known = [(each.transaction, each.properties) for each in self._forms]
@@ -127,6 +127,7 @@ class KnownShapes:
         self._shapes[values.constants] = Shape(message)
         if len(self._shapes) > MOST_SHAPES:
             self._shapes.popitem(last=False)
+        return True
 
 
 def _is_usual(message: Message) -> bool:

@@ -101,7 +101,9 @@ class PeerConnection:
         self.users: list[ConnectionUser] = []
         self.pending = 0
         self.missed = 0
-        """Packets that could not be taken together with others since some were."""
+        self.similar = b""
+        """Packets that could not be taken together with others since some were, and what the last
+        one of unknown shape had in common with the next."""
         self.session = owner.new_session(self, remote, direct)
 
     def attach(self, wire: PeerTransport, address: str) -> None:

@@ -31,7 +31,7 @@ _MARKS = TransactionFlags.ID.bits | TransactionFlags.FM.bits | TransactionFlags.
 _WITHOUT_MARKS = ~_MARKS & 0xFFFF_FFFF
 _CLAIMED = SecurityFlags.AS.bits | SecurityFlags.AU.bits | SecurityFlags.EB.bits
 _LONGEST_LABEL = MAXIMUM_LABEL_LENGTH + 1
-_SAMPLES = 8
+_SAMPLES = 4
 """Packets with other values that a form is tried with: each value is long, short and absent."""
 
 _HEAD = "<" + "".join(

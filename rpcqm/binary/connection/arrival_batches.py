@@ -45,11 +45,12 @@ Changes = dict[bytes, bytes | None]
 class _Sequence:
     """How far one incoming sequence comes with a batch."""
 
-    __slots__ = ("before", "direct", "last", "queue_id", "transfer", "value")
+    __slots__ = ("before", "direct", "last", "moved", "queue_id", "transfer", "value")
 
     def __init__(self, transfer: IncomingTransfer, queue: Queue, direct: bool) -> None:
         self.transfer, self.queue_id, self.direct = transfer, queue.queue_id, direct
         self.before = transfer.incoming.copy()
+        self.moved = False
         self.value = self.before.sequence.value
         self.last = Stamp(self.before.sequence, self.before.number, 0)
 
@@ -59,6 +60,7 @@ class _Sequence:
         if values.sequence != self.value or values.number <= number or values.previous > number:
             return False
         self.last = Stamp(self.last.sequence, values.number, values.previous)
+        self.moved = True
         return True
 
     def advance(self, connection: PeerConnection, now: int) -> Changes:
@@ -115,6 +117,11 @@ class Batch:
             sequence = self.sequences[transfer.key] = _Sequence(transfer, queue, direct)
         return sequence
 
+    @property
+    def moved(self) -> list[_Sequence]:
+        """The sequences of which any message has been accepted."""
+        return [each for each in self.sequences.values() if each.moved]
+
     def append(self, run: ArrivalRun, shape: Shape, values: Values, packet: bytes) -> None:
         """Take a message into the batch."""
         expiry = NEVER
@@ -144,6 +151,8 @@ class ArrivalBatches:
         self._store, self._clock = protocol.store, protocol.clock
         self._arrivals, self._history = protocol.arrivals, protocol.history
         self.shapes = KnownShapes()
+        self.taken = 0
+        """Messages that were taken together with others."""
 
     def take(self, connection: PeerConnection, data: bytes, start: int) -> tuple[int, int]:
         """Take the packets from `start` on that can be taken together.
@@ -161,6 +170,7 @@ class ArrivalBatches:
             connection.missed = min(connection.missed + batch.count, MOST_MISSED)
             return start, connection.missed
         connection.missed = 0
+        self.taken += batch.count
         return end, 0
 
     def _gather(self, batch: Batch, data: bytes, start: int) -> int:
@@ -259,7 +269,7 @@ class ArrivalBatches:
         """Let what remembers the messages belong to their commit."""
         changes: dict[bytes, bytes | None] = {}
         transfers, now = self._protocol.incoming_transfers, self._clock.now() // 1000
-        for sequence in batch.sequences.values():
+        for sequence in batch.moved:
             changes.update(sequence.advance(connection, now))
             transfers.fed.add(sequence.queue_id)
             transfers.show(sequence.transfer)
@@ -268,12 +278,12 @@ class ArrivalBatches:
 
     def _forget(self, batch: Batch) -> None:
         self._history.remove_many(batch.identities)
-        for sequence in batch.sequences.values():
+        for sequence in batch.moved:
             sequence.go_back()
             self._protocol.incoming_transfers.show(sequence.transfer)
 
     def _settled(self, connection: PeerConnection, batch: Batch, first: int) -> None:
-        for sequence in batch.sequences.values():
+        for sequence in batch.moved:
             sequence.transfer.settled(sequence.last)
         numbers = range(first, first + batch.recoverable)
         self._receiver.settled_together(connection, batch.count, numbers)

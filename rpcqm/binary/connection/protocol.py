@@ -112,7 +112,7 @@ class BinaryProtocol:
         )
         self.request_templates = True
         self._receiver = Receiver(self)
-        self._batches = ArrivalBatches(self, self._receiver, engine.arrival_runs)
+        self.batches = ArrivalBatches(self, self._receiver, engine.arrival_runs)
         engine.acknowledgement_queues.is_known = self._is_peer
         engine.positions.deleted_hooks.append(self._message_position_deleted)
 
@@ -195,7 +195,7 @@ class BinaryProtocol:
         session = Session(
             connection, identities, self.clock, self.timers, self.settings, direct=direct
         )
-        session.take_together = partial(self._batches.take, connection)
+        session.take_together = partial(self.batches.take, connection)
         return session
 
     def connection_opened(self, connection: PeerConnection) -> None:

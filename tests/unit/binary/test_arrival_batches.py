@@ -1,0 +1,433 @@
+"""Packets that are taken together are taken as each of them would be ([MS-MQQB] 3.1.5.8)."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from rpcqm.adm.queue import Queue
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.codec.packet.enums import DeliveryGuarantee
+from rpcqm.codec.packet.message import MessageAttributes, build_user_message
+from rpcqm.codec.packet.types import MessageIdentifier, TxSequenceID
+from rpcqm.codec.types.mqvalues import INFINITE, QueueAccessType, QueueShareMode
+from rpcqm.store.records import Family
+from tests.support.binary_network import Simulation
+from tests.support.binary_peer import PEER, ScriptedPeer
+from tests.support.queue_manager import MEMORY
+
+QUEUES = ("orders", "others", "small", "stream", "nowhere")
+ADMIN = FormatName.parse("DIRECT=OS:alice\\private$\\admin")
+OWN = UUID(int=1)
+WITHOUT_SHRINKING = [Phase.explicit, Phase.reuse, Phase.generate]
+"""An example takes long enough that making it smaller would take minutes."""
+
+
+class Sent(NamedTuple):
+    """A packet as the script wants it; `number` is that of the message, `place` in its sequence."""
+
+    queue: str = "orders"
+    number: int = 1
+    recoverable: bool = True
+    place: tuple[int, int, int] | None = None
+    label: str = ""
+    body: bytes = b""
+    extension: bytes = b""
+    priority: int = 3
+    application_tag: int = 0
+    age: int = 0
+    limits: tuple[int, int] = (INFINITE, INFINITE)
+    acknowledged: bool = False
+    source: UUID = PEER
+
+    def packet(self, now: int) -> bytes:
+        attributes = MessageAttributes(
+            destination_queue_format_name=FormatName.parse(
+                f"DIRECT=OS:bob\\private$\\{self.queue}"
+            ),
+            identifier=MessageIdentifier(self.source, self.number),
+            sent_time=now - self.age,
+            label=self.label,
+            body=self.body,
+            extension=self.extension,
+            priority=self.priority,
+            application_tag=self.application_tag,
+            time_to_reach_queue=self.limits[0],
+            time_to_be_received=self.limits[1],
+            delivery_guarantee=DeliveryGuarantee(self.recoverable),
+        )
+        if self.acknowledged:
+            attributes.administration_queue_format_name = ADMIN
+        if self.place is not None:
+            sequence, number, previous = self.place
+            attributes.delivery_guarantee = DeliveryGuarantee.RECOVERABLE
+            attributes.transaction_identifier = number & 0xFFFFF
+            attributes.transactional_message_sequence_identifier = TxSequenceID(sequence, 7)
+            attributes.transaction_sequence_number = number
+            attributes.transaction_previous_sequence_number = previous
+        return build_user_message(attributes)
+
+
+class Half:
+    """A queue manager that takes packets together, or one by one."""
+
+    def __init__(self, directory: Path, together: bool) -> None:
+        self.together = together
+        self.simulation = Simulation(directory / str(together))
+        self.bob = self.simulation.node("bob")
+        for name in ("orders", "others", "small"):
+            self.bob.create(name)
+        self.bob.create("stream", transactional=True)
+        self.bob.find("small").quota = 1
+        self._begin()
+
+    def _begin(self) -> None:
+        self.bob.protocol.request_templates = self.together
+        self.peer = ScriptedPeer(self.bob)
+
+    def reconnect(self) -> None:
+        self.peer.connection.session.disconnected()
+        self.bob.settle()
+        self._begin()
+
+    def die(self) -> None:
+        self.bob.kill()
+        self.bob.start()
+        self._begin()
+
+    def deliver(self, sent: list[Sent], cuts: list[int], header: bool) -> None:
+        now = self.simulation.clock.now() // 1000
+        packets = [(each.packet(now), each.recoverable or each.place is not None) for each in sent]
+        data = self.peer.counting(packets, header)
+        places = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
+        for start, end in pairwise(places):
+            if start < end:
+                self.peer.feed(data[start:end])
+
+    @property
+    def told(self) -> list[bytes]:
+        """What has been answered since the last look, whoever this queue manager is."""
+        own = self.bob.engine.queue_manager.identifier.bytes_le
+        answers, self.peer.answers = self.peer.answers, []
+        return [answer.replace(own, OWN.bytes_le) for answer in answers]
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What is in the store and in memory, without numbers that nobody sees."""
+        session, store = self.peer.connection.session, self.bob.store
+        kept: dict[str, Any] = {
+            "closed": self.peer.closed,
+            "counts": (
+                session.message_received_count,
+                session.recoverable_message_received_count,
+                session.unacked_received_msg_count,
+                session.direct,
+                session.session_active,
+                session._pending_recoverable,
+                session._ack_send is None,
+            ),
+            "pending": self.peer.connection.pending,
+            "streams": dict(store.records(Family.STREAM)),
+            "history": list(self.bob.protocol.history._entries.items()),
+            "total": (store.total.count, store.total.bytes),
+            "transfers": [
+                (each.name, each.encode(), each.encode_rejected(), each.incoming.durable)
+                for each in self.bob.protocol.incoming_transfers
+            ],
+        }
+        for queue in self._queues():
+            kept[queue.pathname] = [*self._messages(queue)]
+        return kept
+
+    def _queues(self) -> list[Queue]:
+        machine = self.bob.engine.queue_manager
+        return [*machine.queue_collection.values()]
+
+    def _messages(self, queue: Queue) -> Iterator[tuple[Any, ...]]:
+        index, own = (
+            self.bob.store.index(queue.queue_id),
+            self.bob.engine.queue_manager.identifier.bytes_le,
+        )
+        yield (index.account.count, index.account.bytes, len(index.pending))
+        for key in list(index.keys()):
+            position = index.position(key)
+            assert position is not None
+            packet = self.bob.store.read_packet(position.serial)
+            yield (key >> 56, *position[1:], index.state(key), packet.replace(own, OWN.bytes_le))
+
+
+class Twins:
+    """One that takes packets together, and one that does not; what is done is done to both."""
+
+    def __init__(self, directory: Path) -> None:
+        self.halves = [Half(directory, together) for together in (True, False)]
+
+    def do(self, method: str, *arguments: Any) -> None:
+        for half in self.halves:
+            getattr(half, method)(*arguments)
+        self.compare()
+
+    def deliver(self, *sent: Sent, cuts: list[int] | None = None, header: bool = False) -> None:
+        self.do("deliver", list(sent), cuts or [], header)
+
+    def settle(self, milliseconds: int = 0) -> None:
+        for half in self.halves:
+            half.simulation.advance(milliseconds)
+        self.compare()
+
+    def compare(self) -> None:
+        ours, theirs = self.halves
+        assert ours.told == theirs.told
+        mine, other = ours.kept, theirs.kept
+        for name in other:
+            assert mine[name] == other[name], name
+        assert len(mine) == len(other)
+
+    @property
+    def batches(self) -> int:
+        """How many messages have been taken together."""
+        return self.halves[0].bob.protocol.batches.taken
+
+    def stop(self) -> None:
+        for half in self.halves:
+            half.simulation.stop()
+
+
+@pytest.fixture
+def twins() -> Iterator[Twins]:
+    with ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory(dir=MEMORY))
+        made = Twins(Path(directory))
+        stack.callback(made.stop)
+        yield made
+
+
+def several(count: int, first: int = 1, **more: Any) -> list[Sent]:
+    return [Sent(number=first + n, **more) for n in range(count)]
+
+
+def in_sequence(count: int, first: int = 1, **more: Any) -> list[Sent]:
+    return [
+        Sent("stream", number, place=(1, number, number - 1), **more)
+        for number in range(first, first + count)
+    ]
+
+
+def learn(twins: Twins) -> None:
+    """Have all kinds of packets come that later ones are like."""
+    twins.deliver(*several(3, 101), *several(3, 201, recoverable=False), *in_sequence(3))
+    twins.settle()
+
+
+@pytest.mark.parametrize("recoverable", [True, False])
+def test_packets_of_one_read_are_taken_together(twins: Twins, recoverable: bool) -> None:
+    twins.deliver(*several(100, recoverable=recoverable, body=b"content"))
+    twins.settle(1000)
+    assert twins.batches > 90
+    assert len(twins.halves[0].bob.bodies()) == 100
+
+
+def test_packets_of_a_sequence_are_taken_together(twins: Twins) -> None:
+    twins.deliver(*in_sequence(100))
+    twins.settle(1000)
+    assert twins.batches > 90
+    assert len(twins.halves[0].bob.bodies("stream")) == 100
+
+
+def test_bodies_labels_and_the_like_may_differ(twins: Twins) -> None:
+    learn(twins)
+    before = twins.batches
+    twins.deliver(
+        *(
+            Sent(
+                number=number,
+                label="label" * (number % 3),
+                body=b"b" * number,
+                extension=b"e" * (number % 7),
+                application_tag=number,
+                age=number,
+            )
+            for number in range(1, 40)
+        )
+    )
+    twins.settle()
+    assert twins.batches == before + 39
+
+
+@pytest.mark.parametrize("recoverable", [True, False])
+def test_a_duplicate_is_dropped_wherever_it_comes(twins: Twins, recoverable: bool) -> None:
+    learn(twins)
+    once = several(10, recoverable=recoverable)
+    twins.deliver(*once, once[0], *once[3:5], *several(3, 20, recoverable=recoverable))
+    twins.deliver(*once)
+    twins.settle()
+    twins.deliver(*once)
+    twins.settle()
+    assert len(twins.halves[0].bob.bodies()) == 6 + 10 + 3
+
+
+def test_what_is_not_next_in_its_sequence_is_dropped(twins: Twins) -> None:
+    learn(twins)
+    following = in_sequence(20, 4)
+    twins.deliver(*following[:5], following[2], *following[7:9], *following[5:12], *in_sequence(2))
+    twins.settle(1000)
+    twins.deliver(
+        *[each._replace(place=(2, *each.place[1:])) for each in in_sequence(5) if each.place]
+    )
+    twins.settle(1000)
+
+
+def test_a_full_queue_refuses_what_is_beyond_its_quota(twins: Twins) -> None:
+    twins.deliver(*several(3, 301, queue="small"))
+    twins.deliver(*several(10, queue="small", body=b"b" * 100), *several(5, 50))
+    twins.settle(1000)
+    assert 0 < len(twins.halves[0].bob.bodies("small")) < 13
+
+
+def test_a_full_queue_manager_ends_the_session_and_keeps_what_had_room(twins: Twins) -> None:
+    learn(twins)
+    for half in twins.halves:
+        machine = half.bob.engine.queue_manager
+        machine.queue_manager_quota = half.bob.store.total.bytes // 1024 + 1
+    twins.deliver(*several(10, body=b"b" * 100))
+    twins.settle(1000)
+    assert twins.halves[0].peer.closed
+    assert len(twins.halves[0].bob.bodies()) < 16
+
+
+def deny(half: Half) -> None:
+    half.bob.find().security = half.bob.engine.access.default_queue_security(None, b"")
+
+
+@pytest.mark.parametrize("change", ["trail", "transactional", "deleted", "authentication"])
+def test_a_change_of_a_queue_is_seen_at_once(twins: Twins, change: str) -> None:
+    learn(twins)
+    twins.deliver(*several(5))
+    for half in twins.halves:
+        queue = half.bob.find()
+        if change == "deleted":
+            half.bob.settle()
+            half.bob.engine.queues.delete_queue(queue)
+            half.bob.settle()
+        else:
+            setattr(queue, change, True)
+    twins.deliver(*several(5, 50))
+    twins.settle(1000)
+
+
+def test_a_waiting_reader_gets_the_first_message_of_a_batch(twins: Twins) -> None:
+    learn(twins)
+    waiting = []
+    for half in twins.halves:
+        engine = half.bob.engine
+        while half.bob.bodies():
+            half.bob.receive()
+        name = engine.queues.format_name_of(half.bob.find())
+        opened = engine.opening.open_queue(
+            name, QueueAccessType.RECEIVE_ACCESS, QueueShareMode.DENY_NONE
+        )
+        waiting.append(engine.messages.dequeue_message(opened))
+    twins.deliver(*(each._replace(body=str(each.number).encode()) for each in several(5)))
+    twins.settle()
+    assert [each.result().attributes.body for each in waiting] == [b"1", b"1"]
+
+
+def test_what_was_not_written_comes_again_after_a_death(twins: Twins) -> None:
+    learn(twins)
+    twins.deliver(*several(10), *in_sequence(10, 4))
+    twins.do("die")
+    twins.deliver(*several(10), *in_sequence(10, 4))
+    twins.settle()
+    twins.do("die")
+    twins.deliver(*several(12), *in_sequence(12, 4))
+    twins.settle(1000)
+    assert len(twins.halves[0].bob.bodies()) == 3 + 12
+    assert len(twins.halves[0].bob.bodies("stream")) == 3 + 12
+
+
+SENT = st.builds(
+    Sent,
+    queue=st.sampled_from(["orders", "orders", "orders", "others", "small", "nowhere"]),
+    number=st.integers(1, 60),
+    recoverable=st.booleans(),
+    place=st.none(),
+    extension=st.sampled_from([b"", b"extension"]),
+    application_tag=st.integers(0, 3),
+    label=st.sampled_from(["", "label", "other"]),
+    body=st.sampled_from([b"", b"body", b"b" * 100]),
+    priority=st.sampled_from([3, 3, 3, 5]),
+    age=st.sampled_from([0, 0, 1, 100]),
+    limits=st.sampled_from([(INFINITE, INFINITE)] * 3 + [(50, INFINITE), (INFINITE, 50)]),
+    acknowledged=st.sampled_from([False] * 5 + [True]),
+    source=st.sampled_from([PEER, PEER, UUID(int=9)]),
+)
+PLACED = st.builds(
+    lambda queue, sequence, number, gap, label: Sent(
+        queue, number, place=(sequence, number, max(number - gap, 0)), label=label
+    ),
+    st.sampled_from(["stream", "stream", "stream", "orders"]),
+    st.sampled_from([1, 1, 1, 2]),
+    st.integers(1, 40),
+    st.sampled_from([1, 1, 1, 2, 5]),
+    st.sampled_from(["", "label"]),
+)
+RUN = st.builds(
+    lambda sent, count: [sent._replace(number=sent.number + n) for n in range(count)],
+    SENT,
+    st.integers(1, 20),
+)
+PLACED_RUN = st.builds(in_sequence, st.integers(1, 12), st.integers(1, 30))
+PACKETS = st.lists(
+    st.one_of(
+        RUN, RUN, PLACED_RUN, PLACED_RUN, st.lists(SENT, max_size=4), st.lists(PLACED, max_size=4)
+    ),
+    min_size=1,
+    max_size=4,
+).map(lambda runs: [each for run in runs for each in run])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("deliver"), PACKETS, st.lists(st.integers(0, 9999), max_size=2), st.booleans()
+        ),
+        st.tuples(st.just("deliver"), PACKETS, st.just([]), st.just(False)),
+        st.tuples(st.just("settle"), st.sampled_from([0, 600, 30_000])),
+        st.tuples(st.just("die")),
+        st.tuples(st.just("reconnect")),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(
+    max_examples=60,
+    phases=WITHOUT_SHRINKING,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(STEPS, st.sampled_from([5, 10_000]))
+def test_any_packets_are_taken_as_each_of_them_would_be(
+    steps: list[tuple[Any, ...]], remembered: int
+) -> None:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
+        twins = Twins(Path(directory))
+        try:
+            for half in twins.halves:
+                half.bob.protocol.history._size = remembered
+            for name, *arguments in steps:
+                if name == "settle":
+                    twins.settle(*arguments)
+                elif name != "deliver" or not twins.halves[0].peer.closed:
+                    twins.do(name, *arguments)
+                else:
+                    twins.do("reconnect")
+            twins.settle(1000)
+        finally:
+            twins.stop()

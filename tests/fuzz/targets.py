@@ -18,6 +18,7 @@ from tests.fuzz import (
     targets_objects,
     targets_rpc,
     targets_security,
+    targets_shapes,
     targets_srmp,
 )
 from tests.fuzz.campaign import Campaign, Report
@@ -39,6 +40,7 @@ TARGETS: Mapping[str, Target] = {
         *targets_srmp.TARGETS,
         *targets_automation.TARGETS,
         *targets_objects.TARGETS,
+        *targets_shapes.TARGETS,
     )
 }
 

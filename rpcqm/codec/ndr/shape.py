@@ -66,7 +66,7 @@ class StubShape:
     def __init__(self, stub: bytes, segments: list[Segment], matched: "_Matched") -> None:
         self.head = Head(segments[0])
         self.key = self.head.key(self.head.unpack(stub))
-        self.used = True
+        self.used = False
         self.attached: object = None
         self._matched = matched
 

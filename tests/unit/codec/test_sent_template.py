@@ -115,6 +115,13 @@ def test_a_label_ends_where_the_careful_path_ends_it(title: str) -> None:
         assert octets == (encode_text(careful) if careful else b"")
 
 
+def test_a_label_of_249_characters_is_the_longest() -> None:
+    longest = ("x" * MAXIMUM_LABEL_LENGTH).encode("utf-16-le")
+    assert label_octets(longest) == longest + b"\0\0"
+    assert label_octets(longest + b"x\0") is None
+    assert label_octets(longest + b"x\0\0\0") is None
+
+
 def filled(body: bytes) -> bytes:
     packet = build_user_message(MessageAttributes(destination_queue_format_name=DESTINATION))
     template = SentTemplate.learn(packet)

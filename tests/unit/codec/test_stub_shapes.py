@@ -22,32 +22,14 @@ from rpcqm.codec.types.qmcomm import (
     CACTransferBufferV2,
 )
 from rpcqm.codec.types.qmcomm2 import rpc_ACSendMessageExRequest
+from rpcqm.codec.types.remoteread import R_EndReceiveRequest
 from tests.support.idl_values import messages
 from tests.support.interfaces import INTERFACES
+from tests.support.stub_shapes import END_HOLES, as_told
+from tests.support.stub_shapes import SEND_HOLES as HOLES
 
 SEND = load("qmcomm2").operation("rpc_ACSendMessageEx")
 SYNTAXES = pytest.mark.parametrize("syntax", list(TransferSyntax), ids=lambda each: each.name)
-HOLES = Holes(
-    values=(
-        "hQueue",
-        "ptb.old.u.value.pAdminQueueFormat.u.value",
-        "ptb.old.u.value.pResponseQueueFormat.u.value",
-        "ptb.old.ppCorrelationID",
-        "ptb.old.pPriority",
-        "ptb.old.pApplicationTag",
-        "ptb.old.ppBody",
-        "ptb.old.ppTitle",
-        "ptb.old.ulAbsoluteTimeToQueue",
-        "ptb.old.ulRelativeTimeToLive",
-    ),
-    sizes=(
-        "ptb.old.ulBodyBufferSizeInBytes",
-        "ptb.old.ulAllocBodyBufferInBytes",
-        "ptb.old.ulTitleBufferSizeInWCHARs",
-    ),
-    ignored=("pMessageID", "ptb.old.ppMessageID", "ptb.old.pBodySize"),
-    given=(("ptb.old.uTransferType", 0),),
-)
 TRACING = {syntax: SEND.tracing(syntax) for syntax in TransferSyntax}
 NUMBERS = st.integers(0, 0xFFFF_FFFF)
 OCTETS = st.integers(0, 0xFF)
@@ -103,13 +85,6 @@ def sends(draw: Any) -> rpc_ACSendMessageExRequest:
         ptb=CACTransferBufferV2(old=old, pbFirstInXact=draw(st.none() | OCTETS)),
         pMessageID=draw(st.none() | identifier),
     )
-
-
-def as_told(value: object) -> set[object]:
-    """What a shape may tell of a value: arrays and strings of characters as octets, UUIDs too."""
-    if isinstance(value, str):
-        return {(value + end).encode("utf-16-le", "surrogatepass") for end in ("", "\0")}
-    return {value.bytes_le} if isinstance(value, uuid.UUID) else {value}
 
 
 def check(operation: Operation, syntax: TransferSyntax, shape: StubShape, stub: bytes) -> bool:
@@ -290,16 +265,18 @@ def test_one_who_never_repeats_is_learned_from_ever_more_seldom() -> None:
 
 
 def test_shapes_are_bounded_and_those_in_use_stay() -> None:
-    known = shapes()
-    used = plain_stub(**body(b"in use"))
+    known, used, other = shapes(), plain_stub(**body(b"in use")), plain_stub(ulAuthLevel=0x5AA5)
+    at = other.index(b"\xa5\x5a")
     for _ in range(2):
         known.note(used)
-    for number in range(2 * MOST):
+    learned = 0
+    for number in range(20_000):
         assert known.find(used) is not None
         for _ in range(2):
-            known.note(plain_stub(ulAuthLevel=number))
-    assert len(known) <= MOST
-    assert known.find(used) is not None
+            kept = known.note(other[:at] + number.to_bytes(4, "little") + other[at + 4 :])
+            learned += kept is not None
+    assert learned > MOST
+    assert len(known) == MOST
 
 
 def test_a_receive_is_no_send() -> None:
@@ -323,3 +300,52 @@ def test_a_stub_that_cannot_be_read_teaches_nothing() -> None:
 def test_octets_behind_the_end_are_left_to_the_careful_decoder() -> None:
     stub = plain_stub(**body(b"octets")) + b"more"
     assert StubShape.learn(TRACING[TransferSyntax.NDR], stub, HOLES) is None
+
+
+def test_counts_that_contradict_each_other_are_never_told() -> None:
+    """Each word that has the size of the body or of the label, and each first index."""
+    stub = plain_stub(**body(b"seventeen octets!"), ppTitle="title\0", ulTitleBufferSizeInWCHARs=6)
+    shape = StubShape.learn(TRACING[TransferSyntax.NDR], stub, HOLES)
+    assert shape is not None
+    refused = 0
+    for at in range(20, len(stub) - 3, 4):
+        for value in (0, 1, 5, 7, 16, 18, 0xFFFF_FFFF):
+            octets = stub[:at] + value.to_bytes(4, "little") + stub[at + 4 :]
+            try:
+                SEND.decode_request(TransferSyntax.NDR, octets)
+            except DecodeError:
+                refused += 1
+                assert shape.values(octets) is None
+            else:
+                check(SEND, TransferSyntax.NDR, shape, octets)
+    assert refused > 50
+
+
+def test_a_field_that_does_not_take_every_value_alone_makes_no_shape() -> None:
+    """A size is that of the body, which is no hole here."""
+    holes = Holes(values=("hQueue", "ptb.old.ulBodyBufferSizeInBytes"))
+    stub = plain_stub(**body(b"octets"))
+    assert StubShape.learn(TRACING[TransferSyntax.NDR], stub, holes) is None
+
+
+def test_a_size_of_what_is_not_there_stays_what_it_was() -> None:
+    stub = plain_stub()
+    shape = StubShape.learn(TRACING[TransferSyntax.NDR], stub, HOLES)
+    assert shape is not None
+    place = stub.index(plain_stub(ulBodyBufferSizeInBytes=0)[80:84], 80)
+    assert shape.values(stub[:place] + b"\1\0\0\0" + stub[place + 4 :]) is None
+
+
+def test_a_number_with_bounds_is_one_of_the_shape() -> None:
+    operation = load("remoteread").operation("R_EndReceive")
+    tracing = operation.tracing(TransferSyntax.NDR)
+
+    def stub(ack: int, request_id: int) -> bytes:
+        request = R_EndReceiveRequest(phContext=bytes(20), dwAck=ack, dwRequestId=request_id)
+        return operation.encode_request(TransferSyntax.NDR, request)
+
+    shape = StubShape.learn(tracing, stub(1, 7), END_HOLES)
+    assert shape is not None
+    assert shape.values(stub(1, 8)) == (bytes(20), 1, 8)
+    assert shape.values(stub(2, 8)) is None
+    assert shape.values(stub(1, 8) + b"\0") is None

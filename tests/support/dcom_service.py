@@ -42,7 +42,10 @@ class Made(ComObject):
 
 
 class Waiting(ComObject):
-    """An object whose `BeginTransaction` waits: `waits` are the outcomes it waits for."""
+    """An object whose `BeginTransaction` waits: `waits` are the outcomes it waits for.
+
+    While `at_once`, it gives a new object without waiting, one of `given`.
+    """
 
     INTERFACES: ClassVar[tuple[str, ...]] = (DISPENSER,)
     WAITING = frozenset({"BeginTransaction"})
@@ -51,8 +54,13 @@ class Waiting(ComObject):
         made.append(self)
         self.ends = self.abandoned = 0
         self.waits: list[Completion[Made | None]] = []
+        self.at_once = False
+        self.given: list[Made] = []
 
-    def BeginTransaction(self, call: ComCall) -> "Completion[Made | None]":
+    def BeginTransaction(self, call: ComCall) -> "Completion[Made | None] | Made":
+        if self.at_once:
+            self.given.append(Made())
+            return self.given[-1]
         outcome: Completion[Made | None] = Completion()
         self.waits.append(outcome)
         call.call.on_abandoned(self._abandon)

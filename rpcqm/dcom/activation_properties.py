@@ -28,7 +28,6 @@ def _well_known(number: int) -> UUID:
     return UUID(f"{number:08x}-0000-0000-c000-000000000046")
 
 
-IID_ACTIVATION_PROPERTIES_IN = _well_known(0x1A2)
 IID_ACTIVATION_PROPERTIES_OUT = _well_known(0x1A3)
 CLSID_ACTIVATION_PROPERTIES_IN = _well_known(0x338)
 CLSID_ACTIVATION_PROPERTIES_OUT = _well_known(0x339)
@@ -103,15 +102,9 @@ def _unpack_special(octets: bytes) -> tuple[int, int]:
     return session, flags
 
 
-def pack_request(properties: list[tuple[UUID, Value]]) -> bytes:
-    """ActivationPropertiesIn, as clients make it."""
-    blob = _pack_blob(properties)
-    return ObjRefCustom(IID_ACTIVATION_PROPERTIES_IN, CLSID_ACTIVATION_PROPERTIES_IN, blob).pack()
-
-
 def pack_reply(outcome: PropsOutInfo, reply: ScmReplyInfoData) -> bytes:
     """ActivationPropertiesOut; impacket takes the first property for PropsOutInfo."""
-    blob = _pack_blob([(PROPS_OUT_INFO, outcome), (SCM_REPLY_INFO, reply)])
+    blob = pack_blob([(PROPS_OUT_INFO, outcome), (SCM_REPLY_INFO, reply)])
     return ObjRefCustom(IID_ACTIVATION_PROPERTIES_OUT, CLSID_ACTIVATION_PROPERTIES_OUT, blob).pack()
 
 
@@ -154,7 +147,8 @@ def _unpack_blob(octets: bytes) -> list[tuple[UUID, bytes]]:
     return found
 
 
-def _pack_blob(properties: list[tuple[UUID, Value]]) -> bytes:
+def pack_blob(properties: list[tuple[UUID, Value]]) -> bytes:
+    """A blob of properties."""
     packed = [_pack(value) for _, value in properties]
     sizes = [len(octets) for octets in packed]
     header = CustomHeader(

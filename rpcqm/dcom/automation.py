@@ -17,6 +17,7 @@ from rpcqm.codec.types.oautvalues import (
     DISPATCH_PROPERTYPUT,
     DISPATCH_PROPERTYPUTREF,
     DISPID_UNKNOWN,
+    DISPATCH_zeroArgErr,
     DISPATCH_zeroExcepInfo,
     DISPATCH_zeroVarResult,
 )
@@ -152,7 +153,7 @@ class Automation(ComObject):
             rgvarg = with_references(pDispParams.rgvarg or (), indices, references)
             arguments = binding.arguments(rgvarg, pDispParams.rgdispidNamedArgs or (), places)
         except MQError as error:
-            return _refused(error, references)
+            return _refused(error, references, dwFlags)
         if operation in self.WAITING:
             call.check_waiting()
         invocation = _Invocation(binding, dwFlags, places, indices, references)
@@ -194,7 +195,7 @@ class Automation(ComObject):
                     references, invocation.indices, invocation.places, others
                 )
         except MQError as error:
-            return _refused(error, references)
+            return _refused(error, references, invocation.flags)
         unused: tuple[ComObject, ...] = ()
         if invocation.flags & DISPATCH_zeroVarResult:
             unused = (result.value,) if isinstance(result.value, ComObject) else ()
@@ -215,9 +216,13 @@ class Automation(ComObject):
         return Outcome(HResult.DISP_E_EXCEPTION, values, error=refused)
 
 
-def _refused(error: MQError, references: list[Variant]) -> Outcome:
-    """An Invoke that calls nothing; pArgErr is the index of the argument that is at fault."""
-    argument = error.argument if isinstance(error, ArgumentError) else 0
+def _refused(error: MQError, references: list[Variant], flags: int) -> Outcome:
+    """An Invoke that calls nothing; pArgErr is the index of the argument that is at fault.
+
+    It is 0 if the client does not ask ([MS-OAUT] 3.1.4.4).
+    """
+    asks = not flags & DISPATCH_zeroArgErr
+    argument = error.argument if asks and isinstance(error, ArgumentError) else 0
     return Outcome(error.status, (EMPTY, NO_EXCEPTION, argument, references), error=error)
 
 

@@ -130,10 +130,6 @@ class ObjectExporter:
         """Every object that clients hold; the tables must not change meanwhile."""
         return iter(self._objects.values())
 
-    def owned_by(self, caller: str) -> int:
-        """How many objects were made for a caller."""
-        return self._owned.get(caller, 0)
-
     def find(self, ipid: bytes) -> InterfaceEntry | None:
         return self.by_ipid.get(ipid)
 

@@ -54,7 +54,7 @@ from rpcqm.rpc.presentation import NDR, NDR64
 def check_this(this: ORPCTHIS) -> None:
     """Check what every call of an object carries; raises RpcFault.
 
-    Extensions are ignored, and calls are not kept in the order of their causality.
+    Extensions are ignored (G299), and calls are not kept in the order of their causality.
     """
     check_version(this)
     if this.flags:

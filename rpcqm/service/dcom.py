@@ -136,4 +136,4 @@ def _addresses(host: str, own: tuple[str, ...]) -> tuple[str, ...]:
     """Where clients can reach a door that listens on `host`."""
     if host not in _ANY:
         return (host,)
-    return own if ":" in host else tuple(each for each in own if ":" not in each)
+    return tuple(each for each in own if (":" in each) == (":" in host))

@@ -50,10 +50,11 @@ from rpcqm.codec.types.dcom import (
 )
 from rpcqm.dcom.activation_properties import (
     ACTIVATION_CONTEXT_INFO,
+    CLSID_ACTIVATION_PROPERTIES_IN,
     INSTANTIATION_INFO,
     SCM_REQUEST_INFO,
     SERVER_LOCATION_INFO,
-    pack_request,
+    pack_blob,
     unpack_reply,
 )
 from rpcqm.dcom.object_interfaces import by_iid, object_interfaces
@@ -115,6 +116,12 @@ class Reference:
 def orpcthis(minor: int = 7, flags: int = 0, major: int = 5) -> ORPCTHIS:
     version = COMVERSION(MajorVersion=major, MinorVersion=minor)
     return ORPCTHIS(version=version, flags=flags, reserved1=0, cid=uuid4(), extensions=None)
+
+
+def pack_request(properties: list[tuple[UUID, Value]]) -> bytes:
+    """ActivationPropertiesIn."""
+    iid = UUID("000001a2-0000-0000-c000-000000000046")
+    return ObjRefCustom(iid, CLSID_ACTIVATION_PROPERTIES_IN, pack_blob(properties)).pack()
 
 
 def activation_properties(clsid: UUID, iids: list[UUID], **fields: Any) -> bytes:

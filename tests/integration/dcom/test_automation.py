@@ -25,6 +25,7 @@ from rpcqm.codec.types.oautvalues import (
     VT_I2,
     VT_R8,
     VT_VARIANT,
+    DISPATCH_zeroArgErr,
 )
 from rpcqm.mqac.coclasses import MSMQ_MESSAGE, MSMQ_QUEUE_INFO
 from tests.support.com_objects import QUEUE, Objects, number, served_objects, text
@@ -235,3 +236,12 @@ def test_what_a_script_gets_wrong_is_told_and_others_go_on(objects: Objects) -> 
     assert response.result == HResult.DISP_E_BADINDEX
     info.put("PathName", text(QUEUE))
     assert str(info.get("PathName").value).endswith(QUEUE[1:])
+
+
+def test_a_script_that_does_not_ask_which_argument_is_wrong_is_told_0(objects: Objects) -> None:
+    info = Script.create(objects.com, MSMQ_QUEUE_INFO)
+    wrong = number(0), Variant(VT_R8, 1e10)
+    told = info.invoke("Open", DISPATCH_METHOD, *wrong)
+    assert (told.result, told.pArgErr) == (HResult.DISP_E_OVERFLOW, 1)
+    untold = info.invoke("Open", DISPATCH_METHOD | DISPATCH_zeroArgErr, *wrong)
+    assert (untold.result, untold.pArgErr) == (HResult.DISP_E_OVERFLOW, 0)

@@ -8,8 +8,10 @@ import pytest
 
 from rpcqm.base.errors import FaultStatus, HResult, RpcFault
 from rpcqm.codec.automation.objref import ObjRefStandard, StdObjRef, unpack_objref
-from rpcqm.codec.interface import TransferSyntax
+from rpcqm.codec.interface import TransferSyntax, load
 from rpcqm.codec.types.dcom import (
+    ORPC_EXTENT,
+    ORPC_EXTENT_ARRAY,
     ComplexPingRequest,
     IRemUnknown2_RemQueryInterface2Request,
     IRemUnknown_RemQueryInterfaceRequest,
@@ -408,3 +410,32 @@ def test_the_interfaces_of_objects_are_at_their_own_port_only(server: PrivateQue
         with pytest.raises(RpcFault) as error:
             client.create(MSMQ_MESSAGE, "IMSMQMessage4")
         assert refusal(error) == FaultStatus.nca_s_unk_if
+
+
+# Extensions.
+
+
+@pytest.mark.parametrize("size", [0, 5, 8])
+def test_extensions_that_nobody_knows_are_ignored(
+    com: DcomClient, message: Reference, size: int
+) -> None:
+    """[MS-DCOM] 2.2.13.1: the data is as long as its size, rounded up to 8."""
+    extent = ORPC_EXTENT(id=uuid4(), size=size, data=bytes(-(-size // 8) * 8))
+    extensions = ORPC_EXTENT_ARRAY(size=1, reserved=0, extent=[extent, None])
+    operation = load("mqac.IMSMQMessage4").operation("get_Priority")
+    this = orpcthis()
+    this.extensions = extensions
+    response = com._loop.run(
+        com._asked(
+            com.exporter or ("", 0),
+            "mqac.IMSMQMessage4",
+            "get_Priority",
+            operation.request_class(orpcthis=this),
+            message.ipid,
+        )
+    )
+    assert (response.result, response.orpcthat.extensions) == (0, None)
+    activating = orpcthis(flags=1)
+    activating.extensions = extensions
+    iids = [iid_of("IMSMQMessage4")]
+    assert com.remote_activation(MSMQ_MESSAGE, iids, ORPCthis=activating).phr == 0

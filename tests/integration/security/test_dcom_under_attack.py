@@ -22,7 +22,7 @@ from rpcqm.codec.types.dcom import (
     RemoteCreateInstanceRequest,
 )
 from rpcqm.codec.types.oautvalues import VT_DISPATCH
-from rpcqm.dcom.activation_properties import SERVER_LOCATION_INFO, pack_request
+from rpcqm.dcom.activation_properties import SERVER_LOCATION_INFO
 from rpcqm.dcom.object_interfaces import object_interfaces
 from rpcqm.rpc.security.context import CONNECT, PKT_INTEGRITY
 from rpcqm.rpc.security.ntlm import NtlmCredentials
@@ -35,6 +35,7 @@ from tests.support.dcom_client import (
     Reference,
     activation_properties,
     orpcthis,
+    pack_request,
     served,
 )
 

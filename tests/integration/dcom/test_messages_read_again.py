@@ -237,7 +237,7 @@ def test_no_message_has_longer_to_reach_its_queue_than_to_be_received(
 
 
 @pytest.mark.conformance("MQAC-IMSMQMessage4-90-IsAuthenticated2")
-def test_truth_has_all_of_its_bits(objects: Objects) -> None:
+def test_a_single_message_is_first_and_last_and_nobodys(objects: Objects) -> None:
     name = FormatName.parse("DIRECT=OS:" + STREAM)
     objects.send(objects.message(), objects.destination(str(name)), number(3))
     received = objects.received(STREAM)

@@ -389,6 +389,35 @@ BOUNDS: tuple[Bound, ...] = (
         "rpcqm.codec.packet.template:LONGEST",
         "octets",
     ),
+    # Shapes of stubs.
+    Bound(
+        "rpc.request_shapes",
+        "one that was not found lately is forgotten, and such requests are decoded again",
+        "Shapes of one operation's requests that are known again without decoding them.",
+        "rpcqm.codec.ndr.shapes:MOST",
+        "shapes",
+    ),
+    Bound(
+        "rpc.alike_request_shapes",
+        "one that was not found lately is forgotten, and such requests are decoded again",
+        "Shapes that differ only behind the part of fixed size.",
+        "rpcqm.codec.ndr.shapes:MOST_ALIKE",
+        "shapes",
+    ),
+    Bound(
+        "rpc.request_shape_constants",
+        "it has no shape, and is decoded each time",
+        "What is the same in all requests of one shape.",
+        "rpcqm.codec.ndr.shape:MOST_CONSTANT",
+        "octets",
+    ),
+    Bound(
+        "rpc.request_shape_stub",
+        "nothing is learned from it, and others of its shape are decoded until one is shorter",
+        "Longest stub that a shape is learned from.",
+        "rpcqm.codec.ndr.shapes:LONGEST",
+        "octets",
+    ),
     Bound(
         "srmp.hosts_of_strangers",
         "the addresses of the host that was used longest ago are forgotten",

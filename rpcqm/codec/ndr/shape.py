@@ -58,17 +58,17 @@ class StubShape:
 
     `key` is what it is found by, together with others that differ behind their heads. `attached` is
     for whoever works out more of a shape, and goes when the shape does. `used` is set by whoever
-    finds it.
+    finds it. `matched` is as `values`, for the fields of a head that has the shape's key.
     """
 
-    __slots__ = ("_matched", "attached", "head", "key", "used")
+    __slots__ = ("attached", "head", "key", "matched", "used")
 
     def __init__(self, stub: bytes, segments: list[Segment], matched: "_Matched") -> None:
         self.head = Head(segments[0])
         self.key = self.head.key(self.head.unpack(stub))
         self.used = False
         self.attached: object = None
-        self._matched = matched
+        self.matched = matched
 
     @classmethod
     def learn(cls, tracing: Tracing, stub: bytes, holes: Holes) -> "StubShape | None":
@@ -104,11 +104,7 @@ class StubShape:
         if len(stub) < head.size:
             return None
         fields = head.unpack(stub)
-        return self._matched(stub, fields) if head.key(fields) == self.key else None
-
-    def matched(self, stub: bytes, fields: Fields) -> Values | None:
-        """As `values`, for the fields of a head that has the shape's key."""
-        return self._matched(stub, fields)
+        return self.matched(stub, fields) if head.key(fields) == self.key else None
 
 
 _Matched = Callable[[bytes, Fields], Values | None]

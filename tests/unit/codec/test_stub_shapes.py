@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from rpcqm.base.errors import DecodeError
 from rpcqm.codec.interface import NULL, Operation, TransferSyntax, load
+from rpcqm.codec.ndr.shape import MOST_CONSTANT
 from rpcqm.codec.ndr.shape_check import value_at
-from rpcqm.codec.ndr.shapes import MOST, MOST_ALIKE, Holes, StubShape, StubShapes
+from rpcqm.codec.ndr.shapes import LONGEST, MOST, MOST_ALIKE, Holes, StubShape, StubShapes
 from rpcqm.codec.ndr.trace import Counts, Read
 from rpcqm.codec.types.mqmq import OBJECTID, QUEUE_FORMAT, QUEUE_FORMAT_u
 from rpcqm.codec.types.qmcomm import (
@@ -257,13 +258,15 @@ def test_every_kind_of_message_is_learned_in_turn() -> None:
     assert all(known.find(plain_stub(**kind)) for kind in kinds)
 
 
+@pytest.mark.bound("rpc.alike_request_shapes")
 def test_one_who_never_repeats_is_learned_from_ever_more_seldom() -> None:
     known = shapes()
     lessons = [known.note(plain_stub(pulBodyType=number)) for number in range(3_000)]
     assert sum(each is not None for each in lessons) <= 11
-    assert len(known) <= MOST_ALIKE
+    assert len(known) == MOST_ALIKE < sum(each is not None for each in lessons)
 
 
+@pytest.mark.bound("rpc.request_shapes")
 def test_shapes_are_bounded_and_those_in_use_stay() -> None:
     known, used, other = shapes(), plain_stub(**body(b"in use")), plain_stub(ulAuthLevel=0x5AA5)
     at = other.index(b"\xa5\x5a")
@@ -349,3 +352,25 @@ def test_a_number_with_bounds_is_one_of_the_shape() -> None:
     assert shape.values(stub(1, 8)) == (bytes(20), 1, 8)
     assert shape.values(stub(2, 8)) is None
     assert shape.values(stub(1, 8) + b"\0") is None
+
+
+@pytest.mark.bound("rpc.request_shape_constants")
+def test_a_shape_keeps_so_many_octets_at_most() -> None:
+    def shape_of(size: int) -> StubShape | None:
+        certificate = {"ppSenderCert": bytes(size), "ulSenderCertLen": size}
+        return StubShape.learn(TRACING[TransferSyntax.NDR], plain_stub(**certificate), HOLES)
+
+    holes = 20 + 4 * 5
+    most = MOST_CONSTANT - len(plain_stub(ppSenderCert=b"", ulSenderCertLen=0)) + holes
+    assert shape_of(most) is not None
+    assert shape_of(most + 1) is None
+
+
+@pytest.mark.bound("rpc.request_shape_stub")
+def test_no_shape_is_learned_from_a_longer_stub_but_longer_ones_are_found() -> None:
+    longest = LONGEST - len(plain_stub(**body(b"")))
+    known = shapes()
+    assert [known.note(plain_stub(**body(bytes(longest + 1)))) for _ in range(4)] == [None] * 4
+    shape = [known.note(plain_stub(**body(bytes(longest)))) for _ in range(4)][-1]
+    assert shape is not None
+    assert known.find(plain_stub(**body(bytes(4 * longest)))) is not None

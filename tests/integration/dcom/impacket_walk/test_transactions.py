@@ -63,7 +63,8 @@ def _names(walker: Walker, made: Held, path: str) -> None:
     walker.put(made, "ADsPath", REPORTS)
     assert walker.get(made, "ADsPath") == REPORTS
     assert walker.get(made, "FormatName") == f"PUBLIC={OWN_QUEUE}"
-    assert walker.refusal(made, "put_FormatName", "DIRECT=") == HResult.MQ_ERROR_ILLEGAL_FORMATNAME
+    walker.put(made, "FormatName", "DIRECT=")
+    assert walker.refusal(made, "Open") == HResult.MQ_ERROR_ILLEGAL_FORMATNAME
     wrong = walker.refusal(made, "put_PathName", "orders")
     assert wrong == HResult.MQ_ERROR_ILLEGAL_QUEUE_PATHNAME
     nobody = walker.refusal(made, "put_ADsPath", "LDAP://CN=nobody")

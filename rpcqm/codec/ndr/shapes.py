@@ -25,6 +25,9 @@ _MOST_SEEN = 64
 _MISSES_PER_LESSON = 1_024
 """Learning takes as long as some hundred calls: beyond the first MOST, one of so many misses is
 learned from, so that nobody makes it their work."""
+_PATIENCE, _LOOKED_AT = 256, 7
+"""After so many misses in a row that taught nothing, one of so many is looked at: whoever never
+repeats shall not pay for it."""
 
 
 class StubShapes:
@@ -40,6 +43,7 @@ class StubShapes:
         "_key",
         "_lessons",
         "_misses",
+        "_patient",
         "_seen",
         "_shapes",
         "_size",
@@ -57,6 +61,7 @@ class StubShapes:
         self._alike: dict[object, list[StubShape]] = {}
         self._seen: OrderedDict[object, tuple[int, int]] = OrderedDict()
         self._misses = self._lessons = 0
+        self._patient = _PATIENCE
 
     def __len__(self) -> int:
         return len(self._shapes)
@@ -83,7 +88,7 @@ class StubShapes:
         if self._head is None:
             again = self._misses > 1 and self._misses & self._misses - 1 == 0
             return self._learned(stub) if again else None
-        if len(stub) < self._size:
+        if (self._misses > self._patient and self._misses % _LOOKED_AT) or len(stub) < self._size:
             return None
         key = self._key(self._unpack(stub))
         seen, needed = self._seen.get(key, (0, 2))
@@ -102,6 +107,7 @@ class StubShapes:
         if len(stub) > LONGEST or self._lessons >= MOST + self._misses // _MISSES_PER_LESSON:
             return None
         self._lessons += 1
+        self._patient = self._misses + _PATIENCE
         if self._tracing is None:
             self._tracing = self._trace()
         try:

@@ -17,6 +17,31 @@ def test_a_counter_reserves_blocks_before_it_gives_numbers() -> None:
     assert {key for key, _ in reserved} == {b"counter:test"}
 
 
+def test_runs_of_numbers_reserve_the_blocks_that_single_ones_do() -> None:
+    reserved: list[tuple[bytes, bytes]] = []
+    counter = Counter("test", block=3, first=1, reserve=lambda k, v: reserved.append((k, v)))
+    taken = [counter.take_many(count) for count in (0, 2, 1, 1, 7, 2)]
+    assert [list(run) for run in taken] == [
+        [],
+        [1, 2],
+        [3],
+        [4],
+        [5, 6, 7, 8, 9, 10, 11],
+        [12, 13],
+    ]
+    assert [value[0] for _, value in reserved] == [4, 7, 13, 16]
+    assert counter.take() == 14
+
+
+def test_identifiers_of_several_priorities_are_those_that_each_would_get(
+    store: Store, turns: Turns
+) -> None:
+    counters = store.counters
+    first = counters.next_lookup_identifier(0) & 0xFFFF
+    keys = counters.next_lookup_identifiers([3, 0, 7])
+    assert keys == [4 << 56 | first + 1, 7 << 56 | first + 2, first + 3]
+
+
 def test_numbers_that_nobody_saw_may_be_given_again_but_no_others(turns: Turns) -> None:
     store = turns.open()
     seen = {name: getattr(store.counters, name).take() for name in NAMES}

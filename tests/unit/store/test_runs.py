@@ -1,8 +1,10 @@
 """Messages in runs: the same as one by one, whatever happens."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -49,7 +51,7 @@ class RunMachine(RuleBasedStateMachine):
         any_number_in_columns.start()
         self._directory = TemporaryDirectory()
         self.twin = Twin(Path(self._directory.name), self.thread)
-        self._kept: list[int] = []
+        self.kept: list[int] = []
         self._bodies = count()
 
     def teardown(self) -> None:
@@ -81,15 +83,18 @@ class RunMachine(RuleBasedStateMachine):
 
     @rule(messages=MESSAGES)
     def take_identifiers_for_later(self, messages: list[tuple[int, int, int, int]]) -> None:
-        self._kept += self.twin.new_keys([priority for priority, *_ in messages])
+        self.kept += self.twin.new_keys([priority for priority, *_ in messages])
 
     @rule(queue=SOME_QUEUE, size=st.integers(0, 9), durable=MOSTLY, data=st.data())
     def insert_where_others_are_behind(
         self, queue: int, size: int, durable: bool, data: st.DataObject
     ) -> None:
-        keys = data.draw(st.permutations(self._kept)) if self._kept else []
-        new = [NewMessage(key, bytes(size), NEVER, 1) for key in keys[: len(keys) // 2]]
-        self._kept = keys[len(keys) // 2 :]
+        self.insert_kept(queue, data.draw(st.permutations(self.kept)), size, durable)
+
+    def insert_kept(self, queue: int, kept: list[int], size: int = 5, durable: bool = True) -> None:
+        """Insert messages with half of the identifiers that were taken for later."""
+        new = [NewMessage(key, bytes(size), NEVER, 1) for key in kept[: len(kept) // 2]]
+        self.kept = kept[len(kept) // 2 :]
         self._insert(queue, new, durable, fails=False)
 
     @rule(queue=SOME_QUEUE, messages=MESSAGES, place=st.integers(0, 40), durable=MOSTLY)
@@ -154,6 +159,11 @@ class RunMachine(RuleBasedStateMachine):
     def lock(self, queue: int, places: set[int]) -> None:
         there = self.twin.single.keys(queue)
         keys = [there[place] for place in sorted(places) if place < len(there)]
+        self.twin.all(lambda half: half.lock(queue, keys))
+
+    @rule(queue=SOME_QUEUE, first=st.integers(0, 20), length=st.integers(0, 20))
+    def lock_neighbours(self, queue: int, first: int, length: int) -> None:
+        keys = self.twin.single.keys(queue)[first : first + length]
         self.twin.all(lambda half: half.lock(queue, keys))
 
     @rule(queue=SOME_QUEUE, places=PLACES)
@@ -225,6 +235,62 @@ TestRunsWithThread = ThreadRunMachine.TestCase
 TestRuns.settings = TestRunsWithThread.settings = settings(
     max_examples=10, stateful_step_count=25, deadline=None
 )
+
+
+def random_messages(random: Random) -> list[tuple[int, int, int, int]]:
+    return [
+        (
+            random.choice([3, 3, 3, 0]),
+            random.randrange(20),
+            random.choice([NEVER, random.randrange(60)]),
+            1,
+        )
+        for _ in range(random.randrange(1, 16))
+    ]
+
+
+def random_step(machine: RunMachine, random: Random) -> Callable[[], object]:
+    """One of the changes of the machine."""
+    queue, durable, fails = random.choice([A, A, B]), random.random() < 0.7, random.random() < 0.1
+    messages = random_messages(random)
+    places = set(random.sample(range(40), random.randrange(12)))
+    first, length = random.randrange(20), random.randrange(24)
+    runs: list[Callable[[], object]] = [
+        partial(machine.insert, queue, messages, durable, fails),
+        partial(machine.insert_and_remove_some, queue, messages, durable, fails, places),
+        partial(machine.remove_neighbours, queue, first, length, fails),
+        partial(machine.lock_neighbours, queue, first, length),
+        machine.settle,
+    ]
+    others: list[Callable[[], object]] = [
+        partial(machine.take_identifiers_for_later, messages),
+        partial(machine.insert_kept, queue, random.sample(machine.kept, len(machine.kept))),
+        partial(machine.insert_what_is_there, queue, messages, first, durable),
+        partial(machine.remove, queue, places, fails),
+        partial(machine.lock, queue, places),
+        partial(machine.unlock, queue, places),
+        partial(machine.purge_a_locked_one, queue, first, fails),
+        partial(machine.move_one, first, fails),
+        partial(machine.end_turn),
+        partial(machine.write),
+    ]
+    return random.choice(random.choice([runs, others]))
+
+
+@pytest.mark.parametrize("machine", [RunMachine, ThreadRunMachine], ids=["loop", "thread"])
+def test_a_long_history_in_runs_is_that_of_its_messages(machine: type[RunMachine]) -> None:
+    random = Random(5)
+    pair = machine()
+    pair.begin()
+    try:
+        for number in range(500):
+            random_step(pair, random)()
+            pair.twin.check()
+            if number % 100 == 99:
+                pair.twin.check(now=random.randrange(70))
+                pair.restart()
+    finally:
+        pair.teardown()
 
 
 def insert(
@@ -339,8 +405,8 @@ def test_a_removal_of_which_one_is_refused_does_nothing(
         insert(txn, range(20, 30))
         txn.remove(A, 9)
     before = state_of(store)
-    other = {"nowhere": 99, "twice": 3, "leaving": 9, "twice pending": 22}[bad]
-    assert refused_removal(store, [*range(8), *range(10, 15), 20, 21, 22, other])
+    others = {"nowhere": [99], "twice": [3], "leaving": [8, 9], "twice pending": [22]}
+    assert refused_removal(store, [*range(8), *range(10, 15), 20, 21, 22, *others[bad]])
     assert state_of(store) == before
     turns.end()
     assert list(store.index(A).keys()) == [*range(9), *range(10, 15), *range(20, 30)]

@@ -98,7 +98,7 @@ class Half:
             index.unlock(key)
 
     def change(self, change: Change, fails: bool) -> str:
-        """Do something in a block of its own; the name of what it raised."""
+        """Do something in a block of its own; the name of what it raised, or what it writes."""
         try:
             with self.store.transaction("change") as txn:
                 change(self, txn)
@@ -106,7 +106,8 @@ class Half:
                     raise Refused
         except Exception as error:
             return type(error).__name__
-        return ""
+        kinds = sorted((len(key), value is None) for key, value, _ in txn.operations)
+        return f"{kinds} {txn.size} {txn.messages} {txn.sync}"
 
     def end_turn(self) -> None:
         """End the turn; what a thread is to write it does not write yet."""

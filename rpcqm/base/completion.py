@@ -51,6 +51,12 @@ class Completion(Generic[T]):
         self._given = value
         return cast("Completion[U]", self)
 
+    @property
+    def expected(self) -> T | None:
+        """The value that it will succeed with, as far as that is known."""
+        known = self._value if self._given is _PENDING else self._given
+        return None if known is _PENDING else known
+
     def fail(self, error: BaseException) -> None:
         """Resolve with an error, raised by `result` and by `await`."""
         if self._value is not _PENDING or self._error is not None:

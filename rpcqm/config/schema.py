@@ -195,6 +195,10 @@ class LimitsSection:
             unit="s",
         ),
     ] = 120
+    request_templates: Annotated[
+        bool,
+        About("Requests like ones before take the short way; off, each goes the careful one."),
+    ] = True
     stop_seconds: Annotated[
         int, About("Time for calls in flight when the queue manager stops.", (1, 600), unit="s")
     ] = 5

@@ -84,12 +84,20 @@ class PendingRequestTable:
         Raises MQError as [MS-MQRR] 3.1.4.9 has it: INVALID_HANDLE when the handle has no entry
         at all, else INVALID_PARAMETER.
         """
-        entry = self._entries.get(request_id)
+        entry = self.of(request_id)
         if entry is not None:
             return entry
         if not self._entries:
             raise MQError(HResult.MQ_ERROR_INVALID_HANDLE, "nothing is pending on this handle")
         raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, f"request {request_id} is not pending")
+
+    def of(self, request_id: int) -> PendingRequestEntry | None:
+        """The entry of a receive; None if it has none."""
+        return self._entries.get(request_id)
+
+    def restore(self, entry: PendingRequestEntry) -> None:
+        """Have an entry again that was removed."""
+        self._entries[entry.request_id] = entry
 
     def forget_message(self, lookup_identifier: int) -> None:
         """Forget the receive that has locked a message, if there is one."""

@@ -31,7 +31,7 @@ PROV_RSA_FULL = 1
 _LATEST_DURATION = 1_000_000_000
 """Seconds, 31 years: more than that as a time to reach the queue is a moment since 1970."""
 
-_MAXIMUM_PRIORITY, _MAXIMUM_DELIVERY, _MAXIMUM_AUDITING, _MAXIMUM_TRACE = 7, 1, 3, 1
+MAXIMUM_PRIORITY, _MAXIMUM_DELIVERY, _MAXIMUM_AUDITING, _MAXIMUM_TRACE = 7, 1, 3, 1
 _ACKNOWLEDGEMENTS = 0x0F
 """The largest values, and the bits, that [MS-MQMP] 2.2.3.2 defines; others are refused."""
 _PRIVACY = {0: 0, 1: 1, 2: PrivacyLevel.ENHANCED, 3: PrivacyLevel.ENHANCED, 5: 5}
@@ -74,7 +74,7 @@ def message_attributes(
         message_class=(old.pClass or 0) & CUSTOM_CLASS_MASK,
         delivery_guarantee=old.pDelivery or 0,
         priority=DEFAULT_PRIORITY if old.pPriority is None else old.pPriority,
-        time_to_reach_queue=_time_to_reach_queue(old.ulAbsoluteTimeToQueue, now),
+        time_to_reach_queue=time_to_reach_queue(old.ulAbsoluteTimeToQueue, now),
         time_to_be_received=old.ulRelativeTimeToLive,
         body_type=old.pulBodyType or 0,
         application_tag=old.pApplicationTag or 0,
@@ -118,7 +118,7 @@ def _invalid(field: str) -> MQError:
 
 def _check_numbers(old: CACTransferBufferV1) -> None:
     if (
-        (old.pPriority or 0) > _MAXIMUM_PRIORITY
+        (old.pPriority or 0) > MAXIMUM_PRIORITY
         or (old.pDelivery or 0) > _MAXIMUM_DELIVERY
         or (old.pAuditing or 0) > _MAXIMUM_AUDITING
         or (old.pTrace or 0) > _MAXIMUM_TRACE
@@ -138,7 +138,7 @@ def _label(old: CACTransferBufferV1) -> str:
     return until_null(fitted(title, MAXIMUM_LABEL_LENGTH))
 
 
-def _time_to_reach_queue(value: int, now: int) -> int:
+def time_to_reach_queue(value: int, now: int) -> int:
     """Seconds in which the message has to arrive; 0 in the buffer means for ever.
 
     [MS-MQMP] 2.2.3.2 has a duration in a field that is called absolute: a value that is too

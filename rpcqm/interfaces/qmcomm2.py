@@ -11,6 +11,7 @@ from rpcqm.adm.transaction import Transaction
 from rpcqm.base.clock import Clock
 from rpcqm.base.completion import Completion
 from rpcqm.base.errors import HResult, MQError
+from rpcqm.codec.interface import Operation, TransferSyntax
 from rpcqm.codec.packet.fields import MESSAGE_ID
 from rpcqm.codec.types.mqmq import OBJECTID, XACTUOW
 from rpcqm.codec.types.mqvalues import (
@@ -34,6 +35,7 @@ from rpcqm.interfaces._client_handles import ClientHandles
 from rpcqm.interfaces._open_queues import cursor_of
 from rpcqm.interfaces._received_buffer import fill
 from rpcqm.interfaces._remote_proxy import RemoteQueueProxyHandle, proxy_of, read_through
+from rpcqm.interfaces._send_templates import SendRecogniser, SendTemplates
 from rpcqm.interfaces._sent_buffer import message_attributes
 from rpcqm.qm.arrivals import Arrivals
 from rpcqm.qm.composing import Composer
@@ -41,8 +43,9 @@ from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.remote_reading import RemotelyRead
 from rpcqm.qm.transactions import Transactions
+from rpcqm.qm.turn import Turn
 from rpcqm.rpc.call import Call
-from rpcqm.rpc.interface_registry import InterfacePolicy
+from rpcqm.rpc.interface_registry import InterfacePolicy, TemplatedOperation
 
 POLICY = InterfacePolicy(check_of=checks())
 """As qmcomm, whose handles it shares."""
@@ -62,9 +65,21 @@ class QmComm2:
     _messages: MessageEvents
     _arrivals: Arrivals
     _handles: ClientHandles
+    _turn: Turn
 
     def __post_init__(self) -> None:
         self.admission = self._handles.admission
+        self._templates = SendTemplates(
+            self._queue_manager, self._clock, self._composer, self._arrivals
+        )
+
+    def templates_of(
+        self, operation: Operation, syntax: TransferSyntax
+    ) -> TemplatedOperation | None:
+        """What recognises requests of an operation that are like ones before."""
+        if operation.name != self.rpc_ACSendMessageEx.__name__:
+            return None
+        return SendRecogniser(self._templates, self._turn, self._handles, operation, syntax)
 
     def QMSendMessageInternalEx(
         self, call: Call, request: QMSendMessageInternalExRequest

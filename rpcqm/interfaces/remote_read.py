@@ -16,6 +16,7 @@ from rpcqm.adm.transaction import Transaction, TransactionalOperation
 from rpcqm.base.clock import Timers
 from rpcqm.base.completion import Completion, start
 from rpcqm.base.errors import HResult, MQError, NtStatus
+from rpcqm.codec.interface import Operation, TransferSyntax
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.grammar import URL_PROTOCOLS
 from rpcqm.codec.names.queue_format import format_name_of
@@ -54,6 +55,7 @@ from rpcqm.interfaces._authentication import (
     level_of_queue,
     require_level,
 )
+from rpcqm.interfaces._end_templates import EndRecogniser
 from rpcqm.interfaces._message_packet import MessagePackets
 from rpcqm.interfaces._open_queues import cursor_of, present, queue_of
 from rpcqm.interfaces._pending import PendingRequestEntry, PendingRequestTable
@@ -66,11 +68,12 @@ from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.receive_actions import PEEKS, SEEKS
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.transactions import Transactions
+from rpcqm.qm.turn import Turn
 from rpcqm.rpc.association_group import AssociationGroup
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
-from rpcqm.rpc.interface_registry import InterfacePolicy
+from rpcqm.rpc.interface_registry import InterfacePolicy, TemplatedOperation
 
 __all__ = ["POLICY", "CallAdmission", "RemoteRead", "RemoteReadSecurity"]
 
@@ -140,10 +143,19 @@ class RemoteRead:
     _packets: MessagePackets
     admission: CallAdmission
     _server_port: Callable[[], int]
+    _turn: Turn
     _pending_request_cleanup: int = PENDING_REQUEST_CLEANUP
 
     def __post_init__(self) -> None:
         self._move_targets: dict[int, OpenedQueue] = {}
+
+    def templates_of(
+        self, operation: Operation, syntax: TransferSyntax
+    ) -> TemplatedOperation | None:
+        """What recognises requests of an operation that are like ones before."""
+        if operation.name != self.R_EndReceive.__name__:
+            return None
+        return EndRecogniser(self._turn, operation, syntax)
 
     def R_GetServerPort(
         self, call: Call, request: R_GetServerPortRequest

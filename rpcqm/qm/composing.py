@@ -97,6 +97,20 @@ class Composer:
         composed.application_deadletter_queue = message.application_deadletter_queue
         return composed
 
+    def rehearsed(
+        self,
+        descriptor: OpenQueueDescriptor,
+        attributes: MessageAttributes,
+        identity: Identity | None,
+    ) -> Message:
+        """A message as `compose` makes it, to be looked at; the next one gets its number."""
+        ordinals = self._store.counters.message_ordinal
+        number = ordinals.next
+        try:
+            return self.compose(descriptor, attributes, identity)
+        finally:
+            ordinals.next = number
+
     def _limit_transfer(self, message: MessageAttributes) -> None:
         """Give a message without a limit of its own Enterprise.DefaultTimeToLive (G137)."""
         enterprise = self._queue_manager.enterprise_reference

@@ -35,6 +35,7 @@ from rpcqm.qm.timers import TimeToBeReceivedTimer
 from rpcqm.qm.trail import Trail
 from rpcqm.qm.transactions import Transactions
 from rpcqm.qm.transfer import Transfer
+from rpcqm.qm.turn import Turn
 from rpcqm.store.store import Store
 
 
@@ -78,6 +79,7 @@ class QueueManagerEngine:
         self.positions = Positions(
             store, clock, self.registry, self.readers, self.expiry, self.trail
         )
+        self.turn = Turn(store, clock, self.quotas, self.positions)
         self.outgoing = Outgoing(store, clock, machine, self.registry)
         self.directory = Directory(
             store, timers, machine, settings, self.access, self.names, self.registry, self.outgoing
@@ -170,6 +172,7 @@ class QueueManagerEngine:
             self.protection,
             self.transactions,
             self.failed_deliveries,
+            self.turn,
         )
         self.transfer = Transfer(
             store,

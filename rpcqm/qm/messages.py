@@ -41,6 +41,7 @@ from rpcqm.qm.quotas import EnqueueRefusedError, Quotas
 from rpcqm.qm.readers import WaitingReaders
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.transactions import Transactions
+from rpcqm.qm.turn import Turn
 from rpcqm.store.store import Store
 
 _RECEIVING = frozenset({QueueAccessType.RECEIVE_ACCESS, QueueAccessType.RECEIVE_ADMIN_ACCESS})
@@ -71,6 +72,7 @@ class MessageEvents:
     _protection: Protection
     _transactions: Transactions
     _failed_deliveries: FailedDeliveries
+    _turn: Turn
 
     # Sending
 
@@ -90,6 +92,8 @@ class MessageEvents:
         """
         if queue.queue_manager is None:
             raise MQError(HResult.MQ_ERROR_QUEUE_DELETED)
+        if self._turn.waiting:
+            self._turn.drain()
         self._quotas.admit(queue, len(message.packet))
         envelope = message.envelope
         self._refuse_late(queue, envelope)

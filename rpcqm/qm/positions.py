@@ -38,7 +38,8 @@ _NEGATIVE = MessageClass.MQMSG_CLASS_NACK_BAD_DST_Q
 """The first of the classes that say why a message is dead."""
 
 DeletedHook = Callable[[StoreTransaction, Queue, int, MessageClass], None]
-AvailableHook = Callable[[Queue, int], None]
+AvailableHook = Callable[[OutgoingQueue, int], None]
+"""Told of messages that can leave: those of outgoing queues."""
 
 
 class UncommittedMessage(NamedTuple):
@@ -198,6 +199,14 @@ class Positions:
         for hook in self.deleted_hooks:
             hook(transaction, queue, key, reason)
 
+    def read_many(self, transaction: StoreTransaction, queue: Queue, keys: Sequence[int]) -> None:
+        """Remove messages that were read, from whose removal nothing follows."""
+        transaction.remove_many(queue.queue_id, keys)
+        for key in keys:
+            queue.peekable_when_locked.discard(key)
+            for hook in self.deleted_hooks:
+                hook(transaction, queue, key, MessageClass.MQMSG_CLASS_ACK_RECEIVE)
+
     def _delete_with_consequences(
         self,
         transaction: StoreTransaction,
@@ -316,8 +325,9 @@ class Positions:
         """Wake the readers of a message that has become available ([MS-MQDMPR] 3.1.7.2.2)."""
         if queue.waiting_peeks or queue.waiting_receives:
             self._readers.offer(queue, key)
-        for hook in self.available_hooks:
-            hook(queue, key)
+        if isinstance(queue, OutgoingQueue):
+            for hook in self.available_hooks:
+                hook(queue, key)
 
     def lock(self, queue: Queue, message: Message, owner: object) -> None:
         """Lock a message that was read; raises MQ_ERROR_MESSAGE_NOT_FOUND if it has gone."""

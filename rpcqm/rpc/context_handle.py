@@ -34,6 +34,7 @@ class ContextHandle:
     __slots__ = (
         "_busy",
         "_draining",
+        "_joined",
         "_rundown",
         "_waiting",
         "closed",
@@ -66,6 +67,7 @@ class ContextHandle:
         self._rundown = rundown
         self._busy = False
         self._draining = False
+        self._joined = 0
         self._waiting: deque[Callable[[], None]] = deque()
 
     def try_acquire(self) -> bool:
@@ -81,6 +83,24 @@ class ContextHandle:
             start()
         else:
             self._waiting.append(start)
+
+    def join(self) -> bool:
+        """Take the handle for a templated call, which shares it with others of its kind.
+
+        They are carried out in the order in which they came. False while another call uses it or
+        waits for it.
+        """
+        if self._waiting or (self._busy and not self._joined):
+            return False
+        self._busy = True
+        self._joined += 1
+        return True
+
+    def leave(self) -> None:
+        """End a call that has joined."""
+        self._joined -= 1
+        if not self._joined:
+            self.release()
 
     def release(self) -> None:
         """End the serialized call that runs, and start the next."""

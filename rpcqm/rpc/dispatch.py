@@ -22,7 +22,7 @@ from rpcqm.base.metrics import Metrics
 from rpcqm.codec.interface import ContextHandleParameter, Value
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle, check_use
-from rpcqm.rpc.interface_registry import OperationEntry
+from rpcqm.rpc.interface_registry import OperationEntry, TemplatedOperation
 from rpcqm.rpc.limits import Limits
 from rpcqm.rpc.security import verification
 from rpcqm.rpc.security.verification import LARGEST, SIGNATURE, TamperedError
@@ -92,6 +92,8 @@ class Dispatcher:
         self.metrics = metrics if metrics is not None else Metrics()
         self.calls = 0
         self.pending = 0
+        self.before_careful: Callable[[], None] = _nothing
+        """Called before each call that no template has taken: none may overtake those that were."""
         self.limit(limits or Limits())
 
     def limit(self, limits: Limits) -> None:
@@ -120,6 +122,24 @@ class Dispatcher:
                 raise RpcFault(FaultStatus.RPC_S_ACCESS_DENIED, f"{level} is needed")
             if entry.check is not None:
                 entry.check(call)
+            if entry.templated is not None and self._is_taken(entry.templated, call):
+                return
+        except Exception as error:  # no call may go without an answer
+            self._refuse(entry, call, error)
+        else:
+            self.before_careful()
+            self.run_carefully(call)
+
+    def _is_taken(self, templated: TemplatedOperation, call: Call) -> bool:
+        """Whether a template has recognised a call, which will be answered by it."""
+        signed = call.security.auth_type and SIGNATURE in call.stub_data[-LARGEST:]
+        return not (call.big_endian or signed) and templated.take(call, self)
+
+    def run_carefully(self, call: Call) -> None:
+        """Run a call that may be run, whatever is in it."""
+        entry = call.context.operations[call.opnum]
+        assert entry is not None
+        try:
             decode = entry.decode_big_endian if call.big_endian else entry.decode
             stub = call.stub_data
             if call.security.auth_type and SIGNATURE in stub[-LARGEST:]:
@@ -135,13 +155,30 @@ class Dispatcher:
             else:
                 self._run_in_turn(entry, call, request, use)
 
+    def rehearse(self, call: Call) -> bytes:
+        """What a call is answered with when what it waits for succeeds; for comparisons.
+
+        Raises what its handler raises.
+        """
+        entry = call.context.operations[call.opnum]
+        assert entry is not None
+        request = entry.decode(call.stub_data)
+        self._resolve(entry, call, request)
+        outcome = entry.handler(call, request)
+        if isinstance(outcome, Completion):
+            outcome = outcome.expected
+        if not isinstance(outcome, entry.response_class):
+            outcome = entry.response_of_status(request, outcome)
+        return entry.encode(outcome)
+
     def _busy(self, call: Call) -> str:
         """Why a call of a connection that has calls pending is refused; "" if it is not refused."""
         if call.association.pending >= self._most_of_one:
             return "too many calls"
         return "too many calls in all" if self.pending >= self._most_pending else ""
 
-    def _pend(self, call: Call, change: int) -> None:
+    def pend(self, call: Call, change: int) -> None:
+        """Count a call that waits, or does so no longer."""
         self.pending += change
         call.association.pending += change
 
@@ -162,7 +199,7 @@ class Dispatcher:
         """Put the records in the place of the wire's octets; raises RpcFault (G53)."""
         use: _HandleUse | None = None
         for parameter in entry.handles_in:
-            handle = self._find(call, parameter, getattr(request, parameter.name))
+            handle = find_handle(call, parameter, getattr(request, parameter.name))
             setattr(request, parameter.name, handle)
             if handle is None:
                 continue
@@ -173,21 +210,6 @@ class Dispatcher:
                 use = use or _HandleUse()
                 use.serialized.append(handle)
         return use
-
-    @staticmethod
-    def _find(call: Call, parameter: ContextHandleParameter, wire: bytes) -> ContextHandle | None:
-        if wire == NULL_HANDLE and parameter.direction != "in":
-            return None
-        security = call.security
-        handle = call.association.group.handles.find(wire)
-        check_use(
-            handle,
-            security.identity,
-            security.assured_level,
-            call.context.interface if parameter.strict else None,
-            parameter.type_name if parameter.type_strict else None,
-        )
-        return handle
 
     def _run_in_turn(
         self, entry: OperationEntry, call: Call, request: Value, use: _HandleUse
@@ -203,7 +225,7 @@ class Dispatcher:
         self._acquire(use.serialized, 0, partial(self._run_used, entry, call, request, use))
         if not use.started:
             use.pending = True
-            self._pend(call, 1)
+            self.pend(call, 1)
 
     def _acquire(self, handles: list[ContextHandle], first: int, run: Callable[[], None]) -> None:
         """Take the handles from `first` on, one after the other, and run then."""
@@ -217,7 +239,7 @@ class Dispatcher:
         """Run a call whose turn has come, unless its client or its handle has gone meanwhile."""
         use.started = True
         if use.pending:
-            self._pend(call, -1)
+            self.pend(call, -1)
         if call.abandoned or any(handle.closed for handle in use.serialized):
             fault = RpcFault(FaultStatus.nca_s_fault_context_mismatch, "the handle was closed")
             self._fault(entry, call, fault, executed=False)
@@ -237,7 +259,7 @@ class Dispatcher:
                     outcome = start(outcome)
                 if isinstance(outcome, Completion):
                     call.stub_data = b""
-                    self._pend(call, 1)
+                    self.pend(call, 1)
                     finish = partial(self._finish, entry, call, request, use)
                     outcome.add_done_callback(finish)
                     return
@@ -258,7 +280,7 @@ class Dispatcher:
         use: _HandleUse | None,
         completion: Completion[object],
     ) -> None:
-        self._pend(call, -1)
+        self.pend(call, -1)
         if completion.error is None:
             self._respond(entry, call, request, completion.result())
         else:
@@ -317,6 +339,26 @@ class Dispatcher:
         """Log one line for each refused call, whether it gets a fault or a status."""
         self.metrics.count("rpc.refusals")
         _log_line(entry.name if entry is not None else None, call, error)
+
+
+def find_handle(call: Call, parameter: ContextHandleParameter, wire: bytes) -> ContextHandle | None:
+    """The handle that a caller means and may use; raises RpcFault (G53)."""
+    if wire == NULL_HANDLE and parameter.direction != "in":
+        return None
+    security = call.security
+    handle = call.association.group.handles.find(wire)
+    check_use(
+        handle,
+        security.identity,
+        security.assured_level,
+        call.context.interface if parameter.strict else None,
+        parameter.type_name if parameter.type_strict else None,
+    )
+    return handle
+
+
+def _nothing() -> None:
+    """Nothing waits."""
 
 
 def _verified(call: Call, decode: Callable[[bytes], Value]) -> Value:

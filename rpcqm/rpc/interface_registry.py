@@ -62,6 +62,26 @@ class ServedInterface(Protocol):
     def operations(self) -> Sequence[ServedOperation | None]: ...
 
 
+class CarefulPath(Protocol):
+    """What runs a call that no template carries out."""
+
+    def pend(self, call: Call, change: int) -> None: ...
+
+    def run_carefully(self, call: Call) -> None: ...
+
+    def rehearse(self, call: Call) -> bytes: ...
+
+
+class TemplatedOperation(Protocol):
+    """Recognises calls that are like ones before (docs/request-templates.md)."""
+
+    def take(self, call: Call, path: CarefulPath) -> bool:
+        """Take a call, to be answered later; False leaves it as it was, for the careful path."""
+
+
+TemplatesOf = Callable[[ServedOperation, TransferSyntax], TemplatedOperation | None]
+"""Gives the templates of an operation in one syntax; None where it has none."""
+
 CallCheck = Callable[[Call], None]
 """Raises RpcFault to refuse a call before it is decoded."""
 
@@ -76,6 +96,8 @@ class InterfacePolicy:
     annotation: what the endpoint mapper says of the interface, at most 63 characters.
     check: called before a request is decoded.
     check_of: as `check`, for one method of the handlers, by its name; None for no check.
+
+    Handlers may have `templates_of`, a TemplatesOf.
     """
 
     minimum_level: AuthenticationLevel = NONE
@@ -106,6 +128,7 @@ class OperationEntry:
         "operation",
         "response_class",
         "returns_status",
+        "templated",
     )
 
     def __init__(
@@ -116,6 +139,7 @@ class OperationEntry:
         policy: InterfacePolicy,
         check: CallCheck | None,
         lazily: bool = False,
+        templated: TemplatedOperation | None = None,
     ) -> None:
         handles = tuple(operation.context_handles)
         self.name = operation.name
@@ -128,6 +152,7 @@ class OperationEntry:
         self.handles_out = tuple(each.name for each in handles if each.direction != "in")
         self.minimum_level = policy.minimum_level
         self.check = check
+        self.templated = templated
         self.returns_status = (
             operation.name not in policy.throws and "result" in self.response_class.__slots__
         )
@@ -238,7 +263,9 @@ def _entry(
     check = policy.check
     if policy.check_of is not None:
         check = policy.check_of(handlers, operation.name)
-    return OperationEntry(operation, syntax, handler, policy, check, lazily)
+    templates_of: TemplatesOf | None = getattr(handlers, "templates_of", None)
+    templated = None if templates_of is None else templates_of(operation, syntax)
+    return OperationEntry(operation, syntax, handler, policy, check, lazily, templated)
 
 
 class InterfaceSet:

@@ -40,6 +40,7 @@ def remote_read(
         MessagePackets(machine, engine.acknowledgements, addresses),
         admission or CallAdmission(),
         server_port,
+        engine.turn,
     )
 
 
@@ -97,6 +98,7 @@ def qmcomm2(engine: QueueManagerEngine, handles: ClientHandles) -> QmComm2:
         engine.messages,
         engine.arrivals,
         handles,
+        engine.turn,
     )
 
 

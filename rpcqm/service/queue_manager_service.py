@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rpcqm import config
 from rpcqm.base.admission import Admission, room_for_connections
-from rpcqm.base.clock import Clock, SystemClock
+from rpcqm.base.clock import Clock, HeldClock, SystemClock
 from rpcqm.base.log import get_logger
 from rpcqm.base.loop_timers import timers_on_loop
 from rpcqm.base.metrics import Metrics
@@ -28,6 +28,7 @@ from rpcqm.config.directory import DirectoryFile
 from rpcqm.config.schema import switches_on
 from rpcqm.config.values import Mistake
 from rpcqm.interfaces import admin, qm2qm, qmcomm, qmcomm2, qmmgmt, remote_read, sending
+from rpcqm.qm import shadow
 from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.rpc.endpoint_mapper import EPM, EndpointMapper
@@ -84,6 +85,8 @@ class QueueManagerService:
         self._capture = capture
         self._configuration = configuration
         self._clock = clock or SystemClock()
+        if shadow.wanted():
+            self._clock = HeldClock(self._clock)
         self._ports: dict[str, int] = {}
         self._undo = AsyncExitStack()
         self._callers = remote_read.CallAdmission(_read_security(configuration.security))
@@ -156,6 +159,7 @@ class QueueManagerService:
             engine.queue_manager.hardened_security = security.hardened_security
             engine.outgoing.apply_hardened_security()
         self._callers.security = _read_security(security)
+        engine.turn.is_on = configuration.limits.request_templates
         if engine.trail.days != storage.trail_days:
             engine.trail.keep(storage.trail_days)
         engine.store.space.keep_free(storage.reserve * MIB)
@@ -203,6 +207,7 @@ class QueueManagerService:
         if recorder is not None:
             server.make_connection = recorder.connection
         store.tell_together(server.gathering)
+        server.dispatcher.before_careful = engine.turn.drain
         self._undo.push_async_callback(server.stop)
         self._undo.callback(engine.queue_manager_stopped)
         self._register(server, engine, accounts)
@@ -323,6 +328,7 @@ class QueueManagerService:
         timers = timers_on_loop(self._clock, asyncio.get_running_loop())
         engine = QueueManagerEngine(store, self._clock, timers, settings)
         engine.trail.days = configuration.storage.trail_days
+        engine.turn.is_on = configuration.limits.request_templates
         engine.loaded_hooks.append(partial(self._make_binary_listener, engine))
         if serves_http:
             engine.loaded_hooks.append(partial(self._make_srmp_door, engine))

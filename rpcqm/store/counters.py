@@ -78,6 +78,15 @@ class Counters:
             self.transaction,
         )
 
+    def places(self) -> tuple[int, ...]:
+        """How far each has come."""
+        return tuple(counter.next for counter in self.all())
+
+    def go_back(self, places: tuple[int, ...]) -> None:
+        """Give numbers again that have been taken since, and that nobody has seen."""
+        for counter, place in zip(self.all(), places, strict=True):
+            counter.next = place
+
     def next_lookup_identifier(self, priority: int) -> int:
         """The identifier of a message that goes to the end of its priority (G1)."""
         return (7 - priority) << SEQUENTIAL_BITS | self.lookup_identifier.take()

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from rpcqm.store.index import QueueIndex
 from rpcqm.store.migration import bring_to_format
 from rpcqm.store.queue_usage import QueueUsage
 from rpcqm.store.records import SERIAL, Family
+from rpcqm.store.rehearsal import Rehearsed
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.transaction import StoreTransaction
 from rpcqm.store.uncommitted import UncommittedOperation, UncommittedTransaction
@@ -39,6 +40,10 @@ EXIT_STATUS = 74
 def exit_unanswered(error: BaseException) -> None:
     """End the process at once, so that no caller gets an outcome that is not certain."""
     os._exit(EXIT_STATUS)
+
+
+def _nothing() -> None:
+    """Nothing waits."""
 
 
 class Store:
@@ -62,6 +67,9 @@ class Store:
         self._heap = ExpiryHeap()
         self._indexes: dict[int, QueueIndex] = {}
         self._open_transaction: StoreTransaction | None = None
+        self.before_change: Callable[[], None] = _nothing
+        """Called before each block of changes: what waits for the end of the turn goes first."""
+        self._rehearsal: list[Rehearsed] | None = None
         self._closed = False
         self._background_errors = 0
         self._clock = clock
@@ -132,13 +140,30 @@ class Store:
         if self._open_transaction is not None:
             inner, outer = transaction.name, self._open_transaction.name
             raise RuntimeError(f"the transaction {inner} began inside {outer}")
+        self.before_change()
         if self._closed or self._writer.failed is not None:
             raise StoreStoppedError("The store has stopped.")
         self._open_transaction = transaction
 
     def commit(self, transaction: StoreTransaction) -> None:
         """Write a block together with the others of this turn; a transaction calls this."""
-        self._writer.add(transaction)
+        if self._rehearsal is None:
+            self._writer.add(transaction)
+        else:
+            self._rehearsal.append(Rehearsed.of(transaction))
+            transaction.undo()
+
+    @contextmanager
+    def rehearsing(self) -> Iterator[list[Rehearsed]]:
+        """Undo what is committed within, and give it; numbers that it takes are given again."""
+        kept: list[Rehearsed] = []
+        places = self.counters.places()
+        self._rehearsal = kept
+        try:
+            yield kept
+        finally:
+            self._rehearsal = None
+            self.counters.go_back(places)
 
     def leave(self) -> None:
         """End a block; called by the transaction."""
@@ -318,6 +343,7 @@ class Store:
     def close(self) -> None:
         """Write the pending changes, and release the directory."""
         if not self._closed:
+            self.before_change()
             self._writer.drain()
             self._closed = True
             if self._background.busy:

@@ -27,6 +27,7 @@ from rpcqm.rpc.negotiation import Endpoint
 from rpcqm.rpc.pdu import SyntaxId
 from rpcqm.rpc.presentation import NDR, NDR64
 from rpcqm.rpc.security.context import unauthenticated
+from tests.support.queue_manager import RunningQueueManager
 
 ALICE = authenticated("alice", "S-1-5-21-1-2-3-1000")
 BOB = authenticated("bob", "S-1-5-21-1-2-3-1001")
@@ -76,6 +77,8 @@ class CallServer:
         self.qm = qm
         self.interfaces: Mapping[str, Served] = {each.name: each for each in interfaces}
         self.dispatcher = Dispatcher()
+        if isinstance(qm, RunningQueueManager):
+            self.dispatcher.before_careful = lambda: qm.engine.turn.drain()
         self.groups = AssociationGroups(limits or Limits())
         registered = [register(each.interface, each.handlers, each.policy) for each in interfaces]
         self._endpoints = {

@@ -260,9 +260,9 @@ class BinaryProtocol:
         self.protocol_records.write(dict.fromkeys(keys))
         self._tidy_at = max(_TIDY_AT_LEAST, 2 * len(self.transfers))
 
-    def _message_position_available(self, queue: Queue, key: int) -> None:
+    def _message_position_available(self, queue: OutgoingQueue, key: int) -> None:
         """[MS-MQQB] 3.1.7.12."""
-        if isinstance(queue, OutgoingQueue) and not self.stopping and self._carries(queue):
+        if not self.stopping and self._carries(queue):
             self.transfer(queue).wake()
 
     def send_user_message_wrapper(self, data: object, position: MessagePosition) -> None:

@@ -217,9 +217,9 @@ class SrmpProtocol:
         own = self.own_urls.order_queue(settings, uri)
         return replaced or settings.default_stream_receipt_url or own
 
-    def _message_position_available(self, queue: Queue, key: int) -> None:
+    def _message_position_available(self, queue: OutgoingQueue, key: int) -> None:
         """[MC-MQSRM] 3.1.7.7; an inactive queue may connect (G49)."""
-        if isinstance(queue, OutgoingQueue) and not self.stopping and carries(queue):
+        if not self.stopping and carries(queue):
             self.transfer(queue).wake()
 
     def send_user_message_wrapper(self, data: object, position: MessagePosition) -> None:

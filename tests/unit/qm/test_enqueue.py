@@ -6,6 +6,7 @@ import pytest
 
 from rpcqm.adm.enums import EnqueueStatus, PositionState
 from rpcqm.adm.message import MessagePosition
+from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.codec.packet.message import MessageAttributes
 from rpcqm.codec.types.mqvalues import QueueAccessType
 from rpcqm.qm.quotas import EnqueueRefusedError
@@ -133,12 +134,14 @@ def test_express_messages_queue_behind_pending_commits(qm: RunningQueueManager) 
 
 
 @pytest.mark.conformance("MQDMPR-event-message_position_available")
-def test_available_hooks_hear_of_every_message_that_can_be_read(qm: RunningQueueManager) -> None:
-    queue = qm.create()
+def test_available_hooks_hear_of_every_message_that_can_leave(qm: RunningQueueManager) -> None:
+    queue = qm.open(r"DIRECT=OS:other\q", QueueAccessType.SEND_ACCESS).queue_reference
+    assert isinstance(queue, OutgoingQueue)
     heard: list[MessagePosition] = []
     qm.engine.positions.available_hooks.append(
         lambda queue, key: heard.append(MessagePosition(queue, key))
     )
+    qm.send(qm.create(), b"stays here")
     key = qm.send(queue, b"x")
     assert heard == [MessagePosition(queue, key)]
     assert heard[0].state is PositionState.AVAILABLE

@@ -1,0 +1,100 @@
+"""R_EndReceive by templates: the ends of reads that a turn brings, carried out together.
+
+`RemoteRead.R_EndReceive` stays the only definition of what one does; here is what it does with a
+message that is removed and from whose removal nothing follows (docs/request-templates.md).
+"""
+
+from functools import partial
+from typing import Protocol
+
+from rpcqm.adm.descriptor import OpenQueueDescriptor
+from rpcqm.base.errors import RpcFault
+from rpcqm.codec.interface import Operation, TransferSyntax
+from rpcqm.codec.ndr.shapes import Holes, StubShapes
+from rpcqm.codec.types.mqvalues import RR_ACK
+from rpcqm.codec.types.remoteread import R_EndReceiveResponse
+from rpcqm.interfaces._pending import PendingRequestEntry, PendingRequestTable
+from rpcqm.qm.turn import Turn
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.dispatch import find_handle
+from rpcqm.rpc.interface_registry import CarefulPath
+from rpcqm.rpc.templated import TemplatedCall
+
+HOLES = Holes(values=("phContext", "dwAck", "dwRequestId"))
+
+
+class Opened(Protocol):
+    """What a queue context handle stands for."""
+
+    descriptor: OpenQueueDescriptor
+    pending: PendingRequestTable
+
+
+class TemplatedEnd(TemplatedCall):
+    """The end of a read whose message is removed (`qm.turn`)."""
+
+    __slots__ = ("_opened", "descriptor", "entry", "response")
+
+    def __init__(
+        self,
+        call: Call,
+        path: CarefulPath,
+        opened: Opened,
+        entry: PendingRequestEntry,
+        response: bytes,
+    ) -> None:
+        super().__init__(call, path, None)
+        self.descriptor = opened.descriptor
+        self._opened, self.entry, self.response = opened, entry, response
+        entry.stop_timer()
+
+    def removing(self) -> None:
+        """The read is over."""
+        self._opened.pending.remove(self.entry)
+        self.descriptor.two_phase_reads.discard(self.entry.lookup_identifier)
+
+    def removed(self) -> None:
+        """Answer the call."""
+        self.answer(self.response)
+
+    def rehearse(self) -> bytes:
+        """As the careful path does it; the read goes on afterwards."""
+        try:
+            return super().rehearse()
+        finally:
+            self._opened.pending.restore(self.entry)
+            self.descriptor.two_phase_reads.add(self.entry.lookup_identifier)
+
+
+class EndRecogniser:
+    """Recognises the requests of R_EndReceive in one syntax (`rpc.interface_registry`)."""
+
+    def __init__(self, turn: Turn, operation: Operation, syntax: TransferSyntax) -> None:
+        self._turn = turn
+        self._parameter = operation.context_handles[0]
+        self._shapes = StubShapes(partial(operation.tracing, syntax), HOLES)
+        self._answer = operation.codec(syntax).response.encode(R_EndReceiveResponse(result=0))
+
+    def take(self, call: Call, path: CarefulPath) -> bool:
+        """Put a removal into the turn, if the read has a message and nothing is unusual."""
+        if not self._turn.is_on:
+            return False
+        found = self._shapes.find(call.stub_data)
+        if found is None:
+            self._shapes.note(call.stub_data)
+            return False
+        wire, acknowledgement, request_id = found[1]
+        try:
+            handle = find_handle(call, self._parameter, wire)
+        except RpcFault:
+            return False
+        if handle is None or acknowledgement != RR_ACK:
+            return False
+        opened: Opened = handle.value
+        entry = opened.pending.of(request_id)
+        queue = opened.descriptor.queue_reference
+        if queue is None or entry is None or entry.transaction or not entry.lookup_identifier:
+            return False
+        removal = TemplatedEnd(call, path, opened, entry, self._answer)
+        self._turn.remove(queue, entry.lookup_identifier, removal)
+        return True

@@ -1,0 +1,335 @@
+"""rpc_ACSendMessageEx by templates: requests like ones that were carried out before.
+
+`QmComm2.rpc_ACSendMessageEx` stays the only definition of what such a request does. When one of a
+shape comes a second time, what the careful path makes of it is remembered: the packet with its
+holes, the response with its hole. The next one is recognised, checked for what may have changed
+since, and carried out with the others of its turn (docs/request-templates.md).
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from rpcqm.adm.descriptor import OpenQueueDescriptor
+from rpcqm.adm.message import ON_ARRIVAL
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.adm.queue_manager import QueueManager
+from rpcqm.base.buckets import TokenBuckets
+from rpcqm.base.clock import Clock
+from rpcqm.base.errors import DecodeError, MQError, RpcFault
+from rpcqm.codec.interface import NULL, Operation, OperationCodec, TransferSyntax
+from rpcqm.codec.ndr.shapes import Holes, StubShape, StubShapes
+from rpcqm.codec.packet.base import DEFAULT_PRIORITY
+from rpcqm.codec.packet.message import MessageAttributes
+from rpcqm.codec.packet.sent_template import SentTemplate, label_octets
+from rpcqm.codec.types.mqmq import OBJECTID
+from rpcqm.codec.types.mqvalues import FormatNameType, QueueAccessType
+from rpcqm.codec.types.qmcomm2 import rpc_ACSendMessageExRequest, rpc_ACSendMessageExResponse
+from rpcqm.interfaces._client_handles import ClientHandles, LocalQueueContextHandle
+from rpcqm.interfaces._sent_buffer import MAXIMUM_PRIORITY, message_attributes, time_to_reach_queue
+from rpcqm.qm.arrivals import Arrivals
+from rpcqm.qm.composing import Composer
+from rpcqm.qm.timers import expiry_at
+from rpcqm.qm.turn import Kind, Turn
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.context_handle import ContextHandle
+from rpcqm.rpc.dispatch import find_handle
+from rpcqm.rpc.interface_registry import CarefulPath
+from rpcqm.rpc.templated import TemplatedCall
+
+TEMPLATES = 512
+"""Templates that are kept; each has about two kilobytes."""
+OF_HANDLE = 8
+"""Templates that an open queue remembers as its own, without looking among all."""
+LEARNED_AT_ONCE, LEARNED_PER_SECOND = 64, 32
+"""Learning costs as much as some twenty requests: who sends ever new shapes gets nothing by it."""
+_NOTHING = bytes(20)
+_MARK = 0x5AA5_C33C
+"""Stands for the number of a message in a response; few other octets are like it."""
+
+
+HOLES = Holes(
+    values=(
+        "hQueue",
+        "ptb.old.u.value.pAdminQueueFormat.u.value",
+        "ptb.old.u.value.pResponseQueueFormat.u.value",
+        "ptb.old.ulAbsoluteTimeToQueue",
+        "ptb.old.ulRelativeTimeToLive",
+        "ptb.old.pPriority",
+        "ptb.old.pApplicationTag",
+        "ptb.old.ppCorrelationID",
+        "ptb.old.ppBody",
+        "ptb.old.ppTitle",
+    ),
+    sizes=(
+        "ptb.old.ulBodyBufferSizeInBytes",
+        "ptb.old.ulAllocBodyBufferInBytes",
+        "ptb.old.ulTitleBufferSizeInWCHARs",
+    ),
+    ignored=("pMessageID", "ptb.old.ppMessageID", "ptb.old.pBodySize"),
+    given=(("ptb.old.uTransferType", 0),),
+)
+"""What changes between the requests of an application ([MS-MQMP] 2.2.3.2)."""
+
+Names = tuple[object, ...]
+"""Of the administration queue and of the response queue, as they are in a request."""
+
+
+class _Key(NamedTuple):
+    """What a packet depends on, besides the other holes of its request."""
+
+    shape: StubShape
+    names: Names
+    destination: str
+    sender: str
+
+
+@dataclass(slots=True)
+class _Values:
+    """The holes of a request, as the careful path would understand them."""
+
+    time_to_reach_queue: int
+    time_to_be_received: int
+    priority: int
+    application_tag: int
+    correlation: bytes
+    label: bytes
+    body: bytes
+
+
+class SendTemplate(NamedTuple):
+    """What the careful path has made of a request."""
+
+    kind: Kind
+    packet: SentTemplate
+    before_number: bytes
+    behind_number: bytes = b""
+    """The response around the number of the message; without a number if this is empty."""
+
+    def response(self, ordinal: int) -> bytes:
+        if not self.behind_number:
+            return self.before_number
+        return self.before_number + ordinal.to_bytes(4, "little") + self.behind_number
+
+
+class TemplatedSend(TemplatedCall):
+    """A message on its way into a queue, and the call that brings it (`qm.turn`)."""
+
+    __slots__ = ("_ordinal", "_template", "_values", "priority", "size")
+
+    def __init__(
+        self,
+        call: Call,
+        path: CarefulPath,
+        handle: ContextHandle,
+        template: SendTemplate,
+        values: _Values,
+    ) -> None:
+        super().__init__(call, path, handle)
+        self._template, self._values, self._ordinal = template, values, 0
+        self.priority, self.size = values.priority, len(values.body)
+
+    def compose(self, ordinal: int, now: int) -> bytes:
+        """Its packet."""
+        self._ordinal = ordinal
+        own = self._values
+        return self._template.packet.filled(
+            ordinal,
+            now,
+            time_to_reach_queue(own.time_to_reach_queue, now),
+            own.time_to_be_received,
+            own.priority,
+            own.application_tag,
+            own.correlation,
+            own.label,
+            own.body,
+        )
+
+    def expiry(self, now: int) -> int:
+        """When it expires, if it is sent now."""
+        return expiry_at(now // 1000, self._values.time_to_be_received, now)
+
+    @property
+    def response(self) -> bytes:
+        """The answer."""
+        return self._template.response(self._ordinal)
+
+    def stored(self) -> None:
+        """Answer the call."""
+        self.answer(self.response)
+
+
+class SendTemplates:
+    """What requests of each shape have led to, for all clients.
+
+    `is_on` says whether templates may be used.
+    """
+
+    def __init__(
+        self, queue_manager: QueueManager, clock: Clock, composer: Composer, arrivals: Arrivals
+    ) -> None:
+        self._queue_manager = queue_manager
+        self._clock = clock
+        self._composer = composer
+        self._arrivals = arrivals
+        self._learned: OrderedDict[_Key, SendTemplate | None] = OrderedDict()
+        self._learning = TokenBuckets(LEARNED_AT_ONCE, LEARNED_PER_SECOND, 1)
+
+    def __len__(self) -> int:
+        return len(self._learned)
+
+    def find(
+        self,
+        call: Call,
+        record: LocalQueueContextHandle,
+        kind: tuple[StubShape, Names],
+        codec: OperationCodec,
+    ) -> SendTemplate | None:
+        """The template of a kind of requests for an open queue; None for the careful path."""
+        if kind in record.templates:
+            return record.templates[kind]
+        name = str(record.open_queue_descriptor_reference.format_name)
+        key = _Key(*kind, name, call.identity.sid)
+        if key in self._learned:
+            self._learned.move_to_end(key)
+        elif self._learning.take(None, self._clock.monotonic()) is None:
+            return None
+        else:
+            self._learned[key] = self._learn(call, record.open_queue_descriptor_reference, codec)
+            if len(self._learned) > TEMPLATES:
+                self._learned.popitem(last=False)
+        if len(record.templates) >= OF_HANDLE:
+            record.templates.clear()
+        template = record.templates[kind] = self._learned[key]
+        return template
+
+    def _learn(
+        self, call: Call, descriptor: OpenQueueDescriptor, codec: OperationCodec
+    ) -> SendTemplate | None:
+        """Go the careful way up to the packet, which is sent to nobody."""
+        request: rpc_ACSendMessageExRequest = codec.request.decode(call.stub_data)
+        try:
+            attributes = self._attributes(request, descriptor)
+            if attributes is None:
+                return None
+            message = self._composer.rehearsed(descriptor, attributes, call.identity)
+        except (DecodeError, MQError):
+            return None
+        packet = SentTemplate.learn(message.packet)
+        envelope = message.envelope
+        kind = Kind(envelope.recoverable, message.position_flags(envelope))
+        if packet is None or kind.flags & ON_ARRIVAL or envelope.transactional:
+            return None
+        return self._with_response(kind, packet, request, codec)
+
+    def _attributes(
+        self, request: rpc_ACSendMessageExRequest, descriptor: OpenQueueDescriptor
+    ) -> MessageAttributes | None:
+        """What a request asks for; None if the packet follows from more than the request."""
+        identifier = request.ptb.old.pUow
+        if identifier is not None and any(identifier.rgb):
+            return None
+        own, now = self._queue_manager.identifier, self._clock.now() // 1000
+        attributes = message_attributes(request.ptb, descriptor, own, now, self._arrivals.decrypt)
+        protected = attributes.privacy_level or attributes.symmetric_key
+        signed = attributes.signature or attributes.sender_certificate
+        return None if protected or signed else attributes
+
+    def _with_response(
+        self,
+        kind: Kind,
+        packet: SentTemplate,
+        request: rpc_ACSendMessageExRequest,
+        codec: OperationCodec,
+    ) -> SendTemplate | None:
+        identifier = None
+        if request.pMessageID is not None:
+            identifier = OBJECTID(Lineage=self._queue_manager.identifier, Uniquifier=_MARK)
+        response = rpc_ACSendMessageExResponse(pMessageID=identifier, result=0)
+        before, *behind = codec.response.encode(response).split(_MARK.to_bytes(4, "little"))
+        if len(behind) != (identifier is not None):
+            return None
+        return SendTemplate(kind, packet, before, *behind)
+
+
+class SendRecogniser:
+    """Recognises the requests of rpc_ACSendMessageEx in one syntax (`rpc.interface_registry`)."""
+
+    def __init__(
+        self,
+        templates: SendTemplates,
+        turn: Turn,
+        handles: ClientHandles,
+        operation: Operation,
+        syntax: TransferSyntax,
+    ) -> None:
+        self._templates, self._turn, self._handles = templates, turn, handles
+        self._codec = operation.codec(syntax)
+        self._parameter = operation.context_handles[0]
+        self._shapes = StubShapes(partial(operation.tracing, syntax), HOLES)
+
+    def take(self, call: Call, path: CarefulPath) -> bool:
+        """Put a message into the turn, if it is like one before and nothing has changed."""
+        if not self._turn.is_on:
+            return False
+        found = self._shapes.find(call.stub_data)
+        if found is None:
+            self._shapes.note(call.stub_data)
+            return False
+        shape, holes = found
+        try:
+            self._handles.admit(call)
+            handle = find_handle(call, self._parameter, holes[0])
+        except (MQError, RpcFault):
+            return False
+        return handle is not None and self._send(call, path, handle, shape, holes)
+
+    def _send(
+        self,
+        call: Call,
+        path: CarefulPath,
+        handle: ContextHandle,
+        shape: StubShape,
+        holes: tuple[Any, ...],
+    ) -> bool:
+        record = handle.value
+        if record.__class__ is not LocalQueueContextHandle:
+            return False
+        queue = _destination(record.open_queue_descriptor_reference)
+        values = _values(holes)
+        if queue is None or values is None:
+            return False
+        template = self._templates.find(call, record, (shape, holes[1:3]), self._codec)
+        if template is None or not handle.join():
+            return False
+        message = TemplatedSend(call, path, handle, template, values)
+        self._turn.add(queue, template.kind, message)
+        return True
+
+
+def _destination(descriptor: OpenQueueDescriptor) -> Queue | None:
+    """The one queue here that is open for sending; None for the careful path."""
+    queue = descriptor.queue_reference
+    usual = (
+        descriptor.access_type == QueueAccessType.SEND_ACCESS
+        and not descriptor.multiple
+        and not descriptor.application_deadletter_queue
+        and descriptor.format_name.type is not FormatNameType.QUEUE_FORMAT_TYPE_PUBLIC
+    )
+    return queue if usual and not isinstance(queue, OutgoingQueue) else None
+
+
+def _values(holes: tuple[Any, ...]) -> _Values | None:
+    """The holes of a request as the careful path understands them; None where it would not."""
+    _, _, _, reach, received, priority, tag, correlation, body, title = holes
+    if priority is None:
+        priority = DEFAULT_PRIORITY
+    label = b"" if title is None or title is NULL else label_octets(title)
+    if priority > MAXIMUM_PRIORITY or label is None:
+        return None
+    if correlation is None or correlation is NULL:
+        correlation = _NOTHING
+    if body is None or body is NULL:
+        body = b""
+    return _Values(reach, received, priority, tag or 0, correlation, label, body)

@@ -1,0 +1,93 @@
+"""Templates beside the careful path: what both would do is compared, octet for octet.
+
+It is for tests, which have it on for every service (`RPCQM_SHADOW=1`). Before a run is carried out
+each of its requests goes the careful way up to the commit, which is taken back; then the run must
+store the same records, take the same numbers and give the same answers.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple, Protocol
+
+from rpcqm.base.clock import Clock, HeldClock
+from rpcqm.store.rehearsal import Rehearsed
+from rpcqm.store.store import Store
+from rpcqm.store.transaction import StoreTransaction
+
+VARIABLE = "RPCQM_SHADOW"
+EXIT_STATUS = 86
+"""What a process ends with whose templates did something else: no test overlooks that."""
+
+
+class Rehearsable(Protocol):
+    """A request of a run."""
+
+    def rehearse(self) -> bytes:
+        """Go the careful way; its answer, once what it commits is durable."""
+
+
+class Difference(NamedTuple):
+    """What the careful path would do, and what the templates did."""
+
+    what: str
+    careful: object
+    templated: object
+
+
+def end_process(difference: Difference) -> None:
+    """Say what differs, and end."""
+    print(f"templates differ from the careful path: {difference}", file=sys.stderr, flush=True)
+    os._exit(EXIT_STATUS)
+
+
+class Rehearsal(NamedTuple):
+    """What the careful path would do with a run."""
+
+    written: Rehearsed
+    answers: list[bytes]
+    counters: tuple[int, ...]
+
+
+def wanted() -> bool:
+    """Whether the environment asks for it."""
+    return bool(os.environ.get(VARIABLE))
+
+
+class Shadow:
+    """Compares; `differs` is told what is not the same.
+
+    The clock has to be a HeldClock, or one that stands still.
+    """
+
+    def __init__(
+        self, store: Store, clock: Clock, differs: Callable[[Difference], None] = end_process
+    ) -> None:
+        self._store, self._clock, self._differs = store, clock, differs
+        self.compared = 0
+
+    def at_one_time(self) -> AbstractContextManager[None]:
+        """Let no time pass within the block."""
+        clock = self._clock
+        return clock.held() if isinstance(clock, HeldClock) else nullcontext()
+
+    def rehearse(self, requests: Iterable[Rehearsable]) -> Rehearsal:
+        """Go the careful way with each request, and take it back."""
+        with self._store.rehearsing() as kept:
+            answers = [request.rehearse() for request in requests]
+            counters = self._store.counters.places()
+        return Rehearsal(Rehearsed.joined(kept), answers, counters)
+
+    def compare(self, rehearsal: Rehearsal, change: StoreTransaction, answers: list[bytes]) -> None:
+        """Compare what a run is about to commit."""
+        templated = Rehearsed.of(change)
+        self.compared += len(answers)
+        self._equal("records", rehearsal.written.as_written(), templated.as_written())
+        self._equal("sizes", rehearsal.written[1:], templated[1:])
+        self._equal("answers", rehearsal.answers, answers)
+        self._equal("counters", rehearsal.counters, self._store.counters.places())
+
+    def _equal(self, what: str, careful: object, templated: object) -> None:
+        if careful != templated:
+            self._differs(Difference(what, careful, templated))

@@ -1,0 +1,319 @@
+"""Messages that a turn of the loop puts into queues, carried out together.
+
+A template has recognised each of them as one like the careful path has put there before
+(docs/request-templates.md). They wait here until the turn ends, or until something else is about
+to happen that must not overtake them: a careful call, any other change of the store. Then each
+queue's are admitted, stored and made visible as one.
+
+Where anything is unusual, nothing has happened yet, and each goes the careful way.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from rpcqm.adm.descriptor import OpenQueueDescriptor
+from rpcqm.adm.enums import PositionState
+from rpcqm.adm.message import CONSEQUENCES, ON_ARRIVAL
+from rpcqm.adm.queue import OutgoingQueue, Queue
+from rpcqm.base.clock import Clock
+from rpcqm.base.log import get_logger
+from rpcqm.codec.types.mqvalues import QueuePrivacyLevel
+from rpcqm.qm.positions import Positions
+from rpcqm.qm.quotas import Quotas
+from rpcqm.qm.shadow import Rehearsal, Shadow
+from rpcqm.qm.shadow import wanted as shadow_wanted
+from rpcqm.store.records import NEVER
+from rpcqm.store.store import Store
+from rpcqm.store.transaction import StoreTransaction
+
+MOST_MESSAGES, MOST_BYTES = 1024, 4 << 20
+"""A run that is as long is carried out at once: one write stays short, and takes little memory."""
+
+_log = get_logger("qm")
+
+
+class Kind(NamedTuple):
+    """What the messages of one run have in common.
+
+    `flags` are the FLAG_... bits of their positions.
+    """
+
+    recoverable: bool
+    flags: int
+
+
+class TemplatedMessage(Protocol):
+    """A message that a template has recognised, and the request that brought it."""
+
+    priority: int
+
+    @property
+    def size(self) -> int:
+        """About how many octets it has: at least its body."""
+
+    def compose(self, ordinal: int, now: int) -> bytes:
+        """Its packet, sent `now` (seconds since 1970) with a number of this queue manager."""
+
+    def expiry(self, now: int) -> int:
+        """When it expires if it comes `now`, both milliseconds since 1970; or NEVER."""
+
+    def stored(self) -> None:
+        """It is as durable as it asks for, and visible."""
+
+    def carefully(self) -> None:
+        """Go the careful way: nothing has happened yet."""
+
+    def rehearse(self) -> bytes:
+        """Go the careful way up to the commit, for a comparison; its answer."""
+
+    @property
+    def response(self) -> bytes:
+        """The answer, known once it is composed."""
+
+
+class TemplatedRemoval(Protocol):
+    """The end of a read that removes its message, and the request that asks for it."""
+
+    descriptor: OpenQueueDescriptor
+    """What has the message locked."""
+
+    def removing(self) -> None:
+        """The removal is on its way: the read is over."""
+
+    def removed(self) -> None:
+        """The message is gone, durably."""
+
+    def carefully(self) -> None:
+        """Go the careful way: nothing has happened yet."""
+
+    def rehearse(self) -> bytes:
+        """Go the careful way up to the commit, for a comparison; its answer."""
+
+    @property
+    def response(self) -> bytes:
+        """The answer."""
+
+
+@dataclass(slots=True)
+class _Arrivals:
+    """What a turn puts into one queue."""
+
+    queue: Queue
+    kind: Kind
+    messages: list[TemplatedMessage] = field(default_factory=list)
+    size: int = 0
+
+    @property
+    def requests(self) -> Iterable[TemplatedMessage]:
+        return self.messages
+
+
+@dataclass(slots=True)
+class _Removals:
+    """What a turn removes from one queue, by lookup identifiers."""
+
+    queue: Queue
+    by_key: dict[int, TemplatedRemoval] = field(default_factory=dict)
+
+    @property
+    def requests(self) -> Iterable[TemplatedRemoval]:
+        return self.by_key.values()
+
+
+class Turn:
+    """What waits for the end of this turn; `waiting` says whether there is anything.
+
+    While it is not `is_on`, no template recognises anything. A `shadow` compares each run with the
+    careful path.
+    """
+
+    def __init__(self, store: Store, clock: Clock, quotas: Quotas, positions: Positions) -> None:
+        self._store = store
+        self._clock = clock
+        self._quotas = quotas
+        self._positions = positions
+        self._arrivals: dict[int, _Arrivals] = {}
+        self._removals: dict[int, _Removals] = {}
+        self.is_on = True
+        self.shadow = Shadow(store, clock) if shadow_wanted() else None
+        self.waiting = False
+        store.before_change = self.drain
+        store.gather_with(self.drain)
+
+    def add(self, queue: Queue, kind: Kind, message: TemplatedMessage) -> None:
+        """Put a message into a queue when the turn ends."""
+        run = self._arrivals.get(queue.queue_id)
+        if run is not None and run.kind != kind:
+            self.drain()
+            run = None
+        if run is None:
+            run = self._arrivals[queue.queue_id] = _Arrivals(queue, kind)
+            self._wait()
+        run.messages.append(message)
+        run.size += message.size
+        if len(run.messages) >= MOST_MESSAGES or run.size >= MOST_BYTES:
+            self.drain()
+
+    def remove(self, queue: Queue, key: int, removal: TemplatedRemoval) -> None:
+        """Remove a message that a two-phase read has locked when the turn ends."""
+        run = self._removals.get(queue.queue_id)
+        if run is not None and key in run.by_key:
+            self.drain()
+            run = None
+        if run is None:
+            run = self._removals[queue.queue_id] = _Removals(queue)
+            self._wait()
+        run.by_key[key] = removal
+        if len(run.by_key) >= MOST_MESSAGES:
+            self.drain()
+
+    def _wait(self) -> None:
+        if not self.waiting:
+            self.waiting = True
+            self._store.announce()
+
+    def drain(self) -> None:
+        """Carry out what waits; nothing of it waits any more when this returns."""
+        while self.waiting:
+            self.waiting = False
+            arrivals, self._arrivals = self._arrivals, {}
+            removals, self._removals = self._removals, {}
+            with nullcontext() if self.shadow is None else self.shadow.at_one_time():
+                self._carry_out(arrivals.values(), removals.values())
+
+    def _carry_out(self, arrivals: Collection[_Arrivals], removals: Collection[_Removals]) -> None:
+        for arriving in arrivals:
+            if not self._takes_as_usual(arriving) or not self._put(arriving):
+                _go_carefully(arriving.requests)
+        for leaving in removals:
+            if not self._gives_as_usual(leaving) or not self._take_out(leaving):
+                _go_carefully(leaving.requests)
+
+    def _rehearsed(self, run: _Arrivals | _Removals) -> Rehearsal | None:
+        return None if self.shadow is None else self.shadow.rehearse(run.requests)
+
+    def _compare(
+        self, run: _Arrivals | _Removals, rehearsal: Rehearsal | None, change: StoreTransaction
+    ) -> None:
+        if self.shadow is not None and rehearsal is not None:
+            self.shadow.compare(rehearsal, change, [each.response for each in run.requests])
+
+    # Into a queue
+
+    def _takes_as_usual(self, run: _Arrivals) -> bool:
+        """Whether a queue takes a run as any of its messages alone, with nothing to be noted."""
+        queue = run.queue
+        return not (
+            queue.queue_manager is None
+            or isinstance(queue, OutgoingQueue)
+            or queue.trail
+            or queue.transactional
+            or queue.authentication
+            or queue.privacy_level is not QueuePrivacyLevel.MQ_PRIV_LEVEL_OPTIONAL
+            or run.kind.flags & ON_ARRIVAL
+        )
+
+    def _put(self, run: _Arrivals) -> bool:
+        """Store a run as a whole; False if there is no room for it."""
+        queue, store = run.queue, self._store
+        now, places = self._clock.now(), store.counters.places()
+        try:
+            rehearsal = self._rehearsed(run)
+            packets = self._composed(run.messages, now // 1000)
+            expiries = [message.expiry(now) for message in run.messages]
+            timed = any(expiry != NEVER for expiry in expiries)
+            self._quotas.admit(queue, sum(map(len, packets)))
+            with store.transaction("enqueue a turn") as change:
+                keys = store.counters.next_lookup_identifiers(
+                    [message.priority for message in run.messages]
+                )
+                change.insert_many(
+                    queue.queue_id,
+                    keys,
+                    packets,
+                    arrival=now,
+                    expiries=expiries if timed else None,
+                    flags=run.kind.flags,
+                    durable=run.kind.recoverable,
+                )
+                self._compare(run, rehearsal, change)
+                change.requests = len(run.messages)
+                change.call_after(partial(self._published, run, keys, expiries))
+        except Exception as error:  # whatever is wrong, the careful path says what it is, to each
+            _log.debug("a turn goes the careful way", queue=queue.pathname, error=str(error))
+            store.counters.go_back(places)
+            return False
+        return True
+
+    def _composed(self, messages: list[TemplatedMessage], now: int) -> list[bytes]:
+        ordinals = self._store.counters.message_ordinal.take_many(len(messages))
+        return [
+            message.compose(ordinal & 0xFFFF_FFFF, now)
+            for message, ordinal in zip(messages, ordinals, strict=True)
+        ]
+
+    def _published(self, run: _Arrivals, keys: Sequence[int], expiries: Sequence[int]) -> None:
+        self._positions.published_many(run.queue, keys, expiries)
+        for message in run.messages:
+            _guarded(message.stored)
+
+    # Out of a queue
+
+    def _gives_as_usual(self, run: _Removals) -> bool:
+        """Whether nothing follows from the removals, and each reader still has its message."""
+        queue = run.queue
+        if (
+            queue.queue_manager is None
+            or queue.parent is not None
+            or isinstance(queue, OutgoingQueue)
+            or queue.trail
+            or queue.journaling
+        ):
+            return False
+        positions = self._store.index(queue.queue_id)
+        for key, removal in run.by_key.items():
+            position = positions.position(key)
+            if (
+                position is None
+                or position.flags & CONSEQUENCES
+                or positions.state(key) is not PositionState.LOCKED
+                or positions.owner(key) is not removal.descriptor
+            ):
+                return False
+        return True
+
+    def _take_out(self, run: _Removals) -> bool:
+        """Remove a run as a whole; False if nothing has been removed."""
+        queue = run.queue
+        try:
+            rehearsal = self._rehearsed(run)
+            with self._store.transaction("dequeue a turn") as change:
+                self._positions.read_many(change, queue, list(run.by_key))
+                self._compare(run, rehearsal, change)
+                change.requests = len(run.by_key)
+                change.call_after(partial(self._removed, run))
+        except Exception as error:  # whatever is wrong, the careful path says what it is, to each
+            _log.debug("a turn goes the careful way", queue=queue.pathname, error=str(error))
+            return False
+        for removal in run.by_key.values():
+            removal.removing()
+        return True
+
+    def _removed(self, run: _Removals) -> None:
+        for removal in run.by_key.values():
+            _guarded(removal.removed)
+
+
+def _go_carefully(requests: "Iterable[TemplatedMessage | TemplatedRemoval]") -> None:
+    for request in requests:
+        _guarded(request.carefully)
+
+
+def _guarded(answer: Callable[[], None]) -> None:
+    try:
+        answer()
+    except Exception:  # the others of the turn must be answered
+        _log.exception("a request of a turn could not be answered")

@@ -10,16 +10,14 @@ modulo 2**16 ([MS-MQQB] 3.1.1.4). `RecoverableMessageReceivedCount` counts what 
 is on the disk is told by the host with `persisted`, and only that is acknowledged.
 """
 
-import enum
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
-from uuid import UUID
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from rpcqm.base.clock import Clock, Timer, Timers
 from rpcqm.base.errors import DecodeError
 from rpcqm.binary.framing import PacketBuffer
+from rpcqm.binary.session_host import Identities, SessionHost, SessionState, TakeTogether
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.acknowledgement import PacketKind, identify_message
@@ -58,66 +56,10 @@ _MOST_UNPERSISTED = 0x2000
 _LARGEST_BEFORE_OPEN = EstablishConnectionPacket.size()
 
 
-class SessionState(enum.Enum):
-    """SessionState of [MS-MQQB] 3.1.1.3.1 but WAITING_RECONNECT (G150)."""
-
-    WAITING_EC_MSG = "WAITING_EC_MSG"
-    WAITING_ECR_MSG = "WAITING_ECR_MSG"
-    WAITING_CP_MSG = "WAITING_CP_MSG"
-    WAITING_CPR_MSG = "WAITING_CPR_MSG"
-    OPEN = "OPEN"
-    CLOSED = "CLOSED"
-
-
 _ASKING = frozenset({SessionState.WAITING_ECR_MSG, SessionState.WAITING_CPR_MSG})
 
 
-TakeTogether = Callable[[bytes, int], tuple[int, int]]
-"""Takes packets of the octets that begin at a place, if it recognises them.
-
-It tells where the first packet begins that it has not taken, and how many from there on have to
-come one by one.
-"""
-
-
-class SessionHost(Protocol):
-    """What a session needs from its host; none of these methods may raise."""
-
-    def transmit(self, data: bytes) -> None:
-        """Send bytes to the peer."""
-
-    def state_changed(self, state: SessionState) -> None:
-        """The session has another state; CLOSED is told by `closed`."""
-
-    def message_received(
-        self, kind: PacketKind, message: PacketMessage, recoverable: int | None
-    ) -> None:
-        """A message has arrived, without a SessionHeader.
-
-        `recoverable` is the number of a recoverable one, to be given to `Session.persisted` once
-        it is on the disk or has been refused for good.
-        """
-
-    def messages_acknowledged(self, tokens: list[object]) -> None:
-        """The peer has our messages: express ones arrived, recoverable ones are on its disk."""
-
-    def window_moved(self) -> None:
-        """More messages may be sent than before."""
-
-    def closed(self, reason: str) -> None:
-        """The session is over: close the connection."""
-
-
-@dataclass(frozen=True, slots=True)
-class Identities:
-    """This queue manager and the expected peer, null for a direct name or an acceptor."""
-
-    local: UUID
-    remote: UUID = NULL_GUID
-
-
-@dataclass(slots=True)
-class _Sent:
+class _Sent(NamedTuple):
     token: object
     recoverable: int | None
 
@@ -269,7 +211,7 @@ class Session:
         except DecodeError as error:
             self._violation(f"bad packet: {error}")
 
-    def _take_together(self, take: "TakeTogether") -> None:
+    def _take_together(self, take: TakeTogether) -> None:
         """Let the host take what it recognises, unless the next packet is to go the careful way."""
         while not self._carefully:
             data, start = self._arrived.rest
@@ -512,19 +454,28 @@ class Session:
         `token` comes back in `messages_acknowledged`. An acknowledgement that is nearly due rides
         along ([MS-MQQB] 3.1.7.11).
         """
-        self.message_sent_count = (self.message_sent_count + 1) & _COUNTER
-        recoverable = None
-        if packet[_DELIVERY_MODE_AT] & _DELIVERY_MODE:
-            recoverable = (self.recoverable_message_sent_count + 1) & _COUNTER
-            self.recoverable_message_sent_count = recoverable
-            self._unpersisted[recoverable] = token
-        self._in_flight.append(_Sent(token, recoverable))
-        if self._acknowledgement_is_nearly_due():
-            packet = with_session_header(packet, self._acknowledgement(self.window_size))
+        self.send_many([(packet, token)])
+
+    def send_many(self, messages: Sequence[tuple[bytes, object]]) -> None:
+        """Send messages, as `send` each: packets and tokens, no more than there is `room` for."""
+        octets: list[bytes] = []
+        nearly_due = self._acknowledgement_is_nearly_due()
+        for packet, token in messages:
+            self.message_sent_count = (self.message_sent_count + 1) & _COUNTER
+            recoverable = None
+            if packet[_DELIVERY_MODE_AT] & _DELIVERY_MODE:
+                recoverable = (self.recoverable_message_sent_count + 1) & _COUNTER
+                self.recoverable_message_sent_count = recoverable
+                self._unpersisted[recoverable] = token
+            self._in_flight.append(_Sent(token, recoverable))
+            if nearly_due:
+                nearly_due = False
+                packet = with_session_header(packet, self._acknowledgement(self.window_size))
+            octets.append(packet)
         self.session_active = True
         if self._ack_wait is None:
             self._start_ack_wait()
-        self._host.transmit(packet)
+        self._host.transmit(b"".join(octets))
 
     def _acknowledgement_is_nearly_due(self) -> bool:
         if self._ack_send is None or not self.unacked_received_msg_count:

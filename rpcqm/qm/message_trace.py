@@ -5,7 +5,7 @@ trails keep what has to outlast a restart, or some thousand messages.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rpcqm.adm.message import Message
 from rpcqm.adm.queue import OutgoingQueue, Queue
@@ -50,15 +50,33 @@ class MessageTrace:
         """Note that a message goes out to the address of its next hop."""
         self._step(self._of(queue, message), TrailEventType.SENT, address)
 
+    def sent_together(
+        self, queue: OutgoingQueue, packets: Iterable[tuple[int, bytes]], address: str
+    ) -> None:
+        """Note that messages go out to one address: keys and packets."""
+        step = (self._clock.now(), TrailEventType.SENT, address)
+        for key, packet in packets:
+            hops = self._at(queue, key, packet)
+            if len(hops.steps) == MOST_STEPS:
+                del hops.steps[1]
+            hops.steps.append(step)
+
+    def acknowledged_together(self, queue: Queue, keys: Iterable[int], by: str) -> None:
+        """Note that acknowledgements of messages have come, as `acknowledged` does each."""
+        for key in keys:
+            self.acknowledged(queue, key, by)
+
     def refused(self, queue: OutgoingQueue, message: Message, reason: str) -> None:
         """Note that the next hop does not want a message."""
         self._step(self._of(queue, message), TrailEventType.REFUSED, reason)
 
     def _of(self, queue: OutgoingQueue, message: Message) -> _MessageHops:
-        place = (queue.queue_id, message.lookup_identifier)
+        return self._at(queue, message.lookup_identifier, message.packet)
+
+    def _at(self, queue: OutgoingQueue, key: int, packet: bytes) -> _MessageHops:
+        place = (queue.queue_id, key)
         hops = self._hops.get(place)
         if hops is None:
-            packet = message.packet
             identifier = packet[SOURCE_QUEUE_MANAGER] + packet[MESSAGE_ID]
             hops = self._hops[place] = _MessageHops(identifier, queue.destination_format_name)
             if len(self._hops) > MOST:

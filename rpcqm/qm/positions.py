@@ -280,6 +280,18 @@ class Positions:
         for hook in self.deleted_hooks:
             hook(transaction, queue, key, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
 
+    def transferred_together(
+        self, transaction: StoreTransaction, queue: OutgoingQueue, keys: Sequence[int]
+    ) -> None:
+        """Messages have left an outgoing queue without a trail, as `transferred` says of each.
+
+        The transaction has removed them already.
+        """
+        queue.peekable_when_locked.difference_update(keys)
+        for hook in self.deleted_hooks:
+            for key in keys:
+                hook(transaction, queue, key, MessageClass.MQMSG_CLASS_ACK_REACH_QUEUE)
+
     def move(self, transaction: StoreTransaction, queue: Queue, key: int, target: Queue) -> None:
         """Move a message to a related queue, where it has the same identifier (G57).
 

@@ -6,13 +6,19 @@ removes it meanwhile; both happen when it is given back.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
 from rpcqm.adm.enums import PositionState
-from rpcqm.adm.message import NEVER, Message
+from rpcqm.adm.message import (
+    FLAG_ALLOW_PEEK_WHEN_LOCKED,
+    FLAG_APPLICATION_DEADLETTER,
+    FLAG_POSITIVE_JOURNALING,
+    NEVER,
+    Message,
+)
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion, completed
@@ -25,6 +31,7 @@ from rpcqm.qm.message_trace import MessageTrace
 from rpcqm.qm.outgoing import Outgoing
 from rpcqm.qm.positions import Positions
 from rpcqm.qm.protocol_records import Changes, ProtocolRecords, apply_changes
+from rpcqm.store.errors import PositionStateError
 from rpcqm.store.records import Family, PositionRecord
 from rpcqm.store.store import Store
 
@@ -35,6 +42,10 @@ RESENT_AT_MOST = 1_000
 """Messages that the next hop has, and that may be sent to it again after a crash."""
 
 
+READ_AT_MOST = 1 << 20
+"""Octets of messages that are read to be sent together, besides the last one."""
+
+
 class SentAs(NamedTuple):
     """The identifier of a sequence and a number in it; zero when that is not known."""
 
@@ -42,9 +53,18 @@ class SentAs(NamedTuple):
     number: int = 0
 
 
+class StoredMessage(NamedTuple):
+    """A message of a queue: its key, and its octets as they are kept."""
+
+    key: int
+    stored: bytes
+
+
 UNKNOWN = SentAs()
 _SENT_AS = struct.Struct("<QI")
 _HOPS = UserFlags.RC.bits
+_UNUSUAL = FLAG_ALLOW_PEEK_WHEN_LOCKED | FLAG_APPLICATION_DEADLETTER
+"""Messages with these flags are locked, or kept, unlike others."""
 
 
 class _Waiting(NamedTuple):
@@ -85,6 +105,27 @@ class Transfer:
         self._positions.lock(queue, message, owner)
         return message
 
+    def next_run(self, queue: OutgoingQueue, limit: int) -> list[StoredMessage]:
+        """The next messages to send, of one priority, up to `limit`; nobody has locked them yet.
+
+        Each could be locked and sent as any other, with nothing to be noted.
+        """
+        if queue.trail:
+            return []
+        run: list[StoredMessage] = []
+        size, read = 0, self._store.read_packet
+        for key, serial, flags in self._store.index(queue.queue_id).first_available_run(limit):
+            if flags & _UNUSUAL or size >= READ_AT_MOST:
+                break
+            stored = read(serial)
+            size += len(stored)
+            run.append(StoredMessage(key, stored))
+        return run
+
+    def lock_run(self, queue: OutgoingQueue, keys: Sequence[int], owner: object) -> bool:
+        """Lock messages of a run for `owner`; False, and nothing done, when one is not there."""
+        return self._store.index(queue.queue_id).lock_many(keys, owner)
+
     def release(self, queue: OutgoingQueue, key: int) -> None:
         """It was not sent after all: it can be sent again, unless its time is over meanwhile."""
         self._positions.release(queue, key)
@@ -110,6 +151,24 @@ class Transfer:
             self._positions.transferred(change, queue, key, target, sync=sync)
             apply_changes(change, changes)
             return change.committed
+
+    def delivered_together(self, queue: OutgoingQueue, keys: Sequence[int]) -> bool:
+        """The next hop has these: remove them as `delivered` does each, in one commit.
+
+        False, and nothing has happened, where anything else is to be done with one of them.
+        """
+        index = self._store.index(queue.queue_id)
+        if queue.trail or any(_is_journaled(index.position(key)) for key in keys):
+            return False
+        unsynced = self._unsynced + len(keys)
+        try:
+            with self._store.transaction("delivered") as change:
+                change.remove_many(queue.queue_id, keys, sync=unsynced >= RESENT_AT_MOST)
+                self._positions.transferred_together(change, queue, keys)
+        except PositionStateError:  # an administrator has removed one of them meanwhile
+            return False
+        self._unsynced = unsynced % RESENT_AT_MOST
+        return True
 
     def _must_sync(self) -> bool:
         """Whether more could come back than the next hop remembers, which is ten times as much."""
@@ -271,6 +330,11 @@ class Transfer:
         if queue.message_position_list.state(key) is PositionState.AVAILABLE:
             self._positions.lock(queue, message, self)
         self._await(_Waiting(queue, key, sent_as), message.attributes.identifier)
+
+
+def _is_journaled(position: PositionRecord | None) -> bool:
+    """Whether a message asks to be kept once it has arrived."""
+    return position is not None and bool(position.flags & FLAG_POSITIVE_JOURNALING)
 
 
 def _awaiting_key(queue: Queue, key: int) -> bytes:

@@ -125,6 +125,11 @@ class QueueIndex:
         found = (self.position(key) for key in firsts if key is not None)
         return min((each.arrival for each in found if each is not None), default=0)
 
+    def first_available_run(self, limit: int) -> Sequence[tuple[int, int, int]]:
+        """Key, serial and flags of each of the first available messages that are neighbours."""
+        runs = (priority.first_available_run(limit) for priority in self._priorities)
+        return next(filter(None, runs), ())
+
     def page(self, after: int | None, limit: int, available: bool = True) -> list[int]:
         """Up to `limit` keys above `after` (None = from the first), in order."""
         keys: list[int] = []

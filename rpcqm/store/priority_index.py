@@ -7,6 +7,8 @@ from rpcqm.store.chunk import LIVE, Chunk
 from rpcqm.store.columns import AVAILABLE, MessageColumns
 from rpcqm.store.expiry import ExpiryHeap
 
+_AVAILABLE_STATE = bytes([AVAILABLE])
+
 FULL = 512
 """The last chunk of an index grows to this, and neighbours are merged up to it."""
 SPLIT = 1024
@@ -134,6 +136,20 @@ class PriorityIndex:
         self._drop(at + 1)
         if earliest < chunk.earliest:
             self.heap.push(chunk, earliest)
+
+    def first_available_run(self, limit: int) -> list[tuple[int, int, int]]:
+        """Key, serial and flags of each of the first available messages that are neighbours.
+
+        There are no more than `limit`, and none without an available message.
+        """
+        at = self.open.find(1)
+        if at < 0:
+            return []
+        chunk = self.chunks[at]
+        start = chunk.states.find(AVAILABLE)
+        states = chunk.states[start : start + limit]
+        run = slice(start, start + len(states) - len(states.lstrip(_AVAILABLE_STATE)))
+        return list(zip(chunk.keys[run], chunk.serials[run], chunk.flags[run], strict=True))
 
     def first_from(self, key: int, available: bool) -> int | None:
         """The smallest key that is not below `key`, among the available or all live entries."""

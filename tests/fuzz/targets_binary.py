@@ -7,7 +7,7 @@ from pathlib import Path
 from uuid import UUID
 
 from rpcqm.binary.ping import answer_ping
-from rpcqm.binary.session import SessionState
+from rpcqm.binary.session_host import SessionState
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.acknowledgement import final_ack, order_ack
 from rpcqm.codec.packet.base import SessionHeader

@@ -10,7 +10,7 @@ from rpcqm.adm.directory import DirectoryContents
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.completion import Completion, completed
 from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
-from rpcqm.binary.session import SessionState
+from rpcqm.binary.session_host import SessionState
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.acknowledgement import final_ack, order_ack
 from rpcqm.codec.packet.base import SessionHeader

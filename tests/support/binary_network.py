@@ -13,7 +13,7 @@ import enum
 import random
 import shutil
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,10 +24,11 @@ from rpcqm.adm.directory import DirectoryContents
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import Timer, Timers
 from rpcqm.base.completion import Completion, completed
-from rpcqm.base.errors import MQError
+from rpcqm.base.errors import DecodeError, MQError
 from rpcqm.base.identity import Identity
 from rpcqm.binary.connection.peer_connection import NextHop, PeerConnection
 from rpcqm.binary.connection.protocol import BinaryProtocol, Peers
+from rpcqm.binary.framing import PacketBuffer
 from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.codec.names.format_name import FormatName, parse_format_names
 from rpcqm.codec.packet.acknowledgement import PacketKind, identify_packet
@@ -183,7 +184,7 @@ class Simulation:
     def deliver(self, target: _End, data: bytes) -> None:
         """In order, each chunk a little later than it was sent."""
         if self.record is not None:
-            self.record.append(data)
+            self.record += _packets(data)
         self.arrive(target, partial(target.receive, data))
 
     def arrive(self, target: _End, callback: Callable[[], None]) -> None:
@@ -271,6 +272,17 @@ class Simulation:
     def stop(self) -> None:
         for node in self.nodes.values():
             node.stop()
+
+
+def _packets(data: bytes) -> Iterator[bytes]:
+    """What is written at once, cut into packets; something damaged is left as it is."""
+    cut = PacketBuffer()
+    cut.add(data)
+    try:
+        while (packet := cut.next(len(data))) is not None:
+            yield packet
+    except DecodeError:
+        yield data
 
 
 class Node:

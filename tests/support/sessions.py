@@ -3,7 +3,8 @@
 from collections import deque
 from uuid import UUID
 
-from rpcqm.binary.session import Identities, Session, SessionState
+from rpcqm.binary.session import Session
+from rpcqm.binary.session_host import Identities, SessionState
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.names.format_name import FormatName

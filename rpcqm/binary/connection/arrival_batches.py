@@ -15,7 +15,7 @@ from rpcqm.adm.message import Message
 from rpcqm.adm.queue import Queue
 from rpcqm.base.log import get_logger
 from rpcqm.binary.connection.incoming_transfers import IncomingTransfer
-from rpcqm.binary.connection.known_shapes import KnownShapes, Shape
+from rpcqm.binary.connection.known_shapes import KnownShapes, Shape, is_usual_arrival
 from rpcqm.binary.connection.peer_connection import PeerConnection
 from rpcqm.binary.sequence import Stamp
 from rpcqm.codec.packet.base import BASE_HEADER_SIZE
@@ -150,7 +150,7 @@ class ArrivalBatches:
         self._runs = runs
         self._store, self._clock = protocol.store, protocol.clock
         self._arrivals, self._history = protocol.arrivals, protocol.history
-        self.shapes = KnownShapes()
+        self.shapes = KnownShapes(is_usual_arrival)
         self.taken = 0
         """Messages that were taken together with others."""
 

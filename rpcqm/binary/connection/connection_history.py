@@ -2,7 +2,8 @@
 
 from rpcqm.adm.queue import OutgoingQueue
 from rpcqm.binary.connection.peer_connection import PeerConnection
-from rpcqm.binary.session import BROKEN, REFUSED_BY_PEER, SessionState
+from rpcqm.binary.session import BROKEN, REFUSED_BY_PEER
+from rpcqm.binary.session_host import SessionState
 from rpcqm.codec.types.mqvalues import ConnectionStatus
 from rpcqm.qm.connection_failures import error_of
 from rpcqm.qm.names import plain_address

@@ -6,6 +6,7 @@ asked anew for every run of them.
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 from random import Random
 
 from rpcqm.adm.message import NEVER, ON_ARRIVAL, Message
@@ -68,9 +69,13 @@ class Shape:
 
 
 class KnownShapes:
-    """The shapes of all connections; the least used are forgotten."""
+    """The shapes of all connections; the least used are forgotten.
 
-    def __init__(self, random: Random | None = None) -> None:
+    `is_usual` says whether messages of a shape like that of one are to be recognised at all.
+    """
+
+    def __init__(self, is_usual: Callable[[Message], bool], random: Random | None = None) -> None:
+        self._is_usual = is_usual
         self._forms: list[PacketForm] = []
         self._shapes: OrderedDict[Constants, Shape] = OrderedDict()
         self._random = random or Random()
@@ -117,7 +122,7 @@ class KnownShapes:
         attributes, packet = message.attributes, message.packet
         attributes.validate()
         form = PacketForm.of(attributes)
-        if form is None or not _is_usual(message) or not form.is_proved(packet, self._random):
+        if form is None or not self._is_usual(message) or not form.is_proved(packet, self._random):
             return False
         values = form.read(packet, 0)
         assert values is not None
@@ -130,7 +135,7 @@ class KnownShapes:
         return True
 
 
-def _is_usual(message: Message) -> bool:
+def is_usual_arrival(message: Message) -> bool:
     """Whether nothing follows from the arrival of messages of its shape."""
     return (
         identify_message(message.attributes) is PacketKind.USER_MESSAGE

@@ -31,7 +31,7 @@ from rpcqm.binary.connection.remembered_peer import (
 )
 from rpcqm.binary.connection.sequence_numbers import SequenceRecords
 from rpcqm.binary.sequence import OutgoingSequence
-from rpcqm.binary.session import SessionState
+from rpcqm.binary.session_host import SessionState
 from rpcqm.binary.trace import is_traced
 from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.packet.enums import MessageClass
@@ -364,9 +364,11 @@ class OutgoingTransfer:
         self, connection: PeerConnection, stamped: list[Message], changes: dict[bytes, bytes | None]
     ) -> bool:
         """Send what needs no stamp; what has one now, with the changes that this makes."""
-        while connection.session.room - self._stamping - len(stamped) > 0:
+        while (room := connection.session.room - self._stamping - len(stamped)) > 0:
             if self._dispatcher.is_outranked(self.queue):
                 return False
+            if not stamped and self._protocol.runs.send(self, connection, self._in_flight, room):
+                continue
             message = self._transfer.lock_next(self.queue, self)
             if message is None:
                 break
@@ -495,9 +497,11 @@ class OutgoingTransfer:
 
     def acknowledged(self, keys: list[int]) -> None:
         """The next hop has them ([MS-MQQB] 3.1.5.5.2 to .4)."""
-        for key in keys:
-            if self._in_flight.pop(key, self) is None:
-                self._message_trace.acknowledged(self.queue, key, "by the next hop")
+        held = [key for key in keys if self._in_flight.pop(key, self) is None]
+        self._message_trace.acknowledged_together(self.queue, held, "by the next hop")
+        together = self._protocol.request_templates and len(held) > 1
+        if not together or not self._transfer.delivered_together(self.queue, held):
+            for key in held:
                 self._delivered(key, None)
 
     def _delivered(self, key: int, changes: Changes | None) -> None:

@@ -6,7 +6,8 @@ from typing import Protocol
 from uuid import UUID
 
 from rpcqm.base.completion import Completion
-from rpcqm.binary.session import Session, SessionState
+from rpcqm.binary.session import Session
+from rpcqm.binary.session_host import SessionState
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.acknowledgement import PacketKind
 from rpcqm.codec.packet.message import PacketMessage

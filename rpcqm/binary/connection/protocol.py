@@ -20,6 +20,7 @@ from rpcqm.binary.connection.arrival_batches import ArrivalBatches
 from rpcqm.binary.connection.attempts import ConnectionAttempts
 from rpcqm.binary.connection.incoming_transfers import IncomingTransfers
 from rpcqm.binary.connection.message_security import MessageSecurity
+from rpcqm.binary.connection.outgoing_runs import OutgoingRuns
 from rpcqm.binary.connection.outgoing_transfer import OutgoingTransfer
 from rpcqm.binary.connection.peer_connection import (
     BINARY_PORT,
@@ -34,7 +35,8 @@ from rpcqm.binary.connection.session_reuse import SessionReuse, claims
 from rpcqm.binary.own_keys import OwnKeys
 from rpcqm.binary.routing import Routing
 from rpcqm.binary.sequence import next_identifier, sequence_of
-from rpcqm.binary.session import Identities, Session
+from rpcqm.binary.session import Session
+from rpcqm.binary.session_host import Identities
 from rpcqm.binary.settings import ROUTER_SESSION_CLEANUP, BinarySettings
 from rpcqm.binary.trace import report
 from rpcqm.codec.names.format_name import FormatName, PrivateQueueFormatName
@@ -112,6 +114,7 @@ class BinaryProtocol:
         )
         self.request_templates = True
         self._receiver = Receiver(self)
+        self.runs = OutgoingRuns(self)
         self.batches = ArrivalBatches(self, self._receiver, engine.arrival_runs)
         engine.acknowledgement_queues.is_known = self._is_peer
         engine.positions.deleted_hooks.append(self._message_position_deleted)

@@ -16,7 +16,8 @@ from uuid import UUID, uuid4
 from rpcqm.base.clock import SystemClock
 from rpcqm.base.errors import DecodeError
 from rpcqm.base.loop_timers import timers_on_loop
-from rpcqm.binary.session import Identities, Session, SessionState
+from rpcqm.binary.session import Session
+from rpcqm.binary.session_host import Identities, SessionState
 from rpcqm.capture.analysis import Exchange
 from rpcqm.capture.conversation.binary import BinaryConversation, BinaryPacket
 from rpcqm.capture.conversation.binary_progress import SessionProgress, at, kind_of, milestones

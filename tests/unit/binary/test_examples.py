@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from rpcqm.binary.ping import PingRequests, answer_ping
-from rpcqm.binary.session import SessionState
+from rpcqm.binary.session_host import SessionState
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.packet.acknowledgement import PacketKind
 from rpcqm.codec.packet.internal import PingPacket

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from rpcqm.binary.session import SessionState
+from rpcqm.binary.session_host import SessionState
 from rpcqm.codec.layout import NULL_GUID
 from rpcqm.codec.packet.base import SessionHeader
 from rpcqm.codec.packet.internal import (

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rpcqm.binary.session import Session, SessionState
+from rpcqm.binary.session import Session
+from rpcqm.binary.session_host import SessionState
 from rpcqm.binary.settings import BinarySettings
 from rpcqm.codec.packet.base import SessionHeader
 from rpcqm.codec.packet.internal import (

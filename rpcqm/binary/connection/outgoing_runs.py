@@ -1,0 +1,100 @@
+"""Messages of an outgoing queue that are sent together ([MS-MQQB] 3.1.7.1).
+
+`OutgoingTransfer` says what is done with a message before it leaves, and does it with whatever is
+not recognised, is unusual, or may not leave. Here a message is recognised by the shape of its
+packet; the first one of a shape in a run is asked everything that all of them have in common.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from rpcqm.adm.message import NEVER, Message
+from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.base.log import get_logger
+from rpcqm.binary.connection.known_shapes import KnownShapes, Shape
+from rpcqm.binary.connection.peer_connection import PeerConnection, Token
+from rpcqm.binary.trace import is_traced
+from rpcqm.codec.names.format_name import FormatName
+from rpcqm.qm.transfer import is_stamped_here
+
+if TYPE_CHECKING:
+    from rpcqm.binary.connection.outgoing_transfer import OutgoingTransfer
+    from rpcqm.binary.connection.protocol import BinaryProtocol
+
+FEWEST = 2
+"""Messages that are worth a run."""
+_log = get_logger("binary")
+
+
+class Leaving(NamedTuple):
+    """A message that may leave: its key and its packet."""
+
+    key: int
+    packet: bytes
+
+
+class OutgoingRuns:
+    """Finds what can be sent together."""
+
+    def __init__(self, protocol: "BinaryProtocol") -> None:
+        self._protocol = protocol
+        self._clock, self._transfer = protocol.clock, protocol.sending
+        self._queue_manager = protocol.queue_manager
+        self.shapes = KnownShapes(lambda message: not is_traced(message.packet))
+        self._similar = b""
+        self.sent = 0
+        """Messages that were sent together with others."""
+
+    def send(
+        self,
+        transfer: "OutgoingTransfer",
+        connection: PeerConnection,
+        in_flight: dict[int, None],
+        limit: int,
+    ) -> bool:
+        """Send the next messages of a transfer together, up to `limit`; False if none can be.
+
+        They are in flight then, which locks them. The first that is missing goes the careful way.
+        """
+        if limit < FEWEST or not self._protocol.request_templates:
+            return False
+        queue = transfer.queue
+        run = self._next(queue, transfer.name, limit)
+        keys = [key for key, _ in run]
+        if len(run) < FEWEST or not self._transfer.lock_run(queue, keys, transfer):
+            return False
+        in_flight.update(dict.fromkeys(keys))
+        connection.session.send_many([(packet, Token(transfer, key)) for key, packet in run])
+        self._protocol.message_trace.sent_together(queue, run, connection.address)
+        self.sent += len(run)
+        return True
+
+    def _next(self, queue: OutgoingQueue, name: FormatName, limit: int) -> list[Leaving]:
+        """The next messages that leave unchanged, and with nothing to be noted."""
+        asked: dict[Shape, bool] = {}
+        run: list[Leaving] = []
+        now = self._clock.now() // 1000
+        for key, stored in self._transfer.next_run(queue, limit):
+            found = self.shapes.find(stored, 0)
+            if found is None:
+                self._similar = self.shapes.unknown(stored, 0, self._similar)
+                break
+            shape, values = found
+            packet = stored[: values.size]
+            if shape not in asked:
+                asked[shape] = self._leaves_unchanged(name, packet)
+            over = shape.time_to_reach_queue
+            if not asked[shape] or (over != NEVER and now - values.sent_time > over):
+                break
+            run.append(Leaving(key, packet))
+        return run
+
+    def _leaves_unchanged(self, name: FormatName, packet: bytes) -> bool:
+        """Whether messages of a shape leave as they are, as one of them is told."""
+        message = Message(packet)
+        if is_stamped_here(message, self._queue_manager.identifier):
+            return False
+        try:
+            return self._protocol.outgoing_packet(name, message) is packet
+        except Exception as error:  # the careful path says it to each of them
+            _log.debug("not sent together", queue=str(name), error=str(error))
+            return False

@@ -1,0 +1,66 @@
+"""What a session and its host say to each other ([MS-MQQB] 3.1.1.3.1)."""
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from rpcqm.codec.layout import NULL_GUID
+from rpcqm.codec.packet.acknowledgement import PacketKind
+from rpcqm.codec.packet.message import PacketMessage
+
+
+class SessionState(enum.Enum):
+    """SessionState of [MS-MQQB] 3.1.1.3.1 but WAITING_RECONNECT (G150)."""
+
+    WAITING_EC_MSG = "WAITING_EC_MSG"
+    WAITING_ECR_MSG = "WAITING_ECR_MSG"
+    WAITING_CP_MSG = "WAITING_CP_MSG"
+    WAITING_CPR_MSG = "WAITING_CPR_MSG"
+    OPEN = "OPEN"
+    CLOSED = "CLOSED"
+
+
+TakeTogether = Callable[[bytes, int], tuple[int, int]]
+"""Takes packets of the octets that begin at a place, if it recognises them.
+
+It tells where the first packet begins that it has not taken, and how many from there on have to
+come one by one.
+"""
+
+
+class SessionHost(Protocol):
+    """What a session needs from its host; none of these methods may raise."""
+
+    def transmit(self, data: bytes) -> None:
+        """Send bytes to the peer."""
+
+    def state_changed(self, state: SessionState) -> None:
+        """The session has another state; CLOSED is told by `closed`."""
+
+    def message_received(
+        self, kind: PacketKind, message: PacketMessage, recoverable: int | None
+    ) -> None:
+        """A message has arrived, without a SessionHeader.
+
+        `recoverable` is the number of a recoverable one, to be given to `Session.persisted` once
+        it is on the disk or has been refused for good.
+        """
+
+    def messages_acknowledged(self, tokens: list[object]) -> None:
+        """The peer has our messages: express ones arrived, recoverable ones are on its disk."""
+
+    def window_moved(self) -> None:
+        """More messages may be sent than before."""
+
+    def closed(self, reason: str) -> None:
+        """The session is over: close the connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identities:
+    """This queue manager and the expected peer, null for a direct name or an acceptor."""
+
+    local: UUID
+    remote: UUID = NULL_GUID

@@ -90,7 +90,7 @@ class _End:
         if self.closed or peer is None or not self.node.alive:
             return
         if len(self.sent) < REPLAYED_CHUNKS:
-            self.sent.append(data)
+            self.sent += _packets(data)
         fate = self.network.fate()
         if fate is not Fate.TRAVELS:
             peer.arrival = max(peer.arrival, self.network.clock.monotonic()) + self.network.late()

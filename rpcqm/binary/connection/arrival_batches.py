@@ -160,7 +160,7 @@ class ArrivalBatches:
         Returns where the first one begins that was not, and how many packets from there on have
         to go the careful way.
         """
-        if len(data) - start < FEWEST * _size_at(data, start) or not self._is_on:
+        if len(data) - start < FEWEST * _size_at(data, start) or not self._protocol.takes_together:
             return start, 1
         batch = Batch(connection, self._runs)
         end = self._gather(batch, data, start)
@@ -197,10 +197,6 @@ class ArrivalBatches:
                 connection.missed = 0
         connection.missed = min(connection.missed + 1, MOST_MISSED)
         return connection.missed
-
-    @property
-    def _is_on(self) -> bool:
-        return self._protocol.request_templates and not self._protocol.stopping
 
     # What a batch takes
 

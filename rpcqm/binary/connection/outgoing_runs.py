@@ -55,7 +55,7 @@ class OutgoingRuns:
 
         They are in flight then, which locks them. The first that is missing goes the careful way.
         """
-        if limit < FEWEST or not self._protocol.request_templates:
+        if limit < FEWEST or not self._protocol.takes_together:
             return False
         queue = transfer.queue
         run = self._next(queue, transfer.name, limit)

@@ -499,7 +499,7 @@ class OutgoingTransfer:
         """The next hop has them ([MS-MQQB] 3.1.5.5.2 to .4)."""
         held = [key for key in keys if self._in_flight.pop(key, self) is None]
         self._message_trace.acknowledged_together(self.queue, held, "by the next hop")
-        together = self._protocol.request_templates and len(held) > 1
+        together = self._protocol.takes_together and len(held) > 1
         if not together or not self._transfer.delivered_together(self.queue, held):
             for key in held:
                 self._delivered(key, None)

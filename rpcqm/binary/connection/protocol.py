@@ -112,7 +112,7 @@ class BinaryProtocol:
         self.security = MessageSecurity(
             engine.clock, engine.timers, engine.queue_manager, engine.directory, keys or OwnKeys()
         )
-        self.request_templates = True
+        self._turn = engine.turn
         self._receiver = Receiver(self)
         self.runs = OutgoingRuns(self)
         self.batches = ArrivalBatches(self, self._receiver, engine.arrival_runs)
@@ -178,6 +178,11 @@ class BinaryProtocol:
         with self.gathering():
             for transfer in list(self.transfers.values()):
                 transfer.try_now()
+
+    @property
+    def takes_together(self) -> bool:
+        """Whether what is like others before may be taken, and sent, together."""
+        return self._turn.is_on and not self.stopping
 
     def gathering(self) -> AbstractContextManager[None]:
         """What could be sent inside is sent at the end, the highest priority first."""

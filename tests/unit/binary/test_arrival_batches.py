@@ -89,7 +89,7 @@ class Half:
         self._begin()
 
     def _begin(self) -> None:
-        self.bob.protocol.request_templates = self.together
+        self.bob.engine.turn.is_on = self.together
         self.peer = ScriptedPeer(self.bob)
 
     def reconnect(self) -> None:

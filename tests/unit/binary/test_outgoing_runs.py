@@ -1,0 +1,228 @@
+"""Messages that are sent together leave as each of them would ([MS-MQQB] 3.1.7.1)."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from rpcqm.adm.queue import OutgoingQueue
+from rpcqm.codec.types.mqvalues import INFINITE
+from rpcqm.store.records import Family
+from tests.support.binary_acceptor import ScriptedAcceptor
+from tests.support.binary_network import Simulation
+from tests.support.queue_manager import MEMORY
+
+ORDERS, STREAM = "DIRECT=OS:bob\\private$\\orders", "DIRECT=OS:bob\\private$\\stream"
+OWN = UUID(int=1).bytes_le
+WITHOUT_SHRINKING = [Phase.explicit, Phase.reuse, Phase.generate]
+"""An example takes long enough that making it smaller would take minutes."""
+
+
+class Half:
+    """A queue manager that sends messages together, or one by one."""
+
+    def __init__(self, directory: Path, together: bool) -> None:
+        self.together = together
+        self.simulation = Simulation(directory / str(together))
+        self.alice = self.simulation.node("alice")
+        self.alice.resolve("bob")
+        self.peer = ScriptedAcceptor(self.alice)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.alice.engine.turn.is_on = self.together
+
+    def die(self) -> None:
+        self.alice.kill()
+        self.peer.connection = None
+        self.alice.start()
+        self._begin()
+
+    def send(self, to: str, count: int, how: dict[str, Any]) -> None:
+        for number in range(count):
+            self.alice.send_later(to, b"%d" % number, to == STREAM, **how)
+        self.alice.settle()
+
+    def open(self) -> None:
+        self.peer.open()
+
+    def acknowledge(self, count: int, persisted: int) -> None:
+        self.peer.acknowledge(count, persisted)
+
+    def disconnect(self) -> None:
+        self.peer.disconnect()
+
+    def purge(self) -> None:
+        for queue in self._queues():
+            self.alice.engine.queues.purge_queue(queue)
+
+    def _queues(self) -> list[OutgoingQueue]:
+        return self.alice.engine.outgoing.list()
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What has been sent, and what is in the store and in memory."""
+        own, store = self.alice.engine.queue_manager.identifier.bytes_le, self.alice.store
+        kept: dict[str, Any] = {
+            "sent": [packet.replace(own, OWN) for packet in self.peer.messages],
+            "streams": dict(store.records(Family.STREAM)),
+            "total": (store.total.count, store.total.bytes),
+            "unsynced": self.alice.engine.transfer._unsynced,
+            "trace": [
+                (place, hops.identifier.replace(own, OWN), hops.steps)
+                for place, hops in self.alice.engine.message_trace._hops.items()
+            ],
+        }
+        for queue in self._queues():
+            index = store.index(queue.queue_id)
+            kept[queue.destination_format_name] = [
+                (key, index.position(key), index.state(key)) for key in list(index.keys())
+            ]
+            transfer = self.alice.protocol.transfer(queue)
+            session = transfer.connection and transfer.connection.session
+            kept[f"session of {queue}"] = session and (
+                session.message_sent_count,
+                session.recoverable_message_sent_count,
+                session.room,
+                list(session._unpersisted),
+                list(transfer._in_flight),
+                session._ack_wait is None,
+            )
+        return kept
+
+
+class Twins:
+    """One that sends together, and one that does not; what is done is done to both."""
+
+    def __init__(self, directory: Path) -> None:
+        self.halves = [Half(directory, together) for together in (True, False)]
+
+    def do(self, method: str, *arguments: Any) -> None:
+        for half in self.halves:
+            getattr(half, method)(*arguments)
+            half.alice.settle()
+        self.compare()
+
+    def settle(self, milliseconds: int = 100) -> None:
+        for half in self.halves:
+            half.simulation.advance(milliseconds)
+        self.compare()
+
+    def compare(self) -> None:
+        mine, other = (half.kept for half in self.halves)
+        for name in other:
+            assert mine[name] == other[name], name
+        assert len(mine) == len(other)
+
+    @property
+    def together(self) -> int:
+        return self.halves[0].alice.protocol.runs.sent
+
+    def stop(self) -> None:
+        for half in self.halves:
+            half.simulation.stop()
+
+
+@pytest.fixture
+def twins() -> Iterator[Twins]:
+    with ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory(dir=MEMORY))
+        made = Twins(Path(directory))
+        stack.callback(made.stop)
+        yield made
+
+
+def opened(twins: Twins, to: str = ORDERS, **how: Any) -> None:
+    """Have a session, over which the first messages have gone."""
+    twins.do("send", to, 5, how)
+    twins.settle()
+    twins.do("open")
+    twins.do("acknowledge", 5, 5)
+    twins.settle()
+
+
+@pytest.mark.parametrize("guarantee", [0, 1])
+def test_messages_leave_together_and_go_together(twins: Twins, guarantee: int) -> None:
+    opened(twins, delivery_guarantee=guarantee)
+    before = twins.together
+    twins.do("send", ORDERS, 150, {"delivery_guarantee": guarantee})
+    for _ in range(8):
+        twins.do("acknowledge", 32, 32)
+        twins.settle()
+    assert twins.together > before + 100
+    assert twins.halves[0].alice.unsent == 0
+
+
+def test_what_was_in_flight_is_sent_again(twins: Twins) -> None:
+    opened(twins)
+    twins.do("send", ORDERS, 40, {})
+    twins.do("acknowledge", 20, 10)
+    twins.do("disconnect")
+    twins.settle(6_000)
+    twins.do("open")
+    assert len(twins.halves[0].peer.messages) == 30
+
+
+def test_what_is_late_does_not_leave(twins: Twins) -> None:
+    opened(twins, time_to_reach_queue=20)
+    twins.do("disconnect")
+    twins.do("send", ORDERS, 10, {"time_to_reach_queue": 20})
+    twins.settle(30_000)
+    twins.do("open")
+    assert twins.halves[0].peer.messages == []
+
+
+STEP = st.one_of(
+    st.tuples(
+        st.just("send"),
+        st.sampled_from([ORDERS, ORDERS, ORDERS, STREAM]),
+        st.integers(1, 30),
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "delivery_guarantee": st.sampled_from([0, 1]),
+                "priority": st.sampled_from([2, 3, 5]),
+                "label": st.sampled_from(["", "label"]),
+                "time_to_reach_queue": st.sampled_from([3, INFINITE]),
+                "positive_journaling_requested": st.booleans(),
+                "negative_journaling_requested": st.booleans(),
+            },
+        ),
+    ),
+    st.tuples(st.just("open")),
+    st.tuples(st.just("acknowledge"), st.integers(0, 64), st.integers(0, 32)),
+    st.tuples(st.just("acknowledge"), st.just(64), st.just(32)),
+    st.tuples(st.just("settle"), st.sampled_from([0, 100, 6_000])),
+    st.tuples(st.just("disconnect")),
+    st.tuples(st.just("purge")),
+    st.tuples(st.just("die")),
+)
+
+
+@settings(
+    max_examples=60,
+    phases=WITHOUT_SHRINKING,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(st.lists(STEP, min_size=3, max_size=15))
+def test_any_messages_leave_as_each_of_them_would(steps: list[tuple[Any, ...]]) -> None:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
+        twins = Twins(Path(directory))
+        try:
+            opened(twins)
+            for name, *arguments in steps:
+                if name == "settle":
+                    twins.settle(*arguments)
+                else:
+                    twins.do(name, *arguments)
+            twins.do("open")
+            twins.do("acknowledge", 64, 32)
+        finally:
+            twins.stop()

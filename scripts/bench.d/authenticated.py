@@ -5,6 +5,7 @@ Python, its requests are sealed beforehand, and the load generator only sends th
 """
 
 import socket
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +75,10 @@ class Connection:
                 if isinstance(event, Faulted):
                     raise RuntimeError(f"{operation}: fault 0x{event.status:08X}")
 
-    def prepare(self, operation: str, request: Value, calls: int, path: Path) -> None:
-        """Write so many calls to a file, as they are to be sent from now on."""
+    def prepare(self, operation: str, requests: Iterable[Value], path: Path) -> None:
+        """Write calls to a file, as they are to be sent from now on."""
         with path.open("wb") as file:
-            for _ in range(calls):
+            for request in requests:
                 self.request(operation, request)
                 file.write(self.association.data_to_send())
 

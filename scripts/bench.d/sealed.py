@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from uuid import UUID
 
@@ -100,7 +101,7 @@ def rate(
             operation, request = make(connection)
             connection.call(operation, request)
             path = streams[connection.socket.fileno()] = Path(directory) / f"{len(streams)}"
-            connection.prepare(operation, request, calls, path)
+            connection.prepare(operation, repeat(request, calls), path)
         before = processor_seconds(served.pid)
         seen = load_streams(streams, SECONDS, warm_up=0)
         took = processor_seconds(served.pid) - before

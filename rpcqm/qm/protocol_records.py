@@ -38,8 +38,4 @@ class ProtocolRecords:
 
 def apply_changes(change: StoreTransaction, changes: Changes | None) -> None:
     """Let changes of records belong to a commit."""
-    for key, value in (changes or {}).items():
-        if value is None:
-            change.delete(Family.STREAM, key)
-        else:
-            change.put(Family.STREAM, key, value)
+    change.change_many(Family.STREAM, changes or {})

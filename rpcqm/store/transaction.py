@@ -1,6 +1,6 @@
 """A transaction of the store: changes that become durable as a whole or not at all."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -334,6 +334,14 @@ class StoreTransaction:
         """Delete a record of QUEUE, META, STREAM or HISTORY."""
         self.operations.append((key, None, self._store.handles[family]))
         self.sync = True
+
+    def change_many(self, family: Family, changes: Mapping[bytes, bytes | None]) -> None:
+        """Write records, and delete those without a value, as `put` and `delete` each."""
+        if changes:
+            handle = self._store.handles[family]
+            self.operations.extend([(key, value, handle) for key, value in changes.items()])
+            self.size += sum([len(value) for value in changes.values() if value])
+            self.sync = True
 
     # Operations of open transactions
 

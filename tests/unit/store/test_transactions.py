@@ -73,6 +73,11 @@ def commit_with_another_packet(txn: StoreTransaction) -> None:
     txn.unstage(OTHER)
 
 
+def change_records(txn: StoreTransaction) -> None:
+    txn.change_many(Family.QUEUE, {QUEUE_ID.pack(16): None, b"other": b"record"})
+    txn.change_many(Family.STREAM, {})
+
+
 def delete_a_queue(txn: StoreTransaction) -> None:
     for key in (PLAIN, LOCKED, EXPRESS, LOCKED_EXPRESS, LARGE):
         txn.remove(A, key)
@@ -103,6 +108,9 @@ CASES: dict[str, Callable[[StoreTransaction], object]] = {
     "lock": lambda txn: txn.lock(A, PLAIN, "another"),
     "put": lambda txn: txn.put(Family.STREAM, b"stream", b"7"),
     "delete": lambda txn: txn.delete(Family.QUEUE, QUEUE_ID.pack(16)),
+    "change many": change_records,
+    "insert many": lambda txn: txn.insert_many(A, range(90, 99), [b"new"] * 9, arrival=1),
+    "remove many": lambda txn: txn.remove_many(A, [PLAIN, LOCKED, EXPRESS, LARGE]),
     "stage": lambda txn: txn.stage(b"a new one" + bytes(7), b"data"),
     "stage message": lambda txn: txn.stage_message(OPEN, A, b"more", b"data"),
     "unstage": lambda txn: txn.unstage(OPEN),
@@ -342,3 +350,17 @@ def test_a_transaction_is_named_by_sixteen_bytes(store: Store) -> None:
             with pytest.raises(ValueError, match="16 bytes"):
                 txn.stage(name, b"data")
     assert not store.uncommitted
+
+
+def test_records_that_are_changed_together_are_those_changed_one_by_one(store: Store) -> None:
+    with store.transaction("one by one") as single:
+        single.put(Family.STREAM, b"a", b"value")
+        single.delete(Family.STREAM, b"b")
+        single.put(Family.STREAM, b"c", b"")
+    with store.transaction("together") as many:
+        many.change_many(Family.STREAM, {b"a": b"value", b"b": None, b"c": b""})
+    assert many.operations == single.operations
+    assert (many.size, many.sync, many.messages) == (single.size, single.sync, single.messages)
+    with store.transaction("nothing") as none:
+        none.change_many(Family.STREAM, {})
+    assert not none.sync

@@ -60,6 +60,9 @@ class TemplatedMessage(Protocol):
     def expiry(self, now: int) -> int:
         """When it expires if it comes `now`, both milliseconds since 1970; or NEVER."""
 
+    def accepted(self) -> None:
+        """It is on its way, and will not go the careful one."""
+
     def stored(self) -> None:
         """It is as durable as it asks for, and visible."""
 
@@ -246,6 +249,8 @@ class Turn:
             _log.debug("a turn goes the careful way", queue=queue.pathname, error=str(error))
             store.counters.go_back(places)
             return False
+        for message in run.messages:
+            message.accepted()
         return True
 
     def _composed(self, messages: list[TemplatedMessage], now: int) -> list[bytes]:

@@ -43,11 +43,12 @@ def end_process(difference: Difference) -> None:
 
 
 class Rehearsal(NamedTuple):
-    """What the careful path would do with a run."""
+    """What the careful path would do with a run; `refusal` is why it would not do all of it."""
 
     written: Rehearsed
     answers: list[bytes]
     counters: tuple[int, ...]
+    refusal: Exception | None = None
 
 
 def wanted() -> bool:
@@ -74,15 +75,23 @@ class Shadow:
 
     def rehearse(self, requests: Iterable[Rehearsable]) -> Rehearsal:
         """Go the careful way with each request, and take it back."""
+        answers: list[bytes] = []
+        refusal = None
         with self._store.rehearsing() as kept:
-            answers = [request.rehearse() for request in requests]
+            try:
+                answers += [request.rehearse() for request in requests]
+            except Exception as error:  # whatever it is, the run must not be carried out
+                refusal = error
             counters = self._store.counters.places()
-        return Rehearsal(Rehearsed.joined(kept), answers, counters)
+        return Rehearsal(Rehearsed.joined(kept), answers, counters, refusal)
 
     def compare(self, rehearsal: Rehearsal, change: StoreTransaction, answers: list[bytes]) -> None:
         """Compare what a run is about to commit."""
         templated = Rehearsed.of(change)
         self.compared += len(answers)
+        if rehearsal.refusal is not None:
+            self._differs(Difference("refusal", rehearsal.refusal, None))
+            return
         self._equal("records", rehearsal.written.as_written(), templated.as_written())
         self._equal("sizes", rehearsal.written[1:], templated[1:])
         self._equal("answers", rehearsal.answers, answers)

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 _POLL_SECONDS = 0.01
+KEPT = ("RPCQM_SHADOW", "RPCQM_LIMITS_REQUEST_TEMPLATES")
+"""Variables that queue managers of tests get from their test: how requests are carried out, on
+which nothing else depends."""
 FREE_PORTS = tuple(
     part for door in ("epm", "rpc", "qm2qm", "binary", "dcom") for part in (f"--{door}-port", "0")
 )
@@ -225,5 +228,6 @@ def _clean_environment() -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("RPCQM_") and name not in ("NOTIFY_SOCKET", "RUNTIME_DIRECTORY")
+        if name in KEPT
+        or (not name.startswith("RPCQM_") and name not in ("NOTIFY_SOCKET", "RUNTIME_DIRECTORY"))
     }

@@ -40,6 +40,7 @@ from rpcqm.qm.engine import QueueManagerEngine
 from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
+from tests.support import templates
 from tests.support.clock import SimulatedClock
 
 REPLAYED_CHUNKS = 100
@@ -334,6 +335,7 @@ class Node:
         self.engine = QueueManagerEngine(
             self.store, clock, LivingTimers(self, self.lives), self._settings
         )
+        self.engine.turn.is_on = templates.are_on()
         self.engine.loaded_hooks.append(self._make_exchange)
         self.engine.queue_manager_started()
         self.alive = True

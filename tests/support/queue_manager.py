@@ -22,6 +22,7 @@ from rpcqm.qm.settings import QueueManagerSettings
 from rpcqm.store.group_commit import CommitGroup
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
+from tests.support import templates
 from tests.support.clock import SimulatedClock
 
 T = TypeVar("T")
@@ -61,6 +62,7 @@ class RunningQueueManager:
             free=lambda: self.free,
         )
         self.engine = QueueManagerEngine(self.store, self.clock, self.clock.timers, self.settings)
+        self.engine.turn.is_on = templates.are_on()
         self.engine.queue_manager_started()
         self.settle()
 

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from rpcqm.testing import PrivateQueueManager
+from rpcqm.testing.private import KEPT
 from tests.support.documents import Step, agrees, difference, translated, translations
 
 DEFAULT = "mailhost"
@@ -149,7 +150,11 @@ class Story:
         return self._last
 
     def _environment(self, machine: PrivateQueueManager) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("RPCQM_")}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name in KEPT or not name.startswith("RPCQM_")
+        }
         return kept | {
             "PATH": f"{self._tools}:{os.environ['PATH']}",
             "COLUMNS": "200",

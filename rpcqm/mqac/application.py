@@ -69,10 +69,10 @@ class MSMQApplication(Automation):
             raise MQError(HResult.MQ_ERROR_NO_DS)
         return found
 
-    def RegisterCertificate(
+    async def RegisterCertificate(
         self, call: ComCall, Flags: Variant | None, ExternalCertificate: Variant | None
     ) -> Outcome:
-        """Make a certificate known as one of the caller's (G278).
+        """Make a certificate known as one of the caller's, durably (G278).
 
         Source: [MC-MQAC] 3.2.4.2.1 RegisterCertificate (Opnum 8).
         """
@@ -84,10 +84,10 @@ class MSMQApplication(Automation):
             == MQCERT_REGISTER.MQCERT_REGISTER_IF_NOT_EXIST
         )
         if external is None:
-            return register_own_certificate(self._machine, call.identity, only_new)
+            return await register_own_certificate(self._machine, call.identity, only_new)
         if only_new:
             raise MQError(HResult.MQ_ERROR_INVALID_PARAMETER, "a certificate of one's own")
-        register_certificate(self._machine, call.identity, octets(external))
+        await register_certificate(self._machine, call.identity, octets(external))
         return Outcome(HResult.MQ_OK)
 
     # The version

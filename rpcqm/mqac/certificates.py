@@ -24,21 +24,22 @@ _REFUSALS = {
 }
 
 
-def register_certificate(machine: Machine, identity: Identity, certificate: bytes) -> None:
-    """Add a certificate to those of a user.
+async def register_certificate(machine: Machine, identity: Identity, certificate: bytes) -> None:
+    """Add a certificate to those of a user; done when durable.
 
     Raises MQError: INVALID_CERTIFICATE, NO_DS, ILLEGAL_USER for a user that the directory does
     not know, INSUFFICIENT_RESOURCES for one who has too many.
     """
     _require_certificate(certificate)
     user = _user(machine, identity)
-    _write(machine, user, _with(unpack_certificates(user.certificates), certificate))
+    await _write(machine, user, _with(unpack_certificates(user.certificates), certificate))
 
 
-def register_own_certificate(machine: Machine, identity: Identity, only_new: bool) -> Outcome:
+async def register_own_certificate(machine: Machine, identity: Identity, only_new: bool) -> Outcome:
     """Add the certificate that this queue manager signs with for its users (G285).
 
-    The outcome is MQ_INFORMATION_INTERNAL_USER_CERT_EXIST where `only_new` and it is there.
+    Done when durable. The outcome is MQ_INFORMATION_INTERNAL_USER_CERT_EXIST where `only_new` and
+    it is there.
     Raises MQError as `register_certificate`, CANNOT_CREATE_CERT_STORE where there is none.
     """
     user, own = _user(machine, identity), machine.protection.own_certificate
@@ -47,7 +48,7 @@ def register_own_certificate(machine: Machine, identity: Identity, only_new: boo
     registered = unpack_certificates(user.certificates)
     if own in registered and only_new:
         return Outcome(HResult.MQ_INFORMATION_INTERNAL_USER_CERT_EXIST)
-    _write(machine, user, _with(registered, own))
+    await _write(machine, user, _with(registered, own))
     return Outcome(HResult.MQ_OK)
 
 
@@ -66,12 +67,13 @@ def _with(registered: list[bytes], certificate: bytes) -> list[bytes]:
     return [*others, certificate]
 
 
-def _write(machine: Machine, user: User, certificates: list[bytes]) -> None:
+async def _write(machine: Machine, user: User, certificates: list[bytes]) -> None:
     user.certificates = pack_certificates(certificates)
     user.certificate_digest_list = [digest_of(each) for each in certificates]
-    status = machine.directory.write_directory(user, _ATTRIBUTES)
+    status, written = machine.directory.write_directory(user, _ATTRIBUTES)
     if status is not DirectoryOperationResult.SUCCESS:
         raise MQError(_REFUSALS.get(status, HResult.MQ_ERROR_DS_ERROR))
+    await written
 
 
 def _require_certificate(octets: bytes) -> None:

@@ -261,7 +261,7 @@ class Directory(DirectoryAccess):
     def publish_changes(self, queue: Queue, attributes: list[str]) -> None:
         """Publish what has changed. Raises MQ_ERROR_NO_DS or DS_ERROR."""
         if self.is_there and queue.queue_type is QueueType.PUBLIC:
-            status = self.write_directory(queue, attributes)
+            status, _ = self.write_directory(queue, attributes)
             if status is not DirectoryOperationResult.OBJECT_NOT_FOUND:
                 _check(status)
 

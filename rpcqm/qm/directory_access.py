@@ -26,6 +26,7 @@ from rpcqm.adm.enums import DirectoryOperationResult, QueueType
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.adm.queue_manager import QueueManager
 from rpcqm.base.clock import Timer, Timers
+from rpcqm.base.completion import Completion, completed
 from rpcqm.base.log import get_logger
 from rpcqm.base.text import folded
 from rpcqm.qm.access import AccessControl
@@ -110,18 +111,20 @@ class DirectoryAccess:
 
     def write_directory(
         self, element: DirectoryObject, attributes: Iterable[str] | None = None
-    ) -> DirectoryOperationResult:
-        """Change attributes of an object that is there ([MS-MQDMPR] 3.1.7.1.24)."""
+    ) -> tuple[DirectoryOperationResult, Completion[None]]:
+        """Change attributes of an object that is there ([MS-MQDMPR] 3.1.7.1.24).
+
+        The completion succeeds when the change is durable.
+        """
         contents = self._contents()
         if contents is None:
-            return self._go_offline()
+            return self._go_offline(), completed(None)
         kind = _kind(element)
         if not any(each.identifier == element.identifier for each in self._all(contents, kind)):
-            return DirectoryOperationResult.OBJECT_NOT_FOUND
-        self._keep(element, attributes)
-        return _SUCCESS
+            return DirectoryOperationResult.OBJECT_NOT_FOUND, completed(None)
+        return _SUCCESS, self._keep(element, attributes)
 
-    def _keep(self, element: DirectoryObject, attributes: Iterable[str] | None) -> None:
+    def _keep(self, element: DirectoryObject, attributes: Iterable[str] | None) -> Completion[None]:
         kind = _kind(element)
         names = set(DIRECTORY_ATTRIBUTES[kind] if attributes is None else attributes)
         values = self._made_here[kind].setdefault(element.identifier, {})
@@ -130,6 +133,7 @@ class DirectoryAccess:
         with self._store.transaction("write directory") as change:
             key = _key(kind, element.identifier)
             change.put(Family.META, key, encode_attributes(values))
+            return change.committed
 
     # Events that read
 

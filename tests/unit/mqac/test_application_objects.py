@@ -200,39 +200,58 @@ def test_a_public_queue_is_described(machine: Machine) -> None:
     assert (info.get_IsTransactional(CALL), info.get_BasePriority(CALL)) == (1, 7)
 
 
-def test_a_certificate_is_registered_for_its_user(machine: Machine) -> None:
-    application = MSMQApplication(machine)
+def registers(
+    machine: Machine, call: ComCall, flags: Variant | None, certificate: Variant | None
+) -> Completion[Outcome]:
+    return start(MSMQApplication(machine).RegisterCertificate(call, flags, certificate))
+
+
+def test_a_certificate_is_registered_for_its_user(
+    machine: Machine, qm: RunningQueueManager
+) -> None:
     one = certificate()
     given = octets_variant(one)
-    assert application.RegisterCertificate(CALL, None, given) == Outcome(HResult.MQ_OK)
+    registered = registers(machine, CALL, None, given)
+    qm.settle()
+    assert registered.result() == Outcome(HResult.MQ_OK)
     owners = machine.directory.certificate_owners(one)
     assert len(owners) == 1
-    invalid = octets_variant(b"no certificate")
-    refused = refusal(lambda: application.RegisterCertificate(CALL, None, invalid))
-    assert refused is HResult.MQ_ERROR_INVALID_CERTIFICATE
-    refused = refusal(lambda: application.RegisterCertificate(call_of(BOB), None, given))
-    assert refused is HResult.MQ_ERROR_ILLEGAL_USER
     if_new = Variant(VARENUM.VT_I4, 2)
-    refused = refusal(lambda: application.RegisterCertificate(CALL, if_new, given))
-    assert refused is HResult.MQ_ERROR_INVALID_PARAMETER
-    refused = refusal(lambda: application.RegisterCertificate(CALL, None, None))
-    assert refused is HResult.MQ_ERROR_CANNOT_CREATE_CERT_STORE
+    for call, flags, octets, expected in (
+        (CALL, None, octets_variant(b"no certificate"), HResult.MQ_ERROR_INVALID_CERTIFICATE),
+        (call_of(BOB), None, given, HResult.MQ_ERROR_ILLEGAL_USER),
+        (CALL, if_new, given, HResult.MQ_ERROR_INVALID_PARAMETER),
+        (CALL, None, None, HResult.MQ_ERROR_CANNOT_CREATE_CERT_STORE),
+    ):
+        assert refusal(registers(machine, call, flags, octets).result) is expected
     machine.protection.own_certificate = one
-    exists = application.RegisterCertificate(CALL, if_new, None)
+    exists = registers(machine, CALL, if_new, None).result()
     assert exists == Outcome(HResult.MQ_INFORMATION_INTERNAL_USER_CERT_EXIST)
-    application.put_Machine(CALL, "WORKSTATION")
-    refused = refusal(lambda: application.RegisterCertificate(CALL, None, given))
+    elsewhere = MSMQApplication(machine)
+    elsewhere.put_Machine(CALL, "WORKSTATION")
+    refused = refusal(start(elsewhere.RegisterCertificate(CALL, None, given)).result)
     assert refused is HResult.E_NOTIMPL
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_certificate_is_durable_before_its_user_is_told(
+    qm: RunningQueueManager, machine: Machine, own: bool
+) -> None:
+    one = certificate()
+    machine.protection.own_certificate = one
+    registered = registers(machine, CALL, None, None if own else octets_variant(one))
+    assert not registered.done
+    qm.settle()
+    assert registered.result() == Outcome(HResult.MQ_OK)
+    qm.crash()
+    assert len(qm.engine.directory.certificate_owners(one)) == 1
 
 
 @pytest.mark.bound("dcom.certificates_of_a_user")
 def test_a_user_has_so_many_certificates(machine: Machine) -> None:
-    application = MSMQApplication(machine)
     for _ in range(1, AT_MOST):  # one is in the file
-        given = octets_variant(certificate())
-        application.RegisterCertificate(CALL, None, given)
-    given = octets_variant(certificate())
-    refused = refusal(lambda: application.RegisterCertificate(CALL, None, given))
+        registers(machine, CALL, None, octets_variant(certificate()))
+    refused = refusal(registers(machine, CALL, None, octets_variant(certificate())).result)
     assert refused is HResult.MQ_ERROR_INSUFFICIENT_RESOURCES
 
 

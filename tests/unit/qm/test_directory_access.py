@@ -237,12 +237,12 @@ def test_a_change_lies_over_the_file(qm: RunningQueueManager) -> None:
     _, router = qm.engine.directory.read_directory(QueueManager, [equals("identifier", ROUTER)])
     assert router is not None
     router.queue_manager_quota, router.computer_name = 77, "unsaid"
-    assert qm.engine.directory.write_directory(router, ["queue_manager_quota"]) is SUCCESS
+    assert qm.engine.directory.write_directory(router, ["queue_manager_quota"])[0] is SUCCESS
     qm.restart()
     _, again = qm.engine.directory.read_directory(QueueManager, [equals("identifier", ROUTER)])
     assert again is not None
     assert (again.queue_manager_quota, again.computer_name) == (77, "ROUTER")
-    assert qm.engine.directory.write_directory(Site(uuid4())) is NOT_FOUND
+    assert qm.engine.directory.write_directory(Site(uuid4()))[0] is NOT_FOUND
 
 
 # Offline and online
@@ -264,7 +264,7 @@ def test_a_directory_that_does_not_answer_is_offline_until_it_does(
     results = {
         "create": lambda: directory.create_directory_object(site)[0],
         "delete": lambda: directory.delete_directory_object(site),
-        "write": lambda: directory.write_directory(site),
+        "write": lambda: directory.write_directory(site)[0],
         "read": lambda: directory.read_directory(Site)[0],
     }
     assert results[how]() is NOT_CONNECTED

@@ -15,7 +15,6 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from rpcqm.adm.descriptor import OpenQueueDescriptor
-from rpcqm.adm.enums import PositionState
 from rpcqm.adm.message import CONSEQUENCES, ON_ARRIVAL
 from rpcqm.adm.queue import OutgoingQueue, Queue
 from rpcqm.base.clock import Clock
@@ -26,6 +25,7 @@ from rpcqm.qm.quotas import Quotas
 from rpcqm.qm.shadow import Rehearsal, Shadow
 from rpcqm.qm.shadow import wanted as shadow_wanted
 from rpcqm.store.records import NEVER
+from rpcqm.store.run_changes import are_held
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
 
@@ -278,17 +278,8 @@ class Turn:
             or queue.journaling
         ):
             return False
-        positions = self._store.index(queue.queue_id)
-        for key, removal in run.by_key.items():
-            position = positions.position(key)
-            if (
-                position is None
-                or position.flags & CONSEQUENCES
-                or positions.state(key) is not PositionState.LOCKED
-                or positions.owner(key) is not removal.descriptor
-            ):
-                return False
-        return True
+        owners = {key: removal.descriptor for key, removal in run.by_key.items()}
+        return are_held(self._store.index(queue.queue_id), owners, CONSEQUENCES)
 
     def _take_out(self, run: _Removals) -> bool:
         """Remove a run as a whole; False if nothing has been removed."""

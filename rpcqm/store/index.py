@@ -154,16 +154,16 @@ class QueueIndex:
         ]
 
     def __contains__(self, key: int) -> bool:
-        return self._find(key) is not None
+        return self.find(key) is not None
 
     def state(self, key: int) -> PositionState:
         """The state of a message; DELETED when it is not here."""
-        place = self._find(key)
+        place = self.find(key)
         return PositionState.DELETED if place is None else _STATES[place[2].states[place[3]]]
 
     def position(self, key: int) -> PositionRecord | None:
         """The entry of a message; None if the message is not here."""
-        place = self._find(key)
+        place = self.find(key)
         if place is None:
             return None
         chunk, at = place[2], place[3]
@@ -184,7 +184,7 @@ class QueueIndex:
 
     def serial(self, key: int) -> int | None:
         """The serial of a message's packet; None if the message is not here."""
-        place = self._find(key)
+        place = self.find(key)
         return None if place is None else place[2].serials[place[3]]
 
     def moves(self, key: int) -> Moves:
@@ -195,7 +195,8 @@ class QueueIndex:
         """The holder of the message's lock (also while it is purge pending or leaving), or None."""
         return self._owners.get(key)
 
-    def _find(self, key: int) -> tuple[PriorityIndex, int, Chunk, int] | None:
+    def find(self, key: int) -> tuple[PriorityIndex, int, Chunk, int] | None:
+        """Where a message is, until something changes; None if it is not here."""
         number = key >> SEQUENTIAL_BITS
         if number >= PRIORITIES:
             return None
@@ -213,7 +214,7 @@ class QueueIndex:
 
     def lock(self, key: int, owner: object) -> bool:
         """Lock an available message for `owner`; False when it is not available."""
-        place = self._find(key)
+        place = self.find(key)
         if place is None or place[2].states[place[3]] != _AVAILABLE:
             return False
         self._turn(place, _LOCKED)
@@ -226,7 +227,7 @@ class QueueIndex:
         A message that is leaving stays so (G61), one that is purge pending is its owner's to
         remove.
         """
-        place = self._find(key)
+        place = self.find(key)
         if place is None or place[2].states[place[3]] != _LOCKED:
             return False
         del self._owners[key]
@@ -297,7 +298,7 @@ class QueueIndex:
         if number >= PRIORITIES:
             return False
         largest = self._priorities[number].largest
-        return not largest or key > largest[-1] or self._find(key) is None
+        return not largest or key > largest[-1] or self.find(key) is None
 
     def withdraw(self, key: int) -> None:
         """Undo `expect`."""
@@ -358,7 +359,7 @@ class QueueIndex:
         )
 
     def _is_any_here(self, run: Run, start: int, end: int) -> bool:
-        return any(self._find(key) is not None for key in run.keys[start:end])
+        return any(self.find(key) is not None for key in run.keys[start:end])
 
     def withdraw_many(self, run: Run) -> None:
         """Undo `expect_many`."""
@@ -413,7 +414,7 @@ class QueueIndex:
 
         Raises PositionStateError if the message is not here or leaving already.
         """
-        place = self._find(key)
+        place = self.find(key)
         if place is None:
             return self._doom(key), _LEAVING
         chunk, slot = place[2], place[3]
@@ -441,7 +442,7 @@ class QueueIndex:
         """Undo `leave`."""
         if state == _LEAVING:
             self._doomed.remove(key)
-        elif (place := self._find(key)) is not None:
+        elif (place := self.find(key)) is not None:
             self._turn(place, state)
 
     def leave_many(self, keys: Sequence[int]) -> Departure:
@@ -471,7 +472,7 @@ class QueueIndex:
     def _span(self, keys: "array[int]", at: int) -> Span | None:
         """The messages that are neighbours as their keys are, from place `at` on; None if the
         first one has no such neighbour."""
-        place = self._find(keys[at])
+        place = self.find(keys[at])
         if place is None or not has_neighbour(place[2].keys, place[3], keys, at):
             return None
         return Span(place, keys, at)
@@ -509,7 +510,7 @@ class QueueIndex:
 
     def discard(self, key: int) -> None:
         """Drop a leaving message, whose removal is durable now."""
-        place = self._find(key)
+        place = self.find(key)
         if place is None:
             raise PositionStateError(f"there is no message {key:#x}")
         priority, at, chunk, slot = place
@@ -529,19 +530,19 @@ class QueueIndex:
 
     def purge(self, key: int) -> None:
         """Mark a locked message for removal when its owner lets go of it."""
-        place = self._find(key)
+        place = self.find(key)
         if place is None or place[2].states[place[3]] != _LOCKED:
             raise PositionStateError(f"the message {key:#x} is not locked")
         self._turn(place, _PURGE_PENDING)
 
     def restore_lock(self, key: int) -> None:
         """Undo `purge`."""
-        if (place := self._find(key)) is not None:
+        if (place := self.find(key)) is not None:
             self._turn(place, _LOCKED)
 
     def amend(self, key: int, flags: int, moves: Moves) -> None:
         """Set the flags and the counts of a message."""
-        if (place := self._find(key)) is not None:
+        if (place := self.find(key)) is not None:
             place[2].flags[place[3]] = flags
         self.count_moves(key, moves)
 

@@ -4,9 +4,10 @@ Whatever is done here is what the transaction's own methods do for each message;
 definition.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from rpcqm.adm.enums import PositionState
 from rpcqm.store.errors import PositionStateError
 from rpcqm.store.express import ExpressBodies
 from rpcqm.store.index import QueueIndex
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 FEWEST = 6
 """Columns of fewer messages cost more than these do one by one, by a benchmark."""
 
+_LOCKED = int(PositionState.LOCKED)
 _publish_many, _withdraw_many = QueueIndex.publish_many, QueueIndex.withdraw_many
 _discard_many, _come_back_many = QueueIndex.discard_many, QueueIndex.come_back_many
 _discard_bodies = ExpressBodies.discard_many
@@ -47,6 +49,20 @@ class Batch(NamedTuple):
             (self.flags,) * count if isinstance(self.flags, int) else self.flags,
             strict=True,
         )
+
+
+def are_held(index: QueueIndex, owners: Mapping[int, object], unwanted: int) -> bool:
+    """Whether all messages are locked by those owners, and none has one of the `unwanted` flags."""
+    for key, owner in owners.items():
+        place = index.find(key)
+        if place is None:
+            return False
+        _, _, chunk, slot = place
+        if chunk.states[slot] != _LOCKED or chunk.flags[slot] & unwanted:
+            return False
+        if index.owner(key) is not owner:
+            return False
+    return True
 
 
 def insert_batch(transaction: "StoreTransaction", store: "Store", batch: Batch) -> None:

@@ -16,6 +16,7 @@ from rpcqm.base.errors import MQError
 from rpcqm.store.errors import PositionStateError
 from rpcqm.store.fsck import check
 from rpcqm.store.records import NEVER, Family
+from rpcqm.store.run_changes import are_held
 from rpcqm.store.runs import cut
 from rpcqm.store.settings import StoreSettings
 from rpcqm.store.store import Store
@@ -425,6 +426,28 @@ def test_a_run_is_locked_as_a_whole_or_not_at_all(store: Store, turns: Turns) ->
     index.unlock_many(range(5, 10))
     assert index.available == 20
     assert index.owner(5) is None
+
+
+def test_messages_are_held_by_those_who_have_locked_them_and_by_nobody_else(
+    store: Store, turns: Turns
+) -> None:
+    with store.transaction("there") as txn:
+        txn.insert_many(A, range(4), [b"packet"] * 4, arrival=1, flags=[1, 1, 1, 5])
+    turns.end()
+    index = store.index(A)
+    index.lock_many([0, 1, 3], "reader")
+    assert are_held(index, {}, 4)
+    assert are_held(index, {1: "reader", 0: "reader"}, 4)
+    assert not are_held(index, {0: "reader", 1: "another"}, 4)
+    assert not are_held(index, {0: "reader", 2: None}, 4)
+    assert not are_held(index, {3: "reader"}, 4)
+    assert are_held(index, {3: "reader"}, 2)
+    assert not are_held(index, {0: "reader", 99: "reader"}, 4)
+    with store.transaction("purge") as txn:
+        txn.purge(A, 1)
+    assert not are_held(index, {1: "reader"}, 4)
+    store.index(A).leave(0)
+    assert not are_held(index, {0: "reader"}, 4)
 
 
 def runs_of(sizes: list[int], **bounds: int) -> Iterator[list[int]]:

@@ -42,7 +42,15 @@ from tests.support.dcom_client import DcomClient, Reference
 MSMQ_MESSAGE = UUID("d7d6e075-dccd-11d0-aa4b-0060970debae")
 MSMQ_QUEUE_INFO = UUID("d7d6e07c-dccd-11d0-aa4b-0060970debae")
 INTERFACE = "IMSMQMessage4"
-CONFIGURATION = "[dcom]\nenabled = true\n[security]\nsupporting_server = true\n"
+CONFIGURATION = """\
+[dcom]
+enabled = true
+[security]
+supporting_server = true
+[limits]
+request_templates = false
+"""
+"""Both go the careful way: objects know no other."""
 SIZE = 1024
 CONNECTIONS = 16
 CALLS = 4_000

@@ -22,7 +22,7 @@ LONGEST = 1 << 18
 """Octets of a stub that is learned from; longer ones are found all the same."""
 _MOST_SEEN = 64
 """Heads that are counted before they are learned."""
-_MISSES_PER_LESSON = 1_024
+_MISSES_PER_LESSON = 16_384
 """Learning takes as long as some hundred calls: beyond the first MOST, one of so many misses is
 learned from, so that nobody makes it their work."""
 _PATIENCE, _LOOKED_AT = 256, 7

@@ -1,0 +1,76 @@
+"""What templates cost a client whose requests never repeat, in the server's processor time.
+
+Each message has an extension of its own, which is a constant of every shape, so that no template
+fits. The same streams go to two servers, one with templates and one without, in turns; server and
+load have a processor each.
+"""
+
+import statistics
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from uuid import UUID
+
+from authenticated import NONE, Connection
+from durable import CONFIGURATION, QUEUE, opening_for_sending
+from harness import BUILD, Figure, load_streams, processor_seconds
+from served import EVERYONE, Served, serving
+
+from rpcqm.client.outgoing import OutgoingMessage
+from rpcqm.client.transfer_buffer import transfer_buffer_of
+from rpcqm.codec.interface import load as load_interface
+from rpcqm.codec.types import mqmq, qmcomm2
+
+CONNECTIONS, CALLS, PAIRS = 16, 400, 15
+WITHOUT = f"{CONFIGURATION}[limits]\nrequest_templates = false\n"
+BODY = bytes(1024)
+
+
+def message(source: Random, handle: bytes) -> qmcomm2.rpc_ACSendMessageExRequest:
+    made = OutgoingMessage(body=BODY, extension=source.randbytes(source.randint(8, 64)))
+    return qmcomm2.rpc_ACSendMessageExRequest(
+        hQueue=handle,
+        ptb=transfer_buffer_of(made, 0),
+        pMessageID=mqmq.OBJECTID(Lineage=UUID(int=0)),
+    )
+
+
+def seconds_per_call(served: Served, directory: Path, seed: int) -> float:
+    """Of the server's processor, for a round of calls that are all different."""
+    interfaces = [load_interface(name) for name in ("qmcomm", "qmcomm2")]
+    made = [Connection(served.port, interfaces[0], NONE, interfaces[1]) for _ in range(CONNECTIONS)]
+    streams: dict[int, Path] = {}
+    source = Random(seed)
+    for number, connection in enumerate(made):
+        opened = connection.call("rpc_QMOpenQueueInternal", opening_for_sending())
+        values = [message(source, opened.phQueue) for _ in range(CALLS)]
+        path = streams[connection.socket.fileno()] = directory / f"stream-{number}"
+        connection.prepare("rpc_ACSendMessageEx", values, path)
+    before = processor_seconds(served.pid)
+    seen = load_streams(streams, seconds=60, warm_up=0)
+    took = processor_seconds(served.pid) - before
+    for connection in made:
+        connection.close()
+    return took / seen.calls
+
+
+def run() -> list[Figure]:
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        directory = Path(stack.enter_context(TemporaryDirectory(dir=BUILD)))
+        both = [
+            stack.enter_context(serving(directory / name, configuration))
+            for name, configuration in (("with", CONFIGURATION), ("without", WITHOUT))
+        ]
+        for served in both:
+            served.command("queue", "create", QUEUE, "--sddl", EVERYONE)
+            seconds_per_call(served, directory, -1)
+        ratios = []
+        for seed in range(PAIRS):
+            ours, careful = (seconds_per_call(served, directory, seed) for served in both)
+            ratios.append(careful / ours)
+    ratios.sort()
+    name = "sends that never repeat, with templates over without, speed by processor time"
+    note = f"{PAIRS} pairs; the middle half from {ratios[3]:.3f} to {ratios[-4]:.3f}"
+    return [Figure(name, statistics.median(ratios), 0.97, note=note)]

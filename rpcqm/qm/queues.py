@@ -215,6 +215,7 @@ class QueueEvents:
         if queue.queue_type is QueueType.SYSTEM or queue.is_journal:
             raise MQError(HResult.MQ_ERROR_ACCESS_DENIED, queue.pathname)
         self._access.check_queue(queue, identity, MQQUEUEACCESSMASK.MQSEC_DELETE_QUEUE)
+        self._store.before_change()  # what this turn has brought finds the queue
         parts = [*queue.subqueue_collection.values(), queue]
         if queue.journal_queue_reference is not None:
             parts.insert(0, queue.journal_queue_reference)

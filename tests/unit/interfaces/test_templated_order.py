@@ -1,0 +1,341 @@
+"""What templates carry out overtakes nothing, and sees at once what has changed.
+
+Each rule is tried with templates, where it is sure that they take the requests, and without.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from rpcqm.adm.queue import Queue
+from rpcqm.codec.types.mqvalues import QueueAccessType, QueuePrivacyLevel
+from rpcqm.rpc.interface_registry import NCALRPC
+from tests.support.callers import ALICE, BOB, Caller, Fault, PendingCall
+from tests.support.dependent_client import Client, served_clients
+from tests.support.queue_manager import RunningQueueManager
+from tests.support.remote_reader import (
+    PEEK_ACCESS,
+    PEEK_CURRENT,
+    Reader,
+    body_of,
+    served_remote_read,
+    status_name,
+)
+
+SEND = QueueAccessType.SEND_ACCESS
+OTHER = r"private$\others"
+
+
+class Desk:
+    """A client that sends what is recognised, and one that reads."""
+
+    def __init__(self, qm: RunningQueueManager, templates: bool) -> None:
+        self.qm, self.templates = qm, templates
+        qm.engine.turn.is_on = templates
+        self.queue = qm.create()
+        self.server = served_clients(qm)
+        self.sender = self.connect()
+        self.handle = self.sender.open(self.queue, SEND)[0]
+        self.reader = Reader(served_remote_read(qm).connect(ALICE))
+        self.reading = self.reader.open(self.queue)
+        self.learn(self.sender, self.handle)
+
+    def connect(self) -> Client:
+        return Client(self.server.connect(ALICE, transport=NCALRPC))
+
+    def learn(self, sender: Client, handle: bytes) -> None:
+        """Send until the next of the kind is recognised."""
+        for _ in range(3):
+            assert sender.sent(handle, b"learned") == "MQ_OK"
+        self.call_purge()
+        self.qm.settle()
+
+    def call_purge(self) -> PendingCall:
+        return self.reader.caller.send("R_PurgeQueue", phContext=self.reading)
+
+    def send(self, body: bytes, sender: Client | None = None, handle: bytes = b"") -> PendingCall:
+        """One that a template takes, if there are any."""
+        call = (sender or self.sender).start_send(handle or self.handle, body)
+        assert self.qm.engine.turn.waiting is self.templates
+        return call
+
+    def settle(self) -> None:
+        self.qm.settle()
+        for caller in (self.sender.caller, self.reader.caller):
+            caller.protocol()
+
+    def status(self, call: PendingCall) -> str:
+        self.settle()
+        try:
+            return status_name(call.result().result)
+        except Fault as fault:
+            return str(fault)
+
+    def bodies(self, queue: Queue | None = None) -> list[bytes]:
+        self.settle()
+        return self.qm.bodies(queue or self.queue)
+
+
+@pytest.fixture(params=[True, False], ids=["templates", "careful"])
+def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
+    qm = RunningQueueManager(tmp_path)
+    yield Desk(qm, request.param)
+    qm.stop()
+
+
+@contextmanager
+def one_segment(caller: Caller) -> Iterator[None]:
+    """What is sent within comes in one piece."""
+    caller.protocol = lambda: None  # type: ignore[method-assign]
+    yield
+    del caller.protocol
+    caller.protocol()
+
+
+# Order
+
+
+def test_a_close_behind_sends_in_one_segment_does_not_overtake_them(desk: Desk) -> None:
+    with one_segment(desk.sender.caller):
+        sends = [desk.sender.start_send(desk.handle, b"%d" % number) for number in range(3)]
+        close = desk.sender.caller.send("rpc_ACCloseHandle", phQueue=desk.handle)
+        late = desk.sender.start_send(desk.handle, b"late")
+    told = [desk.status(call) for call in sends]
+    assert desk.status(close) == "MQ_OK"
+    assert "fault" in desk.status(late)
+    # Without templates a close ends those that wait for another one (G53).
+    assert told == ["MQ_OK"] * 3 or not desk.templates
+    assert desk.bodies() == [b"%d" % number for number in range(told.count("MQ_OK"))]
+
+
+def test_a_purge_behind_sends_does_not_overtake_them(desk: Desk) -> None:
+    first = desk.send(b"purged")
+    assert desk.status(first) == "MQ_OK"
+    second = desk.send(b"purged, too")
+    purge = desk.call_purge()
+    third = desk.send(b"kept")
+    assert {desk.status(call) for call in (purge, second, third)} == {"MQ_OK"}
+    assert desk.bodies()[-1:] == [b"kept"]
+    assert b"purged" not in desk.bodies()
+
+
+def test_a_read_behind_sends_does_not_overtake_them(desk: Desk) -> None:
+    desk.send(b"first")
+    read = desk.reader.start(desk.reading, timeout=1000)
+    desk.send(b"second")
+    desk.settle()
+    assert body_of(read.result()) == b"first"
+
+
+def test_a_careful_send_behind_templated_ones_keeps_its_place(desk: Desk) -> None:
+    with one_segment(desk.sender.caller):
+        for body, fields in (
+            (b"1", {}),
+            (b"2", {}),
+            (b"3", {"pAuditing": 2}),
+            (b"4", {}),
+            (b"5", {"pAuditing": 3}),
+            (b"6", {}),
+        ):
+            desk.sender.start_send(desk.handle, body, **fields)
+    assert desk.bodies() == [b"1", b"2", b"3", b"4", b"5", b"6"]
+
+
+def test_calls_outstanding_on_one_handle_are_each_answered(desk: Desk) -> None:
+    calls = [desk.send(b"%d" % number) for number in range(40)]
+    assert not any(call.answered for call in calls)
+    assert [desk.status(call) for call in calls] == ["MQ_OK"] * 40
+    numbers = [call.result().pMessageID.Uniquifier for call in calls]
+    assert numbers == list(range(numbers[0], numbers[0] + 40))
+    assert desk.bodies() == [b"%d" % number for number in range(40)]
+
+
+def test_messages_of_two_clients_keep_the_order_in_which_they_came(desk: Desk) -> None:
+    other = desk.connect()
+    handle = other.open(desk.queue, SEND)[0]
+    desk.send(b"1")
+    desk.send(b"2", other, handle)
+    desk.send(b"3")
+    assert desk.bodies() == [b"1", b"2", b"3"]
+
+
+def test_express_and_recoverable_ones_keep_the_order_in_which_they_came(desk: Desk) -> None:
+    for _ in range(3):
+        desk.sender.sent(desk.handle, b"learned", pDelivery=0)
+    desk.call_purge()
+    desk.settle()
+    for number in range(6):
+        desk.sender.start_send(desk.handle, b"%d" % number, pDelivery=number // 2 % 2)
+        assert desk.qm.engine.turn.waiting is desk.templates
+    assert desk.bodies() == [b"%d" % number for number in range(6)]
+
+
+def test_waiting_readers_and_peekers_are_woken_in_order(desk: Desk) -> None:
+    watching = Reader(served_remote_read(desk.qm).connect(ALICE))
+    peek = watching.start(watching.open(desk.queue, PEEK_ACCESS), PEEK_CURRENT, timeout=60_000)
+    reads = [desk.reader.start(desk.reading, timeout=60_000) for _ in range(3)]
+    for body in (b"1", b"2", b"3"):
+        desk.send(body)
+    desk.settle()
+    watching.caller.protocol()
+    assert body_of(peek.result()) == b"1"
+    assert [body_of(each.result()) for each in reads] == [b"1", b"2", b"3"]
+
+
+# Seen at once
+
+
+def change_quota(desk: Desk) -> None:
+    desk.queue.quota = 0
+
+
+def change_authentication(desk: Desk) -> None:
+    desk.queue.authentication = True
+
+
+def change_privacy(desk: Desk) -> None:
+    desk.queue.privacy_level = QueuePrivacyLevel.MQ_PRIV_LEVEL_BODY
+
+
+CHANGES = [
+    (change_quota, "MQ_ERROR_INSUFFICIENT_RESOURCES"),
+    (change_authentication, "MQ_OK"),
+    (change_privacy, "MQ_OK"),
+]
+
+
+@pytest.mark.parametrize(("change", "expected"), CHANGES)
+def test_a_changed_property_of_a_queue_is_seen_at_once(
+    desk: Desk, change: object, expected: str
+) -> None:
+    assert callable(change)
+    change(desk)
+    told = desk.status(desk.sender.start_send(desk.handle, b"x"))
+    assert told == expected or told not in ("MQ_OK", expected)
+    assert desk.bodies() == []
+
+
+def test_a_quota_is_exact_to_the_message(desk: Desk) -> None:
+    one = len(desk.qm.compose(desk.queue, bytes(400)).packet)
+    desk.queue.quota = 2
+    room = 2048 // one
+    calls = [desk.send(bytes(400)) for _ in range(room + 2)]
+    told = [desk.status(call) for call in calls]
+    assert told[:room] == ["MQ_OK"] * room
+    assert set(told[room:]) == {"MQ_ERROR_INSUFFICIENT_RESOURCES"}
+    assert len(desk.bodies()) == room
+
+
+def test_a_trail_that_begins_notes_the_next_message(desk: Desk) -> None:
+    desk.qm.engine.trail.switch(desk.queue, True)
+    before = desk.qm.engine.trail._number
+    assert desk.status(desk.sender.start_send(desk.handle, b"x")) == "MQ_OK"
+    assert desk.qm.engine.trail._number == before + 1
+
+
+def test_a_journal_that_begins_keeps_the_next_message_that_is_removed(desk: Desk) -> None:
+    desk.send(b"kept")
+    desk.settle()
+    desk.queue.journaling = True
+    assert desk.reader.receive(desk.reading) == b"kept"
+    journal = desk.queue.journal_queue_reference
+    assert desk.bodies(journal) == [b"kept"]
+
+
+def test_a_queue_that_was_deleted_takes_nothing_more(desk: Desk) -> None:
+    desk.qm.done(desk.qm.engine.queues.delete_queue(desk.queue))
+    told = desk.status(desk.sender.start_send(desk.handle, b"x"))
+    assert told == "MQ_ERROR_QUEUE_DELETED" or "fault" in told or "QUEUE" in told
+
+
+def test_a_queue_that_is_deleted_behind_sends_has_had_them(desk: Desk) -> None:
+    call = desk.send(b"x")
+    desk.qm.engine.queues.delete_queue(desk.queue)
+    assert desk.status(call) == "MQ_OK"
+
+
+def test_the_handle_of_somebody_else_sends_nothing(desk: Desk) -> None:
+    bob = Client(desk.server.connect(BOB, transport=NCALRPC, group_id=desk.sender.caller.group_id))
+    call = bob.start_send(desk.handle, b"x")
+    assert not desk.qm.engine.turn.waiting
+    desk.settle()
+    bob.caller.protocol()
+    with pytest.raises(Fault):
+        call.result()
+    assert desk.bodies() == []
+
+
+# Ends
+
+
+def test_cancelled_and_orphaned_calls_have_sent(desk: Desk) -> None:
+    """Who gives up a call that is on its way is not told whether it has been carried out."""
+    orphaned, cancelled = desk.send(b"orphaned"), desk.send(b"cancelled")
+    desk.sender.caller.cancel(cancelled)
+    desk.sender.caller.orphan(orphaned)
+    assert desk.status(cancelled) == "MQ_OK"
+    assert not orphaned.answered
+    assert desk.bodies() == [b"orphaned", b"cancelled"]
+    assert desk.status(desk.send(b"next")) == "MQ_OK"
+    assert desk.server.dispatcher.pending == 0
+
+
+def test_a_connection_that_breaks_has_sent_what_came(desk: Desk) -> None:
+    desk.send(b"sent")
+    desk.sender.caller.lose()
+    assert desk.bodies() == [b"sent"]
+    assert desk.server.dispatcher.pending == 0
+
+
+def test_a_queue_manager_that_stops_has_what_came(desk: Desk) -> None:
+    desk.send(b"sent")
+    desk.qm.restart()
+    assert desk.qm.bodies(desk.qm.find()) == [b"sent"]
+
+
+def test_a_full_disk_refuses_each_and_room_lets_the_next_in(desk: Desk) -> None:
+    space = desk.qm.engine.queue_manager
+    desk.qm.free = 0
+    desk.qm.store.space.keep_free(1)
+    calls = [desk.send(b"%d" % number) for number in range(3)]
+    assert {desk.status(call) for call in calls} == {"MQ_ERROR_INSUFFICIENT_RESOURCES"}
+    assert space.throttled
+    desk.qm.free = 1 << 40
+    assert desk.status(desk.send(b"next")) == "MQ_OK"
+    assert desk.bodies() == [b"next"]
+
+
+def test_a_message_without_time_to_live_is_gone_at_once(desk: Desk) -> None:
+    for _ in range(4):
+        call = desk.sender.start_send(desk.handle, b"x", ulRelativeTimeToLive=0)
+    assert desk.status(call) == "MQ_OK"
+    desk.qm.advance(1001)
+    assert desk.bodies() == []
+
+
+def test_a_second_end_of_a_read_in_one_turn_is_refused(desk: Desk) -> None:
+    for number in range(6):
+        desk.send(b"%d" % number)
+    desk.settle()
+    for number in range(4):
+        desk.reader.read(desk.reading, request_id=number)
+        call = [
+            desk.reader.caller.send(
+                "R_EndReceive", phContext=desk.reading, dwAck=2, dwRequestId=number
+            )
+            for _ in range(2)
+        ]
+        assert desk.status(call[0]) == "MQ_OK"
+        assert desk.status(call[1]) != "MQ_OK"
+    assert desk.bodies() == [b"4", b"5"]
+
+
+def test_a_switch_takes_effect_with_the_next_request(desk: Desk) -> None:
+    first = desk.send(b"1")
+    desk.qm.engine.turn.is_on = False
+    second = desk.sender.start_send(desk.handle, b"2")
+    assert not desk.qm.engine.turn.waiting
+    assert [desk.status(first), desk.status(second)] == ["MQ_OK"] * 2
+    assert desk.bodies() == [b"1", b"2"]

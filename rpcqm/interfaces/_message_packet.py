@@ -23,7 +23,7 @@ from rpcqm.codec.packet.remote_read import (
     message_packet,
 )
 from rpcqm.codec.packet.srmp import locate_compound
-from rpcqm.codec.packet.user_message import class_of, locate_body
+from rpcqm.codec.packet.user_message import class_of, is_srmp, locate_body
 from rpcqm.codec.types.remoteread import SectionBuffer, SectionType
 from rpcqm.qm.acknowledgements import Acknowledgements
 
@@ -80,7 +80,7 @@ class MessagePackets:
         message that came by HTTP. Raises DecodeError for a damaged packet.
         """
         packet = message.attributes
-        octets = self._message_packet(message, packet)
+        octets = self._message_packet(message)
         if packet.is_srmp:
             start = packet.layout.compound
             size = locate_compound(packet.buffer, start)[1] - start
@@ -99,7 +99,19 @@ class MessagePackets:
         beginning.SectionSizeAlloc = end
         return [beginning, _section(second, octets[end:])]
 
-    def _message_packet(self, message: Message, packet: PacketMessage) -> bytes:
+    def whole(self, message: Message, maximum_body_size: int) -> bytes | None:
+        """The packet of a binary message whose body is no longer than asked for.
+
+        None for others, which `sections` may have to split. Raises DecodeError as it does.
+        """
+        packet = message.packet
+        if is_srmp(packet):
+            return None
+        octets = self._message_packet(message)
+        fits = maximum_body_size >= len(octets) or maximum_body_size >= locate_body(packet)[1]
+        return octets if fits else None
+
+    def _message_packet(self, message: Message) -> bytes:
         host = self._source_of(message)
         plain = host is self._local and not (
             message.abort_count
@@ -107,10 +119,10 @@ class MessagePackets:
             or message.subqueue_name
             or message.application_deadletter_queue
             or message.kept_flags & FLAG_ALLOW_PEEK_WHEN_LOCKED
-            or class_of(packet.buffer)
+            or class_of(message.packet)
         )
-        extension = self._plain if plain else self._extension(message, packet, host)
-        return message_packet(packet, extension, host)
+        extension = self._plain if plain else self._extension(message, message.attributes, host)
+        return message_packet(message.attributes, extension, host)
 
     def _source_of(self, message: Message) -> HostAddress:
         """The host that a message was received from ([MS-MQRR] 2.2.5.1, G125)."""

@@ -21,7 +21,6 @@ from rpcqm.codec.names.format_name import FormatName
 from rpcqm.codec.names.grammar import URL_PROTOCOLS
 from rpcqm.codec.names.queue_format import format_name_of
 from rpcqm.codec.packet.enums import MessageClass
-from rpcqm.codec.packet.types import SEQUENTIAL_MASK
 from rpcqm.codec.types.mqmq import QUEUE_FORMAT, XACTUOW
 from rpcqm.codec.types.mqvalues import RR_ACK, FormatNameType, QueueAccessType, QueueShareMode
 from rpcqm.codec.types.remoteread import (
@@ -58,18 +57,19 @@ from rpcqm.interfaces._authentication import (
 from rpcqm.interfaces._end_templates import EndRecogniser
 from rpcqm.interfaces._message_packet import MessagePackets
 from rpcqm.interfaces._open_queues import cursor_of, present, queue_of
-from rpcqm.interfaces._pending import PendingRequestEntry, PendingRequestTable
-from rpcqm.interfaces._receive_actions import PEEK_NEXT, check_parameters
+from rpcqm.interfaces._pending import PendingRequestEntry
+from rpcqm.interfaces._receive_actions import check_parameters
+from rpcqm.interfaces._start_templates import StartRecogniser
+from rpcqm.interfaces._starting_reads import OpenedQueue, StartingReads, StartResponse
 from rpcqm.qm.access import AccessControl
 from rpcqm.qm.messages import MessageEvents
 from rpcqm.qm.opening import Opening
 from rpcqm.qm.queues import QueueEvents
 from rpcqm.qm.readers import WaitingReaders
-from rpcqm.qm.receive_actions import PEEKS, SEEKS
+from rpcqm.qm.receive_actions import PEEKS
 from rpcqm.qm.registry import QueueRegistry
 from rpcqm.qm.transactions import Transactions
 from rpcqm.qm.turn import Turn
-from rpcqm.rpc.association_group import AssociationGroup
 from rpcqm.rpc.call import Call
 from rpcqm.rpc.constants import AuthenticationLevel
 from rpcqm.rpc.context_handle import NULL_HANDLE, ContextHandle
@@ -103,23 +103,9 @@ _ADMINISTRATIVE = frozenset(
 )
 
 _StartRequest = R_StartReceiveRequest | R_StartTransactionalReceiveRequest
-_StartResponse = R_StartReceiveResponse | R_StartTransactionalReceiveResponse
-_StartOutcome = _StartResponse | Completion[_StartResponse]
+_StartOutcome = StartResponse | Completion[StartResponse]
 _EndRequest = R_EndReceiveRequest | R_EndTransactionalReceiveRequest
 _OpenRequest = R_OpenQueueRequest | R_OpenQueueForMoveRequest
-
-
-class OpenedQueue:
-    """What a queue context handle stands for ([MS-MQRR] 2.2.4)."""
-
-    __slots__ = ("association_group", "descriptor", "move_context", "owner", "pending")
-
-    def __init__(self, call: Call, descriptor: OpenQueueDescriptor) -> None:
-        self.descriptor = descriptor
-        self.association_group: AssociationGroup = call.association_group
-        self.owner = call.identity.sid
-        self.pending = PendingRequestTable()
-        self.move_context = 0
 
 
 @dataclass(eq=False, repr=False)
@@ -148,14 +134,19 @@ class RemoteRead:
 
     def __post_init__(self) -> None:
         self._move_targets: dict[int, OpenedQueue] = {}
+        self._reads = StartingReads(
+            self._timers, self._messages, self._packets, self._pending_request_cleanup
+        )
 
     def templates_of(
         self, operation: Operation, syntax: TransferSyntax
     ) -> TemplatedOperation | None:
         """What recognises requests of an operation that are like ones before."""
-        if operation.name != self.R_EndReceive.__name__:
-            return None
-        return EndRecogniser(self._turn, operation, syntax)
+        if operation.name == self.R_StartReceive.__name__:
+            return StartRecogniser(self._turn, self._reads, operation, syntax)
+        if operation.name == self.R_EndReceive.__name__:
+            return EndRecogniser(self._turn, operation, syntax)
+        return None
 
     def R_GetServerPort(
         self, call: Call, request: R_GetServerPortRequest
@@ -250,7 +241,7 @@ class RemoteRead:
         self._readers.end_waits_of(opened.descriptor, cancelled)
         for entry in opened.pending:
             if entry.lookup_identifier:
-                self._give_back(opened, entry)
+                self._reads.give_back(opened, entry)
         self._opening.close_queue(opened.descriptor)
 
     # Cursors and purging
@@ -325,25 +316,18 @@ class RemoteRead:
         cursor: Cursor | None,
         transaction: Transaction | None,
     ) -> _StartOutcome:
-        descriptor, seek = opened.descriptor, SEEKS.get(request.ulAction)
-        entry = opened.pending.begin_receive(request.dwRequestId, transaction)
-        try:
-            if seek is None:
-                tag = (descriptor.handle, request.dwRequestId)
-                completion = self._messages.dequeue_message_begin(
-                    descriptor, request.ulTimeout, cursor, tag, transaction
-                )
-            else:
-                completion = self._messages.read_message_by_lookup_identifier(
-                    descriptor, request.LookupId, False, seek, transaction, True
-                )
-            message = completion.result() if completion.done else None
-        except BaseException:
-            opened.pending.remove(entry)
-            raise
-        if message is None:
-            return start(self._wait_to_receive(call, request, opened, entry, completion))
-        return self._received(call, request, opened, entry, message)
+        entry, completion = self._reads.begin_receive(
+            opened,
+            request.ulAction,
+            request.LookupId,
+            request.ulTimeout,
+            request.dwRequestId,
+            cursor,
+            transaction,
+        )
+        if completion.done:
+            return self._received(call, request, opened, entry, completion.result())
+        return start(self._wait_to_receive(call, request, opened, entry, completion))
 
     async def _wait_to_receive(
         self,
@@ -352,7 +336,7 @@ class RemoteRead:
         opened: OpenedQueue,
         entry: PendingRequestEntry,
         completion: Completion[Message],
-    ) -> _StartResponse:
+    ) -> StartResponse:
         call.on_abandoned(partial(self._cancel_wait, opened, entry.request_id))
         try:
             message = await completion
@@ -368,32 +352,26 @@ class RemoteRead:
         opened: OpenedQueue,
         entry: PendingRequestEntry,
         message: Message,
-    ) -> _StartResponse:
+    ) -> StartResponse:
         """Answer with the locked message; give it back if answering fails (G52)."""
-        entry.lookup_identifier = message.lookup_identifier
-        give_back = partial(self._give_back, opened, entry)
-        entry.timer = self._timers.call_later(self._pending_request_cleanup, give_back)
-        call.on_delivery_failed(give_back)
+        self._reads.hold(call, opened, entry, message)
         try:
             return self._response(request, message)
         except BaseException:
-            self._give_back(opened, entry, delivered=False)
+            self._reads.give_back(opened, entry, delivered=False)
             raise
 
     def _peek(
         self, call: Call, request: _StartRequest, opened: OpenedQueue, cursor: Cursor | None
     ) -> _StartOutcome:
-        opened.pending.require_free(request.dwRequestId)
-        descriptor, seek = opened.descriptor, SEEKS.get(request.ulAction)
-        tag, timeout = (descriptor.handle, request.dwRequestId), request.ulTimeout
-        if seek is not None:
-            completion = self._messages.read_message_by_lookup_identifier(
-                descriptor, request.LookupId, True, seek
-            )
-        elif cursor is not None and request.ulAction == PEEK_NEXT:
-            completion = self._messages.peek_next_message(descriptor, cursor, timeout, tag)
-        else:
-            completion = self._messages.peek_message(descriptor, timeout, cursor, tag)
+        completion = self._reads.find_to_peek(
+            opened,
+            request.ulAction,
+            request.LookupId,
+            request.ulTimeout,
+            request.dwRequestId,
+            cursor,
+        )
         if completion.done:
             return self._response(request, completion.result())
         return start(self._wait_to_peek(call, request, opened, completion))
@@ -404,7 +382,7 @@ class RemoteRead:
         request: _StartRequest,
         opened: OpenedQueue,
         completion: Completion[Message],
-    ) -> _StartResponse:
+    ) -> StartResponse:
         request_id = request.dwRequestId
         opened.pending.begin_peek(request_id)
         call.on_abandoned(partial(self._cancel_wait, opened, request_id))
@@ -414,22 +392,14 @@ class RemoteRead:
             opened.pending.end_peek(request_id)
         return self._response(request, message)
 
-    def _response(self, request: _StartRequest, message: Message) -> _StartResponse:
-        """The message as [MS-MQRR] 3.1.4.7 wants it, with both out-parameters set (G33)."""
-        sections = self._packets.sections(
-            message, request.dwMaxBodySize, request.dwMaxCompoundMessageSize
-        )
-        response = (
+    def _response(self, request: _StartRequest, message: Message) -> StartResponse:
+        kind = (
             R_StartReceiveResponse
             if request.__class__ is R_StartReceiveRequest
             else R_StartTransactionalReceiveResponse
         )
-        return response(
-            pdwArriveTime=message.arrival_time // 1000,
-            pSequenceId=message.lookup_identifier & SEQUENTIAL_MASK,
-            pdwNumberOfSections=len(sections),
-            ppPacketSections=sections,
-            result=0,
+        return self._reads.response(
+            kind, message, request.dwMaxBodySize, request.dwMaxCompoundMessageSize
         )
 
     # Ending to read
@@ -482,18 +452,6 @@ class RemoteRead:
         return self._messages.dequeue_message_end(
             opened.descriptor, position, request.dwAck == RR_ACK, entry.transaction, True
         )
-
-    def _give_back(
-        self, opened: OpenedQueue, entry: PendingRequestEntry, delivered: bool = True
-    ) -> None:
-        """Pending Request Cleanup Timer Event ([MS-MQRR] 3.1.5.1), and every other early end."""
-        queue = opened.descriptor.queue_reference
-        if opened.pending.remove(entry) and queue is not None:
-            position = MessagePosition(queue, entry.lookup_identifier)
-            with suppress(MQError):  # the message may have been removed meanwhile
-                self._messages.dequeue_message_end(
-                    opened.descriptor, position, False, entry.transaction, delivered
-                )
 
     # Moving
 

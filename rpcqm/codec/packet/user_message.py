@@ -149,7 +149,7 @@ class UserMessage:
     @property
     def is_srmp(self) -> bool:
         """Whether the message came by HTTP ([MS-MQRR] 2.2.5.1.2)."""
-        return bool(self.buffer[_SRMP_AT] & _SRMP)
+        return is_srmp(self.buffer)
 
     # Headers, decoded whole.
 
@@ -310,6 +310,11 @@ def locate_body(buffer: Buffer) -> tuple[int, int]:
     """
     properties = _locate_headers(buffer, int.from_bytes(buffer[USER_FLAGS], "little"))[-1]
     return locate_properties(buffer, properties)[2:4]
+
+
+def is_srmp(buffer: Buffer) -> bool:
+    """Whether a message came by HTTP ([MS-MQRR] 2.2.5.1.2)."""
+    return bool(buffer[_SRMP_AT] & _SRMP)
 
 
 def class_of(buffer: Buffer) -> int:

@@ -1,0 +1,124 @@
+"""R_StartReceive by templates: reads that need no wait, answered at once.
+
+`RemoteRead.R_StartReceive` stays the only definition of what one does. What is the same for both,
+to find, to lock and to keep a message, is in `_starting_reads`; here a request is recognised, and
+the answer is filled into the octets of those before (docs/request-templates.md).
+"""
+
+from functools import partial
+
+from rpcqm.adm.message import Message
+from rpcqm.base.errors import DecodeError, MQError, RpcFault
+from rpcqm.codec.interface import Operation, TransferSyntax
+from rpcqm.codec.ndr.shapes import Holes, StubShapes
+from rpcqm.codec.types.remoteread import R_StartReceiveResponse
+from rpcqm.interfaces._read_response import ReadResponse
+from rpcqm.interfaces._receive_actions import check_parameters
+from rpcqm.interfaces._starting_reads import OpenedQueue, StartingReads, times_of
+from rpcqm.qm.receive_actions import PEEKS
+from rpcqm.qm.turn import Turn
+from rpcqm.rpc.call import Call
+from rpcqm.rpc.dispatch import find_handle
+from rpcqm.rpc.interface_registry import CarefulPath
+
+HOLES = Holes(
+    values=(
+        "phContext",
+        "LookupId",
+        "hCursor",
+        "ulAction",
+        "ulTimeout",
+        "dwRequestId",
+        "dwMaxBodySize",
+        "dwMaxCompoundMessageSize",
+    )
+)
+
+
+class StartRecogniser:
+    """Recognises the requests of R_StartReceive in one syntax (`rpc.interface_registry`)."""
+
+    def __init__(
+        self, turn: Turn, reads: StartingReads, operation: Operation, syntax: TransferSyntax
+    ) -> None:
+        self._turn, self._reads = turn, reads
+        self._parameter = operation.context_handles[0]
+        self._shapes = StubShapes(partial(operation.tracing, syntax), HOLES)
+        self._encode = operation.codec(syntax).response.encode
+        self._template: ReadResponse | None = None
+        self._learned = False
+
+    def take(self, call: Call, path: CarefulPath) -> bool:
+        """Answer a read without a cursor, if there is a message and nothing is unusual."""
+        if not self._turn.is_on:
+            return False
+        found = self._shapes.find(call.stub_data)
+        if found is None:
+            self._shapes.note(call.stub_data)
+            return False
+        wire, identifier, cursor, action, timeout, request_id, body_size, compound_size = found[1]
+        opened = None if cursor else self._opened(call, wire)
+        if opened is None:
+            return False
+        sizes = body_size, compound_size
+        try:
+            check_parameters(action, identifier, cursor, timeout)
+            if action in PEEKS:
+                finding = self._reads.find_to_peek(opened, action, identifier, 0, request_id)
+                stub = self._answer(finding.result(), sizes)
+            else:
+                stub = self._received(call, opened, action, identifier, request_id, sizes)
+        except (DecodeError, MQError):  # the careful path tells it
+            return False
+        call.association.send_response(call, stub)
+        return True
+
+    def _opened(self, call: Call, wire: bytes) -> OpenedQueue | None:
+        """The open queue of a call, into which nothing waits to be put."""
+        try:
+            handle = find_handle(call, self._parameter, wire)
+        except RpcFault:
+            return None
+        if handle is None:
+            return None
+        opened: OpenedQueue = handle.value
+        queue = opened.descriptor.queue_reference
+        if queue is None:
+            return None
+        self._turn.bring_into(queue)
+        return opened
+
+    def _received(
+        self,
+        call: Call,
+        opened: OpenedQueue,
+        action: int,
+        identifier: int,
+        request_id: int,
+        sizes: tuple[int, int],
+    ) -> bytes:
+        """The answer to a receive whose message is there and locked; raises MQError if not."""
+        entry, beginning = self._reads.begin_receive(opened, action, identifier, 0, request_id)
+        message = beginning.result()
+        self._reads.hold(call, opened, entry, message)
+        try:
+            return self._answer(message, sizes)
+        except BaseException:
+            self._reads.give_back(opened, entry, delivered=False)
+            raise
+
+    def _answer(self, message: Message, sizes: tuple[int, int]) -> bytes:
+        """The octets of the answer: filled in, or encoded where the message does not go whole."""
+        packet = self._reads.whole_packet(message, sizes[0])
+        if not self._learned:
+            self._learned = True
+            self._template = ReadResponse.learn(self._encode)
+        if packet is None or self._template is None:
+            return self._carefully(message, sizes)
+        stub = self._template.filled(*times_of(message), packet)
+        if self._turn.shadow is not None:
+            self._turn.shadow.compare_answer(self._carefully(message, sizes), stub)
+        return stub
+
+    def _carefully(self, message: Message, sizes: tuple[int, int]) -> bytes:
+        return self._encode(self._reads.response(R_StartReceiveResponse, message, *sizes))

@@ -74,7 +74,11 @@ class StartRecogniser:
         return True
 
     def _opened(self, call: Call, wire: bytes) -> OpenedQueue | None:
-        """The open queue of a call, into which nothing waits to be put."""
+        """The open queue of a call.
+
+        What waits for the end of the turn can wait on: nobody sees a message before it is
+        committed, and those that are about to be removed are locked.
+        """
         try:
             handle = find_handle(call, self._parameter, wire)
         except RpcFault:
@@ -82,10 +86,6 @@ class StartRecogniser:
         if handle is None:
             return None
         opened: OpenedQueue = handle.value
-        queue = opened.descriptor.queue_reference
-        if queue is None:
-            return None
-        self._turn.bring_into(queue)
         return opened
 
     def _received(

@@ -173,14 +173,6 @@ class Turn:
         if len(run.by_key) >= MOST_MESSAGES:
             self.drain()
 
-    def bring_into(self, queue: Queue) -> None:
-        """Carry out what waits if it brings messages into a queue: a read does not overtake it.
-
-        Removals can wait. Their messages are locked, which hides them from all reads.
-        """
-        if self.waiting and queue.queue_id in self._arrivals:
-            self.drain()
-
     def _wait(self) -> None:
         if not self.waiting:
             self.waiting = True

@@ -1,0 +1,260 @@
+"""Reads that templates answer have the outcome of the careful path (docs/request-templates.md)."""
+
+import functools
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rpcqm.codec.interface import TransferSyntax, load
+from rpcqm.codec.types.remoteread import R_StartReceiveResponse
+from rpcqm.interfaces import _start_templates
+from rpcqm.interfaces._read_response import ReadAnswer, ReadResponse
+from rpcqm.interfaces.remote_read import PENDING_REQUEST_CLEANUP
+from rpcqm.qm.shadow import Difference, Shadow
+from tests.support.queue_manager import MEMORY, RunningQueueManager
+from tests.support.remote_reader import (
+    ACK,
+    INFINITE,
+    LOOKUP_PEEK_CURRENT,
+    LOOKUP_PEEK_NEXT,
+    LOOKUP_PEEK_PREV,
+    LOOKUP_RECEIVE_CURRENT,
+    LOOKUP_RECEIVE_NEXT,
+    LOOKUP_RECEIVE_PREV,
+    PEEK_ACCESS,
+    PEEK_CURRENT,
+    PEEK_NEXT,
+    RECEIVE,
+    SEQUENCE,
+    Reader,
+    body_of,
+    served_remote_read,
+)
+from tests.support.template_twins import Half, Twins, twins
+from tests.unit.interfaces.test_request_templates import OTHERS, SENDS, Story, messages
+
+LOOKUPS = (
+    LOOKUP_PEEK_CURRENT,
+    LOOKUP_PEEK_NEXT,
+    LOOKUP_PEEK_PREV,
+    LOOKUP_RECEIVE_CURRENT,
+    LOOKUP_RECEIVE_NEXT,
+    LOOKUP_RECEIVE_PREV,
+)
+RECEIVES = (RECEIVE, *LOOKUPS[3:])
+READS = st.tuples(
+    st.just("start"),
+    st.sampled_from([RECEIVE, RECEIVE, PEEK_CURRENT, PEEK_NEXT, 77]),
+    st.just(None),
+    st.sampled_from([INFINITE, INFINITE, 0, 10, 1023, 5000]),
+    st.integers(0, 9),
+)
+IDENTIFIERS = st.tuples(st.integers(0, 9), st.sampled_from([0, 0, 0, 1, -1])) | st.sampled_from(
+    [None, (0, 1 << 60)]
+)
+SEEKS = st.tuples(
+    st.just("start"),
+    st.sampled_from(LOOKUPS),
+    IDENTIFIERS,
+    st.sampled_from([INFINITE, INFINITE, 0, 10, 1023]),
+    st.integers(0, 9),
+)
+TURNS = st.lists(
+    st.lists(st.one_of(SENDS, READS, SEEKS, READS, SEEKS, OTHERS), min_size=1, max_size=8),
+    min_size=1,
+    max_size=8,
+)
+
+
+class Reading(Story):
+    """What one half is asked for, with reads of all kinds."""
+
+    def turn(self, actions: list[Any]) -> list[object]:
+        positions = self.half.qm.find().message_position_list
+        self.keys: list[int] = []
+        key = positions.first(False)
+        while key is not None:
+            self.keys.append(key)
+            key = positions.next(key, False)
+        return super().turn(actions)
+
+    def start(
+        self, action: int, identifier: tuple[int, int] | None, maximum_body: int, again: int
+    ) -> Any:
+        """Read by a key that was there, or near one; now and then under a number that is in use."""
+        lookup = 0
+        if identifier is not None and self.keys:
+            number, offset = identifier
+            lookup = self.keys[number % len(self.keys)] + offset
+        if again:
+            self.requests += 1
+        if action in RECEIVES:
+            self.reads.append(self.requests)
+        return self.half.reader.start(
+            self.half.reading,
+            action,
+            lookup_identifier=lookup,
+            request_id=self.requests,
+            maximum_body=maximum_body,
+        )
+
+
+def _turn_of(stories: dict[Half, Reading], actions: list[Any], half: Half) -> list[object]:
+    return stories[half].turn(actions)
+
+
+def tell(both: Twins, turns: list[list[Any]]) -> None:
+    stories = {half: Reading(half) for half in both.halves}
+    for actions in turns:
+        both.do(partial(_turn_of, stories, actions))
+        both.check()
+
+
+@pytest.mark.parametrize("syntax", list(TransferSyntax), ids=lambda each: each.name)
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(turns=TURNS, usual=messages())
+def test_reads_have_one_outcome_both_ways(
+    syntax: TransferSyntax, turns: list[list[Any]], usual: dict[str, Any]
+) -> None:
+    read: list[list[Any]] = [[("start", RECEIVE, None, INFINITE, 1)], [("end", ACK)]]
+    learning = [*[[("send", 0, b"body", usual)]] * 5, *read, *read]
+    with TemporaryDirectory(dir=MEMORY) as directory, twins(Path(directory), syntax) as both:
+        tell(both, [*learning, *turns, *learning])
+
+
+# One queue manager
+
+
+@pytest.fixture
+def reader(qm: RunningQueueManager) -> Reader:
+    """Its requests are recognised."""
+    qm.create()
+    reader = Reader(served_remote_read(qm).connect())
+    handle = reader.open(qm.find())
+    for _ in range(2):
+        reader.read(handle)
+    return reader
+
+
+@pytest.fixture
+def differences(qm: RunningQueueManager) -> list[Difference]:
+    """What a shadow finds, which otherwise ends the process."""
+    found: list[Difference] = []
+    qm.engine.turn.shadow = Shadow(qm.store, qm.clock, found.append)
+    return found
+
+
+def compared(qm: RunningQueueManager) -> int:
+    assert qm.engine.turn.shadow is not None
+    return qm.engine.turn.shadow.compared
+
+
+def test_reads_like_ones_before_are_answered_by_a_template(
+    qm: RunningQueueManager, reader: Reader, differences: list[Difference]
+) -> None:
+    keys = [qm.send(qm.find(), body) for body in (b"one", b"two", b"three")]
+    handle = reader.open(qm.find())
+    assert body_of(reader.read(handle)) == b"one"
+    assert body_of(reader.read(handle, PEEK_CURRENT)) == b"two"
+    for action, body in ((LOOKUP_PEEK_CURRENT, b"two"), (LOOKUP_RECEIVE_NEXT, b"three")):
+        assert body_of(reader.read(handle, action, lookup_identifier=keys[1])) == body
+    assert compared(qm) == 4
+    assert not differences
+
+
+def test_what_does_not_go_whole_is_left_to_the_codec(
+    qm: RunningQueueManager, reader: Reader, differences: list[Difference]
+) -> None:
+    qm.send(qm.find(), b"0123456789")
+    handle = reader.open(qm.find())
+    assert reader.read(handle, PEEK_CURRENT, maximum_body=9).pdwNumberOfSections == 2
+    assert not compared(qm)
+    assert reader.read(handle, PEEK_CURRENT, maximum_body=10).pdwNumberOfSections == 1
+    assert compared(qm) == 1
+
+
+def test_a_difference_of_an_answer_is_found(
+    qm: RunningQueueManager,
+    reader: Reader,
+    differences: list[Difference],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    qm.send(qm.find(), b"one")
+    monkeypatch.setattr(_start_templates, "times_of", lambda message: (0, 0))
+    reader.read(reader.open(qm.find()), PEEK_CURRENT)
+    assert [each.what for each in differences] == ["answers"]
+
+
+def test_a_message_that_is_not_delivered_comes_back(
+    qm: RunningQueueManager, reader: Reader
+) -> None:
+    qm.send(qm.find(), b"one")
+    handle = reader.open(qm.find())
+    reader.start(handle, request_id=7)
+    assert qm.bodies(qm.find()) == []
+    reader.caller.lose(delivered=False)
+    assert qm.bodies(qm.find()) == [b"one"]
+
+
+def test_a_read_that_is_never_ended_is_given_back_in_time(
+    qm: RunningQueueManager, reader: Reader
+) -> None:
+    qm.send(qm.find(), b"one")
+    handle = reader.open(qm.find())
+    assert reader.body(handle, request_id=7) == b"one"
+    qm.advance(PENDING_REQUEST_CLEANUP - 1)
+    assert qm.bodies(qm.find()) == []
+    qm.advance(1)
+    assert qm.bodies(qm.find()) == [b"one"]
+    assert reader.end(handle, 7) == "MQ_ERROR_INVALID_HANDLE"
+
+
+def test_a_number_in_use_and_a_queue_open_for_peeking_are_refused(
+    qm: RunningQueueManager, reader: Reader
+) -> None:
+    qm.send(qm.find(), b"one")
+    qm.send(qm.find(), b"two")
+    handle = reader.open(qm.find())
+    assert reader.body(handle, request_id=7) == b"one"
+    for action in (RECEIVE, PEEK_CURRENT):
+        assert reader.body(handle, action, request_id=7) == b"MQ_ERROR_INVALID_PARAMETER"
+    peeking = reader.open(qm.find(), PEEK_ACCESS)
+    assert reader.body(peeking) == b"MQ_ERROR_ACCESS_DENIED"
+    assert qm.bodies(qm.find()) == [b"two"]
+
+
+# The octets
+
+
+@pytest.mark.parametrize("syntax", list(TransferSyntax), ids=lambda each: each.name)
+@given(st.integers(0, 0xFFFF_FFFF), st.integers(0, SEQUENCE), st.binary(min_size=1, max_size=99))
+def test_an_answer_is_what_the_codec_encodes(
+    syntax: TransferSyntax, arrival: int, sequence: int, packet: bytes
+) -> None:
+    encode, template = learned(syntax)
+    answer = ReadAnswer(arrival, sequence, packet)
+    assert template.filled(*answer) == encode(answer.response())
+
+
+@functools.cache
+def learned(syntax: TransferSyntax) -> tuple[Callable[[Any], bytes], ReadResponse]:
+    encode = load("remoteread").operation("R_StartReceive").codec(syntax).response.encode
+    template = ReadResponse.learn(encode)
+    assert template is not None
+    return encode, template
+
+
+def test_there_is_no_template_of_answers_that_differ_otherwise() -> None:
+    encode, _ = learned(TransferSyntax.NDR)
+
+    def another(answer: R_StartReceiveResponse) -> bytes:
+        answer.result = answer.pdwArriveTime % 2
+        return encode(answer)
+
+    assert ReadResponse.learn(another) is None

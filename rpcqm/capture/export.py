@@ -25,8 +25,8 @@ BATCH = 10_000
 
 COLUMNS = (
     "time timestamp, client string, server string, protocol string, interface string, opnum int, "
-    "name string, status long, status_name string, duration_ms double, sealed boolean, "
-    "request string, response string, conversation long, queue string, "
+    "name string, object string, status long, status_name string, duration_ms double, "
+    "sealed boolean, request string, response string, conversation long, queue string, "
     "message_ids array<string>, request_size long, response_size long"
 )
 """The columns of a Parquet file, in Spark's notation; `request` and `response` are JSON."""

@@ -243,6 +243,7 @@ def as_object(exchange: Exchange) -> dict[str, Plain]:
         "interface": exchange.interface_name,
         "opnum": exchange.opnum,
         "name": exchange.name,
+        "object": _object(exchange),
         "status": exchange.status,
         "status_name": exchange.status_name,
         "duration_ms": None if duration is None else round(duration, 6),
@@ -250,6 +251,14 @@ def as_object(exchange: Exchange) -> dict[str, Plain]:
         "request": request,
         "response": response,
     }
+
+
+def _object(exchange: Exchange) -> str | None:
+    """The object that a call is for (of COM objects its IPID), if it is for one."""
+    if not isinstance(exchange, CapturedCall) or not exchange.object_uuid:
+        return None
+    octets = exchange.object_uuid
+    return str(UUID(bytes=octets) if exchange.big_endian else UUID(bytes_le=octets))
 
 
 def _side(exchange: Exchange, response: bool) -> Plain:

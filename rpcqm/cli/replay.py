@@ -201,7 +201,7 @@ def _fresh(
 ) -> "Iterator[tuple[Server, Target, list[UnsealingAccount]]]":
     """A queue manager of its own that takes the levels, interfaces and users of the capture."""
     from rpcqm.capture.conversation.call import MC_MQSRM, NCACN_IP_TCP, CapturedCall
-    from rpcqm.capture.replay.objects import is_of_objects
+    from rpcqm.capture.replay.objects import is_of_objects, is_served_unsigned
     from rpcqm.capture.replay.outcome import Server
     from rpcqm.capture.replay.player import is_local
     from rpcqm.client.target import LocalServer
@@ -223,8 +223,9 @@ supporting_server = {str(dependent).lower()}
 """
     users = {each.conversation.account for each in exchanges if each.conversation.level > 1}
     names = sorted({user.rpartition("\\")[2].lower() for user in users} - {"", _NOBODY})
-    if any(isinstance(each, CapturedCall) and is_of_objects(each) for each in remote):
-        level = "connect" if plain else "integrity"
+    of_objects = [each for each in remote if isinstance(each, CapturedCall) and is_of_objects(each)]
+    if of_objects:
+        level = "connect" if any(map(is_served_unsigned, of_objects)) else "integrity"
         security += f'[dcom]\nenabled = true\nminimum_level = "{level}"\n'
     # Only sending queue managers knock there, and most captures have none.
     posts = any(each.protocol == MC_MQSRM for each in exchanges)

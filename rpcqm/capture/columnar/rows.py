@@ -46,6 +46,7 @@ def call_columns(group: SameShapeCalls, queues: Text) -> Columns:
         "interface": _same(group.context.name, count),
         "opnum": pa.repeat(pa.scalar(group.operation.opnum, pa.int32()), count),
         "name": _same(group.operation.name, count),
+        "object": pa.nulls(count, pa.string()),  # calls of objects go one by one
         "status": arrow(status),
         "status_name": status_names(group, status),
         "duration_ms": arrow(np.round(durations(group), 6)),

@@ -26,6 +26,7 @@ from rpcqm.codec.automation.values import SafeArray, Variant
 from rpcqm.codec.interface import Value
 from rpcqm.codec.types.dcom import DUALSTRINGARRAY
 from rpcqm.dcom.activation_properties import unpack_reply
+from rpcqm.rpc.constants import AuthenticationLevel
 
 OXID, OID, IPID, PING_SET = "object exporter", "object", "interface of an object", "ping set"
 LOOKUP_TEXT = "lookup identifier as text"
@@ -51,6 +52,16 @@ def is_of_objects(call: CapturedCall) -> bool:
     return interface is not None and (
         interface.declaration.is_object or interface.name in ACTIVATORS
     )
+
+
+def is_served_unsigned(call: CapturedCall) -> bool:
+    """Whether a call of an object was answered although nobody had signed it.
+
+    The resolver's do not count: some of them are for everybody.
+    """
+    unsigned = call.conversation.level < AuthenticationLevel.RPC_C_AUTHN_LEVEL_PKT_INTEGRITY
+    answered = call.ended != 0 and call.fault is None
+    return unsigned and answered and call.interface_name != "IObjectExporter"
 
 
 class ObjectMapping:

@@ -96,6 +96,7 @@ _RULES: tuple[tuple[re.Pattern[str], Rule], ...] = tuple(
         (r"\.(pdwContext|dwpContext|pdwQMContext)$", _mapped("context")),
         (r"^R\w+ServerPort\.result$", _mapped("port")),
         (r"\.tower\.port$", _mapped("port")),
+        (r"\.(authnHint|pAuthnHint)$", _ignored("it tells what protection the server asks for")),
         (r"\.\w*dsa\w+\.", _ignored("it tells the server's own addresses and ports")),
         (r"\.date$", _ignored("it is the time of another message or queue")),
         (r"\.(pOxid|Oxid|oxid)$", _mapped(objects.OXID)),

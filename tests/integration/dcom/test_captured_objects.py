@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from rpcqm.base.errors import RpcFault
 from rpcqm.capture.conversation.call import CapturedCall
 from rpcqm.capture.ndr_fields import stub_fields
 from rpcqm.cli.main import main
@@ -21,11 +22,13 @@ from rpcqm.codec.types.oautvalues import (
     VT_UI1,
 )
 from rpcqm.mqac.coclasses import MSMQ_MESSAGE, MSMQ_QUEUE_INFO
+from rpcqm.rpc.constants import AuthenticationLevel
 from tests.support.analysed import calls_of
 from tests.support.com_objects import NO, number
 from tests.support.dcom_client import ENABLED, DcomClient, Reference, served
 
 NULL = UUID(int=0)
+CONNECT = AuthenticationLevel.RPC_C_AUTHN_LEVEL_CONNECT
 
 
 def play(com: DcomClient, queue: str) -> None:
@@ -112,6 +115,20 @@ def test_calls_are_exported_with_their_variants(
         assert body["pvarBody"]["value"]["values"] == b"12345".hex()
 
 
+def test_calls_name_the_object_that_they_are_for(
+    capture: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = shown(capsys, "show", str(capture), "--json").splitlines()
+    exported = [json.loads(line) for line in lines]
+    named = {
+        kind: [each for each in exported if each["name"] == kind]
+        for kind in ("RemoteCreateInstance", "RemQueryInterface", "Invoke")
+    }
+    assert {each["object"] for each in named["RemoteCreateInstance"]} == {None}
+    told = [each["response"]["ppQIResults"][0]["std"] for each in named["RemQueryInterface"]]
+    assert [each["object"] for each in named["Invoke"]] == [each["ipid"] for each in told]
+
+
 def test_every_octet_of_every_stub_is_a_field(capture: Path) -> None:
     calls = of_objects(capture)
     assert {call.context.syntax for call in calls} == set(TransferSyntax)
@@ -148,3 +165,18 @@ def test_calls_are_played_against_another_server_whose_objects_are_other_ones(
     text = shown(capsys, "replay", str(capture), "--in-process", "--json", str(told))
     result = json.loads(told.read_text())
     assert (result["same"], result["different"]) == (len(of_objects(capture)), 0), text
+
+
+def test_what_was_refused_for_its_protection_is_refused_in_a_replay(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    recorded, told = tmp_path / "refused.pcapng", tmp_path / "told.json"
+    with served(ENABLED, "--capture", str(recorded)) as machine:
+        with DcomClient(machine.endpoint("epm")) as com:
+            com.create(MSMQ_QUEUE_INFO, "IMSMQQueueInfo4")
+        low = DcomClient(machine.endpoint("epm"), level=CONNECT)
+        with low as com, pytest.raises(RpcFault):
+            com.create(MSMQ_QUEUE_INFO, "IMSMQQueueInfo4")
+    text = shown(capsys, "replay", str(recorded), "--in-process", "--json", str(told))
+    result = json.loads(told.read_text())
+    assert (result["same"], result["different"]) == (2, 0), text

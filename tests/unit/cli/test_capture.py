@@ -19,8 +19,8 @@ NONE, PRIVACY = CAPTURES / "impacket-none.pcapng", CAPTURES / "impacket-privacy.
 KEYTAB = CAPTURES / "kerberos.keytab"
 ACCOUNT = f"alice:{PASSWORD}"
 KEYS = [
-    *("time", "client", "server", "protocol", "interface", "opnum", "name", "status"),
-    *("status_name", "duration_ms", "sealed", "request", "response"),
+    *("time", "client", "server", "protocol", "interface", "opnum", "name", "object"),
+    *("status", "status_name", "duration_ms", "sealed", "request", "response"),
 ]
 
 

@@ -12,7 +12,6 @@ from rpcqm.adm.queue import Queue
 from rpcqm.base.clock import Clock
 from rpcqm.qm.positions import Positions
 from rpcqm.qm.quotas import Quotas
-from rpcqm.qm.timers import expiry_at
 from rpcqm.store.records import NEVER
 from rpcqm.store.store import Store
 from rpcqm.store.transaction import StoreTransaction
@@ -42,10 +41,6 @@ class ArrivalRuns:
     _clock: Clock
     _quotas: Quotas
     _positions: Positions
-
-    def expiry(self, sent_time: int, time_to_be_received: int) -> int:
-        """When a message of a run expires; both times are seconds, the result milliseconds."""
-        return expiry_at(sent_time, time_to_be_received, self._clock.now())
 
     def insert(self, change: StoreTransaction, run: ArrivalRun) -> None:
         """Let a run belong to a commit. Raises MQError if there is no room for all of it."""

@@ -23,6 +23,7 @@ from rpcqm.codec.packet.fields import PACKET_SIZE
 from rpcqm.codec.packet.form import Values
 from rpcqm.qm.arrival_runs import ArrivalRun, ArrivalRuns
 from rpcqm.qm.protocol_records import apply_changes
+from rpcqm.qm.timers import expiry_at
 from rpcqm.store.records import NEVER
 from rpcqm.store.transaction import StoreTransaction
 
@@ -93,8 +94,9 @@ class _Place(NamedTuple):
 class Batch:
     """What a read has brought so far; nothing of it has happened yet."""
 
-    def __init__(self, connection: PeerConnection, runs: ArrivalRuns) -> None:
-        self._arrivals = runs
+    def __init__(self, connection: PeerConnection, now: int) -> None:
+        self.now = now
+        """When it arrives, milliseconds since 1970."""
         self.beside = connection.address.encode()
         self.count = self.recoverable = self.size = 0
         self.direct = False
@@ -126,7 +128,7 @@ class Batch:
         """Take a message into the batch."""
         expiry = NEVER
         if shape.time_to_be_received != FOREVER:
-            expiry = self._arrivals.expiry(values.sent_time, shape.time_to_be_received)
+            expiry = expiry_at(values.sent_time, shape.time_to_be_received, self.now)
         run.stored.append(packet + self.beside)
         run.priorities.append(shape.priority)
         run.flags.append(shape.flags)
@@ -162,7 +164,7 @@ class ArrivalBatches:
         """
         if len(data) - start < FEWEST * _size_at(data, start) or not self._protocol.takes_together:
             return start, 1
-        batch = Batch(connection, self._runs)
+        batch = Batch(connection, self._clock.now())
         end = self._gather(batch, data, start)
         if batch.count < FEWEST:
             return start, self._missed(connection, data, end)
@@ -207,7 +209,7 @@ class ArrivalBatches:
             place = batch.places[shape]
         except KeyError:
             place = batch.places[shape] = self._place_of(batch, shape, packet)
-        if place is None or (shape.is_limited and self._is_late(shape, values)):
+        if place is None or values.sent_time < batch.now // 1000 - shape.shortest:
             return False
         if place.sequence is not None:
             if not place.sequence.accept(values):
@@ -235,11 +237,6 @@ class ArrivalBatches:
             return _Place(queue, run, None)
         transfer = self._protocol.incoming_transfers.of(message)
         return _Place(queue, run, batch.sequence_for(transfer, queue, shape.is_direct))
-
-    def _is_late(self, shape: Shape, values: Values) -> bool:
-        age = self._clock.now() // 1000 - values.sent_time
-        limits = shape.time_to_reach_queue, shape.time_to_be_received
-        return any(seconds != FOREVER and age > seconds for seconds in limits)
 
     # What it does
 

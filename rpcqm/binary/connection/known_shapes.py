@@ -42,9 +42,9 @@ class Shape:
         "_source",
         "flags",
         "is_direct",
-        "is_limited",
         "priority",
         "recoverable",
+        "shortest",
         "time_to_be_received",
         "time_to_reach_queue",
         "transactional",
@@ -58,7 +58,8 @@ class Shape:
         self.transactional = envelope.transactional
         self.time_to_reach_queue = envelope.time_to_reach_queue
         self.time_to_be_received = envelope.time_to_be_received
-        self.is_limited = (self.time_to_reach_queue, self.time_to_be_received) != (NEVER, NEVER)
+        limits = (self.time_to_reach_queue, self.time_to_be_received)
+        self.shortest = min((each for each in limits if each != NEVER), default=1 << 63)
         self.is_direct = is_direct(message)
         self._source = message.packet[SOURCE_QUEUE_MANAGER]
         self._behind = identity_of(message)[len(self._source) + _NUMBER_SIZE :]

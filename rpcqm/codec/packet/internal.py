@@ -1,6 +1,7 @@
 """Packets that two queue managers exchange about their session ([MS-MQQB] 2.2)."""
 
 import enum
+import functools
 from dataclasses import dataclass
 from typing import Annotated
 from uuid import UUID
@@ -143,9 +144,15 @@ class SessionAckPacket(Structure):
     @classmethod
     def of(cls, header: SessionHeader) -> bytes:
         """The bytes of an acknowledgement."""
-        flags = InternalFlags.of(PT=PacketType.SESSION_ACK)
-        base = BaseHeader(flags=_SESSION_ACK_FLAGS, packet_size=cls.size())
-        return cls(base, InternalHeader(0, flags), header).encode()
+        return _session_ack_head() + header.encode()
+
+
+@functools.cache
+def _session_ack_head() -> bytes:
+    """What is the same in every SessionAck: all but its SessionHeader."""
+    flags = InternalFlags.of(PT=PacketType.SESSION_ACK)
+    base = BaseHeader(flags=_SESSION_ACK_FLAGS, packet_size=SessionAckPacket.size())
+    return base.encode() + InternalHeader(0, flags).encode()
 
 
 InternalPacket = EstablishConnectionPacket | ConnectionParametersPacket | SessionAckPacket
